@@ -1,0 +1,102 @@
+"""Hardware profiles: numbers that know their unit, evidence and source.
+
+A profile is data (``cost_models/profiles/*.json``); this module is the only reader of it.
+A number that a profile lacks raises, it is never guessed; a number that the user states
+replaces the profile's and carries the evidence GIVEN.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from cost_models.errors import MissingHardwareNumber
+from cost_models.vocabulary import Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """One number of a profile."""
+
+    value: float
+    unit: str  # "bytes", "bytes_per_second", "seconds" or "fraction"
+    evidence: Evidence
+    source: str  # who says so, in words that stand alone
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        """Reject numbers that no hardware has."""
+        if not 0 <= self.value < float("inf"):
+            raise ValueError("Expected a finite value >= 0.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Bus bandwidth of one collective by message size, as measured.
+
+    ``message_bytes`` is the whole buffer of one rank and ``bus_bytes_per_second`` follows
+    nccl-tests: bytes / time x (n-1)/n, for all-reduce x 2(n-1)/n.
+    """
+
+    message_bytes: tuple[float, ...]  # increasing
+    bus_bytes_per_second: tuple[float, ...]  # of the same length
+    num_ranks: int  # ranks that took part in the measurement
+    evidence: Evidence
+    source: str
+
+    def __post_init__(self) -> None:
+        """Check that the curve is one."""
+        if len(self.message_bytes) < 1 or len(self.message_bytes) != len(self.bus_bytes_per_second):
+            raise ValueError("Expected as many message sizes as bandwidths, at least one.")
+        if any(b <= a for a, b in zip(self.message_bytes, self.message_bytes[1:], strict=False)):
+            raise ValueError("Expected increasing message sizes.")
+        if min(self.bus_bytes_per_second) <= 0:
+            raise ValueError("Expected bandwidths > 0.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """One accelerator, its host and its links.
+
+    Numbers (all per rank unless the name says otherwise): ``hbm_bytes``, ``ddr_bytes``,
+    ``hbm_bytes_per_second`` (row gathers of full-width rows), ``ddr_bytes_per_second``,
+    ``host_link_bytes_per_second``, ``intra_host_bytes_per_second`` (all-to-all),
+    ``inter_host_bytes_per_second`` (all-to-all), and more that profiles may add; the list
+    with units is ``cost_models.profile_fields.FIELDS``.
+    """
+
+    profile: str
+    family: str  # "gpu", "tpu", "cpu", "inference", "custom"
+    ranks_per_host: int  # of the profile; a spec may use fewer
+    numbers: Mapping[str, Quantity]
+    #: by collective: "alltoall", "reduce_scatter", "all_gather", "all_reduce", inside one host
+    intra_host_curves: Mapping[str, Curve] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Make the mappings read-only."""
+        object.__setattr__(self, "numbers", MappingProxyType(dict(self.numbers)))
+        object.__setattr__(self, "intra_host_curves", MappingProxyType(dict(self.intra_host_curves)))
+
+    def has(self, name: str) -> bool:
+        """Whether the profile has a number of this name."""
+        return name in self.numbers
+
+    def quantity(self, name: str, *, needed_for: str) -> Quantity:
+        """Return a number, or raise ``MissingHardwareNumber`` naming what it was needed for."""
+        found = self.numbers.get(name)
+        if found is None:
+            raise MissingHardwareNumber(self.profile, name, needed_for)
+        return found
+
+    def with_overrides(self, values: Mapping[str, float], units: Mapping[str, str]) -> "Hardware":
+        """Return a copy where the user's values replace the profile's, with evidence GIVEN.
+
+        A given ``intra_host_bytes_per_second`` also replaces the measured curves: the user
+        knows better than a curve that was taken on another machine.
+        """
+        numbers = dict(self.numbers)
+        for name, value in values.items():
+            numbers[name] = Quantity(
+                value=float(value), unit=units[name], evidence=Evidence.GIVEN, source="hardware.overrides of the spec"
+            )
+        curves = {} if "intra_host_bytes_per_second" in values else dict(self.intra_host_curves)
+        return replace(self, numbers=numbers, intra_host_curves=curves)

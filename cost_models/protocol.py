@@ -1,0 +1,141 @@
+"""The seam between planning and pricing: columns of shard work in, seconds per phase out.
+
+This is a leaf module: it knows no table, feature, plan or spec, so that the same model
+prices the options of a solve, the shards of a foreign plan and the rows of a measurement
+file. Adding a column to :class:`ShardWork` is a reviewed change to this one class.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cost_models.hardware import Hardware
+from cost_models.vocabulary import NUM_PHASES
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int8]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardWork:
+    """What each shard does in one training step, one row per shard.
+
+    A shard stands for the rectangle that one rank holds. Every array has shape
+    ``(num_shards,)``. "All ranks' batches" means ``num_ranks`` local batches together.
+    """
+
+    # The cluster and the messages that all tables share.
+    num_ranks: int
+    ranks_per_host: int
+    #: bytes of pooled output (all tables) that one rank's local batch receives in the
+    #: forward pass: the size of the real collective, which carries all tables at once
+    pooled_message_bytes: float
+    #: bytes of ids (all tables) in one rank's local batch
+    id_message_bytes: float
+
+    scheme: Codes  # Scheme codes
+    kernel: Codes  # Kernel codes
+    table_rows: Ints  # rows of the whole table
+    table_columns: Ints  # columns of the whole table
+    shard_rows: Ints  # rows of this shard (row cuts: the full block)
+    shard_columns: Ints  # columns of this shard
+    #: ranks that share the rows of this shard's column range: 1 (whole rows), the ranks of
+    #: a host (table_row_wise, grid_shard) or all ranks (row_wise); 1 for data_parallel
+    row_shards: Ints
+    element_bytes: Floats  # stored bytes of one weight (0.5 for int4)
+    row_overhead_bytes: Floats  # scale and bias of a quantised row, else 0
+    #: optimizer state read and written per updated weight, bytes
+    optimizer_element_bytes: Floats
+    #: optimizer state read and written per updated row, bytes
+    optimizer_row_bytes: Floats
+
+    batch_ids: Floats  # ids of this table in one rank's local batch
+    #: output rows of this table for one rank's local batch: bags, or ids of a sequence
+    batch_outputs: Floats
+    #: the same as TorchRec counts it: a feature with pooling factor L < 1 counts L of its bags
+    expected_outputs: Floats
+    lookups: Floats  # rows that this shard gathers per step, over all ranks' batches
+    distinct_rows: Floats  # expected distinct rows among them; NaN where nothing is known
+    is_weighted: Bools
+    is_pooled: Bools
+
+    # Bytes of one element on the wire and in the output; NaN where the spec leaves it to
+    # the model (TorchRec: the table's type; roofline: fp32).
+    output_element_bytes: Floats
+    forward_comm_element_bytes: Floats
+    backward_comm_element_bytes: Floats
+
+    def __post_init__(self) -> None:
+        """Check shapes and make the columns read-only."""
+        if self.num_ranks < 1:
+            raise ValueError("Expected num_ranks >= 1.")
+        if self.ranks_per_host < 1 or self.num_ranks % self.ranks_per_host:
+            raise ValueError("Expected num_ranks to be a multiple of ranks_per_host.")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                if value.shape != self.scheme.shape:
+                    raise ValueError(f"Expected column {field.name} of shape {self.scheme.shape}.")
+                value.flags.writeable = False
+
+    @property
+    def num_shards(self) -> int:
+        """Number of rows."""
+        return int(self.scheme.shape[0])
+
+    @property
+    def num_hosts(self) -> int:
+        """Number of hosts of the cluster."""
+        return self.num_ranks // self.ranks_per_host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardSeconds:
+    """Predicted time of each shard on its rank, per phase, and how well it is known."""
+
+    seconds: Floats  # (num_shards, NUM_PHASES), >= 0
+    #: Evidence codes, (num_shards, NUM_PHASES): the weakest hardware number in each entry;
+    #: entries of zero seconds carry MEASURED, since nothing was needed to know them
+    evidence: Codes
+
+    def __post_init__(self) -> None:
+        """Check shapes and make the arrays read-only."""
+        if self.seconds.ndim != 2 or self.seconds.shape[1] != NUM_PHASES:
+            raise ValueError("Expected seconds of shape (num_shards, NUM_PHASES).")
+        if self.evidence.shape != self.seconds.shape:
+            raise ValueError("Expected evidence of the shape of seconds.")
+        if not np.all(np.isfinite(self.seconds)) or np.any(self.seconds < 0):
+            raise ValueError("Expected finite seconds >= 0.")
+        self.seconds.flags.writeable = False
+        self.evidence.flags.writeable = False
+
+
+class CostModel(Protocol):
+    """Predicts the time of one shard on one rank. Pure: same columns, same seconds.
+
+    A model never guesses: a hardware number that it needs and the profile lacks raises
+    ``MissingHardwareNumber``; a scheme or kernel without a formula raises ``UnsupportedWork``.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name used in specs, such as ``roofline``."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Changes whenever a prediction can change; part of the plan's provenance."""
+        ...
+
+    @property
+    def counted_phases(self) -> Bools:
+        """Which phases enter the objective, shape (NUM_PHASES,)."""
+        ...
+
+    def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:
+        """Price every row of ``work`` on ``hardware``."""
+        ...

@@ -1,0 +1,56 @@
+"""The cluster: hosts of equal ranks, and what each rank can hold."""
+
+from dataclasses import dataclass
+
+from cost_models.hardware import Hardware
+from cost_models.vocabulary import Tier
+
+MAX_RANKS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """``num_hosts`` hosts of ``ranks_per_host`` ranks each; rank r is on host r // ranks_per_host."""
+
+    hardware: Hardware
+    num_hosts: int
+    ranks_per_host: int
+    #: HBM of each rank where they differ, bytes; else the hardware's ``hbm_bytes``
+    hbm_bytes_by_rank: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Check each rule with its own message."""
+        if self.num_hosts < 1:
+            raise ValueError("Expected num_hosts >= 1.")
+        if self.ranks_per_host < 1:
+            raise ValueError("Expected ranks_per_host >= 1.")
+        if self.world_size > MAX_RANKS:
+            raise ValueError(f"Expected at most {MAX_RANKS} ranks.")
+        if self.hbm_bytes_by_rank is not None and len(self.hbm_bytes_by_rank) != self.world_size:
+            raise ValueError(f"Expected hbm_bytes_by_rank to list {self.world_size} ranks.")
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks."""
+        return self.num_hosts * self.ranks_per_host
+
+    @property
+    def device_tier(self) -> Tier:
+        """The tier where a rank's fused tables live: HBM, or DDR on a host without accelerators."""
+        has_hbm = self.hbm_bytes_by_rank is not None or (
+            self.hardware.has("hbm_bytes") and self.hardware.numbers["hbm_bytes"].value > 0
+        )
+        return Tier.HBM if has_hbm else Tier.DDR
+
+    def tier_bytes(self, rank: int, tier: Tier) -> float:
+        """Bytes of ``tier`` that ``rank`` has, before reservations."""
+        if tier is Tier.HBM and self.hbm_bytes_by_rank is not None:
+            return self.hbm_bytes_by_rank[rank]
+        name = f"{tier.label}_bytes"
+        if tier is self.device_tier:
+            return self.hardware.quantity(name, needed_for=f"the {tier.label} capacity of every rank").value
+        return self.hardware.numbers[name].value if self.hardware.has(name) else 0.0
+
+    def host_of(self, rank: int) -> int:
+        """The host of a rank."""
+        return rank // self.ranks_per_host

@@ -1,0 +1,104 @@
+"""A finished plan: the placement, what it costs, and how good it is known to be."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cost_models.vocabulary import Evidence, Phase, Tier
+from planner.domain.placement import Placement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankLoad:
+    """One rank's seconds and bytes under a plan."""
+
+    rank: int
+    host: int
+    seconds: Mapping[Phase, float]
+    bytes: Mapping[Tier, float]
+    capacity_bytes: Mapping[Tier, float]  # after reservations
+    #: named lines that sum to ``bytes`` of the device tier: weights, optimizer_state, ...
+    ledger_bytes: Mapping[str, float]
+    #: named lines taken off the rank's memory before tables: margin, dense_parameters, ...
+    reserved_bytes: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseLoad:
+    """One phase over all ranks."""
+
+    phase: Phase
+    slowest_rank: int
+    seconds: float  # of the slowest rank
+    mean_seconds: float
+    hidden_seconds: float  # of ``seconds``, hidden under dense compute
+    counted: bool  # whether the objective counts this phase
+    evidence: Evidence  # the weakest number in it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What a placement costs under one cost model, computed from its geometry alone."""
+
+    objective: str
+    objective_seconds: float
+    #: the other objective, for comparison
+    step_time_seconds: float
+    max_rank_time_seconds: float
+    ranks: tuple[RankLoad, ...]
+    phases: tuple[PhaseLoad, ...]
+    #: bytes of every shard, in the order of placement.tables and their shards
+    shard_bytes: tuple[tuple[float, ...], ...]
+    cost_model: str  # "roofline@1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """Something that was not in the spec and had to be assumed, or a number and its evidence."""
+
+    subject: str  # "model.pipeline", "hardware.hbm_bytes_per_second", "tables.cat_5"
+    value: str
+    evidence: str  # an Evidence label, "default" or "note"
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The immutable result of a solve."""
+
+    placement: Placement
+    evaluation: Evaluation
+    lower_bound_seconds: float
+    relative_gap: float  # (objective - bound) / bound; 0 where both are 0
+    reason: str
+    limit: str | None
+    detail: str
+    partitioner: str  # which one found it
+    solver_seconds: float
+    assumptions: tuple[Assumption, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """A resource that is short, by how much, and the way out."""
+
+    resource: str  # "hbm", "ddr", "options", "constraints"
+    required_bytes: float
+    available_bytes: float
+    scope: str  # "cluster", "rank", "table"
+    message: str
+    hint: str
+    table: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanResult:
+    """What the pipeline returns: a plan, or why there is none."""
+
+    plan: Plan | None
+    reason: str  # OPTIMAL, FEASIBLE, INFEASIBLE or NO_SOLUTION_FOUND
+    limit: str | None
+    detail: str
+    lower_bound_seconds: float
+    shortfalls: tuple[Shortfall, ...] = ()

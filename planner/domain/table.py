@@ -1,0 +1,109 @@
+"""Tables, their features, and what the user allows for each."""
+
+import math
+from dataclasses import dataclass, field
+
+from cost_models.vocabulary import Kernel, Scheme
+from planner.domain.access import AccessStatistics
+from planner.domain.data_type import DATA_TYPES, DataType
+from planner.domain.optimizer import OPTIMIZERS, Optimizer
+
+MAX_ROWS = 2**40
+MAX_COLUMNS = 2**14
+POOLINGS = ("sum", "mean", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """A stream of ids that is looked up in a table."""
+
+    name: str
+    pooling_factor: float  # mean ids per sample and pooling; 0 for a feature never seen
+    num_poolings: float = 1.0  # pooled outputs per sample
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if not (math.isfinite(self.pooling_factor) and 0 <= self.pooling_factor <= 1e7):
+            raise ValueError("Expected pooling_factor in [0, 1e7].")
+        if not (math.isfinite(self.num_poolings) and 0 < self.num_poolings <= 1e5):
+            raise ValueError("Expected num_poolings in (0, 1e5].")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableConstraints:
+    """What the user allows for one table; ``None`` leaves the choice to the planner."""
+
+    sharding_types: frozenset[Scheme] | None = None
+    compute_kernels: frozenset[Kernel] | None = None
+    ranks: frozenset[int] | None = None
+    hosts: frozenset[int] | None = None
+    min_partition: int | None = None  # columns
+
+    def __post_init__(self) -> None:
+        """Reject sets that leave nothing."""
+        for name in ("sharding_types", "compute_kernels", "ranks", "hosts"):
+            if getattr(self, name) is not None and not getattr(self, name):
+                raise ValueError(f"Expected at least one entry in {name}.")
+        if self.min_partition is not None and self.min_partition < 4:
+            raise ValueError("Expected min_partition >= 4.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One embedding table."""
+
+    name: str
+    num_embeddings: int
+    embedding_dim: int
+    features: tuple[Feature, ...]
+    data_type: DataType = DATA_TYPES["fp32"]
+    pooling: str = "sum"
+    is_weighted: bool = False
+    optimizer: Optimizer = OPTIMIZERS["rowwise_adagrad"]
+    access: AccessStatistics | None = None
+    constraints: TableConstraints = field(default_factory=TableConstraints)
+    #: path of the embedding module that holds the table in the user's model, such as
+    #: ``sparse_arch.embedding_bag_collection``; tables of one path share legality rules
+    module_path: str = ""
+
+    def __post_init__(self) -> None:
+        """Check each rule with its own message."""
+        if not self.name:
+            raise ValueError("Expected a name.")
+        if not 1 <= self.num_embeddings <= MAX_ROWS:
+            raise ValueError(f"Expected num_embeddings in [1, {MAX_ROWS}].")
+        if not 1 <= self.embedding_dim <= MAX_COLUMNS:
+            raise ValueError(f"Expected embedding_dim in [1, {MAX_COLUMNS}].")
+        if not self.features:
+            raise ValueError("Expected at least one feature.")
+        if self.pooling not in POOLINGS:
+            raise ValueError(f"Expected pooling to be one of {', '.join(POOLINGS)}.")
+        if self.optimizer.name != "none" and not self.data_type.trainable:
+            raise ValueError(f'Expected optimizer "none" for {self.data_type.name} weights, which cannot be trained.')
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether the lookups of a bag are summed or averaged into one row."""
+        return self.pooling != "none"
+
+    @property
+    def weight_bytes(self) -> float:
+        """Stored bytes of the whole table, without optimizer state."""
+        return self.num_embeddings * self.data_type.row_bytes(self.embedding_dim)
+
+    @property
+    def ids_per_sample(self) -> float:
+        """Expected ids per sample over all features."""
+        return sum(f.pooling_factor * f.num_poolings for f in self.features)
+
+    @property
+    def outputs_per_sample(self) -> float:
+        """Output rows per sample: pooled bags, or ids of a sequence."""
+        return sum(f.num_poolings for f in self.features) if self.is_pooled else self.ids_per_sample
+
+    @property
+    def expected_outputs_per_sample(self) -> float:
+        """Output rows per sample as TorchRec's planner counts them: min(1, L) per pooling."""
+        if not self.is_pooled:
+            return self.ids_per_sample
+        return sum(min(1.0, f.pooling_factor) * f.num_poolings for f in self.features)

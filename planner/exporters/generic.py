@@ -1,0 +1,85 @@
+"""The plan document of the contract: plain JSON, versioned, with its digest."""
+
+from planner.canonical import plan_digest
+from planner.domain.plan import Plan
+
+SCHEMA_VERSION = 1
+
+
+def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: str) -> dict[str, object]:
+    """Return the plan as the JSON document that launchers fetch."""
+    evaluation = plan.evaluation
+    document: dict[str, object] = {
+        "schema_version": SCHEMA_VERSION,
+        "spec_digest": spec_digest,
+        "name": name,
+        "world_size": plan.placement.world_size,
+        "ranks_per_host": plan.placement.ranks_per_host,
+        "objective": {
+            "name": evaluation.objective,
+            "seconds": evaluation.objective_seconds,
+            "lower_bound_seconds": plan.lower_bound_seconds,
+            "relative_gap": plan.relative_gap,
+            "step_time_seconds": evaluation.step_time_seconds,
+            "max_rank_time_seconds": evaluation.max_rank_time_seconds,
+        },
+        "termination": {"reason": plan.reason, "limit": plan.limit, "detail": plan.detail},
+        "tables": [
+            {
+                "name": table.name,
+                "sharding_type": table.sharding_type.label,
+                "compute_kernel": table.compute_kernel.label,
+                "cache_load_factor": table.cache_load_factor,
+                "shards": [
+                    {
+                        "rank": shard.rank,
+                        "row_offset": shard.row_offset,
+                        "num_rows": shard.num_rows,
+                        "column_offset": shard.column_offset,
+                        "num_columns": shard.num_columns,
+                        "tier": shard.tier.label,
+                        "bytes": round(size),
+                    }
+                    for shard, size in zip(table.shards, sizes, strict=True)
+                ],
+            }
+            for table, sizes in zip(plan.placement.tables, evaluation.shard_bytes, strict=True)
+        ],
+        "ranks": [
+            {
+                "rank": load.rank,
+                "host": load.host,
+                "seconds": {phase.label: value for phase, value in load.seconds.items()},
+                "bytes": {tier.label: round(value) for tier, value in load.bytes.items()},
+                "capacity_bytes": {tier.label: round(value) for tier, value in load.capacity_bytes.items()},
+                "ledger_bytes": {line: round(value) for line, value in load.ledger_bytes.items()},
+                "reserved_bytes": {line: round(value) for line, value in load.reserved_bytes.items()},
+            }
+            for load in evaluation.ranks
+        ],
+        "phases": [
+            {
+                "name": load.phase.label,
+                "slowest_rank": load.slowest_rank,
+                "seconds": load.seconds,
+                "mean_seconds": load.mean_seconds,
+                "hidden_seconds": load.hidden_seconds,
+                "counted": load.counted,
+                "evidence": load.evidence.label,
+            }
+            for load in evaluation.phases
+        ],
+        "provenance": {
+            "cost_model": evaluation.cost_model,
+            "hardware_profile": hardware_profile,
+            "partitioner": plan.partitioner,
+            "evidence": {
+                item.subject: {"value": item.value, "evidence": item.evidence, "source": item.source}
+                for item in plan.assumptions
+            },
+            "seed": plan.seed,
+            "solver_seconds": plan.solver_seconds,
+            "versions": dict(plan.versions),
+        },
+    }
+    return {"plan_digest": plan_digest(document), **document}

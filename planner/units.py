@@ -1,0 +1,26 @@
+"""Bytes and seconds as people read them; the only place that knows 1024**3.
+
+Everything else in the program holds plain bytes and SI seconds.
+"""
+
+GIBIBYTE = 1024**3
+
+_BYTE_STEPS = ((1024**4, "TiB"), (GIBIBYTE, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
+
+
+def format_bytes(num_bytes: float) -> str:
+    """``"412.0 GiB"``: one decimal in the largest binary unit that keeps it above one."""
+    for step, unit in _BYTE_STEPS:
+        if abs(num_bytes) >= step:
+            return f"{num_bytes / step:,.1f} {unit}"
+    return f"{num_bytes:,.0f} B"
+
+
+def format_seconds(seconds: float) -> str:
+    """``"4.07 ms"``: three significant digits in s, ms or us."""
+    if seconds == 0:
+        return "0 s"
+    for step, unit in ((1.0, "s"), (1e-3, "ms")):
+        if abs(seconds) >= step:
+            return f"{seconds / step:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} us"

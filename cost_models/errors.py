@@ -1,10 +1,10 @@
 """What a cost model refuses, and why.
 
-    CostModelError
-        MissingHardwareNumber    a profile lacks a number that the work needs
-        UnknownProfile           no hardware profile of that id
-        UnknownCostModel         no cost model of that name
-        UnsupportedWork          the model has no formula for this scheme or kernel
+CostModelError
+    MissingHardwareNumber    a profile lacks a number that the work needs
+    UnknownProfile           no hardware profile of that id
+    UnknownCostModel         no cost model of that name
+    UnsupportedWork          the model has no formula for this scheme or kernel
 """
 
 

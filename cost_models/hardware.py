@@ -1,6 +1,6 @@
 """Hardware profiles: numbers that know their unit, evidence and source.
 
-A profile is data (``cost_models/profiles/*.json``); this module is the only reader of it.
+A profile is data (``cost_models/profiles/*.json``, read by :mod:`cost_models.profiles_loader`).
 A number that a profile lacks raises, it is never guessed; a number that the user states
 replaces the profile's and carries the evidence GIVEN.
 """
@@ -12,13 +12,16 @@ from types import MappingProxyType
 from cost_models.errors import MissingHardwareNumber
 from cost_models.vocabulary import Evidence
 
+#: Collectives that a profile may have curves of, as the keys of ``Hardware.intra_host_curves``.
+COLLECTIVES = ("alltoall", "reduce_scatter", "all_gather", "all_reduce")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
     """One number of a profile."""
 
     value: float
-    unit: str  # "bytes", "bytes_per_second", "seconds" or "fraction"
+    unit: str  # "bytes", "bytes_per_second" or "seconds"
     evidence: Evidence
     source: str  # who says so, in words that stand alone
     note: str = ""
@@ -27,6 +30,8 @@ class Quantity:
         """Reject numbers that no hardware has."""
         if not 0 <= self.value < float("inf"):
             raise ValueError("Expected a finite value >= 0.")
+        if self.unit == "bytes_per_second" and self.value == 0:
+            raise ValueError("Expected a rate > 0; leave out what is not known.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +54,12 @@ class Curve:
             raise ValueError("Expected as many message sizes as bandwidths, at least one.")
         if any(b <= a for a, b in zip(self.message_bytes, self.message_bytes[1:], strict=False)):
             raise ValueError("Expected increasing message sizes.")
-        if min(self.bus_bytes_per_second) <= 0:
-            raise ValueError("Expected bandwidths > 0.")
+        if not (self.message_bytes[0] > 0 and self.message_bytes[-1] < float("inf")):
+            raise ValueError("Expected finite message sizes > 0.")
+        if not all(0 < rate < float("inf") for rate in self.bus_bytes_per_second):
+            raise ValueError("Expected finite bandwidths > 0.")
+        if self.num_ranks < 2:
+            raise ValueError("Expected num_ranks >= 2.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +77,9 @@ class Hardware:
     family: str  # "gpu", "tpu", "cpu", "inference", "custom"
     ranks_per_host: int  # of the profile; a spec may use fewer
     numbers: Mapping[str, Quantity]
-    #: by collective: "alltoall", "reduce_scatter", "all_gather", "all_reduce", inside one host
+    #: by collective (COLLECTIVES), inside one host
     intra_host_curves: Mapping[str, Curve] = field(default_factory=dict)
+    description: str = ""  # what machine this is, for people
 
     def __post_init__(self) -> None:
         """Make the mappings read-only."""

@@ -1,0 +1,68 @@
+"""Every number that a hardware profile may hold: its name, unit and meaning.
+
+The same names are the keys of ``hardware.overrides`` in a spec. All are per rank.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class ProfileField(NamedTuple):
+    """Unit and meaning of one number of a profile."""
+
+    unit: str  # "bytes", "bytes_per_second" or "seconds"
+    description: str
+
+    @property
+    def may_be_zero(self) -> bool:
+        """Whether zero makes sense: a tier may be absent, a rate of zero only means it is unknown."""
+        return self.unit != "bytes_per_second"
+
+
+_BYTES, _RATE, _SECONDS = "bytes", "bytes_per_second", "seconds"
+
+FIELDS: Mapping[str, ProfileField] = MappingProxyType(
+    {
+        "hbm_bytes": ProfileField(_BYTES, "accelerator memory of one rank; 0 where tables live in DDR"),
+        "hbm_bytes_per_second": ProfileField(
+            _RATE, "accelerator memory rate while it gathers rows of at least 512 bytes at random"
+        ),
+        "hbm_peak_bytes_per_second": ProfileField(_RATE, "accelerator memory rate of the data sheet"),
+        "hbm_stream_bytes_per_second": ProfileField(_RATE, "accelerator memory rate of a long copy"),
+        "ddr_bytes": ProfileField(_BYTES, "host memory, one rank's share"),
+        "ddr_bytes_per_second": ProfileField(
+            _RATE, "host memory rate while it gathers rows (of a stream where only that is known), one rank's share"
+        ),
+        "ddr_peak_bytes_per_second": ProfileField(_RATE, "host memory rate of the data sheet, one rank's share"),
+        "ddr_stream_bytes_per_second": ProfileField(_RATE, "host memory rate of a long copy, one rank's share"),
+        "host_link_bytes_per_second": ProfileField(_RATE, "rate of copies from host memory to the accelerator"),
+        "host_link_return_bytes_per_second": ProfileField(_RATE, "rate of copies from the accelerator to host memory"),
+        "host_link_peak_bytes_per_second": ProfileField(_RATE, "host link rate of the data sheet, one direction"),
+        "ssd_bytes": ProfileField(_BYTES, "block storage, one rank's share"),
+        "ssd_bytes_per_second": ProfileField(_RATE, "read rate of block storage, one rank's share"),
+        "intra_host_bytes_per_second": ProfileField(
+            _RATE, "bus bandwidth of a large all-to-all inside one host; replaces the profile's measured curves"
+        ),
+        "intra_host_latency_seconds": ProfileField(
+            _SECONDS, "start of a collective inside one host; used where the profile has no measured curve"
+        ),
+        "intra_host_peak_bytes_per_second": ProfileField(_RATE, "link rate inside a host, data sheet, one direction"),
+        "intra_host_usable_bytes_per_second": ProfileField(_RATE, "link rate inside a host that protocols leave over"),
+        "intra_host_two_way_bytes_per_second": ProfileField(_RATE, "link rate inside a pod, both directions together"),
+        "intra_host_point_to_point_bytes_per_second": ProfileField(_RATE, "copy between two ranks of one host"),
+        "intra_host_point_to_point_latency_seconds": ProfileField(
+            _SECONDS, "start of a copy between two ranks of one host"
+        ),
+        "inter_host_bytes_per_second": ProfileField(
+            _RATE, "rate at which one rank's data leaves its host in a large all-to-all over many hosts"
+        ),
+        "inter_host_latency_seconds": ProfileField(_SECONDS, "start of a collective over several hosts"),
+        "inter_host_peak_bytes_per_second": ProfileField(_RATE, "network card rate of the data sheet, one direction"),
+        "inter_host_point_to_point_bytes_per_second": ProfileField(_RATE, "stream between two ranks of two hosts"),
+        "inter_host_all_reduce_bytes_per_second": ProfileField(
+            _RATE, "buffer size over time of a large all-reduce over many hosts"
+        ),
+        "network_latency_seconds": ProfileField(_SECONDS, "one message across the idle network"),
+    }
+)

@@ -1,0 +1,147 @@
+r"""Our analytic model: bytes moved over what the hardware sustains, phase by phase.
+
+Every phase is bound by memory or links, never by arithmetic. Tables do not share costs except
+through the message that carries them all (:mod:`cost_models.collectives`), so seconds add up.
+
+Symbols: ``n`` lookups of the shard, ``u`` distinct rows among them, ``o`` output rows that it
+writes, ``r`` bytes of a stored row of the shard, ``d`` columns, ``g(.)`` bytes that a random
+access takes by row bytes (:mod:`cost_models.table_memory`), ``W`` ranks, ``G`` ranks per host,
+``N`` hosts.
+
+Computation (:class:`_Compute`), divided by the gather rate of the table's memory:
+
+- forward: ``n (8 + 4 [weighted]) + n g(r) + o d e_out``. A gather is paid per id: how much of
+  it repeated rows save in a cache is not known well enough to be priced [1];
+- backward: each id's gradient row is read, ``n g(d e_out)``; ids are sorted by row so that
+  equal rows meet, ``n (8 + 4 [weighted] + 8 + 24 ceil(log2(rows) / 8))`` bytes of a radix sort
+  of 8-byte keys and 4-byte positions, 8 bits per pass, read and written; then each distinct
+  row and its optimizer state is read and written once, ``2 u (g(r) + state)`` [2]. Unknown
+  ``u`` is taken as the most there can be, min(n, rows): repeats only make the update cheaper than
+  predicted;
+- the ``dense`` kernel writes a full fp32 gradient and the optimizer passes over the whole
+  table: ``u g(4 d) + R (8 d + 2 r + 2 state)``.
+
+Communication (:mod:`cost_models.exchange`) follows the collectives that each scheme runs [3].
+
+References
+----------
+.. [1] Neo/ZionEX, arXiv 2104.05158 (row gathers set the pace of embedding kernels); TorchRec
+   1.8.0 ``planner/estimator/estimator.py`` (input, lookup and output bytes of a forward pass).
+.. [2] FBGEMM ``split_embeddings_utils`` and ``embedding_backward_split`` (sort by linear row,
+   one fused update per distinct row). The radix sort's passes are those of CUB's
+   least-significant-digit sort (Adinets and Merrill, arXiv 2206.01784).
+.. [3] TorchRec ``torchrec/distributed/sharding`` (one module per scheme).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cost_models.errors import UnsupportedWork
+from cost_models.exchange import DEFAULT_ELEMENT_BYTES, DENSE_GRADIENT_BYTES, ID_BYTES, add_exchange, id_bytes
+from cost_models.hardware import Hardware
+from cost_models.protocol import Bools, Floats, ShardSeconds, ShardWork
+from cost_models.table_memory import TableMemory, table_memory
+from cost_models.tally import Tally
+from cost_models.vocabulary import NUM_PHASES, Kernel, Phase, Scheme
+
+SORT_POSITION_BYTES = 4.0  # int32 beside each sort key
+SORT_BITS_PER_PASS = 8
+
+_KERNELS = (Kernel.DENSE, Kernel.FUSED)
+
+
+class RooflineModel:
+    """Bytes over rates, with message-size curves and distinct rows."""
+
+    name = "roofline"
+    version = "1"
+
+    @property
+    def counted_phases(self) -> Bools:
+        """All of them."""
+        return np.ones(NUM_PHASES, dtype=np.bool_)
+
+    def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:
+        """Price every row of ``work``; see :class:`cost_models.protocol.CostModel`."""
+        for code in np.unique(work.kernel):
+            if code not in _KERNELS:
+                raise UnsupportedWork(self.name, f"kernel {Kernel(int(code)).label}")
+        tally = Tally(work.num_shards)
+        if work.num_shards == 0:
+            return tally.result()
+        memory = table_memory(hardware)
+        compute = _Compute(work=work, memory=memory)
+        rate = memory.rate
+        tally.add(Phase.FORWARD_COMPUTE, compute.forward_bytes() / rate.value, rate.evidence)
+        tally.add(Phase.BACKWARD_COMPUTE, compute.backward_bytes() / rate.value, rate.evidence)
+        add_exchange(tally, work, hardware)
+        return tally.result()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compute:
+    """Bytes that the kernels of each shard move, as bytes at the gather rate; all (num_shards,)."""
+
+    work: ShardWork
+    memory: TableMemory
+
+    def forward_bytes(self) -> Floats:
+        """Ids read, rows gathered, outputs written."""
+        work = self.work
+        row = self.memory.gather_bytes(self._row_bytes())
+        outputs = _output_rows(work) * work.shard_columns * self._output_element_bytes()
+        return work.lookups * (id_bytes(work) + row) + outputs
+
+    def backward_bytes(self) -> Floats:
+        """Gradient rows read, ids sorted, distinct rows updated or a dense gradient applied."""
+        work, memory = self.work, self.memory
+        gradient = memory.gather_bytes(work.shard_columns * self._output_element_bytes())
+        per_id = gradient + id_bytes(work) + self._sort_bytes()
+        distinct = self._distinct_rows()
+        is_dense = work.kernel == Kernel.DENSE
+        update = np.where(is_dense, self._dense_update_bytes(distinct), self._fused_update_bytes(distinct))
+        return work.lookups * per_id + update
+
+    def _fused_update_bytes(self, distinct: Floats) -> Floats:
+        """Weights and optimizer state of each distinct row, read and written once."""
+        work, memory = self.work, self.memory
+        element_state = memory.gather_bytes(work.shard_columns * work.optimizer_element_bytes)
+        row_state = memory.state_bytes(work.optimizer_row_bytes)
+        return 2 * distinct * (memory.gather_bytes(self._row_bytes()) + element_state + row_state)
+
+    def _dense_update_bytes(self, distinct: Floats) -> Floats:
+        """Gradient rows written, then one optimizer pass over the whole table."""
+        work = self.work
+        gradient_row = work.shard_columns.astype(np.float64) * DENSE_GRADIENT_BYTES
+        state_row = work.shard_columns * work.optimizer_element_bytes + work.optimizer_row_bytes
+        # The gradient is cleared and read; weights and state are read and written.
+        whole_pass = work.shard_rows * 2 * (gradient_row + self._row_bytes() + state_row)
+        return distinct * self.memory.gather_bytes(gradient_row) + whole_pass
+
+    def _sort_bytes(self) -> Floats:
+        """Bytes per id of making sort keys and sorting them by row."""
+        bits = np.log2(np.maximum(self.work.shard_rows, 2))
+        passes = np.ceil(bits / SORT_BITS_PER_PASS)
+        return ID_BYTES + passes * 2 * (ID_BYTES + SORT_POSITION_BYTES)
+
+    def _distinct_rows(self) -> Floats:
+        """Distinct rows of a step; the most there can be where nothing is known."""
+        most = np.minimum(self.work.lookups, self.work.shard_rows)
+        return np.fmin(self.work.distinct_rows, most)
+
+    def _row_bytes(self) -> Floats:
+        return self.work.shard_columns * self.work.element_bytes + self.work.row_overhead_bytes
+
+    def _output_element_bytes(self) -> Floats:
+        return np.nan_to_num(self.work.output_element_bytes, nan=DEFAULT_ELEMENT_BYTES)
+
+
+def _output_rows(work: ShardWork) -> Floats:
+    """Rows that each shard writes in a step.
+
+    Bags: one row per bag of every batch that the shard serves, even where row cuts leave it
+    only part of a bag's ids, since partial sums are full rows. Sequences: one row per lookup.
+    """
+    served = np.where(work.scheme == Scheme.DATA_PARALLEL, 1.0, float(work.num_ranks))
+    return np.where(work.is_pooled, work.batch_outputs * served, work.lookups)

@@ -1,0 +1,28 @@
+"""Where the tests find the repository, and the public data beside it."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The root of the repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def examples() -> Path:
+    """The folder of example specs."""
+    return ROOT / "examples"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Public workloads and golden figures beside the repository; tests skip where they are absent."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("no ../shared folder with public workloads and golden figures beside the repository")
+    return folder

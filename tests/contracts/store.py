@@ -1,0 +1,193 @@
+"""What every store promises; each one's test class inherits this."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from api.store.base import NewSolve, PlanRecord, QueueFull, Store, UnknownPlan, VersionConflict
+
+DIGEST = "sha256:" + "1" * 64
+OTHER = "sha256:" + "2" * 64
+
+
+def new_solve(number: int, *, request: str | None = None) -> NewSolve:
+    return NewSolve(
+        id=f"{number:012x}",
+        request_digest=request or f"request-{number}",
+        spec_digest=f"spec-{number}",
+        spec_bytes=b'{"n":%d}' % number,
+        name=f"name-{number}",
+        assumptions=[{"subject": "s", "value": "v"}],
+        warnings=[{"code": "c"}],
+        created_at=float(number),
+    )
+
+
+def plan(digest: str = DIGEST, canonical: bytes = b"{}") -> PlanRecord:
+    return PlanRecord(digest=digest, canonical=canonical, created_at=1.0)
+
+
+def race(number: int, action: Callable[[int], object]) -> list[object]:
+    """Run an action in many threads at once; return results and exceptions."""
+    results: list[object] = [None] * number
+    barrier = threading.Barrier(number)
+
+    def run(index: int) -> None:
+        barrier.wait()
+        try:
+            results[index] = action(index)
+        except Exception as error:
+            results[index] = error
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+class StoreContract:
+    """Subclasses give a fixture ``store``."""
+
+    def accept(self, store: Store, number: int, **options: object) -> tuple[object, bool]:
+        request = options.pop("request", None)
+        return store.accept(new_solve(number, request=request), **{"max_queued": 100, "reuse": True, **options})
+
+    def publish(self, store: Store, number: int, record: PlanRecord) -> None:
+        self.accept(store, number)
+        assert store.finish(f"{number:012x}", state="succeeded", now=9.0, result={"plan_digest": "x"}, plan=record)
+
+    def test_an_accepted_solve_is_queued_and_found(self, store: Store) -> None:
+        record, created = self.accept(store, 1)
+        assert created
+        assert record == store.solve(record.id)
+        assert (record.state, record.name, record.created_at) == ("queued", "name-1", 1.0)
+        assert list(record.assumptions) == [{"subject": "s", "value": "v"}]
+        assert store.spec("spec-1") == b'{"n":1}'
+        assert store.solve("nothing") is None
+        assert store.spec("nothing") is None
+
+    def test_equal_requests_get_one_solve(self, store: Store) -> None:
+        first, _ = self.accept(store, 1, request="same")
+        second, created = self.accept(store, 2, request="same")
+        assert (second.id, created) == (first.id, False)
+        third, created = self.accept(store, 3, request="same", reuse=False)
+        assert created
+        assert third.id != first.id
+
+    def test_failed_and_cancelled_solves_are_not_reused(self, store: Store) -> None:
+        for number, state in ((1, "failed"), (2, "cancelled")):
+            self.accept(store, number, request="same")
+            store.finish(f"{number:012x}", state=state, now=2.0)
+        assert self.accept(store, 3, request="same")[1]
+
+    def test_racing_equal_requests_get_one_solve(self, store: Store) -> None:
+        results = race(16, lambda index: self.accept(store, index, request="same"))
+        assert sum(created for _, created in results) == 1
+        assert len({record.id for record, _ in results}) == 1
+
+    def test_a_full_queue_refuses_and_keeps_nothing(self, store: Store) -> None:
+        self.accept(store, 1, max_queued=1)
+        with pytest.raises(QueueFull):
+            self.accept(store, 2, max_queued=1)
+        assert store.spec("spec-2") is None
+        store.claim(now=2.0)
+        assert self.accept(store, 3, max_queued=1)[1]  # running solves do not wait
+
+    def test_claims_take_the_oldest_and_never_the_same(self, store: Store) -> None:
+        for number in (3, 1, 2):
+            self.accept(store, number)
+        assert store.claim(now=5.0).id == f"{1:012x}"
+        results = race(4, lambda _: store.claim(now=6.0))
+        assert sorted(found.id for found in results if found) == [f"{2:012x}", f"{3:012x}"]
+        assert store.solve(f"{2:012x}").state == "running"
+
+    def test_incumbents_are_kept_while_a_solve_runs(self, store: Store) -> None:
+        self.accept(store, 1)
+        store.keep_incumbent(f"{1:012x}", document=b"early", progress={})
+        assert store.incumbent(f"{1:012x}") is None  # not running yet
+        store.claim(now=2.0)
+        store.keep_incumbent(f"{1:012x}", document=b"better", progress={"incumbent_seconds": 1.0})
+        assert store.incumbent(f"{1:012x}") == b"better"
+        assert store.solve(f"{1:012x}").progress == {"incumbent_seconds": 1.0}
+
+    def test_finishing_publishes_and_ends_once(self, store: Store) -> None:
+        self.accept(store, 1)
+        store.claim(now=2.0)
+        assert store.finish(f"{1:012x}", state="succeeded", now=3.0, result={"a": 1}, plan=plan(canonical=b"first"))
+        assert not store.finish(f"{1:012x}", state="failed", now=4.0, plan=plan(OTHER))
+        record = store.solve(f"{1:012x}")
+        assert (record.state, record.ended_at, record.result) == ("succeeded", 3.0, {"a": 1})
+        assert store.plan(OTHER) is None  # the second end happened not at all
+        assert store.incumbent(f"{1:012x}") is None
+
+    def test_the_first_publication_of_a_digest_wins(self, store: Store) -> None:
+        self.publish(store, 1, plan(canonical=b"first"))
+        self.publish(store, 2, plan(canonical=b"second"))
+        assert store.plan(DIGEST).canonical == b"first"
+        assert store.plan(OTHER) is None
+
+    def test_cancelling(self, store: Store) -> None:
+        for number in (1, 2):
+            self.accept(store, number)
+        store.claim(now=2.0)
+        running, queued = store.request_cancel(f"{1:012x}", now=3.0), store.request_cancel(f"{2:012x}", now=3.0)
+        assert (running.state, running.cancel_requested) == ("running", True)
+        assert (queued.state, queued.ended_at) == ("cancelled", 3.0)
+        assert store.request_cancel(f"{2:012x}", now=4.0).ended_at == 3.0
+        assert store.request_cancel("nothing", now=4.0) is None
+
+    def test_running_solves_of_a_dead_process_are_queued_again(self, store: Store) -> None:
+        for number in (1, 2):
+            self.accept(store, number)
+        store.claim(now=2.0)
+        assert store.requeue_running() == 1
+        assert store.claim(now=3.0).id == f"{1:012x}"
+
+    def test_lists_are_newest_first_and_paged_by_id(self, store: Store) -> None:
+        for number in range(5):
+            self.accept(store, number)
+        store.claim(now=9.0)
+        first = store.solves(limit=2, before=None, state=None)
+        assert [record.created_at for record in first] == [4.0, 3.0]
+        rest = store.solves(limit=9, before=first[-1].id, state=None)
+        assert [record.created_at for record in rest] == [2.0, 1.0, 0.0]
+        assert [record.created_at for record in store.solves(limit=9, before=None, state="running")] == [0.0]
+
+    def test_a_channel_moves_only_from_the_version_that_is_named(self, store: Store) -> None:
+        self.publish(store, 1, plan())
+        self.publish(store, 2, plan(OTHER))
+        assert store.channel("c") is None
+        assert store.put_channel("c", plan_digest=DIGEST, expected_version=0, now=1.0).version == 1
+        with pytest.raises(VersionConflict) as caught:
+            store.put_channel("c", plan_digest=OTHER, expected_version=0, now=2.0)
+        assert caught.value.current == store.channel("c")
+        assert store.put_channel("c", plan_digest=OTHER, expected_version=1, now=3.0).version == 2
+        assert [(item.version, item.plan_digest) for item in store.channel_history("c")] == [(1, DIGEST), (2, OTHER)]
+
+    def test_a_channel_cannot_point_at_nothing(self, store: Store) -> None:
+        with pytest.raises(UnknownPlan):
+            store.put_channel("c", plan_digest=DIGEST, expected_version=0, now=1.0)
+        assert store.channel("c") is None
+
+    def test_racing_promoters_make_a_line(self, store: Store) -> None:
+        self.publish(store, 1, plan())
+
+        def promote(_: int) -> int:
+            wins = 0
+            while wins < 3:
+                current = store.channel("c")
+                try:
+                    version = current.version if current else 0
+                    store.put_channel("c", plan_digest=DIGEST, expected_version=version, now=1.0)
+                    wins += 1
+                except VersionConflict:
+                    continue
+            return wins
+
+        assert race(8, promote) == [3] * 8
+        # 8 promoters x 3 changes, none lost: versions 1 to 24 without a gap.
+        assert [item.version for item in store.channel_history("c")] == list(range(1, 25))
+        assert store.channel("c").version == 24

@@ -18,9 +18,7 @@ DERIVED_SHARD_KEYS = ("bytes",)
 
 def canonical_bytes(document: object) -> bytes:
     """Serialise a JSON document canonically; raises ``ValueError`` for NaN or infinity."""
-    return json.dumps(
-        document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
 def digest(document: object) -> str:

@@ -26,6 +26,10 @@ class TablePlacement:
     compute_kernel: Kernel
     shards: tuple[Shard, ...]
     cache_load_factor: float | None = None
+    # What a launcher compares with its live model; empty where not known.
+    module_path: str = ""  # of the embedding module that holds the table
+    data_type: str = ""
+    pooling: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,7 +68,7 @@ class Plan:
     placement: Placement
     evaluation: Evaluation
     lower_bound_seconds: float
-    relative_gap: float  # (objective - bound) / bound; 0 where both are 0
+    relative_gap: float | None  # objective / bound - 1; None where the bound is zero
     reason: str
     limit: str | None
     detail: str

@@ -1,6 +1,7 @@
 """The plan document of the contract: plain JSON, versioned, with its digest."""
 
 from planner.canonical import plan_digest
+from planner.domain.placement import TablePlacement
 from planner.domain.plan import Plan
 
 SCHEMA_VERSION = 1
@@ -27,6 +28,7 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
         "tables": [
             {
                 "name": table.name,
+                **_model_facts(table),
                 "sharding_type": table.sharding_type.label,
                 "compute_kernel": table.compute_kernel.label,
                 "cache_load_factor": table.cache_load_factor,
@@ -83,3 +85,9 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
         },
     }
     return {"plan_digest": plan_digest(document), **document}
+
+
+def _model_facts(table: TablePlacement) -> dict[str, str]:
+    """What a launcher compares with its live model, where the spec gave it."""
+    facts = {"module_path": table.module_path, "data_type": table.data_type, "pooling": table.pooling}
+    return {key: value for key, value in facts.items() if value}

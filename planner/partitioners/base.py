@@ -17,6 +17,9 @@ class SolveLimits:
     #: same spec, seed and versions give the same plan whatever the load of the machine:
     #: effort is then counted in solver work, never in seconds of wall clock
     reproducible: bool = True
+    #: what a reproducible search spends, where that is less than the time limit; a member of
+    #: a portfolio is given a fixed share, so that its work does not depend on the clock
+    work_limit_seconds: float | None = None
 
     def __post_init__(self) -> None:
         """Check the numbers."""

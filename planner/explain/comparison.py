@@ -1,0 +1,80 @@
+"""What changed from one plan to another, as text for people."""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from planner.explain.difference import Pair, PlanDifference, difference
+from planner.explain.document import PlanDocument, TableEntry
+from planner.explain.text import columns, number_ranges, shortened
+from planner.units import format_bytes, format_seconds
+
+MAX_TABLE_ROWS = 40
+
+
+def compare_plans(first: Mapping[str, object], second: Mapping[str, object]) -> str:
+    """Return the differences of two plan documents, A and B, at most 80 columns wide."""
+    a, b = cast("PlanDocument", first), cast("PlanDocument", second)
+    found = difference(first, second)
+    sections = (_heading(a, b, found), _numbers(found), _tables(a, b, found))
+    return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
+
+
+def _heading(a: PlanDocument, b: PlanDocument, found: PlanDifference) -> list[str]:
+    lines = [
+        f"{label}  {plan['plan_digest'][:19]}…  {shortened(plan['name'], 30)}, {plan['world_size']} ranks"
+        for label, plan in (("A", a), ("B", b))
+    ]
+    if found.same_plan:
+        lines.append("The same plan: every shard of every table is where it was.")
+    if not found.same_spec:
+        lines.append("The specs differ: seconds may differ for reasons other than the placement.")
+    if not found.same_prices:
+        lines.append(f"Priced by {a['provenance']['cost_model']} (A) and {b['provenance']['cost_model']} (B):")
+        lines.append("seconds of the two cannot be compared.")
+    return lines
+
+
+def _numbers(found: PlanDifference) -> list[str]:
+    rows = [("", "A", "B", "change")]
+    for name, pair in {**found.objectives, **found.phases}.items():
+        rows.append((name, format_seconds(pair.before), format_seconds(pair.after), _change(pair)))
+    full = found.fullest_rank_bytes
+    rows.append(("fullest rank", format_bytes(full.before), format_bytes(full.after), _change(full)))
+    return ["Objectives, phases and memory", *columns(rows)]
+
+
+def _change(pair: Pair) -> str:
+    change = pair.relative_change
+    if change is None:
+        return "" if pair.after == pair.before else "new"
+    return f"{change:+.2%}"
+
+
+def _cut(table: TableEntry) -> str:
+    ranks = number_ranges([shard["rank"] for shard in table["shards"]])
+    return f"{table['sharding_type']} [{shortened(ranks, 9)}]"
+
+
+def _tables(a: PlanDocument, b: PlanDocument, found: PlanDifference) -> list[str]:
+    before = {table["name"]: table for table in a["tables"]}
+    after = {table["name"]: table for table in b["tables"]}
+    lines = [
+        f"Tables: {found.unchanged:,} unchanged, {len(found.changed):,} changed, {len(found.new):,} new,"
+        f" {len(found.gone):,} gone",
+        f"  {format_bytes(found.moved_bytes)} on other ranks, or cut anew",
+    ]
+    names: Sequence[str] = (*found.changed, *found.new, *found.gone)
+    rows = [("table", "A", "B")]
+    rows += [
+        (
+            shortened(name, 18),
+            _cut(before[name]) if name in before else "-",
+            _cut(after[name]) if name in after else "-",
+        )
+        for name in names[:MAX_TABLE_ROWS]
+    ]
+    if names:
+        lines += columns(rows, left=(0, 1, 2))
+    if len(names) > MAX_TABLE_ROWS:
+        lines.append(f"  ... and {len(names) - MAX_TABLE_ROWS} more tables")
+    return lines

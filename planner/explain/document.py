@@ -1,0 +1,108 @@
+"""The parts of a plan document that the texts read, as types.
+
+The document itself is built by :mod:`planner.exporters.generic`; whoever hands one over has
+checked it (the service and the command line do so at their edge).
+"""
+
+from collections.abc import Mapping
+from typing import NotRequired, TypedDict
+
+
+class ShardEntry(TypedDict):
+    """One rectangle of a table on one rank."""
+
+    rank: int
+    row_offset: int
+    num_rows: int
+    column_offset: int
+    num_columns: int
+    tier: str
+    bytes: int
+
+
+class TableEntry(TypedDict):
+    """One table: how it is cut, and where the pieces are."""
+
+    name: str
+    sharding_type: str
+    compute_kernel: str
+    shards: list[ShardEntry]
+
+
+class RankEntry(TypedDict):
+    """One rank: seconds by phase, bytes by tier."""
+
+    rank: int
+    host: int
+    seconds: Mapping[str, float]
+    bytes: Mapping[str, float]
+    capacity_bytes: Mapping[str, float]
+    ledger_bytes: NotRequired[Mapping[str, float]]
+    reserved_bytes: NotRequired[Mapping[str, float]]
+
+
+class PhaseEntry(TypedDict):
+    """One phase over all ranks."""
+
+    name: str
+    slowest_rank: int
+    seconds: float
+    mean_seconds: float
+    hidden_seconds: NotRequired[float]
+    counted: NotRequired[bool]
+    evidence: NotRequired[str]
+
+
+class ObjectiveEntry(TypedDict):
+    """What was minimised, and how far from optimal it is at most."""
+
+    name: str
+    seconds: float
+    lower_bound_seconds: float
+    relative_gap: float | None  # None where the bound is 0 and the plan is not
+    step_time_seconds: NotRequired[float]
+    max_rank_time_seconds: NotRequired[float]
+
+
+class TerminationEntry(TypedDict):
+    """Why the search stopped."""
+
+    reason: str
+    limit: str | None
+    detail: str
+
+
+class EvidenceEntry(TypedDict):
+    """One number or default that the plan rests on."""
+
+    value: str
+    evidence: str
+    source: str
+
+
+class ProvenanceEntry(TypedDict):
+    """Who made the plan, with what."""
+
+    cost_model: str
+    hardware_profile: str
+    partitioner: NotRequired[str]
+    evidence: Mapping[str, EvidenceEntry]
+    seed: int
+    solver_seconds: float
+    versions: Mapping[str, str]
+
+
+class PlanDocument(TypedDict):
+    """A plan as launchers fetch it."""
+
+    plan_digest: str
+    spec_digest: str
+    name: str
+    world_size: int
+    ranks_per_host: int
+    objective: ObjectiveEntry
+    termination: TerminationEntry
+    tables: list[TableEntry]
+    ranks: list[RankEntry]
+    phases: list[PhaseEntry]
+    provenance: ProvenanceEntry

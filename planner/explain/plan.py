@@ -1,0 +1,227 @@
+"""A plan as text for people: what it costs, who is slowest, what is full, what was assumed."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from planner.explain.document import PlanDocument, RankEntry, TableEntry
+from planner.explain.text import WIDTH, columns, number_ranges, paragraph, shortened, stacked_bar, wrapped
+from planner.units import format_bytes, format_seconds
+
+#: One character per phase in the bars.
+PHASE_GLYPHS = {
+    "input_comm": "·",
+    "forward_compute": "█",
+    "forward_comm": "▒",
+    "backward_comm": "░",
+    "backward_compute": "▓",
+    "prefetch": "+",
+}
+#: A number of the hardware with its unit, which the name repeats.
+_HARDWARE_NUMBER = re.compile(
+    r"hardware\.(\w+?)_(?:bytes_per_second|bytes|seconds) (\S+) (bytes_per_second|bytes|seconds)"
+)
+MAX_RANK_ROWS = 16  # beyond that: the slowest (or fullest) ones, and a count of the rest
+MAX_TABLE_ROWS = 8
+#: Evidence from strong to weak, then what is no number.
+EVIDENCE_ORDER = ("measured", "given", "datasheet", "estimated", "default", "note")
+
+
+def explain_plan(document: Mapping[str, object]) -> str:
+    """Return a plan document as text, at most 80 columns wide."""
+    plan = cast("PlanDocument", document)
+    sections = (
+        _heading(plan),
+        _objective(plan),
+        _phases(plan),
+        _rank_times(plan),
+        _rank_bytes(plan),
+        _schemes(plan),
+        _largest_tables(plan),
+        _assumptions(plan),
+    )
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _heading(plan: PlanDocument) -> list[str]:
+    hosts = plan["world_size"] // plan["ranks_per_host"]
+    provenance = plan["provenance"]
+    return [
+        shortened(f"Plan of {plan['name']}", WIDTH),
+        f"  digest   {plan['plan_digest']}",
+        f"  cluster  {plan['world_size']} ranks, {hosts} x {plan['ranks_per_host']}, {provenance['hardware_profile']}",
+        f"  prices   {provenance['cost_model']}",
+    ]
+
+
+def _objective(plan: PlanDocument) -> list[str]:
+    objective, termination, provenance = plan["objective"], plan["termination"], plan["provenance"]
+    gap = objective["relative_gap"]
+    lines = [
+        "Objective",
+        f"  {objective['name']:<13}  {format_seconds(objective['seconds'])}"
+        f"   lower bound {format_seconds(objective['lower_bound_seconds'])}"
+        f"   gap {'unknown' if gap is None else f'{gap:.2%}'}",
+    ]
+    for other in ("step_time", "max_rank_time"):
+        seconds = objective.get(f"{other}_seconds")
+        if other != objective["name"] and isinstance(seconds, float | int):
+            lines.append(f"  {other:<13}  {format_seconds(seconds)}   (the other objective, for comparison)")
+    limit = f", stopped by {termination['limit']}" if termination["limit"] else ""
+    finder = f" by {provenance['partitioner']}" if provenance.get("partitioner") else ""
+    lines.append(
+        f"  {termination['reason']}{limit}; found{finder} in {format_seconds(provenance['solver_seconds'])},"
+        f" seed {provenance['seed']}"
+    )
+    if termination["detail"]:
+        lines += paragraph(termination["detail"])
+    return lines
+
+
+def _phases(plan: PlanDocument) -> list[str]:
+    rows = [("phase", "slowest rank", "seconds", "mean", "hidden", "evidence", "")]
+    rows += [
+        (
+            f"{PHASE_GLYPHS.get(phase['name'], '?')} {phase['name']}",
+            str(phase["slowest_rank"]),
+            format_seconds(phase["seconds"]),
+            format_seconds(phase["mean_seconds"]),
+            format_seconds(phase.get("hidden_seconds", 0.0)),
+            phase.get("evidence", ""),
+            "" if phase.get("counted", True) else "not counted",
+        )
+        for phase in plan["phases"]
+        if phase["seconds"] > 0
+    ]
+    return ["Phases (each lasts as long as its slowest rank)", *columns(rows, left=(0, 5, 6))] if rows[1:] else []
+
+
+def _counted_seconds(plan: PlanDocument) -> dict[int, list[tuple[str, float]]]:
+    """Phase and seconds of each rank, in the order of the phases, without the phases that do not count."""
+    counted = [phase["name"] for phase in plan["phases"] if phase.get("counted", True)]
+    return {rank["rank"]: [(name, rank["seconds"].get(name, 0.0)) for name in counted] for rank in plan["ranks"]}
+
+
+def _rank_times(plan: PlanDocument) -> list[str]:
+    seconds = _counted_seconds(plan)
+    total = {rank: sum(value for _, value in parts) for rank, parts in seconds.items()}
+    slowest = max(total.values(), default=0.0)
+    lines = ["Seconds per rank"]
+    shown, hidden = _worth_showing(plan["ranks"], total)
+    for rank in shown:
+        bar = stacked_bar([(PHASE_GLYPHS.get(name, "?"), value) for name, value in seconds[rank]], slowest, 54)
+        lines.append(f"  rank {rank:>4}  {bar}  {format_seconds(total[rank]):>9}")
+    if hidden:
+        lines.append(f"  ... and {hidden} ranks that are faster")
+    return lines
+
+
+def _rank_bytes(plan: PlanDocument) -> list[str]:
+    lines: list[str] = []
+    tiers = sorted({tier for rank in plan["ranks"] for tier, used in rank["bytes"].items() if used > 0})
+    for tier in tiers:
+        used = {rank["rank"]: rank["bytes"].get(tier, 0.0) for rank in plan["ranks"]}
+        capacity = {rank["rank"]: rank["capacity_bytes"].get(tier, 0.0) for rank in plan["ranks"]}
+        lines.append(f"Bytes per rank in {tier}, of what is left after reservations")
+        shown, hidden = _worth_showing(plan["ranks"], used)
+        for rank in shown:
+            share = used[rank] / capacity[rank] if capacity[rank] else 0.0
+            bar = stacked_bar([("█", used[rank]), ("·", capacity[rank] - used[rank])], capacity[rank], 36)
+            amounts = f"{format_bytes(used[rank]):>9} of {format_bytes(capacity[rank]):<9}"
+            lines.append(f"  rank {rank:>4}  {bar}  {amounts} {share:>4.0%}")
+        if hidden:
+            lines.append(f"  ... and {hidden} ranks that are emptier")
+    if plan["ranks"]:
+        fullest = max(plan["ranks"], key=lambda rank: sum(rank["bytes"].values()))
+        lines += _ledger(fullest)
+    return lines
+
+
+def _ledger(rank: RankEntry) -> list[str]:
+    """What the fullest rank holds, and what it may not use, line by line."""
+    lines: list[str] = []
+    for label, ledger in (("holds", rank.get("ledger_bytes", {})), ("keeps free", rank.get("reserved_bytes", {}))):
+        parts = [f"{name} {format_bytes(value)}" for name, value in ledger.items() if value > 0]
+        if parts:
+            lines += wrapped(parts, label=f"rank {rank['rank']} {label}:")
+    return lines
+
+
+def _worth_showing(ranks: Sequence[RankEntry], amount: Mapping[int, float]) -> tuple[list[int], int]:
+    """The ranks to show, in order of rank, and how many are left out: the largest amounts are kept."""
+    every = [rank["rank"] for rank in ranks]
+    if len(every) <= MAX_RANK_ROWS:
+        return every, 0
+    kept = sorted(sorted(every, key=lambda rank: (-amount[rank], rank))[:MAX_RANK_ROWS])
+    return kept, len(every) - len(kept)
+
+
+def _table_bytes(table: TableEntry) -> int:
+    return sum(shard["bytes"] for shard in table["shards"])
+
+
+def _schemes(plan: PlanDocument) -> list[str]:
+    groups: dict[tuple[str, str], list[TableEntry]] = {}
+    for table in plan["tables"]:
+        groups.setdefault((table["sharding_type"], table["compute_kernel"]), []).append(table)
+    rows = [("scheme", "kernel", "tables", "shards", "bytes")]
+    rows += [
+        (
+            scheme,
+            kernel,
+            f"{len(tables):,}",
+            f"{sum(len(table['shards']) for table in tables):,}",
+            format_bytes(sum(_table_bytes(table) for table in tables)),
+        )
+        for (scheme, kernel), tables in sorted(groups.items(), key=lambda item: -sum(map(_table_bytes, item[1])))
+    ]
+    return [f"How the {len(plan['tables']):,} tables are cut", *columns(rows, left=(0, 1))]
+
+
+def _largest_tables(plan: PlanDocument) -> list[str]:
+    largest = sorted(plan["tables"], key=lambda table: (-_table_bytes(table), table["name"]))[:MAX_TABLE_ROWS]
+    rows = [("table", "scheme", "bytes", "shards", "ranks")]
+    rows += [
+        (
+            shortened(table["name"], 24),
+            table["sharding_type"],
+            format_bytes(_table_bytes(table)),
+            str(len(table["shards"])),
+            shortened(number_ranges([shard["rank"] for shard in table["shards"]]), 18),
+        )
+        for table in largest
+    ]
+    return [f"The largest {len(largest)} of them", *columns(rows, left=(0, 1, 4))] if largest else []
+
+
+def _assumptions(plan: PlanDocument) -> list[str]:
+    evidence = plan["provenance"]["evidence"]
+    if not evidence:
+        return []
+    counts = Counter(entry["evidence"] for entry in evidence.values())
+    summary = [f"{counts[kind]} {kind}" for kind in EVIDENCE_ORDER if counts[kind]]
+    lines = ["What the plan rests on: " + ", ".join(summary)]
+    for kind in EVIDENCE_ORDER:
+        entries = {subject: entry for subject, entry in evidence.items() if entry["evidence"] == kind}
+        if not entries:
+            continue
+        if kind == "note":
+            for entry in entries.values():
+                lines += paragraph(f"note: {entry['value']}")
+        else:
+            lines += wrapped(
+                [_assumed(subject, entry["value"]) for subject, entry in entries.items()], label=f"{kind}:"
+            )
+    return lines
+
+
+def _assumed(subject: str, value: str) -> str:
+    """``"hbm 74.5 GiB"`` for a number of the hardware, ``"model.pipeline = none"`` for anything else."""
+    number = _HARDWARE_NUMBER.fullmatch(f"{subject} {value}")
+    if number is None:
+        return f"{subject.removeprefix('hardware.')} = {value}"
+    name, amount, unit = number.groups()
+    if unit == "seconds":
+        return f"{name} {format_seconds(float(amount))}"
+    return f"{name} {format_bytes(float(amount))}{'/s' if unit == 'bytes_per_second' else ''}"

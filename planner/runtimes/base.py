@@ -1,0 +1,39 @@
+"""What a training runtime executes correctly: the legality of options and of finished plans."""
+
+from typing import Protocol
+
+from cost_models.vocabulary import Kernel, Scheme
+from planner.domain.placement import Placement
+from planner.domain.problem import Problem
+from planner.domain.table import Table
+from planner.errors import Issue
+
+
+class Runtime(Protocol):
+    """The rule set of one runtime.
+
+    ``kernels``, ``refusal`` and ``needs_row_wise_module`` shape the options;
+    ``check`` judges a finished placement from its geometry alone and shares no code with
+    the schemes, so that an error on one side is caught by the other.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name used in specs."""
+        ...
+
+    def kernels(self, table: Table, scheme: Scheme) -> tuple[Kernel, ...]:
+        """Return the kernels that run a scheme of a table, best first."""
+        ...
+
+    def refusal(self, table: Table, scheme: Scheme) -> str | None:
+        """Return why a scheme of a table would be refused or train wrongly, or ``None``."""
+        ...
+
+    def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:
+        """Return whether the scheme is right only if every table of the module is cut by rows."""
+        ...
+
+    def check(self, problem: Problem, placement: Placement) -> list[Issue]:
+        """Return everything in a placement that the runtime would not train correctly."""
+        ...

@@ -1,0 +1,139 @@
+"""TorchRec: whether the shards of a finished plan are the ones it trains correctly.
+
+Written from TorchRec's rules alone, without the schemes that make our options: what one
+side gets wrong the other one catches. Exact cover is checked in :mod:`planner.verify`.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from cost_models.vocabulary import Kernel, Scheme
+from planner.domain.placement import Placement, Shard, TablePlacement
+from planner.domain.problem import Problem
+from planner.domain.table import Table
+from planner.errors import Issue
+
+_ROW_REDUCED = (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE)
+_BY_COLUMNS = (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE)
+
+
+def check_placement(problem: Problem, placement: Placement) -> list[Issue]:
+    """Return every rule of TorchRec that the placement breaks, with pointers into the plan."""
+    issues: list[Issue] = []
+    tables = {table.name: table for table in problem.tables}
+    for index, placed in enumerate(placement.tables):
+        table = tables.get(placed.name)
+        if table is None:
+            continue  # reported by verify
+        for code, message, hint in _table_faults(table, placed, placement):
+            issues.append(
+                Issue(code=code, pointer=f"/tables/{index}", message=f'table "{table.name}": {message}', hint=hint)
+            )
+    issues.extend(_mixed_mean_modules(problem, placement))
+    return issues
+
+
+def _table_faults(table: Table, placed: TablePlacement, placement: Placement) -> Iterator[tuple[str, str, str]]:
+    """Yield (code, message, hint) for each broken rule of one table."""
+    shards, scheme, kernel = placed.shards, placed.sharding_type, placed.compute_kernel
+    if table.embedding_dim % 4 or any(shard.num_columns % 4 for shard in shards):
+        yield "column-width", "a shard's width is not a multiple of 4 columns", "cut at multiples of 4"
+    if any(shard.num_rows < 1 or shard.num_columns < 1 for shard in shards):
+        yield "empty-shard", "a shard has no rows or no columns; FBGEMM then updates wrong rows", "use fewer row blocks"
+    if scheme is Scheme.DATA_PARALLEL and kernel is not Kernel.DENSE:
+        yield "kernel", f"data_parallel runs with kernel dense only, not {kernel.label}", "use kernel dense"
+    if kernel is Kernel.DENSE and scheme not in (Scheme.DATA_PARALLEL, Scheme.TABLE_WISE):
+        yield "kernel", f"kernel dense does not run {scheme.label}", "use kernel fused"
+    if scheme is Scheme.GRID_SHARD and table.pooling == "mean":
+        yield "mean-grid", "grid_shard of a MEAN table adds the means of partial bags", "use another scheme"
+    if table.pooling == "none" and scheme in (Scheme.TABLE_ROW_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD):
+        yield "sequence-scheme", f"{scheme.label} of a sequence table is not supported", "use row_wise or table_wise"
+    fault = _geometry_fault(table, scheme, shards, placement)
+    if fault is not None:
+        yield "geometry", fault, "see the rules of the runtime in docs/concepts.md"
+
+
+def _geometry_fault(table: Table, scheme: Scheme, shards: Sequence[Shard], placement: Placement) -> str | None:
+    """Return the first way in which the shards are not the ones that the scheme must have."""
+    world, local = placement.world_size, placement.ranks_per_host
+    ranks = [shard.rank for shard in shards]
+    if scheme is Scheme.DATA_PARALLEL:
+        return None if ranks == list(range(world)) else "data_parallel must list one full copy per rank, in order"
+    if scheme is Scheme.TABLE_WISE:
+        return None if len(shards) == 1 else f"table_wise has one shard, not {len(shards)}"
+    if scheme is Scheme.ROW_WISE:
+        if ranks != list(range(world)):
+            return f"row_wise must use the ranks 0..{world - 1} in order"
+        return _row_block_fault(table, shards, world)
+    if scheme is Scheme.TABLE_ROW_WISE:
+        return _host_fault(ranks, local) or _row_block_fault(table, shards, local)
+    if scheme in _BY_COLUMNS:
+        if scheme is Scheme.TABLE_COLUMN_WISE and len({rank // local for rank in ranks}) != 1:
+            return "table_column_wise must keep its shards on one host"
+        return _left_to_right_fault(shards)
+    return _grid_fault(table, shards, local)
+
+
+def _grid_fault(table: Table, shards: Sequence[Shard], local: int) -> str | None:
+    """grid_shard: whole column pieces after one another, each cut into rows over one host."""
+    if len(shards) % local:
+        return f"grid_shard needs {local} shards per column piece"
+    pieces = [shards[start : start + local] for start in range(0, len(shards), local)]
+    for piece in pieces:
+        if len({(shard.column_offset, shard.num_columns) for shard in piece}) != 1:
+            return "grid_shard lists its shards column piece by column piece"
+        fault = _host_fault([shard.rank for shard in piece], local) or _row_block_fault(table, piece, local)
+        if fault is not None:
+            return fault
+    return _left_to_right_fault([piece[0] for piece in pieces])
+
+
+def _host_fault(ranks: Sequence[int], local: int) -> str | None:
+    first = ranks[0] if ranks else 0
+    if first % local or list(ranks) != list(range(first, first + local)):
+        return f"row blocks inside a host must use all its {local} ranks in order"
+    return None
+
+
+def _row_block_fault(table: Table, shards: Sequence[Shard], num_blocks: int) -> str | None:
+    """Blocks of ceil(rows / n), the last one shorter: any other cut trains silently wrong."""
+    block = -(-table.num_embeddings // num_blocks)
+    for position, shard in enumerate(shards):
+        want = max(0, min(block, table.num_embeddings - position * block))
+        if shard.row_offset != position * block or shard.num_rows != want:
+            return (
+                f"row block {position} must hold rows {position * block}..{position * block + want - 1}"
+                f" (blocks of ceil({table.num_embeddings}/{num_blocks}) = {block} rows), not"
+                f" {shard.row_offset}..{shard.row_offset + shard.num_rows - 1}; other cuts train silently wrong"
+            )
+    return None
+
+
+def _left_to_right_fault(shards: Sequence[Shard]) -> str | None:
+    offset = 0
+    for shard in shards:
+        if shard.column_offset != offset:
+            return f"column pieces must be listed left to right without gaps: expected one at column {offset}"
+        offset += shard.num_columns
+    return None
+
+
+def _mixed_mean_modules(problem: Problem, placement: Placement) -> Iterator[Issue]:
+    """Yield an issue per MEAN table cut by rows in a module that has tables not cut by rows."""
+    scheme_of = {placed.name: placed.sharding_type for placed in placement.tables}
+    position = {placed.name: index for index, placed in enumerate(placement.tables)}
+    modules: dict[str, list[Table]] = {}
+    for table in problem.tables:
+        modules.setdefault(table.module_path, []).append(table)
+    for members in modules.values():
+        others = [t.name for t in members if scheme_of.get(t.name) not in _ROW_REDUCED and t.name in scheme_of]
+        for table in members:
+            if table.pooling == "mean" and scheme_of.get(table.name) in _ROW_REDUCED and others:
+                yield Issue(
+                    code="mean-rows-mixed",
+                    pointer=f"/tables/{position[table.name]}",
+                    message=(
+                        f'table "{table.name}" is MEAN-pooled and cut by rows while "{others[0]}" of the same module'
+                        " is not: TorchRec then divides the other tables' outputs once too often"
+                    ),
+                    hint="cut every table of the module by rows, or this one otherwise",
+                )

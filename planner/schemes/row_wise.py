@@ -1,0 +1,21 @@
+"""row_wise: equal blocks of rows, one on every rank."""
+
+from collections.abc import Iterator
+
+from cost_models.vocabulary import Scheme
+from planner.domain.cluster import Cluster
+from planner.domain.table import Table
+from planner.priced import Scope
+from planner.schemes.base import Cut, whole_table
+from planner.schemes.blocks import has_empty_block
+
+
+class RowWise:
+    """Ids go to the rank of their row; partial pools are reduce-scattered."""
+
+    scheme = Scheme.ROW_WISE
+
+    def cuts(self, table: Table, cluster: Cluster) -> Iterator[Cut]:
+        """Yield the one cut, unless a block would be empty or there is nothing to cut."""
+        if cluster.world_size > 1 and not has_empty_block(table.num_embeddings, cluster.world_size):
+            yield whole_table(table, Scope.WORLD)

@@ -1,0 +1,66 @@
+"""What changed between two plans."""
+
+from planner.explain.comparison import compare_plans
+from planner.explain.difference import difference
+from tests.planner.explain.documents import GIB, document, shard, table
+
+
+def moved() -> dict[str, object]:
+    """``items`` moves from rank 1 to rank 0, and the plan gets slower: 5 to 6 ms."""
+    plan = document()
+    tables = [plan["tables"][0], table("items", "table_wise", [shard(0, (0, 100), GIB)])]
+    objective = {**plan["objective"], "seconds": 0.006, "step_time_seconds": 0.006}
+    return document(tables=tables, objective=objective)
+
+
+def test_equal_plans() -> None:
+    found = difference(document(), document())
+    assert found.same_plan
+    assert (found.changed, found.new, found.gone, found.moved_bytes) == ((), (), (), 0)
+    assert "The same plan" in compare_plans(document(), document())
+
+
+def test_a_moved_table() -> None:
+    found = difference(document(), moved())
+    assert not found.same_plan
+    assert found.changed == ("items",)
+    assert found.unchanged == 1
+    assert found.moved_bytes == GIB
+    text = compare_plans(document(), moved())
+    assert "items  table_wise [1]  table_wise [0]" in text
+    assert "+20.00%" in text  # 6 / 5 - 1
+
+
+def test_only_rectangles_that_were_not_there_count_as_moved() -> None:
+    # users was cut in halves of 2 GiB; now rank 0 keeps its half and rank 1's goes to rank 0
+    plan = document()
+    cut = table("users", "row_wise", [shard(0, (0, 500), 2 * GIB), shard(0, (500, 500), 2 * GIB)])
+    assert difference(plan, document(tables=[cut, plan["tables"][1]])).moved_bytes == 2 * GIB
+
+
+def test_new_and_gone_tables() -> None:
+    plan = document()
+    other = document(tables=[plan["tables"][0], table("ads", "table_wise", [shard(0, (0, 10), GIB)])])
+    found = difference(plan, other)
+    assert (found.new, found.gone, found.changed) == (("ads",), ("items",), ())
+    text = compare_plans(plan, other)
+    assert "1 new, 1 gone" in text
+
+
+def test_plans_of_other_specs_and_prices_say_so() -> None:
+    plan = document()
+    provenance = {**plan["provenance"], "cost_model": "torchrec@1.8.0"}
+    other = document(spec_digest="sha256:" + "1" * 64, provenance=provenance)
+    text = compare_plans(plan, other)
+    assert "The specs differ" in text
+    assert "cannot be compared" in text
+
+
+def test_documents_and_width() -> None:
+    found = difference(document(), moved()).to_document()
+    assert found["objectives"] == {
+        "step_time": {"a": 0.005, "b": 0.006, "relative_change": 0.006 / 0.005 - 1},
+        "max_rank_time": {"a": 0.004, "b": 0.004, "relative_change": 0.0},
+    }
+    long = document(name="n" * 200, tables=[table("t" * 200, "table_row_wise", [shard(0, (0, 9), GIB)])])
+    assert max(map(len, compare_plans(moved(), long).splitlines())) <= 80

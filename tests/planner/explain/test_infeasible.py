@@ -1,0 +1,50 @@
+"""The text of an answer without a plan."""
+
+from planner.domain.plan import PlanResult, Shortfall
+from planner.explain.infeasible import MAX_SHORTFALLS, explain_no_plan
+
+GIB = 1024**3
+
+
+def shortfall(**changes: object) -> Shortfall:
+    values: dict[str, object] = {
+        "resource": "hbm",
+        "required_bytes": 12.0 * GIB,
+        "available_bytes": 8.0 * GIB,
+        "scope": "cluster",
+        "message": "the tables need more memory than all ranks have",
+        "hint": "use 2 hosts",
+    }
+    return Shortfall(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def result(*shortfalls: Shortfall) -> PlanResult:
+    return PlanResult(
+        plan=None, reason="INFEASIBLE", limit=None, detail="proven", lower_bound_seconds=0.0, shortfalls=shortfalls
+    )
+
+
+def test_what_is_short_by_how_much_and_the_way_out() -> None:
+    text = explain_no_plan(result(shortfall()), name="big")
+    assert text.splitlines()[0] == "No plan of big: INFEASIBLE"
+    assert "needs 12.0 GiB, has 8.0 GiB: 4.0 GiB of hbm short" in text
+    assert "way out: use 2 hosts" in text
+
+
+def test_a_table_is_named_and_missing_options_need_no_bytes() -> None:
+    options = shortfall(resource="options", scope="table", table="users", required_bytes=0.0, available_bytes=0.0)
+    text = explain_no_plan(result(options), name="big")
+    assert 'table "users"' in text
+    assert "needs" not in text
+
+
+def test_long_lists_and_lines_are_cut() -> None:
+    many = [shortfall(table="t" * 200, scope="table", message="word " * 40) for _ in range(MAX_SHORTFALLS + 3)]
+    text = explain_no_plan(result(*many), name="n" * 200)
+    assert "... and 3 more shortfalls" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_search_that_was_cut_names_its_limit() -> None:
+    cut = PlanResult(plan=None, reason="NO_SOLUTION_FOUND", limit="time", detail="", lower_bound_seconds=0.0)
+    assert explain_no_plan(cut, name="big").splitlines()[0] == "No plan of big: NO_SOLUTION_FOUND (stopped by time)"

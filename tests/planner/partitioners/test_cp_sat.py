@@ -1,0 +1,46 @@
+import pytest
+
+from planner.partitioners import cp_sat
+from planner.partitioners.base import SolveLimits
+from planner.priced import Reason
+from tests.contracts.partitioner import LIMITS, PartitionerContract
+from tests.planner.builders import brute_force, random_priced
+
+
+class TestCpSat(PartitionerContract):
+    partitioner = cp_sat.CpSat()
+    exact = True
+
+
+def test_large_models_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cp_sat, "MAX_PLACEMENTS", 3)
+    outcome = cp_sat.CpSat().solve(random_priced(0), LIMITS)
+    assert outcome.termination.reason is Reason.NO_SOLUTION_FOUND
+    assert outcome.termination.limit == "size"
+
+
+def test_rounding_keeps_the_bound_admissible(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even with ticks so coarse that most costs round away, the bound stays below the optimum."""
+    priced = random_priced(9, num_tables=2)
+    best = brute_force(priced)
+    assert best is not None
+    for ticks in (4, 16, 64):
+        monkeypatch.setattr(cp_sat, "TICKS", ticks)
+        outcome = cp_sat.CpSat().solve(priced, LIMITS)
+        assert outcome.bound_seconds <= best
+    assert outcome.bound_seconds > 0.5 * best
+
+
+def test_a_caller_s_bound_does_not_cut_off_the_optimum() -> None:
+    priced = random_priced(3, num_tables=2)
+    best = brute_force(priced)
+    assert best is not None
+    outcome = cp_sat.CpSat().solve(priced, LIMITS, lower_bound_seconds=best)
+    assert outcome.termination.reason is Reason.OPTIMAL
+
+
+def test_deterministic_limit_is_named() -> None:
+    priced = random_priced(11, num_tables=12, num_hosts=2, ranks_per_host=4)
+    limits = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.02, relative_gap=0.0, reproducible=True)
+    outcome = cp_sat.CpSat().solve(priced, limits)
+    assert outcome.termination.limit == "deterministic_time"

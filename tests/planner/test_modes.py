@@ -1,0 +1,41 @@
+"""Which options may be used together."""
+
+from cost_models.vocabulary import Scheme
+from planner.enumerate import enumerate_options
+from planner.modes import option_modes
+from tests.planner.builders import make_problem, make_table
+
+
+def test_no_mean_tables_one_mode() -> None:
+    problem = make_problem(make_table("a"), make_table("b"))
+    (mask,) = option_modes(problem, enumerate_options(problem))
+    assert mask.all()
+
+
+def test_free_and_all_by_rows() -> None:
+    problem = make_problem(make_table("m", pooling="mean"), make_table("s"))
+    options = enumerate_options(problem)
+    free, rows = option_modes(problem, options)
+    for option, in_free, in_rows in zip(options.options, free, rows, strict=True):
+        by_rows = option.scheme in (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE)
+        assert in_free == (not (by_rows and option.table == 0))
+        assert in_rows == by_rows
+
+
+def test_other_modules_are_left_alone() -> None:
+    problem = make_problem(make_table("m", pooling="mean", module_path="x"), make_table("s", module_path="y"))
+    options = enumerate_options(problem)
+    for mask in option_modes(problem, options):
+        assert all(mask[i] for i, option in enumerate(options.options) if option.table == 1)
+
+
+def test_a_mode_that_leaves_a_table_without_options_is_dropped() -> None:
+    """Three rows cannot be cut over four ranks, so that its module cannot go by rows."""
+    problem = make_problem(make_table("m", pooling="mean"), make_table("tiny", rows=3))
+    assert len(option_modes(problem, enumerate_options(problem))) == 1
+
+
+def test_many_modules_switch_together() -> None:
+    tables = [make_table(f"m{i}", pooling="mean", module_path=f"module{i}") for i in range(5)]
+    problem = make_problem(*tables)
+    assert len(option_modes(problem, enumerate_options(problem))) == 2

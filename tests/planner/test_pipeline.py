@@ -1,0 +1,190 @@
+"""From problem to plan; what a defective partitioner returns never leaves."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cost_models.vocabulary import Scheme
+from planner.domain.plan import PlanResult
+from planner.domain.problem import Problem
+from planner.domain.table import TableConstraints
+from planner.errors import SolverDefect
+from planner.exporters.generic import to_document
+from planner.partitioners.base import OnIncumbent, Partitioner, SolveLimits
+from planner.partitioners.greedy import Greedy
+from planner.partitioners.portfolio import Portfolio
+from planner.partitioners.registry import make_partitioner
+from planner.pipeline import plan
+from planner.priced import Assignment, Outcome, PricedOptions
+from planner.verify import verify
+from tests.planner.builders import ROOFLINE, make_cluster, make_problem, make_table
+
+LIMITS = SolveLimits(time_limit_seconds=5.0)
+
+
+def solve(problem: Problem, partitioner: Partitioner | None = None, limits: SolveLimits = LIMITS) -> PlanResult:
+    return plan(problem, cost_model=ROOFLINE, partitioner=partitioner or Portfolio(), limits=limits)
+
+
+def small_problem(**changes: object) -> Problem:
+    tables = [make_table(f"t{i}", rows=10 ** (3 + i % 4), dim=(64, 128, 256)[i % 3]) for i in range(7)]
+    return make_problem(*tables, cluster=make_cluster(2, 2), **changes)
+
+
+@pytest.mark.parametrize("objective", ["step_time", "max_rank_time"])
+@pytest.mark.parametrize("name", ["greedy", "cp_sat", "portfolio"])
+def test_every_partitioner_gives_a_verified_plan_with_a_bound(objective: str, name: str) -> None:
+    problem = small_problem(objective=objective)
+    result = solve(problem, make_partitioner(name))
+    assert result.plan is not None
+    assert verify(problem, result.plan.placement) == ()
+    assert 0 < result.plan.lower_bound_seconds <= result.plan.evaluation.objective_seconds
+    want = result.plan.evaluation.objective_seconds / result.plan.lower_bound_seconds - 1
+    assert result.plan.relative_gap == pytest.approx(want, abs=1e-12)
+
+
+def test_a_plan_within_the_gap_is_optimal() -> None:
+    result = solve(small_problem(), limits=SolveLimits(time_limit_seconds=20, relative_gap=0.3))
+    assert result.reason == "OPTIMAL"
+    assert result.limit is None
+
+
+def test_equal_problems_give_equal_bytes() -> None:
+    documents = []
+    for _ in range(2):
+        result = solve(small_problem())
+        assert result.plan is not None
+        document = to_document(result.plan, name="x", spec_digest="sha256:0", hardware_profile="test")
+        assert isinstance(document["provenance"], dict)
+        document["provenance"].pop("solver_seconds")
+        documents.append(json.dumps(document))
+    assert documents[0] == documents[1]
+
+
+class Defective:
+    """Returns greedy's plan after breaking it."""
+
+    name = "defective"
+
+    def __init__(self, breakage: str) -> None:
+        self._breakage = breakage
+
+    def solve(
+        self,
+        priced: PricedOptions,
+        limits: SolveLimits,
+        *,
+        lower_bound_seconds: float = 0.0,
+        start: Assignment | None = None,
+        on_incumbent: OnIncumbent | None = None,
+    ) -> Outcome:
+        outcome = Greedy().solve(priced, limits)
+        assert outcome.assignment is not None
+        sites = outcome.assignment.unit_site.copy()
+        if self._breakage == "memory":
+            sites[(priced.unit_scope == 0) & (sites >= 0)] = 0  # everything on rank 0
+        bound = 1e9 if self._breakage == "bound" else 0.0
+        broken = Assignment(chosen_option=outcome.assignment.chosen_option.copy(), unit_site=sites)
+        return replace(outcome, assignment=broken, bound_seconds=bound)
+
+
+def test_an_overfull_plan_cannot_leave() -> None:
+    tables = [
+        make_table(f"t{i}", 10**6, 64, constraints=TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE})))
+        for i in range(4)
+    ]
+    problem = make_problem(*tables, cluster=make_cluster(hbm_bytes=300e6))
+    assert solve(problem).plan is not None
+    with pytest.raises(SolverDefect, match="rank 0 needs"):
+        solve(problem, Defective("memory"))
+
+
+def test_a_bound_above_the_plan_cannot_leave() -> None:
+    with pytest.raises(SolverDefect, match="exceeds a plan"):
+        solve(small_problem(), Defective("bound"))
+
+
+def test_infeasible_names_the_cluster_s_shortfall() -> None:
+    """Four tables of 256 MB on four ranks of 200 MB: 224 MB and buffers short in all."""
+    tables = [make_table(f"t{i}", 10**6, 64) for i in range(4)]
+    result = solve(make_problem(*tables, cluster=make_cluster(hbm_bytes=200e6)))
+    assert result.reason == "INFEASIBLE"
+    (short,) = result.shortfalls
+    assert (short.resource, short.scope) == ("hbm", "cluster")
+    assert short.available_bytes == 800e6
+    assert 1024e6 <= short.required_bytes <= 1026e6
+    assert "at least 2 hosts" in short.hint
+
+
+def test_infeasible_names_the_table_that_no_rank_holds() -> None:
+    only = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
+    result = solve(make_problem(make_table("big", 10**6, 64, constraints=only), cluster=make_cluster(hbm_bytes=200e6)))
+    assert result.reason == "INFEASIBLE"
+    assert result.shortfalls[0].table == "big"
+    assert result.shortfalls[0].required_bytes > 256e6
+
+
+def test_infeasible_by_constraints_is_proved_by_the_search() -> None:
+    """Two tables that fill a rank each, kept on one rank."""
+    tables = [make_table(name, 10**6, 64) for name in "ab"]
+    problem = make_problem(*tables, cluster=make_cluster(hbm_bytes=300e6), same_rank=(frozenset({0, 1}),))
+    result = solve(problem)
+    assert result.reason == "INFEASIBLE"
+    assert result.shortfalls[0].resource == "constraints"
+
+
+def test_a_table_without_options_is_named() -> None:
+    result = solve(make_problem(make_table("odd", dim=10)))
+    assert result.reason == "INFEASIBLE"
+    assert "pad embedding_dim to 12" in result.shortfalls[0].message
+
+
+def test_mean_tables_too_large_for_a_rank_make_the_module_row_wise() -> None:
+    """64-column MEAN tables cannot be cut below 32 columns; only rows fit, so all tables go by rows."""
+    tables = [make_table("m", 10**6, 64, pooling="mean"), make_table("s", 1000, 64)]
+    result = solve(make_problem(*tables, cluster=make_cluster(hbm_bytes=100e6)))
+    assert result.plan is not None
+    assert {placed.sharding_type for placed in result.plan.placement.tables} <= {Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE}
+
+
+def test_mean_tables_that_fit_stay_free() -> None:
+    tables = [make_table("m", 1000, 64, pooling="mean", pooling_factor=1.0), make_table("s", 1000, 64)]
+    result = solve(make_problem(*tables))
+    assert result.plan is not None
+
+
+def test_verified_plans_are_streamed_and_improve() -> None:
+    told: list[PlanResult] = []
+    result = plan(small_problem(), cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS, on_result=told.append)
+    values = [one.plan.evaluation.objective_seconds for one in told if one.plan is not None]
+    assert values == sorted(values, reverse=True)
+    assert len(values) == len(told) > 0
+    assert result.plan is not None
+    assert result.plan.evaluation.objective_seconds <= values[-1]
+
+
+def test_more_memory_never_hurts() -> None:
+    best = []
+    for hbm in (0.9e6, 1.5e6, 80e9):
+        result = solve(
+            make_problem(*[make_table(f"t{i}", 3000, 64) for i in range(4)], cluster=make_cluster(hbm_bytes=hbm))
+        )
+        assert result.plan is not None
+        best.append(result.plan.evaluation.objective_seconds)
+    assert best[0] >= best[1] * (1 - 0.006)
+    assert best[1] >= best[2] * (1 - 0.006)
+
+
+def test_unequal_ranks_are_respected() -> None:
+    cluster = replace(make_cluster(), hbm_bytes_by_rank=(80e9, 1e6, 1e6, 80e9))
+    tables = [
+        make_table(f"t{i}", 10**5, 64, constraints=TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE})))
+        for i in range(4)
+    ]
+    result = solve(make_problem(*tables, cluster=cluster))
+    assert result.plan is not None
+    ranks = {shard.rank for placed in result.plan.placement.tables for shard in placed.shards}
+    assert ranks <= {0, 3}
+    assert np.all([load.bytes[0] <= load.capacity_bytes[0] for load in result.plan.evaluation.ranks])

@@ -1,0 +1,97 @@
+"""Scores re-derived from the problem by hand, without the code that makes options."""
+
+import numpy as np
+import pytest
+
+from cost_models.vocabulary import Evidence, Phase, Tier
+from planner.domain.problem import Dense, Problem
+from planner.enumerate import enumerate_options
+from planner.evaluate import rank_loads
+from planner.partitioners.base import SolveLimits
+from planner.partitioners.greedy import Greedy
+from planner.pipeline import to_placement
+from planner.pricing import price, prune
+from planner.score import score
+from tests.planner.builders import ROOFLINE, TORCHREC, make_cluster, make_problem, make_table
+from tests.planner.test_verify import Placement, table_wise
+
+
+def one_table_plan() -> tuple[Problem, Placement]:
+    problem = make_problem(make_table(dim=128))
+    return problem, Placement(world_size=4, ranks_per_host=4, tables=(table_wise(num_columns=128, rank=2),))
+
+
+def test_torchrec_s_formula_by_hand() -> None:
+    """table_wise, 4 ranks of 64 samples, 4 ids each, 128 columns of fp32; 2e12 B/s memory.
+
+    ids 4 x 64 x 4 = 1,024: 8,192 B; rows 1,024 x 512 = 524,288 B; outputs 4 x 64 x 512 =
+    131,072 B. Forward (8,192 + 524,288 + 131,072) / 2e12 s, backward twice that; outputs
+    over 3e11 B/s each way.
+    """
+    problem, placement = one_table_plan()
+    loads = score(problem, placement, TORCHREC).ranks[2].seconds
+    assert loads[Phase.FORWARD_COMPUTE] == pytest.approx(663_552 / 2e12, rel=1e-9)
+    assert loads[Phase.BACKWARD_COMPUTE] == pytest.approx(2 * 663_552 / 2e12, rel=1e-9)
+    assert loads[Phase.FORWARD_COMM] == loads[Phase.BACKWARD_COMM] == pytest.approx(131_072 / 3e11, rel=1e-9)
+
+
+def test_objectives_and_uncounted_phases() -> None:
+    problem, placement = one_table_plan()
+    evaluation = score(problem, placement, TORCHREC)
+    total = 3 * 663_552 / 2e12 + 2 * 131_072 / 3e11
+    assert evaluation.step_time_seconds == evaluation.max_rank_time_seconds == pytest.approx(total, rel=1e-9)
+    by_phase = {load.phase: load for load in evaluation.phases}
+    assert not by_phase[Phase.INPUT_COMM].counted  # TorchRec leaves it out of its total
+    assert by_phase[Phase.INPUT_COMM].seconds > 0
+    assert by_phase[Phase.FORWARD_COMPUTE].slowest_rank == 2
+    assert by_phase[Phase.FORWARD_COMPUTE].mean_seconds == pytest.approx(663_552 / 2e12 / 4, rel=1e-9)
+    assert by_phase[Phase.FORWARD_COMPUTE].evidence is Evidence.ESTIMATED
+
+
+def test_dense_compute_hides_input_communication_of_a_pipeline() -> None:
+    dense = Dense(forward_seconds=1.0, backward_seconds=1.0)
+    _, placement = one_table_plan()
+    exposed, hidden = (
+        score(make_problem(make_table(dim=128), dense=dense, pipeline=pipeline), placement, ROOFLINE)
+        for pipeline in ("none", "train_sparse_dist")
+    )
+    ids = {load.phase: load for load in hidden.phases}[Phase.INPUT_COMM]
+    assert ids.hidden_seconds == ids.seconds > 0
+    assert hidden.step_time_seconds == pytest.approx(exposed.step_time_seconds - ids.seconds, rel=1e-9)
+
+
+def test_bytes_of_shards_and_ranks() -> None:
+    problem, placement = one_table_plan()
+    evaluation = score(problem, placement, ROOFLINE)
+    want = 512_000 + 8_192 + 131_072  # weights, ids of all ranks, outputs for all ranks
+    assert evaluation.shard_bytes == ((want,),)
+    assert [load.bytes[Tier.HBM] for load in evaluation.ranks] == [0, 0, want, 0]
+    assert sum(evaluation.ranks[2].ledger_bytes.values()) == want
+
+
+@pytest.mark.parametrize("model", [ROOFLINE, TORCHREC], ids=lambda model: model.name)
+@pytest.mark.parametrize("seed", range(4))
+def test_arrays_and_geometry_agree(model: object, seed: int) -> None:
+    """The waist's loads and the loads of the finished plan are the same numbers."""
+    rng = np.random.default_rng(seed)
+    tables = [
+        make_table(
+            f"t{i}",
+            int(rng.integers(100, 10**6)),
+            int(rng.choice([32, 64, 96, 128, 256])),
+            pooling_factor=float(rng.uniform(0, 20)),
+            pooling=str(rng.choice(["sum", "mean", "none"])),
+            data_type=str(rng.choice(["fp32", "fp16"])),
+            optimizer=str(rng.choice(["sgd", "rowwise_adagrad", "adam"])),
+        )
+        for i in range(12)
+    ]
+    problem = make_problem(*tables, cluster=make_cluster(2, 4))
+    options = enumerate_options(problem)
+    priced = prune(price(problem, options, model))  # type: ignore[arg-type]
+    assignment = Greedy().solve(priced, SolveLimits()).assignment
+    assert assignment is not None
+    arrays = rank_loads(priced, assignment).seconds
+    evaluation = score(problem, to_placement(problem, options, priced, assignment), model)  # type: ignore[arg-type]
+    geometry = np.array([[load.seconds[phase] for phase in Phase] for load in evaluation.ranks])
+    np.testing.assert_allclose(arrays, geometry, rtol=1e-9, atol=1e-15)

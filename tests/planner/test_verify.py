@@ -1,0 +1,133 @@
+"""One test per way in which a placement can be wrong."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cost_models.vocabulary import Kernel, Scheme, Tier
+from planner.domain.placement import Placement, Shard, TablePlacement
+from planner.domain.table import TableConstraints
+from planner.verify import verify
+from tests.planner.builders import make_cluster, make_problem, make_table
+
+WHOLE = Shard(rank=0, row_offset=0, num_rows=1000, column_offset=0, num_columns=64, tier=Tier.HBM)
+
+
+def table_wise(name: str = "t", **changes: object) -> TablePlacement:
+    shard = replace(WHOLE, **changes)  # type: ignore[arg-type]
+    return TablePlacement(name=name, sharding_type=Scheme.TABLE_WISE, compute_kernel=Kernel.FUSED, shards=(shard,))
+
+
+def codes(problem: object, *tables: TablePlacement, world_size: int = 4) -> set[str]:
+    placement = Placement(world_size=world_size, ranks_per_host=4, tables=tables)
+    return {issue.code for issue in verify(problem, placement)}  # type: ignore[arg-type]
+
+
+def test_a_right_plan_has_no_issues() -> None:
+    assert codes(make_problem(), table_wise()) == set()
+
+
+def test_another_cluster() -> None:
+    assert codes(make_problem(), table_wise(), world_size=8) == {"cluster-mismatch"}
+
+
+def test_table_sets() -> None:
+    problem = make_problem(make_table("a"), make_table("b"))
+    assert codes(problem, table_wise("a")) == {"missing-table"}
+    assert codes(problem, table_wise("a"), table_wise("b"), table_wise("c")) == {"unknown-table"}
+    assert codes(problem, table_wise("a"), table_wise("b"), table_wise("a")) == {"table-twice"}
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"rank": 4}, "rank-out-of-range"),
+        ({"rank": -1}, "rank-out-of-range"),
+        ({"num_rows": 1001}, "shard-out-of-range"),
+        ({"column_offset": 4}, "shard-out-of-range"),
+        ({"num_rows": 0}, "shard-out-of-range"),
+        ({"num_rows": 999}, "gap"),
+        ({"tier": Tier.DDR}, "tier"),
+    ],
+)
+def test_shards_that_do_not_exist(change: dict[str, object], code: str) -> None:
+    assert code in codes(make_problem(), table_wise(**change))
+
+
+def test_overlap_is_found_even_when_the_area_is_right() -> None:
+    """Two copies of the left half: 64,000 cells in all, half of them missing."""
+    left = replace(WHOLE, num_columns=32)
+    twice = TablePlacement(
+        name="t", sharding_type=Scheme.COLUMN_WISE, compute_kernel=Kernel.FUSED, shards=(left, replace(left, rank=1))
+    )
+    assert codes(make_problem(), twice) == {"overlap"}
+
+
+@given(st.lists(st.integers(1, 15), min_size=0, max_size=5, unique=True), st.integers(0, 5))
+def test_only_exact_covers_pass(cuts: list[int], drop: int) -> None:
+    edges = [0, *(4 * cut for cut in sorted(cuts)), 64]
+    shards = [
+        replace(WHOLE, rank=i % 4, column_offset=a, num_columns=b - a)
+        for i, (a, b) in enumerate(itertools.pairwise(edges))
+    ]
+    one = TablePlacement(name="t", sharding_type=Scheme.COLUMN_WISE, compute_kernel=Kernel.FUSED, shards=tuple(shards))
+    assert codes(make_problem(), one) == set()
+    if drop < len(shards):
+        rest = replace(one, shards=tuple(shards[:drop] + shards[drop + 1 :]))
+        assert "gap" in codes(make_problem(), rest)
+
+
+def test_data_parallel_is_one_full_copy_per_rank() -> None:
+    copies = tuple(replace(WHOLE, rank=rank) for rank in range(4))
+    full = TablePlacement(name="t", sharding_type=Scheme.DATA_PARALLEL, compute_kernel=Kernel.DENSE, shards=copies)
+    assert codes(make_problem(), full) == set()
+    assert "cover" in codes(make_problem(), replace(full, shards=copies[:3]))
+    assert "cover" in codes(make_problem(), replace(full, shards=(*copies[:3], replace(copies[3], num_rows=999))))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"),
+    [
+        (TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE})), "sharding-type"),
+        (TableConstraints(compute_kernels=frozenset({Kernel.DENSE})), "kernel"),
+        (TableConstraints(ranks=frozenset({1, 2})), "rank"),
+        (TableConstraints(hosts=frozenset({1})), "host"),
+    ],
+)
+def test_what_the_user_allowed(wanted: TableConstraints, code: str) -> None:
+    problem = make_problem(make_table(constraints=wanted), cluster=make_cluster(2, 4))
+    placement = Placement(world_size=8, ranks_per_host=4, tables=(table_wise(),))
+    assert {issue.code for issue in verify(problem, placement)} == {code}
+
+
+def test_min_partition() -> None:
+    wanted = TableConstraints(min_partition=48)
+    halves = tuple(replace(WHOLE, rank=i, column_offset=32 * i, num_columns=32) for i in range(2))
+    cut = TablePlacement(name="t", sharding_type=Scheme.COLUMN_WISE, compute_kernel=Kernel.FUSED, shards=halves)
+    assert codes(make_problem(make_table(constraints=wanted)), cut) == {"min-partition"}
+    assert codes(make_problem(make_table(constraints=wanted)), table_wise()) == set()
+
+
+def test_groups() -> None:
+    tables = [make_table(name) for name in "ab"]
+    together, apart = ({"same_rank": (frozenset({0, 1}),)}, {"apart": (frozenset({0, 1}),)})
+    same, different = (table_wise("a"), table_wise("b")), (table_wise("a"), table_wise("b", rank=1))
+    assert codes(make_problem(*tables, **together), *same) == set()
+    assert codes(make_problem(*tables, **together), *different) == {"same-rank"}
+    assert codes(make_problem(*tables, **apart), *same) == {"apart"}
+    assert codes(make_problem(*tables, **apart), *different) == set()
+
+
+def test_memory_names_rank_and_shortfall() -> None:
+    """256,000 B of weights + 8,192 B of ids + 65,536 B of outputs = 329,728 B on rank 0."""
+    fits = make_problem(cluster=make_cluster(hbm_bytes=329_728))
+    short = make_problem(cluster=make_cluster(hbm_bytes=329_727))
+    assert codes(fits, table_wise()) == set()
+    placement = Placement(world_size=4, ranks_per_host=4, tables=(table_wise(),))
+    (issue,) = verify(short, placement)
+    assert issue.code == "memory"
+    assert "rank 0" in issue.message
+    assert "1 B more" in issue.message

@@ -1,0 +1,48 @@
+"""The launcher's client of the shardplan service.
+
+Needs Python and httpx, nothing else; ``shardplan_client.torchrec`` additionally needs TorchRec.
+"""
+
+from .check import check_plan
+from .client import FetchedPlan, PlannerClient
+from .documents import PlanDocument, ShardDocument, TableDocument, canonical_bytes, parse_plan, plan_digest
+from .errors import (
+    ClientError,
+    DigestMismatch,
+    NoPlan,
+    PlanRejected,
+    PlanUnavailable,
+    ProblemError,
+    SolveTimeout,
+    UnexpectedAnswer,
+    Unreachable,
+    UnsupportedModel,
+)
+from .plan_file import PlanFile, fetch, read
+from .transport import RetryPolicy
+
+__all__ = [
+    "ClientError",
+    "DigestMismatch",
+    "FetchedPlan",
+    "NoPlan",
+    "PlanDocument",
+    "PlanFile",
+    "PlanRejected",
+    "PlanUnavailable",
+    "PlannerClient",
+    "ProblemError",
+    "RetryPolicy",
+    "ShardDocument",
+    "SolveTimeout",
+    "TableDocument",
+    "UnexpectedAnswer",
+    "Unreachable",
+    "UnsupportedModel",
+    "canonical_bytes",
+    "check_plan",
+    "fetch",
+    "parse_plan",
+    "plan_digest",
+    "read",
+]

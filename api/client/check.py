@@ -1,0 +1,128 @@
+"""Checks of a plan that need no model and no runtime: is it whole, and is it for this job."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from .documents import SCHEMA_VERSION, PlanDocument, ShardDocument, TableDocument, plan_digest
+from .errors import PlanRejected
+
+DATA_PARALLEL = "data_parallel"
+_NUMBERS = ("rank", "row_offset", "num_rows", "column_offset", "num_columns")
+
+
+def check_plan(plan: Mapping[str, object], *, world_size: int, ranks_per_host: int) -> PlanDocument:
+    """Return the plan, checked: its digest, its cluster, and that every table is covered exactly once.
+
+    Parameters
+    ----------
+    plan
+        A plan document from anywhere.
+    world_size, ranks_per_host
+        The job's number of ranks, and of ranks on one host (``LOCAL_WORLD_SIZE``).
+
+    Raises
+    ------
+    PlanRejected
+        With every reason.
+    """
+    shape = _shape_reasons(plan)
+    if shape:
+        raise PlanRejected(shape)
+    document = cast("PlanDocument", plan)
+    reasons = []
+    content_digest = plan_digest(plan)
+    if document["plan_digest"] != content_digest:
+        reasons.append(f"the plan says {document['plan_digest']}, its content has the digest {content_digest}")
+    if document["world_size"] != world_size:
+        reasons.append(f"the plan is for a world size of {document['world_size']}, the job has {world_size}")
+    if document["ranks_per_host"] != ranks_per_host:
+        reasons.append(
+            f"the plan is for {document['ranks_per_host']} ranks per host, the job has {ranks_per_host}"
+            " (LOCAL_WORLD_SIZE)"
+        )
+    seen: set[str] = set()
+    for table in document["tables"]:
+        if table["name"] in seen:
+            reasons.append(f'table "{table["name"]}" stands twice in the plan')
+        seen.add(table["name"])
+        reasons += [f'table "{table["name"]}": {reason}' for reason in _cover_reasons(table, document["world_size"])]
+    if reasons:
+        raise PlanRejected(reasons)
+    return document
+
+
+def extent(table: TableDocument) -> tuple[int, int]:
+    """Rows and columns that the shards of a table reach to."""
+    shards = table["shards"]
+    return (
+        max(s["row_offset"] + s["num_rows"] for s in shards),
+        max(s["column_offset"] + s["num_columns"] for s in shards),
+    )
+
+
+def _shape_reasons(plan: Mapping[str, object]) -> list[str]:
+    if plan.get("schema_version") != SCHEMA_VERSION:
+        return [f"the plan has schema_version {plan.get('schema_version')!r}; this client reads {SCHEMA_VERSION}"]
+    reasons = [f"the plan has no {key}" for key in PlanDocument.__required_keys__ if key not in plan]
+    if reasons:
+        return sorted(reasons)
+    reasons = [
+        f"{key} is not a positive whole number"
+        for key in ("world_size", "ranks_per_host")
+        if not _natural(plan[key], 1)
+    ]
+    tables = plan["tables"]
+    if not isinstance(tables, list) or not tables:
+        return [*reasons, "tables is not a list with at least one table"]
+    for index, table in enumerate(tables):
+        if not isinstance(table, Mapping):
+            reasons.append(f"table {index} is not an object")
+            continue
+        words = ("name", "sharding_type", "compute_kernel")
+        reasons += [f"table {index} has no {key}" for key in words if not isinstance(table.get(key), str)]
+        shards = table.get("shards")
+        if not isinstance(shards, list) or not shards:
+            reasons.append(f"table {index} has no shards")
+        elif not all(isinstance(s, Mapping) and all(_natural(s.get(key), 0) for key in _NUMBERS) for s in shards):
+            reasons.append(f"table {index} has a shard without {', '.join(_NUMBERS)} as whole numbers")
+    return reasons
+
+
+def _natural(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _cover_reasons(table: TableDocument, world_size: int) -> list[str]:
+    """Whether the shards tile the table: column pieces side by side, each tiled by row pieces."""
+    shards = table["shards"]
+    reasons = [f"rank {s['rank']} is not one of {world_size}" for s in shards if s["rank"] >= world_size]
+    if any(s["num_rows"] == 0 or s["num_columns"] == 0 for s in shards):
+        reasons.append("a shard is empty")
+    if table["sharding_type"] == DATA_PARALLEL:
+        if [s["rank"] for s in shards] != list(range(world_size)):
+            reasons.append(f"expected one copy on each of {world_size} ranks, in order")
+        whole = (0, *extent(table))
+        if any((s["row_offset"] + s["column_offset"], s["num_rows"], s["num_columns"]) != whole for s in shards):
+            reasons.append("expected every copy to be the whole table")
+        return reasons
+    rows, columns = extent(table)
+    pieces: dict[tuple[int, int], list[ShardDocument]] = defaultdict(list)
+    for shard in shards:
+        pieces[shard["column_offset"], shard["num_columns"]].append(shard)
+    if not _tiles(sorted(pieces), columns):
+        reasons.append(f"columns 0..{columns} are not covered exactly once")
+    for (offset, width), members in pieces.items():
+        if not _tiles(sorted((s["row_offset"], s["num_rows"]) for s in members), rows):
+            reasons.append(f"rows 0..{rows} of columns {offset}..{offset + width} are not covered exactly once")
+    return reasons
+
+
+def _tiles(ranges: Iterable[tuple[int, int]], end: int) -> bool:
+    """Whether sorted (offset, length) ranges follow one another from 0 to ``end``."""
+    position = 0
+    for offset, length in ranges:
+        if offset != position:
+            return False
+        position += length
+    return position == end

@@ -1,0 +1,237 @@
+"""The launcher's way to the service: submit, wait, fetch, promote."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, cast
+from urllib.parse import quote
+
+import httpx
+
+from .documents import PlanDocument, canonical_bytes, parse_object, parse_plan
+from .errors import DigestMismatch, NoPlan, ProblemError, SolveTimeout, UnexpectedAnswer
+from .transport import RetryPolicy, Transport
+
+#: The longest that the service holds an answer back, seconds (its ``Prefer: wait`` limit).
+MAX_SERVER_WAIT_SECONDS = 60.0
+ENDED_STATES = frozenset({"succeeded", "failed", "cancelled"})
+DIGEST_HEADER = "X-Plan-Digest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedPlan:
+    """A plan as it came over the wire, its digest recomputed here."""
+
+    content: bytes
+    document: PlanDocument
+    digest: str
+    etag: str | None
+
+
+class PlannerClient:
+    """A client of one planning service. Not thread safe; use one per thread.
+
+    Parameters
+    ----------
+    base_url
+        ``http://planner:8080``.
+    timeout
+        Seconds that one attempt may take, beyond what the service was asked to wait.
+    transport
+        An ``httpx`` transport in place of the network.
+    retry
+        How often a request is repeated. Every request of this class is safe to repeat: the
+        service answers an identical spec with the same solve.
+    sleep, clock
+        Replacements for ``time.sleep`` and ``time.monotonic``.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        timeout: float = 30.0,
+        transport: httpx.BaseTransport | None = None,
+        retry: RetryPolicy | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._transport = Transport(
+            base_url, timeout_seconds=timeout, transport=transport, retry=retry or RetryPolicy(), sleep=sleep
+        )
+        self._sleep = sleep
+        self._clock = clock
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    def validate(self, spec: Mapping[str, object]) -> dict[str, object]:
+        """Check a spec without solving; returns the warnings, assumptions and totals.
+
+        Raises
+        ------
+        ProblemError
+            The spec is not valid; ``errors`` lists what and where.
+        """
+        response, _ = self._transport.request("POST", "/v1/specs:validate", content=canonical_bytes(spec))
+        return _json(response)
+
+    def submit(self, spec: Mapping[str, object], *, wait_seconds: float = 0.0) -> dict[str, object]:
+        """Submit a spec; returns the solve's document, ended or not.
+
+        Parameters
+        ----------
+        wait_seconds
+            How long the service may hold its answer back for the solve to end (at most 60).
+        """
+        wait = min(wait_seconds, MAX_SERVER_WAIT_SECONDS)
+        headers = {"Prefer": f"wait={int(wait)}"} if wait >= 1 else {}
+        response, _ = self._transport.request(
+            "POST", "/v1/solves", headers=headers, content=canonical_bytes(spec), server_wait_seconds=wait
+        )
+        return _solve_document(response)
+
+    def get_solve(self, solve_id: str, *, wait_seconds: float = 0.0) -> dict[str, object]:
+        """The solve's document; with ``wait_seconds``, once it changes or the time is up."""
+        wait = min(wait_seconds, MAX_SERVER_WAIT_SECONDS)
+        params = {"wait": str(int(wait))} if wait >= 1 else {}
+        response, _ = self._transport.request(
+            "GET", f"/v1/solves/{quote(solve_id, safe='')}", params=params, server_wait_seconds=wait
+        )
+        return _solve_document(response)
+
+    def solve(self, spec: Mapping[str, object], *, wait_seconds: float = 300.0) -> dict[str, object]:
+        """Submit a spec and wait until its solve ends; returns the solve's document.
+
+        Raises
+        ------
+        SolveTimeout
+            It has not ended in ``wait_seconds``.
+        """
+        deadline = self._clock() + wait_seconds
+        document = self.submit(spec, wait_seconds=wait_seconds)
+        while document["state"] not in ENDED_STATES:
+            left = deadline - self._clock()
+            if left <= 0:
+                raise SolveTimeout(document, wait_seconds)
+            asked = self._clock()
+            document = self.get_solve(str(document["id"]), wait_seconds=left)
+            # A service that does not hold answers back must not be asked without a pause.
+            if document["state"] not in ENDED_STATES and self._clock() - asked < 1.0:
+                self._sleep(min(1.0, max(0.0, deadline - self._clock())))
+        return document
+
+    def plan_of(self, solve: Mapping[str, object]) -> FetchedPlan:
+        """Fetch the plan of a solve that ended.
+
+        Raises
+        ------
+        NoPlan
+            It ended without one.
+        """
+        result = solve.get("result")
+        digest = result.get("plan_digest") if isinstance(result, Mapping) else None
+        if not isinstance(digest, str):
+            raise NoPlan(solve)
+        return self.get_plan(digest)
+
+    def get_plan(self, digest: str) -> FetchedPlan:
+        """Fetch a plan by its digest.
+
+        Raises
+        ------
+        DigestMismatch
+            The content is another plan.
+        """
+        response, _ = self._transport.request("GET", f"/v1/plans/{quote(digest, safe=':')}")
+        plan = _fetched(response)
+        if plan.digest != digest:
+            raise DigestMismatch(digest, plan.digest, "the request")
+        return plan
+
+    def fetch_channel(self, name: str, *, etag: str | None = None) -> FetchedPlan | None:
+        """Fetch the plan that a channel points to; ``None`` where it is still the one with ``etag``.
+
+        Raises
+        ------
+        DigestMismatch
+            The content is not the plan that the channel points to.
+        """
+        headers = {"If-None-Match": etag} if etag else {}
+        response, _ = self._transport.request("GET", f"{_channel_path(name)}/plan", headers=headers)
+        if response.status_code == httpx.codes.NOT_MODIFIED:
+            if etag is None:
+                raise UnexpectedAnswer("the service says 304 although no ETag was sent")
+            return None
+        return _fetched(response)
+
+    def get_channel(self, name: str) -> tuple[dict[str, object], str | None]:
+        """The channel's document and its ETag, which ``promote`` takes as ``if_match``."""
+        response, _ = self._transport.request("GET", _channel_path(name))
+        return _json(response), response.headers.get("ETag")
+
+    def promote(self, name: str, digest: str, *, if_match: str | None = None) -> dict[str, object]:
+        """Point a channel at a plan; returns the channel's document.
+
+        Parameters
+        ----------
+        if_match
+            The ETag that the channel had when the decision was made; ``None`` creates the channel.
+
+        Raises
+        ------
+        ProblemError
+            404 without such a plan, 412 where the channel was moved in between, 428 where it
+            exists and ``if_match`` was not given.
+        """
+        condition = {"If-None-Match": "*"} if if_match is None else {"If-Match": if_match}
+        body = canonical_bytes({"plan_digest": digest})
+        try:
+            response, _ = self._transport.request("PUT", _channel_path(name), headers=condition, content=body)
+        except ProblemError as error:
+            # An attempt whose answer was lost may have moved the channel before this one failed.
+            if error.status not in (httpx.codes.PRECONDITION_FAILED, httpx.codes.PRECONDITION_REQUIRED):
+                raise
+            document, _ = self.get_channel(name)
+            if document.get("plan_digest") != digest:
+                raise
+            return document
+        return _json(response)
+
+
+def _channel_path(name: str) -> str:
+    parts = name.split("/")
+    if any(part in {"", ".", ".."} for part in parts):
+        raise ValueError(f"Expected a channel name such as ads/ranker/prod, not {name!r}.")
+    return "/v1/channels/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def _json(response: httpx.Response) -> dict[str, object]:
+    return parse_object(response.content, f"the answer to {response.request.method} {response.request.url.path}")
+
+
+def _solve_document(response: httpx.Response) -> dict[str, object]:
+    document = _json(response)
+    if not isinstance(document.get("id"), str) or not isinstance(document.get("state"), str):
+        raise UnexpectedAnswer("the answer is not the document of a solve: no id or no state")
+    return document
+
+
+def _fetched(response: httpx.Response) -> FetchedPlan:
+    document, digest = parse_plan(response.content)
+    claimed = {
+        f"the header {DIGEST_HEADER}": cast("str | None", response.headers.get(DIGEST_HEADER)),
+        "the plan": document.get("plan_digest", "nothing"),
+    }
+    for where, value in claimed.items():
+        if value is not None and value != digest:
+            raise DigestMismatch(value, digest, where)
+    return FetchedPlan(content=response.content, document=document, digest=digest, etag=response.headers.get("ETag"))

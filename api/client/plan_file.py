@@ -1,0 +1,109 @@
+"""A plan on the launcher's disk: written whole or not at all, kept while the channel stands still."""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from .client import PlannerClient
+from .documents import PlanDocument, parse_plan
+from .errors import DigestMismatch, UnexpectedAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFile:
+    """A plan on disk."""
+
+    path: Path
+    document: PlanDocument
+    digest: str
+    changed: bool  # whether this fetch wrote it
+
+
+def fetch(client: PlannerClient, channel: str, path: str | os.PathLike[str]) -> PlanFile:
+    """Bring a file up to date with a channel.
+
+    The ETag is kept beside the file in ``PATH.etag`` with the file's hash. It is used only
+    while the file still has those bytes, so a file that was cut or edited is fetched anew.
+
+    Raises
+    ------
+    ClientError
+        As from :meth:`PlannerClient.fetch_channel`; the file is then as it was.
+    OSError
+        The file cannot be written.
+    """
+    target = Path(path)
+    note = target.with_name(target.name + ".etag")
+    kept = _kept_content(target, note)
+    plan = client.fetch_channel(channel, etag=kept[1] if kept else None)
+    if plan is None and kept is not None:
+        document, digest = parse_plan(kept[0])
+        return PlanFile(path=target, document=document, digest=digest, changed=False)
+    if plan is None:
+        raise UnexpectedAnswer("the service says 304 although no ETag was sent")
+    write_atomically(target, plan.content)
+    if plan.etag is None:
+        note.unlink(missing_ok=True)
+    else:
+        record = {"etag": plan.etag, "sha256": hashlib.sha256(plan.content).hexdigest()}
+        write_atomically(note, json.dumps(record).encode())
+    return PlanFile(path=target, document=plan.document, digest=plan.digest, changed=True)
+
+
+def read(path: str | os.PathLike[str]) -> PlanFile:
+    """Read a plan from disk and check that its content has the digest it claims.
+
+    Raises
+    ------
+    UnexpectedAnswer
+        It is not a plan.
+    DigestMismatch
+        It was changed.
+    """
+    target = Path(path)
+    document, digest = parse_plan(target.read_bytes())
+    claimed = document.get("plan_digest", "nothing")
+    if claimed != digest:
+        raise DigestMismatch(claimed, digest, str(target))
+    return PlanFile(path=target, document=document, digest=digest, changed=False)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file by new content; readers see the old bytes or the new ones, never a part.
+
+    Survives a crash of the machine: the bytes and the directory entry are both flushed.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            Path(name).unlink()
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _kept_content(target: Path, note: Path) -> tuple[bytes, str] | None:
+    """The file's bytes and their ETag, where the note belongs to them."""
+    try:
+        content, record = target.read_bytes(), json.loads(note.read_bytes())
+        etag, sha256 = record["etag"], record["sha256"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    if not isinstance(etag, str) or sha256 != hashlib.sha256(content).hexdigest():
+        return None
+    return content, etag

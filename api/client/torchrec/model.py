@@ -1,0 +1,167 @@
+"""What a live model says about its embedding tables."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from torch import nn
+from torchrec.distributed.types import ShardedModule
+from torchrec.distributed.utils import optimizer_type_to_emb_opt_type
+from torchrec.modules.embedding_modules import (
+    EmbeddingBagCollection,
+    EmbeddingBagCollectionInterface,
+    EmbeddingCollectionInterface,
+)
+
+from ..errors import UnsupportedModel
+
+#: TorchRec's data types and ours; the others cannot be planned.
+DATA_TYPES = {
+    "FP32": "fp32",
+    "FP16": "fp16",
+    "BF16": "bf16",
+    "INT8": "int8",
+    "INT4": "int4",
+    "INT2": "int2",
+}
+#: FBGEMM's ``EmbOptimType`` members and our names of the same optimizers.
+OPTIMIZERS = {
+    "EXACT_SGD": "sgd",
+    "EXACT_ROWWISE_ADAGRAD": "rowwise_adagrad",
+    "EXACT_ADAGRAD": "adagrad",
+    "LARS_SGD": "lars_sgd",
+    "ADAM": "adam",
+    "LAMB": "lamb",
+    "PARTIAL_ROWWISE_ADAM": "partial_rowwise_adam",
+    "PARTIAL_ROWWISE_LAMB": "partial_rowwise_lamb",
+}
+#: Packages whose modules treat an embedding module inside them in their own way.
+_WRAPPER_PACKAGES = ("torchrec.modules.", "torchrec.distributed.", "torchrec.quant.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveTable:
+    """One table of an ``EmbeddingBagCollection`` of a model."""
+
+    module_path: str
+    name: str
+    num_embeddings: int
+    embedding_dim: int
+    data_type: str
+    pooling: str
+    is_weighted: bool
+    feature_names: tuple[str, ...]
+    optimizer: str | None  # set by apply_optimizer_in_backward, else None
+
+
+def live_tables(module: nn.Module) -> tuple[LiveTable, ...]:
+    """All tables of a model, in its own order. The model may live on the meta device.
+
+    Only ``EmbeddingBagCollection`` itself is described: ``DistributedModelParallel`` chooses
+    the sharder by the exact class, and the other embedding modules follow other rules.
+
+    Raises
+    ------
+    UnsupportedModel
+        Embedding modules of another kind, a module reached by two paths, a table name used
+        twice, or settings that a plan cannot carry; every one is listed with its path.
+    """
+    reasons: list[str] = []
+    tables: list[LiveTable] = []
+    path_of_module: dict[int, str] = {}
+    for path, found in _embedding_modules(module, ""):
+        refusal = _refusal(found)
+        if refusal:
+            reasons.append(f"{_shown(path)}: {refusal}")
+            continue
+        first_path = path_of_module.setdefault(id(found), path)
+        if first_path != path:
+            reasons.append(f"{_shown(path)}: the same module as {_shown(first_path)}; a plan knows one path per module")
+            continue
+        for table in _tables_of(cast("EmbeddingBagCollection", found), path, reasons):
+            tables.append(table)
+    path_of_name: dict[str, str] = {}
+    for table in tables:
+        first_path = path_of_name.setdefault(table.name, table.module_path)
+        if first_path != table.module_path:
+            reasons.append(
+                f'{_shown(table.module_path)}: table "{table.name}" is also in {_shown(first_path)};'
+                " names must differ over the whole model"
+            )
+    if not tables and not reasons:
+        reasons.append("the model has no EmbeddingBagCollection")
+    if reasons:
+        raise UnsupportedModel(reasons)
+    return tuple(tables)
+
+
+def num_dense_parameter_bytes(module: nn.Module) -> int:
+    """Bytes of all parameters outside the tables: what every rank holds a copy of."""
+    in_tables = {id(parameter) for _, found in _embedding_modules(module, "") for parameter in found.parameters()}
+    return sum(p.numel() * p.element_size() for p in module.parameters() if id(p) not in in_tables)
+
+
+def _embedding_modules(module: nn.Module, path: str) -> Iterator[tuple[str, nn.Module]]:
+    """The outermost modules that hold TorchRec tables, with their paths."""
+    kinds = (EmbeddingBagCollectionInterface, EmbeddingCollectionInterface, ShardedModule)
+    if isinstance(module, kinds) or (
+        type(module).__module__.startswith(_WRAPPER_PACKAGES)
+        and any(isinstance(inner, kinds) for inner in module.modules())
+    ):
+        yield path, module
+        return
+    for name, child in module.named_children():
+        yield from _embedding_modules(child, f"{path}.{name}" if path else name)
+
+
+def _refusal(found: nn.Module) -> str | None:
+    kind = type(found).__name__
+    if isinstance(found, ShardedModule):
+        return f"{kind} is sharded already; give the model before DistributedModelParallel"
+    if type(found) is not EmbeddingBagCollection:
+        return f"{kind} cannot be planned; only EmbeddingBagCollection can"
+    return None
+
+
+def _tables_of(module: EmbeddingBagCollection, path: str, reasons: list[str]) -> Iterator[LiveTable]:
+    for config in module.embedding_bag_configs():
+        where = f'{_shown(path)}: table "{config.name}"'
+        data_type = DATA_TYPES.get(config.data_type.value)
+        if data_type is None:
+            reasons.append(f"{where} has the data type {config.data_type.value}; known: {', '.join(DATA_TYPES)}")
+            continue
+        if config.use_virtual_table:
+            reasons.append(f"{where} is a virtual table, which has no rows to place")
+            continue
+        weight = module.embedding_bags[config.name].weight
+        classes = getattr(weight, "_optimizer_classes", [])
+        if len(classes) > 1:
+            reasons.append(f"{where} has {len(classes)} optimizers in its backward pass; TorchRec takes one")
+            continue
+        optimizer = _optimizer_name(classes[0]) if classes else None
+        if classes and optimizer is None:
+            reasons.append(f"{where} has the optimizer {classes[0].__name__}, which no fused kernel has")
+            continue
+        yield LiveTable(
+            module_path=path,
+            name=config.name,
+            num_embeddings=config.num_embeddings,
+            embedding_dim=config.embedding_dim,
+            data_type=data_type,
+            pooling=config.pooling.value.lower(),
+            is_weighted=module.is_weighted(),
+            feature_names=tuple(config.feature_names),
+            optimizer=optimizer,
+        )
+
+
+def _optimizer_name(optimizer_class: type) -> str | None:
+    try:
+        kind = optimizer_type_to_emb_opt_type(optimizer_class)
+    except ValueError:
+        return None
+    return OPTIMIZERS.get(kind.name)
+
+
+def _shown(path: str) -> str:
+    return f'module "{path}"' if path else "the model itself"

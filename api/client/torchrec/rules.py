@@ -1,0 +1,176 @@
+"""Which cuts TorchRec trains correctly.
+
+TorchRec accepts more than it computes correctly: uneven row pieces, pieces without rows, MEAN
+pooling beside other schemes, and grids of MEAN tables train to wrong weights without an error
+(found by training such plans with TorchRec 1.8.0 on gloo and comparing with the unsharded
+model). So a plan from anywhere passes these rules before it reaches a model.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ..documents import ShardDocument, TableDocument
+from .model import LiveTable
+
+#: Kernels of ``EmbeddingComputeKernel`` that a plan of this version can name.
+FUSED_KERNELS = frozenset({"fused", "fused_uvm", "fused_uvm_caching"})
+#: Where the dense kernel runs; there the launcher's own optimizer updates the table.
+_DENSE_KERNELS = {"data_parallel": frozenset({"dense"}), "table_wise": FUSED_KERNELS | {"dense"}}
+#: FBGEMM reads rows as vectors of 4 elements.
+COLUMN_MULTIPLE = 4
+ROW_SCHEMES = frozenset({"row_wise", "table_row_wise"})
+
+
+def geometry_reasons(table: TableDocument, live: LiveTable, world_size: int, ranks_per_host: int) -> list[str]:
+    """Everything about the shards of one table that TorchRec would refuse or compute wrongly."""
+    rule = _RULES.get(table["sharding_type"])
+    if rule is None:
+        return [f"unknown sharding_type {table['sharding_type']}"]
+    kernels = _DENSE_KERNELS.get(table["sharding_type"], FUSED_KERNELS)
+    reasons = []
+    if table["compute_kernel"] not in kernels:
+        reasons.append(f"{table['sharding_type']} needs the kernel {' or '.join(sorted(kernels))}")
+    if any(s["rank"] >= world_size for s in table["shards"]):
+        return [*reasons, f"a rank is not one of {world_size}"]
+    return reasons + rule(table["shards"], live, world_size, ranks_per_host)
+
+
+def pooling_reasons(tables: Sequence[tuple[TableDocument, LiveTable]]) -> list[str]:
+    """Whether the MEAN tables of one module are cut in a way that TorchRec averages correctly.
+
+    After a row-wise lookup TorchRec divides by the bag length for the whole module, and resets
+    that only for row-wise SUM tables: beside a row-wise MEAN table, every table of another
+    scheme is divided once too often. A grid of a MEAN table adds means of partial bags.
+    """
+    reasons = [
+        f'table "{live.name}": MEAN pooling as grid_shard adds means of partial bags'
+        for table, live in tables
+        if live.pooling == "mean" and table["sharding_type"] == "grid_shard"
+    ]
+    mean_rows = [
+        live.name for table, live in tables if live.pooling == "mean" and table["sharding_type"] in ROW_SCHEMES
+    ]
+    others = [live.name for table, live in tables if table["sharding_type"] not in ROW_SCHEMES]
+    if mean_rows and others:
+        reasons.append(
+            f'table "{mean_rows[0]}": MEAN pooling as row_wise or table_row_wise makes TorchRec divide the outputs'
+            f' of "{others[0]}" twice; cut all tables of the module by rows, or none of its MEAN tables'
+        )
+    return reasons
+
+
+def row_blocks(num_rows: int, num_pieces: int) -> list[tuple[int, int]]:
+    """(offset, rows) of the only row cut that TorchRec trains correctly.
+
+    .. math:: b = \\lceil rows / n \\rceil
+
+    Every piece has ``b`` rows but the last, which has the rest. The rest must not be empty.
+    """
+    block = -(-num_rows // num_pieces)
+    return [(i * block, min(block, num_rows - i * block)) for i in range(num_pieces)]
+
+
+def _table_wise(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int) -> list[str]:
+    whole = [(0, live.num_embeddings, 0, live.embedding_dim)]
+    return [] if [_rectangle(s) for s in shards] == whole else ["table_wise needs one shard that is the whole table"]
+
+
+def _data_parallel(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int) -> list[str]:
+    whole = (0, live.num_embeddings, 0, live.embedding_dim)
+    copies = [(s["rank"], _rectangle(s)) for s in shards]
+    if copies == [(rank, whole) for rank in range(world_size)]:
+        return []
+    return [f"data_parallel needs a whole copy on each of {world_size} ranks, in order"]
+
+
+def _column_wise(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int) -> list[str]:
+    reasons = []
+    position = 0
+    for shard in shards:
+        if (shard["row_offset"], shard["num_rows"]) != (0, live.num_embeddings):
+            reasons.append("every column piece needs all rows")
+        if shard["column_offset"] != position:
+            reasons.append("column pieces must stand from left to right without gap or overlap")
+        position = shard["column_offset"] + shard["num_columns"]
+        reasons += _width_reasons(shard["num_columns"])
+    if position != live.embedding_dim:
+        reasons.append(f"column pieces end at {position} of {live.embedding_dim}")
+    return sorted(set(reasons))
+
+
+def _table_column_wise(
+    shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int
+) -> list[str]:
+    reasons = _column_wise(shards, live, world_size, ranks_per_host)
+    if len({s["rank"] // ranks_per_host for s in shards}) > 1:
+        reasons.append("table_column_wise needs all pieces on one host")
+    return reasons
+
+
+def _row_wise(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int) -> list[str]:
+    return _row_piece_reasons(shards, live.num_embeddings, (0, live.embedding_dim), list(range(world_size)))
+
+
+def _table_row_wise(
+    shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int
+) -> list[str]:
+    host = _host_ranks(shards[0]["rank"], ranks_per_host)
+    return _row_piece_reasons(shards, live.num_embeddings, (0, live.embedding_dim), host)
+
+
+def _grid_shard(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int) -> list[str]:
+    if len(shards) % ranks_per_host:
+        return [f"grid_shard needs {ranks_per_host} row pieces for every column piece, not {len(shards)} shards"]
+    reasons = []
+    position = 0
+    for start in range(0, len(shards), ranks_per_host):
+        piece = shards[start : start + ranks_per_host]
+        columns = (piece[0]["column_offset"], piece[0]["num_columns"])
+        if columns[0] != position:
+            reasons.append("column pieces must stand from left to right without gap or overlap")
+        position = sum(columns)
+        reasons += _width_reasons(columns[1])
+        host = _host_ranks(piece[0]["rank"], ranks_per_host)
+        reasons += _row_piece_reasons(piece, live.num_embeddings, columns, host)
+    if position != live.embedding_dim:
+        reasons.append(f"column pieces end at {position} of {live.embedding_dim}")
+    return sorted(set(reasons))
+
+
+def _row_piece_reasons(
+    shards: Sequence[ShardDocument], num_rows: int, columns: tuple[int, int], ranks: list[int]
+) -> list[str]:
+    reasons = []
+    blocks = row_blocks(num_rows, len(ranks))
+    if blocks[-1][1] <= 0:
+        reasons.append(f"{num_rows} rows in {len(ranks)} blocks leave a rank without rows, which breaks other tables")
+    if [s["rank"] for s in shards] != ranks:
+        reasons.append(f"row pieces must stand on ranks {ranks[0]}..{ranks[-1]} in order")
+    elif [_rectangle(s) for s in shards] != [(*block, *columns) for block in blocks]:
+        reasons.append(f"row pieces must be blocks of {blocks[0][1]} rows with the rest in the last one")
+    return reasons
+
+
+def _width_reasons(num_columns: int) -> list[str]:
+    if num_columns > 0 and num_columns % COLUMN_MULTIPLE == 0:
+        return []
+    return [f"a column piece has {num_columns} columns, not a multiple of {COLUMN_MULTIPLE}"]
+
+
+def _host_ranks(rank: int, ranks_per_host: int) -> list[int]:
+    first = rank - rank % ranks_per_host
+    return list(range(first, first + ranks_per_host))
+
+
+def _rectangle(shard: ShardDocument) -> tuple[int, int, int, int]:
+    return shard["row_offset"], shard["num_rows"], shard["column_offset"], shard["num_columns"]
+
+
+_RULES: Mapping[str, Callable[[Sequence[ShardDocument], LiveTable, int, int], list[str]]] = {
+    "data_parallel": _data_parallel,
+    "table_wise": _table_wise,
+    "column_wise": _column_wise,
+    "row_wise": _row_wise,
+    "table_row_wise": _table_row_wise,
+    "table_column_wise": _table_column_wise,
+    "grid_shard": _grid_shard,
+}

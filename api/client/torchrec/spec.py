@@ -1,0 +1,121 @@
+"""From a live model to the spec that is submitted: no table is typed by hand."""
+
+from collections.abc import Mapping
+
+from torch import nn
+
+from ..documents import SCHEMA_VERSION
+from ..errors import UnsupportedModel
+from .model import LiveTable, live_tables, num_dense_parameter_bytes
+
+
+def spec_from_model(
+    module: nn.Module,
+    *,
+    batch_size_per_rank: int,
+    hardware: Mapping[str, object],
+    pooling_factors: Mapping[str, float] | None = None,
+    default_pooling_factor: float | None = None,
+    optimizer: str | None = None,
+    name: str = "",
+    access: Mapping[str, Mapping[str, object]] | None = None,
+    constraints: Mapping[str, Mapping[str, object]] | None = None,
+) -> dict[str, object]:
+    """Describe the tables of a model as a spec of the service.
+
+    Parameters
+    ----------
+    module
+        The model as it will be given to ``DistributedModelParallel``; meta device is fine.
+    batch_size_per_rank
+        Samples per rank and step.
+    hardware
+        The spec's ``hardware`` object: profile, num_hosts, ranks_per_host, overrides.
+    pooling_factors
+        Mean ids per sample, by feature name, or by table name for all features of a table. A
+        model does not know them, and no other number decides as much.
+    default_pooling_factor
+        For the features that ``pooling_factors`` leaves out; without it they are an error.
+    optimizer
+        For tables without ``apply_optimizer_in_backward``; it must agree where there is one.
+    name
+        The spec's name.
+    access, constraints
+        The spec's ``access`` and ``constraints`` objects, by table name.
+
+    Returns
+    -------
+    dict
+        A spec; add ``objective``, ``solver`` and the like as needed.
+
+    Raises
+    ------
+    UnsupportedModel
+        With every reason: modules that cannot be planned, pooling factors or optimizers that
+        are missing, names that no table or feature has.
+    """
+    factors, access, constraints = pooling_factors or {}, access or {}, constraints or {}
+    tables = live_tables(module)
+    table_names = {table.name for table in tables}
+    known = table_names | {feature for table in tables for feature in table.feature_names}
+    reasons = [f'pooling_factors: no feature or table is named "{key}"' for key in sorted(factors.keys() - known)]
+    reasons += [f'access: no table is named "{key}"' for key in sorted(access.keys() - table_names)]
+    reasons += [f'constraints: no table is named "{key}"' for key in sorted(constraints.keys() - table_names)]
+    documents = []
+    for table in tables:
+        document = _table_document(table, factors, default_pooling_factor, optimizer, reasons)
+        if table.name in access:
+            document["access"] = dict(access[table.name])
+        if table.name in constraints:
+            document["constraints"] = dict(constraints[table.name])
+        documents.append(document)
+    if reasons:
+        raise UnsupportedModel(reasons)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": name,
+        "model": {
+            "batch_size_per_rank": batch_size_per_rank,
+            "tables": documents,
+            "dense": {"parameter_bytes": num_dense_parameter_bytes(module)},
+        },
+        "hardware": dict(hardware),
+        "runtime": "torchrec",
+    }
+
+
+def _table_document(
+    table: LiveTable,
+    factors: Mapping[str, float],
+    default_factor: float | None,
+    optimizer: str | None,
+    reasons: list[str],
+) -> dict[str, object]:
+    features = []
+    for feature in table.feature_names:
+        factor = factors.get(feature, factors.get(table.name, default_factor))
+        if factor is None:
+            reasons.append(
+                f'feature "{feature}" of table "{table.name}" has no pooling factor; give it in pooling_factors,'
+                " or give default_pooling_factor"
+            )
+        else:
+            features.append({"name": feature, "pooling_factor": float(factor)})
+    chosen = table.optimizer or optimizer
+    if chosen is None:
+        reasons.append(f'table "{table.name}" has no optimizer in its backward pass; give optimizer')
+    elif optimizer is not None and chosen != optimizer:
+        reasons.append(f'table "{table.name}" has the optimizer {chosen} in its backward pass, not {optimizer}')
+    document: dict[str, object] = {
+        "name": table.name,
+        "num_embeddings": table.num_embeddings,
+        "embedding_dim": table.embedding_dim,
+        "data_type": table.data_type,
+        "pooling": table.pooling,
+        "is_weighted": table.is_weighted,
+        "optimizer": chosen,
+        "features": features,
+    }
+    if table.module_path:
+        document["module_path"] = table.module_path
+    return document

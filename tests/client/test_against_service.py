@@ -1,0 +1,114 @@
+"""The client against the service itself, over a socket."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from api.app import create_app
+from api.client import (
+    NoPlan,
+    PlanDocument,
+    PlannerClient,
+    ProblemError,
+    ShardDocument,
+    TableDocument,
+    check_plan,
+    fetch,
+)
+from api.schemas import plan as schemas
+from api.settings import Settings
+
+SPEC = {
+    "name": "small",
+    "model": {
+        "batch_size_per_rank": 64,
+        "tables": [
+            {"name": "user", "num_embeddings": 100_000, "embedding_dim": 64, "pooling_factor": 1},
+            {"name": "item", "num_embeddings": 10_000, "embedding_dim": 32, "pooling_factor": 20},
+        ],
+    },
+    "hardware": {"profile": "dgx-h100-80g", "num_hosts": 1, "ranks_per_host": 2},
+    "solver": {"time_limit_seconds": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlannerClient]:
+    """A client of a service on a free port."""
+    settings = Settings(data_dir=tmp_path_factory.mktemp("data"))
+    server = uvicorn.Server(uvicorn.Config(create_app(settings), port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        deadline = time.monotonic() + 30
+        while not server.started and thread.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert server.started
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with PlannerClient(f"http://127.0.0.1:{port}") as made:
+            yield made
+    finally:
+        server.should_exit = True
+        thread.join(30)
+
+
+def test_from_a_spec_to_the_launchers_file(client: PlannerClient, tmp_path: Path) -> None:
+    assert client.validate(SPEC)["valid"] is True
+    plan = client.plan_of(client.solve(SPEC, wait_seconds=60))
+    assert check_plan(plan.document, world_size=2, ranks_per_host=2) == plan.document
+    assert client.get_plan(plan.digest).content == plan.content
+    client.promote("ads/ranker/prod", plan.digest)
+    first = fetch(client, "ads/ranker/prod", tmp_path / "plan.json")
+    second = fetch(client, "ads/ranker/prod", tmp_path / "plan.json")
+    assert (first.digest, first.changed, second.changed) == (plan.digest, True, False)
+    assert (tmp_path / "plan.json").read_bytes() == plan.content
+
+
+def test_a_channel_moves_only_on_condition(client: PlannerClient) -> None:
+    names = [str(client.solve({**SPEC, "name": name}, wait_seconds=60)["result"]["plan_digest"]) for name in ("a", "b")]
+    first, second = names
+    assert first != second
+    client.promote("race", first)
+    _, etag = client.get_channel("race")
+    client.promote("race", second, if_match=etag)
+    with pytest.raises(ProblemError) as stale:
+        client.promote("race", first, if_match=etag)
+    with pytest.raises(ProblemError) as taken:
+        client.promote("race", first)
+    assert (stale.value.status, taken.value.status) == (412, 412)
+    assert client.promote("race", second, if_match=etag)["plan_digest"] == second  # what was asked for is so
+
+
+def test_problems_reach_the_caller_with_their_pointers(client: PlannerClient) -> None:
+    bad = {**SPEC, "model": {**SPEC["model"], "batch_size_per_rank": 0}}
+    with pytest.raises(ProblemError) as caught:
+        client.submit(bad)
+    assert caught.value.status == 422
+    assert [e["pointer"] for e in caught.value.errors] == ["/model/batch_size_per_rank"]
+    with pytest.raises(ProblemError, match="404"):
+        client.fetch_channel("nobody")
+
+
+def test_infeasible_is_an_answer_without_a_plan(client: PlannerClient) -> None:
+    # 2 tables of 119 GiB each fit the cluster one by one, 2 x 63 GiB, but not together.
+    tables = [{"name": n, "num_embeddings": 10**9, "embedding_dim": 32, "pooling_factor": 1} for n in "ab"]
+    solve = client.solve({**SPEC, "model": {"batch_size_per_rank": 1, "tables": tables}}, wait_seconds=60)
+    assert solve["state"] == "succeeded"
+    with pytest.raises(NoPlan, match="INFEASIBLE"):
+        client.plan_of(solve)
+
+
+@pytest.mark.parametrize(
+    ("document", "schema"),
+    [
+        (PlanDocument, schemas.PlanDocument),
+        (TableDocument, schemas.TablePlanDocument),
+        (ShardDocument, schemas.ShardDocument),
+    ],
+)
+def test_the_clients_documents_are_the_services(document: type, schema: type[schemas.StrictModel]) -> None:
+    assert document.__required_keys__ <= set(schema.model_fields)

@@ -1,0 +1,141 @@
+"""Runs cases with real TorchRec and compares them with the unsharded model."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tests.torchrec.model import TableSpec, initial_weights
+from tests.torchrec.reference import Trained, train_unsharded
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT_SECONDS = 300
+#: fp32 training against float64: a few steps of sums of a few dozen terms of order one.
+TOLERANCE = 1e-5
+#: A table that did not move this far proves nothing.
+LEAST_MOVE = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A model, a plan for it, and the optimizer of its tables."""
+
+    name: str
+    tables: Sequence[TableSpec]
+    plan: Mapping[str, object]
+    optimizer: str
+    unchecked: bool = False  # go round the client's checks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A model and a plan that must not come together on any rank."""
+
+    name: str
+    tables: Sequence[TableSpec]
+    plan: Mapping[str, object] | None  # None: rank 0 cannot load it
+    shrunk_on: int | None = None  # the rank whose model has a row less
+
+
+@dataclass(slots=True, kw_only=True)
+class Difference:
+    """How far the sharded training ended from the unsharded one."""
+
+    losses: float  # relative
+    dense: float
+    tables: dict[str, float]
+    moves: dict[str, float]  # largest change of a weight of the table over the training
+    misplaced: list[str] = field(default_factory=list)  # shards that are not where the plan says
+
+    @property
+    def largest(self) -> float:
+        """Of losses, dense weights and table weights."""
+        return max(self.losses, self.dense, *self.tables.values())
+
+
+def run_cases(
+    cases: Sequence[Case],
+    *,
+    world_size: int,
+    ranks_per_host: int,
+    folder: Path,
+    refusals: Sequence[Refusal] = (),
+) -> dict[str, Difference]:
+    """Train all cases in one set of processes; returns the difference of each.
+
+    What the ranks raise for each refusal is in ``folder/NAME.RANK.txt``.
+    """
+    job = {
+        "world_size": world_size,
+        "ranks_per_host": ranks_per_host,
+        "out": str(folder),
+        "cases": [asdict(case) for case in cases],
+        "refusals": [asdict(refusal) for refusal in refusals],
+    }
+    path = folder / "job.json"
+    path.write_text(json.dumps(job))
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.torchrec.ranks", str(path)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise AssertionError(f"the ranks failed:\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}")
+    return {case.name: compare(case, world_size, folder) for case in cases}
+
+
+def compare(case: Case, world_size: int, folder: Path) -> Difference:
+    """Compare what the ranks wrote with the reference, shard by shard of the plan."""
+    expected = train_unsharded(case.tables, world_size, case.optimizer, column_pieces(case.plan))
+    results = [dict(np.load(folder / f"{case.name}.{rank}.npz")) for rank in range(world_size)]
+    losses = np.mean([result.pop("losses") for result in results], axis=0)
+    dense = [result.pop("dense") for result in results]
+    initial = initial_weights(case.tables)
+    difference = Difference(
+        losses=float(np.abs(losses / expected.losses - 1).max()),
+        dense=max(float(np.abs(part - expected.dense).max()) for part in dense),
+        tables={},
+        moves={name: float(np.abs(expected.tables[name] - initial[name]).max()) for name in initial},
+    )
+    for table in case.plan["tables"]:
+        _compare_table(table, results, expected, difference)
+    difference.misplaced += [f"rank {rank}: {key}" for rank, left in enumerate(results) for key in left]
+    return difference
+
+
+def column_pieces(plan: Mapping[str, object]) -> dict[str, list[tuple[int, int]]]:
+    """(offset, width) of the column pieces of every table."""
+    return {
+        table["name"]: sorted({(s["column_offset"], s["num_columns"]) for s in table["shards"]})
+        for table in plan["tables"]
+    }
+
+
+def _compare_table(table: dict, results: list[dict], expected: Trained, difference: Difference) -> None:
+    """Take every shard of the plan out of the results and compare it; what is left is misplaced."""
+    whole = expected.tables[table["name"]]
+    covered = np.zeros(whole.shape, dtype=bool)
+    largest = 0.0
+    for shard in table["shards"]:
+        row, column = shard["row_offset"], shard["column_offset"]
+        key = f"{table['name']}/{row}/{column}"
+        part = results[shard["rank"]].pop(key, None)
+        if part is None or part.shape != (shard["num_rows"], shard["num_columns"]):
+            difference.misplaced.append(f"rank {shard['rank']}: {key} is not there, or not of its size")
+            continue
+        cells = (slice(row, row + part.shape[0]), slice(column, column + part.shape[1]))
+        covered[cells] = True
+        largest = max(largest, float(np.abs(part - whole[cells]).max()))
+    if not covered.all():
+        difference.misplaced.append(f"{table['name']}: {int((~covered).sum())} weights are on no rank")
+    difference.tables[table["name"]] = largest

@@ -1,0 +1,115 @@
+"""The composition root: settings in, a service out. Every part is made here and handed on."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from fastapi import FastAPI
+
+from api.body_limit import BodyLimitMiddleware
+from api.channels import ChannelService
+from api.console import add_console
+from api.engine import SolverEngine
+from api.errors import add_error_handlers
+from api.openapi import add_openapi
+from api.plan_cache import PlanCache
+from api.request_id import RequestIdMiddleware
+from api.routes import catalogue, channels, operations, plans, solves
+from api.settings import Settings
+from api.solver_process import PlanFunction
+from api.solves import EndSignals, SolveService
+from api.state import Services
+from api.store.base import Store
+from api.store.sqlite import SqliteStore
+from planner.pipeline import plan as plan_pipeline
+
+#: Version of the HTTP interface: the path prefix /v1 and additions to it.
+INTERFACE_VERSION = "1.0"
+
+TAGS = [
+    {"name": "solves", "description": "Ask for plans: specs in, solves out."},
+    {"name": "plans", "description": "Immutable results, by digest."},
+    {"name": "channels", "description": "Named pointers to plans, which launchers read."},
+    {"name": "catalogue", "description": "Hardware profiles and cost models."},
+    {"name": "operations", "description": "Health, version and the meaning of problems."},
+]
+
+
+class DataFolderInUse(Exception):
+    """Another server works with this folder."""
+
+
+def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline) -> FastAPI:
+    """Return the service.
+
+    ``plan`` is what solver processes call; they find it by its module and name, so it must be
+    a function at the top of a module.
+    """
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        with _owned(settings.data_dir), contextlib.closing(_store(settings)) as store:
+            signals = EndSignals()
+            signals.attach()
+            engine = SolverEngine(store, settings, plan, on_end=signals.tell)
+            app.state.services = Services(
+                settings=settings,
+                store=store,
+                engine=engine,
+                solves=SolveService(store, engine, signals, settings),
+                channels=ChannelService(store),
+                plans=PlanCache(lambda digest: _canonical(store, digest), max_bytes=settings.plan_cache_bytes),
+            )
+            engine.start()
+            try:
+                yield
+            finally:
+                signals.tell_all()
+                engine.stop()
+
+    app = FastAPI(
+        title="shardplan",
+        version=INTERFACE_VERSION,
+        openapi_tags=TAGS,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    for module in (solves, plans, channels, catalogue, operations):
+        app.include_router(module.router)
+    add_openapi(app)
+    add_console(app)
+    add_error_handlers(app)
+    app.add_middleware(BodyLimitMiddleware, max_body_bytes=settings.max_body_bytes)
+    app.add_middleware(RequestIdMiddleware)
+    return app
+
+
+def _store(settings: Settings) -> SqliteStore:
+    return SqliteStore(settings.database, busy_timeout_seconds=settings.busy_timeout_seconds)
+
+
+def _canonical(store: Store, digest: str) -> bytes | None:
+    record = store.plan(digest)
+    return None if record is None else record.canonical
+
+
+@contextlib.contextmanager
+def _owned(folder: Path) -> Iterator[None]:
+    """Own a data folder for as long as the server runs; the lock goes with the process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        _lock(descriptor, folder)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise DataFolderInUse(f"another server works with {folder}; give each its own SHARDPLAN_DATA_DIR") from None

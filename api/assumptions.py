@@ -1,0 +1,133 @@
+"""What the answer assumed: defaults that were filled in, and numbers with their evidence."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pydantic import BaseModel
+
+from api.json_input import quoted
+from api.schemas.spec import SpecDocument, TableSpec
+from planner.domain.plan import Assumption
+from planner.domain.problem import Problem
+from planner.errors import Issue
+
+_NAMES_SHOWN = 10
+#: Fields whose default is "nothing given", which assumes nothing.
+_SILENT = frozenset({"name", "schema_version", "previous_plan", "statistics", "cache_load_factors", "data_types"})
+_LEFT_TO_MODEL = {
+    "roofline": "left to the cost model: fp32",
+    "torchrec": "left to the cost model: the type of each table",
+}
+
+
+def assumptions_of(spec: SpecDocument, problem: Problem) -> tuple[Assumption, ...]:
+    """Return every default that was filled in and every hardware number, with its evidence."""
+    return (*_defaults(spec), *_table_defaults(spec.model.tables), *_hardware(spec, problem), *_notes(problem))
+
+
+def unused_tables(problem: Problem, base: str) -> tuple[Issue, ...]:
+    """Return one warning that names the tables that are never looked up."""
+    names = [table.name for table in problem.tables if table.ids_per_sample == 0]
+    if not names:
+        return ()
+    return (
+        Issue(
+            code="tables-never-looked-up",
+            pointer=f"{base}/model/tables",
+            message=f"{len(names)} of {len(problem.tables)} tables are never looked up and still take memory: "
+            f"{_shown(names)}",
+            hint="drop them from the model, or check their pooling factors",
+            severity="warning",
+        ),
+    )
+
+
+def _shown(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(quoted(name) for name in names[:_NAMES_SHOWN]) + more
+
+
+def _defaults(spec: SpecDocument) -> Iterator[Assumption]:
+    """Defaults of single fields, outside of tables."""
+    sections: tuple[tuple[str, BaseModel], ...] = (
+        ("", spec),
+        ("model.", spec.model),
+        ("model.dense.", spec.model.dense),
+        ("hardware.", spec.hardware),
+        ("constraints.", spec.constraints),
+        ("solver.", spec.solver),
+    )
+    for prefix, section in sections:
+        for name in type(section).model_fields:
+            value = getattr(section, name)
+            if name in section.model_fields_set and not (name.endswith("dtype") and value is None):
+                continue
+            if name in _SILENT or isinstance(value, BaseModel | list):
+                continue
+            if name.endswith("dtype"):
+                text = _LEFT_TO_MODEL.get(spec.cost_model, "left to the cost model")
+            elif name in ("forward_seconds", "backward_seconds"):
+                text = "not given: nothing is hidden under dense compute"
+            elif name == "ranks_per_host":
+                text = "all ranks of the profile"
+            else:
+                text = _text(value)
+            yield Assumption(subject=prefix + name, value=text, evidence="default", source="default of the spec")
+
+
+def _table_defaults(tables: list[TableSpec]) -> Iterator[Assumption]:
+    """Defaults of tables, one line for each field, with the number of tables."""
+    missing: Counter[str] = Counter()
+    for table in tables:
+        for name in ("data_type", "pooling", "is_weighted", "optimizer", "module_path", "access"):
+            if name not in table.model_fields_set:
+                missing[name] += 1
+    texts = {"access": "unknown: every id may be a different row", "module_path": "not given"}
+    for name, count in missing.items():
+        text = texts.get(name) or _text(TableSpec.model_fields[name].default)
+        yield Assumption(
+            subject=f"model.tables.{name}",
+            value=text,
+            evidence="default",
+            source=f"default of the spec, for {count} of {len(tables)} tables",
+        )
+
+
+def _hardware(spec: SpecDocument, problem: Problem) -> Iterator[Assumption]:
+    for name, quantity in sorted(problem.cluster.hardware.numbers.items()):
+        yield Assumption(
+            subject=f"hardware.{name}",
+            value=f"{quantity.value:g} {quantity.unit}",
+            evidence=quantity.evidence.label,
+            source=f"{quantity.source}; {quantity.note}" if quantity.note else quantity.source,
+        )
+    for name, curve in sorted(problem.cluster.hardware.intra_host_curves.items()):
+        yield Assumption(
+            subject=f"hardware.{name}_curve",
+            value=f"{len(curve.message_bytes)} message sizes at {curve.num_ranks} ranks",
+            evidence=curve.evidence.label,
+            source=curve.source,
+        )
+    by_rank = spec.hardware.overrides.hbm_bytes_by_rank
+    if by_rank is not None:
+        yield Assumption(
+            subject="hardware.hbm_bytes_by_rank",
+            value=f"{min(by_rank):g} to {max(by_rank):g} bytes",
+            evidence="given",
+            source="hardware.overrides of the spec",
+        )
+
+
+def _notes(problem: Problem) -> Iterator[Assumption]:
+    names = [table.name for table in problem.tables if table.ids_per_sample == 0]
+    if names:
+        yield Assumption(
+            subject="model.tables",
+            value=f"{len(names)} never looked up: {_shown(names)}",
+            evidence="note",
+            source="pooling factors of the spec; they take memory and no time",
+        )
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,90 @@
+"""What can be done with channels: point one at a plan, and read it."""
+
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from api.errors import ApiError, not_found
+from api.http_headers import matches
+from api.store.base import ChannelRecord, Store, UnknownPlan, VersionConflict
+
+_SEGMENT = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,63}")
+MAX_SEGMENTS = 8
+MAX_CACHED = 10_000
+
+
+class ChannelService:
+    """The use cases of channels. One server owns the database, so its memory is never stale."""
+
+    def __init__(self, store: Store, *, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._clock = store, clock
+        self._lock = threading.Lock()
+        self._cached: OrderedDict[str, ChannelRecord] = OrderedDict()
+
+    def peek(self, name: str) -> ChannelRecord | None:
+        """Return a channel that is in memory; never waits for the disk."""
+        return self._cached.get(name)
+
+    def get(self, name: str) -> ChannelRecord:
+        """Return a channel."""
+        check_name(name)
+        found = self._store.channel(name)
+        if found is None:
+            raise not_found("channel")
+        return self._remember(found)
+
+    def put(self, name: str, plan_digest: str, *, if_match: str | None, if_none_match: str | None) -> ChannelRecord:
+        """Point a channel at a plan; the caller says which version it replaces."""
+        check_name(name)
+        current = self._store.channel(name)
+        if current is None:
+            if if_match is not None:
+                raise _changed(None, "the channel does not exist, so there is nothing to match")
+            expected = 0
+        else:
+            if if_none_match is not None:
+                raise _changed(current, "the channel exists already")
+            if if_match is None:
+                detail = f"the channel exists at version {current.version}; send If-Match: {etag_of(current)}"
+                raise ApiError("precondition-required", detail)
+            if not matches(if_match, etag_of(current)):
+                raise _changed(current, f"the channel is at version {current.version}")
+            expected = current.version
+        try:
+            new = self._store.put_channel(name, plan_digest=plan_digest, expected_version=expected, now=self._clock())
+        except VersionConflict as conflict:
+            raise _changed(conflict.current, "somebody else changed the channel at the same time") from None
+        except UnknownPlan:
+            raise not_found("plan") from None
+        return self._remember(new)
+
+    def _remember(self, record: ChannelRecord) -> ChannelRecord:
+        """Keep the newest version in memory."""
+        with self._lock:
+            known = self._cached.get(record.name)
+            if known is None or known.version < record.version:
+                self._cached[record.name] = record
+                if len(self._cached) > MAX_CACHED:
+                    self._cached.popitem(last=False)
+        return record
+
+
+def etag_of(record: ChannelRecord) -> str:
+    """Return the ETag of a channel: its version and what it points at."""
+    return f'"v{record.version}-{record.plan_digest.removeprefix("sha256:")[:16]}"'
+
+
+def check_name(name: str) -> None:
+    """Refuse names that are no path of plain segments."""
+    segments = name.split("/")
+    if len(segments) > MAX_SEGMENTS or not all(_SEGMENT.fullmatch(segment) for segment in segments):
+        detail = f"a channel name has up to {MAX_SEGMENTS} segments of a-z 0-9 . _ - like ads/ranker/prod"
+        raise ApiError("invalid-parameter", detail)
+    if segments[-1] == "plan":
+        raise ApiError("invalid-parameter", "the last segment of a channel name cannot be plan")
+
+
+def _changed(current: ChannelRecord | None, detail: str) -> ApiError:
+    return ApiError("channel-changed", detail, headers={"ETag": etag_of(current)} if current else {})

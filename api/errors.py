@@ -1,0 +1,139 @@
+"""Exceptions become problem details (RFC 9457): one shape for every error of the service."""
+
+import json
+from collections.abc import Mapping
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from api.json_input import RejectedDocument, pointer
+from api.problems import PROBLEMS
+from api.request_id import HEADER, request_id_of
+from planner.errors import InvalidProblem, Issue, UnsupportedRequest
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_SECONDS = 1
+MAX_DETAIL_LENGTH = 500
+
+
+class ApiError(Exception):
+    """An expected answer that is an error; its code is one of ``PROBLEMS``."""
+
+    def __init__(
+        self, code: str, detail: str, *, headers: Mapping[str, str] | None = None, issues: tuple[Issue, ...] = ()
+    ) -> None:
+        self.kind = PROBLEMS[code]
+        self.detail = detail
+        self.headers = dict(headers or {})
+        self.issues = issues
+        super().__init__(detail)
+
+
+def not_found(what: str) -> ApiError:
+    """Return the error for a resource that does not exist."""
+    return ApiError("not-found", f"no {what} of this id")
+
+
+def problem_bytes(
+    code: str, detail: str, request_id: str, *, issues: tuple[Issue, ...] = (), num_issues: int | None = None
+) -> bytes:
+    """Return the body of a problem document."""
+    kind = PROBLEMS[code]
+    document: dict[str, object] = {
+        "type": kind.uri,
+        "title": kind.title,
+        "status": kind.status,
+        "code": kind.code,
+        "detail": detail[:MAX_DETAIL_LENGTH],
+        "request_id": request_id,
+        "retryable": kind.retryable,
+    }
+    if issues:
+        document["errors"] = [
+            {
+                "pointer": issue.pointer,
+                "code": issue.code,
+                "message": issue.message[:MAX_DETAIL_LENGTH],
+                "hint": issue.hint[:MAX_DETAIL_LENGTH],
+            }
+            for issue in issues
+        ]
+        document["num_errors"] = len(issues) if num_issues is None else num_issues
+    return json.dumps(document, ensure_ascii=True).encode()
+
+
+def problem_response(
+    request: Request,
+    code: str,
+    detail: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    issues: tuple[Issue, ...] = (),
+    num_issues: int | None = None,
+) -> Response:
+    """Return a problem document as the answer to a request."""
+    request_id = request_id_of(request.scope)
+    extra = {"Retry-After": str(RETRY_AFTER_SECONDS)} if PROBLEMS[code].retryable else {}
+    return Response(
+        problem_bytes(code, detail, request_id, issues=issues, num_issues=num_issues),
+        status_code=PROBLEMS[code].status,
+        media_type=MEDIA_TYPE,
+        headers={**extra, **(headers or {}), HEADER: request_id, "Cache-Control": "no-store"},
+    )
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Make every error of ``app`` a problem document."""
+    app.add_exception_handler(ApiError, _api_error)
+    app.add_exception_handler(InvalidProblem, _invalid_problem)
+    app.add_exception_handler(UnsupportedRequest, _unsupported)
+    app.add_exception_handler(RequestValidationError, _invalid_parameter)
+    app.add_exception_handler(HTTPException, _http_exception)
+    app.add_exception_handler(OperationalError, _storage)
+    app.add_exception_handler(Exception, _internal)
+
+
+async def _api_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return problem_response(request, error.kind.code, error.detail, headers=error.headers, issues=error.issues)
+
+
+async def _invalid_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, InvalidProblem)
+    total = error.num_issues if isinstance(error, RejectedDocument) else len(error.issues)
+    detail = f"{total} rule{'s are' if total != 1 else ' is'} broken"
+    if total > len(error.issues):
+        detail += f", the first {len(error.issues)} are listed"
+    return problem_response(request, error.code, detail, issues=error.issues, num_issues=total)
+
+
+async def _unsupported(request: Request, error: Exception) -> Response:
+    assert isinstance(error, UnsupportedRequest)
+    return problem_response(request, error.code, error.issue.message, issues=(error.issue,))
+
+
+async def _invalid_parameter(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    issues = tuple(
+        Issue(code="invalid-parameter", pointer=pointer(finding["loc"]), message=finding["msg"])
+        for finding in error.errors()[:10]
+    )
+    return problem_response(request, "invalid-parameter", "a parameter is not accepted", issues=issues)
+
+
+async def _http_exception(request: Request, error: Exception) -> Response:
+    """What the router itself answers: no such address, or not with this method."""
+    assert isinstance(error, HTTPException)
+    code = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "invalid-parameter")
+    return problem_response(request, code, PROBLEMS[code].explanation, headers=error.headers)
+
+
+async def _storage(request: Request, _error: Exception) -> Response:
+    return problem_response(request, "storage-unavailable", PROBLEMS["storage-unavailable"].explanation)
+
+
+async def _internal(request: Request, _error: Exception) -> Response:
+    return problem_response(request, "internal", PROBLEMS["internal"].explanation)

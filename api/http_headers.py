@@ -1,0 +1,43 @@
+"""Reads the request headers that decide about encodings, conditions and waiting."""
+
+import math
+import re
+
+from api.plan_cache import ENCODINGS
+
+_WAIT = re.compile(r'(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])', re.IGNORECASE)
+
+
+def choose_encoding(accept_encoding: str) -> str:
+    """Return the best encoding that the caller takes: zstd, gzip or identity."""
+    quality: dict[str, float] = {}
+    for item in accept_encoding.lower().split(","):
+        name, _, parameters = item.strip().partition(";")
+        quality[name.strip()] = _quality(parameters)
+    for encoding in ENCODINGS[:-1]:
+        if quality.get(encoding, quality.get("*", 0.0)) > 0:
+            return encoding
+    return "identity"
+
+
+def _quality(parameters: str) -> float:
+    text = parameters.strip()
+    if not text.startswith("q="):
+        return 1.0
+    try:
+        value = float(text[2:])
+    except ValueError:
+        return 0.0
+    return value if math.isfinite(value) else 0.0
+
+
+def matches(etags: str, etag: str) -> bool:
+    """Whether a header such as ``If-None-Match`` lists an ETag, or ``*``."""
+    listed = [item.strip().removeprefix("W/") for item in etags.split(",")]
+    return etag in listed or "*" in listed
+
+
+def preferred_wait(prefer: str) -> int | None:
+    """Return N of ``Prefer: wait=N``, seconds."""
+    found = _WAIT.search(prefer)
+    return int(found.group(1)) if found else None

@@ -1,0 +1,119 @@
+"""The kinds of problem that the service reports; each has a stable code and a page.
+
+The type URI of a kind is ``/problems/<code>`` on the server itself.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemKind:
+    """One kind of problem."""
+
+    code: str
+    status: int
+    title: str
+    explanation: str  # what to do about it
+    retryable: bool = False
+
+    @property
+    def uri(self) -> str:
+        """The type URI, which the server answers."""
+        return f"/problems/{self.code}"
+
+
+PROBLEMS: dict[str, ProblemKind] = {
+    kind.code: kind
+    for kind in (
+        ProblemKind(
+            code="invalid-problem",
+            status=422,
+            title="The document breaks rules",
+            explanation="Every broken rule is listed in errors with a JSON pointer, at most 50 of num_errors. "
+            "Correct the document and send it again.",
+        ),
+        ProblemKind(
+            code="unsupported",
+            status=422,
+            title="Not in this version",
+            explanation="The document is well formed and asks for something that this version cannot do. "
+            "The hint says what to use instead.",
+        ),
+        ProblemKind(
+            code="invalid-parameter",
+            status=400,
+            title="A parameter of the request is wrong",
+            explanation="A part of the path, the query or a header has a value that is not accepted.",
+        ),
+        ProblemKind(
+            code="not-found",
+            status=404,
+            title="Nothing is here",
+            explanation="No resource has this address. Solves, plans and channels are found by the ids in answers.",
+        ),
+        ProblemKind(
+            code="method-not-allowed",
+            status=405,
+            title="The method does not fit the address",
+            explanation="The Allow header lists the methods of this address.",
+        ),
+        ProblemKind(
+            code="channel-changed",
+            status=412,
+            title="The channel is not what you expected",
+            explanation="Somebody changed the channel, or it exists already. Read it, decide again, and send its ETag "
+            "in If-Match.",
+        ),
+        ProblemKind(
+            code="body-too-large",
+            status=413,
+            title="The body is too large",
+            explanation="The limit is SHARDPLAN_MAX_BODY_BYTES of the server.",
+        ),
+        ProblemKind(
+            code="unsupported-media-type",
+            status=415,
+            title="The body is not plain JSON",
+            explanation="Send Content-Type: application/json, and no Content-Encoding.",
+        ),
+        ProblemKind(
+            code="export-refused",
+            status=422,
+            title="The plan cannot be exported like this",
+            explanation="The format needs something that the plan or the request does not have.",
+        ),
+        ProblemKind(
+            code="precondition-required",
+            status=428,
+            title="Say which version you change",
+            explanation="The channel exists. Send its ETag in If-Match, so that no change is lost.",
+        ),
+        ProblemKind(
+            code="internal",
+            status=500,
+            title="The service failed",
+            explanation="This is a defect. The log of the server has the request_id.",
+        ),
+        ProblemKind(
+            code="queue-full",
+            status=503,
+            title="Too many solves are waiting",
+            explanation="Try again after the time in Retry-After. The limit is SHARDPLAN_MAX_QUEUED_SOLVES.",
+            retryable=True,
+        ),
+        ProblemKind(
+            code="storage-unavailable",
+            status=503,
+            title="The database does not answer",
+            explanation="The disk is full, or the database is locked. Nothing was changed. Try again later.",
+            retryable=True,
+        ),
+        ProblemKind(
+            code="not-ready",
+            status=503,
+            title="The server is not ready",
+            explanation="The server starts or stops. Try again later.",
+            retryable=True,
+        ),
+    )
+}

@@ -1,0 +1,103 @@
+"""What is said about a spec before it is solved, and about a plan from anywhere."""
+
+from dataclasses import asdict
+
+from api.convert import SolveRequest
+from api.schemas.evaluation import EvaluationDocument, PhaseDocument, RankDocument, ScoreDocument
+from api.schemas.solve import AssumptionDocument, IssueDocument, TotalsDocument, ValidationDocument
+from planner.domain.placement import Placement
+from planner.domain.plan import Evaluation
+from planner.memory import capacity_bytes, ledger_rules
+from planner.score import score
+from planner.verify import verify
+
+_MAX_VIOLATIONS = 50
+
+
+def validation_of(request: SolveRequest) -> ValidationDocument:
+    """Describe a spec that passed every check."""
+    problem = request.problem
+    tables = problem.tables
+    return ValidationDocument(
+        spec_digest=request.spec_digest,
+        warnings=[IssueDocument(**asdict(issue)) for issue in request.warnings],
+        assumptions=[AssumptionDocument(**asdict(item)) for item in request.assumptions],
+        totals=TotalsDocument(
+            num_tables=len(tables),
+            num_features=sum(len(table.features) for table in tables),
+            num_rows=sum(table.num_embeddings for table in tables),
+            weight_bytes=sum(table.weight_bytes for table in tables),
+            optimizer_bytes=float(
+                sum(table.optimizer.state_bytes(table.num_embeddings, table.embedding_dim) for table in tables)
+            ),
+            ids_per_sample=sum(table.ids_per_sample for table in tables),
+            world_size=problem.world_size,
+            available_bytes=float(capacity_bytes(problem)[:, problem.cluster.device_tier].sum()),
+        ),
+    )
+
+
+def evaluation_of(request: SolveRequest, placement: Placement) -> EvaluationDocument:
+    """Verify and score a plan from anywhere; one whose geometry is meaningless gets no score."""
+    violations = verify(request.problem, placement, rules=ledger_rules(request.cost_model.name))
+    scored = score(request.problem, placement, request.cost_model) if _can_be_scored(request, placement) else None
+    return EvaluationDocument(
+        valid=not violations,
+        num_violations=len(violations),
+        violations=[
+            IssueDocument(**{**asdict(issue), "pointer": f"/plan{issue.pointer}"})
+            for issue in violations[:_MAX_VIOLATIONS]
+        ],
+        score=None if scored is None else _score(scored),
+    )
+
+
+def _can_be_scored(request: SolveRequest, placement: Placement) -> bool:
+    """Whether every shard is a rectangle of a known table on a rank that exists."""
+    problem = request.problem
+    tables = {table.name: table for table in problem.tables}
+    placed = [table.name for table in placement.tables]
+    shape = (problem.world_size, problem.cluster.ranks_per_host)
+    if (placement.world_size, placement.ranks_per_host) != shape or sorted(placed) != sorted(tables):
+        return False
+    return all(
+        shard.rank < problem.world_size
+        and shard.num_rows > 0
+        and shard.num_columns > 0
+        and shard.row_offset + shard.num_rows <= tables[table.name].num_embeddings
+        and shard.column_offset + shard.num_columns <= tables[table.name].embedding_dim
+        for table in placement.tables
+        for shard in table.shards
+    )
+
+
+def _score(scored: Evaluation) -> ScoreDocument:
+    return ScoreDocument(
+        objective=scored.objective,
+        objective_seconds=scored.objective_seconds,
+        step_time_seconds=scored.step_time_seconds,
+        max_rank_time_seconds=scored.max_rank_time_seconds,
+        cost_model=scored.cost_model,
+        ranks=[
+            RankDocument(
+                rank=load.rank,
+                host=load.host,
+                seconds={phase.label: value for phase, value in load.seconds.items()},
+                bytes={tier.label: round(value) for tier, value in load.bytes.items()},
+                capacity_bytes={tier.label: round(value) for tier, value in load.capacity_bytes.items()},
+            )
+            for load in scored.ranks
+        ],
+        phases=[
+            PhaseDocument(
+                name=load.phase.label,
+                slowest_rank=load.slowest_rank,
+                seconds=load.seconds,
+                mean_seconds=load.mean_seconds,
+                hidden_seconds=load.hidden_seconds,
+                counted=load.counted,
+                evidence=load.evidence.label,
+            )
+            for load in scored.phases
+        ],
+    )

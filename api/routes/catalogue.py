@@ -1,0 +1,106 @@
+"""What specs can name: hardware profiles with their sources, and cost models."""
+
+from fastapi import APIRouter, Response
+
+from api.errors import not_found
+from api.routes.documentation import problems
+from api.schemas.catalogue import (
+    CostModelDocument,
+    CostModelList,
+    CurveDocument,
+    NumberDocument,
+    ProfileDocument,
+    ProfileList,
+    ProfileSummary,
+)
+from cost_models.errors import UnknownProfile
+from cost_models.profiles_loader import load_profile, profile_ids
+from cost_models.registry import cost_model_names, make_cost_model
+from cost_models.vocabulary import Phase
+
+router = APIRouter(prefix="/v1", tags=["catalogue"])
+
+
+@router.get(
+    "/hardware-profiles",
+    summary="List hardware profiles",
+    operation_id="list_hardware_profiles",
+    response_model=ProfileList,
+    responses=problems(),
+)
+def list_hardware_profiles() -> Response:
+    """List the profiles that ``hardware.profile`` can name."""
+    profiles = [load_profile(profile) for profile in profile_ids()]
+    summaries = [
+        ProfileSummary(
+            id=hardware.profile,
+            family=hardware.family,
+            description=hardware.description,
+            ranks_per_host=hardware.ranks_per_host,
+        )
+        for hardware in profiles
+    ]
+    return Response(ProfileList(profiles=summaries).model_dump_json(), media_type="application/json")
+
+
+@router.get(
+    "/hardware-profiles/{profile_id}",
+    summary="Look at a hardware profile",
+    operation_id="get_hardware_profile",
+    response_model=ProfileDocument,
+    responses=problems("not-found"),
+)
+def get_hardware_profile(profile_id: str) -> Response:
+    """Answer with every number, its unit, its evidence and who says so."""
+    try:
+        hardware = load_profile(profile_id)
+    except UnknownProfile:
+        raise not_found("hardware profile") from None
+    document = ProfileDocument(
+        id=hardware.profile,
+        family=hardware.family,
+        description=hardware.description,
+        ranks_per_host=hardware.ranks_per_host,
+        numbers={
+            name: NumberDocument(
+                value=quantity.value,
+                unit=quantity.unit,
+                evidence=quantity.evidence.label,
+                source=quantity.source,
+                note=quantity.note,
+            )
+            for name, quantity in hardware.numbers.items()
+        },
+        intra_host_curves={
+            name: CurveDocument(
+                message_bytes=list(curve.message_bytes),
+                bus_bytes_per_second=list(curve.bus_bytes_per_second),
+                num_ranks=curve.num_ranks,
+                evidence=curve.evidence.label,
+                source=curve.source,
+            )
+            for name, curve in hardware.intra_host_curves.items()
+        },
+    )
+    return Response(document.model_dump_json(), media_type="application/json")
+
+
+@router.get(
+    "/cost-models",
+    summary="List cost models",
+    operation_id="list_cost_models",
+    response_model=CostModelList,
+    responses=problems(),
+)
+def list_cost_models() -> Response:
+    """List the models that ``cost_model`` can name."""
+    models = [make_cost_model(name) for name in cost_model_names()]
+    documents = [
+        CostModelDocument(
+            name=model.name,
+            version=model.version,
+            counted_phases=[phase.label for phase in Phase if model.counted_phases[phase]],
+        )
+        for model in models
+    ]
+    return Response(CostModelList(cost_models=documents).model_dump_json(), media_type="application/json")

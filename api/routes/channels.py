@@ -1,0 +1,110 @@
+"""Channels: named pointers to plans, which launchers read."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Header, Path, Request, Response
+
+from api.channels import etag_of
+from api.http_headers import matches
+from api.json_input import parse_document
+from api.routes.documentation import json_answer, json_body, problems
+from api.routes.plans import find_plan
+from api.schemas.channel import ChannelDocument, ChannelUpdate
+from api.served_plan import plan_response
+from api.state import Shell
+from api.store.base import ChannelRecord
+
+router = APIRouter(prefix="/v1", tags=["channels"])
+
+ChannelName = Annotated[str, Path(description="Up to 8 segments, such as ads/ranker/prod.", examples=["ads/prod"])]
+
+_REVALIDATE = "private, no-cache"
+
+
+@router.get(
+    "/channels/{name:path}/plan",
+    summary="Fetch the plan of a channel",
+    operation_id="get_channel_plan",
+    responses={
+        200: json_answer("The plan; X-Plan-Digest repeats its digest.", "PlanDocument"),
+        304: {"description": "The caller has it."},
+        **problems("not-found", "invalid-parameter"),
+    },
+)
+@router.head("/channels/{name:path}/plan", include_in_schema=False)
+async def get_channel_plan(request: Request, shell: Shell, name: ChannelName) -> Response:
+    """Answer with the plan that the channel points at now: what a launcher reads before its job starts."""
+    channel = shell.channels.peek(name) or await run_sync(shell.channels.get, name)
+    digest = channel.plan_digest
+    served = shell.plans.peek(digest) or await run_sync(find_plan, shell, digest)
+    return plan_response(request, served, cache_control=_REVALIDATE)
+
+
+@router.get(
+    "/channels/{name:path}",
+    summary="Look at a channel",
+    operation_id="get_channel",
+    responses={
+        200: json_answer("The channel; its ETag is what If-Match takes.", "ChannelDocument"),
+        304: {"description": "The caller has it."},
+        **problems("not-found", "invalid-parameter"),
+    },
+)
+async def get_channel(shell: Shell, name: ChannelName, if_none_match: Annotated[str, Header()] = "") -> Response:
+    """Answer with the digest and version that the channel is at."""
+    channel = await run_sync(shell.channels.get, name)
+    if matches(if_none_match, etag_of(channel)):
+        return Response(status_code=304, headers={"ETag": etag_of(channel), "Cache-Control": _REVALIDATE})
+    return _answer(channel, 200)
+
+
+@router.put(
+    "/channels/{name:path}",
+    summary="Point a channel at a plan",
+    operation_id="put_channel",
+    openapi_extra=json_body("ChannelUpdate", {}),
+    responses={
+        200: json_answer("Changed.", "ChannelDocument"),
+        201: json_answer("Created.", "ChannelDocument"),
+        **problems(
+            "not-found",
+            "invalid-parameter",
+            "channel-changed",
+            "body-too-large",
+            "unsupported-media-type",
+            "invalid-problem",
+            "precondition-required",
+        ),
+    },
+)
+async def put_channel(
+    request: Request,
+    shell: Shell,
+    name: ChannelName,
+    if_match: Annotated[str | None, Header(description="ETag of the version that is replaced.")] = None,
+    if_none_match: Annotated[str | None, Header(description="* to create only.")] = None,
+) -> Response:
+    """Create a channel, or move one from the version that the caller has seen; changes never get lost."""
+    update = parse_document(await request.body(), ChannelUpdate)
+    channel = await run_sync(
+        lambda: shell.channels.put(name, update.plan_digest, if_match=if_match, if_none_match=if_none_match)
+    )
+    return _answer(channel, 201 if channel.version == 1 else 200)
+
+
+def _answer(channel: ChannelRecord, status: int) -> Response:
+    document = ChannelDocument(
+        name=channel.name,
+        version=channel.version,
+        plan_digest=channel.plan_digest,
+        plan_url=f"/v1/plans/{channel.plan_digest}",
+        updated_at=datetime.fromtimestamp(channel.updated_at, UTC),
+    )
+    return Response(
+        document.model_dump_json(),
+        status_code=status,
+        media_type="application/json",
+        headers={"ETag": etag_of(channel), "Cache-Control": _REVALIDATE},
+    )

@@ -1,0 +1,35 @@
+"""How routes describe their bodies and errors in the OpenAPI document."""
+
+from typing import Any
+
+from api.errors import MEDIA_TYPE
+from api.problems import PROBLEMS
+
+Responses = dict[int | str, dict[str, Any]]
+
+_PROBLEM = {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
+
+
+def problems(*codes: str) -> Responses:
+    """Describe the problems that a route answers with."""
+    responses: Responses = {}
+    for code in (*codes, "internal"):
+        kind = PROBLEMS[code]
+        known = responses.get(kind.status)
+        description = f"{known['description']}; {kind.title}" if known else kind.title
+        responses[kind.status] = {"description": description, "content": {MEDIA_TYPE: _PROBLEM}}
+    return responses
+
+
+def json_body(schema: str, examples: dict[str, object]) -> dict[str, Any]:
+    """Describe a body that the route reads as raw bytes."""
+    content: dict[str, Any] = {"schema": {"$ref": f"#/components/schemas/{schema}"}}
+    if examples:
+        content["examples"] = {name: {"summary": name, "value": value} for name, value in examples.items()}
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
+def json_answer(description: str, schema: str) -> dict[str, Any]:
+    """Describe an answer whose bytes the route writes itself."""
+    reference = {"schema": {"$ref": f"#/components/schemas/{schema}"}}
+    return {"description": description, "content": {"application/json": reference}}

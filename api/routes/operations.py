@@ -1,0 +1,68 @@
+"""For operators and machines: health, version, and what problems mean."""
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Response
+
+from api.errors import ApiError, not_found
+from api.problems import PROBLEMS
+from api.release import VERSION, versions
+from api.routes.documentation import problems
+from api.schemas.catalogue import HealthDocument, ProblemKindDocument, VersionDocument
+from api.state import Shell
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get("/livez", summary="Whether the process answers", operation_id="livez", response_model=HealthDocument)
+async def livez() -> Response:
+    """Answer, which is all there is to it."""
+    return _json(HealthDocument(status="ok"))
+
+
+@router.get(
+    "/readyz",
+    summary="Whether requests can be served",
+    operation_id="readyz",
+    response_model=HealthDocument,
+    responses=problems("not-ready", "storage-unavailable"),
+)
+async def readyz(shell: Shell) -> Response:
+    """Answer 200 when the database can be read and solvers work."""
+    await run_sync(shell.store.ping)
+    if not shell.engine.is_running:
+        raise ApiError("not-ready", "no solver takes work")
+    return _json(HealthDocument(status="ok"))
+
+
+@router.get("/version", summary="What runs here", operation_id="version", response_model=VersionDocument)
+async def version() -> Response:
+    """Answer with the releases of the service and of what it is made of."""
+    return _json(VersionDocument(name="shardplan", version=VERSION, versions=versions()))
+
+
+@router.get(
+    "/problems/{code}",
+    summary="What a problem means",
+    operation_id="get_problem",
+    response_model=ProblemKindDocument,
+    responses=problems("not-found"),
+)
+async def get_problem(code: str) -> Response:
+    """Explain the type of a problem document."""
+    kind = PROBLEMS.get(code)
+    if kind is None:
+        raise not_found("problem")
+    return _json(
+        ProblemKindDocument(
+            type=kind.uri,
+            code=kind.code,
+            title=kind.title,
+            status=kind.status,
+            retryable=kind.retryable,
+            explanation=kind.explanation,
+        )
+    )
+
+
+def _json(document: HealthDocument | VersionDocument | ProblemKindDocument) -> Response:
+    return Response(document.model_dump_json(), media_type="application/json")

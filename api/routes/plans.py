@@ -1,0 +1,106 @@
+"""Plans: immutable documents by digest, their exports, and judgement of plans from anywhere."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from api.convert import parse_evaluation
+from api.errors import ApiError, not_found
+from api.plan_cache import ServedPlan
+from api.report import evaluation_of
+from api.routes.documentation import json_answer, json_body, problems
+from api.schemas.base import DIGEST_PATTERN, ModulePath
+from api.served_plan import plan_response
+from api.state import Services, Shell
+from planner.canonical import canonical_bytes
+from planner.exporters.torchrec import UnexportablePlan, to_torchrec
+
+router = APIRouter(prefix="/v1", tags=["plans"])
+
+IMMUTABLE = "public, max-age=31536000, immutable"
+
+PlanDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the plan.")]
+Exporter = Callable[[Mapping[str, object], str | None, str], object]
+
+#: Formats of ``/exports/{format}``: document, module path and device in, JSON out.
+EXPORTERS: dict[str, Exporter] = {
+    "json": lambda document, _module_path, _device: document,
+    "torchrec": lambda document, module_path, device: to_torchrec(document, module_path=module_path, device=device),
+}
+
+
+@router.get(
+    "/plans/{digest}",
+    summary="Fetch a plan",
+    operation_id="get_plan",
+    responses={
+        200: json_answer("The plan; X-Plan-Digest repeats its digest.", "PlanDocument"),
+        304: {"description": "The caller has it."},
+        **problems("not-found", "invalid-parameter"),
+    },
+)
+@router.head("/plans/{digest}", include_in_schema=False)
+async def get_plan(request: Request, shell: Shell, digest: PlanDigest) -> Response:
+    """Answer with the bytes of the plan, which never change."""
+    served = shell.plans.peek(digest) or await run_sync(find_plan, shell, digest)
+    return plan_response(request, served, cache_control=IMMUTABLE)
+
+
+@router.get(
+    "/plans/{digest}/exports/{format}",
+    summary="Export a plan for a runtime",
+    operation_id="export_plan",
+    responses={
+        200: {"description": "The plan in the format.", "content": {"application/json": {}}},
+        **problems("not-found", "invalid-parameter", "export-refused"),
+    },
+)
+async def export_plan(
+    shell: Shell,
+    digest: PlanDigest,
+    format: Annotated[str, Path(description="torchrec or json.")],
+    module_path: Annotated[
+        ModulePath | None, Query(description="Path of the embedding module, where the plan does not say.")
+    ] = None,
+    device: Annotated[str, Query(pattern="^(cuda|cpu)$", description="cuda or cpu.")] = "cuda",
+) -> Response:
+    """Answer with what the runtime reads."""
+    if format not in EXPORTERS:
+        raise ApiError("not-found", f"no such format; known: {', '.join(EXPORTERS)}")
+    served = await run_sync(find_plan, shell, digest)
+
+    def export() -> bytes:
+        try:
+            return canonical_bytes(EXPORTERS[format](json.loads(served.canonical), module_path, device))
+        except UnexportablePlan as error:
+            raise ApiError("export-refused", str(error)) from error
+
+    return Response(await run_sync(export), media_type="application/json", headers={"X-Plan-Digest": digest})
+
+
+@router.post(
+    "/plans:evaluate",
+    summary="Judge a plan from anywhere",
+    operation_id="evaluate_plan",
+    openapi_extra=json_body("EvaluationRequest", {}),
+    responses={
+        200: json_answer("What is wrong with it, and what it costs.", "EvaluationDocument"),
+        **problems("body-too-large", "unsupported-media-type", "invalid-problem"),
+    },
+)
+async def evaluate_plan(request: Request) -> Response:
+    """Verify and score a plan under the spec's cost model."""
+    raw = await request.body()
+    evaluation = await run_sync(lambda: evaluation_of(*parse_evaluation(raw)))
+    return Response(evaluation.model_dump_json(), media_type="application/json")
+
+
+def find_plan(shell: Services, digest: str) -> ServedPlan:
+    """Return a plan from memory or disk."""
+    served = shell.plans.get(digest)
+    if served is None:
+        raise not_found("plan")
+    return served

@@ -1,0 +1,133 @@
+"""Ask for plans: submit, look, wait, cancel, validate."""
+
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from api.convert import parse_spec
+from api.http_headers import preferred_wait
+from api.report import validation_of
+from api.routes.documentation import json_answer, json_body, problems
+from api.routes.examples import SPECS
+from api.schemas.solve import SolveDocument, SolvePage, StateName
+from api.state import Shell
+from api.store.base import ENDED, SolveRecord
+
+router = APIRouter(prefix="/v1", tags=["solves"])
+
+_RETRY_AFTER_SECONDS = "1"
+_SOLVE = json_answer("The solve.", "SolveDocument")
+
+
+def _answer(record: SolveRecord, headers: dict[str, str] | None = None, *, status: int = 200) -> Response:
+    body = SolveDocument.of(record).model_dump_json()
+    waiting = {} if record.state in ENDED else {"Retry-After": _RETRY_AFTER_SECONDS}
+    return Response(
+        body,
+        status_code=status,
+        media_type="application/json",
+        headers={"Cache-Control": "no-store", **waiting, **(headers or {})},
+    )
+
+
+@router.post(
+    "/solves",
+    summary="Ask for a plan",
+    operation_id="submit_solve",
+    status_code=202,
+    openapi_extra=json_body("SpecDocument", SPECS),
+    responses={
+        202: json_answer("Accepted: look at Location, or again after Retry-After.", "SolveDocument"),
+        200: json_answer("It has ended: in the time of Prefer: wait=N, or before, for an equal spec.", "SolveDocument"),
+        **problems("body-too-large", "unsupported-media-type", "invalid-problem", "queue-full"),
+    },
+)
+async def submit_solve(
+    request: Request,
+    shell: Shell,
+    fresh: Annotated[bool, Query(description="Solve again, even where an equal spec was solved.")] = False,
+    prefer: Annotated[str, Header(description="wait=N: answer when it has ended, at most N <= 60 s.")] = "",
+) -> Response:
+    """Queue a spec. Equal specs get the same solve, so that asking twice is safe."""
+    parsed = await run_sync(parse_spec, await request.body())
+    record, _ = await run_sync(lambda: shell.solves.submit(parsed, fresh=fresh))
+    headers = {"Location": f"/v1/solves/{record.id}"}
+    wait_seconds = preferred_wait(prefer)
+    if wait_seconds is not None:
+        seconds = min(float(wait_seconds), shell.settings.max_wait_seconds)
+        headers["Preference-Applied"] = f"wait={seconds:.0f}"
+        record = await shell.solves.wait(record.id, seconds)
+    return _answer(record, headers, status=200 if record.state in ENDED else 202)
+
+
+@router.get(
+    "/solves",
+    summary="List solves, newest first",
+    operation_id="list_solves",
+    response_model=SolvePage,
+    responses=problems("invalid-parameter"),
+)
+async def list_solves(
+    shell: Shell,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: solves.")] = 50,
+    page_token: Annotated[str | None, Query(pattern="^[0-9a-f]{1,64}$", description="From next_page_token.")] = None,
+    state: Annotated[StateName | None, Query(description="Only solves in this state.")] = None,
+) -> Response:
+    """List solves without their assumptions and warnings."""
+    records, token = await run_sync(lambda: shell.solves.page(limit=page_size, before=page_token, state=state))
+    page = SolvePage(solves=[SolveDocument.of(record) for record in records], next_page_token=token)
+    headers = {"Cache-Control": "no-store"}
+    if token is not None:
+        chosen = f"&state={state}" if state else ""
+        headers["Link"] = f'</v1/solves?page_size={page_size}&page_token={token}{chosen}>; rel="next"'
+    return Response(page.model_dump_json(), media_type="application/json", headers=headers)
+
+
+@router.get(
+    "/solves/{solve_id}",
+    summary="Look at a solve",
+    operation_id="get_solve",
+    responses={200: _SOLVE, **problems("not-found", "invalid-parameter")},
+)
+async def get_solve(
+    shell: Shell,
+    solve_id: str,
+    wait: Annotated[float, Query(ge=0, le=600, description="Answer when it has ended, at most after this.")] = 0.0,
+) -> Response:
+    """Answer at once, or as soon as the solve has ended."""
+    return _answer(await shell.solves.wait(solve_id, wait))
+
+
+@router.post(
+    "/solves/{solve_id}:cancel",
+    summary="Stop a solve",
+    operation_id="cancel_solve",
+    status_code=202,
+    responses={
+        202: json_answer("It will stop soon.", "SolveDocument"),
+        200: json_answer("It has ended.", "SolveDocument"),
+        **problems("not-found"),
+    },
+)
+async def cancel_solve(shell: Shell, solve_id: str) -> Response:
+    """Stop a solve; the best plan that it has found is kept. Doing it twice is harmless."""
+    record = await run_sync(shell.solves.cancel, solve_id)
+    return _answer(record, status=200 if record.state in ENDED else 202)
+
+
+@router.post(
+    "/specs:validate",
+    summary="Check a spec without solving it",
+    operation_id="validate_spec",
+    openapi_extra=json_body("SpecDocument", SPECS),
+    responses={
+        200: json_answer("The spec may be solved.", "ValidationDocument"),
+        **problems("body-too-large", "unsupported-media-type", "invalid-problem"),
+    },
+)
+async def validate_spec(request: Request) -> Response:
+    """Answer with warnings, assumptions and totals, or with the problem that a submission would get."""
+    raw = await request.body()
+    validation = await run_sync(lambda: validation_of(parse_spec(raw)))
+    return Response(validation.model_dump_json(), media_type="application/json")

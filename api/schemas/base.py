@@ -1,0 +1,28 @@
+"""What every document that comes from outside has in common: strict types, no unknown keys."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+#: Names start with a letter, a digit or an underscore, so that none can be a formula in a
+#: spreadsheet, a flag on a command line or a path that climbs.
+NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.:/@+#|,()\[\]\-]*$"
+MAX_NAME_LENGTH = 200
+DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
+
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=NAME_PATTERN)]
+Title = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=r"^[A-Za-z0-9_][ -~]*$")]
+Digest = Annotated[str, Field(pattern=DIGEST_PATTERN)]
+ModulePath = Annotated[str, Field(max_length=MAX_NAME_LENGTH, pattern=r"^([A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*)?$")]
+
+
+class StrictModel(BaseModel):
+    """A document from outside: no coercion, no unknown key, no NaN, no infinity."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True)
+
+
+class Document(BaseModel):
+    """A document that the service itself writes."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)

@@ -1,0 +1,86 @@
+"""Hardware profiles and cost models as documents."""
+
+from pydantic import Field
+
+from api.schemas.base import Document
+
+
+class NumberDocument(Document):
+    """One number of a profile."""
+
+    value: float = Field(description="Value, in the unit.")
+    unit: str = Field(description="bytes, bytes_per_second or seconds.", examples=["bytes"])
+    evidence: str = Field(description="measured, given, datasheet or estimated.", examples=["measured"])
+    source: str = Field(description="Who says so.")
+    note: str = Field(default="", description="What else is known about it.")
+
+
+class CurveDocument(Document):
+    """Bus bandwidth of one collective by message size."""
+
+    message_bytes: list[float] = Field(description="Unit: bytes.")
+    bus_bytes_per_second: list[float] = Field(description="Unit: bytes per second.")
+    num_ranks: int = Field(description="Ranks that took part in the measurement.", examples=[8])
+    evidence: str = Field(description="How well it is known.", examples=["measured"])
+    source: str = Field(description="Who says so.")
+
+
+class ProfileSummary(Document):
+    """A hardware profile, in short."""
+
+    id: str = Field(description="What hardware.profile names.", examples=["dgx-h100-80g"])
+    family: str = Field(description="gpu, tpu, cpu, inference or custom.", examples=["gpu"])
+    description: str = Field(description="In words.")
+    ranks_per_host: int = Field(description="Accelerators of one host.", examples=[8])
+
+
+class ProfileList(Document):
+    """All hardware profiles."""
+
+    profiles: list[ProfileSummary]
+
+
+class ProfileDocument(ProfileSummary):
+    """A hardware profile with every number; all are per rank."""
+
+    numbers: dict[str, NumberDocument]
+    intra_host_curves: dict[str, CurveDocument]
+
+
+class CostModelDocument(Document):
+    """A cost model."""
+
+    name: str = Field(description="What cost_model names.", examples=["roofline"])
+    version: str = Field(description="Changes whenever a prediction can change.", examples=["1"])
+    counted_phases: list[str] = Field(description="Phases that its objective counts.")
+
+
+class CostModelList(Document):
+    """All cost models."""
+
+    cost_models: list[CostModelDocument]
+
+
+class VersionDocument(Document):
+    """What runs here."""
+
+    name: str = Field(examples=["shardplan"])
+    version: str = Field(description="Release of the service.")
+    versions: dict[str, str] = Field(description="Releases of what it is made of.")
+
+
+class HealthDocument(Document):
+    """Whether the server is well."""
+
+    status: str = Field(examples=["ok"])
+
+
+class ProblemKindDocument(Document):
+    """A kind of problem."""
+
+    type: str = Field(description="Its URI on this server.")
+    code: str = Field(description="Its stable code.")
+    title: str = Field(description="In a few words.")
+    status: int = Field(description="HTTP status.")
+    retryable: bool = Field(description="Whether the same request may work later.")
+    explanation: str = Field(description="What to do about it.")

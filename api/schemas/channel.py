@@ -1,0 +1,23 @@
+"""Channels as documents."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from api.schemas.base import Digest, Document, StrictModel
+
+
+class ChannelUpdate(StrictModel):
+    """The body of ``PUT /v1/channels/{name}``."""
+
+    plan_digest: Digest = Field(description="Digest of a published plan.", examples=["sha256:" + "0" * 64])
+
+
+class ChannelDocument(Document):
+    """A channel at one version."""
+
+    name: str = Field(description="Name.", examples=["ads/ranker/prod"])
+    version: int = Field(description="From 1, one more for every change.", examples=[1])
+    plan_digest: str = Field(description="Digest of the plan that it points at.")
+    plan_url: str = Field(description="Where the plan is.")
+    updated_at: datetime = Field(description="When it was changed last.")

@@ -1,0 +1,74 @@
+"""The plan document, as it is accepted from anywhere for evaluation."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from api.schemas.base import Digest, ModulePath, Name, StrictModel
+from api.schemas.spec import (
+    MAX_RANKS,
+    MAX_TABLES,
+    DataTypeName,
+    Fraction,
+    KernelName,
+    PoolingName,
+    SchemeName,
+    SpecDocument,
+)
+
+Count = Annotated[int, Field(ge=0, le=2**40)]
+
+
+class ShardDocument(StrictModel):
+    """A rectangle of a table on one rank, in one memory tier."""
+
+    rank: Annotated[int, Field(ge=0, lt=MAX_RANKS)] = Field(description="Rank that holds it.", examples=[0])
+    row_offset: Count = Field(description="First row. Unit: rows.", examples=[0])
+    num_rows: Count = Field(description="Number of rows. Unit: rows.", examples=[5_000_000])
+    column_offset: Count = Field(description="First column. Unit: columns.", examples=[0])
+    num_columns: Count = Field(description="Number of columns. Unit: columns.", examples=[128])
+    tier: Literal["hbm", "ddr", "ssd"] = Field(default="hbm", description="Memory tier.", examples=["hbm"])
+    bytes: Annotated[float, Field(ge=0)] | None = Field(
+        default=None, description="Bytes of the shard, as its author counted them; not used.", examples=[2_580_000_000]
+    )
+
+
+class TablePlanDocument(StrictModel):
+    """One table's scheme, kernel and shards, in the order of the runtime."""
+
+    name: Name = Field(description="Name of the table.", examples=["cat_0"])
+    module_path: ModulePath = Field(default="", description="Path of its embedding module.", examples=[""])
+    data_type: DataTypeName | None = Field(default=None, description="Type of the weights.", examples=["fp32"])
+    pooling: PoolingName | None = Field(default=None, description="How bags become rows.", examples=["sum"])
+    sharding_type: SchemeName = Field(description="Scheme.", examples=["row_wise"])
+    compute_kernel: KernelName = Field(description="Kernel.", examples=["fused"])
+    cache_load_factor: Fraction | None = Field(default=None, description="Cached share of the rows.", examples=[None])
+    shards: Annotated[list[ShardDocument], Field(min_length=1, max_length=65_536, fail_fast=True)] = Field(
+        description="The shards; a data_parallel table lists one full copy per rank."
+    )
+
+
+class PlanDocument(StrictModel):
+    """A sharding plan. Geometry is what counts; the rest is read by people and launchers."""
+
+    schema_version: Literal[1] = Field(default=1, description="Version of this document.", examples=[1])
+    plan_digest: Digest | None = Field(default=None, description="Digest of what determines training.")
+    spec_digest: Digest | None = Field(default=None, description="Digest of the spec.")
+    name: str | None = Field(default=None, max_length=200, description="Name of the model.", examples=["dlrm-dcnv2"])
+    world_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] = Field(description="Unit: ranks.", examples=[8])
+    ranks_per_host: Annotated[int, Field(ge=1, le=MAX_RANKS)] = Field(description="Unit: ranks.", examples=[8])
+    objective: JsonValue = Field(default=None, description="Predicted objective, bound and gap. Unit: seconds.")
+    termination: JsonValue = Field(default=None, description="Why the search ended.")
+    tables: Annotated[list[TablePlanDocument], Field(min_length=1, max_length=MAX_TABLES)] = Field(
+        description="Every table of the model."
+    )
+    ranks: JsonValue = Field(default=None, description="Predicted load of every rank.")
+    phases: JsonValue = Field(default=None, description="Predicted seconds of every phase.")
+    provenance: JsonValue = Field(default=None, description="Cost model, hardware, evidence, seed and versions.")
+
+
+class EvaluationRequest(StrictModel):
+    """A plan from anywhere, and the spec that it is judged against."""
+
+    spec: SpecDocument = Field(description="The spec: model, cluster, constraints and cost model.")
+    plan: PlanDocument = Field(description="The plan to score and to verify.")

@@ -1,0 +1,287 @@
+"""The spec: what a user asks a plan for. Field names are the contract of the service."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, JsonValue, model_validator
+
+from api.schemas.base import ModulePath, Name, StrictModel, Title
+from cost_models.profile_fields import FIELDS
+
+MAX_TABLES = 20_000
+MAX_FEATURES_OF_TABLE = 2_000
+MAX_RANKS = 4_096
+MAX_GROUPS = 20_000
+
+DataTypeName = Literal["fp32", "fp16", "bf16", "int8", "int4", "int2"]
+PoolingName = Literal["sum", "mean", "none"]
+CommTypeName = Literal["fp32", "fp16", "bf16", "int8"]
+SchemeName = Literal[
+    "data_parallel", "table_wise", "column_wise", "row_wise", "table_row_wise", "table_column_wise", "grid_shard"
+]
+KernelName = Literal["dense", "fused", "fused_uvm", "fused_uvm_caching", "key_value"]
+OptimizerName = Literal[
+    "none",
+    "sgd",
+    "rowwise_adagrad",
+    "adagrad",
+    "lars_sgd",
+    "adam",
+    "lamb",
+    "partial_rowwise_adam",
+    "partial_rowwise_lamb",
+]
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Point = Annotated[list[Fraction], Field(min_length=2, max_length=2)]
+# Inner lists stop at their first bad item, so that one body cannot cause millions of findings.
+Points = Annotated[list[Point], Field(min_length=1, max_length=10_000, fail_fast=True)]
+RankIndex = Annotated[int, Field(ge=0, lt=MAX_RANKS)]
+Ranks = Annotated[list[RankIndex], Field(min_length=1, max_length=MAX_RANKS, fail_fast=True)]
+PoolingFactor = Annotated[float, Field(ge=0, le=1e7)]
+Group = Annotated[list[Name], Field(min_length=2, max_length=MAX_TABLES, fail_fast=True)]
+Histogram = Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=17, max_length=17)]
+RankBytes = Annotated[
+    list[Annotated[float, Field(ge=0, le=1e18)]], Field(min_length=1, max_length=MAX_RANKS, fail_fast=True)
+]
+
+
+class FeatureSpec(StrictModel):
+    """A stream of ids that is looked up in a table."""
+
+    name: Name = Field(description="Name of the feature.", examples=["cat_0"])
+    pooling_factor: PoolingFactor = Field(
+        description="Mean ids per sample and pooling. Unit: ids. 0 for a feature that never occurs.", examples=[3.0]
+    )
+    num_poolings: Annotated[float, Field(gt=0, le=1e5)] = Field(
+        default=1.0, description="Pooled outputs per sample. Unit: outputs.", examples=[1.0]
+    )
+
+
+class AccessSpec(StrictModel):
+    """Which rows of a table a batch touches; give exactly one of these."""
+
+    zipf_alpha: Annotated[float, Field(ge=0, le=10)] | None = Field(
+        default=None, description="Row i (hottest first) is looked up with probability ~ i ** -alpha.", examples=[1.05]
+    )
+    reuse_histogram: Histogram | None = Field(
+        default=None,
+        description="Distinct rows that one batch looks up 1, 2, 3-4, 5-8, ..., 16385-32768, more times. Unit: rows.",
+    )
+    access_cdf: Points | None = Field(
+        default=None,
+        description="[[row_fraction, access_fraction], ...], hottest rows first, ending at [1, 1].",
+        examples=[[[0.1, 0.9], [1.0, 1.0]]],
+    )
+    miss_ratio_curve: Points | None = Field(
+        default=None,
+        description="[[cache_fraction, miss_ratio], ...]: share of lookups that an LRU cache of that share misses.",
+        examples=[[[0.1, 0.3], [0.5, 0.05]]],
+    )
+    statistics: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
+        default=None, description="Reference to uploaded statistics. Not in this version.", examples=[None]
+    )
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> "AccessSpec":
+        if len([value for value in self.__dict__.values() if value is not None]) != 1:
+            raise ValueError("give exactly one of zipf_alpha, reuse_histogram, access_cdf, miss_ratio_curve")
+        return self
+
+
+class TableConstraintsSpec(StrictModel):
+    """What the planner may do with one table; a field left out leaves the choice to it."""
+
+    sharding_types: Annotated[list[SchemeName], Field(min_length=1, max_length=7)] | None = Field(
+        default=None, description="Schemes that may be used.", examples=[["table_wise", "row_wise"]]
+    )
+    compute_kernels: Annotated[list[KernelName], Field(min_length=1, max_length=5)] | None = Field(
+        default=None, description="Kernels that may be used. This version plans dense and fused.", examples=[["fused"]]
+    )
+    ranks: Ranks | None = Field(default=None, description="Ranks that may hold a part of the table.", examples=[[0, 1]])
+    hosts: Ranks | None = Field(default=None, description="Hosts that may hold a part of the table.", examples=[[0]])
+    min_partition: Annotated[int, Field(ge=4, le=2**14)] | None = Field(
+        default=None, description="Least width of a column shard. Unit: columns.", examples=[32]
+    )
+    cache_load_factors: Annotated[list[Fraction], Field(max_length=100)] | None = Field(
+        default=None, description="Cached shares to consider. Not in this version.", examples=[None]
+    )
+    data_types: Annotated[list[DataTypeName], Field(max_length=10)] | None = Field(
+        default=None, description="Data types to consider. Not in this version.", examples=[None]
+    )
+
+
+class TableSpec(StrictModel):
+    """One embedding table."""
+
+    name: Name = Field(description="Name of the table, unique in the spec.", examples=["cat_0"])
+    num_embeddings: Annotated[int, Field(ge=1, le=2**40)] = Field(
+        description="Rows of the table. Unit: rows.", examples=[40_000_000]
+    )
+    embedding_dim: Annotated[int, Field(ge=1, le=2**14)] = Field(
+        description="Columns of the table. Unit: columns.", examples=[128]
+    )
+    data_type: DataTypeName = Field(default="fp32", description="Type of the weights.", examples=["fp32"])
+    pooling: PoolingName = Field(
+        default="sum", description="How a bag becomes one row; none for a sequence.", examples=["sum"]
+    )
+    is_weighted: bool = Field(default=False, description="Whether ids carry weights.", examples=[False])
+    optimizer: OptimizerName = Field(
+        default="rowwise_adagrad",
+        description="Optimizer of the table; its state takes memory. Inference: none.",
+        examples=["rowwise_adagrad"],
+    )
+    features: (
+        Annotated[list[FeatureSpec], Field(min_length=1, max_length=MAX_FEATURES_OF_TABLE, fail_fast=True)] | None
+    ) = Field(default=None, description="Features that are looked up in this table.")
+    pooling_factor: PoolingFactor | None = Field(
+        default=None,
+        description="Short for one feature that is named like the table. Unit: ids per sample.",
+        examples=[3.0],
+    )
+    access: AccessSpec | None = Field(default=None, description="Which rows a batch touches, where it is known.")
+    constraints: TableConstraintsSpec = Field(
+        default_factory=TableConstraintsSpec, description="What the planner may do with this table."
+    )
+    module_path: ModulePath = Field(
+        default="",
+        description="Path of the embedding module that holds the table in the model.",
+        examples=["sparse_arch.embedding_bag_collection"],
+    )
+
+    @model_validator(mode="after")
+    def _features_or_shorthand(self) -> "TableSpec":
+        if (self.features is None) == (self.pooling_factor is None):
+            raise ValueError("give either features or pooling_factor")
+        return self
+
+
+class DenseSpec(StrictModel):
+    """The dense part of the model."""
+
+    forward_seconds: Annotated[float, Field(ge=0, le=3600)] | None = Field(
+        default=None, description="Dense forward compute of one step. Unit: seconds.", examples=[0.004]
+    )
+    backward_seconds: Annotated[float, Field(ge=0, le=3600)] | None = Field(
+        default=None, description="Dense backward compute of one step. Unit: seconds.", examples=[0.008]
+    )
+    parameter_bytes: Annotated[float, Field(ge=0, le=2.0**60)] = Field(
+        default=0.0, description="Weights of the dense part. Unit: bytes.", examples=[60_000_000]
+    )
+
+
+class ModelSpec(StrictModel):
+    """The model: its tables and what surrounds them."""
+
+    batch_size_per_rank: Annotated[int, Field(ge=1, le=2**24)] = Field(
+        description="Samples of one rank in one step. Unit: samples.", examples=[8192]
+    )
+    tables: Annotated[list[TableSpec], Field(min_length=1, max_length=MAX_TABLES)] = Field(
+        description="The embedding tables."
+    )
+    forward_comm_dtype: CommTypeName | None = Field(
+        default=None, description="Type on the wire forward; null leaves it to the cost model.", examples=["fp32"]
+    )
+    backward_comm_dtype: CommTypeName | None = Field(
+        default=None, description="Type on the wire backward; null leaves it to the cost model.", examples=["fp32"]
+    )
+    output_dtype: CommTypeName | None = Field(
+        default=None, description="Type of pooled outputs; null leaves it to the cost model.", examples=["fp32"]
+    )
+    dense: DenseSpec = Field(default_factory=DenseSpec, description="The dense part of the model.")
+    pipeline: Literal["none", "train_sparse_dist", "train_prefetch_sparse_dist"] = Field(
+        default="train_sparse_dist",
+        description="Training pipeline; it decides how many batches are held at once.",
+        examples=["train_sparse_dist"],
+    )
+
+
+def _document_overrides(schema: dict[str, Any]) -> None:
+    """List the numbers that may be overridden in the published schema."""
+    properties = schema.setdefault("properties", {})
+    for name, field in FIELDS.items():
+        description = f"{field.description[0].upper()}{field.description[1:]}. Unit: {field.unit}."
+        properties[name] = {"type": "number", "minimum": 0, "description": description}
+    schema["additionalProperties"] = False
+
+
+class HardwareOverrides(StrictModel):
+    """Numbers of the profile that are replaced; a custom profile takes them all from here."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra=_document_overrides)
+    __pydantic_extra__: dict[str, Annotated[float, Field(ge=0, le=1e18)]]
+
+    hbm_bytes_by_rank: RankBytes | None = Field(
+        default=None, description="HBM of each rank, where ranks differ. Unit: bytes.", examples=[None]
+    )
+
+
+class HardwareSpec(StrictModel):
+    """The cluster."""
+
+    profile: Name = Field(description="Id of a hardware profile, or custom.", examples=["dgx-h100-80g"])
+    num_hosts: Annotated[int, Field(ge=1, le=MAX_RANKS)] = Field(
+        default=1, description="Hosts of the cluster. Unit: hosts.", examples=[1]
+    )
+    ranks_per_host: Annotated[int, Field(ge=1, le=MAX_RANKS)] | None = Field(
+        default=None, description="Ranks used on each host; null takes all of the profile. Unit: ranks.", examples=[8]
+    )
+    overrides: HardwareOverrides = Field(
+        default_factory=HardwareOverrides,
+        description="Numbers of the profile that are replaced.",
+        examples=[{"hbm_bytes": 80_000_000_000}],
+    )
+
+
+class JointConstraintsSpec(StrictModel):
+    """Constraints on several tables together, and on memory."""
+
+    same_rank: Annotated[list[Group], Field(max_length=MAX_GROUPS)] = Field(
+        default_factory=list, description="Groups of tables that share one rank.", examples=[[]]
+    )
+    apart: Annotated[list[Group], Field(max_length=MAX_GROUPS)] = Field(
+        default_factory=list, description="Groups of tables of which no two share a rank.", examples=[[]]
+    )
+    reserved_hbm_fraction: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.15, description="Share of every rank's memory that tables may not use.", examples=[0.15]
+    )
+
+
+class SolverSpec(StrictModel):
+    """Who searches, and when to stop."""
+
+    partitioner: Name = Field(default="portfolio", description="Name of the partitioner.", examples=["portfolio"])
+    time_limit_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
+        default=10.0, description="Limit of the search. Unit: seconds.", examples=[10]
+    )
+    relative_gap: Fraction = Field(
+        default=0.005, description="Stop when the plan is proven this close to the best.", examples=[0.005]
+    )
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(default=0, description="Random seed.", examples=[0])
+    reproducible: bool = Field(
+        default=True, description="Count effort in solver work, so that equal specs give equal plans.", examples=[True]
+    )
+
+
+class SpecDocument(StrictModel):
+    """The body of ``POST /v1/solves``, and of a file given to the command line."""
+
+    schema_version: Literal[1] = Field(default=1, description="Version of this document.", examples=[1])
+    name: Title = Field(default="unnamed", description="Name of the model, for people.", examples=["dlrm-dcnv2"])
+    model: ModelSpec = Field(description="The model.")
+    hardware: HardwareSpec = Field(description="The cluster.")
+    constraints: JointConstraintsSpec = Field(
+        default_factory=JointConstraintsSpec, description="Joint constraints and the memory reservation."
+    )
+    runtime: Literal["torchrec"] = Field(
+        default="torchrec", description="What executes the plan; it decides which geometry is legal."
+    )
+    objective: Literal["step_time", "max_rank_time"] = Field(
+        default="step_time",
+        description="step_time: sum over phases of the slowest rank; max_rank_time: slowest rank's sum.",
+        examples=["step_time"],
+    )
+    cost_model: Name = Field(default="roofline", description="Name of the cost model.", examples=["roofline"])
+    solver: SolverSpec = Field(default_factory=SolverSpec, description="Who searches, and when to stop.")
+    previous_plan: JsonValue = Field(
+        default=None, description="A plan to stay close to. Not in this version: leave null.", examples=[None]
+    )

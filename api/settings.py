@@ -1,0 +1,48 @@
+"""What can be set: from the environment (``SHARDPLAN_*``) or by arguments."""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Settings of one server; every field is an environment variable ``SHARDPLAN_<NAME>``."""
+
+    model_config = SettingsConfigDict(env_prefix="SHARDPLAN_", extra="ignore", frozen=True)
+
+    data_dir: Path = Field(
+        default=Path("shardplan-data"), description="Folder of the database; one server at a time, on a local disk."
+    )
+    host: str = Field(default="127.0.0.1", description="Address to listen on. There is no login: keep it private.")
+    port: int = Field(default=8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    max_body_bytes: int = Field(default=32 * 1024**2, ge=1024, description="Largest request body. Unit: bytes.")
+    max_queued_solves: int = Field(
+        default=64, ge=1, description="Solves that may wait; more are refused with 503 and Retry-After."
+    )
+    solver_processes: int = Field(default=1, ge=1, le=256, description="Solves that run at the same time.")
+    solver_grace_seconds: float = Field(
+        default=2.0,
+        gt=0,
+        description="Time that a solve may take beyond its own limit, apart from preparation, before it is stopped.",
+    )
+    solver_preparation_seconds_per_table: float = Field(
+        default=0.01,
+        ge=0,
+        description="Time allowed on top for listing, pricing and checking, for each table of the spec. Unit: seconds.",
+    )
+    solver_memory_bytes: int | None = Field(
+        default=None, ge=256 * 1024**2, description="Address space of a solver process; none: no limit. Unit: bytes."
+    )
+    max_wait_seconds: float = Field(
+        default=60.0, ge=0, le=600, description="Longest time that a request may wait for a solve to end."
+    )
+    plan_cache_bytes: int = Field(
+        default=256 * 1024**2, ge=0, description="Memory for plans that are served often. Unit: bytes."
+    )
+    busy_timeout_seconds: float = Field(default=30.0, gt=0, description="Longest wait for the lock of the database.")
+
+    @property
+    def database(self) -> Path:
+        """The database file."""
+        return self.data_dir / "shardplan.sqlite"

@@ -1,0 +1,161 @@
+"""What runs in a solver process: one solve after another, each of which may be killed.
+
+Every improved plan is put into a file at once, whole or not at all (written beside and
+renamed), so that a killed process loses nothing and can disturb nobody: there is no queue
+or lock that it could die holding.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol
+
+from api.convert import SolveRequest, parse_spec
+from cost_models.errors import CostModelError
+from cost_models.protocol import CostModel
+from planner.canonical import canonical_bytes
+from planner.domain.plan import Assumption, Plan, PlanResult
+from planner.domain.problem import Problem
+from planner.errors import PlannerError
+from planner.exporters.generic import to_document
+from planner.partitioners.base import Partitioner, SolveLimits
+
+_PR_SET_PDEATHSIG = 1
+NICENESS = 19
+
+
+class PlanFunction(Protocol):
+    """``planner.pipeline.plan``, or a stand-in for tests."""
+
+    def __call__(
+        self,
+        problem: Problem,
+        *,
+        cost_model: CostModel,
+        partitioner: Partitioner,
+        limits: SolveLimits,
+        assumptions: tuple[Assumption, ...] = (),
+        on_result: Callable[[PlanResult], None] | None = None,
+    ) -> PlanResult:
+        """Plan a problem."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolveJob:
+    """One solve, as it is handed to a solver process."""
+
+    spec_bytes: bytes  # canonical bytes of the normalised spec
+    assumptions: Sequence[dict[str, str]]  # what was assumed when the spec was first read
+    incumbent_file: Path  # where the best plan so far goes
+    plan: PlanFunction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incumbent:
+    """A verified plan, as it travels between processes."""
+
+    document: bytes  # canonical bytes
+    digest: str
+    objective: dict[str, object]  # as in the plan document
+    partitioner: str
+
+    def to_bytes(self) -> bytes:
+        """One line of facts, then the document."""
+        facts = {"digest": self.digest, "objective": self.objective, "partitioner": self.partitioner}
+        return json.dumps(facts).encode() + b"\n" + self.document
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> "Incumbent":
+        """The inverse of ``to_bytes``."""
+        facts, _, document = content.partition(b"\n")
+        return cls(document=document, **json.loads(facts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolveAnswer:
+    """What a solve came to."""
+
+    reason: str = ""  # OPTIMAL, FEASIBLE, INFEASIBLE or NO_SOLUTION_FOUND
+    limit: str | None = None
+    detail: str = ""
+    lower_bound_seconds: float = 0.0
+    shortfalls: tuple[dict[str, object], ...] = ()
+    best: Incumbent | None = None
+    #: code, message and hint of something that planning refused
+    refusal: dict[str, str] | None = None
+
+
+def start_process(parent_pid: int, memory_bytes: int | None) -> None:
+    """Prepare a solver process: it yields to the server, and dies with it."""
+    os.setsid()
+    os.nice(NICENESS)
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent_pid:  # the server died before the line above
+        os._exit(1)
+    if memory_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+
+
+def warm_up() -> None:
+    """Nothing to do: that this module is imported has loaded the planner and its solvers."""
+
+
+def run_solve(job: SolveJob) -> SolveAnswer:
+    """Plan one spec, and leave every improvement in the job's file."""
+    request = parse_spec(job.spec_bytes)
+
+    def keep(result: PlanResult) -> None:
+        if result.plan is not None:
+            _write_whole(job.incumbent_file, _incumbent(result.plan, request).to_bytes())
+
+    try:
+        result = job.plan(
+            request.problem,
+            cost_model=request.cost_model,
+            partitioner=request.partitioner,
+            limits=request.limits,
+            assumptions=tuple(Assumption(**item) for item in job.assumptions),
+            on_result=keep,
+        )
+    except (PlannerError, CostModelError) as error:
+        refusal = {"code": error.code, "message": str(error), "hint": getattr(error, "hint", "")}
+        return SolveAnswer(refusal=refusal)
+    except MemoryError:
+        message = "the solver needed more memory than SHARDPLAN_SOLVER_MEMORY_BYTES"
+        return SolveAnswer(refusal={"code": "out-of-memory", "message": message, "hint": "raise the setting"})
+    return SolveAnswer(
+        reason=str(result.reason),
+        limit=result.limit,
+        detail=result.detail,
+        lower_bound_seconds=result.lower_bound_seconds,
+        shortfalls=tuple(asdict(shortfall) for shortfall in result.shortfalls),
+        best=None if result.plan is None else _incumbent(result.plan, request),
+    )
+
+
+def _incumbent(plan: Plan, request: SolveRequest) -> Incumbent:
+    """Turn a plan into its document."""
+    document = to_document(
+        plan, name=request.name, spec_digest=request.spec_digest, hardware_profile=request.hardware_profile
+    )
+    objective = document["objective"]
+    assert isinstance(objective, dict)
+    return Incumbent(
+        document=canonical_bytes(document),
+        digest=str(document["plan_digest"]),
+        objective=objective,
+        partitioner=plan.partitioner,
+    )
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Replace a file in one step."""
+    beside = path.with_suffix(".part")
+    beside.write_bytes(content)
+    os.replace(beside, path)

@@ -1,0 +1,150 @@
+"""What can be done with solves: ask for one, look, wait, cancel."""
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+
+from anyio.to_thread import run_sync
+
+from api.convert import SolveRequest
+from api.engine import SolverEngine
+from api.errors import ApiError, not_found
+from api.release import VERSION
+from api.settings import Settings
+from api.store.base import ENDED, NewSolve, QueueFull, SolveRecord, Store
+from planner.canonical import canonical_bytes, digest
+
+
+class EndSignals:
+    """Lets requests wait for the end of a solve without a thread each."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._events: dict[str, set[asyncio.Event]] = {}
+
+    def attach(self) -> None:
+        """Use the running event loop."""
+        self._loop = asyncio.get_running_loop()
+
+    def tell(self, solve_id: str) -> None:
+        """Say, from any thread, that a solve ended."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._set, solve_id)
+
+    def tell_all(self) -> None:
+        """Let everybody go who waits, because the server stops."""
+        for solve_id in tuple(self._events):
+            self._set(solve_id)
+
+    @contextlib.contextmanager
+    def listening(self, solve_id: str) -> Iterator[asyncio.Event]:
+        """Yield an event that is set when the solve ends."""
+        event = asyncio.Event()
+        self._events.setdefault(solve_id, set()).add(event)
+        try:
+            yield event
+        finally:
+            self._events[solve_id].discard(event)
+            if not self._events[solve_id]:
+                del self._events[solve_id]
+
+    def _set(self, solve_id: str) -> None:
+        for event in self._events.get(solve_id, ()):
+            event.set()
+
+
+class SolveService:
+    """The use cases of solves."""
+
+    def __init__(
+        self,
+        store: Store,
+        engine: SolverEngine,
+        signals: EndSignals,
+        settings: Settings,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store, self._engine, self._signals = store, engine, signals
+        self._settings, self._clock = settings, clock
+
+    def submit(self, request: SolveRequest, *, fresh: bool) -> tuple[SolveRecord, bool]:
+        """Queue a solve and return it with True, or an equal one with False."""
+        now = self._clock()
+        new = NewSolve(
+            id=new_solve_id(now),
+            request_digest=request_digest(request),
+            spec_digest=request.spec_digest,
+            spec_bytes=canonical_bytes(request.spec),
+            name=request.name,
+            assumptions=[asdict(item) for item in request.assumptions],
+            warnings=[asdict(item) for item in request.warnings],
+            created_at=now,
+        )
+        try:
+            accepted = self._store.accept(new, max_queued=self._settings.max_queued_solves, reuse=not fresh)
+        except QueueFull:
+            limit = self._settings.max_queued_solves
+            raise ApiError("queue-full", f"{limit} solves are waiting already", headers={"Retry-After": "5"}) from None
+        self._engine.wake()
+        return accepted
+
+    def get(self, solve_id: str) -> SolveRecord:
+        """Return a solve."""
+        found = self._store.solve(solve_id)
+        if found is None:
+            raise not_found("solve")
+        return found
+
+    async def wait(self, solve_id: str, seconds: float) -> SolveRecord:
+        """Return a solve as soon as it has ended, or as it stands after some time."""
+        with self._signals.listening(solve_id) as event:
+            record = await run_sync(self.get, solve_id)
+            limit = min(seconds, self._settings.max_wait_seconds)
+            if record.state in ENDED or limit <= 0:
+                return record
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(event.wait(), limit)
+        return await run_sync(self.get, solve_id)
+
+    def cancel(self, solve_id: str) -> SolveRecord:
+        """Cancel a solve; what it has found so far is kept."""
+        record = self._store.request_cancel(solve_id, now=self._clock())
+        if record is None:
+            raise not_found("solve")
+        self._engine.cancel(solve_id)
+        if record.state in ENDED:
+            self._signals.tell(solve_id)
+        return record
+
+    def page(self, *, limit: int, before: str | None, state: str | None) -> tuple[list[SolveRecord], str | None]:
+        """Return a page of solves, newest first, and where the next one starts."""
+        found = self._store.solves(limit=limit + 1, before=before, state=state)
+        page = found[:limit]
+        return page, page[-1].id if len(found) > limit else None
+
+
+def new_solve_id(now: float) -> str:
+    """Return an id that sorts by time: milliseconds since the epoch, then chance."""
+    return f"{int(now * 1000):012x}{secrets.token_hex(8)}"
+
+
+def request_digest(request: SolveRequest) -> str:
+    """Digest of everything that determines the answer: spec, numbers, models and release."""
+    hardware = request.problem.cluster.hardware
+    numbers: Mapping[str, object] = {name: quantity.value for name, quantity in hardware.numbers.items()}
+    return digest(
+        {
+            "spec": request.spec_digest,
+            "cost_model": f"{request.cost_model.name}@{request.cost_model.version}",
+            "hardware": numbers,
+            "curves": {
+                name: [list(curve.message_bytes), list(curve.bus_bytes_per_second)]
+                for name, curve in hardware.intra_host_curves.items()
+            },
+            "release": VERSION,
+        }
+    )

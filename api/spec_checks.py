@@ -1,0 +1,259 @@
+"""Rules of a spec that need more than one field, each with a pointer, a number and a way out."""
+
+import difflib
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from api.json_input import is_quotable, quoted
+from api.schemas.spec import AccessSpec, SpecDocument, TableSpec
+from cost_models.hardware import Hardware
+from cost_models.profile_fields import FIELDS
+from planner.domain.access import AccessCdf, MissRatioCurve, ReuseHistogram
+from planner.domain.cluster import MAX_RANKS
+from planner.domain.data_type import DATA_TYPES
+from planner.domain.problem import Problem
+from planner.errors import Issue
+from planner.memory import capacity_bytes
+from planner.units import format_bytes
+
+PLANNED_KERNELS = ("dense", "fused")
+#: Columns of a shard must be a multiple of this (FBGEMM's row alignment; TorchRec asserts it).
+COLUMN_ALIGNMENT = 4
+MAX_TOTAL_NAME_LENGTH = 4 * 1024**2
+
+
+def check_spec(spec: SpecDocument, hardware: Hardware | None, base: str) -> Iterator[Issue]:
+    """Yield every broken rule; ``base`` stands before every pointer."""
+    yield from _check_cluster(spec, hardware, base)
+    yield from _check_names(spec, base)
+    for index, table in enumerate(spec.model.tables):
+        yield from _check_table(table, spec, hardware, f"{base}/model/tables/{index}")
+    yield from _check_groups(spec, base)
+
+
+def check_overrides(values: Mapping[str, float], base: str) -> Iterator[Issue]:
+    """Yield the overrides that name no number of a profile, and rates of zero."""
+    for name, value in values.items():
+        where = f"{base}/hardware/overrides" + (f"/{name}" if is_quotable(name) else "")
+        if name not in FIELDS:
+            close = difflib.get_close_matches(name, FIELDS, n=1)
+            hint = f"did you mean {close[0]}?" if close else "the names are listed in /docs"
+            yield _rule(where, "no hardware number of this name", hint, code="unknown-field")
+        elif value == 0 and not FIELDS[name].may_be_zero:
+            yield _rule(where, "a rate of zero", "leave out what is not known")
+
+
+def unsupported(spec: SpecDocument, base: str) -> Issue | None:
+    """Return the first thing that is part of the contract but not of this version."""
+    if spec.previous_plan is not None:
+        return _not_yet(f"{base}/previous_plan", "staying close to a previous plan", "leave previous_plan null")
+    for index, table in enumerate(spec.model.tables):
+        where, constraints = f"{base}/model/tables/{index}", table.constraints
+        if table.access is not None and table.access.statistics is not None:
+            what, hint = "a reference to uploaded statistics", "give zipf_alpha, reuse_histogram or access_cdf inline"
+            return _not_yet(f"{where}/access/statistics", what, hint)
+        for name, what in (("cache_load_factors", "cached kernels"), ("data_types", "a choice of data types")):
+            if getattr(constraints, name) is not None:
+                return _not_yet(f"{where}/constraints/{name}", what, f"leave {name} out")
+        kernels = constraints.compute_kernels
+        if kernels is not None and not set(kernels) & set(PLANNED_KERNELS):
+            what = f"planning with {' or '.join(sorted(set(kernels)))} alone"
+            return _not_yet(f"{where}/constraints/compute_kernels", what, "allow fused or dense")
+    return None
+
+
+def check_memory(problem: Problem, cost_model: str, base: str) -> tuple[Issue, ...]:
+    """Return the tables that no sharding fits into the whole cluster, with the numbers.
+
+    The least a table can take is its weights, and the optimizer state of its whole rows
+    (which TorchRec's ledger may count as less), held once. Several tables that are too much
+    together are not an error but an INFEASIBLE solve.
+    """
+    tier = problem.cluster.device_tier
+    available = float(capacity_bytes(problem)[:, tier].sum())
+    issues = []
+    for index, table in enumerate(problem.tables):
+        needed = table.weight_bytes
+        if cost_model != "torchrec":
+            needed += table.optimizer.state_bytes(table.num_embeddings, table.embedding_dim)
+        if needed > available:
+            issues.append(
+                _rule(
+                    f"{base}/model/tables/{index}",
+                    f"table {quoted(table.name)} needs at least {format_bytes(needed)} and the whole cluster has "
+                    f"{format_bytes(available)} of {tier.label} after reservations",
+                    f"{_more_ranks(needed, available, problem.world_size)}use a narrower data_type or an optimizer "
+                    "with less state, or reserve less",
+                    code="table-too-large",
+                )
+            )
+    return tuple(issues)
+
+
+def _more_ranks(needed: float, available: float, world_size: int) -> str:
+    """Return the advice to add ranks, with their number, where ranks have any room at all."""
+    return f"plan for at least {math.ceil(needed * world_size / available)} ranks, " if available > 0 else ""
+
+
+def _check_cluster(spec: SpecDocument, hardware: Hardware | None, base: str) -> Iterator[Issue]:
+    if hardware is None:
+        return
+    per_host = spec.hardware.ranks_per_host or hardware.ranks_per_host
+    if per_host > hardware.ranks_per_host and hardware.family != "custom":
+        yield _rule(
+            f"{base}/hardware/ranks_per_host",
+            f"{per_host} ranks per host, and the profile has {hardware.ranks_per_host}",
+            f"use at most {hardware.ranks_per_host} and more hosts, or the profile custom",
+        )
+    world_size = spec.hardware.num_hosts * per_host
+    if world_size > MAX_RANKS:
+        yield _rule(
+            f"{base}/hardware/num_hosts",
+            f"{spec.hardware.num_hosts} hosts x {per_host} ranks are {world_size} ranks",
+            f"plan for at most {MAX_RANKS} ranks",
+        )
+    by_rank = spec.hardware.overrides.hbm_bytes_by_rank
+    if by_rank is not None and len(by_rank) != world_size:
+        yield _rule(
+            f"{base}/hardware/overrides/hbm_bytes_by_rank",
+            f"{len(by_rank)} numbers for {world_size} ranks",
+            "give one number for every rank",
+        )
+    if by_rank is None and not any(_number(hardware, name) for name in ("hbm_bytes", "ddr_bytes")):
+        yield _rule(
+            f"{base}/hardware/overrides", "no rank has any memory", "give hbm_bytes, or ddr_bytes for hosts alone"
+        )
+
+
+def _number(hardware: Hardware, name: str) -> float:
+    return hardware.numbers[name].value if hardware.has(name) else 0.0
+
+
+def _check_names(spec: SpecDocument, base: str) -> Iterator[Issue]:
+    first: dict[str, int] = {}
+    total = 0
+    for index, table in enumerate(spec.model.tables):
+        where = f"{base}/model/tables/{index}"
+        total += len(table.name) + sum(len(feature.name) for feature in table.features or ())
+        if table.name in first:
+            yield _rule(
+                f"{where}/name",
+                f"table {quoted(table.name)} is also table number {first[table.name]} (counted from 0)",
+                "give every table its own name",
+                code="duplicate-name",
+            )
+        first.setdefault(table.name, index)
+        seen: set[str] = set()
+        for number, feature in enumerate(table.features or ()):
+            if feature.name in seen:
+                yield _rule(
+                    f"{where}/features/{number}/name",
+                    f"feature {quoted(feature.name)} stands twice in this table",
+                    "name every feature of a table once",
+                    code="duplicate-name",
+                )
+            seen.add(feature.name)
+    if total > MAX_TOTAL_NAME_LENGTH:
+        yield _rule(
+            f"{base}/model/tables",
+            f"names are {total} characters in all, and at most {MAX_TOTAL_NAME_LENGTH} are taken",
+            "shorten the names",
+        )
+
+
+def _check_table(table: TableSpec, spec: SpecDocument, hardware: Hardware | None, where: str) -> Iterator[Issue]:
+    if table.embedding_dim % COLUMN_ALIGNMENT:
+        padded = -(-table.embedding_dim // COLUMN_ALIGNMENT) * COLUMN_ALIGNMENT
+        yield _rule(
+            f"{where}/embedding_dim",
+            f"{table.embedding_dim} columns are no multiple of {COLUMN_ALIGNMENT}, which the runtime needs",
+            f"pad the table to {padded} columns",
+        )
+    if table.optimizer != "none" and not DATA_TYPES[table.data_type].trainable:
+        yield _rule(
+            f"{where}/optimizer",
+            f"{table.data_type} weights cannot be trained with {table.optimizer}",
+            "use the optimizer none, or weights of fp32, fp16 or bf16",
+        )
+    if table.access is not None:
+        yield from _check_access(table.access, f"{where}/access")
+    yield from _check_sites(table, spec, hardware, where)
+
+
+def _check_sites(table: TableSpec, spec: SpecDocument, hardware: Hardware | None, where: str) -> Iterator[Issue]:
+    constraints, num_hosts = table.constraints, spec.hardware.num_hosts
+    per_host = spec.hardware.ranks_per_host or (hardware.ranks_per_host if hardware else 0)
+    for name, indices, count in (
+        ("ranks", constraints.ranks, num_hosts * per_host),
+        ("hosts", constraints.hosts, num_hosts),
+    ):
+        if indices is not None and count and max(indices) >= count:
+            yield _rule(
+                f"{where}/constraints/{name}",
+                f"{max(indices)} is out of range: the cluster has {name} 0 to {count - 1}",
+                f"use numbers below {count}",
+            )
+    if constraints.ranks is not None and constraints.hosts is not None and per_host:
+        hosts = set(constraints.hosts)
+        if all(rank // per_host not in hosts for rank in constraints.ranks):
+            yield _rule(
+                f"{where}/constraints",
+                "none of the ranks is on one of the hosts",
+                "give ranks or hosts, or ranks that are on these hosts",
+            )
+    if constraints.min_partition is not None and constraints.min_partition > table.embedding_dim:
+        yield _rule(
+            f"{where}/constraints/min_partition",
+            f"{constraints.min_partition} columns are more than the table's {table.embedding_dim}",
+            f"use at most {table.embedding_dim}",
+        )
+
+
+def _check_access(access: AccessSpec, where: str) -> Iterator[Issue]:
+    try:
+        if access.reuse_histogram is not None:
+            ReuseHistogram(distinct_rows=tuple(access.reuse_histogram))
+        if access.access_cdf is not None:
+            AccessCdf(points=tuple((x, y) for x, y in access.access_cdf))
+        if access.miss_ratio_curve is not None:
+            MissRatioCurve(points=tuple((x, y) for x, y in access.miss_ratio_curve))
+    except ValueError as error:
+        name = next(iter(access.model_dump(exclude_none=True)))
+        yield _rule(f"{where}/{name}", str(error), "see the field's description")
+
+
+def _check_groups(spec: SpecDocument, base: str) -> Iterator[Issue]:
+    known = {table.name for table in spec.model.tables}
+    group_of: dict[str, int] = {}
+    for kind in ("same_rank", "apart"):
+        for number, group in enumerate(getattr(spec.constraints, kind)):
+            where = f"{base}/constraints/{kind}/{number}"
+            for position, name in enumerate(group):
+                if name not in known:
+                    yield _rule(f"{where}/{position}", f"no table {quoted(name)}", "name a table of the spec")
+            for name, count in Counter(group).items():
+                if count > 1:
+                    yield _rule(where, f"{quoted(name)} stands {count} times in the group", "name it once")
+            if kind == "same_rank":
+                for name in group:
+                    if group_of.setdefault(name, number) != number:
+                        text = f"{quoted(name)} is also in group {group_of[name]}"
+                        yield _rule(where, text, "merge the two groups")
+                continue
+            together = Counter(group_of[name] for name in set(group) if name in group_of)
+            for other, count in together.items():
+                if count > 1:
+                    yield _rule(
+                        where,
+                        f"{count} of these tables must share a rank by same_rank group {other}",
+                        "take them out of one of the two groups",
+                    )
+
+
+def _rule(where: str, message: str, hint: str, *, code: str = "invalid-value") -> Issue:
+    return Issue(code=code, pointer=where, message=message, hint=hint)
+
+
+def _not_yet(where: str, what: str, hint: str) -> Issue:
+    return Issue(code="unsupported", pointer=where, message=f"{what} is not in this version", hint=hint)

@@ -1,0 +1,34 @@
+"""What routes work with; made once by ``api.app.create_app`` and handed over here."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from api.channels import ChannelService
+from api.engine import SolverEngine
+from api.plan_cache import PlanCache
+from api.settings import Settings
+from api.solves import SolveService
+from api.store.base import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The parts of one running server."""
+
+    settings: Settings
+    store: Store
+    engine: SolverEngine
+    solves: SolveService
+    channels: ChannelService
+    plans: PlanCache
+
+
+def _services(request: Request) -> Services:
+    services = request.app.state.services
+    assert isinstance(services, Services)
+    return services
+
+
+Shell = Annotated[Services, Depends(_services)]

@@ -1,0 +1,174 @@
+"""What the service keeps, and what it may rely on: the contract of every store.
+
+Guarantees
+----------
+* Every method is one transaction: it happened and is durable when the method returns, or
+  it did not happen. Methods may be called from any thread; none keeps a lock afterwards.
+* The caller owns what it gets: records are values and never change under its feet.
+* ``accept`` returns the same solve for equal request digests, however many callers race.
+* ``finish`` publishes the plan and ends the solve together. The first publication of a plan
+  digest wins; bytes behind a digest never change.
+* ``put_channel`` succeeds only for the version that the caller names, so the history of a
+  channel is a line without gaps.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = STATES = ("queued", "running", "succeeded", "failed", "cancelled")
+ENDED = frozenset({SUCCEEDED, FAILED, CANCELLED})
+
+Json = Mapping[str, object]
+
+
+class QueueFull(Exception):
+    """As many solves wait as may wait."""
+
+
+class VersionConflict(Exception):
+    """The channel is not at the version that the caller named; ``current`` is, or ``None`` where it is not there."""
+
+    def __init__(self, current: "ChannelRecord | None") -> None:
+        self.current = current
+        super().__init__()
+
+
+class UnknownPlan(Exception):
+    """No plan of this digest is published."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSolve:
+    """A solve that is asked for."""
+
+    id: str
+    request_digest: str  # everything that determines the answer
+    spec_digest: str
+    spec_bytes: bytes  # canonical bytes of the normalised spec
+    name: str
+    assumptions: Sequence[Json]
+    warnings: Sequence[Json]
+    created_at: float  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolveRecord:
+    """A solve as it stands."""
+
+    id: str
+    request_digest: str
+    spec_digest: str
+    name: str
+    state: str  # one of STATES
+    created_at: float
+    started_at: float | None
+    ended_at: float | None
+    cancel_requested: bool
+    progress: Json | None
+    result: Json | None
+    error: Json | None
+    assumptions: Sequence[Json] = field(default_factory=tuple)
+    warnings: Sequence[Json] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRecord:
+    """A published plan."""
+
+    digest: str
+    canonical: bytes  # canonical bytes of the plan document
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelRecord:
+    """A channel at one version."""
+
+    name: str
+    version: int  # from 1, one more for every change
+    plan_digest: str
+    updated_at: float
+
+
+class Store(Protocol):
+    """Specs, solves, plans and channels."""
+
+    def accept(self, new: NewSolve, *, max_queued: int, reuse: bool) -> tuple[SolveRecord, bool]:
+        """Queue a solve, and return it with True; or return an equal one that waits, runs or
+        succeeded with False, where ``reuse`` allows it. Raises ``QueueFull``.
+        """
+        ...
+
+    def solve(self, solve_id: str) -> SolveRecord | None:
+        """Return a solve."""
+        ...
+
+    def solves(self, *, limit: int, before: str | None, state: str | None) -> list[SolveRecord]:
+        """Return solves, newest first, those with an id below ``before``."""
+        ...
+
+    def spec(self, digest: str) -> bytes | None:
+        """Return the canonical bytes of a spec."""
+        ...
+
+    def claim(self, *, now: float) -> SolveRecord | None:
+        """Start the oldest queued solve, and return it."""
+        ...
+
+    def keep_incumbent(self, solve_id: str, *, document: bytes, progress: Json) -> None:
+        """Keep the best plan so far of a running solve."""
+        ...
+
+    def incumbent(self, solve_id: str) -> bytes | None:
+        """Return the best plan so far."""
+        ...
+
+    def finish(
+        self,
+        solve_id: str,
+        *,
+        state: str,
+        now: float,
+        result: Json | None = None,
+        error: Json | None = None,
+        plan: PlanRecord | None = None,
+        progress: Json | None = None,
+    ) -> bool:
+        """End a solve and publish its plan; False, and nothing happens, where it had ended already."""
+        ...
+
+    def request_cancel(self, solve_id: str, *, now: float) -> SolveRecord | None:
+        """Cancel a queued solve at once, mark a running one, leave an ended one; return it."""
+        ...
+
+    def requeue_running(self) -> int:
+        """Queue the solves again that a dead process left running; return their number."""
+        ...
+
+    def plan(self, digest: str) -> PlanRecord | None:
+        """Return a published plan."""
+        ...
+
+    def channel(self, name: str) -> ChannelRecord | None:
+        """Return a channel."""
+        ...
+
+    def put_channel(self, name: str, *, plan_digest: str, expected_version: int, now: float) -> ChannelRecord:
+        """Point a channel at a plan; ``expected_version`` 0 creates it.
+
+        Raises ``VersionConflict`` or ``UnknownPlan``.
+        """
+        ...
+
+    def channel_history(self, name: str) -> list[ChannelRecord]:
+        """Return all versions of a channel, oldest first."""
+        ...
+
+    def ping(self) -> None:
+        """Raise where the store cannot be read."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        ...

@@ -1,0 +1,293 @@
+"""The store in one SQLite file: write-ahead log, every commit on the disk, one writer at a time."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import zstandard
+from sqlalchemy import Connection, Engine, RowMapping, create_engine, event, func, insert, select, update
+from sqlalchemy.engine.interfaces import DBAPIConnection
+
+from api.store import tables
+from api.store.base import (
+    CANCELLED,
+    ENDED,
+    QUEUED,
+    RUNNING,
+    SUCCEEDED,
+    ChannelRecord,
+    Json,
+    NewSolve,
+    PlanRecord,
+    QueueFull,
+    SolveRecord,
+    UnknownPlan,
+    VersionConflict,
+)
+
+_ZSTD_LEVEL = 9
+
+
+class WrongSchema(Exception):
+    """The file was written by another version of the service; it was not touched."""
+
+
+class SqliteStore:
+    """A store in a file on a local disk. Fulfils ``api.store.base.Store``."""
+
+    def __init__(self, path: Path, *, busy_timeout_seconds: float = 30.0) -> None:
+        self._readers = _engine(path, busy_timeout_seconds, begin="BEGIN", pool_size=8, max_overflow=32)
+        self._writer = _engine(path, busy_timeout_seconds, begin="BEGIN IMMEDIATE", pool_size=1, max_overflow=0)
+        with self._writer.begin() as connection:
+            version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+            if version not in (0, tables.SCHEMA_VERSION):
+                raise WrongSchema(f"{path} has schema {version}; this version reads {tables.SCHEMA_VERSION}")
+            tables.metadata.create_all(connection)
+            connection.exec_driver_sql(f"PRAGMA user_version={tables.SCHEMA_VERSION}")
+
+    def accept(self, new: NewSolve, *, max_queued: int, reuse: bool) -> tuple[SolveRecord, bool]:
+        """Queue a solve, or return an equal one."""
+        solves = tables.solves
+        with self._writer.begin() as connection:
+            if reuse:
+                equal = select(solves).where(
+                    solves.c.request_digest == new.request_digest, solves.c.state.in_((QUEUED, RUNNING, SUCCEEDED))
+                )
+                row = connection.execute(equal.order_by(solves.c.id.desc()).limit(1)).mappings().first()
+                if row is not None:
+                    return _solve(row), False
+            waiting = select(func.count()).select_from(solves).where(solves.c.state == QUEUED)
+            if connection.execute(waiting).scalar_one() >= max_queued:
+                raise QueueFull
+            _insert_missing(
+                connection, tables.specs, digest=new.spec_digest, document=new.spec_bytes, created_at=new.created_at
+            )
+            connection.execute(
+                insert(solves).values(
+                    id=new.id,
+                    request_digest=new.request_digest,
+                    spec_digest=new.spec_digest,
+                    name=new.name,
+                    state=QUEUED,
+                    created_at=new.created_at,
+                    assumptions=list(new.assumptions),
+                    warnings=list(new.warnings),
+                )
+            )
+            return _require(connection, new.id), True
+
+    def solve(self, solve_id: str) -> SolveRecord | None:
+        """Return a solve."""
+        with self._readers.begin() as connection:
+            return _find(connection, solve_id)
+
+    def solves(self, *, limit: int, before: str | None, state: str | None) -> list[SolveRecord]:
+        """Return solves, newest first."""
+        query = select(*_LISTED).order_by(tables.solves.c.id.desc()).limit(limit)
+        if before is not None:
+            query = query.where(tables.solves.c.id < before)
+        if state is not None:
+            query = query.where(tables.solves.c.state == state)
+        with self._readers.begin() as connection:
+            return [_solve(row) for row in connection.execute(query).mappings()]
+
+    def spec(self, digest: str) -> bytes | None:
+        """Return the canonical bytes of a spec."""
+        return self._blob(select(tables.specs.c.document).where(tables.specs.c.digest == digest))
+
+    def claim(self, *, now: float) -> SolveRecord | None:
+        """Start the oldest queued solve."""
+        solves = tables.solves
+        with self._writer.begin() as connection:
+            oldest = select(solves.c.id).where(solves.c.state == QUEUED).order_by(solves.c.id).limit(1)
+            solve_id = connection.execute(oldest).scalar()
+            if solve_id is None:
+                return None
+            connection.execute(update(solves).where(solves.c.id == solve_id).values(state=RUNNING, started_at=now))
+            return _require(connection, solve_id)
+
+    def keep_incumbent(self, solve_id: str, *, document: bytes, progress: Json) -> None:
+        """Keep the best plan so far."""
+        solves = tables.solves
+        change = update(solves).where(solves.c.id == solve_id, solves.c.state == RUNNING)
+        with self._writer.begin() as connection:
+            connection.execute(change.values(incumbent=_packed(document), progress=dict(progress)))
+
+    def incumbent(self, solve_id: str) -> bytes | None:
+        """Return the best plan so far."""
+        return self._blob(select(tables.solves.c.incumbent).where(tables.solves.c.id == solve_id))
+
+    def finish(
+        self,
+        solve_id: str,
+        *,
+        state: str,
+        now: float,
+        result: Json | None = None,
+        error: Json | None = None,
+        plan: PlanRecord | None = None,
+        progress: Json | None = None,
+    ) -> bool:
+        """End a solve and publish its plan."""
+        solves = tables.solves
+        change = update(solves).where(solves.c.id == solve_id, solves.c.state.not_in(ENDED))
+        with self._writer.begin() as connection:
+            if plan is not None:
+                _insert_missing(
+                    connection,
+                    tables.plans,
+                    digest=plan.digest,
+                    document=plan.canonical,
+                    created_at=plan.created_at,
+                )
+            ended = connection.execute(
+                change.values(
+                    state=state,
+                    ended_at=now,
+                    result=None if result is None else dict(result),
+                    error=None if error is None else dict(error),
+                    incumbent=None,
+                    **({} if progress is None else {"progress": dict(progress)}),
+                )
+            )
+            if ended.rowcount == 0:
+                connection.rollback()
+            return ended.rowcount == 1
+
+    def request_cancel(self, solve_id: str, *, now: float) -> SolveRecord | None:
+        """Cancel a queued solve, mark a running one."""
+        solves = tables.solves
+        with self._writer.begin() as connection:
+            this = update(solves).where(solves.c.id == solve_id)
+            connection.execute(
+                this.where(solves.c.state == QUEUED).values(state=CANCELLED, ended_at=now, cancel_requested=True)
+            )
+            connection.execute(this.where(solves.c.state == RUNNING).values(cancel_requested=True))
+            return _find(connection, solve_id)
+
+    def requeue_running(self) -> int:
+        """Queue again what a dead process left running."""
+        solves = tables.solves
+        with self._writer.begin() as connection:
+            change = update(solves).where(solves.c.state == RUNNING)
+            return connection.execute(change.values(state=QUEUED, started_at=None)).rowcount
+
+    def plan(self, digest: str) -> PlanRecord | None:
+        """Return a published plan."""
+        with self._readers.begin() as connection:
+            query = select(tables.plans).where(tables.plans.c.digest == digest)
+            row = connection.execute(query).mappings().first()
+        if row is None:
+            return None
+        return PlanRecord(digest=digest, canonical=_unpacked(row["document"]), created_at=row["created_at"])
+
+    def channel(self, name: str) -> ChannelRecord | None:
+        """Return a channel."""
+        with self._readers.begin() as connection:
+            return _channel(connection, name)
+
+    def put_channel(self, name: str, *, plan_digest: str, expected_version: int, now: float) -> ChannelRecord:
+        """Point a channel at a plan."""
+        with self._writer.begin() as connection:
+            current = _channel(connection, name)
+            if (current.version if current else 0) != expected_version:
+                raise VersionConflict(current)
+            known = select(tables.plans.c.digest).where(tables.plans.c.digest == plan_digest)
+            if connection.execute(known).first() is None:
+                raise UnknownPlan
+            new = ChannelRecord(name=name, version=expected_version + 1, plan_digest=plan_digest, updated_at=now)
+            values = {"version": new.version, "plan_digest": plan_digest, "updated_at": now}
+            if current is None:
+                connection.execute(insert(tables.channels).values(name=name, **values))
+            else:
+                connection.execute(update(tables.channels).where(tables.channels.c.name == name).values(**values))
+            connection.execute(insert(tables.channel_history).values(name=name, **values))
+            return new
+
+    def channel_history(self, name: str) -> list[ChannelRecord]:
+        """Return all versions of a channel."""
+        history = tables.channel_history
+        query = select(history).where(history.c.name == name).order_by(history.c.version)
+        with self._readers.begin() as connection:
+            return [ChannelRecord(**row) for row in connection.execute(query).mappings()]
+
+    def ping(self) -> None:
+        """Read something."""
+        with self._readers.begin() as connection:
+            connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._readers.dispose()
+        self._writer.dispose()
+
+    def _blob(self, query: Any) -> bytes | None:
+        with self._readers.begin() as connection:
+            packed = connection.execute(query).scalar()
+        return None if packed is None else _unpacked(packed)
+
+
+#: What lists show: everything but the long columns.
+_LISTED = [column for column in tables.solves.c if column.name not in ("incumbent", "assumptions", "warnings")]
+
+
+def _engine(path: Path, busy_timeout_seconds: float, *, begin: str, pool_size: int, max_overflow: int) -> Engine:
+    engine = create_engine(
+        f"sqlite:///{path}",
+        pool_size=pool_size,
+        max_overflow=max_overflow,
+        pool_timeout=busy_timeout_seconds,
+        connect_args={"timeout": busy_timeout_seconds, "check_same_thread": False},
+    )
+
+    def on_connect(connection: DBAPIConnection, _record: object) -> None:
+        # The driver must not begin transactions by itself: "begin" below does.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    def on_begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    event.listen(engine, "connect", on_connect)
+    event.listen(engine, "begin", on_begin)
+    return engine
+
+
+def _insert_missing(connection: Connection, table: Any, *, digest: str, document: bytes, created_at: float) -> None:
+    """Insert a document that is found by its digest, where it is not there yet."""
+    values = {"digest": digest, "document": _packed(document), "created_at": created_at}
+    connection.execute(insert(table).prefix_with("OR IGNORE").values(**values))
+
+
+def _find(connection: Connection, solve_id: str) -> SolveRecord | None:
+    columns = [column for column in tables.solves.c if column.name != "incumbent"]
+    row = connection.execute(select(*columns).where(tables.solves.c.id == solve_id)).mappings().first()
+    return None if row is None else _solve(row)
+
+
+def _require(connection: Connection, solve_id: str) -> SolveRecord:
+    found = _find(connection, solve_id)
+    assert found is not None
+    return found
+
+
+def _solve(row: RowMapping) -> SolveRecord:
+    values: Mapping[str, Any] = {key: value for key, value in row.items() if key != "incumbent"}
+    return SolveRecord(**values)
+
+
+def _channel(connection: Connection, name: str) -> ChannelRecord | None:
+    query = select(tables.channels).where(tables.channels.c.name == name)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else ChannelRecord(**row)
+
+
+def _packed(document: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(document)
+
+
+def _unpacked(packed: bytes) -> bytes:
+    return zstandard.ZstdDecompressor().decompress(packed)

@@ -1,0 +1,64 @@
+"""The tables of the database."""
+
+from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table
+
+#: Written to ``PRAGMA user_version``; a file of another version is refused, never guessed at.
+SCHEMA_VERSION = 1
+
+metadata = MetaData()
+
+specs = Table(
+    "specs",
+    metadata,
+    Column("digest", String, primary_key=True),
+    Column("document", LargeBinary, nullable=False),  # canonical bytes, zstd
+    Column("created_at", Float, nullable=False),
+)
+
+solves = Table(
+    "solves",
+    metadata,
+    Column("id", String, primary_key=True),  # sorts by time of creation
+    Column("request_digest", String, nullable=False),
+    Column("spec_digest", String, ForeignKey("specs.digest"), nullable=False),
+    Column("name", String, nullable=False),
+    Column("state", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("started_at", Float),
+    Column("ended_at", Float),
+    Column("cancel_requested", Boolean, nullable=False, default=False),
+    Column("assumptions", JSON, nullable=False),
+    Column("warnings", JSON, nullable=False),
+    Column("progress", JSON(none_as_null=True)),
+    Column("result", JSON(none_as_null=True)),
+    Column("error", JSON(none_as_null=True)),
+    Column("incumbent", LargeBinary),  # best plan so far, canonical bytes, zstd
+    Index("solves_by_request", "request_digest"),
+    Index("solves_by_state", "state", "id"),
+)
+
+plans = Table(
+    "plans",
+    metadata,
+    Column("digest", String, primary_key=True),
+    Column("document", LargeBinary, nullable=False),  # canonical bytes, zstd
+    Column("created_at", Float, nullable=False),
+)
+
+channels = Table(
+    "channels",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("plan_digest", String, ForeignKey("plans.digest"), nullable=False),
+    Column("updated_at", Float, nullable=False),
+)
+
+channel_history = Table(
+    "channel_history",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("plan_digest", String, ForeignKey("plans.digest"), nullable=False),
+    Column("updated_at", Float, nullable=False),
+)

@@ -1,0 +1,58 @@
+"""Stand-ins for the planner that misbehave; solver processes find them by module and name.
+
+Each leaves its process id in the folder named by ``SHARDPLAN_TEST_FOLDER``.
+"""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from cost_models.errors import MissingHardwareNumber
+from planner.domain.problem import Problem
+from planner.pipeline import plan
+
+
+def _leave_pid() -> None:
+    folder = Path(os.environ["SHARDPLAN_TEST_FOLDER"])
+    (folder / "pid.part").write_text(str(os.getpid()))
+    (folder / "pid.part").rename(folder / "pid")
+
+
+def plan_then_hang(problem: Problem, **options: object) -> object:
+    """Finds a plan, and never stops looking."""
+    options["on_result"](plan(problem, **{**options, "on_result": None}))
+    _leave_pid()
+    time.sleep(3600)
+    raise AssertionError("nobody stopped this")
+
+
+def hang(_problem: Problem, **_options: object) -> object:
+    """Finds nothing, and never stops looking."""
+    _leave_pid()
+    time.sleep(3600)
+    raise AssertionError("nobody stopped this")
+
+
+def die_on_boom(problem: Problem, **options: object) -> object:
+    """Dies over a table named boom, plans everything else."""
+    if any(table.name == "boom" for table in problem.tables):
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return plan(problem, **options)
+
+
+def raise_defect(_problem: Problem, **_options: object) -> object:
+    """Has a defect."""
+    raise RuntimeError("this text must not leave the log")
+
+
+def refuse(_problem: Problem, **_options: object) -> object:
+    """Misses a number."""
+    raise MissingHardwareNumber("custom", "hbm_bytes_per_second", "gathering rows")
+
+
+def eat_memory(_problem: Problem, **_options: object) -> object:
+    """Allocates without end."""
+    hoard = []
+    while True:
+        hoard.append(bytearray(64 * 1024**2))

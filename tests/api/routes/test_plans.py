@@ -1,0 +1,120 @@
+"""Fetching, exporting and judging plans."""
+
+import copy
+import gzip
+
+import pytest
+import zstandard
+
+from planner.canonical import canonical_bytes, plan_digest
+from tests.api.live import Live
+from tests.api.problems import assert_problem
+from tests.api.specs import TINY
+
+NOTHING = "sha256:" + "0" * 64
+
+
+@pytest.fixture(scope="module")
+def digest(live: Live) -> str:
+    return live.solve(TINY)["result"]["plan_digest"]
+
+
+def test_a_plan_is_canonical_bytes_under_its_digest(live: Live, digest: str) -> None:
+    answer = live.get(f"/v1/plans/{digest}", headers={"Accept-Encoding": "identity"})
+    assert answer.status_code == 200
+    assert "immutable" in answer.headers["cache-control"]
+    assert answer.headers["x-plan-digest"] == digest
+    plan = answer.json()
+    assert answer.content == canonical_bytes(plan)
+    assert plan["plan_digest"] == plan_digest(plan) == digest
+    assert plan["name"] == "tiny"
+    assert plan["provenance"]["evidence"]["model.pipeline"]["evidence"] == "default"
+
+
+def test_encodings_have_their_own_etags_and_304(live: Live, digest: str) -> None:
+    url, etags = f"/v1/plans/{digest}", {}
+    plain = live.get(url, headers={"Accept-Encoding": "identity"}).content
+    for encoding in ("identity", "gzip", "zstd"):
+        answer = live.get(url, headers={"Accept-Encoding": encoding})
+        assert answer.headers.get("content-encoding", "identity") == encoding
+        assert answer.content == plain  # httpx decodes
+        assert "Accept-Encoding" in answer.headers["vary"]
+        etags[encoding] = answer.headers["etag"]
+        again = live.get(url, headers={"Accept-Encoding": encoding, "If-None-Match": etags[encoding]})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", etags[encoding])
+    assert len(set(etags.values())) == 3
+    other = live.get(url, headers={"Accept-Encoding": "gzip", "If-None-Match": etags["zstd"]})
+    assert other.status_code == 200
+
+
+def test_compressed_bytes_are_what_they_say(live: Live, digest: str) -> None:
+    served = live.app.state.services.plans.get(digest)
+    assert gzip.decompress(served.by_encoding["gzip"].body) == served.canonical
+    assert zstandard.decompress(served.by_encoding["zstd"].body) == served.canonical
+
+
+def test_head_has_the_headers_and_no_body(live: Live, digest: str) -> None:
+    got = live.get(f"/v1/plans/{digest}", headers={"Accept-Encoding": "identity"})
+    head = live.request("HEAD", f"/v1/plans/{digest}", headers={"Accept-Encoding": "identity"})
+    assert head.status_code == 200
+    assert head.content == b""
+    for name in ("etag", "content-length", "x-plan-digest"):
+        assert head.headers[name] == got.headers[name]
+
+
+def test_unknown_plans_and_wrong_digests_are_problems(live: Live) -> None:
+    assert_problem(live.get(f"/v1/plans/{NOTHING}"), 404, "not-found")
+    assert_problem(live.get("/v1/plans/latest"), 400, "invalid-parameter")
+    assert_problem(live.get(f"/v1/plans/{NOTHING}/exports/json"), 404, "not-found")
+
+
+def test_exports(live: Live, digest: str) -> None:
+    plan = live.get(f"/v1/plans/{digest}").json()
+    assert live.get(f"/v1/plans/{digest}/exports/json").json() == plan
+    export = live.get(f"/v1/plans/{digest}/exports/torchrec?module_path=model.ebc&device=cpu").json()
+    assert export["plan_digest"] == digest
+    assert set(export["plan"]) == {"model.ebc"}
+    assert set(export["plan"]["model.ebc"]) == {"a", "b"}
+    assert_problem(live.get(f"/v1/plans/{digest}/exports/torchrec"), 422, "export-refused")
+    assert_problem(live.get(f"/v1/plans/{digest}/exports/onnx"), 404, "not-found")
+    assert_problem(live.get(f"/v1/plans/{digest}/exports/torchrec?device=toaster"), 400, "invalid-parameter")
+    assert_problem(live.get(f"/v1/plans/{digest}/exports/torchrec?module_path=../x"), 400, "invalid-parameter")
+
+
+def test_the_services_own_plan_is_valid_and_scores_the_same(live: Live, digest: str) -> None:
+    plan = live.get(f"/v1/plans/{digest}").json()
+    judged = live.post("/v1/plans:evaluate", {"spec": TINY, "plan": plan}).json()
+    assert judged["valid"] is True
+    assert judged["violations"] == []
+    assert judged["score"]["objective_seconds"] == plan["objective"]["seconds"]
+    assert judged["score"]["cost_model"] == plan["provenance"]["cost_model"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("tables", 0, "shards", 0, "num_rows"), 1),  # rows left out
+        (("tables", 0, "shards", 0, "row_offset"), 5),  # beyond the table
+        (("tables", 0, "shards", 0, "rank"), 7),  # no such rank
+        (("tables", 0, "name"), "c"),  # no such table
+        (("world_size",), 4),  # another cluster
+        (("tables", 0, "shards", 0, "num_columns"), 0),  # an empty shard
+    ],
+)
+def test_plans_that_are_wrong_are_told_so(live: Live, digest: str, path: tuple[object, ...], value: object) -> None:
+    plan = copy.deepcopy(live.get(f"/v1/plans/{digest}").json())
+    place = plan
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = value
+    answer = live.post("/v1/plans:evaluate", {"spec": TINY, "plan": plan})
+    assert answer.status_code == 200, answer.text
+    judged = answer.json()
+    assert judged["valid"] is False
+    assert judged["num_violations"] >= 1
+    assert judged["violations"][0]["pointer"].startswith("/plan")
+
+
+def test_an_evaluation_that_is_no_evaluation_is_a_problem(live: Live) -> None:
+    problem = assert_problem(live.post("/v1/plans:evaluate", {"spec": TINY}), 422, "invalid-problem")
+    assert problem["errors"][0]["pointer"] == "/plan"

@@ -1,0 +1,53 @@
+"""Every default and every hardware number is told, with its evidence."""
+
+from api.convert import parse_spec
+from planner.domain.plan import Assumption
+from tests.api.specs import raw, tiny
+
+
+def assumptions(**changes: object) -> dict[str, Assumption]:
+    found = parse_spec(raw(tiny(**changes))).assumptions
+    assert len({item.subject for item in found}) == len(found)
+    return {item.subject: item for item in found}
+
+
+def test_defaults_are_told_and_given_fields_are_not() -> None:
+    told = assumptions()
+    assert told["model.pipeline"].value == "train_sparse_dist"
+    assert told["constraints.reserved_hbm_fraction"].value == "0.15"
+    assert told["solver.reproducible"].value == "true"
+    assert told["cost_model"].evidence == "default"
+    assert "solver.time_limit_seconds" not in told  # the tiny spec gives it
+    assert "hardware.num_hosts" not in told
+
+
+def test_types_on_the_wire_are_left_to_the_cost_model() -> None:
+    assert assumptions()["model.output_dtype"].value == "left to the cost model: fp32"
+    left = assumptions(cost_model="torchrec", model__output_dtype=None)["model.output_dtype"]
+    assert left.value == "left to the cost model: the type of each table"
+    assert "model.output_dtype" not in assumptions(model__output_dtype="fp16")
+
+
+def test_defaults_of_tables_are_counted() -> None:
+    told = assumptions(model__tables__0__optimizer="adam")
+    assert told["model.tables.optimizer"].value == "rowwise_adagrad"
+    assert "for 1 of 2 tables" in told["model.tables.optimizer"].source
+
+
+def test_hardware_numbers_carry_evidence_and_source() -> None:
+    told = assumptions(hardware__overrides={"hbm_bytes": 5e10})
+    assert told["hardware.hbm_bytes"].evidence == "given"
+    rate = told["hardware.hbm_bytes_per_second"]
+    assert rate.evidence in ("measured", "datasheet", "estimated")
+    assert rate.source
+    assert told["hardware.alltoall_curve"].evidence == "measured"
+    by_rank = assumptions(hardware__overrides={"hbm_bytes_by_rank": [5e10, 6e10]})["hardware.hbm_bytes_by_rank"]
+    assert by_rank.value == "5e+10 to 6e+10 bytes"
+
+
+def test_unused_tables_are_one_note_with_at_most_ten_names() -> None:
+    tables = [{"name": f"t{i}", "num_embeddings": 10, "embedding_dim": 4, "pooling_factor": 0} for i in range(12)]
+    note = assumptions(model__tables=tables)["model.tables"]
+    assert note.evidence == "note"
+    assert note.value.startswith("12 never looked up")
+    assert note.value.endswith("and 2 more")

@@ -1,0 +1,254 @@
+"""From a spec to a problem, with every cross-check."""
+
+import json
+
+import pytest
+
+from api.convert import SolveRequest, parse_evaluation, parse_plan, parse_spec
+from api.schemas.spec import CommTypeName, DataTypeName, KernelName, OptimizerName, SchemeName
+from cost_models.profiles_loader import load_profile
+from cost_models.vocabulary import Evidence, Kernel, Scheme, Tier
+from planner.canonical import canonical_bytes
+from planner.domain.access import AccessCdf, MissRatioCurve, ReuseHistogram, ZipfAccess
+from planner.domain.data_type import COMM_TYPES, DATA_TYPES
+from planner.domain.optimizer import OPTIMIZERS
+from planner.errors import InvalidProblem, UnsupportedRequest
+from tests.api.specs import TINY, raw, tiny
+
+
+def request_of(**changes: object) -> SolveRequest:
+    return parse_spec(raw(tiny(**changes)))
+
+
+def pointers(**changes: object) -> list[str]:
+    with pytest.raises(InvalidProblem) as caught:
+        request_of(**changes)
+    assert all(issue.message and issue.hint for issue in caught.value.issues)
+    return [issue.pointer for issue in caught.value.issues]
+
+
+def test_names_in_schemas_are_those_of_the_domain() -> None:
+    assert set(SchemeName.__args__) == set(Scheme.labels())
+    assert set(KernelName.__args__) == set(Kernel.labels())
+    assert set(DataTypeName.__args__) == set(DATA_TYPES)
+    assert set(CommTypeName.__args__) == set(COMM_TYPES)
+    assert set(OptimizerName.__args__) == set(OPTIMIZERS)
+
+
+def test_a_spec_becomes_a_problem() -> None:
+    request = request_of(
+        model__tables__0__data_type="fp16",
+        model__tables__0__constraints={"sharding_types": ["row_wise"], "ranks": [1, 0], "min_partition": 4},
+        model__dense={"forward_seconds": 0.004, "parameter_bytes": 1000},
+        constraints={"same_rank": [["a", "b"]], "reserved_hbm_fraction": 0.5},
+        objective="max_rank_time",
+        cost_model="torchrec",
+        solver={"seed": 7, "relative_gap": 0.1},
+    )
+    problem = request.problem
+    assert [table.name for table in problem.tables] == ["a", "b"]
+    assert problem.tables[0].data_type is DATA_TYPES["fp16"]
+    assert problem.tables[0].features[0].name == "a"
+    assert problem.tables[0].constraints.sharding_types == {Scheme.ROW_WISE}
+    assert problem.tables[0].constraints.ranks == {0, 1}
+    assert problem.same_rank == (frozenset({0, 1}),)
+    assert problem.world_size == 2
+    assert problem.dense.window_seconds == 0.004
+    assert problem.reservation.hbm_fraction == 0.5
+    assert (problem.objective, request.cost_model.name, request.partitioner.name) == (
+        "max_rank_time",
+        "torchrec",
+        "portfolio",
+    )
+    assert (request.limits.seed, request.limits.relative_gap, request.limits.time_limit_seconds) == (7, 0.1, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("access", "kind"),
+    [
+        ({"zipf_alpha": 1.05}, ZipfAccess),
+        ({"reuse_histogram": [1.0] + [0.0] * 16}, ReuseHistogram),
+        ({"access_cdf": [[0.1, 0.9], [1, 1]]}, AccessCdf),
+        ({"miss_ratio_curve": [[0.1, 0.3], [0.5, 0.05]]}, MissRatioCurve),
+    ],
+)
+def test_every_kind_of_access_is_understood(access: dict[str, object], kind: type) -> None:
+    assert isinstance(request_of(model__tables__0__access=access).problem.tables[0].access, kind)
+
+
+def test_the_normalised_spec_means_the_same() -> None:
+    request = request_of(model__tables__1__access={"zipf_alpha": 1.05}, hardware__overrides={"hbm_bytes": 5e10})
+    again = parse_spec(canonical_bytes(request.spec))
+    assert again.spec == request.spec
+    assert again.spec_digest == request.spec_digest
+    assert again.problem == request.problem
+
+
+def test_spelling_does_not_change_the_digest() -> None:
+    # Shorthand and features, sets in another order, defaults spelled out, other white space.
+    short = request_of(model__tables__0__constraints={"ranks": [0, 1]})
+    spelled = tiny(
+        model__tables__0__constraints={"ranks": [1, 0, 1]}, constraints={"same_rank": []}, cost_model="roofline"
+    )
+    del spelled["model"]["tables"][0]["pooling_factor"]
+    spelled["model"]["tables"][0]["features"] = [{"name": "a", "pooling_factor": 2}]
+    assert parse_spec(json.dumps(spelled, indent=3).encode()).spec_digest == short.spec_digest
+    assert request_of(solver__seed=1).spec_digest != request_of().spec_digest
+
+
+def test_overrides_replace_numbers_and_are_known_as_given() -> None:
+    hardware = request_of(hardware__overrides={"hbm_bytes": 1e10}).problem.cluster.hardware
+    assert hardware.numbers["hbm_bytes"].value == 1e10
+    assert hardware.numbers["hbm_bytes"].evidence is Evidence.GIVEN
+    assert hardware.numbers["ddr_bytes"] == load_profile("dgx-h100-80g").numbers["ddr_bytes"]
+
+
+def test_a_custom_profile_takes_everything_from_the_spec() -> None:
+    numbers = {"hbm_bytes": 1e10, "hbm_bytes_per_second": 1e12, "intra_host_bytes_per_second": 1e11}
+    request = request_of(hardware={"profile": "custom", "ranks_per_host": 16, "overrides": numbers})
+    assert {name: q.value for name, q in request.problem.cluster.hardware.numbers.items()} == numbers
+    assert request.problem.world_size == 16
+
+
+def test_ranks_may_differ_in_memory() -> None:
+    request = request_of(hardware__overrides={"hbm_bytes_by_rank": [1e10, 2e10]})
+    assert request.problem.cluster.tier_bytes(1, Tier.HBM) == 2e10
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"model__tables__1__name": "a"}, "/model/tables/1/name"),
+        ({"model__tables__1__embedding_dim": 6}, "/model/tables/1/embedding_dim"),
+        ({"model__tables__1__data_type": "int8"}, "/model/tables/1/optimizer"),
+        ({"model__tables__1__access": {"access_cdf": [[0.5, 0.2], [1, 1]]}}, "/model/tables/1/access/access_cdf"),
+        ({"model__tables__1__access": {"reuse_histogram": [0] * 17}}, "/model/tables/1/access/reuse_histogram"),
+        ({"model__tables__0__constraints": {"ranks": [0, 2]}}, "/model/tables/0/constraints/ranks"),
+        ({"model__tables__0__constraints": {"hosts": [1]}}, "/model/tables/0/constraints/hosts"),
+        ({"model__tables__0__constraints": {"min_partition": 12}}, "/model/tables/0/constraints/min_partition"),
+        ({"constraints__same_rank": [["a", "c"]]}, "/constraints/same_rank/0/1"),
+        ({"constraints__apart": [["a", "a"]]}, "/constraints/apart/0"),
+        ({"constraints__same_rank": [["a", "b"]], "constraints__apart": [["b", "a"]]}, "/constraints/apart/0"),
+        ({"hardware__profile": "dgx-1"}, "/hardware/profile"),
+        ({"hardware__ranks_per_host": 9}, "/hardware/ranks_per_host"),
+        ({"hardware__num_hosts": 4096}, "/hardware/num_hosts"),
+        ({"hardware__overrides": {"hbm_bytes_by_rank": [1.0]}}, "/hardware/overrides/hbm_bytes_by_rank"),
+        ({"hardware__overrides": {"hbm_gigabytes": 80}}, "/hardware/overrides/hbm_gigabytes"),
+        ({"hardware__overrides": {"<b>": 80}}, "/hardware/overrides"),
+        ({"hardware__overrides": {"hbm_bytes_per_second": 0}}, "/hardware/overrides/hbm_bytes_per_second"),
+        ({"hardware": {"profile": "custom"}}, "/hardware/overrides"),
+        ({"cost_model": "guess"}, "/cost_model"),
+        ({"solver__partitioner": "guess"}, "/solver/partitioner"),
+    ],
+)
+def test_cross_checks_say_where(changes: dict[str, object], where: str) -> None:
+    assert pointers(**changes) == [where]
+
+
+def test_one_feature_twice_in_a_table_is_refused_and_in_two_tables_is_not() -> None:
+    feature = {"name": "f", "pooling_factor": 1.0}
+    shared = tiny()
+    for table in shared["model"]["tables"]:
+        del table["pooling_factor"]
+        table["features"] = [feature]
+    assert [table.features[0].name for table in parse_spec(raw(shared)).problem.tables] == ["f", "f"]
+    shared["model"]["tables"][0]["features"] = [feature, feature]
+    with pytest.raises(InvalidProblem, match="/model/tables/0/features/1/name"):
+        parse_spec(raw(shared))
+
+
+def test_all_broken_rules_are_listed_together() -> None:
+    assert set(pointers(model__tables__0__embedding_dim=6, cost_model="guess", constraints__apart=[["a", "z"]])) == {
+        "/model/tables/0/embedding_dim",
+        "/cost_model",
+        "/constraints/apart/0/1",
+    }
+
+
+def test_padding_is_advised_with_the_number() -> None:
+    with pytest.raises(InvalidProblem) as caught:
+        request_of(model__tables__0__embedding_dim=129)
+    assert caught.value.issues[0].hint == "pad the table to 132 columns"
+
+
+def test_a_table_larger_than_the_cluster_is_refused_with_the_numbers() -> None:
+    # 2 ranks x 80e9 x 0.85 = 136e9 bytes = 126.7 GiB less input batches; 1e9 rows x 128 x 4 B + 4 B of state per
+    # row = 516e9 bytes = 480.6 GiB: 7.6 ranks' worth, so 8.
+    with pytest.raises(InvalidProblem) as caught:
+        request_of(model__tables__0__num_embeddings=10**9, model__tables__0__embedding_dim=128)
+    (issue,) = caught.value.issues
+    assert (issue.code, issue.pointer) == ("table-too-large", "/model/tables/0")
+    assert "480.6 GiB" in issue.message
+    assert "126.7 GiB of hbm" in issue.message
+    assert "at least 8 ranks" in issue.hint
+
+
+def test_tables_that_are_too_much_together_are_no_error() -> None:
+    # 3e8 rows x 8 x 4 B + 4 B of state = 10.8e9 bytes each; two of them in 2 x 8e9 x 0.85 = 13.6e9.
+    request = request_of(
+        model__tables__0__num_embeddings=300_000_000,
+        model__tables__1__num_embeddings=300_000_000,
+        model__tables__1__embedding_dim=8,
+        hardware__overrides={"hbm_bytes": 8e9},
+    )
+    assert request.problem.world_size == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"previous_plan": {"tables": []}}, "/previous_plan"),
+        ({"model__tables__1__access": {"statistics": "stats-1"}}, "/model/tables/1/access/statistics"),
+        (
+            {"model__tables__0__constraints": {"compute_kernels": ["fused_uvm"]}},
+            "/model/tables/0/constraints/compute_kernels",
+        ),
+        (
+            {"model__tables__0__constraints": {"cache_load_factors": [0.1]}},
+            "/model/tables/0/constraints/cache_load_factors",
+        ),
+        ({"model__tables__0__constraints": {"data_types": ["fp16"]}}, "/model/tables/0/constraints/data_types"),
+    ],
+)
+def test_what_this_version_cannot_do_is_said(changes: dict[str, object], where: str) -> None:
+    with pytest.raises(UnsupportedRequest) as caught:
+        request_of(**changes)
+    assert (caught.value.issue.code, caught.value.issue.pointer) == ("unsupported", where)
+    assert caught.value.issue.hint
+
+
+def test_other_kernels_beside_a_planned_one_are_allowed() -> None:
+    constraints = request_of(model__tables__0__constraints={"compute_kernels": ["fused_uvm", "fused"]})
+    assert constraints.problem.tables[0].constraints.compute_kernels == {Kernel.FUSED, Kernel.FUSED_UVM}
+
+
+def test_tables_that_are_never_looked_up_are_legal_and_named() -> None:
+    request = request_of(model__tables__1__pooling_factor=0)
+    assert request.problem.tables[1].ids_per_sample == 0
+    (warning,) = request.warnings
+    assert (warning.severity, warning.pointer) == ("warning", "/model/tables")
+    assert '1 of 2 tables are never looked up and still take memory: "b"' in warning.message
+
+
+def test_a_plan_from_anywhere_becomes_a_placement() -> None:
+    shard = {"rank": 1, "row_offset": 0, "num_rows": 1000, "column_offset": 0, "num_columns": 8, "tier": "hbm"}
+    table = {"name": "a", "sharding_type": "table_wise", "compute_kernel": "fused", "shards": [shard]}
+    plan = {"world_size": 2, "ranks_per_host": 2, "tables": [table]}
+    placement = parse_plan(raw(plan))
+    assert placement.tables[0].sharding_type is Scheme.TABLE_WISE
+    assert placement.tables[0].shards[0].rank == 1
+    request, same = parse_evaluation(raw({"spec": TINY, "plan": plan}))
+    assert same == placement
+    assert request.name == "tiny"
+    with pytest.raises(InvalidProblem, match="/tables/0/shards/0/rank"):
+        parse_plan(raw({**plan, "tables": [{**table, "shards": [{**shard, "rank": -1}]}]}))
+
+
+def test_cross_checks_of_an_evaluation_point_below_spec() -> None:
+    plan = {"world_size": 2, "ranks_per_host": 2, "tables": [{"name": "a"}]}
+    body = {"spec": tiny(cost_model="guess"), "plan": plan}
+    shard = {"rank": 1, "row_offset": 0, "num_rows": 1000, "column_offset": 0, "num_columns": 8}
+    plan["tables"] = [{"name": "a", "sharding_type": "table_wise", "compute_kernel": "fused", "shards": [shard]}]
+    with pytest.raises(InvalidProblem) as caught:
+        parse_evaluation(raw(body))
+    assert [issue.pointer for issue in caught.value.issues] == ["/spec/cost_model"]

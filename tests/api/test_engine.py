@@ -1,0 +1,185 @@
+"""Whatever happens to a solver process: its solve ends, its best plan stays, others go on."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from api.store.base import RUNNING
+from tests.api import planners
+from tests.api.live import Live
+from tests.api.problems import assert_problem
+from tests.api.specs import TINY, tiny
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
+    return tmp_path
+
+
+def wait_for_pid(folder: Path) -> int:
+    deadline = time.monotonic() + 30
+    while not (folder / "pid").exists():
+        assert time.monotonic() < deadline, "the solver process did not begin"
+        time.sleep(0.02)
+    pid = int((folder / "pid").read_text())
+    (folder / "pid").unlink()
+    return pid
+
+
+def wait_for_progress(live: Live, solve_id: str) -> dict[str, object]:
+    deadline = time.monotonic() + 30
+    while (solve := live.get(f"/v1/solves/{solve_id}").json())["progress"] is None:
+        assert time.monotonic() < deadline, "no plan was streamed"
+        time.sleep(0.02)
+    return solve
+
+
+def plan_is_valid(live: Live, solve: dict[str, object], spec: object) -> bool:
+    """Whether the published plan passes the independent verifier and has the digest it says."""
+    plan = live.get(solve["result"]["plan_url"]).json()
+    assert plan["plan_digest"] == solve["result"]["plan_digest"]
+    return live.post("/v1/plans:evaluate", {"spec": spec, "plan": plan}).json()["valid"]
+
+
+def test_a_solve_that_overruns_is_stopped_and_keeps_its_best_plan(folder: Path) -> None:
+    spec = tiny(solver__time_limit_seconds=0.5)
+    with Live.of(folder, plan=planners.plan_then_hang, solver_grace_seconds=1.0) as live:
+        solve = live.solve(spec)
+        assert solve["state"] == "succeeded"
+        assert solve["result"]["termination"]["reason"] == "FEASIBLE"
+        assert solve["result"]["termination"]["limit"] == "time"
+        assert plan_is_valid(live, solve, spec)
+    with pytest.raises(ProcessLookupError):
+        os.kill(wait_for_pid(folder), 0)
+
+
+def test_a_solve_that_overruns_without_a_plan_fails_with_a_reason(folder: Path) -> None:
+    with Live.of(folder, plan=planners.hang, solver_grace_seconds=0.5) as live:
+        solve = live.solve(tiny(solver__time_limit_seconds=0.2))
+        assert solve["state"] == "failed"
+        assert solve["result"] is None
+        assert solve["error"]["code"] == "time-limit"
+        assert solve["error"]["hint"]
+
+
+def test_a_killed_process_keeps_its_best_plan_and_the_next_solve_runs(folder: Path) -> None:
+    with Live.of(folder, plan=planners.plan_then_hang) as live:
+        first = live.post("/v1/solves", tiny(solver__time_limit_seconds=60)).json()["id"]
+        os.kill(wait_for_pid(folder), signal.SIGKILL)
+        solve = live.get(f"/v1/solves/{first}?wait=30").json()
+        assert solve["state"] == "succeeded"
+        assert solve["result"]["termination"]["limit"] == "killed"
+        assert plan_is_valid(live, solve, TINY | {"solver": {**TINY["solver"], "time_limit_seconds": 60}})
+        second = live.post("/v1/solves", tiny(name="second", solver__time_limit_seconds=60)).json()["id"]
+        wait_for_pid(folder)
+        assert live.get(f"/v1/solves/{second}").json()["state"] == RUNNING
+
+
+def test_a_crash_fails_only_its_own_solve(folder: Path) -> None:
+    with Live.of(folder, plan=planners.die_on_boom) as live:
+        bad = live.post("/v1/solves", tiny(model__tables__0__name="boom")).json()["id"]
+        good = live.post("/v1/solves", TINY).json()["id"]
+        crashed = live.get(f"/v1/solves/{bad}?wait=30").json()
+        assert (crashed["state"], crashed["error"]["code"]) == ("failed", "solver-killed")
+        assert live.get(f"/v1/solves/{good}?wait=30").json()["state"] == "succeeded"
+
+
+def test_an_idle_process_that_is_killed_is_replaced(folder: Path) -> None:
+    with Live.of(folder) as live:
+        assert live.solve(TINY)["state"] == "succeeded"
+        (child,) = children_of(os.getpid())
+        os.kill(child, signal.SIGKILL)
+        assert live.solve(tiny(name="after"))["state"] == "succeeded"
+
+
+def children_of(pid: int) -> list[int]:
+    """Solver processes of a process: those in a session of their own."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                _, _, rest = (entry / "stat").read_text().rpartition(")")
+            except OSError:
+                continue
+            state, parent, _, session = rest.split()[:4]
+            if int(parent) == pid and int(session) == int(entry.name) and state != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+def test_solver_processes_yield_to_the_server(folder: Path) -> None:
+    with Live.of(folder, plan=planners.plan_then_hang) as live:
+        live.post("/v1/solves", TINY)
+        pid = wait_for_pid(folder)
+        assert os.getpriority(os.PRIO_PROCESS, pid) == 19
+        assert os.getsid(pid) == pid
+
+
+def test_a_defect_ends_the_solve_and_its_text_stays_in_the_log(folder: Path) -> None:
+    with Live.of(folder, plan=planners.raise_defect) as live:
+        solve = live.solve(TINY)
+        assert (solve["state"], solve["error"]["code"]) == ("failed", "solver-defect")
+        assert "this text" not in str(solve)
+
+
+def test_a_refusal_of_the_planner_is_told_with_its_way_out(folder: Path) -> None:
+    with Live.of(folder, plan=planners.refuse) as live:
+        error = live.solve(TINY)["error"]
+        assert error["code"] == "missing-hardware-number"
+        assert "hardware.overrides.hbm_bytes_per_second" in error["hint"]
+
+
+def test_a_process_that_eats_memory_is_told_from_the_rest(folder: Path) -> None:
+    with Live.of(folder, plan=planners.eat_memory, solver_memory_bytes=768 * 1024**2) as live:
+        assert live.solve(tiny(solver__time_limit_seconds=30))["error"]["code"] == "out-of-memory"
+
+
+def test_cancelling_keeps_the_best_plan_and_may_be_repeated(folder: Path) -> None:
+    spec = tiny(solver__time_limit_seconds=60)
+    with Live.of(folder, plan=planners.plan_then_hang) as live:
+        solve_id = live.post("/v1/solves", spec).json()["id"]
+        progress = wait_for_progress(live, solve_id)["progress"]
+        assert progress["incumbent_seconds"] >= progress["bound_seconds"] > 0
+        wait_for_pid(folder)
+        assert live.post(f"/v1/solves/{solve_id}:cancel").status_code == 202
+        solve = live.get(f"/v1/solves/{solve_id}?wait=30").json()
+        assert solve["state"] == "cancelled"
+        assert solve["result"]["termination"]["limit"] == "cancelled"
+        assert plan_is_valid(live, solve, spec)
+        again = live.post(f"/v1/solves/{solve_id}:cancel")
+        assert (again.status_code, again.json()["state"]) == (200, "cancelled")
+
+
+def test_a_queued_solve_is_cancelled_at_once(folder: Path) -> None:
+    with Live.of(folder, plan=planners.hang) as live:
+        live.post("/v1/solves", tiny(name="first", solver__time_limit_seconds=60))
+        wait_for_pid(folder)
+        waiting = live.post("/v1/solves", tiny(name="second")).json()
+        assert waiting["state"] == "queued"
+        answer = live.post(f"/v1/solves/{waiting['id']}:cancel")
+        assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
+
+
+def test_a_full_queue_answers_503_and_stores_nothing(folder: Path) -> None:
+    with Live.of(folder, plan=planners.hang, max_queued_solves=1) as live:
+        live.post("/v1/solves", tiny(name="runs", solver__time_limit_seconds=60))
+        wait_for_pid(folder)
+        assert live.post("/v1/solves", tiny(name="waits")).status_code == 202
+        refused = live.post("/v1/solves", tiny(name="too much"))
+        assert assert_problem(refused, 503, "queue-full")["retryable"] is True
+        assert int(refused.headers["retry-after"]) >= 1
+        assert live.num_solves() == 2
+
+
+def test_solves_of_a_stopped_server_run_again_at_the_next_start(folder: Path) -> None:
+    with Live.of(folder, plan=planners.hang) as live:
+        running = live.post("/v1/solves", tiny(name="runs", solver__time_limit_seconds=60)).json()["id"]
+        wait_for_pid(folder)
+        queued = live.post("/v1/solves", tiny(name="waits")).json()["id"]
+    with Live.of(folder) as live:
+        for solve_id in (running, queued):
+            assert live.get(f"/v1/solves/{solve_id}?wait=30").json()["state"] == "succeeded"

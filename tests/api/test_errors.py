@@ -1,0 +1,85 @@
+"""Every error has the one shape, whatever goes wrong, and says nothing of the input."""
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from tests.api.live import Live
+from tests.api.problems import assert_problem
+from tests.api.specs import TINY, raw, tiny
+from tests.api.test_json_input import BROKEN, NOT_JSON
+
+JSON = {"Content-Type": "application/json"}
+
+
+def test_addresses_and_methods_that_do_not_exist(live: Live) -> None:
+    assert_problem(live.get("/"), 404, "not-found")
+    assert_problem(live.get("/v1/secrets?x=<script>"), 404, "not-found")
+    wrong = live.request("DELETE", "/v1/solves")
+    assert_problem(wrong, 405, "method-not-allowed")
+    assert wrong.headers["allow"]
+
+
+@pytest.mark.parametrize("url", ["/v1/solves", "/v1/specs:validate", "/v1/plans:evaluate"])
+@pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON.keys())
+def test_bytes_that_are_not_plain_json(live: Live, url: str, body: bytes) -> None:
+    answer = live.request("POST", url, content=body, headers=JSON)
+    assert assert_problem(answer, 422, "invalid-problem")["num_errors"] == 1
+
+
+@pytest.mark.parametrize(("body", "where"), BROKEN.values(), ids=BROKEN.keys())
+def test_hostile_specs(live: Live, body: bytes, where: str) -> None:
+    before = live.num_solves()
+    answer = live.request("POST", "/v1/solves", content=body, headers=JSON)
+    problem = assert_problem(answer, 422, "invalid-problem")
+    assert where in [error["pointer"] for error in problem["errors"]]
+    for secret in (b"<script>", b"\\u202e", b"Set-Cookie", b"etc", b"a" * 81, b"5" * 81):
+        assert secret not in answer.content
+    assert live.num_solves() == before
+
+
+def test_a_hundred_thousand_errors_fit_into_a_small_answer(live: Live) -> None:
+    spec = tiny(model__tables=[{"name": 1, "x": 1, "y": 2}] * 19_999)
+    answer = live.request("POST", "/v1/solves", content=raw(spec), headers=JSON)
+    problem = assert_problem(answer, 422, "invalid-problem")
+    assert problem["num_errors"] == 99_995
+    assert len(problem["errors"]) == 50
+
+
+def test_request_ids_are_taken_when_harmless_and_made_otherwise(live: Live) -> None:
+    assert live.get("/livez", headers={"X-Request-Id": "abc-1"}).headers["x-request-id"] == "abc-1"
+    for hostile in ("a b", "x" * 65, "<script>", ""):
+        made = live.get("/livez", headers={"X-Request-Id": hostile}).headers["x-request-id"]
+        assert made
+        assert made != hostile
+
+
+class FailingStore:
+    """A store of which every method fails in one way."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> object:
+        def fail(*_: object, **__: object) -> None:
+            raise self._error
+
+        return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (OperationalError("INSERT", {}, Exception("database or disk is full")), 503, "storage-unavailable"),
+        (RuntimeError("a secret"), 500, "internal"),
+    ],
+)
+def test_a_store_that_fails_is_a_problem(live: Live, error: Exception, status: int, code: str) -> None:
+    services = live.app.state.services
+    object.__setattr__(services.solves, "_store", FailingStore(error))
+    try:
+        answer = live.post("/v1/solves", TINY)
+    finally:
+        object.__setattr__(services.solves, "_store", services.store)
+    problem = assert_problem(answer, status, code)
+    assert problem["retryable"] is (status == 503)
+    assert "secret" not in answer.text

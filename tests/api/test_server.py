@@ -1,0 +1,182 @@
+"""A real server on a real port: a launcher's whole way, floods, kills and restarts."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from planner.canonical import plan_digest
+from tests.api.problems import assert_problem
+from tests.api.specs import TINY, raw, tiny
+
+PROGRAM = """
+import os, uvicorn
+from api.app import create_app
+from api.settings import Settings
+settings = Settings()
+uvicorn.run(create_app(settings), host=settings.host, port=settings.port, log_level="warning")
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def resident_bytes(pid: int) -> int:
+    return int((Path("/proc") / str(pid) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class Server:
+    """One server process."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.port = free_port()
+        environment = {"SHARDPLAN_DATA_DIR": str(folder), "SHARDPLAN_PORT": str(self.port), "PYTHONPATH": str(root)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, **environment},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60)
+
+    def wait_until_ready(self) -> "Server":
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                if self.client.get("/readyz").status_code == 200:
+                    return self
+            except httpx.TransportError:
+                assert self.process.poll() is None, self.process.stderr.read().decode()
+                time.sleep(0.05)
+        raise AssertionError("the server did not become ready")
+
+    def stop(self, signal_number: int = signal.SIGTERM) -> str:
+        """End the server and return what it wrote to its log."""
+        self.client.close()
+        if self.process.poll() is None:
+            self.process.send_signal(signal_number)
+        _, errors = self.process.communicate(timeout=60)
+        return errors.decode()
+
+
+@pytest.fixture
+def server(root: Path, tmp_path: Path) -> Iterator[Server]:
+    server = Server(root, tmp_path).wait_until_ready()
+    yield server
+    server.stop()
+
+
+def test_a_launcher_gets_its_plan_through_a_channel(server: Server) -> None:
+    client = server.client
+    solve = client.post("/v1/solves", json=TINY, headers={"Prefer": "wait=30"}).json()
+    digest = solve["result"]["plan_digest"]
+    assert client.put("/v1/channels/ads/prod", json={"plan_digest": digest}).status_code == 201
+    fetched = client.get("/v1/channels/ads/prod/plan")
+    assert fetched.headers["x-plan-digest"] == digest == plan_digest(fetched.json())
+    assert fetched.content == client.get(f"/v1/plans/{digest}").content
+    again = client.get("/v1/channels/ads/prod/plan", headers={"If-None-Match": fetched.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    head = client.head("/v1/channels/ads/prod/plan")
+    assert (head.status_code, head.content, head.headers["etag"]) == (200, b"", fetched.headers["etag"])
+
+
+def test_the_first_real_model_is_planned(server: Server, examples: Path) -> None:
+    body = (examples / "dlrm_dcnv2_8.json").read_bytes()
+    headers = {"Content-Type": "application/json", "Prefer": "wait=60"}
+    answer = server.client.post("/v1/solves", content=body, headers=headers)
+    solve = answer.json()
+    assert answer.status_code == 200
+    assert solve["state"] == "succeeded"
+    plan = server.client.get(solve["result"]["plan_url"]).json()
+    assert len(plan["tables"]) == 26
+    assert plan["objective"]["lower_bound_seconds"] <= plan["objective"]["seconds"]
+
+
+def test_200_megabytes_are_refused_fast_and_not_held(server: Server) -> None:
+    before = resident_bytes(server.process.pid)
+
+    def chunks() -> Iterator[bytes]:
+        for _ in range(200):
+            yield b" " * 1_000_000
+
+    began = time.monotonic()
+    answer = server.client.post("/v1/solves", content=chunks(), headers={"Content-Type": "application/json"})
+    assert_problem(answer, 413, "body-too-large")
+    assert time.monotonic() - began < 10
+    assert resident_bytes(server.process.pid) - before < 100 * 1024**2  # the limit is 32 MiB
+    assert server.client.get("/v1/solves").json()["solves"] == []
+    assert server.client.get("/livez").status_code == 200
+
+
+def test_two_servers_never_share_a_folder(server: Server, root: Path, tmp_path: Path) -> None:
+    second = Server(root, tmp_path)
+    second.process.wait(timeout=60)
+    assert "another server works with" in second.stop()
+
+
+def test_nothing_accepted_is_lost_when_the_server_is_killed(root: Path, tmp_path: Path) -> None:
+    server = Server(root, tmp_path).wait_until_ready()
+    finished = server.client.post("/v1/solves", json=TINY, headers={"Prefer": "wait=30"}).json()
+    plan = server.client.get(finished["result"]["plan_url"]).content
+    ids = [server.client.post("/v1/solves", json=tiny(name=f"n{number}")).json()["id"] for number in range(5)]
+    server.stop(signal.SIGKILL)
+    server = Server(root, tmp_path).wait_until_ready()
+    try:
+        for solve_id in ids:
+            assert server.client.get(f"/v1/solves/{solve_id}?wait=30").json()["state"] == "succeeded"
+        assert server.client.get(finished["result"]["plan_url"]).content == plan
+    finally:
+        server.stop()
+
+
+def test_solver_processes_die_with_a_killed_server(root: Path, tmp_path: Path) -> None:
+    server = Server(root, tmp_path).wait_until_ready()
+    server.client.post("/v1/solves", json=TINY, headers={"Prefer": "wait=30"})
+    children = (Path("/proc") / str(server.process.pid) / "task" / str(server.process.pid) / "children").read_text()
+    families = {int(pid) for pid in children.split()} | set(all_children(server.process.pid))
+    assert families
+    server.stop(signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while any(is_alive(pid) for pid in families):
+        assert time.monotonic() < deadline, "a solver process outlived its server"
+        time.sleep(0.05)
+
+
+def all_children(pid: int) -> list[int]:
+    """Children of every thread of a process that run the solver."""
+    found = []
+    for entry in (Path("/proc") / str(pid) / "task").iterdir():
+        for child in (entry / "children").read_text().split():
+            if b"spawn_main" in (Path("/proc") / child / "cmdline").read_bytes():
+                found.append(int(child))
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_slow_body_does_not_stop_others(server: Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.port)) as slow:
+        slow.sendall(
+            b"POST /v1/solves HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+        )
+        assert (
+            server.client.post(
+                "/v1/specs:validate", content=raw(TINY), headers={"Content-Type": "application/json"}
+            ).status_code
+            == 200
+        )

@@ -1,0 +1,116 @@
+"""Every rule of the domain has its own message; each bad value is refused by its own rule."""
+
+import math
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from planner.domain.access import NUM_REUSE_BINS, AccessCdf, MissRatioCurve, ReuseHistogram, ZipfAccess
+from planner.domain.cluster import Cluster
+from planner.domain.optimizer import OPTIMIZERS
+from planner.domain.problem import Dense, Reservation
+from planner.domain.table import Feature, TableConstraints
+from planner.partitioners.base import SolveLimits
+from tests.planner.builders import make_cluster, make_hardware, make_problem, make_table
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: make_table(""), "Expected a name."),
+        (lambda: make_table(rows=0), "num_embeddings"),
+        (lambda: make_table(dim=0), "embedding_dim"),
+        (lambda: replace(make_table(), features=()), "at least one feature"),
+        (lambda: make_table(pooling="max"), "pooling"),
+        (lambda: make_table(data_type="int4", optimizer="adam"), 'optimizer "none" for int4'),
+        (lambda: Feature(name="f", pooling_factor=-1), "pooling_factor"),
+        (lambda: Feature(name="f", pooling_factor=math.nan), "pooling_factor"),
+        (lambda: Feature(name="f", pooling_factor=1, num_poolings=0), "num_poolings"),
+        (lambda: TableConstraints(sharding_types=frozenset()), "sharding_types"),
+        (lambda: TableConstraints(ranks=frozenset()), "ranks"),
+        (lambda: TableConstraints(min_partition=2), "min_partition"),
+        (lambda: make_cluster(0), "num_hosts"),
+        (lambda: make_cluster(1, 0), "ranks_per_host"),
+        (lambda: make_cluster(1024, 8), "at most 4096 ranks"),
+        (
+            lambda: Cluster(hardware=make_hardware(), num_hosts=1, ranks_per_host=2, hbm_bytes_by_rank=(1.0,)),
+            "hbm_bytes_by_rank",
+        ),
+        (lambda: replace(make_problem(), tables=()), "at least one table"),
+        (lambda: make_problem(make_table("a"), make_table("a")), "unique"),
+        (lambda: make_problem(batch_size_per_rank=0), "batch_size_per_rank"),
+        (lambda: make_problem(objective="fast"), "objective"),
+        (lambda: make_problem(pipeline="double"), "pipeline"),
+        (lambda: Dense(forward_seconds=-1), "forward_seconds"),
+        (lambda: Dense(parameter_bytes=math.inf), "parameter_bytes"),
+        (lambda: Reservation(hbm_fraction=1.0), "reserved_hbm_fraction"),
+        (lambda: ZipfAccess(alpha=-0.1), "zipf_alpha"),
+        (lambda: ReuseHistogram(distinct_rows=(1.0,) * 3), "17 bins"),
+        (lambda: ReuseHistogram(distinct_rows=(0.0,) * NUM_REUSE_BINS), "at least one bin"),
+        (lambda: ReuseHistogram(distinct_rows=(-1.0,) + (1.0,) * 16), "bins >= 0"),
+        (lambda: AccessCdf(points=((0.5, 0.6), (0.4, 1.0))), "increase"),
+        (lambda: AccessCdf(points=((0.5, 0.2), (1.0, 1.0))), "hottest rows first"),
+        (lambda: AccessCdf(points=((0.5, 0.9),)), r"last point \(1, 1\)"),
+        (lambda: MissRatioCurve(points=()), "at least one point"),
+        (lambda: MissRatioCurve(points=((0.1, 0.5), (0.2, 0.6))), "never increase"),
+        (lambda: SolveLimits(time_limit_seconds=0), "time_limit_seconds"),
+        (lambda: SolveLimits(relative_gap=-0.1), "relative_gap"),
+        (lambda: SolveLimits(seed=-1), "seed"),
+    ],
+)
+def test_each_rule(build: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("name", "element_bytes", "row_bytes"),
+    [
+        ("none", 0, 0),
+        ("sgd", 0, 0),
+        ("rowwise_adagrad", 0, 4),
+        ("adagrad", 4, 0),
+        ("lars_sgd", 4, 0),
+        ("adam", 8, 0),
+        ("lamb", 8, 0),
+        ("partial_rowwise_adam", 4, 4),
+        ("partial_rowwise_lamb", 4, 4),
+    ],
+)
+def test_optimizer_state(name: str, element_bytes: int, row_bytes: int) -> None:
+    optimizer = OPTIMIZERS[name]
+    assert (optimizer.element_bytes, optimizer.row_bytes) == (element_bytes, row_bytes)
+    assert optimizer.state_bytes(10, 8) == 80 * element_bytes + 10 * row_bytes
+
+
+@pytest.mark.parametrize(
+    ("data_type", "row_bytes"), [("fp32", 512), ("fp16", 256), ("bf16", 256), ("int8", 132), ("int4", 68), ("int2", 36)]
+)
+def test_row_bytes_of_128_columns(data_type: str, row_bytes: int) -> None:
+    """Quantised rows carry 4 bytes of scale and bias."""
+    assert make_table(dim=128, data_type=data_type, optimizer="none").data_type.row_bytes(128) == row_bytes
+
+
+def test_values_are_frozen() -> None:
+    table = make_table()
+    with pytest.raises(FrozenInstanceError):
+        table.name = "other"  # type: ignore[misc]
+
+
+def test_what_a_table_does_per_sample() -> None:
+    """Two features: 3 ids in 2 poolings, and half an id in one."""
+    features = (
+        Feature(name="a", pooling_factor=3, num_poolings=2),
+        Feature(name="b", pooling_factor=0.5),
+    )
+    pooled = replace(make_table(), features=features)
+    assert pooled.ids_per_sample == 6.5
+    assert pooled.outputs_per_sample == 3
+    assert pooled.expected_outputs_per_sample == 2.5  # TorchRec counts half of a bag that is half empty
+    sequence = replace(pooled, pooling="none")
+    assert sequence.outputs_per_sample == sequence.expected_outputs_per_sample == 6.5
+
+
+def test_a_feature_never_seen_is_legal() -> None:
+    assert make_table(pooling_factor=0.0).ids_per_sample == 0

@@ -88,7 +88,7 @@ def to_request(spec: SpecDocument, *, base: str = "") -> SolveRequest:
         raise UnsupportedRequest(refused)
     assert hardware is not None
     problem = _problem(spec, hardware)
-    too_large = check_memory(problem, spec.cost_model, base)
+    too_large = check_memory(problem, base)
     if too_large:
         raise RejectedDocument(too_large)
     normalised = _normalised(spec, problem)

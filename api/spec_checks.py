@@ -14,7 +14,6 @@ from planner.domain.cluster import MAX_RANKS
 from planner.domain.data_type import DATA_TYPES
 from planner.domain.problem import Problem
 from planner.errors import Issue
-from planner.memory import capacity_bytes
 from planner.units import format_bytes
 
 PLANNED_KERNELS = ("dense", "fused")
@@ -63,28 +62,25 @@ def unsupported(spec: SpecDocument, base: str) -> Issue | None:
     return None
 
 
-def check_memory(problem: Problem, cost_model: str, base: str) -> tuple[Issue, ...]:
-    """Return the tables that no sharding fits into the whole cluster, with the numbers.
+def check_memory(problem: Problem, base: str) -> tuple[Issue, ...]:
+    """Return the tables whose weights alone exceed all memory of the cluster, with the numbers.
 
-    The least a table can take is its weights, and the optimizer state of its whole rows
-    (which TorchRec's ledger may count as less), held once. Several tables that are too much
-    together are not an error but an INFEASIBLE solve.
+    Such a table is a mistake in the spec (rows mistyped, hosts forgotten). Whatever fits the
+    bare cluster but not what reservations and other tables leave is an INFEASIBLE solve.
     """
-    tier = problem.cluster.device_tier
-    available = float(capacity_bytes(problem)[:, tier].sum())
+    cluster = problem.cluster
+    available = sum(cluster.tier_bytes(rank, cluster.device_tier) for rank in range(cluster.world_size))
     issues = []
     for index, table in enumerate(problem.tables):
         needed = table.weight_bytes
-        if cost_model != "torchrec":
-            needed += table.optimizer.state_bytes(table.num_embeddings, table.embedding_dim)
         if needed > available:
             issues.append(
                 _rule(
                     f"{base}/model/tables/{index}",
-                    f"table {quoted(table.name)} needs at least {format_bytes(needed)} and the whole cluster has "
-                    f"{format_bytes(available)} of {tier.label} after reservations",
-                    f"{_more_ranks(needed, available, problem.world_size)}use a narrower data_type or an optimizer "
-                    "with less state, or reserve less",
+                    f"table {quoted(table.name)} has {format_bytes(needed)} of weights and the whole cluster has "
+                    f"{format_bytes(available)} of {cluster.device_tier.label}",
+                    f"{_more_ranks(needed, available, problem.world_size)}use a narrower data_type, or check "
+                    "num_embeddings",
                     code="table-too-large",
                 )
             )

@@ -36,9 +36,12 @@ _REVALIDATE = "private, no-cache"
 @router.head("/channels/{name:path}/plan", include_in_schema=False)
 async def get_channel_plan(request: Request, shell: Shell, name: ChannelName) -> Response:
     """Answer with the plan that the channel points at now: what a launcher reads before its job starts."""
-    channel = shell.channels.peek(name) or await run_sync(shell.channels.get, name)
-    digest = channel.plan_digest
-    served = shell.plans.peek(digest) or await run_sync(find_plan, shell, digest)
+    channel = shell.channels.peek(name)
+    if channel is None:
+        channel = await run_sync(shell.channels.get, name)
+    served = shell.plans.peek(channel.plan_digest)
+    if served is None:
+        served = await run_sync(find_plan, shell, channel.plan_digest)
     return plan_response(request, served, cache_control=_REVALIDATE)
 
 

@@ -45,7 +45,9 @@ EXPORTERS: dict[str, Exporter] = {
 @router.head("/plans/{digest}", include_in_schema=False)
 async def get_plan(request: Request, shell: Shell, digest: PlanDigest) -> Response:
     """Answer with the bytes of the plan, which never change."""
-    served = shell.plans.peek(digest) or await run_sync(find_plan, shell, digest)
+    served = shell.plans.peek(digest)
+    if served is None:
+        served = await run_sync(find_plan, shell, digest)
     return plan_response(request, served, cache_control=IMMUTABLE)
 
 

@@ -172,15 +172,14 @@ def test_padding_is_advised_with_the_number() -> None:
 
 
 def test_a_table_larger_than_the_cluster_is_refused_with_the_numbers() -> None:
-    # 2 ranks x 80e9 x 0.85 = 136e9 bytes = 126.7 GiB less input batches; 1e9 rows x 128 x 4 B + 4 B of state per
-    # row = 516e9 bytes = 480.6 GiB: 7.6 ranks' worth, so 8.
+    # 2 ranks x 80e9 B = 149.0 GiB; 1e9 rows x 128 x 4 B = 512e9 B = 476.8 GiB: 6.4 ranks' worth, so 7.
     with pytest.raises(InvalidProblem) as caught:
         request_of(model__tables__0__num_embeddings=10**9, model__tables__0__embedding_dim=128)
     (issue,) = caught.value.issues
     assert (issue.code, issue.pointer) == ("table-too-large", "/model/tables/0")
-    assert "480.6 GiB" in issue.message
-    assert "126.7 GiB of hbm" in issue.message
-    assert "at least 8 ranks" in issue.hint
+    assert "476.8 GiB" in issue.message
+    assert "149.0 GiB of hbm" in issue.message
+    assert "at least 7 ranks" in issue.hint
 
 
 def test_tables_that_are_too_much_together_are_no_error() -> None:

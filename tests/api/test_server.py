@@ -3,70 +3,20 @@
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from planner.canonical import plan_digest
 from tests.api.problems import assert_problem
+from tests.api.server import Server
 from tests.api.specs import TINY, raw, tiny
-
-PROGRAM = """
-import os, uvicorn
-from api.app import create_app
-from api.settings import Settings
-settings = Settings()
-uvicorn.run(create_app(settings), host=settings.host, port=settings.port, log_level="warning")
-"""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def resident_bytes(pid: int) -> int:
     return int((Path("/proc") / str(pid) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-class Server:
-    """One server process."""
-
-    def __init__(self, root: Path, folder: Path) -> None:
-        self.port = free_port()
-        environment = {"SHARDPLAN_DATA_DIR": str(folder), "SHARDPLAN_PORT": str(self.port), "PYTHONPATH": str(root)}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
-            env={**os.environ, **environment},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60)
-
-    def wait_until_ready(self) -> "Server":
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            try:
-                if self.client.get("/readyz").status_code == 200:
-                    return self
-            except httpx.TransportError:
-                assert self.process.poll() is None, self.process.stderr.read().decode()
-                time.sleep(0.05)
-        raise AssertionError("the server did not become ready")
-
-    def stop(self, signal_number: int = signal.SIGTERM) -> str:
-        """End the server and return what it wrote to its log."""
-        self.client.close()
-        if self.process.poll() is None:
-            self.process.send_signal(signal_number)
-        _, errors = self.process.communicate(timeout=60)
-        return errors.decode()
 
 
 @pytest.fixture

@@ -1,0 +1,81 @@
+# Two commands matter: `make demo` (base install, a real plan end to end) and `make test` (all that CI runs).
+# Everything is installed into .venv at the versions of constraints*.txt; stamps make repeated runs cheap.
+
+SHELL := /bin/bash
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+# Extra arguments for installing PyTorch, such as an index of CPU-only builds (smaller on machines without GPUs).
+TORCH_PIP_ARGS ?=
+PYTEST_ARGS ?=
+# Public workloads and the peer's figures that `make bench` runs on.
+SHARED ?= ../shared
+
+.PHONY: help demo test serve check bench format chromium clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    plan MLPerf DLRM-DCNv2 on 8 and on 2x8 ranks, publish it, fetch it back"
+	@echo "make test    install everything tests need, run them all"
+	@echo "make serve   the service on http://127.0.0.1:8080 (console under /docs)"
+	@echo "make check   format, lint, types, import contracts, tests"
+	@echo "make bench   our plans against the peer's figures on the peer's own estimator"
+
+$(BIN)/python:
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed; run make PYTHON=/path/to/python3.11 ..."; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+
+$(VENV)/.stamp-base: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing shardplan into $(VENV) ..."
+	$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+# torchrec's metadata asks for the CUDA build of fbgemm-gpu, whose files overwrite the CPU build's:
+# hence PyTorch first, then torchrec and the CPU kernels without their dependencies, then the rest.
+$(VENV)/.stamp-dev: $(VENV)/.stamp-base constraints-dev.txt
+	@echo "Installing the checkers, and TorchRec for CPU, into $(VENV) ..."
+	$(PIP) install $(TORCH_PIP_ARGS) --constraint constraints-dev.txt torch
+	$(PIP) install --no-deps torchrec==1.8.0 fbgemm-gpu-cpu==1.8.0
+	$(PIP) install --constraint constraints-dev.txt tensordict torchmetrics tqdm pyre-extensions
+	$(PIP) install --constraint constraints-dev.txt --editable '.[dev]'
+	@touch $@
+
+# The launcher's wheel is a copy of api/client: installed again whenever the source changes.
+$(VENV)/.stamp-client: $(VENV)/.stamp-base $(wildcard api/client/*.py api/client/pyproject.toml)
+	$(PIP) install --constraint constraints.txt --force-reinstall --no-deps ./api/client
+	@touch $@
+
+demo: $(VENV)/.stamp-base
+	$(BIN)/python examples/demo.py
+
+serve: $(VENV)/.stamp-base
+	$(BIN)/shardplan serve
+
+chromium:
+	@command -v chromium || command -v chromium-browser || command -v google-chrome \
+		|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq \
+			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
+		|| echo "No Chromium and no way to install it here: the browser tests are skipped."
+
+# Chromium is wanted only while there are tests that need one.
+test: $(VENV)/.stamp-dev $(VENV)/.stamp-client $(if $(shell grep -rls "mark\.browser" tests),chromium)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/.stamp-dev $(VENV)/.stamp-client
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: $(VENV)/.stamp-base
+	$(BIN)/python benchmarks/golden_vs_torchrec.py $(SHARED)/torchrec_golden
+
+format: $(VENV)/.stamp-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build

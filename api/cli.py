@@ -1,0 +1,46 @@
+"""The command line ``shardplan``: the same code as the service, no server needed.
+
+Exit codes: 0 plan found, 1 bad input, 3 infeasible, 4 server or solver trouble. Machine
+output goes to stdout, people's to stderr.
+
+Commands import the solver and the web framework in their bodies, so that ``fetch``, which
+every launcher runs, does not wait two seconds for code that it does not use.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import typer
+
+from api import cli_doctor, cli_documents, cli_evaluate, cli_plan, cli_serve
+from api.cli_errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, report
+
+app = typer.Typer(
+    name="shardplan",
+    help="Plan how the embedding tables of a recommendation model are cut and placed on a cluster.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("plan")(cli_plan.plan_command)
+app.command("validate")(cli_plan.validate_command)
+app.command("evaluate")(cli_evaluate.evaluate_command)
+app.command("compare")(cli_documents.compare_command)
+app.command("export")(cli_documents.export_command)
+app.command("fetch")(cli_documents.fetch_command)
+app.command("serve")(cli_serve.serve_command)
+app.command("doctor")(cli_doctor.doctor_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one command and exit with a code of the contract."""
+    try:
+        app(args=arguments, prog_name="shardplan")
+    except SystemExit as stop:
+        # Typer exits with 2 for a command line that it cannot read: bad input, in the contract.
+        sys.exit(ExitCode.BAD_INPUT if stop.code == TYPER_USAGE_ERROR else stop.code)
+    except EXPECTED as error:
+        sys.exit(report(error))
+    sys.exit(ExitCode.OK)

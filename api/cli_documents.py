@@ -1,0 +1,76 @@
+"""``compare``, ``export`` and ``fetch``: commands that take a plan."""
+
+from typing import Annotated
+
+import typer
+
+from api.cli_errors import BadInput, say
+from api.cli_files import read_plan, write_document
+from api.client import PlannerClient, RetryPolicy
+from api.client.plan_file import fetch
+from planner.explain.comparison import compare_plans
+from planner.explain.difference import difference
+from planner.exporters.torchrec import UnexportablePlan, to_torchrec
+
+DEFAULT_SERVER = "http://127.0.0.1:8080"
+
+PlanFile = Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan that shardplan wrote; - is standard input.")]
+Output = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write the result, else stdout.")
+]
+
+
+def compare_command(
+    first: Annotated[str, typer.Argument(metavar="A.json", help="A plan.")],
+    second: Annotated[str, typer.Argument(metavar="B.json", help="Another plan.")],
+) -> None:
+    """Tell what changed from plan A to plan B: tables, seconds, bytes."""
+    a, b = read_plan(first), read_plan(second)
+    write_document(difference(a, b).to_document(), None)
+    say(compare_plans(a, b))
+
+
+def export_command(
+    plan: PlanFile,
+    export_format: Annotated[str, typer.Option("--format", help="torchrec, or json for the plan as it is.")],
+    output: Output = None,
+    module_path: Annotated[
+        str | None,
+        typer.Option(help="Path of the embedding module in the model, for plans whose spec gave none."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="cuda or cpu.")] = "cuda",
+) -> None:
+    """Write a plan in the form that a runtime takes."""
+    document = read_plan(plan)
+    match export_format:
+        case "torchrec":
+            try:
+                exported = to_torchrec(document, module_path=module_path, device=device)
+            except UnexportablePlan as error:
+                raise BadInput(str(error)) from error
+            write_document(exported, output)
+        case "json":
+            write_document(document, output)
+        case _:
+            raise BadInput("no export format of this name; known: json, torchrec")
+
+
+def fetch_command(
+    channel: Annotated[str, typer.Argument(metavar="CHANNEL", help="Such as ads/ranker/prod.")],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="PLAN.json", help="The file to keep up to date.")],
+    server: Annotated[
+        str, typer.Option(metavar="URL", envvar="SHARDPLAN_SERVER", help="The service.")
+    ] = DEFAULT_SERVER,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one attempt.")] = 30.0,
+    attempts: Annotated[int, typer.Option(min=1, help="How often a server that does not answer is asked.")] = 6,
+) -> None:
+    """Bring a file up to date with a channel: what a launcher runs before its job starts."""
+    try:
+        with PlannerClient(server, timeout=timeout, retry=RetryPolicy(attempts=attempts)) as client:
+            file = fetch(client, channel, output)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+    except OSError as error:
+        raise BadInput(f"cannot write {output}: {error.strerror or error}") from error
+    write_document({"path": str(file.path), "plan_digest": file.digest, "changed": file.changed}, None)
+    say(f"{file.path}: {'new plan' if file.changed else 'unchanged'} {file.digest}")

@@ -1,0 +1,50 @@
+"""``evaluate``: what a plan from anywhere costs, and what is wrong with it."""
+
+from typing import Annotated
+
+import typer
+
+from api.cli_errors import ExitCode, say
+from api.cli_files import read_bytes, write_document
+from api.cli_plan import Changes, CostModelName, SpecFile, changed_spec
+from api.schemas.evaluation import EvaluationDocument, ScoreDocument
+from planner.units import format_bytes, format_seconds
+
+
+def evaluate_command(
+    spec: SpecFile,
+    plan_file: Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan from anywhere; - is standard input.")],
+    cost_model: CostModelName = None,
+    changes: Changes = None,
+) -> None:
+    """Score and verify a plan, wherever it comes from, under any cost model."""
+    from api.convert import parse_plan, parse_spec
+    from api.report import evaluation_of
+
+    request = parse_spec(changed_spec(spec, {("cost_model",): cost_model}, changes))
+    evaluation = evaluation_of(request, parse_plan(read_bytes(plan_file)))
+    write_document(evaluation.model_dump(mode="json"), None)
+    if evaluation.score is not None:
+        say(f"{request.name} under {evaluation.score.cost_model}")
+        _say_score(evaluation.score)
+    if not evaluation.valid:
+        _say_violations(evaluation)
+        raise typer.Exit(ExitCode.BAD_INPUT)
+    say("  no rule is broken: the plan may be used")
+
+
+def _say_score(score: ScoreDocument) -> None:
+    fullest = max(sum(rank.bytes.values()) for rank in score.ranks)
+    say(f"  step_time      {format_seconds(score.step_time_seconds)}")
+    say(f"  max_rank_time  {format_seconds(score.max_rank_time_seconds)}")
+    say(f"  fullest rank   {format_bytes(fullest)}")
+
+
+def _say_violations(evaluation: EvaluationDocument) -> None:
+    say(f"shardplan: the plan breaks {evaluation.num_violations} rules and must not be used")
+    for violation in evaluation.violations:
+        say(f"  {violation.pointer}: {violation.message}")
+        if violation.hint:
+            say(f"    {violation.hint}")
+    if evaluation.num_violations > len(evaluation.violations):
+        say(f"  ... and {evaluation.num_violations - len(evaluation.violations)} more")

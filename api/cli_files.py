@@ -1,0 +1,105 @@
+"""Files of the command line: specs and plans in, documents out."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from api.cli_errors import BadInput
+from api.client.plan_file import write_atomically
+from api.json_input import parse_document, pointer
+from api.schemas.plan import PlanDocument
+from api.schemas.spec import SpecDocument
+from planner.canonical import canonical_bytes, plan_digest
+from planner.errors import InvalidProblem, Issue
+
+STDIN = "-"
+#: Larger than the service takes; a file beyond it is no spec.
+MAX_FILE_BYTES = 256 * 1024 * 1024
+
+
+def read_bytes(path: str) -> bytes:
+    """The bytes of a file, or of standard input for ``-``."""
+    if path == STDIN:
+        raw = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+    else:
+        try:
+            with Path(path).open("rb") as file:
+                raw = file.read(MAX_FILE_BYTES + 1)
+        except OSError as error:
+            raise BadInput(f"cannot read {path}: {error.strerror or error}") from None
+    if len(raw) > MAX_FILE_BYTES:
+        raise BadInput(f"{path} is larger than {MAX_FILE_BYTES:,} bytes")
+    return raw
+
+
+def write_document(document: object, path: str | None) -> None:
+    """Write canonical JSON to a file (whole or not at all), or to standard output."""
+    content = canonical_bytes(document)
+    if path is None or path == STDIN:
+        sys.stdout.buffer.write(content + b"\n")
+        sys.stdout.buffer.flush()
+        return
+    try:
+        write_atomically(Path(path), content)
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def with_changes(raw: bytes, changes: Mapping[Sequence[str], object]) -> bytes:
+    """A spec with fields replaced; ``changes`` maps paths such as ``("solver", "seed")`` to values.
+
+    The spec itself must already be well formed: an option never hides a broken file.
+    """
+    if not changes:
+        return raw
+    parse_document(raw, SpecDocument)
+    document = json.loads(raw)
+    for path, value in changes.items():
+        target = document
+        for key in path[:-1]:
+            if target.get(key) is None:
+                target[key] = {}
+            target = target[key]
+            if not isinstance(target, dict):
+                raise BadInput(f"cannot set {'.'.join(path)}: {key} is not an object")
+        target[path[-1]] = value
+    return json.dumps(document).encode()
+
+
+def parse_assignment(text: str) -> tuple[tuple[str, ...], object]:
+    """``"hardware.overrides.hbm_bytes=8e10"`` as a path and a value; a value that is no JSON is a text."""
+    name, equals, value = text.partition("=")
+    path = tuple(name.split("."))
+    if not equals or not all(path):
+        raise BadInput(f"--set takes FIELD=VALUE with a dotted field, such as solver.seed=1, not {text!r}")
+    try:
+        return path, json.loads(value)
+    except ValueError:
+        return path, value
+
+
+def read_plan(path: str) -> dict[str, Any]:
+    """A plan that shardplan wrote, checked: shape, and that its digest is that of its content."""
+    raw = read_bytes(path)
+    parse_document(raw, PlanDocument)
+    document = cast("dict[str, Any]", json.loads(raw))
+    lacking = [key for key in PlanDocument.model_fields if key not in document]
+    if lacking:
+        issues = tuple(
+            Issue(
+                code="missing-field",
+                pointer=pointer([key]),
+                message="a plan that shardplan wrote has this field",
+                hint="use `shardplan evaluate` to judge plans from elsewhere",
+            )
+            for key in lacking
+        )
+        raise InvalidProblem(issues)
+    digest = plan_digest(document)
+    if document["plan_digest"] != digest:
+        message = f"the plan says {document['plan_digest']}, but its content has the digest {digest}"
+        hint = "it was changed after it was made; plan again, or fetch it again"
+        raise InvalidProblem((Issue(code="digest-mismatch", pointer="/plan_digest", message=message, hint=hint),))
+    return document

@@ -1,0 +1,106 @@
+"""``plan`` and ``validate``: commands that take a spec."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from api.cli_errors import ExitCode, report, say, say_issues
+from api.cli_files import parse_assignment, read_bytes, with_changes, write_document
+from planner.errors import InvalidProblem, UnsupportedRequest
+from planner.explain.infeasible import explain_no_plan
+from planner.explain.plan import explain_plan
+from planner.exporters.generic import to_document
+
+SpecFile = Annotated[str, typer.Argument(metavar="SPEC.json", help="The spec; - reads standard input.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="FIELD=VALUE", help="Replace any field, such as hardware.overrides.hbm_bytes=8e10."),
+]
+CostModelName = Annotated[str | None, typer.Option("--cost-model", help="Replaces cost_model of the spec.")]
+
+
+def plan_command(
+    spec: SpecFile,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="PLAN.json", help="Where to write the plan, else stdout.")
+    ] = None,
+    cost_model: CostModelName = None,
+    objective: Annotated[str | None, typer.Option(help="step_time or max_rank_time.")] = None,
+    partitioner: Annotated[str | None, typer.Option(help="portfolio, greedy or cp_sat.")] = None,
+    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="Limit of the search.")] = None,
+    gap: Annotated[
+        float | None, typer.Option(metavar="FRACTION", help="Stop when proven this close to the best.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
+    profile: Annotated[str | None, typer.Option(help="Id of a hardware profile.")] = None,
+    num_hosts: Annotated[int | None, typer.Option(help="Hosts of the cluster.")] = None,
+    ranks_per_host: Annotated[int | None, typer.Option(help="Ranks used on each host.")] = None,
+    batch_size_per_rank: Annotated[int | None, typer.Option(help="Samples of one rank in one step.")] = None,
+    changes: Changes = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
+) -> None:
+    """Plan a spec: writes the plan, and a summary for people on stderr."""
+    from api.convert import parse_spec
+    from planner.pipeline import plan
+    from planner.priced import Reason
+
+    options: dict[tuple[str, ...], object] = {
+        ("cost_model",): cost_model,
+        ("objective",): objective,
+        ("solver", "partitioner"): partitioner,
+        ("solver", "time_limit_seconds"): time_limit,
+        ("solver", "relative_gap"): gap,
+        ("solver", "seed"): seed,
+        ("hardware", "profile"): profile,
+        ("hardware", "num_hosts"): num_hosts,
+        ("hardware", "ranks_per_host"): ranks_per_host,
+        ("model", "batch_size_per_rank"): batch_size_per_rank,
+    }
+    request = parse_spec(changed_spec(spec, options, changes))
+    if not quiet:
+        say_issues(request.warnings)
+    result = plan(
+        request.problem,
+        cost_model=request.cost_model,
+        partitioner=request.partitioner,
+        limits=request.limits,
+        assumptions=request.assumptions,
+    )
+    if result.plan is None:
+        say(explain_no_plan(result, name=request.name))
+        raise typer.Exit(ExitCode.INFEASIBLE if result.reason == Reason.INFEASIBLE else ExitCode.TROUBLE)
+    document = to_document(
+        result.plan,
+        name=request.name,
+        spec_digest=request.spec_digest,
+        hardware_profile=request.hardware_profile,
+    )
+    write_document(document, output)
+    if not quiet:
+        say(explain_plan(document))
+
+
+def validate_command(spec: SpecFile, changes: Changes = None) -> None:
+    """Check a spec without solving: problems with their place and the way out."""
+    from api.convert import parse_spec
+    from api.report import validation_of
+
+    try:
+        request = parse_spec(changed_spec(spec, {}, changes))
+    except (InvalidProblem, UnsupportedRequest) as error:
+        issues = error.issues if isinstance(error, InvalidProblem) else (error.issue,)
+        listed = [{"pointer": i.pointer, "code": i.code, "message": i.message, "hint": i.hint} for i in issues]
+        write_document({"valid": False, "problems": listed}, None)
+        raise typer.Exit(report(error)) from None
+    write_document(validation_of(request).model_dump(mode="json"), None)
+    tables, ranks = len(request.problem.tables), request.problem.world_size
+    say(f"{request.name}: valid; {tables:,} {'table' if tables == 1 else 'tables'} on {ranks:,} ranks")
+    say_issues(request.warnings)
+
+
+def changed_spec(spec: str, options: dict[tuple[str, ...], object], assignments: Sequence[str] | None) -> bytes:
+    """The spec with the command line's options and ``--set`` assignments applied."""
+    changes: dict[Sequence[str], object] = {path: value for path, value in options.items() if value is not None}
+    changes.update(parse_assignment(text) for text in assignments or ())
+    return with_changes(read_bytes(spec), changes)

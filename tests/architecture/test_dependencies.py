@@ -1,0 +1,75 @@
+"""What is declared is used, what is used is declared, and all of it is pinned."""
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+OURS = {"api", "planner", "cost_models"}
+#: Import names that differ from the distribution's.
+DISTRIBUTION_OF = {"pydantic_core": "pydantic", "starlette": "fastapi"}
+#: Packages of files that are served, not of code that is imported.
+ASSETS = {"fastapi-offline"}
+#: Imported lazily by the launcher's adapter, in environments that have them.
+OF_THE_TRAINING_ENVIRONMENT = {"torch", "torchrec", "fbgemm-gpu"}
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", re.split(r"[\[<>=! ;]", name, maxsplit=1)[0]).lower()
+
+
+@pytest.fixture(scope="module")
+def declared(root: Path) -> set[str]:
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    return {canonical(line) for line in project["dependencies"]}
+
+
+def imported(root: Path) -> set[str]:
+    names = set()
+    for package in OURS:
+        for source in (root / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(source.read_text())):
+                if isinstance(node, ast.Import):
+                    names.update(alias.name.partition(".")[0] for alias in node.names)
+                elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                    names.add(node.module.partition(".")[0])
+    outside = names - OURS - set(sys.stdlib_module_names)
+    return {canonical(DISTRIBUTION_OF.get(name, name)) for name in outside}
+
+
+def test_what_is_imported_is_declared(root: Path, declared: set[str]) -> None:
+    assert imported(root) - declared - OF_THE_TRAINING_ENVIRONMENT == set()
+
+
+def test_what_is_declared_is_imported(root: Path, declared: set[str]) -> None:
+    assert declared - imported(root) == ASSETS
+    assert 'files("fastapi_offline")' in (root / "api" / "console.py").read_text()
+
+
+def pins(path: Path) -> set[str]:
+    lines = [line for line in path.read_text().splitlines() if line and not line.startswith(("#", "-c"))]
+    for line in lines:
+        assert re.fullmatch(r"[a-z0-9-]+==[0-9A-Za-z.]+", line), line
+    return {canonical(line) for line in lines}
+
+
+def test_everything_declared_is_pinned(root: Path, declared: set[str]) -> None:
+    base = pins(root / "constraints.txt")
+    assert declared <= base
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    both = base | pins(root / "constraints-dev.txt")
+    assert {canonical(line) for line in [*extras["dev"], *extras["torchrec"]]} <= both
+
+
+def test_no_pin_is_given_twice(root: Path) -> None:
+    assert pins(root / "constraints.txt") & pins(root / "constraints-dev.txt") == set()
+
+
+def test_the_decision_argues_for_every_dependency(root: Path, declared: set[str]) -> None:
+    text = (root / "docs" / "decisions" / "0006-dependencies.md").read_text()
+    for name in declared:
+        assert name in text, name

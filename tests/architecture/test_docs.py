@@ -1,0 +1,115 @@
+"""The documentation says what the code does: its commands run, and nothing public is left out."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from api.app import create_app
+from api.cli import app as command_line
+from api.problems import PROBLEMS
+from api.settings import Settings
+from cost_models.vocabulary import Phase, Scheme, Tier
+
+ROOT = Path(__file__).resolve().parents[2]
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+def documents() -> list[Path]:
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").glob("*.md"))]
+
+
+def with_commands() -> list[Path]:
+    return [path for path in documents() if CONSOLE.search(path.read_text())]
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def commands(path: Path) -> Iterator[str]:
+    """Every ``$`` command of the console blocks, continued by lines that start with ``>``."""
+    for block in CONSOLE.findall(path.read_text()):
+        lines: list[str] = []
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                lines.append(line.removeprefix("$ "))
+            elif line.startswith(">"):
+                lines.append(line.removeprefix(">").removeprefix(" "))
+        yield "\n".join(lines)
+
+
+@pytest.mark.parametrize("path", with_commands(), ids=named)
+def test_commands_run(path: Path, tmp_path: Path) -> None:
+    """All console blocks of a document run in one shell, in a folder that has the examples."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    folder = tmp_path / "examples" if path.parent.name == "examples" else tmp_path
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    script = "set -e -o pipefail\n" + "\n".join(commands(path))
+    result = subprocess.run(
+        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_there_are_commands_to_run() -> None:
+    assert {named(path) for path in with_commands()} >= {"README.md", "docs/quickstart.md", "docs/cli.md"}
+
+
+@pytest.mark.parametrize("path", documents(), ids=named)
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in LINK.findall(path.read_text()):
+        assert (path.parent / target).exists(), target
+
+
+def test_every_setting_is_documented() -> None:
+    text = (ROOT / "docs" / "operations.md").read_text()
+    for name in Settings.model_fields:
+        assert f"`SHARDPLAN_{name.upper()}`" in text, name
+
+
+def test_documented_defaults_are_the_defaults() -> None:
+    text = (ROOT / "docs" / "operations.md").read_text()
+    for name, field in Settings.model_fields.items():
+        (told,) = re.findall(rf"^\| `SHARDPLAN_{name.upper()}` \| `?([^|`]*?)`? \|", text, re.MULTILINE)
+        if field.default is None:
+            assert told == "none", name
+        elif isinstance(field.default, int | float):
+            assert float(told) == float(field.default), name
+        else:
+            assert told == str(field.default), name
+
+
+def test_every_route_is_documented(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "http-api.md").read_text()
+    app = create_app(Settings(data_dir=tmp_path))
+    paths = app.openapi()["paths"]
+    assert paths
+    for path, operations in paths.items():
+        for method in operations:
+            assert f"`{method.upper()} {path}`" in text, f"{method.upper()} {path}"
+
+
+def test_every_problem_is_documented_with_its_status() -> None:
+    text = (ROOT / "docs" / "http-api.md").read_text()
+    for kind in PROBLEMS.values():
+        assert f"| `{kind.code}` | {kind.status} |" in text, kind.code
+
+
+def test_every_command_is_documented() -> None:
+    text = (ROOT / "docs" / "cli.md").read_text()
+    for command in command_line.registered_commands:
+        assert f"`shardplan {command.name}" in text, command.name
+
+
+def test_the_glossary_has_the_vocabulary() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    for label in (*Scheme.labels(), *Phase.labels(), *Tier.labels()):
+        assert f"`{label}`" in text, label

@@ -1,0 +1,50 @@
+"""The import contracts of pyproject.toml are the architecture: they hold, and they can fail."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*RUN, "--config", str(folder / "pyproject.toml"), "--no-cache"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_contracts_are_kept(root: Path) -> None:
+    result = lint(root)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "wrong"),
+    [
+        ("cost_models/errors.py", "import planner.units"),  # an arrow that points up
+        ("planner/priced.py", "import planner.domain.table"),  # solvers see arrays only
+        ("planner/units.py", "import pydantic"),  # the core does no input and output
+        ("api/client/errors.py", "import numpy"),  # the launcher client stands alone
+    ],
+)
+def test_a_wrong_import_is_caught(root: Path, tmp_path: Path, module: str, wrong: str) -> None:
+    for package in ("api", "planner", "cost_models"):
+        for source in (root / package).rglob("*.py"):
+            copy = tmp_path / source.relative_to(root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(source.read_bytes())
+    (tmp_path / "pyproject.toml").write_bytes((root / "pyproject.toml").read_bytes())
+    target = tmp_path / module
+    target.write_text(f"{target.read_text()}\n{wrong}\n")
+
+    result = lint(tmp_path)
+
+    assert result.returncode == 1, result.stdout
+    assert "BROKEN" in result.stdout

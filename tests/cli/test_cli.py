@@ -1,0 +1,328 @@
+"""The command line: exit codes, what goes to stdout and what to stderr, and no traceback for bad input."""
+
+import json
+from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from api.cli import main
+from api.client import check_plan
+from planner.canonical import canonical_bytes, plan_digest
+
+GIB = 1024**3
+
+
+class Answer(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """Standard output, which is one JSON document."""
+        return json.loads(self.out)
+
+
+Run = Callable[..., Answer]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run one command in this process."""
+
+    def answer(*arguments: str | Path) -> Answer:
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Answer(int(stop.value.code or 0), captured.out, captured.err)
+
+    return answer
+
+
+def table(name: str, rows: int = 1000, **changes: object) -> dict[str, object]:
+    return {"name": name, "num_embeddings": rows, "embedding_dim": 64, "pooling_factor": 4.0, **changes}
+
+
+def spec(*tables: dict[str, object], **changes: object) -> dict[str, object]:
+    return {
+        "name": "two tables",
+        "model": {"batch_size_per_rank": 256, "tables": list(tables or (table("a"), table("b")))},
+        "hardware": {"profile": "dgx-h100-80g", "num_hosts": 1, "ranks_per_host": 2},
+        "solver": {"time_limit_seconds": 2},
+        **changes,
+    }
+
+
+@pytest.fixture
+def spec_file(tmp_path: Path) -> Path:
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(spec()))
+    return path
+
+
+def written(tmp_path: Path, content: object) -> Path:
+    path = tmp_path / "written.json"
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    return path
+
+
+def test_plan_writes_canonical_bytes_and_tells_people(run: Run, spec_file: Path, tmp_path: Path) -> None:
+    answer = run("plan", spec_file, "-o", tmp_path / "plan.json")
+    assert answer.code == 0
+    assert answer.out == ""
+    assert "Plan of two tables" in answer.err
+    content = (tmp_path / "plan.json").read_bytes()
+    document = json.loads(content)
+    assert content == canonical_bytes(document)
+    assert document["plan_digest"] == plan_digest(document)
+    check_plan(document, world_size=2, ranks_per_host=2)
+
+
+def test_plan_without_a_file_prints_the_plan_alone(run: Run, spec_file: Path) -> None:
+    answer = run("plan", spec_file)
+    assert answer.code == 0
+    assert answer.document["name"] == "two tables"
+    assert "Seconds per rank" in answer.err
+    assert run("plan", spec_file, "--quiet").err == ""
+
+
+def test_plan_reads_standard_input(run: Run, spec_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(spec_file.read_bytes())))
+    assert run("plan", "-").document["world_size"] == 2
+
+
+def test_options_replace_fields_of_the_spec(run: Run, spec_file: Path) -> None:
+    answer = run(
+        *("plan", spec_file, "--cost-model", "torchrec", "--objective", "max_rank_time", "--partitioner", "greedy"),
+        *("--seed", "7", "--num-hosts", "2", "--ranks-per-host", "4", "--time-limit", "1"),
+    )
+    document = answer.document
+    assert document["objective"]["name"] == "max_rank_time"
+    assert document["provenance"]["cost_model"].startswith("torchrec@")
+    assert (document["provenance"]["partitioner"], document["provenance"]["seed"]) == ("greedy", 7)
+    assert (document["world_size"], document["ranks_per_host"]) == (8, 4)
+
+
+def test_set_replaces_any_field(run: Run, spec_file: Path) -> None:
+    answer = run("plan", spec_file, "--set", "name=renamed", "--set", "hardware.overrides.hbm_bytes=8e9")
+    assert answer.document["name"] == "renamed"
+    # 8e9 bytes, less 15 %, less what input batches and dense parameters take
+    capacity = answer.document["ranks"][0]["capacity_bytes"]["hbm"]
+    assert 0.84 * 8e9 < capacity <= 0.85 * 8e9
+
+
+@pytest.mark.parametrize(
+    ("assignment", "told"),
+    [("solver.seed", "FIELD=VALUE"), (".seed=1", "FIELD=VALUE"), ("name.x=1", "not an object")],
+)
+def test_set_says_what_it_takes(run: Run, spec_file: Path, assignment: str, told: str) -> None:
+    answer = run("plan", spec_file, "--set", assignment)
+    assert answer.code == 1
+    assert told in answer.err
+
+
+def test_an_unknown_field_by_set_is_a_problem_with_a_pointer(run: Run, spec_file: Path) -> None:
+    answer = run("plan", spec_file, "--set", "solver.sede=1")
+    assert answer.code == 1
+    assert "/solver/sede" in answer.err
+
+
+def test_infeasible_is_exit_code_3_and_says_what_is_short(run: Run, tmp_path: Path) -> None:
+    # each table has 10^7 rows x 64 x 4 B = 2.56 GB and fits two ranks of 2 GB; both together do not
+    tables = [table(name, rows=10_000_000) for name in ("a", "b")]
+    path = written(tmp_path, spec(*tables))
+    answer = run("plan", path, "--set", "hardware.overrides.hbm_bytes=2000000000")
+    assert answer.code == 3
+    assert answer.out == ""
+    assert "No plan of two tables: INFEASIBLE" in answer.err
+    assert "short" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "empty"),
+        (b"{", "not JSON"),
+        (b'{"name": NaN}', "NaN"),
+        (b'{"a": 1, "a": 2}', "twice"),
+        (b"\xff\xfe{\x00}\x00", "byte order mark"),
+        (b'{"model": {"batch_size_per_rank": 1e999}}', "batch_size_per_rank"),
+        (b'{"name": "\\ud800"}', "JSON"),
+        (b"[" * 100_000, "nested"),
+        (b"[1, 2, 3]", "object"),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "validate"])
+def test_hostile_files_are_bad_input(run: Run, tmp_path: Path, command: str, content: bytes, told: str) -> None:
+    answer = run(command, written(tmp_path, content))
+    assert answer.code == 1
+    assert told in answer.err
+    assert len(answer.err) < 64 * 1024
+
+
+def test_every_problem_is_listed_with_its_place_and_the_way_out(run: Run, tmp_path: Path) -> None:
+    tables = [table("a", rows=0), table("b", pooling_factor=-1.0)]
+    answer = run("validate", written(tmp_path, spec(*tables, wrong=1)))
+    assert answer.code == 1
+    assert answer.document["valid"] is False
+    pointers = {problem["pointer"] for problem in answer.document["problems"]}
+    assert pointers == {"/model/tables/0/num_embeddings", "/model/tables/1/pooling_factor", "/wrong"}
+    for pointer in pointers:
+        assert pointer in answer.err
+
+
+def test_a_hundred_thousand_errors_make_a_short_answer(run: Run, tmp_path: Path) -> None:
+    answer = run("validate", written(tmp_path, {f"k{i}": i for i in range(100_000)}))
+    assert answer.code == 1
+    assert len(answer.document["problems"]) <= 50
+    assert len(answer.out) + len(answer.err) < 64 * 1024
+    assert "and 99952 more" in answer.err  # 100,000 unknown and 2 missing fields, of which 50 are told
+
+
+def test_what_this_version_cannot_do_is_bad_input(run: Run, tmp_path: Path) -> None:
+    tables = [table("a", constraints={"compute_kernels": ["key_value"]})]
+    answer = run("plan", written(tmp_path, spec(*tables)))
+    assert answer.code == 1
+    assert "this version cannot" in answer.err
+
+
+def test_a_missing_file_and_a_wrong_command_line_are_bad_input(run: Run, tmp_path: Path) -> None:
+    assert run("plan", tmp_path / "none.json").code == 1
+    assert run("plan").code == 1
+    assert run("plan", tmp_path / "none.json", "--no-such-option").code == 1
+    assert run("no-such-command").code == 1
+    assert run("--help").code == 0
+
+
+def test_a_plan_that_cannot_be_written_is_bad_input(run: Run, spec_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    answer = run("plan", spec_file, "-o", tmp_path / "file" / "plan.json")
+    assert answer.code == 1
+    assert "cannot write" in answer.err
+
+
+def test_a_number_that_the_hardware_lacks_is_named(run: Run, tmp_path: Path) -> None:
+    hardware = {"profile": "custom", "ranks_per_host": 2, "overrides": {"hbm_bytes": 8e10}}
+    answer = run("plan", written(tmp_path, spec(hardware=hardware)))
+    assert answer.code == 1
+    assert "bytes_per_second" in answer.err
+
+
+def test_validate_tells_warnings(run: Run, tmp_path: Path) -> None:
+    answer = run("validate", written(tmp_path, spec(table("seen"), table("never", pooling_factor=0.0))))
+    assert answer.code == 0
+    assert answer.document["valid"] is True
+    assert "never" in answer.document["warnings"][0]["message"]
+    assert "2 tables on 2 ranks" in answer.err
+
+
+@pytest.fixture
+def plan_file(run: Run, spec_file: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "plan.json"
+    assert run("plan", spec_file, "-o", path).code == 0
+    return path
+
+
+def test_evaluate_agrees_with_the_plan(run: Run, spec_file: Path, plan_file: Path) -> None:
+    answer = run("evaluate", spec_file, plan_file)
+    assert answer.code == 0
+    planned = json.loads(plan_file.read_text())["objective"]["seconds"]
+    assert answer.document["score"]["objective_seconds"] == pytest.approx(planned, rel=1e-12)
+    other = run("evaluate", spec_file, plan_file, "--cost-model", "torchrec")
+    assert other.document["score"]["cost_model"].startswith("torchrec@")
+
+
+def test_evaluate_rejects_a_plan_that_must_not_be_used(run: Run, tmp_path: Path, spec_file: Path) -> None:
+    placed = {
+        "sharding_type": "table_wise",
+        "compute_kernel": "fused",
+        "shards": [{"rank": 0, "row_offset": 0, "num_rows": 999, "column_offset": 0, "num_columns": 64}],
+    }
+    plan = {"world_size": 2, "ranks_per_host": 2, "tables": [{"name": name, **placed} for name in ("a", "b")]}
+    answer = run("evaluate", spec_file, written(tmp_path, plan))
+    assert answer.code == 1
+    assert answer.document["valid"] is False
+    assert "must not be used" in answer.err
+
+
+def test_compare(run: Run, spec_file: Path, plan_file: Path, tmp_path: Path) -> None:
+    same = run("compare", plan_file, plan_file)
+    assert same.code == 0
+    assert same.document["same_plan"] is True
+    other = tmp_path / "other.json"
+    run("plan", spec_file, "-o", other, "--set", 'constraints.same_rank=[["a", "b"]]')
+    answer = run("compare", plan_file, other)
+    assert answer.code == 0
+    assert answer.document["same_plan"] is False
+    assert "Objectives, phases and memory" in answer.err
+
+
+def test_export_for_torchrec(run: Run, plan_file: Path, tmp_path: Path) -> None:
+    answer = run("export", plan_file, "--format", "torchrec", "--module-path", "model.ebc", "--device", "cpu")
+    assert answer.code == 0
+    assert set(answer.document["plan"]["model.ebc"]) == {"a", "b"}
+    assert run("export", plan_file, "--format", "json").document == json.loads(plan_file.read_text())
+    missing = run("export", plan_file, "--format", "torchrec")
+    assert missing.code == 1
+    assert "module" in missing.err
+    assert run("export", plan_file, "--format", "hugectr").code == 1
+
+
+@pytest.mark.parametrize("command", [("export", "--format", "torchrec"), ("compare",)])
+def test_a_plan_that_was_changed_is_refused(run: Run, plan_file: Path, command: tuple[str, ...]) -> None:
+    plan = json.loads(plan_file.read_text())
+    plan["tables"][0]["shards"][0]["rank"] ^= 1
+    plan_file.write_text(json.dumps(plan))
+    files = [plan_file] * (2 if command[0] == "compare" else 1)
+    answer = run(command[0], *files, *command[1:])
+    assert answer.code == 1
+    assert "/plan_digest" in answer.err
+
+
+def test_a_document_that_is_no_plan_of_ours_is_refused(run: Run, spec_file: Path, tmp_path: Path) -> None:
+    assert run("compare", spec_file, spec_file).code == 1
+    bare = {"world_size": 1, "ranks_per_host": 1, "tables": []}
+    assert run("export", written(tmp_path, bare), "--format", "json").code == 1
+
+
+def test_fetch_without_a_server_is_trouble(run: Run, tmp_path: Path) -> None:
+    server = ("--server", "http://127.0.0.1:1", "--attempts", "1")
+    answer = run("fetch", "ads/ranker/prod", "-o", tmp_path / "plan.json", *server)
+    assert answer.code == 4
+    assert "no answer" in answer.err
+    assert not (tmp_path / "plan.json").exists()
+
+
+def test_fetch_refuses_a_channel_name_that_climbs(run: Run, tmp_path: Path) -> None:
+    answer = run("fetch", "ads/../prod", "-o", tmp_path / "plan.json")
+    assert answer.code == 1
+    assert "channel name" in answer.err
+
+
+def test_serve_refuses_settings_that_are_wrong(run: Run) -> None:
+    answer = run("serve", "--port", "70000")
+    assert answer.code == 1
+    assert "port" in answer.err
+
+
+def test_doctor_finds_this_installation_well(run: Run, tmp_path: Path) -> None:
+    answer = run("doctor", "--data-dir", tmp_path / "not" / "there" / "yet")
+    assert answer.code == 0, answer.err
+    assert answer.document["ok"] is True
+    assert [check["name"] for check in answer.document["checks"] if not check["ok"]] == []
+    assert list(tmp_path.iterdir()) == []  # it leaves nothing behind
+
+
+def test_doctor_tells_a_disk_that_is_full(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.cli_doctor.LEAST_FREE_BYTES", 10**18)
+    answer = run("doctor", "--data-dir", tmp_path)
+    assert answer.code == 4
+    assert "failed" in answer.err
+    failed = [check for check in answer.document["checks"] if not check["ok"]]
+    assert [check["name"] for check in failed] == ["disk"]

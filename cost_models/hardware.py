@@ -5,15 +5,19 @@ A number that a profile lacks raises, it is never guessed; a number that the use
 replaces the profile's and carries the evidence GIVEN.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import TypeVar
 
 from cost_models.errors import MissingHardwareNumber
 from cost_models.vocabulary import Evidence
 
 #: Collectives that a profile may have curves of, as the keys of ``Hardware.intra_host_curves``.
 COLLECTIVES = ("alltoall", "reduce_scatter", "all_gather", "all_reduce")
+
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,27 @@ class Curve:
             raise ValueError("Expected num_ranks >= 2.")
 
 
+class _Recorded(Mapping[str, Value]):
+    """A mapping that notes which of its keys were read."""
+
+    def __init__(self, values: Mapping[str, Value], read: set[str], name: str) -> None:
+        self._values, self._read, self._name = values, read, name
+
+    def __getitem__(self, key: str) -> Value:
+        value = self._values[key]
+        self._read.add(self._name.format(key))
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values  # whether a number exists says nothing of its value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
     """One accelerator, its host and its links.
@@ -96,6 +121,18 @@ class Hardware:
         if found is None:
             raise MissingHardwareNumber(self.profile, name, needed_for)
         return found
+
+    def recorded(self) -> tuple["Hardware", set[str]]:
+        """Return a copy, and a set that collects the names of all numbers read from the copy.
+
+        Curves are named ``<collective>_curve``. A plan lists the numbers that its prices
+        rest on, not everything that is known of a machine.
+        """
+        read: set[str] = set()
+        copy = replace(self)
+        object.__setattr__(copy, "numbers", _Recorded(self.numbers, read, "{}"))
+        object.__setattr__(copy, "intra_host_curves", _Recorded(self.intra_host_curves, read, "{}_curve"))
+        return copy, read
 
     def with_overrides(self, values: Mapping[str, float], units: Mapping[str, str]) -> "Hardware":
         """Return a copy where the user's values replace the profile's, with evidence GIVEN.

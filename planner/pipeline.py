@@ -28,7 +28,7 @@ from planner.modes import option_modes
 from planner.partitioners.base import Incumbent, Partitioner, SolveLimits
 from planner.priced import Assignment, Outcome, PricedOptions, Reason, Termination
 from planner.pricing import price, prune, restrict
-from planner.provenance import versions
+from planner.provenance import used_assumptions, versions
 from planner.schemes.expand import expand
 from planner.score import score
 from planner.verify import verify
@@ -178,7 +178,7 @@ def _finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Pl
         else outcome.termination.detail,
         partitioner=outcome.partitioner,
         solver_seconds=time.monotonic() - run.began_seconds,
-        assumptions=run.assumptions,
+        assumptions=used_assumptions(run.assumptions, evaluation.hardware_numbers),
         versions=versions(),
         seed=run.limits.seed,
     )

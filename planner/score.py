@@ -27,7 +27,8 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     says whether it does); it may come from anywhere.
     """
     work, table, stored_rows, rank = placement_work(problem, placement)
-    predicted = cost_model.predict(work, problem.cluster.hardware)
+    hardware, read = problem.cluster.hardware.recorded()
+    predicted = cost_model.predict(work, hardware)
     ledger = shard_ledger(problem, work, table=table, stored_rows=stored_rows, rules=ledger_rules(cost_model.name))
     seconds = np.zeros((problem.world_size, NUM_PHASES))
     np.add.at(seconds, rank, predicted.seconds)
@@ -59,6 +60,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         ),
         shard_bytes=tuple(tuple(next(sizes) for _ in placed.shards) for placed in placement.tables),
         cost_model=f"{cost_model.name}@{cost_model.version}",
+        hardware_numbers=frozenset(read | {f"{problem.cluster.device_tier.label}_bytes", "hbm_bytes_by_rank"}),
     )
 
 

@@ -49,6 +49,8 @@ class Evaluation:
     #: bytes of every shard, in the order of placement.tables and their shards
     shard_bytes: tuple[tuple[float, ...], ...]
     cost_model: str  # "roofline@1"
+    #: names of the hardware numbers that the seconds and capacities rest on
+    hardware_numbers: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

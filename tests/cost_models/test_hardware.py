@@ -76,3 +76,14 @@ def test_a_given_bandwidth_replaces_the_measured_curves() -> None:
 def test_numbers_cannot_be_changed_in_place() -> None:
     with pytest.raises(TypeError):
         load_profile("custom").numbers["hbm_bytes"] = None  # type: ignore[index]
+
+
+def test_a_recorded_copy_tells_which_numbers_were_read() -> None:
+    original = load_profile("dgx-h100-80g")
+    copy, read = original.recorded()
+    assert copy.has("hbm_bytes")
+    assert read == set()
+    assert copy.quantity("hbm_bytes", needed_for="a test") == original.numbers["hbm_bytes"]
+    assert copy.intra_host_curves["alltoall"] == original.intra_host_curves["alltoall"]
+    assert copy.numbers.get("no_such_number") is None
+    assert read == {"hbm_bytes", "alltoall_curve"}

@@ -62,7 +62,7 @@ def _better(priced: PricedOptions, first: Outcome, second: Outcome) -> Outcome:
             termination=Termination(reason=first.termination.reason, limit=limit, detail=detail),
             bound_seconds=bound,
         )
-    winner = second if _value(priced, second) <= _value(priced, first) else first
+    winner = second if _value(priced, second) < _value(priced, first) else first
     return replace(winner, termination=second.termination, bound_seconds=bound)
 
 

@@ -1,0 +1,40 @@
+"""Requests made up from the OpenAPI document: never a 500, and every answer is as documented."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
+
+from tests.api.server import Server
+
+ROOT = Path(__file__).resolve().parents[2]
+OPERATIONS = [
+    (method, path)
+    for path, item in json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"].items()
+    for method in item
+]
+CHECKS = [not_a_server_error, content_type_conformance, status_code_conformance]
+
+
+@pytest.fixture(scope="module")
+def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server(root, tmp_path_factory.mktemp("data")).wait_until_ready()
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_made_up_requests(server: Server, method: str, path: str) -> None:
+    schema = schemathesis.openapi.from_url(f"http://127.0.0.1:{server.port}/openapi.json")
+
+    @given(case=schema[path][method].as_strategy())
+    @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    def check(case: schemathesis.Case) -> None:
+        case.call_and_validate(checks=CHECKS)
+
+    check()

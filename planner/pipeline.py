@@ -107,7 +107,8 @@ def _search(
     run: Run, priced: PricedOptions, partitioner: Partitioner, bound: float, on_result: OnResult | None
 ) -> PlanResult:
     """Solve every mode within one limit and keep the best."""
-    modes = [prune(restrict(priced, mask)) for mask in option_modes(run.problem, run.options)]
+    found = option_modes(run.problem, run.options)
+    modes = [prune(restrict(priced, mask)) for mask in found.masks]
     modes = [mode for mode in modes if len(np.unique(mode.option_table)) == mode.num_tables]
     outcomes: list[tuple[PricedOptions, Outcome]] = []
     teller = _Teller(run, bound, on_result)
@@ -122,16 +123,16 @@ def _search(
             mode, limits, lower_bound_seconds=bound, on_incumbent=functools.partial(teller.tell, mode)
         )
         outcomes.append((mode, outcome))
-    return _conclude(run, outcomes, bound)
+    return _conclude(run, outcomes, bound, exhaustive=found.exhaustive)
 
 
-def _conclude(run: Run, outcomes: list[tuple[PricedOptions, Outcome]], bound: float) -> PlanResult:
-    """Pick the best outcome over the modes; a bound holds only if every mode has it."""
+def _conclude(run: Run, outcomes: list[tuple[PricedOptions, Outcome]], bound: float, *, exhaustive: bool) -> PlanResult:
+    """Pick the best outcome over the modes; what a search proved holds only if every mode has it."""
     solved = [(mode, found) for mode, found in outcomes if found.assignment is not None]
     proven = [found.bound_seconds for _, found in outcomes if found.termination.reason is not Reason.INFEASIBLE]
-    bound = max(bound, min(proven, default=0.0))
+    bound = max(bound, min(proven, default=0.0) if exhaustive else 0.0)
     if not solved:
-        if all(found.termination.reason is Reason.INFEASIBLE for _, found in outcomes):
+        if exhaustive and all(found.termination.reason is Reason.INFEASIBLE for _, found in outcomes):
             return _infeasible((_packing_shortfall(),))
         detail = "; ".join(sorted({found.termination.detail for _, found in outcomes} - {""}))
         limit = next((found.termination.limit for _, found in outcomes if found.termination.limit), None)

@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 
+from planner.errors import SolverDefect
 from planner.evaluate import objective_seconds, rank_loads
 from planner.partitioners.base import OnIncumbent, SolveLimits
 from planner.partitioners.cp_sat import CpSat
@@ -52,6 +53,8 @@ class Portfolio:
 def _better(priced: PricedOptions, first: Outcome, second: Outcome) -> Outcome:
     """Keep the better plan and the better bound; say what ended the search."""
     if second.termination.reason is Reason.INFEASIBLE:
+        if first.assignment is not None:
+            raise SolverDefect(f"{CpSat.name} proved infeasible what {Greedy.name} has solved")
         return second
     bound = max(first.bound_seconds, second.bound_seconds)
     if second.assignment is None:

@@ -1,6 +1,7 @@
 """Which options may be used together."""
 
 from cost_models.vocabulary import Scheme
+from planner.domain.table import TableConstraints
 from planner.enumerate import enumerate_options
 from planner.modes import option_modes
 from tests.planner.builders import make_problem, make_table
@@ -8,14 +9,14 @@ from tests.planner.builders import make_problem, make_table
 
 def test_no_mean_tables_one_mode() -> None:
     problem = make_problem(make_table("a"), make_table("b"))
-    (mask,) = option_modes(problem, enumerate_options(problem))
+    (mask,) = option_modes(problem, enumerate_options(problem)).masks
     assert mask.all()
 
 
 def test_free_and_all_by_rows() -> None:
     problem = make_problem(make_table("m", pooling="mean"), make_table("s"))
     options = enumerate_options(problem)
-    free, rows = option_modes(problem, options)
+    free, rows = option_modes(problem, options).masks
     for option, in_free, in_rows in zip(options.options, free, rows, strict=True):
         by_rows = option.scheme in (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE)
         assert in_free == (not (by_rows and option.table == 0))
@@ -25,17 +26,34 @@ def test_free_and_all_by_rows() -> None:
 def test_other_modules_are_left_alone() -> None:
     problem = make_problem(make_table("m", pooling="mean", module_path="x"), make_table("s", module_path="y"))
     options = enumerate_options(problem)
-    for mask in option_modes(problem, options):
+    for mask in option_modes(problem, options).masks:
         assert all(mask[i] for i, option in enumerate(options.options) if option.table == 1)
 
 
-def test_a_mode_that_leaves_a_table_without_options_is_dropped() -> None:
-    """Three rows cannot be cut over four ranks, so that its module cannot go by rows."""
+def test_a_module_that_cannot_go_by_rows_stays_free() -> None:
+    """Three rows cannot be cut over four ranks, so that the module of that table is not undecided."""
     problem = make_problem(make_table("m", pooling="mean"), make_table("tiny", rows=3))
-    assert len(option_modes(problem, enumerate_options(problem))) == 1
+    assert len(option_modes(problem, enumerate_options(problem)).masks) == 1
+
+
+def test_a_module_that_can_be_neither_leaves_no_mode() -> None:
+    rows_only = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
+    problem = make_problem(make_table("m", pooling="mean", constraints=rows_only), make_table("tiny", rows=3))
+    modes = option_modes(problem, enumerate_options(problem))
+    assert modes.masks == ()
+    assert modes.exhaustive
 
 
 def test_many_modules_switch_together() -> None:
     tables = [make_table(f"m{i}", pooling="mean", module_path=f"module{i}") for i in range(5)]
     problem = make_problem(*tables)
-    assert len(option_modes(problem, enumerate_options(problem))) == 2
+    modes = option_modes(problem, enumerate_options(problem))
+    assert len(modes.masks) == 2
+    assert not modes.exhaustive
+
+
+def test_few_modules_are_tried_in_every_combination() -> None:
+    tables = [make_table(f"m{i}", pooling="mean", module_path=f"module{i}") for i in range(3)]
+    modes = option_modes(make_problem(*tables), enumerate_options(make_problem(*tables)))
+    assert len(modes.masks) == 8
+    assert modes.exhaustive

@@ -17,7 +17,7 @@ from planner.partitioners.greedy import Greedy
 from planner.partitioners.portfolio import Portfolio
 from planner.partitioners.registry import make_partitioner
 from planner.pipeline import plan
-from planner.priced import Assignment, Outcome, PricedOptions
+from planner.priced import Assignment, Outcome, PricedOptions, Reason, Termination
 from planner.verify import verify
 from tests.planner.builders import ROOFLINE, make_cluster, make_problem, make_table
 
@@ -52,9 +52,11 @@ def test_a_plan_within_the_gap_is_optimal() -> None:
 
 
 def test_equal_problems_give_equal_bytes() -> None:
+    """Counted work decides when the search ends; the clock is far away, however busy the machine."""
+    limits = SolveLimits(time_limit_seconds=120.0, work_limit_seconds=2.0)
     documents = []
     for _ in range(2):
-        result = solve(small_problem())
+        result = solve(small_problem(), limits=limits)
         assert result.plan is not None
         document = to_document(result.plan, name="x", spec_digest="sha256:0", hardware_profile="test")
         assert isinstance(document["provenance"], dict)
@@ -188,3 +190,34 @@ def test_unequal_ranks_are_respected() -> None:
     ranks = {shard.rank for placed in result.plan.placement.tables for shard in placed.shards}
     assert ranks <= {0, 3}
     assert np.all([load.bytes[0] <= load.capacity_bytes[0] for load in result.plan.evaluation.ranks])
+
+
+def test_a_module_that_can_be_neither_free_nor_by_rows_is_infeasible() -> None:
+    rows_only = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
+    result = solve(make_problem(make_table("m", pooling="mean", constraints=rows_only), make_table("tiny", rows=3)))
+    assert result.reason == "INFEASIBLE"
+    assert result.shortfalls[0].resource == "constraints"
+
+
+class Hopeless:
+    """Calls every mode infeasible."""
+
+    name = "hopeless"
+
+    def solve(
+        self,
+        priced: PricedOptions,
+        limits: SolveLimits,
+        *,
+        lower_bound_seconds: float = 0.0,
+        start: Assignment | None = None,
+        on_incumbent: OnIncumbent | None = None,
+    ) -> Outcome:
+        return Outcome(assignment=None, termination=Termination(reason=Reason.INFEASIBLE))
+
+
+@pytest.mark.parametrize(("num_modules", "reason"), [(3, "INFEASIBLE"), (4, "NO_SOLUTION_FOUND")])
+def test_what_was_not_tried_is_not_called_infeasible(num_modules: int, reason: str) -> None:
+    """Four undecided modules switch together, so that failing in both states proves nothing."""
+    tables = [make_table(f"m{i}", pooling="mean", module_path=f"module{i}") for i in range(num_modules)]
+    assert solve(make_problem(*tables), Hopeless()).reason == reason

@@ -9,6 +9,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 # Extra arguments for installing PyTorch, such as an index of CPU-only builds (smaller on machines without GPUs).
 TORCH_PIP_ARGS ?=
 PYTEST_ARGS ?=
+# Test processes; the tests of one file stay in one process, because they may share a service.
+TEST_PROCESSES ?= 2
+PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
 # Public workloads and the peer's figures that `make bench` runs on.
 SHARED ?= ../shared
 
@@ -43,7 +46,10 @@ $(VENV)/.stamp-dev: $(VENV)/.stamp-base constraints-dev.txt
 	@touch $@
 
 # The launcher's wheel is a copy of api/client: installed again whenever the source changes.
-$(VENV)/.stamp-client: $(VENV)/.stamp-base $(wildcard api/client/*.py api/client/pyproject.toml)
+CLIENT_SOURCES = $(wildcard api/client/*.py api/client/*/*.py api/client/py.typed api/client/README.md \
+	api/client/pyproject.toml)
+
+$(VENV)/.stamp-client: $(VENV)/.stamp-base $(CLIENT_SOURCES)
 	$(PIP) install --constraint constraints.txt --force-reinstall --no-deps ./api/client
 	@touch $@
 
@@ -61,14 +67,14 @@ chromium:
 
 # Chromium is wanted only while there are tests that need one.
 test: $(VENV)/.stamp-dev $(VENV)/.stamp-client $(if $(shell grep -rls "mark\.browser" tests),chromium)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(PYTEST)
 
 check: $(VENV)/.stamp-dev $(VENV)/.stamp-client
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(PYTEST)
 
 bench: $(VENV)/.stamp-base
 	$(BIN)/python benchmarks/golden_vs_torchrec.py $(SHARED)/torchrec_golden

@@ -66,7 +66,7 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline) -> Fas
             try:
                 yield
             finally:
-                signals.tell_all()
+                app.state.services.solves.release()
                 engine.stop()
 
     app = FastAPI(

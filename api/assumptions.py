@@ -7,13 +7,18 @@ from pydantic import BaseModel
 
 from api.json_input import quoted
 from api.schemas.spec import SpecDocument, TableSpec
+from cost_models.vocabulary import Scheme
 from planner.domain.plan import Assumption
 from planner.domain.problem import Problem
+from planner.domain.table import Table
 from planner.errors import Issue
+from planner.runtimes.registry import RUNTIMES
+from planner.schemes.base import DEFAULT_MIN_PARTITION
 
 _NAMES_SHOWN = 10
 #: Fields whose default is "nothing given", which assumes nothing.
 _SILENT = frozenset({"name", "schema_version", "previous_plan", "statistics", "cache_load_factors", "data_types"})
+_COLUMN_SCHEMES = frozenset({Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD})
 _LEFT_TO_MODEL = {
     "roofline": "left to the cost model: fp32",
     "torchrec": "left to the cost model: the type of each table",
@@ -22,7 +27,13 @@ _LEFT_TO_MODEL = {
 
 def assumptions_of(spec: SpecDocument, problem: Problem) -> tuple[Assumption, ...]:
     """Return every default that was filled in and every hardware number, with its evidence."""
-    return (*_defaults(spec), *_table_defaults(spec.model.tables), *_hardware(spec, problem), *_notes(problem))
+    return (
+        *_defaults(spec),
+        *_table_defaults(spec.model.tables),
+        *_narrowest_columns(problem),
+        *_hardware(spec, problem),
+        *_notes(problem),
+    )
 
 
 def unused_tables(problem: Problem, base: str) -> tuple[Issue, ...]:
@@ -91,6 +102,30 @@ def _table_defaults(tables: list[TableSpec]) -> Iterator[Assumption]:
             evidence="default",
             source=f"default of the spec, for {count} of {len(tables)} tables",
         )
+
+
+def _narrowest_columns(problem: Problem) -> Iterator[Assumption]:
+    """The least width of column pieces, where tables may be cut by columns and do not say."""
+    runtime = RUNTIMES[problem.runtime]
+    count = sum(
+        table.constraints.min_partition is None
+        and any(runtime.refusal(table, scheme) is None for scheme in _column_schemes(table))
+        for table in problem.tables
+    )
+    if count:
+        yield Assumption(
+            subject="model.tables.constraints.min_partition",
+            value=f"{DEFAULT_MIN_PARTITION} columns",
+            evidence="default",
+            source=f"default of the planner, for {count} of {len(problem.tables)} tables that columns may cut",
+        )
+
+
+def _column_schemes(table: Table) -> frozenset[Scheme]:
+    """Schemes that would cut the table by columns, were it only for its constraints."""
+    allowed = table.constraints.sharding_types
+    wide_enough = table.embedding_dim >= 2 * DEFAULT_MIN_PARTITION
+    return (_COLUMN_SCHEMES if allowed is None else _COLUMN_SCHEMES & allowed) if wide_enough else frozenset()
 
 
 def _hardware(spec: SpecDocument, problem: Problem) -> Iterator[Assumption]:

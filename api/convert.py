@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from api.assumptions import assumptions_of, unused_tables
+from api.hardware_check import missing_numbers
 from api.json_input import RejectedDocument, parse_document
 from api.schemas.plan import EvaluationRequest, PlanDocument
 from api.schemas.spec import AccessSpec, HardwareSpec, SpecDocument, TableConstraintsSpec, TableSpec
@@ -91,11 +92,15 @@ def to_request(spec: SpecDocument, *, base: str = "") -> SolveRequest:
     too_large = check_memory(problem, base)
     if too_large:
         raise RejectedDocument(too_large)
+    cost_model = make_cost_model(spec.cost_model)
+    missing = missing_numbers(problem, cost_model, base)
+    if missing:
+        raise RejectedDocument(missing)
     normalised = _normalised(spec, problem)
     return SolveRequest(
         name=spec.name,
         problem=problem,
-        cost_model=make_cost_model(spec.cost_model),
+        cost_model=cost_model,
         partitioner=make_partitioner(spec.solver.partitioner),
         limits=SolveLimits(
             time_limit_seconds=spec.solver.time_limit_seconds,

@@ -3,15 +3,16 @@
 One thread for each solver process. The thread waits and watches; the work is done in the
 process, which can be killed at any moment: when a solve overruns its limit, when somebody
 cancels it, or by the operating system. Whatever happens to a process, only its own solve
-ends, and the best plan that it had left behind is kept.
+ends, and the best plan that it had left behind is kept: in a file beside the database while
+the process runs, and in the store, so that it outlives the server, too.
 """
 
 import contextlib
 import logging
-import tempfile
+import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from api.json_input import parse_document
 from api.process_slot import ProcessSlot
 from api.schemas.spec import SpecDocument
 from api.settings import Settings
-from api.solve_results import STOPPED, progress_of, result_of, result_of_stopped
+from api.solve_results import STOPPED, Stop, progress_of, result_of, result_of_stopped
 from api.solver_process import Incumbent, PlanFunction, SolveAnswer, SolveJob
 from api.store.base import CANCELLED, FAILED, SUCCEEDED, Json, PlanRecord, SolveRecord, Store
 
@@ -33,6 +34,7 @@ _POLL_SECONDS = 0.05
 _IDLE_SECONDS = 5.0
 _RETRY_SECONDS = 1.0
 _MAX_ATTEMPTS = 2
+_INCUMBENT_FOLDER = "running"
 
 Value = TypeVar("Value")
 
@@ -43,7 +45,7 @@ log = logging.getLogger(__name__)
 class _Run:
     """A solve while it runs."""
 
-    solve: SolveRecord
+    id: str
     incumbent_file: Path
     best: Incumbent | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
@@ -67,9 +69,12 @@ class SolverEngine:
         self._stopping = threading.Event()
         self._runs: dict[str, _Run] = {}
         self._threads: list[threading.Thread] = []
+        self._folder = settings.data_dir / _INCUMBENT_FOLDER
 
     def start(self) -> None:
         """Queue again what a dead process left running, and begin."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
         again = self._store.requeue_running()
         if again:
             log.warning("%d solves that were interrupted are queued again", again)
@@ -97,19 +102,26 @@ class SolverEngine:
             self._wake.notify_all()
 
     def cancel(self, solve_id: str) -> None:
-        """Stop a solve, where it runs."""
+        """Stop a solve that is marked so, where it runs; end it where it waits to run again."""
         run = self._runs.get(solve_id)
         if run is not None:
             run.cancelled.set()
+            return
+        best = self._kept(solve_id)
+        if best is not None:
+            self._end(self._new_run(solve_id, best), None, Stop.CANCELLED)
 
     def _work(self) -> None:
         """Life of one thread: one solve after another, in a process of its own."""
-        with ProcessSlot(self._settings.solver_memory_bytes) as process, tempfile.TemporaryDirectory() as folder:
+        with ProcessSlot(self._settings.solver_memory_bytes) as process:
+            with _logged("the solver process did not start; trying again with the first solve"):
+                process.warm_up()
             while not self._stopping.is_set():
                 num_wakes = self._num_wakes
                 solve = self._retried(lambda: self._store.claim(now=self._clock()))
                 if solve is not None:
-                    self._run(_Run(solve=solve, incumbent_file=Path(folder) / f"{solve.id}.plan"), process)
+                    with _logged(f"solve {solve.id} did not end as it should"):
+                        self._run(solve, process)
                     continue
                 with self._wake:
                     if self._num_wakes == num_wakes and not self._stopping.is_set():
@@ -128,32 +140,52 @@ class SolverEngine:
                 if self._stopping.wait(_RETRY_SECONDS):
                     return None
 
-    def _run(self, run: _Run, process: ProcessSlot) -> None:
-        """Run one solve to its end."""
-        solve_id = run.solve.id
-        self._runs[solve_id] = run
+    def _run(self, solve: SolveRecord, process: ProcessSlot) -> None:
+        """Run one solve to its end; what fails on the way ends this solve and no other."""
+        run = self._new_run(solve.id, None)
+        self._runs[run.id] = run
+        answer: SolveAnswer | None = None
+        stop: Stop | None
         try:
-            # Somebody may have cancelled it between the claim and the line above.
-            stored = self._retried(lambda: self._store.solve(solve_id))
+            # A server that stopped may have left a plan behind.
+            run.best = self._retried(lambda: self._kept(run.id))
+            # Somebody may have cancelled it between the claim and the lines above.
+            stored = self._retried(lambda: self._store.solve(run.id))
             if stored is not None and stored.cancel_requested:
                 run.cancelled.set()
-            answer, stop = self._attempt(run, process)
-            if stop == "server":
-                return
-            self._end(run, answer, stop)
+            answer, stop = self._attempt(run, solve, process)
+        except Exception:
+            log.exception("solve %s could not be run", run.id)
+            stop = Stop.DEFECT
+            with _logged("the solver process did not stop"):
+                process.discard()
+        try:
+            if stop is not Stop.SERVER:
+                self._end(run, answer, stop)
         finally:
-            self._runs.pop(solve_id, None)
-            run.incumbent_file.unlink(missing_ok=True)
-        self._on_end(solve_id)
+            self._runs.pop(run.id, None)
+            with _logged(f"files of solve {run.id} stay until the next start"):
+                for path in self._folder.glob(f"{run.id}.*"):
+                    path.unlink(missing_ok=True)
+        if stop is not Stop.SERVER:
+            self._on_end(run.id)
 
-    def _attempt(self, run: _Run, process: ProcessSlot) -> tuple[SolveAnswer | None, str]:
-        """Return the answer, or why there is none: "time", "killed", "cancelled" or "server"."""
-        spec_bytes = self._retried(lambda: self._store.spec(run.solve.spec_digest))
+    def _new_run(self, solve_id: str, best: Incumbent | None) -> _Run:
+        return _Run(id=solve_id, incumbent_file=self._folder / f"{solve_id}.plan", best=best)
+
+    def _kept(self, solve_id: str) -> Incumbent | None:
+        """Return the best plan so far of a solve that has not ended."""
+        document = self._store.incumbent(solve_id)
+        return None if document is None else Incumbent.of(document)
+
+    def _attempt(self, run: _Run, solve: SolveRecord, process: ProcessSlot) -> tuple[SolveAnswer | None, Stop | None]:
+        """Return the answer, or why there is none."""
+        spec_bytes = self._retried(lambda: self._store.spec(solve.spec_digest))
         if spec_bytes is None:
-            return None, "server"
+            return None, Stop.SERVER
         job = SolveJob(
             spec_bytes=spec_bytes,
-            assumptions=[{key: str(value) for key, value in item.items()} for item in run.solve.assumptions],
+            assumptions=[{key: str(value) for key, value in item.items()} for item in solve.assumptions],
             incumbent_file=run.incumbent_file,
             plan=self._plan,
         )
@@ -161,22 +193,24 @@ class SolverEngine:
         for _ in range(_MAX_ATTEMPTS):
             future = process.schedule(job, limit_seconds)
             stop = self._watch(run, future)
-            if stop:
+            if stop is not None:
                 return None, stop
             try:
-                return future.result(), ""
+                answer = future.result()
             except FutureTimeoutError:
-                return None, "time"
+                return None, Stop.TIME
             except ProcessExpired as error:
-                log.warning("solve %s: its process ended with code %s", run.solve.id, error.exitcode)
-                return None, "killed"
+                log.warning("solve %s: its process ended with code %s", run.id, error.exitcode)
+                return None, Stop.KILLED
             except (BrokenExecutor, CancelledError):
                 # The process died before the solve began: this says nothing about the solve.
                 process.discard()
             except Exception:
-                log.exception("solve %s raised", run.solve.id)
-                return None, "defect"
-        return None, "killed"
+                log.exception("solve %s raised", run.id)
+                return None, Stop.DEFECT
+            else:
+                return answer, Stop.MEMORY if answer.is_out_of_memory else None
+        return None, Stop.KILLED
 
     def _limit_seconds(self, spec_bytes: bytes) -> float:
         """When a solve is stopped by force: its own limit, preparation by size, and some grace."""
@@ -185,44 +219,53 @@ class SolverEngine:
         preparation_seconds = settings.solver_preparation_seconds_per_table * len(spec.model.tables)
         return spec.solver.time_limit_seconds + preparation_seconds + settings.solver_grace_seconds
 
-    def _watch(self, run: _Run, future: "Future[SolveAnswer]") -> str:
+    def _watch(self, run: _Run, future: "Future[SolveAnswer]") -> Stop | None:
         """Wait for the end of a solve, keep improvements; return why it was cut off, if it was."""
         seen = 0
-        stop = ""
-        while not stop:
+        while True:
             done, _ = wait([future], timeout=_POLL_SECONDS)
             with contextlib.suppress(FileNotFoundError):
                 changed = run.incumbent_file.stat().st_mtime_ns
                 if changed != seen:
                     seen = changed
-                    self._improve(run, Incumbent.from_bytes(run.incumbent_file.read_bytes()))
+                    self._improve(run, Incumbent.of(run.incumbent_file.read_bytes()))
             if done:
-                return ""
-            stop = "server" if self._stopping.is_set() else "cancelled" if run.cancelled.is_set() else ""
-        future.cancel()
-        return stop
+                return None
+            if self._stopping.is_set() or run.cancelled.is_set():
+                future.cancel()
+                return Stop.SERVER if self._stopping.is_set() else Stop.CANCELLED
 
     def _improve(self, run: _Run, incumbent: Incumbent) -> None:
+        """Keep a plan, unless one from before the last start of the server is better."""
+        if _better(run.best, incumbent) is run.best:
+            return
         run.best = incumbent
         try:
-            self._store.keep_incumbent(run.solve.id, document=incumbent.document, progress=progress_of(incumbent))
+            self._store.keep_incumbent(run.id, document=incumbent.document, progress=progress_of(incumbent))
         except SQLAlchemyError:
             log.exception("the store failed; the plan is kept in memory")
 
-    def _end(self, run: _Run, answer: SolveAnswer | None, stop: str) -> None:
+    def _end(self, run: _Run, answer: SolveAnswer | None, stop: Stop | None) -> None:
         """Write down how a solve ended."""
-        best = run.best if answer is None else answer.best
-        if answer is not None and answer.refusal is not None:
-            self._finish(run, FAILED, error=answer.refusal)
-        elif answer is not None:
-            result = result_of(best, answer.reason, answer.limit, answer.detail, answer.shortfalls)
-            result["lower_bound_seconds"] = answer.lower_bound_seconds
-            self._finish(run, SUCCEEDED, result=result, best=best)
-        elif best is None and stop != "cancelled":
+        refusal = None if answer is None else answer.refusal
+        if refusal is not None and run.best is not None:
+            log.error("solve %s was refused after it had found a plan: %s", run.id, refusal)
+            stop = Stop.DEFECT
+        if stop is Stop.CANCELLED:
+            self._finish(run, CANCELLED, result=result_of_stopped(run.best, stop), best=run.best)
+        elif stop is not None and run.best is not None:
+            self._finish(run, SUCCEEDED, result=result_of_stopped(run.best, stop), best=run.best)
+        elif stop is not None:
             self._finish(run, FAILED, error=STOPPED[stop])
-        else:
-            state = CANCELLED if stop == "cancelled" else SUCCEEDED
-            self._finish(run, state, result=result_of_stopped(best, stop), best=best)
+        elif refusal is not None:
+            self._finish(run, FAILED, error=refusal)
+        elif answer is not None:
+            best = _better(answer.best, run.best)
+            reason = "FEASIBLE" if best is not None and answer.best is None else answer.reason
+            result = result_of(best, reason, answer.limit, answer.detail, answer.shortfalls)
+            if best is answer.best:
+                result["lower_bound_seconds"] = answer.lower_bound_seconds
+            self._finish(run, SUCCEEDED, result=result, best=best)
 
     def _finish(
         self,
@@ -238,6 +281,22 @@ class SolverEngine:
         progress = None if best is None else progress_of(best)
         self._retried(
             lambda: self._store.finish(
-                run.solve.id, state=state, now=now, result=result, error=error, plan=plan, progress=progress
+                run.id, state=state, now=now, result=result, error=error, plan=plan, progress=progress
             )
         )
+
+
+def _better(first: Incumbent | None, second: Incumbent | None) -> Incumbent | None:
+    """Return the plan with the lower objective; the first of equal ones."""
+    if first is None or second is None:
+        return first or second
+    return second if second.seconds < first.seconds else first
+
+
+@contextlib.contextmanager
+def _logged(message: str) -> Iterator[None]:
+    """Write down what fails, and go on."""
+    try:
+        yield
+    except Exception:
+        log.exception(message)

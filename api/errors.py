@@ -9,9 +9,11 @@ from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from api.hardware_check import cost_model_issue
 from api.json_input import RejectedDocument, pointer
 from api.problems import PROBLEMS
 from api.request_id import HEADER, request_id_of
+from cost_models.errors import CostModelError
 from planner.errors import InvalidProblem, Issue, UnsupportedRequest
 
 MEDIA_TYPE = "application/problem+json"
@@ -90,6 +92,7 @@ def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(InvalidProblem, _invalid_problem)
     app.add_exception_handler(UnsupportedRequest, _unsupported)
+    app.add_exception_handler(CostModelError, _cost_model)
     app.add_exception_handler(RequestValidationError, _invalid_parameter)
     app.add_exception_handler(HTTPException, _http_exception)
     app.add_exception_handler(OperationalError, _storage)
@@ -113,6 +116,11 @@ async def _invalid_problem(request: Request, error: Exception) -> Response:
 async def _unsupported(request: Request, error: Exception) -> Response:
     assert isinstance(error, UnsupportedRequest)
     return problem_response(request, error.code, error.issue.message, issues=(error.issue,))
+
+
+async def _cost_model(request: Request, error: Exception) -> Response:
+    assert isinstance(error, CostModelError)
+    return await _unsupported(request, UnsupportedRequest(cost_model_issue(error, "")))
 
 
 async def _invalid_parameter(request: Request, error: Exception) -> Response:

@@ -1,11 +1,6 @@
-"""The OpenAPI document, and the file in ``docs/`` that clients are made from.
-
-``python -m api.openapi docs/openapi.json`` writes the file; a test compares it with the app.
-"""
+"""The OpenAPI document of the service."""
 
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -76,10 +71,3 @@ def _drop_framework_errors(operation: dict[str, Any]) -> None:
 def openapi_text(app: FastAPI) -> str:
     """Return the document as the file holds it."""
     return json.dumps(app.openapi(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-
-
-if __name__ == "__main__":
-    from api.app import create_app
-    from api.settings import Settings
-
-    Path(sys.argv[1]).write_text(openapi_text(create_app(Settings())), encoding="utf-8")

@@ -17,11 +17,14 @@ class ProcessSlot:
         self._pool: ProcessPool | None = None
 
     def __enter__(self) -> "ProcessSlot":
-        self._ready_pool().schedule(warm_up)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.discard()
+
+    def warm_up(self) -> None:
+        """Start the process, so that the first job finds it ready."""
+        self._ready_pool().schedule(warm_up)
 
     def schedule(self, job: SolveJob, limit_seconds: float) -> "Future[SolveAnswer]":
         """Run a job; the process is killed at the limit."""

@@ -3,10 +3,14 @@
 from dataclasses import asdict
 
 from api.convert import SolveRequest
-from api.schemas.evaluation import EvaluationDocument, PhaseDocument, RankDocument, ScoreDocument
+from api.hardware_check import cost_model_issue
+from api.schemas.evaluation import EvaluationDocument, ScoreDocument
 from api.schemas.solve import AssumptionDocument, IssueDocument, TotalsDocument, ValidationDocument
+from cost_models.errors import CostModelError
 from planner.domain.placement import Placement
 from planner.domain.plan import Evaluation
+from planner.errors import UnsupportedRequest
+from planner.exporters.generic import loads
 from planner.memory import capacity_bytes, ledger_rules
 from planner.score import score
 from planner.verify import verify
@@ -38,9 +42,15 @@ def validation_of(request: SolveRequest) -> ValidationDocument:
 
 
 def evaluation_of(request: SolveRequest, placement: Placement) -> EvaluationDocument:
-    """Verify and score a plan from anywhere; one whose geometry is meaningless gets no score."""
-    violations = verify(request.problem, placement, rules=ledger_rules(request.cost_model.name))
-    scored = score(request.problem, placement, request.cost_model) if _can_be_scored(request, placement) else None
+    """Verify and score a plan from anywhere; one whose geometry is meaningless gets no score.
+
+    Raises
+    ------
+    UnsupportedRequest
+        Nothing is wrong with the plan, but the cost model cannot price a part of it.
+    """
+    violations = verify(request.problem, placement, rules=ledger_rules(request.cost_model.ledger))
+    scored = _scored(request, placement, is_valid=not violations)
     return EvaluationDocument(
         valid=not violations,
         num_violations=len(violations),
@@ -50,6 +60,17 @@ def evaluation_of(request: SolveRequest, placement: Placement) -> EvaluationDocu
         ],
         score=None if scored is None else _score(scored),
     )
+
+
+def _scored(request: SolveRequest, placement: Placement, *, is_valid: bool) -> Evaluation | None:
+    if not _can_be_scored(request, placement):
+        return None
+    try:
+        return score(request.problem, placement, request.cost_model)
+    except CostModelError as error:
+        if not is_valid:  # what this version does not run need not have a price
+            return None
+        raise UnsupportedRequest(cost_model_issue(error, "/spec")) from error
 
 
 def _can_be_scored(request: SolveRequest, placement: Placement) -> bool:
@@ -72,32 +93,13 @@ def _can_be_scored(request: SolveRequest, placement: Placement) -> bool:
 
 
 def _score(scored: Evaluation) -> ScoreDocument:
-    return ScoreDocument(
-        objective=scored.objective,
-        objective_seconds=scored.objective_seconds,
-        step_time_seconds=scored.step_time_seconds,
-        max_rank_time_seconds=scored.max_rank_time_seconds,
-        cost_model=scored.cost_model,
-        ranks=[
-            RankDocument(
-                rank=load.rank,
-                host=load.host,
-                seconds={phase.label: value for phase, value in load.seconds.items()},
-                bytes={tier.label: round(value) for tier, value in load.bytes.items()},
-                capacity_bytes={tier.label: round(value) for tier, value in load.capacity_bytes.items()},
-            )
-            for load in scored.ranks
-        ],
-        phases=[
-            PhaseDocument(
-                name=load.phase.label,
-                slowest_rank=load.slowest_rank,
-                seconds=load.seconds,
-                mean_seconds=load.mean_seconds,
-                hidden_seconds=load.hidden_seconds,
-                counted=load.counted,
-                evidence=load.evidence.label,
-            )
-            for load in scored.phases
-        ],
+    return ScoreDocument.model_validate(
+        {
+            "objective": scored.objective,
+            "objective_seconds": scored.objective_seconds,
+            "step_time_seconds": scored.step_time_seconds,
+            "max_rank_time_seconds": scored.max_rank_time_seconds,
+            "cost_model": scored.cost_model,
+            **loads(scored),
+        }
     )

@@ -1,45 +1,67 @@
-"""How the end of a solve is told: its result, its error, its progress."""
+"""How the end of a solve is told: why it stopped, its result, its error, its progress."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 
 from api.solver_process import Incumbent
 from api.store.base import Json
 
-STOPPED: dict[str, Json] = {
-    "time": {
+
+class Stop(StrEnum):
+    """Why a solve ended without the answer of its search."""
+
+    TIME = "time"  # stopped by force after its limit
+    KILLED = "killed"  # its process ended
+    MEMORY = "memory"  # its process may not take more memory
+    DEFECT = "defect"  # something failed that should not
+    CANCELLED = "cancelled"  # somebody cancelled it
+    SERVER = "server"  # the server stops; it runs again at the next start
+
+
+#: What a failed solve says, where no plan was found before it stopped.
+STOPPED: dict[Stop, Json] = {
+    Stop.TIME: {
         "code": "time-limit",
         "message": "no plan was found before the solve had to be stopped",
         "hint": "raise solver.time_limit_seconds",
     },
-    "killed": {
+    Stop.KILLED: {
         "code": "solver-killed",
         "message": "the solver process ended before it had found a plan, most likely for lack of memory",
         "hint": "try again with ?fresh=true; the log of the server has the exit code",
     },
-    "defect": {
+    Stop.MEMORY: {
+        "code": "out-of-memory",
+        "message": "the solver needed more memory than SHARDPLAN_SOLVER_MEMORY_BYTES",
+        "hint": "raise the setting",
+    },
+    Stop.DEFECT: {
         "code": "solver-defect",
         "message": "the solver failed; this is a defect",
         "hint": "the log of the server has the details",
     },
 }
-_STOP_DETAIL = {
-    "time": ("time", "stopped by force after its limit; this is the best plan until then"),
-    "killed": ("killed", "the solver process ended early; this is the best plan until then"),
-    "defect": ("killed", "the solver failed; this is the best plan until then"),
-    "cancelled": ("cancelled", "cancelled; this is the best plan until then"),
+_UNTIL_THEN = "this is the best plan until then"
+_DETAIL = {
+    Stop.TIME: f"stopped by force after its limit; {_UNTIL_THEN}",
+    Stop.KILLED: f"the solver process ended early; {_UNTIL_THEN}",
+    Stop.MEMORY: f"the solver needed more memory than it may take; {_UNTIL_THEN}",
+    Stop.DEFECT: f"the solver failed; {_UNTIL_THEN}",
+    Stop.CANCELLED: f"cancelled; {_UNTIL_THEN}",
 }
 
 
-def result_of_stopped(best: Incumbent | None, stop: str) -> dict[str, object]:
-    limit, detail = _STOP_DETAIL[stop]
+def result_of_stopped(best: Incumbent | None, stop: Stop) -> dict[str, object]:
+    """Return the result of a solve that was cut off."""
     if best is None:
-        return result_of(None, "NO_SOLUTION_FOUND", limit, "stopped before a plan was found", ())
-    return result_of(best, "FEASIBLE", limit, detail, ())
+        return result_of(None, "NO_SOLUTION_FOUND", stop, "stopped before a plan was found", ())
+    return result_of(best, "FEASIBLE", stop, _DETAIL[stop], ())
 
 
 def result_of(
     best: Incumbent | None, reason: str, limit: str | None, detail: str, shortfalls: Sequence[Json]
 ) -> dict[str, object]:
+    """Return the result of a solve."""
     return {
         "termination": {"reason": reason, "limit": limit, "detail": detail},
         "plan_digest": None if best is None else best.digest,
@@ -51,6 +73,7 @@ def result_of(
 
 
 def progress_of(incumbent: Incumbent) -> dict[str, object]:
+    """Return how far a running solve is."""
     return {
         "incumbent_seconds": incumbent.objective["seconds"],
         "bound_seconds": incumbent.objective["lower_bound_seconds"],

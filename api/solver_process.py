@@ -5,6 +5,7 @@ renamed), so that a killed process loses nothing and can disturb nobody: there i
 or lock that it could die holding.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -65,16 +66,23 @@ class Incumbent:
     objective: dict[str, object]  # as in the plan document
     partitioner: str
 
-    def to_bytes(self) -> bytes:
-        """One line of facts, then the document."""
-        facts = {"digest": self.digest, "objective": self.objective, "partitioner": self.partitioner}
-        return json.dumps(facts).encode() + b"\n" + self.document
-
     @classmethod
-    def from_bytes(cls, content: bytes) -> "Incumbent":
-        """The inverse of ``to_bytes``."""
-        facts, _, document = content.partition(b"\n")
-        return cls(document=document, **json.loads(facts))
+    def of(cls, document: bytes) -> "Incumbent":
+        """Return what the canonical bytes of a plan document say."""
+        plan = json.loads(document)
+        return cls(
+            document=document,
+            digest=plan["plan_digest"],
+            objective=plan["objective"],
+            partitioner=plan["provenance"]["partitioner"],
+        )
+
+    @property
+    def seconds(self) -> float:
+        """The objective."""
+        seconds = self.objective["seconds"]
+        assert isinstance(seconds, float)
+        return seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +97,7 @@ class SolveAnswer:
     best: Incumbent | None = None
     #: code, message and hint of something that planning refused
     refusal: dict[str, str] | None = None
+    is_out_of_memory: bool = False
 
 
 def start_process(parent_pid: int, memory_bytes: int | None) -> None:
@@ -112,7 +121,9 @@ def run_solve(job: SolveJob) -> SolveAnswer:
 
     def keep(result: PlanResult) -> None:
         if result.plan is not None:
-            _write_whole(job.incumbent_file, _incumbent(result.plan, request).to_bytes())
+            # Where the disk is full, the plan comes with the answer.
+            with contextlib.suppress(OSError):
+                _write_whole(job.incumbent_file, _incumbent(result.plan, request).document)
 
     try:
         result = job.plan(
@@ -127,8 +138,7 @@ def run_solve(job: SolveJob) -> SolveAnswer:
         refusal = {"code": error.code, "message": str(error), "hint": getattr(error, "hint", "")}
         return SolveAnswer(refusal=refusal)
     except MemoryError:
-        message = "the solver needed more memory than SHARDPLAN_SOLVER_MEMORY_BYTES"
-        return SolveAnswer(refusal={"code": "out-of-memory", "message": message, "hint": "raise the setting"})
+        return SolveAnswer(is_out_of_memory=True)
     return SolveAnswer(
         reason=str(result.reason),
         limit=result.limit,
@@ -144,14 +154,7 @@ def _incumbent(plan: Plan, request: SolveRequest) -> Incumbent:
     document = to_document(
         plan, name=request.name, spec_digest=request.spec_digest, hardware_profile=request.hardware_profile
     )
-    objective = document["objective"]
-    assert isinstance(objective, dict)
-    return Incumbent(
-        document=canonical_bytes(document),
-        digest=str(document["plan_digest"]),
-        objective=objective,
-        partitioner=plan.partitioner,
-    )
+    return Incumbent.of(canonical_bytes(document))
 
 
 def _write_whole(path: Path, content: bytes) -> None:

@@ -24,6 +24,7 @@ class EndSignals:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._events: dict[str, set[asyncio.Event]] = {}
+        self._all_told = False
 
     def attach(self) -> None:
         """Use the running event loop."""
@@ -35,14 +36,17 @@ class EndSignals:
             self._loop.call_soon_threadsafe(self._set, solve_id)
 
     def tell_all(self) -> None:
-        """Let everybody go who waits, because the server stops."""
-        for solve_id in tuple(self._events):
-            self._set(solve_id)
+        """Let everybody go who waits or begins to, because the server stops; from any thread or signal handler."""
+        self._all_told = True
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._set_all)
 
     @contextlib.contextmanager
     def listening(self, solve_id: str) -> Iterator[asyncio.Event]:
         """Yield an event that is set when the solve ends."""
         event = asyncio.Event()
+        if self._all_told:
+            event.set()
         self._events.setdefault(solve_id, set()).add(event)
         try:
             yield event
@@ -50,6 +54,10 @@ class EndSignals:
             self._events[solve_id].discard(event)
             if not self._events[solve_id]:
                 del self._events[solve_id]
+
+    def _set_all(self) -> None:
+        for solve_id in tuple(self._events):
+            self._set(solve_id)
 
     def _set(self, solve_id: str) -> None:
         for event in self._events.get(solve_id, ()):
@@ -115,10 +123,16 @@ class SolveService:
         record = self._store.request_cancel(solve_id, now=self._clock())
         if record is None:
             raise not_found("solve")
-        self._engine.cancel(solve_id)
+        if record.state not in ENDED:
+            self._engine.cancel(solve_id)
+            record = self.get(solve_id)
         if record.state in ENDED:
             self._signals.tell(solve_id)
         return record
+
+    def release(self) -> None:
+        """Answer everybody who waits, now and from now on, because the server stops."""
+        self._signals.tell_all()
 
     def page(self, *, limit: int, before: str | None, state: str | None) -> tuple[list[SolveRecord], str | None]:
         """Return a page of solves, newest first, and where the next one starts."""

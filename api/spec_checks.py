@@ -9,16 +9,20 @@ from api.json_input import is_quotable, quoted
 from api.schemas.spec import AccessSpec, SpecDocument, TableSpec
 from cost_models.hardware import Hardware
 from cost_models.profile_fields import FIELDS
+from cost_models.vocabulary import Scheme
 from planner.domain.access import AccessCdf, MissRatioCurve, ReuseHistogram
 from planner.domain.cluster import MAX_RANKS
 from planner.domain.data_type import DATA_TYPES
 from planner.domain.problem import Problem
+from planner.domain.table import MAX_COLUMNS, Feature, Table
 from planner.errors import Issue
+from planner.runtimes.base import Runtime
+from planner.runtimes.registry import RUNTIMES
 from planner.units import format_bytes
 
 PLANNED_KERNELS = ("dense", "fused")
-#: Columns of a shard must be a multiple of this (FBGEMM's row alignment; TorchRec asserts it).
-COLUMN_ALIGNMENT = 4
+#: A table that a runtime cannot run is offered to it again with up to so many columns more.
+MAX_PADDING = 128
 MAX_TOTAL_NAME_LENGTH = 4 * 1024**2
 
 
@@ -159,13 +163,7 @@ def _check_names(spec: SpecDocument, base: str) -> Iterator[Issue]:
 
 
 def _check_table(table: TableSpec, spec: SpecDocument, hardware: Hardware | None, where: str) -> Iterator[Issue]:
-    if table.embedding_dim % COLUMN_ALIGNMENT:
-        padded = -(-table.embedding_dim // COLUMN_ALIGNMENT) * COLUMN_ALIGNMENT
-        yield _rule(
-            f"{where}/embedding_dim",
-            f"{table.embedding_dim} columns are no multiple of {COLUMN_ALIGNMENT}, which the runtime needs",
-            f"pad the table to {padded} columns",
-        )
+    yield from _check_runtime(table, RUNTIMES[spec.runtime], where)
     if table.optimizer != "none" and not DATA_TYPES[table.data_type].trainable:
         yield _rule(
             f"{where}/optimizer",
@@ -175,6 +173,35 @@ def _check_table(table: TableSpec, spec: SpecDocument, hardware: Hardware | None
     if table.access is not None:
         yield from _check_access(table.access, f"{where}/access")
     yield from _check_sites(table, spec, hardware, where)
+
+
+def _check_runtime(table: TableSpec, runtime: Runtime, where: str) -> Iterator[Issue]:
+    """A table that the runtime runs under no scheme at all, and the width at which it would."""
+    reason = _refusal(table, runtime, table.embedding_dim)
+    if reason is None:
+        return
+    widest = min(table.embedding_dim + MAX_PADDING, MAX_COLUMNS)
+    wider = range(table.embedding_dim + 1, widest + 1)
+    padded = next((width for width in wider if _refusal(table, runtime, width) is None), None)
+    if padded is None:
+        yield _rule(where, f"the runtime {runtime.name} cannot run this table: {reason}", "change the table")
+    else:
+        message = f"the runtime {runtime.name} cannot run {table.embedding_dim} columns: {reason}"
+        yield _rule(f"{where}/embedding_dim", message, f"pad the table to {padded} columns")
+
+
+def _refusal(table: TableSpec, runtime: Runtime, num_columns: int) -> str | None:
+    """Return why the runtime refuses every scheme of a table of this width, or ``None``."""
+    probe = Table(
+        name=table.name,
+        num_embeddings=table.num_embeddings,
+        embedding_dim=num_columns,
+        features=(Feature(name=table.name, pooling_factor=1.0),),
+        pooling=table.pooling,
+        is_weighted=table.is_weighted,
+    )
+    reasons = [runtime.refusal(probe, scheme) for scheme in Scheme]
+    return None if None in reasons else reasons[0]
 
 
 def _check_sites(table: TableSpec, spec: SpecDocument, hardware: Hardware | None, where: str) -> Iterator[Issue]:

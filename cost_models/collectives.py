@@ -1,20 +1,25 @@
 r"""Seconds of collectives: what one shard's bytes add to a message that carries all tables.
 
-One collective of a training step carries the rows of every table, so its latency and its
-place on the bandwidth curve belong to the *whole* message; a shard pays for its share:
+One collective of a training step carries the rows of every table, so its place on the
+bandwidth curve belongs to the *whole* message; a shard pays for its share:
 
-.. math:: seconds = b \, \frac{n-1}{n} \Big/ busbw(M)
+.. math:: seconds = b \, \frac{n-1}{n} \Big/ rate(M)
 
 with ``b`` the shard's bytes, ``M`` the bytes of the whole message and ``n`` the ranks of the
 group (all-reduce: 2 (n-1)/n). Sizes follow nccl-tests: the whole buffer of one rank, its own
-part included, which for reduce-scatter is the input and for all-gather the output. Shares of
-one message add up to the time of that message.
+part included, which for reduce-scatter is the input and for all-gather the output.
 
-Inside a host ``busbw(M)`` comes from the profile's measured curve. A curve taken with another
+``rate(M)`` is the bus bandwidth once the collective has started. Its start latency is left out:
+it is paid once per step however the tables are placed, and seconds that add up over shards
+have no place for it. Spread over shares it would be charged by the bytes of the slowest rank,
+W times for a rank that holds W times the average. Left out with it is that a plan which uses
+one more kind of collective pays one more start. Shares of one message add up to the time of
+that message less its start.
+
+Inside a host ``rate(M)`` comes from the profile's measured curve. A curve taken with another
 number of ranks keeps its bus bandwidth, an assumption that makes the answer ESTIMATED.
-Without a curve, ``intra_host_bytes_per_second`` and ``intra_host_latency_seconds`` stand for
-every collective: time(M) = latency + M (n-1)/n / rate. A latency that the profile lacks is
-taken as zero and makes the answer ESTIMATED; a rate that it lacks raises.
+Without a curve, ``intra_host_bytes_per_second`` stands for every collective and size; where
+that is lacking too, the model refuses.
 
 Across hosts every rank has a network card of its own, running at
 ``inter_host_bytes_per_second``, beside the links inside the host:
@@ -53,7 +58,7 @@ class CommTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Seconds per byte of the whole message, and the weakest number behind them."""
+    """Seconds per byte of a share of the message, and the weakest number behind them."""
 
     seconds_per_byte: Floats  # broadcastable against the shards
     evidence: Evidence
@@ -85,7 +90,7 @@ class Network:
             return _nothing(shard_bytes)
         # Of a rank's buffer, 1/N goes to the ranks of its own host and (N-1)/N leaves it.
         inside = self._inside("alltoall", 1.0, message / hosts, "an all-to-all among the ranks of a host")
-        across = self._across((hosts - 1) / hosts, message, "an all-to-all over several hosts")
+        across = self._across((hosts - 1) / hosts, "an all-to-all over several hosts")
         return _slower(shard_bytes, inside, across, inside_share=1 / hosts)
 
     def reduce_scatter(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
@@ -113,7 +118,7 @@ class Network:
         hosts = self.num_hosts
         if not self._sends(hosts, shard_bytes):
             return _nothing(shard_bytes)
-        pace = self._across((hosts - 1) / hosts, _size(message_bytes), "an all-to-all over several hosts")
+        pace = self._across((hosts - 1) / hosts, "an all-to-all over several hosts")
         return _at(shard_bytes, pace)
 
     def _ring(self, collective: str, rounds: float, shard_bytes: Floats, message_bytes: Floats) -> CommTime:
@@ -125,7 +130,7 @@ class Network:
         inside = self._inside(
             collective, rounds, message_bytes, f"{what} among the ranks of a host", ranks=self.num_ranks
         )
-        across = self._across(share / self.ranks_per_host, message_bytes, f"{what} over several hosts")
+        across = self._across(share / self.ranks_per_host, f"{what} over several hosts")
         return _slower(shard_bytes, inside, across, inside_share=1.0)
 
     def _inside_only(self, collective: str, shard_bytes: Floats, message_bytes: Floats) -> CommTime:
@@ -150,47 +155,42 @@ class Network:
         curve = self.hardware.intra_host_curves.get(collective)
         if curve is not None:
             evidence = curve.evidence if curve.num_ranks == group else Evidence.ESTIMATED
-            return Pace(seconds_per_byte=share / bus_bytes_per_second(curve, message_bytes), evidence=evidence)
-        return self._constant_rate("intra_host", share, message_bytes, needed_for)
+            return Pace(seconds_per_byte=share / sustained_bytes_per_second(curve, message_bytes), evidence=evidence)
+        return self._constant_rate("intra_host", share, needed_for)
 
-    def _across(self, share: float, message_bytes: Floats, needed_for: str) -> Pace:
+    def _across(self, share: float, needed_for: str) -> Pace:
         """Pace of the network cards when ``share`` of a rank's buffer leaves through its card."""
         if self.num_hosts == 1:
             return Pace(seconds_per_byte=np.zeros(1), evidence=Evidence.MEASURED)
-        return self._constant_rate("inter_host", share, message_bytes, needed_for)
+        return self._constant_rate("inter_host", share, needed_for)
 
-    def _constant_rate(self, level: str, share: float, message_bytes: Floats, needed_for: str) -> Pace:
-        """Pace of a link of constant rate whose latency the whole message shares."""
+    def _constant_rate(self, level: str, share: float, needed_for: str) -> Pace:
+        """Pace of a link of which one rate is known for all sizes."""
         rate = self.hardware.quantity(f"{level}_bytes_per_second", needed_for=needed_for)
-        latency = self.hardware.numbers.get(f"{level}_latency_seconds")
-        latency_seconds, latency_evidence = (
-            (0.0, Evidence.ESTIMATED) if latency is None else (latency.value, latency.evidence)
-        )
-        started = np.zeros_like(message_bytes)
-        np.divide(latency_seconds, message_bytes, out=started, where=message_bytes > 0)
-        return Pace(seconds_per_byte=share / rate.value + started, evidence=max(rate.evidence, latency_evidence))
+        return Pace(seconds_per_byte=np.array([share / rate.value]), evidence=rate.evidence)
 
     @staticmethod
     def _sends(group: int, shard_bytes: Floats) -> bool:
         return group > 1 and bool(np.any(shard_bytes > 0))
 
 
-def bus_bytes_per_second(curve: Curve, message_bytes: Floats) -> Floats:
-    """Read a curve at message sizes.
+def sustained_bytes_per_second(curve: Curve, message_bytes: Floats) -> Floats:
+    """Read the bus bandwidth of messages that have started off a curve.
 
-    Time is interpolated linearly in the logarithms of size and time, which is exact at the
-    measured sizes and, after a running maximum over the measured times, never falls with
-    size. Below the smallest size the time stays that of the smallest: a message costs its
-    latency however short it is. Above the largest size the bandwidth stays.
+    The start is what the smallest measured message took beyond its bytes at the fastest rate
+    of the curve, and is taken off every measured time, though no message becomes faster than
+    that rate. Between sizes the rest is interpolated linearly in the logarithms of size and
+    time; after a running maximum over the measured times it never falls with size. Below the
+    smallest size the rate stays the fastest, above the largest that of the largest.
     """
     sizes = np.asarray(curve.message_bytes)
-    times: Floats = np.maximum.accumulate(sizes / np.asarray(curve.bus_bytes_per_second))
-    inside = np.exp(np.interp(np.log(np.maximum(message_bytes, sizes[0])), np.log(sizes), np.log(times)))
-    time = np.where(message_bytes > sizes[-1], times[-1] * message_bytes / sizes[-1], inside)
-    # An empty message has no size to read at; nothing of it can be small, so take the last point.
-    rate: Floats = np.full_like(time, sizes[-1] / times[-1])
-    np.divide(message_bytes, time, out=rate, where=message_bytes > 0)
-    return rate
+    times = np.maximum.accumulate(sizes / np.asarray(curve.bus_bytes_per_second))
+    fastest = float(np.max(sizes / times))
+    start = times[0] - sizes[0] / fastest
+    rates = sizes / np.maximum(times - start, sizes / fastest)
+    within = np.clip(message_bytes, sizes[0], sizes[-1])
+    read: Floats = np.exp(np.interp(np.log(within), np.log(sizes), np.log(rates)))
+    return read
 
 
 def _size(message_bytes: float) -> Floats:

@@ -45,7 +45,7 @@ FIELDS: Mapping[str, ProfileField] = MappingProxyType(
             _RATE, "bus bandwidth of a large all-to-all inside one host; replaces the profile's measured curves"
         ),
         "intra_host_latency_seconds": ProfileField(
-            _SECONDS, "start of a collective inside one host; used where the profile has no measured curve"
+            _SECONDS, "start of a collective inside one host; a fact that no price contains"
         ),
         "intra_host_peak_bytes_per_second": ProfileField(_RATE, "link rate inside a host, data sheet, one direction"),
         "intra_host_usable_bytes_per_second": ProfileField(_RATE, "link rate inside a host that protocols leave over"),
@@ -57,7 +57,9 @@ FIELDS: Mapping[str, ProfileField] = MappingProxyType(
         "inter_host_bytes_per_second": ProfileField(
             _RATE, "rate at which one rank's data leaves its host in a large all-to-all over many hosts"
         ),
-        "inter_host_latency_seconds": ProfileField(_SECONDS, "start of a collective over several hosts"),
+        "inter_host_latency_seconds": ProfileField(
+            _SECONDS, "start of a collective over several hosts; a fact that no price contains"
+        ),
         "inter_host_peak_bytes_per_second": ProfileField(_RATE, "network card rate of the data sheet, one direction"),
         "inter_host_point_to_point_bytes_per_second": ProfileField(_RATE, "stream between two ranks of two hosts"),
         "inter_host_all_reduce_bytes_per_second": ProfileField(

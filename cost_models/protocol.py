@@ -6,7 +6,7 @@ file. Adding a column to :class:`ShardWork` is a reviewed change to this one cla
 """
 
 from dataclasses import dataclass, fields
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int8]
 Bools = NDArray[np.bool_]
+
+#: Which count of memory belongs to a model's prices: ``exact``, what a training job really
+#: holds, or ``torchrec``, what TorchRec's planner believes it holds.
+Ledger = Literal["exact", "torchrec"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +35,13 @@ class ShardWork:
     # The cluster and the messages that all tables share.
     num_ranks: int
     ranks_per_host: int
-    #: bytes of pooled output (all tables) that one rank's local batch receives in the
-    #: forward pass: the size of the real collective, which carries all tables at once
-    pooled_message_bytes: float
-    #: bytes of ids (all tables) in one rank's local batch
+    #: bytes of output rows (all tables) that one rank's local batch receives in the forward
+    #: pass, in the type that the forward exchange has: the size of the real collective,
+    #: which carries all tables at once
+    forward_message_bytes: float
+    #: bytes of the gradients of these rows, in the type that the backward exchange has
+    backward_message_bytes: float
+    #: bytes of ids (all tables), with the weights of weighted features, in one rank's local batch
     id_message_bytes: float
 
     scheme: Codes  # Scheme codes
@@ -134,6 +141,15 @@ class CostModel(Protocol):
     @property
     def counted_phases(self) -> Bools:
         """Which phases enter the objective, shape (NUM_PHASES,)."""
+        ...
+
+    @property
+    def ledger(self) -> Ledger:
+        """How the bytes of a plan priced by this model are counted.
+
+        ``exact`` unless the model repeats another planner, whose plans must be allowed to
+        fill the same memory.
+        """
         ...
 
     def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:

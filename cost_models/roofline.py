@@ -18,8 +18,8 @@ Computation (:class:`_Compute`), divided by the gather rate of the table's memor
   row and its optimizer state is read and written once, ``2 u (g(r) + state)`` [2]. Unknown
   ``u`` is taken as the most there can be, min(n, rows): repeats only make the update cheaper than
   predicted;
-- the ``dense`` kernel writes a full fp32 gradient and the optimizer passes over the whole
-  table: ``u g(4 d) + R (8 d + 2 r + 2 state)``.
+- the ``dense`` kernel writes a full gradient in the type of the weights, of ``h`` bytes per row,
+  and the optimizer passes over the whole table: ``u g(h) + R (2 h + 2 r + 2 state)``.
 
 Communication (:mod:`cost_models.exchange`) follows the collectives that each scheme runs [3].
 
@@ -38,9 +38,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.errors import UnsupportedWork
-from cost_models.exchange import DEFAULT_ELEMENT_BYTES, DENSE_GRADIENT_BYTES, ID_BYTES, add_exchange, id_bytes
+from cost_models.exchange import add_exchange
 from cost_models.hardware import Hardware
-from cost_models.protocol import Bools, Floats, ShardSeconds, ShardWork
+from cost_models.protocol import Bools, Floats, Ledger, ShardSeconds, ShardWork
+from cost_models.sizes import ID_BYTES, dense_gradient_bytes, element_bytes, id_bytes
 from cost_models.table_memory import TableMemory, table_memory
 from cost_models.tally import Tally
 from cost_models.vocabulary import NUM_PHASES, Kernel, Phase, Scheme
@@ -56,6 +57,7 @@ class RooflineModel:
 
     name = "roofline"
     version = "1"
+    ledger: Ledger = "exact"
 
     @property
     def counted_phases(self) -> Bools:
@@ -91,13 +93,13 @@ class _Compute:
         work = self.work
         row = self.memory.gather_bytes(self._row_bytes())
         outputs = _output_rows(work) * work.shard_columns * self._output_element_bytes()
-        return work.lookups * (id_bytes(work) + row) + outputs
+        return work.lookups * (id_bytes(work.is_weighted) + row) + outputs
 
     def backward_bytes(self) -> Floats:
         """Gradient rows read, ids sorted, distinct rows updated or a dense gradient applied."""
         work, memory = self.work, self.memory
         gradient = memory.gather_bytes(work.shard_columns * self._output_element_bytes())
-        per_id = gradient + id_bytes(work) + self._sort_bytes()
+        per_id = gradient + id_bytes(work.is_weighted) + self._sort_bytes()
         distinct = self._distinct_rows()
         is_dense = work.kernel == Kernel.DENSE
         update = np.where(is_dense, self._dense_update_bytes(distinct), self._fused_update_bytes(distinct))
@@ -113,7 +115,7 @@ class _Compute:
     def _dense_update_bytes(self, distinct: Floats) -> Floats:
         """Gradient rows written, then one optimizer pass over the whole table."""
         work = self.work
-        gradient_row = work.shard_columns.astype(np.float64) * DENSE_GRADIENT_BYTES
+        gradient_row = dense_gradient_bytes(work, np.ones_like(work.shard_rows))
         state_row = work.shard_columns * work.optimizer_element_bytes + work.optimizer_row_bytes
         # The gradient is cleared and read; weights and state are read and written.
         whole_pass = work.shard_rows * 2 * (gradient_row + self._row_bytes() + state_row)
@@ -134,7 +136,7 @@ class _Compute:
         return self.work.shard_columns * self.work.element_bytes + self.work.row_overhead_bytes
 
     def _output_element_bytes(self) -> Floats:
-        return np.nan_to_num(self.work.output_element_bytes, nan=DEFAULT_ELEMENT_BYTES)
+        return element_bytes(self.work.output_element_bytes)
 
 
 def _output_rows(work: ShardWork) -> Floats:

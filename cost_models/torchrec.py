@@ -46,13 +46,13 @@ import numpy as np
 
 from cost_models.errors import UnsupportedWork
 from cost_models.hardware import Hardware, Quantity
-from cost_models.protocol import Bools, Floats, ShardSeconds, ShardWork
+from cost_models.protocol import Bools, Floats, Ledger, ShardSeconds, ShardWork
+from cost_models.sizes import ID_BYTES
 from cost_models.table_memory import table_memory
 from cost_models.tally import Tally
 from cost_models.vocabulary import NUM_PHASES, Evidence, Kernel, Phase, Scheme
 
 # TorchRec 1.8.0, planner/constants.py and estimator/estimator.py
-ID_BYTES = 8.0  # BIGINT_DTYPE
 MIN_LOOKUP_COLUMNS = 32  # of whole-row schemes
 HALF_BLOCK_PENALTY = 1.15  # 64 to 127 columns
 QUARTER_BLOCK_PENALTY = 1.75  # fewer than 64 columns
@@ -85,6 +85,7 @@ class TorchRecModel:
 
     name = "torchrec"
     version = "1.8.0"  # the release that it reproduces
+    ledger: Ledger = "torchrec"
 
     @property
     def counted_phases(self) -> Bools:

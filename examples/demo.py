@@ -20,6 +20,7 @@ import httpx
 
 from api.client import FetchedPlan, PlannerClient, check_plan, fetch
 from planner.explain.plan import explain_plan
+from planner.explain.text import short_digest
 
 EXAMPLES = Path(__file__).parent
 DATA = EXAMPLES.parent / ".demo"
@@ -108,7 +109,7 @@ def publish_and_fetch(client: PlannerClient, channel: str, plan: FetchedPlan) ->
     )
     print(f"  channel  {channel}")
     print(f"  fetched  {len(plan.content):,} bytes, identical; then 304 Not Modified")
-    print(f"  digest   {document['plan_digest']}, recomputed by the launcher: equal")
+    print(f"  digest   {short_digest(document['plan_digest'])}, recomputed by the launcher: equal")
 
 
 def plan_etag(client: PlannerClient, channel: str) -> str:
@@ -124,7 +125,7 @@ def main() -> int:
     started = time.monotonic()
     try:
         with service() as url, PlannerClient(url) as client:
-            print(f"shardplan listens on {url} (console: {url}/docs)\n")
+            print(f"shardplan listens on {url}, its console is under /docs\n")
             for spec_name, channel in DEMOS:
                 spec = json.loads((EXAMPLES / spec_name).read_text())
                 asked = time.monotonic()

@@ -1,4 +1,6 @@
-"""Lower bounds on the objective: what no plan can beat. No code is shared with partitioners.
+"""Lower bounds on the objective: what no plan of the listed options can beat.
+
+No code is shared with partitioners.
 
 Data: for option o, ``total[o, p]`` seconds summed over all ranks and ``big[o, p]`` seconds of
 its largest unit that is not on every rank, ``world[o, p]`` seconds of its units that are on
@@ -82,13 +84,11 @@ def relaxation(priced: PricedOptions) -> Relaxation:
     weight = np.ones(1) if collapse else priced.phase_weight
     window = np.zeros(1) if collapse else priced.phase_window_seconds
     seconds = (priced.unit_seconds @ priced.phase_weight)[:, None] if collapse else priced.unit_seconds
-    ranks_per_host = priced.num_ranks // priced.num_hosts
-    touched = np.array([1, ranks_per_host, priced.num_ranks])[priced.unit_scope]
     shape = (priced.num_options, seconds.shape[1])
     total, big, world = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     total_bytes = np.zeros((priced.num_options, priced.num_tiers))
-    np.add.at(total, priced.unit_option, seconds * touched[:, None])
-    np.add.at(total_bytes, priced.unit_option, priced.unit_bytes * touched[:, None])
+    np.add.at(total, priced.unit_option, seconds * priced.ranks_touched[:, None])
+    np.add.at(total_bytes, priced.unit_option, priced.unit_total_bytes)
     everywhere = priced.unit_scope == Scope.WORLD
     np.add.at(world, priced.unit_option[everywhere], seconds[everywhere])
     np.maximum.at(big, priced.unit_option[~everywhere], seconds[~everywhere])

@@ -94,6 +94,8 @@ def _options_of_table(
             continue
         found = False
         for cut in maker.cuts(table, problem.cluster):
+            if max(piece.num_columns for piece in cut.pieces) > runtime.max_columns:
+                continue
             if _cut_fits(problem, cut, allowed, together=together, apart=apart):
                 found = True
                 for kernel in kernels:

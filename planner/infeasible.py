@@ -1,28 +1,45 @@
 """Why there is no plan: which resource is short, by how much, and the way out.
 
-Every shortfall here is a proof: a table without any option, a table that no rank can hold
-however it is cut, or tables that together need more bytes than the cluster has.
+A shortfall says whether it is a proof. Options list only some column cuts of a table, so that
+"no listed cut fits" proves nothing where the table could be cut otherwise; "the tables need
+more bytes than the cluster has" always does, because no cut takes fewer bytes in all.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.vocabulary import Tier
+from cost_models.vocabulary import Scheme, Tier
 from planner.domain.plan import Shortfall
 from planner.domain.problem import Problem
+from planner.domain.table import Table
 from planner.enumerate import Options
 from planner.priced import PricedOptions
-from planner.pricing import unusable_options
+from planner.pricing import roomiest_site
+from planner.runtimes.registry import RUNTIMES
+from planner.schemes.blocks import COLUMN_STEP
 from planner.units import format_bytes
 
 Floats = NDArray[np.float64]
 
 _MOST = 20  # tables that are named
+_COLUMN_SCHEMES = (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD)
 
 
-def missing_options(problem: Problem, options: Options) -> tuple[Shortfall, ...]:
-    """Return one shortfall per table that has no legal option at all."""
-    return tuple(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dead:
+    """Why there is no plan among the listed options, and whether that proves that there is none."""
+
+    shortfalls: tuple[Shortfall, ...]
+    proven: bool
+    tables: tuple[int, ...] = ()  # tables that finer column cuts might help
+
+
+def missing_options(problem: Problem, options: Options) -> Dead:
+    """Return one shortfall per table that has no listed option at all."""
+    tables = tuple(options.refusals)
+    shortfalls = tuple(
         Shortfall(
             resource="options",
             required_bytes=0.0,
@@ -34,64 +51,84 @@ def missing_options(problem: Problem, options: Options) -> tuple[Shortfall, ...]
         )
         for index, reasons in list(options.refusals.items())[:_MOST]
     )
+    return Dead(shortfalls=shortfalls, proven=not all(_finer_cuts(problem, t) for t in tables), tables=tables)
 
 
-def memory_shortfalls(problem: Problem, priced: PricedOptions) -> tuple[Shortfall, ...]:
-    """Return proofs that the tables do not fit; empty where none was found.
+def memory_shortfalls(problem: Problem, priced: PricedOptions) -> Dead | None:
+    """Return why the tables cannot fit; ``None`` where nothing speaks against it.
 
-    ``priced`` holds all legal options, before any was dropped for its size.
+    ``priced`` holds all listed options, before any was dropped for its size.
     """
-    return _tables_too_large(problem, priced) or _cluster_too_small(problem, priced)
+    return _cluster_too_small(problem, priced) or _tables_too_large(problem, priced)
 
 
-def _tables_too_large(problem: Problem, priced: PricedOptions) -> tuple[Shortfall, ...]:
-    """Tables of which every option has a piece that fits no rank."""
+def _tables_too_large(problem: Problem, priced: PricedOptions) -> Dead | None:
+    """Tables of which every listed option has a piece that fits no site."""
     tier = problem.cluster.device_tier
-    unusable = unusable_options(priced)
-    hopeless = np.ones(priced.num_tables, dtype=np.bool_)
-    hopeless[priced.option_table[~unusable]] = False
-    largest = np.zeros(priced.num_options)
-    np.maximum.at(largest, priced.unit_option, priced.unit_bytes[:, tier])
-    smallest = np.full(priced.num_tables, np.inf)
-    np.minimum.at(smallest, priced.option_table, largest)
-    found = []
-    for table in np.flatnonzero(hopeless)[:_MOST]:
-        allowed = priced.table_rank_allowed[table]
-        free = float(priced.capacity_bytes[allowed, tier].max(initial=0.0))
-        name, need = problem.tables[table].name, float(smallest[table])
-        found.append(
-            Shortfall(
-                resource=tier.label,
-                required_bytes=need,
-                available_bytes=free,
-                scope="rank",
-                table=name,
-                message=(
-                    f'table "{name}": its finest legal cut still puts {format_bytes(need)} on one rank, which has'
-                    f" {format_bytes(free)} of {tier.label} after reservations ({format_bytes(need - free)} short)"
-                ),
-                hint="allow more sharding_types, lower min_partition, use more ranks, or a smaller data_type",
-            )
+    room = roomiest_site(priced)
+    excess = np.max(priced.unit_bytes - room, axis=1)
+    worst = np.full(priced.num_options, -np.inf)
+    np.maximum.at(worst, priced.unit_option, excess)
+    least = np.full(priced.num_tables, np.inf)
+    np.minimum.at(least, priced.option_table, worst)
+    hopeless = np.flatnonzero(least > 0)
+    if not len(hopeless):
+        return None
+    shortfalls = []
+    for table in hopeless[:_MOST]:
+        units = np.flatnonzero((priced.option_table[priced.unit_option] == table) & (excess == least[table]))
+        unit = int(units[0])  # the piece that misses by least
+        need, free = float(priced.unit_bytes[unit, tier]), max(0.0, float(room[unit, tier]))
+        shortfalls.append(_piece_shortfall(problem.tables[int(table)], tier, need, free))
+    tables = tuple(int(table) for table in hopeless)
+    return Dead(shortfalls=tuple(shortfalls), proven=not all(_finer_cuts(problem, t) for t in tables), tables=tables)
+
+
+def _piece_shortfall(table: Table, tier: Tier, need: float, free: float) -> Shortfall:
+    return Shortfall(
+        resource=tier.label,
+        required_bytes=need,
+        available_bytes=free,
+        scope="rank",
+        table=table.name,
+        message=(
+            f'table "{table.name}": the best of its cuts still puts {format_bytes(need)} on one rank, where'
+            f" {format_bytes(free)} of {tier.label} are left after reservations ({format_bytes(need - free)} short)"
+        ),
+        hint="allow more sharding_types, lower min_partition, use more ranks, or a smaller data_type",
+    )
+
+
+def _finer_cuts(problem: Problem, index: int) -> bool:
+    """Whether the table could be cut by columns in ways that are not listed."""
+    table, runtime = problem.tables[index], RUNTIMES[problem.runtime]
+    wanted = table.constraints
+    narrowest = wanted.min_partition or COLUMN_STEP
+    return (
+        2 * narrowest <= table.embedding_dim
+        and not any(index in group for group in problem.same_rank)
+        and any(
+            (wanted.sharding_types is None or scheme in wanted.sharding_types)
+            and runtime.refusal(table, scheme) is None
+            for scheme in _COLUMN_SCHEMES
         )
-    return tuple(found)
+    )
 
 
-def _cluster_too_small(problem: Problem, priced: PricedOptions) -> tuple[Shortfall, ...]:
-    """The least bytes of all tables against all ranks together."""
-    tier = problem.cluster.device_tier
+def _cluster_too_small(problem: Problem, priced: PricedOptions) -> Dead | None:
+    """The least bytes of all tables against all ranks together.
+
+    No cut takes fewer bytes in all than the best listed one: pieces repeat input buffers and
+    row-wise state, and copies repeat everything.
+    """
+    tier, cluster = problem.cluster.device_tier, problem.cluster
     need = least_total_bytes(priced, tier)
     have = float(priced.capacity_bytes[:, tier].sum())
     if need <= have:
-        return ()
-    return (_cluster_shortfall(problem, tier, need, have),)
-
-
-def _cluster_shortfall(problem: Problem, tier: Tier, need: float, have: float) -> Shortfall:
-    cluster = problem.cluster
-    per_host = have / cluster.num_hosts
-    hosts = int(np.ceil(need / per_host)) if per_host > 0 else 0
-    way_out = f"use at least {hosts} hosts of this kind" if hosts else "lower the reservations"
-    return Shortfall(
+        return None
+    ranks = int(np.ceil(need * cluster.world_size / have)) if have > 0 else 0
+    way_out = f"use at least {ranks} such ranks" if ranks else "lower reserved_hbm_fraction and other reservations"
+    shortfall = Shortfall(
         resource=tier.label,
         required_bytes=need,
         available_bytes=have,
@@ -101,15 +138,60 @@ def _cluster_shortfall(problem: Problem, tier: Tier, need: float, have: float) -
             f" {cluster.world_size} ranks have {format_bytes(have)} after reservations"
             f" ({format_bytes(need - have)} short)"
         ),
-        hint=f"{way_out}, a smaller data_type, or an optimizer with less state",
+        hint=f"{way_out}, reserve less, or choose a smaller data_type or an optimizer with less state",
     )
+    return Dead(shortfalls=(shortfall,), proven=True)
 
 
 def least_total_bytes(priced: PricedOptions, tier: Tier) -> float:
     """Sum over tables of the option with the fewest bytes over all its ranks."""
-    touched = np.array([1, priced.num_ranks // priced.num_hosts, priced.num_ranks])[priced.unit_scope]
     total = np.zeros(priced.num_options)
-    np.add.at(total, priced.unit_option, priced.unit_bytes[:, tier] * touched)
+    np.add.at(total, priced.unit_option, priced.unit_total_bytes[:, tier])
     least = np.full(priced.num_tables, np.inf)
     np.minimum.at(least, priced.option_table, total)
     return float(least.sum())
+
+
+def stuck_modules(problem: Problem, modules: tuple[str, ...]) -> Dead:
+    """Modules with a MEAN table that must be cut by rows and a table that cannot be."""
+    shortfalls = tuple(
+        Shortfall(
+            resource="constraints",
+            required_bytes=0.0,
+            available_bytes=0.0,
+            scope="table",
+            message=(
+                f'module "{name}" has a MEAN-pooled table that can only be cut by rows and another table that cannot'
+                f" be; {problem.runtime} trains such a module wrongly"
+            ),
+            hint="allow other sharding_types for the MEAN table, pool it by sum, or move it to a module of its own",
+        )
+        for name in modules
+    )
+    return Dead(shortfalls=shortfalls, proven=True)
+
+
+def unpackable(problem: Problem, priced: PricedOptions, *, proven: bool) -> Dead:
+    """Every piece fits somewhere and all bytes fit in total, yet the search found that no placement does.
+
+    Proven only where every legal cut is listed and every row block is full: otherwise another
+    column width, or the few bytes that a shorter last block saves, might make the difference.
+    """
+    tier = problem.cluster.device_tier
+    exact = bool(np.all(priced.unit_total_bytes == priced.unit_bytes * priced.ranks_touched[:, None]))
+    listed = not any(_finer_cuts(problem, index) for index in range(len(problem.tables)))
+    need, have = least_total_bytes(priced, tier), float(priced.capacity_bytes[:, tier].sum())
+    groups = [f"{kind} groups" for kind in ("same_rank", "apart") if getattr(problem, kind)]
+    also = f" and {' and '.join(groups)}" if groups else ""
+    shortfall = Shortfall(
+        resource="constraints",
+        required_bytes=need,
+        available_bytes=have,
+        scope="cluster",
+        message=(
+            f"all tables need {format_bytes(need)} of the cluster's {format_bytes(have)} of {tier.label}, but no"
+            f" placement of the listed cuts satisfies memory per rank{also} together"
+        ),
+        hint="relax same_rank, apart, ranks or sharding_types, lower min_partition, or add memory",
+    )
+    return Dead(shortfalls=(shortfall,), proven=proven and exact and listed)

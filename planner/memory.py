@@ -3,9 +3,10 @@
 Two ledgers. EXACT counts what a training job really holds. TORCHREC repeats TorchRec's
 ``EmbeddingStorageEstimator`` (1.8.0 ``shard_estimators.py``), with what it leaves out:
 optimizer state by a multiplier of the weights' own type, no gradients of data_parallel
-tables, outputs only without a pipeline, and bags with less than one expected id counted in
-part. A plan made with TorchRec's cost model is judged by TorchRec's ledger, so that both
-planners fill the same memory.
+tables, no weights of ids, outputs only without a pipeline and, where the spec gives no type,
+in the type of the weights, and bags with less than one expected id counted in part. A cost
+model says which ledger its plans are judged by (``CostModel.ledger``): TorchRec's has
+TorchRec's, so that both planners fill the same memory.
 """
 
 import math
@@ -14,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.protocol import ShardWork
+from cost_models.protocol import Ledger, ShardWork
+from cost_models.sizes import ID_BYTES, dense_gradient_bytes, element_bytes, id_bytes
 from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.problem import Problem
-from planner.work import ID_BYTES
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,29 +38,38 @@ class LedgerRules:
     name: str
     exact_optimizer_state: bool
     counts_dense_gradients: bool
+    counts_id_weights: bool
     counts_pipelined_outputs: bool
     counts_empty_bags: bool
+    unstated_outputs_as_stored: bool  # else fp32, as kernels write them
 
 
 EXACT = LedgerRules(
     name="exact",
     exact_optimizer_state=True,
     counts_dense_gradients=True,
+    counts_id_weights=True,
     counts_pipelined_outputs=True,
     counts_empty_bags=True,
+    unstated_outputs_as_stored=False,
 )
 TORCHREC = LedgerRules(
     name="torchrec",
     exact_optimizer_state=False,
     counts_dense_gradients=False,
+    counts_id_weights=False,
     counts_pipelined_outputs=False,
     counts_empty_bags=False,
+    unstated_outputs_as_stored=True,
 )
 
 
-def ledger_rules(cost_model_name: str) -> LedgerRules:
-    """Return the ledger that belongs to a cost model."""
-    return TORCHREC if cost_model_name == "torchrec" else EXACT
+_LEDGERS: dict[Ledger, LedgerRules] = {"exact": EXACT, "torchrec": TORCHREC}
+
+
+def ledger_rules(ledger: Ledger) -> LedgerRules:
+    """Return the rules of the ledger that a cost model names."""
+    return _LEDGERS[ledger]
 
 
 def shard_ledger(problem: Problem, work: ShardWork, *, table: Ints, stored_rows: Ints, rules: LedgerRules) -> Floats:
@@ -70,12 +80,12 @@ def shard_ledger(problem: Problem, work: ShardWork, *, table: Ints, stored_rows:
     cells = stored_rows.astype(np.float64) * work.shard_columns
     weights = np.ceil(cells * work.element_bytes + stored_rows * work.row_overhead_bytes)
     dense = work.kernel == Kernel.DENSE
-    gradients = np.where(dense & rules.counts_dense_gradients, cells * work.element_bytes, 0.0)
+    gradients = np.where(dense & rules.counts_dense_gradients, dense_gradient_bytes(work, stored_rows), 0.0)
     lines = (
         weights,
         _optimizer_state(problem, work, table, stored_rows, cells, weights, rules),
         gradients,
-        _input_buffers(work) * PIPELINE_INPUTS[problem.pipeline],
+        _input_buffers(work, rules) * PIPELINE_INPUTS[problem.pipeline],
         _output_buffers(problem, work, rules),
     )
     return np.stack(lines, axis=1)
@@ -107,9 +117,10 @@ def _all_ranks(work: ShardWork) -> Floats:
     return np.where(work.scheme == Scheme.DATA_PARALLEL, 1.0, float(work.num_ranks))
 
 
-def _input_buffers(work: ShardWork) -> Floats:
+def _input_buffers(work: ShardWork, rules: LedgerRules) -> Floats:
     """Ids that one shard receives in a step: all ranks' ids, shared by its row blocks."""
-    return np.ceil(work.batch_ids * _all_ranks(work) / work.row_shards * ID_BYTES)
+    each = id_bytes(work.is_weighted & rules.counts_id_weights)
+    return np.ceil(work.batch_ids * _all_ranks(work) / work.row_shards * each)
 
 
 def _output_buffers(problem: Problem, work: ShardWork, rules: LedgerRules) -> Floats:
@@ -119,8 +130,8 @@ def _output_buffers(problem: Problem, work: ShardWork, rules: LedgerRules) -> Fl
     outputs = work.batch_outputs if rules.counts_empty_bags else work.expected_outputs
     # A sequence cut by rows returns each id once, from the rank of its row.
     share = np.where(work.is_pooled, 1.0, 1.0 / work.row_shards)
-    unstated = 4.0 if rules.counts_empty_bags else work.element_bytes
-    element = np.where(np.isnan(work.output_element_bytes), unstated, work.output_element_bytes)
+    as_stored = np.isnan(work.output_element_bytes) & rules.unstated_outputs_as_stored
+    element = np.where(as_stored, work.element_bytes, element_bytes(work.output_element_bytes))
     return np.ceil(outputs * share * _all_ranks(work) * work.shard_columns * element)
 
 

@@ -7,7 +7,7 @@ module together, so that it is lifted out of the search: each mode fixes, per mo
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,55 +16,64 @@ from numpy.typing import NDArray
 from planner.domain.problem import Problem
 from planner.enumerate import Options
 from planner.runtimes.registry import RUNTIMES
-from planner.runtimes.torchrec import ROW_SCHEMES
 
 Bools = NDArray[np.bool_]
 
-#: Undecided modules beyond this number switch together, so that there are never more than 8 modes.
-_MAX_INDEPENDENT_MODULES = 3
+#: Undecided modules up to this number are tried in every combination: at most 8 modes.
+_MAX_COMBINED_MODULES = 3
+#: Beyond, each of the largest of them is switched alone.
+_MAX_SINGLE_SWITCHES = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modes:
-    """Option masks to search one after the other, each of shape (num_options,), "free" first."""
+    """Option masks to search one after the other, each of shape (num_options,)."""
 
     masks: tuple[Bools, ...]
     #: whether every plan that the runtime trains correctly lies in one of the masks; only then
     #: is the failure of all of them a proof
     exhaustive: bool
+    #: modules that can be neither free nor all by rows: there is no plan at all
+    stuck_modules: tuple[str, ...] = ()
 
 
 def option_modes(problem: Problem, options: Options) -> Modes:
     """Return the modes of a problem.
 
     A module with a table that has no option in one of its two states is fixed to the other.
-    The rest are tried in every combination while they are at most
-    ``_MAX_INDEPENDENT_MODULES``; beyond, they switch together and the modes are not exhaustive.
+    Few undecided modules are tried in every combination. Of many, the modes are: all free, all
+    by rows, and the largest of them by rows alone while the rest is free.
     """
     runtime = RUNTIMES[problem.runtime]
     module_of = np.array([problem.tables[option.table].module_path for option in options.options], dtype=object)
-    table_of = np.array([option.table for option in options.options])
+    table_of = np.array([option.table for option in options.options], dtype=np.int64)
     tied = np.array(
         [runtime.needs_row_wise_module(problem.tables[o.table], o.scheme) for o in options.options], dtype=np.bool_
     )
-    by_rows = np.array([option.scheme in ROW_SCHEMES for option in options.options], dtype=np.bool_)
+    by_rows = np.array([option.scheme in runtime.row_schemes for option in options.options], dtype=np.bool_)
     states: dict[str, list[Bools]] = {}  # by module: what it leaves out in each state it can be in
     for name in sorted({str(path) for path in module_of[tied]}):
         inside = module_of == name
         left_out = (inside & tied, inside & ~by_rows)  # "free", "all by rows"
-        states[name] = [
-            out for out in left_out if _all_tables(table_of[inside]) == _all_tables(table_of[inside & ~out])
-        ]
-    undecided = sum(len(choices) > 1 for choices in states.values())
-    exhaustive = undecided <= _MAX_INDEPENDENT_MODULES
-    if exhaustive:
-        combinations: Iterable[tuple[Bools, ...]] = itertools.product(*states.values())
-    else:
-        combinations = [tuple(choices[end] for choices in states.values()) for end in (0, -1)]
+        complete = set(table_of[inside].tolist())
+        states[name] = [out for out in left_out if set(table_of[inside & ~out].tolist()) == complete]
+    stuck = tuple(name for name, choices in states.items() if not choices)
+    if stuck:
+        return Modes(masks=(), exhaustive=True, stuck_modules=stuck)
+    undecided = [name for name, choices in states.items() if len(choices) > 1]
+    few = len(undecided) <= _MAX_COMBINED_MODULES
+    combinations = itertools.product(*states.values()) if few else _switches(problem, states, undecided)
     none_left_out = np.zeros(len(options.options), dtype=np.bool_)
     masks = tuple(~np.logical_or.reduce((none_left_out, *left_out)) for left_out in combinations)
-    return Modes(masks=masks, exhaustive=exhaustive)
+    return Modes(masks=masks, exhaustive=few)
 
 
-def _all_tables(tables: NDArray[np.int64]) -> set[int]:
-    return set(tables.tolist())
+def _switches(problem: Problem, states: dict[str, list[Bools]], undecided: list[str]) -> Iterator[tuple[Bools, ...]]:
+    """Yield all free, all by rows, and the largest undecided modules by rows one at a time."""
+    weight = dict.fromkeys(undecided, 0.0)
+    for table in problem.tables:
+        if table.module_path in weight:
+            weight[table.module_path] += table.weight_bytes
+    largest = sorted(undecided, key=lambda name: (-weight[name], name))[:_MAX_SINGLE_SWITCHES]
+    for by_rows in ((), undecided, *((name,) for name in largest)):
+        yield tuple(choices[-1] if name in by_rows else choices[0] for name, choices in states.items())

@@ -17,18 +17,19 @@ import numpy as np
 from cost_models.protocol import CostModel
 from planner.bounds import lower_bound
 from planner.domain.placement import Placement, TablePlacement
-from planner.domain.plan import Assumption, Plan, PlanResult, Shortfall
+from planner.domain.plan import Assumption, Plan, PlanResult
 from planner.domain.problem import Problem
 from planner.enumerate import Options, enumerate_options
 from planner.errors import SolverDefect
 from planner.evaluate import objective_seconds, rank_loads
-from planner.infeasible import memory_shortfalls, missing_options
+from planner.infeasible import Dead, memory_shortfalls, missing_options, stuck_modules, unpackable
 from planner.memory import ledger_rules
 from planner.modes import option_modes
 from planner.partitioners.base import Incumbent, Partitioner, SolveLimits
 from planner.priced import Assignment, Outcome, PricedOptions, Reason, Termination
 from planner.pricing import price, prune, restrict
 from planner.provenance import used_assumptions, versions
+from planner.schemes.column_wise import narrowest_cuts
 from planner.schemes.expand import expand
 from planner.score import score
 from planner.verify import verify
@@ -37,6 +38,9 @@ OnResult = Callable[[PlanResult], None]
 
 _AGREEMENT = 1e-9  # relative difference allowed between the search's arithmetic and the score's
 _WORTH_TELLING = 1e-3  # relative improvement of an incumbent that is streamed out
+#: Relative gap that counts as none: CP-SAT rounds to ticks, bounds are lowered by float rounding.
+_RESOLUTION = 1e-6
+_CLOCK = "time"
 _RUNNING = Termination(reason=Reason.FEASIBLE, detail="the search is still running")
 
 
@@ -84,23 +88,40 @@ def plan(
     cost_models.errors.CostModelError
         If the hardware lacks a number that the prices need.
     """
-    options = enumerate_options(problem)
+    began = time.monotonic()
+    listed = _listed(problem, cost_model)
+    if isinstance(listed, Dead):
+        return _no_plan(listed)
+    options, priced = listed
     run = Run(
         problem=problem,
         options=options,
         cost_model=cost_model,
         limits=limits,
         assumptions=assumptions,
-        began_seconds=time.monotonic(),
+        began_seconds=began,
     )
+    return _search(run, priced, partitioner, lower_bound(prune(priced)), on_result)
+
+
+def _listed(problem: Problem, cost_model: CostModel) -> tuple[Options, PricedOptions] | Dead:
+    """List and price options; tables that fit nowhere get a second chance with the narrowest cuts."""
+    listed = _list_once(problem, cost_model)
+    if not isinstance(listed, Dead) or not listed.tables:
+        return listed
+    tables = tuple(
+        narrowest_cuts(table) if index in listed.tables else table for index, table in enumerate(problem.tables)
+    )
+    finer = _list_once(replace(problem, tables=tables), cost_model)
+    return listed if isinstance(finer, Dead) else finer
+
+
+def _list_once(problem: Problem, cost_model: CostModel) -> tuple[Options, PricedOptions] | Dead:
+    options = enumerate_options(problem)
     if options.refusals:
-        return _infeasible(missing_options(problem, options))
+        return missing_options(problem, options)
     priced = price(problem, options, cost_model)
-    shortfalls = memory_shortfalls(problem, priced)
-    if shortfalls:
-        return _infeasible(shortfalls)
-    bound = lower_bound(prune(priced))
-    return _search(run, priced, partitioner, bound, on_result)
+    return memory_shortfalls(problem, priced) or (options, priced)
 
 
 def _search(
@@ -108,6 +129,8 @@ def _search(
 ) -> PlanResult:
     """Solve every mode within one limit and keep the best."""
     found = option_modes(run.problem, run.options)
+    if found.stuck_modules:
+        return _no_plan(stuck_modules(run.problem, found.stuck_modules))
     modes = [prune(restrict(priced, mask)) for mask in found.masks]
     modes = [mode for mode in modes if len(np.unique(mode.option_table)) == mode.num_tables]
     outcomes: list[tuple[PricedOptions, Outcome]] = []
@@ -123,17 +146,24 @@ def _search(
             mode, limits, lower_bound_seconds=bound, on_incumbent=functools.partial(teller.tell, mode)
         )
         outcomes.append((mode, outcome))
-    return _conclude(run, outcomes, bound, exhaustive=found.exhaustive)
+    return _conclude(run, priced, outcomes, bound, exhaustive=found.exhaustive)
 
 
-def _conclude(run: Run, outcomes: list[tuple[PricedOptions, Outcome]], bound: float, *, exhaustive: bool) -> PlanResult:
+def _conclude(
+    run: Run,
+    priced: PricedOptions,
+    outcomes: list[tuple[PricedOptions, Outcome]],
+    bound: float,
+    *,
+    exhaustive: bool,
+) -> PlanResult:
     """Pick the best outcome over the modes; what a search proved holds only if every mode has it."""
     solved = [(mode, found) for mode, found in outcomes if found.assignment is not None]
     proven = [found.bound_seconds for _, found in outcomes if found.termination.reason is not Reason.INFEASIBLE]
     bound = max(bound, min(proven, default=0.0) if exhaustive else 0.0)
     if not solved:
-        if exhaustive and all(found.termination.reason is Reason.INFEASIBLE for _, found in outcomes):
-            return _infeasible((_packing_shortfall(),))
+        if all(found.termination.reason is Reason.INFEASIBLE for _, found in outcomes):
+            return _no_plan(unpackable(run.problem, priced, proven=exhaustive))
         detail = "; ".join(sorted({found.termination.detail for _, found in outcomes} - {""}))
         limit = next((found.termination.limit for _, found in outcomes if found.termination.limit), None)
         return PlanResult(
@@ -155,7 +185,7 @@ def _finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Pl
     if outcome.assignment is None:
         raise SolverDefect("an outcome without an assignment cannot become a plan")
     placement = to_placement(run.problem, run.options, mode, outcome.assignment)
-    issues = verify(run.problem, placement, rules=ledger_rules(run.cost_model.name))
+    issues = verify(run.problem, placement, rules=ledger_rules(run.cost_model.ledger))
     if issues:
         raise SolverDefect(f"{outcome.partitioner} returned an illegal plan: {issues[0].message}")
     evaluation = score(run.problem, placement, run.cost_model)
@@ -166,17 +196,21 @@ def _finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Pl
         raise SolverDefect(f"the lower bound {bound} s exceeds a plan of {found} s")
     bound = min(bound, found)
     gap = found / bound - 1 if bound > 0 else (0.0 if found == 0 else None)
-    close_enough = gap is not None and gap <= run.limits.relative_gap
+    close_enough = gap is not None and gap <= run.limits.relative_gap + _RESOLUTION
+    limit, detail = outcome.termination.limit, outcome.termination.detail
+    if not close_enough and limit is None:
+        limit = "resolution"  # proved in whole ticks, which is coarser than the gap asked for
+    if close_enough:
+        limit = limit if limit == _CLOCK else None  # a plan that the clock cut may not come out again
+        detail = f"within relative_gap {run.limits.relative_gap:g} of the bound over the listed cuts"
     return Plan(
         placement=placement,
         evaluation=evaluation,
         lower_bound_seconds=bound,
         relative_gap=gap,
         reason=Reason.OPTIMAL if close_enough else Reason.FEASIBLE,
-        limit=None if close_enough else outcome.termination.limit,
-        detail=f"within relative_gap {run.limits.relative_gap:g} of the bound"
-        if close_enough
-        else outcome.termination.detail,
+        limit=limit,
+        detail=detail,
         partitioner=outcome.partitioner,
         solver_seconds=time.monotonic() - run.began_seconds,
         assumptions=used_assumptions(run.assumptions, evaluation.hardware_numbers),
@@ -241,24 +275,14 @@ def _value(mode: PricedOptions, outcome: Outcome) -> float:
     return objective_seconds(mode, rank_loads(mode, outcome.assignment).seconds)
 
 
-def _infeasible(shortfalls: tuple[Shortfall, ...]) -> PlanResult:
+def _no_plan(dead: Dead) -> PlanResult:
+    """INFEASIBLE where it is proven; else nothing was found among the cuts that were listed."""
+    unproven = "" if dead.proven else "; other column widths than the listed ones were not tried"
     return PlanResult(
         plan=None,
-        reason=Reason.INFEASIBLE,
-        limit=None,
-        detail=shortfalls[0].message,
+        reason=Reason.INFEASIBLE if dead.proven else Reason.NO_SOLUTION_FOUND,
+        limit=None if dead.proven else "listed_cuts",
+        detail=dead.shortfalls[0].message + unproven,
         lower_bound_seconds=0.0,
-        shortfalls=shortfalls,
-    )
-
-
-def _packing_shortfall() -> Shortfall:
-    """No single resource is short: the pieces cannot be packed under the constraints."""
-    return Shortfall(
-        resource="constraints",
-        required_bytes=0.0,
-        available_bytes=0.0,
-        scope="cluster",
-        message="the search proved that no placement satisfies memory and constraints together",
-        hint="relax same_rank, apart, ranks or sharding_types, or add memory",
+        shortfalls=dead.shortfalls,
     )

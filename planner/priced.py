@@ -43,6 +43,9 @@ class PricedOptions:
     unit_scope: Codes  # (U,) Scope codes
     unit_seconds: Floats  # (U, P) added to every rank that the unit touches
     unit_bytes: Floats  # (U, M) added to every rank that the unit touches
+    #: (U, M) over all ranks together; less than ``unit_bytes`` x ranks where the last row block
+    #: is shorter than the others. For bounds and proofs: they may not count rows that are not there.
+    unit_total_bytes: Floats
     capacity_bytes: Floats  # (R, M) after reservations
     host_of_rank: Ints  # (R,)
     table_rank_allowed: Bools  # (T, R)
@@ -59,6 +62,8 @@ class PricedOptions:
             raise ValueError("Expected unit_seconds of shape (units, phases).")
         if self.unit_bytes.shape != (self.num_units, self.num_tiers):
             raise ValueError("Expected unit_bytes of shape (units, tiers).")
+        if self.unit_total_bytes.shape != self.unit_bytes.shape:
+            raise ValueError("Expected unit_total_bytes of the shape of unit_bytes.")
         if self.table_rank_allowed.shape != (self.num_tables, self.num_ranks):
             raise ValueError("Expected table_rank_allowed of shape (tables, ranks).")
         if np.any(np.diff(self.option_table) < 0) or np.any(np.diff(self.unit_option) < 0):
@@ -102,6 +107,13 @@ class PricedOptions:
     def num_tiers(self) -> int:
         """M."""
         return int(self.capacity_bytes.shape[1])
+
+    @property
+    def ranks_touched(self) -> Ints:
+        """Number of ranks that each unit lands on, (U,)."""
+        by_scope = np.array([1, self.num_ranks // self.num_hosts, self.num_ranks], dtype=np.int64)
+        touched: Ints = by_scope[self.unit_scope]
+        return touched
 
     @property
     def units_of_option(self) -> tuple[Ints, Ints]:

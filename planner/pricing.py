@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.protocol import CostModel
+from cost_models.protocol import CostModel, ShardWork
 from cost_models.vocabulary import NUM_TIERS
 from planner.domain.problem import Problem
 from planner.enumerate import Options, table_rank_allowed
@@ -39,18 +39,16 @@ def price(problem: Problem, options: Options, cost_model: CostModel) -> PricedOp
         shard_columns=np.array([piece.num_columns for _, piece in flat], dtype=np.int64),
     )
     seconds = cost_model.predict(work, problem.cluster.hardware).seconds
-    ledger = shard_ledger(
-        problem,
-        work,
-        table=table[unit_option],
-        stored_rows=work.shard_rows,
-        rules=ledger_rules(cost_model.name),
+    # The last row block is shorter than the others; every rank is charged a full one.
+    last_rows = work.table_rows - work.shard_rows * (work.row_shards - 1)
+    per_rank, last = (
+        _device_bytes(problem, work, cost_model, table=table[unit_option], stored_rows=rows)
+        for rows in (work.shard_rows, last_rows)
     )
-    bytes_ = np.zeros((len(flat), NUM_TIERS))
-    bytes_[:, problem.cluster.device_tier] = ledger.sum(axis=1)
     if problem.cluster.num_hosts == 1:
         scope = np.where(scope == Scope.HOST, np.int8(Scope.WORLD), scope)  # the same ranks
     cluster = problem.cluster
+    touched = np.array([1, cluster.ranks_per_host, cluster.world_size])[scope][:, None]
     return PricedOptions(
         objective=Objective.STEP_TIME if problem.objective == "step_time" else Objective.MAX_RANK_TIME,
         option_table=table,
@@ -58,7 +56,8 @@ def price(problem: Problem, options: Options, cost_model: CostModel) -> PricedOp
         unit_option=unit_option,
         unit_scope=scope,
         unit_seconds=seconds,
-        unit_bytes=bytes_,
+        unit_bytes=per_rank,
+        unit_total_bytes=per_rank * (touched - 1) + last,
         capacity_bytes=capacity_bytes(problem),
         host_of_rank=np.arange(cluster.world_size, dtype=np.int64) // cluster.ranks_per_host,
         table_rank_allowed=table_rank_allowed(problem),
@@ -68,6 +67,17 @@ def price(problem: Problem, options: Options, cost_model: CostModel) -> PricedOp
         apart=tuple(np.array(sorted(group), dtype=np.int64) for group in problem.apart),
         option_source=np.arange(len(options.options), dtype=np.int64),
     )
+
+
+def _device_bytes(
+    problem: Problem, work: ShardWork, cost_model: CostModel, *, table: Ints, stored_rows: Ints
+) -> Floats:
+    """Bytes of shards by tier, (num_shards, NUM_TIERS); all of them in the device's tier."""
+    rules = ledger_rules(cost_model.ledger)
+    result = np.zeros((work.num_shards, NUM_TIERS))
+    ledger = shard_ledger(problem, work, table=table, stored_rows=stored_rows, rules=rules)
+    result[:, problem.cluster.device_tier] = ledger.sum(axis=1)
+    return result
 
 
 def restrict(priced: PricedOptions, keep: Bools) -> PricedOptions:
@@ -83,6 +93,7 @@ def restrict(priced: PricedOptions, keep: Bools) -> PricedOptions:
         unit_scope=priced.unit_scope[keep_unit],
         unit_seconds=priced.unit_seconds[keep_unit],
         unit_bytes=priced.unit_bytes[keep_unit],
+        unit_total_bytes=priced.unit_total_bytes[keep_unit],
     )
 
 
@@ -99,16 +110,29 @@ def prune(priced: PricedOptions) -> PricedOptions:
 
 def unusable_options(priced: PricedOptions) -> Bools:
     """Return options of which one unit alone exceeds every rank that may hold it, shape (O,)."""
-    allowed = priced.table_rank_allowed[priced.option_table[priced.unit_option]]
-    largest = np.empty((priced.num_units, priced.num_tiers))
-    smallest = np.min(priced.capacity_bytes, axis=0)
-    for tier in range(priced.num_tiers):
-        largest[:, tier] = np.max(np.where(allowed, priced.capacity_bytes[:, tier], -1.0), axis=1)
-    limit = np.where((priced.unit_scope == Scope.WORLD)[:, None], smallest, largest)
-    too_large = np.any(priced.unit_bytes > limit, axis=1)
+    too_large = np.any(priced.unit_bytes > roomiest_site(priced), axis=1)
     unusable = np.zeros(priced.num_options, dtype=np.bool_)
     unusable[priced.unit_option[too_large]] = True
     return unusable
+
+
+def roomiest_site(priced: PricedOptions) -> Floats:
+    """Return what the roomiest site of each unit has per rank, (U, M); negative where it may use none.
+
+    A rank has its own capacity; a host, or the world, that of its smallest rank.
+    """
+    by_host = (priced.num_tables, priced.num_hosts, -1)
+    ranks_allowed = priced.table_rank_allowed
+    hosts_allowed = ranks_allowed.reshape(by_host).all(axis=2)
+    room = np.empty((priced.num_tables, len(Scope), priced.num_tiers))
+    for tier in range(priced.num_tiers):
+        capacity = priced.capacity_bytes[:, tier]
+        of_host = capacity.reshape(priced.num_hosts, -1).min(axis=1)
+        room[:, Scope.RANK, tier] = np.where(ranks_allowed, capacity, -1.0).max(axis=1)
+        room[:, Scope.HOST, tier] = np.where(hosts_allowed, of_host, -1.0).max(axis=1)
+        room[:, Scope.WORLD, tier] = np.where(ranks_allowed.all(axis=1), capacity.min(), -1.0)
+    result: Floats = room[priced.option_table[priced.unit_option], priced.unit_scope]
+    return result
 
 
 def dominated_options(priced: PricedOptions) -> Bools:

@@ -29,7 +29,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     work, table, stored_rows, rank = placement_work(problem, placement)
     hardware, read = problem.cluster.hardware.recorded()
     predicted = cost_model.predict(work, hardware)
-    ledger = shard_ledger(problem, work, table=table, stored_rows=stored_rows, rules=ledger_rules(cost_model.name))
+    ledger = shard_ledger(problem, work, table=table, stored_rows=stored_rows, rules=ledger_rules(cost_model.ledger))
     seconds = np.zeros((problem.world_size, NUM_PHASES))
     np.add.at(seconds, rank, predicted.seconds)
     lines = np.zeros((problem.world_size, len(LINES)))

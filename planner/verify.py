@@ -3,6 +3,8 @@
 Starts from the shards alone and shares no code with schemes, options or partitioners.
 """
 
+import bisect
+import heapq
 from collections.abc import Iterator
 
 import numpy as np
@@ -30,6 +32,7 @@ def verify(problem: Problem, placement: Placement, *, rules: LedgerRules = EXACT
         if placed.name in tables:
             issues.extend(_shard_issues(problem, tables[placed.name], index, placed))
             issues.extend(_cover_issues(problem, tables[placed.name], index, placed))
+            issues.extend(_model_issues(tables[placed.name], index, placed))
             issues.extend(_allowed_issues(problem, tables[placed.name], index, placed))
     if issues:
         return tuple(issues)  # the rest needs shards that exist
@@ -132,22 +135,45 @@ def _cover_issues(problem: Problem, table: Table, index: int, placed: TablePlace
 
 
 def _overlap(shards: tuple[Shard, ...]) -> tuple[int, int] | None:
-    """Return two shards that share a cell, by sweeping rows; disjoint rectangles return ``None``."""
-    order = sorted(range(len(shards)), key=lambda i: (shards[i].row_offset, i))
-    active: list[int] = []
-    for i in order:
+    """Return two shards that share a cell; disjoint rectangles return ``None``.
+
+    Sweeps down the rows. Shards that the sweep line cuts are kept by column; as long as none
+    overlap, a new one can only meet its neighbours, so that each costs a binary search.
+    """
+    ends: list[tuple[int, int]] = []  # (row where it ends, shard), a heap
+    cut: list[tuple[int, int]] = []  # (first column, shard), sorted
+    for i in sorted(range(len(shards)), key=lambda i: (shards[i].row_offset, i)):
         shard = shards[i]
-        active = [a for a in active if shards[a].row_offset + shards[a].num_rows > shard.row_offset]
-        for a in active:
-            other = shards[a]
-            apart = (
-                other.column_offset + other.num_columns <= shard.column_offset
-                or shard.column_offset + shard.num_columns <= other.column_offset
-            )
-            if not apart:
-                return min(a, i), max(a, i)
-        active.append(i)
+        while ends and ends[0][0] <= shard.row_offset:
+            done = heapq.heappop(ends)[1]
+            del cut[bisect.bisect_left(cut, (shards[done].column_offset, done))]
+        place = bisect.bisect_left(cut, (shard.column_offset, i))
+        if place > 0:
+            left = cut[place - 1][1]
+            if shards[left].column_offset + shards[left].num_columns > shard.column_offset:
+                return min(left, i), max(left, i)
+        if place < len(cut) and shard.column_offset + shard.num_columns > cut[place][0]:
+            return min(cut[place][1], i), max(cut[place][1], i)
+        cut.insert(place, (shard.column_offset, i))
+        heapq.heappush(ends, (shard.row_offset + shard.num_rows, i))
     return None
+
+
+def _model_issues(table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
+    """What the plan says of the model, where it says it: a plan for another module shards nothing."""
+    facts = (
+        ("module_path", placed.module_path, table.module_path),
+        ("data_type", placed.data_type, table.data_type.name),
+        ("pooling", placed.pooling, table.pooling),
+    )
+    for fact, stated, actual in facts:
+        if stated and stated != actual:
+            yield Issue(
+                code="model-mismatch",
+                pointer=f"/tables/{index}/{fact}",
+                message=f'table "{table.name}": the plan was made for {fact} "{stated}", the spec has "{actual}"',
+                hint="plan again for this model",
+            )
 
 
 def _allowed_issues(problem: Problem, table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:

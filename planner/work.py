@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.protocol import ShardWork
+from cost_models.sizes import DEFAULT_ELEMENT_BYTES, id_bytes
 from cost_models.vocabulary import Scheme
 from planner.access import expected_distinct_rows
 from planner.domain.data_type import DATA_TYPES
@@ -19,9 +20,6 @@ from planner.domain.problem import Problem
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int8]
-
-ID_BYTES = 8  # ids travel and are looked up as int64
-_DEFAULT_COMM_BYTES = 4.0  # fp32, for the size of the shared message where the spec is silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +102,9 @@ def build_work(
     return ShardWork(
         num_ranks=cluster.world_size,
         ranks_per_host=cluster.ranks_per_host,
-        pooled_message_bytes=_pooled_message_bytes(problem, columns),
-        id_message_bytes=float(np.sum(columns.batch_ids)) * ID_BYTES,
+        forward_message_bytes=_message_bytes(columns, problem.forward_comm_dtype),
+        backward_message_bytes=_message_bytes(columns, problem.backward_comm_dtype),
+        id_message_bytes=float(np.sum(columns.batch_ids * id_bytes(columns.is_weighted))),
         scheme=scheme,
         kernel=kernel,
         table_rows=columns.rows[table],
@@ -134,7 +133,7 @@ def _element_bytes(data_type: str | None, table: Ints) -> Floats:
     return np.full(table.shape, np.nan if data_type is None else DATA_TYPES[data_type].element_bytes)
 
 
-def _pooled_message_bytes(problem: Problem, columns: TableColumns) -> float:
-    comm = problem.forward_comm_dtype
-    element = _DEFAULT_COMM_BYTES if comm is None else DATA_TYPES[comm].element_bytes
+def _message_bytes(columns: TableColumns, data_type: str | None) -> float:
+    """Bytes of one local batch's output rows of all tables in the type of one direction."""
+    element = DEFAULT_ELEMENT_BYTES if data_type is None else DATA_TYPES[data_type].element_bytes
     return float(np.sum(columns.batch_outputs * columns.columns)) * element

@@ -1,7 +1,6 @@
 """Plans: immutable documents by digest, their exports, and judgement of plans from anywhere."""
 
 import json
-from collections.abc import Callable, Mapping
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -16,20 +15,14 @@ from api.schemas.base import DIGEST_PATTERN, ModulePath
 from api.served_plan import plan_response
 from api.state import Services, Shell
 from planner.canonical import canonical_bytes
-from planner.exporters.torchrec import UnexportablePlan, to_torchrec
+from planner.exporters.registry import EXPORTERS
+from planner.exporters.torchrec import UnexportablePlan
 
 router = APIRouter(prefix="/v1", tags=["plans"])
 
 IMMUTABLE = "public, max-age=31536000, immutable"
 
 PlanDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the plan.")]
-Exporter = Callable[[Mapping[str, object], str | None, str], object]
-
-#: Formats of ``/exports/{format}``: document, module path and device in, JSON out.
-EXPORTERS: dict[str, Exporter] = {
-    "json": lambda document, _module_path, _device: document,
-    "torchrec": lambda document, module_path, device: to_torchrec(document, module_path=module_path, device=device),
-}
 
 
 @router.get(
@@ -63,7 +56,7 @@ async def get_plan(request: Request, shell: Shell, digest: PlanDigest) -> Respon
 async def export_plan(
     shell: Shell,
     digest: PlanDigest,
-    format: Annotated[str, Path(description="torchrec or json.")],
+    format: Annotated[str, Path(description=f"One of {', '.join(EXPORTERS)}.")],
     module_path: Annotated[
         ModulePath | None, Query(description="Path of the embedding module, where the plan does not say.")
     ] = None,
@@ -76,7 +69,8 @@ async def export_plan(
 
     def export() -> bytes:
         try:
-            return canonical_bytes(EXPORTERS[format](json.loads(served.canonical), module_path, device))
+            document = json.loads(served.canonical)
+            return canonical_bytes(EXPORTERS[format](document, module_path=module_path, device=device))
         except UnexportablePlan as error:
             raise ApiError("export-refused", str(error)) from error
 

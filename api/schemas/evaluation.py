@@ -14,6 +14,8 @@ class RankDocument(Document):
     seconds: dict[str, float] = Field(description="By phase. Unit: seconds.")
     bytes: dict[str, int] = Field(description="Taken by tables, by tier. Unit: bytes.")
     capacity_bytes: dict[str, int] = Field(description="After reservations, by tier. Unit: bytes.")
+    ledger_bytes: dict[str, int] = Field(description="What takes the bytes of the tables, line by line. Unit: bytes.")
+    reserved_bytes: dict[str, int] = Field(description="What tables may not use, line by line. Unit: bytes.")
 
 
 class PhaseDocument(Document):
@@ -46,4 +48,6 @@ class EvaluationDocument(Document):
     valid: bool = Field(description="Whether it breaks no rule of the runtime, of memory and of the spec.")
     num_violations: int = Field(description="Broken rules in all.", examples=[0])
     violations: list[IssueDocument] = Field(description="Broken rules, at most 50.")
-    score: ScoreDocument | None = Field(description="null where the geometry is no partition of the tables.")
+    score: ScoreDocument | None = Field(
+        description="null where the geometry is no partition of the tables, or where an invalid plan has no price."
+    )

@@ -6,7 +6,6 @@ from pydantic import Field, JsonValue
 
 from api.schemas.base import Digest, ModulePath, Name, StrictModel
 from api.schemas.spec import (
-    MAX_RANKS,
     MAX_TABLES,
     DataTypeName,
     Fraction,
@@ -15,6 +14,11 @@ from api.schemas.spec import (
     SchemeName,
     SpecDocument,
 )
+from planner.domain.cluster import MAX_RANKS
+
+#: A scheme cuts a table into at most two column pieces per host, each into row blocks over
+#: the ranks of a host, or into as many parts as there are ranks: two shards per rank.
+MAX_SHARDS_OF_TABLE = 2 * MAX_RANKS
 
 Count = Annotated[int, Field(ge=0, le=2**40)]
 
@@ -43,8 +47,9 @@ class TablePlanDocument(StrictModel):
     sharding_type: SchemeName = Field(description="Scheme.", examples=["row_wise"])
     compute_kernel: KernelName = Field(description="Kernel.", examples=["fused"])
     cache_load_factor: Fraction | None = Field(default=None, description="Cached share of the rows.", examples=[None])
-    shards: Annotated[list[ShardDocument], Field(min_length=1, max_length=65_536, fail_fast=True)] = Field(
-        description="The shards; a data_parallel table lists one full copy per rank."
+    shards: Annotated[list[ShardDocument], Field(min_length=1, max_length=MAX_SHARDS_OF_TABLE, fail_fast=True)] = Field(
+        description="The shards, at most two per rank of the largest cluster. "
+        "A data_parallel table lists one full copy per rank."
     )
 
 

@@ -6,10 +6,10 @@ from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from api.schemas.base import ModulePath, Name, StrictModel, Title
 from cost_models.profile_fields import FIELDS
+from planner.domain.cluster import MAX_RANKS
 
 MAX_TABLES = 20_000
 MAX_FEATURES_OF_TABLE = 2_000
-MAX_RANKS = 4_096
 MAX_GROUPS = 20_000
 
 DataTypeName = Literal["fp32", "fp16", "bf16", "int8", "int4", "int2"]

@@ -139,11 +139,15 @@ class Store(Protocol):
         ...
 
     def request_cancel(self, solve_id: str, *, now: float) -> SolveRecord | None:
-        """Cancel a queued solve at once, mark a running one, leave an ended one; return it."""
+        """Cancel a queued solve at once, mark a running one, leave an ended one; return it.
+
+        A queued solve that has a plan, because it ran before the last start, is marked as well:
+        whoever marks it ends it, so that the plan is published.
+        """
         ...
 
     def requeue_running(self) -> int:
-        """Queue the solves again that a dead process left running; return their number."""
+        """Queue the solves again that a dead process left running, with their best plans; return their number."""
         ...
 
     def plan(self, digest: str) -> PlanRecord | None:

@@ -155,14 +155,13 @@ class SqliteStore:
             return ended.rowcount == 1
 
     def request_cancel(self, solve_id: str, *, now: float) -> SolveRecord | None:
-        """Cancel a queued solve, mark a running one."""
+        """Cancel a queued solve that has found nothing, mark others."""
         solves = tables.solves
         with self._writer.begin() as connection:
             this = update(solves).where(solves.c.id == solve_id)
-            connection.execute(
-                this.where(solves.c.state == QUEUED).values(state=CANCELLED, ended_at=now, cancel_requested=True)
-            )
-            connection.execute(this.where(solves.c.state == RUNNING).values(cancel_requested=True))
+            nothing_found = (solves.c.state == QUEUED) & solves.c.incumbent.is_(None)
+            connection.execute(this.where(nothing_found).values(state=CANCELLED, ended_at=now, cancel_requested=True))
+            connection.execute(this.where(solves.c.state.not_in(ENDED)).values(cancel_requested=True))
             return _find(connection, solve_id)
 
     def requeue_running(self) -> int:

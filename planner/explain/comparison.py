@@ -5,10 +5,11 @@ from typing import cast
 
 from planner.explain.difference import Pair, PlanDifference, difference
 from planner.explain.document import PlanDocument, TableEntry
-from planner.explain.text import columns, number_ranges, shortened
+from planner.explain.text import columns, counted, number_ranges, paragraph, short_digest, shortened
 from planner.units import format_bytes, format_seconds
 
 MAX_TABLE_ROWS = 40
+LARGEST_CHANGE_SHOWN = 100.0  # beyond it, the factor
 
 
 def compare_plans(first: Mapping[str, object], second: Mapping[str, object]) -> str:
@@ -21,7 +22,8 @@ def compare_plans(first: Mapping[str, object], second: Mapping[str, object]) -> 
 
 def _heading(a: PlanDocument, b: PlanDocument, found: PlanDifference) -> list[str]:
     lines = [
-        f"{label}  {plan['plan_digest'][:19]}…  {shortened(plan['name'], 30)}, {plan['world_size']} ranks"
+        f"{label}  {short_digest(plan['plan_digest'])}  {shortened(plan['name'], 30)},"
+        f" {counted(plan['world_size'], 'rank')}"
         for label, plan in (("A", a), ("B", b))
     ]
     if found.same_plan:
@@ -29,8 +31,10 @@ def _heading(a: PlanDocument, b: PlanDocument, found: PlanDifference) -> list[st
     if not found.same_spec:
         lines.append("The specs differ: seconds may differ for reasons other than the placement.")
     if not found.same_prices:
-        lines.append(f"Priced by {a['provenance']['cost_model']} (A) and {b['provenance']['cost_model']} (B):")
-        lines.append("seconds of the two cannot be compared.")
+        models = [plan["provenance"]["cost_model"] for plan in (a, b)]
+        lines += paragraph(
+            f"Priced by {models[0]} (A) and {models[1]} (B): seconds of the two cannot be compared.", indent=""
+        )
     return lines
 
 
@@ -47,7 +51,7 @@ def _change(pair: Pair) -> str:
     change = pair.relative_change
     if change is None:
         return "" if pair.after == pair.before else "new"
-    return f"{change:+.2%}"
+    return f"{change:+.2%}" if change < LARGEST_CHANGE_SHOWN else f"x {pair.after / pair.before:.3g}"
 
 
 def _cut(table: TableEntry) -> str:
@@ -76,5 +80,5 @@ def _tables(a: PlanDocument, b: PlanDocument, found: PlanDifference) -> list[str
     if names:
         lines += columns(rows, left=(0, 1, 2))
     if len(names) > MAX_TABLE_ROWS:
-        lines.append(f"  ... and {len(names) - MAX_TABLE_ROWS} more tables")
+        lines.append(f"  ... and {counted(len(names) - MAX_TABLE_ROWS, 'more table')}")
     return lines

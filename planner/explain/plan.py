@@ -2,11 +2,22 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from planner.explain.document import PlanDocument, RankEntry, TableEntry
-from planner.explain.text import WIDTH, columns, number_ranges, paragraph, shortened, stacked_bar, wrapped
+from planner.explain.text import (
+    INDENT,
+    WIDTH,
+    columns,
+    counted,
+    number_ranges,
+    paragraph,
+    short_digest,
+    shortened,
+    stacked_bar,
+    wrapped,
+)
 from planner.units import format_bytes, format_seconds
 
 #: One character per phase in the bars.
@@ -24,8 +35,11 @@ _HARDWARE_NUMBER = re.compile(
 )
 MAX_RANK_ROWS = 16  # beyond that: the slowest (or fullest) ones, and a count of the rest
 MAX_TABLE_ROWS = 8
+LARGEST_GAP_SHOWN = 100.0  # beyond it the bound says nothing, and its digits fill the line
+MAX_TIME_BAR, MAX_BYTES_BAR = 54, 36  # characters
 #: Evidence from strong to weak, then what is no number.
 EVIDENCE_ORDER = ("measured", "given", "datasheet", "estimated", "default", "note")
+COUNTABLE = ("default", "note")  # nouns; the others are said of numbers
 
 
 def explain_plan(document: Mapping[str, object]) -> str:
@@ -47,22 +61,23 @@ def explain_plan(document: Mapping[str, object]) -> str:
 def _heading(plan: PlanDocument) -> list[str]:
     hosts = plan["world_size"] // plan["ranks_per_host"]
     provenance = plan["provenance"]
-    return [
-        shortened(f"Plan of {plan['name']}", WIDTH),
-        f"  digest   {plan['plan_digest']}",
-        f"  cluster  {plan['world_size']} ranks, {hosts} x {plan['ranks_per_host']}, {provenance['hardware_profile']}",
+    ranks = f"{counted(plan['world_size'], 'rank')}, {hosts} x {plan['ranks_per_host']}"
+    lines = (
+        f"Plan of {plan['name']}",
+        f"  digest   {short_digest(plan['plan_digest'])}",
+        f"  cluster  {ranks}, {provenance['hardware_profile']}",
         f"  prices   {provenance['cost_model']}",
-    ]
+    )
+    return [shortened(line, WIDTH) for line in lines]
 
 
 def _objective(plan: PlanDocument) -> list[str]:
     objective, termination, provenance = plan["objective"], plan["termination"], plan["provenance"]
-    gap = objective["relative_gap"]
     lines = [
         "Objective",
         f"  {objective['name']:<13}  {format_seconds(objective['seconds'])}"
         f"   lower bound {format_seconds(objective['lower_bound_seconds'])}"
-        f"   gap {'unknown' if gap is None else f'{gap:.2%}'}",
+        f"   gap {_gap(objective['relative_gap'])}",
     ]
     for other in ("step_time", "max_rank_time"):
         seconds = objective.get(f"{other}_seconds")
@@ -70,8 +85,8 @@ def _objective(plan: PlanDocument) -> list[str]:
             lines.append(f"  {other:<13}  {format_seconds(seconds)}   (the other objective, for comparison)")
     limit = f", stopped by {termination['limit']}" if termination["limit"] else ""
     finder = f" by {provenance['partitioner']}" if provenance.get("partitioner") else ""
-    lines.append(
-        f"  {termination['reason']}{limit}; found{finder} in {format_seconds(provenance['solver_seconds'])},"
+    lines += paragraph(
+        f"{termination['reason']}{limit}; found{finder} in {format_seconds(provenance['solver_seconds'])},"
         f" seed {provenance['seed']}"
     )
     if termination["detail"]:
@@ -79,22 +94,27 @@ def _objective(plan: PlanDocument) -> list[str]:
     return lines
 
 
+def _gap(gap: float | None) -> str:
+    if gap is None:
+        return "unknown"
+    return f"{gap:.2%}" if gap < LARGEST_GAP_SHOWN else f"over {LARGEST_GAP_SHOWN:.0%}"
+
+
 def _phases(plan: PlanDocument) -> list[str]:
-    rows = [("phase", "slowest rank", "seconds", "mean", "hidden", "evidence", "")]
+    rows = [("phase", "slowest", "seconds", "mean", "hidden", "evidence")]
     rows += [
         (
             f"{PHASE_GLYPHS.get(phase['name'], '?')} {phase['name']}",
             str(phase["slowest_rank"]),
             format_seconds(phase["seconds"]),
             format_seconds(phase["mean_seconds"]),
-            format_seconds(phase.get("hidden_seconds", 0.0)),
+            format_seconds(phase.get("hidden_seconds", 0.0)) if phase.get("counted", True) else "not counted",
             phase.get("evidence", ""),
-            "" if phase.get("counted", True) else "not counted",
         )
         for phase in plan["phases"]
         if phase["seconds"] > 0
     ]
-    return ["Phases (each lasts as long as its slowest rank)", *columns(rows, left=(0, 5, 6))] if rows[1:] else []
+    return ["Phases (each lasts as long as its slowest rank)", *columns(rows, left=(0, 5))] if rows[1:] else []
 
 
 def _counted_seconds(plan: PlanDocument) -> dict[int, list[tuple[str, float]]]:
@@ -110,11 +130,25 @@ def _rank_times(plan: PlanDocument) -> list[str]:
     lines = ["Seconds per rank"]
     shown, hidden = _worth_showing(plan["ranks"], total)
     for rank in shown:
-        bar = stacked_bar([(PHASE_GLYPHS.get(name, "?"), value) for name, value in seconds[rank]], slowest, 54)
-        lines.append(f"  rank {rank:>4}  {bar}  {format_seconds(total[rank]):>9}")
-    if hidden:
-        lines.append(f"  ... and {hidden} ranks that are faster")
-    return lines
+        parts = [(PHASE_GLYPHS.get(name, "?"), value) for name, value in seconds[rank]]
+        lines.append(_bar_line(rank, parts, slowest, f"{format_seconds(total[rank]):>9}", MAX_TIME_BAR))
+    return lines + _left_out(hidden, total, format_seconds)
+
+
+def _bar_line(rank: int, parts: Sequence[tuple[str, float]], full: float, amounts: str, max_bar: int) -> str:
+    """One rank: its bar, as long as the line leaves room for, and its amounts."""
+    label = f"{INDENT}rank {rank:>4}  "
+    bar = stacked_bar(parts, full, min(max_bar, WIDTH - len(label) - len("  ") - len(amounts)))
+    return f"{label}{bar}  {amounts}"
+
+
+def _left_out(hidden: Sequence[int], amount: Mapping[int, float], told: Callable[[float], str]) -> list[str]:
+    """How many ranks are not shown, and between which amounts they are."""
+    if not hidden:
+        return []
+    least, most = (told(end(amount[rank] for rank in hidden)) for end in (min, max))
+    spread = most if least == most else f"{least} to {most}"
+    return [f"{INDENT}... and {counted(len(hidden), 'more rank')}: {spread}"]
 
 
 def _rank_bytes(plan: PlanDocument) -> list[str]:
@@ -127,11 +161,10 @@ def _rank_bytes(plan: PlanDocument) -> list[str]:
         shown, hidden = _worth_showing(plan["ranks"], used)
         for rank in shown:
             share = used[rank] / capacity[rank] if capacity[rank] else 0.0
-            bar = stacked_bar([("█", used[rank]), ("·", capacity[rank] - used[rank])], capacity[rank], 36)
-            amounts = f"{format_bytes(used[rank]):>9} of {format_bytes(capacity[rank]):<9}"
-            lines.append(f"  rank {rank:>4}  {bar}  {amounts} {share:>4.0%}")
-        if hidden:
-            lines.append(f"  ... and {hidden} ranks that are emptier")
+            parts = [("█", used[rank]), ("·", capacity[rank] - used[rank])]
+            amounts = f"{format_bytes(used[rank]):>9} of {format_bytes(capacity[rank]):<9} {share:>4.0%}"
+            lines.append(_bar_line(rank, parts, capacity[rank], amounts, MAX_BYTES_BAR))
+        lines += _left_out(hidden, used, format_bytes)
     if plan["ranks"]:
         fullest = max(plan["ranks"], key=lambda rank: sum(rank["bytes"].values()))
         lines += _ledger(fullest)
@@ -148,13 +181,13 @@ def _ledger(rank: RankEntry) -> list[str]:
     return lines
 
 
-def _worth_showing(ranks: Sequence[RankEntry], amount: Mapping[int, float]) -> tuple[list[int], int]:
-    """The ranks to show, in order of rank, and how many are left out: the largest amounts are kept."""
+def _worth_showing(ranks: Sequence[RankEntry], amount: Mapping[int, float]) -> tuple[list[int], list[int]]:
+    """The ranks to show, in order of rank, and those left out: the largest amounts are kept."""
     every = [rank["rank"] for rank in ranks]
     if len(every) <= MAX_RANK_ROWS:
-        return every, 0
-    kept = sorted(sorted(every, key=lambda rank: (-amount[rank], rank))[:MAX_RANK_ROWS])
-    return kept, len(every) - len(kept)
+        return every, []
+    by_amount = sorted(every, key=lambda rank: (-amount[rank], rank))
+    return sorted(by_amount[:MAX_RANK_ROWS]), by_amount[MAX_RANK_ROWS:]
 
 
 def _table_bytes(table: TableEntry) -> int:
@@ -176,7 +209,9 @@ def _schemes(plan: PlanDocument) -> list[str]:
         )
         for (scheme, kernel), tables in sorted(groups.items(), key=lambda item: -sum(map(_table_bytes, item[1])))
     ]
-    return [f"How the {len(plan['tables']):,} tables are cut", *columns(rows, left=(0, 1))]
+    num_tables = len(plan["tables"])
+    title = "How the table is cut" if num_tables == 1 else f"How the {num_tables:,} tables are cut"
+    return [title, *columns(rows, left=(0, 1))]
 
 
 def _largest_tables(plan: PlanDocument) -> list[str]:
@@ -192,7 +227,8 @@ def _largest_tables(plan: PlanDocument) -> list[str]:
         )
         for table in largest
     ]
-    return [f"The largest {len(largest)} of them", *columns(rows, left=(0, 1, 4))] if largest else []
+    title = f"The largest {len(largest)} of them" if len(plan["tables"]) > 1 else "Where it is"
+    return [title, *columns(rows, left=(0, 1, 4))] if largest else []
 
 
 def _assumptions(plan: PlanDocument) -> list[str]:
@@ -200,8 +236,12 @@ def _assumptions(plan: PlanDocument) -> list[str]:
     if not evidence:
         return []
     counts = Counter(entry["evidence"] for entry in evidence.values())
-    summary = [f"{counts[kind]} {kind}" for kind in EVIDENCE_ORDER if counts[kind]]
-    lines = ["What the plan rests on: " + ", ".join(summary)]
+    summary = [
+        counted(counts[kind], kind) if kind in COUNTABLE else f"{counts[kind]} {kind}"
+        for kind in EVIDENCE_ORDER
+        if counts[kind]
+    ]
+    lines = wrapped(summary, label="What the plan rests on:", is_heading=True)
     for kind in EVIDENCE_ORDER:
         entries = {subject: entry for subject, entry in evidence.items() if entry["evidence"] == kind}
         if not entries:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 WIDTH = 80
 INDENT = "  "
+DIGEST_DIGITS = 12  # hexadecimal digits of a digest that people are shown
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
@@ -23,26 +24,35 @@ def stacked_bar(parts: Sequence[tuple[str, float]], full: float, width: int) -> 
 
 
 def columns(rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)) -> list[str]:
-    """Align ``rows`` (the first one is the heading); columns named in ``left`` are flush left."""
+    """Align ``rows`` (the first one is the heading); columns named in ``left`` are flush left.
+
+    The first column, which holds names, is cut where the lines would be wider than the terminal.
+    """
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    too_wide = len(INDENT) + sum(widths) + 2 * (len(widths) - 1) - WIDTH
+    widths[0] -= max(0, too_wide)
     return [
         (
             INDENT
             + "  ".join(
                 cell.ljust(width) if i in left else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+                for i, (cell, width) in enumerate(zip((shortened(row[0], widths[0]), *row[1:]), widths, strict=True))
             )
         ).rstrip()
         for row in rows
     ]
 
 
-def wrapped(entries: Sequence[str], *, label: str = "") -> list[str]:
-    """Join ``entries`` with commas, wrapped under ``label``; a line ends between entries, not within short ones."""
-    head = INDENT + (f"{label} " if label else "")
+def wrapped(entries: Sequence[str], *, label: str, is_heading: bool = False) -> list[str]:
+    """Join ``entries`` with commas after ``label``; a line ends between entries, not within short ones.
+
+    Further lines stand under the first entry, or are indented where the label is a heading.
+    """
+    head = f"{label} " if is_heading else f"{INDENT}{label} "
     kept_whole = [entry.replace(" ", _NO_BREAK) if len(entry) <= WIDTH // 2 else entry for entry in entries]
+    under = INDENT if is_heading else " " * len(head)
     lines = textwrap.wrap(
-        ", ".join(kept_whole), WIDTH, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False
+        ", ".join(kept_whole), WIDTH, initial_indent=head, subsequent_indent=under, break_on_hyphens=False
     )
     return [line.replace(_NO_BREAK, " ") for line in lines]
 
@@ -55,6 +65,16 @@ def paragraph(words: str, *, indent: str = INDENT) -> list[str]:
 def shortened(words: str, width: int) -> str:
     """Cut ``words`` to ``width`` characters, with an ellipsis where something was cut."""
     return words if len(words) <= width else words[: width - 1] + "…"
+
+
+def short_digest(digest: str) -> str:
+    """``"sha256:0123456789ab…"``: enough for people to tell two digests apart; documents have all of it."""
+    return shortened(digest, len("sha256:") + DIGEST_DIGITS + 1)
+
+
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """``"1 rank"``, ``"2 ranks"``."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def number_ranges(numbers: Sequence[int]) -> str:

@@ -2,7 +2,7 @@
 
 from planner.canonical import plan_digest
 from planner.domain.placement import TablePlacement
-from planner.domain.plan import Plan
+from planner.domain.plan import Evaluation, Plan
 
 SCHEMA_VERSION = 1
 
@@ -47,6 +47,26 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
             }
             for table, sizes in zip(plan.placement.tables, evaluation.shard_bytes, strict=True)
         ],
+        **loads(evaluation),
+        "provenance": {
+            "cost_model": evaluation.cost_model,
+            "hardware_profile": hardware_profile,
+            "partitioner": plan.partitioner,
+            "evidence": {
+                item.subject: {"value": item.value, "evidence": item.evidence, "source": item.source}
+                for item in plan.assumptions
+            },
+            "seed": plan.seed,
+            "solver_seconds": plan.solver_seconds,
+            "versions": dict(plan.versions),
+        },
+    }
+    return {"plan_digest": plan_digest(document), **document}
+
+
+def loads(evaluation: Evaluation) -> dict[str, object]:
+    """Return ``ranks`` and ``phases`` of a plan document, for the score of any placement."""
+    return {
         "ranks": [
             {
                 "rank": load.rank,
@@ -71,20 +91,7 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
             }
             for load in evaluation.phases
         ],
-        "provenance": {
-            "cost_model": evaluation.cost_model,
-            "hardware_profile": hardware_profile,
-            "partitioner": plan.partitioner,
-            "evidence": {
-                item.subject: {"value": item.value, "evidence": item.evidence, "source": item.source}
-                for item in plan.assumptions
-            },
-            "seed": plan.seed,
-            "solver_seconds": plan.solver_seconds,
-            "versions": dict(plan.versions),
-        },
     }
-    return {"plan_digest": plan_digest(document), **document}
 
 
 def _model_facts(table: TablePlacement) -> dict[str, str]:

@@ -47,14 +47,13 @@ def search_view(priced: PricedOptions) -> SearchView:
     """Add up options once for all constructions."""
     weighted = priced.unit_seconds * priced.phase_weight
     seconds = weighted.sum(axis=1, keepdims=True) if priced.objective is Objective.MAX_RANK_TIME else weighted
-    touched = np.array([1, priced.num_ranks // priced.num_hosts, priced.num_ranks], dtype=np.int64)[priced.unit_scope]
     total = np.zeros((priced.num_options, seconds.shape[1]))
     total_bytes = np.zeros((priced.num_options, priced.num_tiers))
     largest_bytes = np.zeros_like(total_bytes)
     big = np.zeros(priced.num_options)
     largest_seconds = np.zeros_like(total)
-    np.add.at(total, priced.unit_option, seconds * touched[:, None])
-    np.add.at(total_bytes, priced.unit_option, priced.unit_bytes * touched[:, None])
+    np.add.at(total, priced.unit_option, seconds * priced.ranks_touched[:, None])
+    np.add.at(total_bytes, priced.unit_option, priced.unit_total_bytes)
     np.maximum.at(largest_bytes, priced.unit_option, priced.unit_bytes)
     np.maximum.at(largest_seconds, priced.unit_option, seconds)
     np.maximum.at(big, priced.unit_option, seconds.sum(axis=1))
@@ -71,7 +70,7 @@ def search_view(priced: PricedOptions) -> SearchView:
         last_unit=last_unit,
         first_option=first_option,
         last_option=last_option,
-        touched=touched,
+        touched=priced.ranks_touched,
         total=total,
         big=big,
         largest_seconds=largest_seconds,

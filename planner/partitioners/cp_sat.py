@@ -21,10 +21,13 @@ the caller. One worker: with a fixed seed and a deterministic limit, equal input
 plans whatever else the machine does.
 """
 
+import time
+
 import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from planner.errors import SolverDefect
 from planner.evaluate import objective_seconds, rank_loads
 from planner.partitioners.base import Incumbent, OnIncumbent, SolveLimits
 from planner.partitioners.cp_sat_model import Variables, build, hint, read
@@ -33,8 +36,9 @@ from planner.priced import Assignment, Objective, Outcome, PricedOptions, Reason
 #: Ticks of the largest possible objective; a finer tick costs presolve time, a coarser one
 #: loosens the bound by up to one tick per unit and phase.
 TICKS = 2**27
-#: Placement variables beyond which the model is left to other partitioners.
-MAX_PLACEMENTS = 40_000
+#: Placement variables beyond which the model is left to other partitioners: building one takes
+#: about a second for this many, and CP-SAT improves little on greedy beyond.
+MAX_PLACEMENTS = 12_000
 #: Deterministic work per second of limit in reproducible mode. One unit of CP-SAT's work took
 #: 1.0-1.4 s of CPU on these models, so that the clock cuts first only where the machine is about
 #: three times busier or slower.
@@ -56,6 +60,7 @@ class CpSat:
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
         """Build the model, hint ``start``, search until a limit or a proof."""
+        deadline = time.monotonic() + limits.time_limit_seconds
         placements = num_placements(priced)
         if placements > MAX_PLACEMENTS:
             detail = f"{placements} placement variables, at most {MAX_PLACEMENTS} are tried"
@@ -70,6 +75,13 @@ class CpSat:
         variables = build(model, priced, ticks, tick_seconds, lower_bound_seconds)
         if start is not None:
             hint(model, priced, variables, start, ticks, tick_seconds)
+        left_seconds = deadline - time.monotonic()  # building a large model takes seconds of its own
+        if left_seconds <= 0:
+            detail = "the limit was over before the model was built"
+            return Outcome(
+                assignment=None,
+                termination=Termination(reason=Reason.NO_SOLUTION_FOUND, limit="time", detail=detail),
+            )
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         # Presolve finds little in these models and spends most of the budget on them: without it
@@ -77,12 +89,15 @@ class CpSat:
         solver.parameters.cp_model_presolve = False
         solver.parameters.random_seed = limits.seed
         solver.parameters.relative_gap_limit = limits.relative_gap
-        solver.parameters.max_time_in_seconds = limits.time_limit_seconds
+        solver.parameters.max_time_in_seconds = left_seconds
         if limits.reproducible:
             work = limits.work_limit_seconds or limits.time_limit_seconds
             solver.parameters.max_deterministic_time = work * WORK_PER_SECOND
         status = solver.solve(model, _Reporter(priced, variables, on_incumbent, self.name))
-        return _outcome(priced, variables, solver, status, tick_seconds, limits)
+        by_the_clock = time.monotonic() >= deadline or not limits.reproducible
+        return _outcome(
+            priced, variables, solver, status, tick_seconds, "time" if by_the_clock else "deterministic_time"
+        )
 
 
 def num_placements(priced: PricedOptions) -> int:
@@ -129,15 +144,13 @@ def _outcome(
     solver: cp_model.CpSolver,
     status: cp_model.CpSolverStatus,
     tick_seconds: float,
-    limits: SolveLimits,
+    limit: str,
 ) -> Outcome:
     if status == cp_model.INFEASIBLE:
         return Outcome(assignment=None, termination=Termination(reason=Reason.INFEASIBLE, detail="proved by CP-SAT"))
     if status == cp_model.MODEL_INVALID:
-        raise RuntimeError("CP-SAT refused the model")
+        raise SolverDefect("CP-SAT refused the model")
     bound = max(0.0, float(np.floor(solver.best_objective_bound)) * tick_seconds)
-    timed_out = solver.wall_time >= limits.time_limit_seconds
-    limit = "time" if timed_out or not limits.reproducible else "deterministic_time"
     if status == cp_model.UNKNOWN:
         return Outcome(
             assignment=None,

@@ -112,6 +112,8 @@ def _most_ticks(priced: PricedOptions, ticks: Ints) -> int:
 
 def _add_memory(model: cp_model.CpModel, priced: PricedOptions, on_rank: list[Terms]) -> None:
     bytes_ = np.ceil(priced.unit_bytes).astype(np.int64)
+    # More memory than all options together take is never used up; it would only overflow.
+    capacity = np.minimum(priced.capacity_bytes, float(bytes_.sum()))
     for rank in range(priced.num_ranks):
         for tier in range(priced.num_tiers):
             terms = [(unit, v) for unit, v in on_rank[rank] if bytes_[unit, tier]]
@@ -119,7 +121,7 @@ def _add_memory(model: cp_model.CpModel, priced: PricedOptions, on_rank: list[Te
                 total = cp_model.LinearExpr.weighted_sum(
                     [v for _, v in terms], [int(bytes_[u, tier]) for u, _ in terms]
                 )
-                model.add(total <= int(priced.capacity_bytes[rank, tier]))
+                model.add(total <= int(capacity[rank, tier]))
 
 
 def _add_groups(model: cp_model.CpModel, priced: PricedOptions, variables: Variables) -> None:

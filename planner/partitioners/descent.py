@@ -5,6 +5,7 @@ in which the other tables have settled around a bad option. ``replace_tables`` t
 off one at a time and puts each back with the option and sites of least energy.
 """
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -24,15 +25,18 @@ MAX_ROUNDS = 12
 
 
 class Tries:
-    """How many more placements may be tried: effort that does not depend on the clock."""
+    """How many more placements may be tried, and the clock that ends them early on a busy machine."""
 
-    def __init__(self, left: int) -> None:
+    def __init__(self, left: int, deadline_seconds: float) -> None:
         self.left = left
+        self._deadline_seconds = deadline_seconds
+        self.timed_out = False
 
     def spend(self, number: int) -> bool:
-        """Take ``number`` tries; ``False`` once there were not enough."""
+        """Take ``number`` tries; ``False`` once there were not enough, or no time is left."""
         self.left -= number
-        return self.left >= 0
+        self.timed_out = self.timed_out or time.monotonic() > self._deadline_seconds
+        return self.left >= 0 and not self.timed_out
 
 
 def reoption(view: SearchView, start: Assignment, tries: Tries) -> Iterator[Assignment]:

@@ -42,7 +42,7 @@ class Greedy:
         good_enough = lower_bound_seconds * (1 + limits.relative_gap)
         best: tuple[float, Assignment] | None = None
         limit = "iterations"
-        tries = Tries(int(TRIES_PER_SECOND * (limits.work_limit_seconds or limits.time_limit_seconds)))
+        tries = Tries(int(TRIES_PER_SECOND * (limits.work_limit_seconds or limits.time_limit_seconds)), deadline)
         for candidate in _candidates(search_view(priced), start, tries):
             value = objective_seconds(priced, rank_loads(priced, candidate).seconds)
             if best is None or value < best[0]:
@@ -59,7 +59,7 @@ class Greedy:
             return Outcome(assignment=None, termination=Termination(reason=Reason.NO_SOLUTION_FOUND, detail=detail))
         return Outcome(
             assignment=best[1],
-            termination=Termination(reason=Reason.FEASIBLE, limit=limit),
+            termination=Termination(reason=Reason.FEASIBLE, limit="time" if tries.timed_out else limit),
             partitioner=self.name,
         )
 

@@ -22,6 +22,16 @@ class Runtime(Protocol):
         """The name used in specs."""
         ...
 
+    @property
+    def max_columns(self) -> int:
+        """Widest shard that the kernels are known to read right."""
+        ...
+
+    @property
+    def row_schemes(self) -> frozenset[Scheme]:
+        """Schemes that count as "cut by rows" for ``needs_row_wise_module``."""
+        ...
+
     def kernels(self, table: Table, scheme: Scheme) -> tuple[Kernel, ...]:
         """Return the kernels that run a scheme of a table, best first."""
         ...

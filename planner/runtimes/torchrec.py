@@ -18,7 +18,7 @@ from planner.domain.placement import Placement
 from planner.domain.problem import Problem
 from planner.domain.table import Table
 from planner.errors import Issue
-from planner.runtimes.torchrec_geometry import check_placement
+from planner.runtimes.torchrec_geometry import MAX_SHARD_COLUMNS, check_placement
 
 #: Schemes that cut rows over all ranks of a group and reduce partial pools, as TorchRec
 #: groups them when it divides MEAN pools (grid_shard is missing from that group there).
@@ -31,6 +31,9 @@ class TorchRec:
     """Rules of ``torchrec.distributed`` with FBGEMM kernels."""
 
     name = "torchrec"
+    #: GPU kernels of some releases returned zeros for wider rows (torchrec issue 3673).
+    max_columns = MAX_SHARD_COLUMNS
+    row_schemes = ROW_SCHEMES
 
     def kernels(self, table: Table, scheme: Scheme) -> tuple[Kernel, ...]:
         """``dense`` is the only kernel of data_parallel, ``fused`` the default of the rest.

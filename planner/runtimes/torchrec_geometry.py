@@ -12,6 +12,13 @@ from planner.domain.problem import Problem
 from planner.domain.table import Table
 from planner.errors import Issue
 
+#: Widest shard; see the runtime's ``max_columns``.
+MAX_SHARD_COLUMNS = 1024
+#: Kernels that keep whole tables in the device's memory, by scheme; others come with tiers.
+_KERNELS = {
+    Scheme.DATA_PARALLEL: (Kernel.DENSE,),
+    Scheme.TABLE_WISE: (Kernel.FUSED, Kernel.DENSE),
+}
 _ROW_REDUCED = (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE)
 _BY_COLUMNS = (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE)
 
@@ -39,10 +46,14 @@ def _table_faults(table: Table, placed: TablePlacement, placement: Placement) ->
         yield "column-width", "a shard's width is not a multiple of 4 columns", "cut at multiples of 4"
     if any(shard.num_rows < 1 or shard.num_columns < 1 for shard in shards):
         yield "empty-shard", "a shard has no rows or no columns; FBGEMM then updates wrong rows", "use fewer row blocks"
-    if scheme is Scheme.DATA_PARALLEL and kernel is not Kernel.DENSE:
-        yield "kernel", f"data_parallel runs with kernel dense only, not {kernel.label}", "use kernel dense"
-    if kernel is Kernel.DENSE and scheme not in (Scheme.DATA_PARALLEL, Scheme.TABLE_WISE):
-        yield "kernel", f"kernel dense does not run {scheme.label}", "use kernel fused"
+    if any(shard.num_columns > MAX_SHARD_COLUMNS for shard in shards):
+        yield "column-width", f"a shard is wider than {MAX_SHARD_COLUMNS} columns", "cut it by columns"
+    fitting = _KERNELS.get(scheme, (Kernel.FUSED,))
+    if kernel not in fitting:
+        names = " or ".join(one.label for one in fitting)
+        yield "kernel", f"{scheme.label} runs with kernel {names}, not {kernel.label}", f"use kernel {names}"
+    elif placed.cache_load_factor is not None:
+        yield "cache", f"kernel {kernel.label} has no cache, cache_load_factor must be null", "leave it out"
     if scheme is Scheme.GRID_SHARD and table.pooling == "mean":
         yield "mean-grid", "grid_shard of a MEAN table adds the means of partial bags", "use another scheme"
     if table.pooling == "none" and scheme in (Scheme.TABLE_ROW_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD):

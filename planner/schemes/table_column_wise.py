@@ -17,4 +17,4 @@ class TableColumnWise:
 
     def cuts(self, table: Table, cluster: Cluster) -> Iterator[Cut]:
         """Yield cuts into at most as many pieces as a host has ranks."""
-        return column_cuts(table, Scope.RANK, cluster.ranks_per_host, same_host=True)
+        return column_cuts(table, cluster, Scope.RANK, cluster.ranks_per_host, same_host=True)

@@ -9,7 +9,9 @@ import time
 from pathlib import Path
 
 from cost_models.errors import MissingHardwareNumber
+from planner.domain.plan import PlanResult
 from planner.domain.problem import Problem
+from planner.errors import SolverDefect
 from planner.pipeline import plan
 
 
@@ -49,6 +51,23 @@ def raise_defect(_problem: Problem, **_options: object) -> object:
 def refuse(_problem: Problem, **_options: object) -> object:
     """Misses a number."""
     raise MissingHardwareNumber("custom", "hbm_bytes_per_second", "gathering rows")
+
+
+def plan_then_eat_memory(problem: Problem, **options: object) -> object:
+    """Finds a plan, and allocates without end."""
+    options["on_result"](plan(problem, **{**options, "on_result": None}))
+    return eat_memory(problem, **options)
+
+
+def plan_then_defect(problem: Problem, **options: object) -> object:
+    """Finds a plan, and returns what the checks reject."""
+    options["on_result"](plan(problem, **{**options, "on_result": None}))
+    raise SolverDefect("the second plan is wrong")
+
+
+def find_nothing(_problem: Problem, **_options: object) -> object:
+    """Ends in time without a plan."""
+    return PlanResult(plan=None, reason="NO_SOLUTION_FOUND", limit="time", detail="", lower_bound_seconds=0.0)
 
 
 def eat_memory(_problem: Problem, **_options: object) -> object:

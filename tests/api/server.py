@@ -11,11 +11,11 @@ from pathlib import Path
 import httpx
 
 PROGRAM = """
-import os, uvicorn
-from api.app import create_app
+import sys
+from api.server import serve
 from api.settings import Settings
-settings = Settings()
-uvicorn.run(create_app(settings), host=settings.host, port=settings.port, log_level="warning")
+from tests.api import planners
+serve(Settings(), **({"plan": getattr(planners, sys.argv[1])} if sys.argv[1:] else {}))
 """
 
 
@@ -28,12 +28,14 @@ def free_port() -> int:
 class Server:
     """One server process."""
 
-    def __init__(self, root: Path, folder: Path) -> None:
+    def __init__(self, root: Path, folder: Path, *, planner: str | None = None) -> None:
+        """``planner`` names a stand-in of ``tests.api.planners``."""
         self.port = free_port()
         environment = {"SHARDPLAN_DATA_DIR": str(folder), "SHARDPLAN_PORT": str(self.port), "PYTHONPATH": str(root)}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
-            env={**os.environ, **environment},
+            [sys.executable, "-c", PROGRAM, *([] if planner is None else [planner])],
+            cwd=root,
+            env={**os.environ, **environment, "SHARDPLAN_TEST_FOLDER": str(folder)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )

@@ -51,3 +51,19 @@ def test_unused_tables_are_one_note_with_at_most_ten_names() -> None:
     assert note.evidence == "note"
     assert note.value.startswith("12 never looked up")
     assert note.value.endswith("and 2 more")
+
+
+def test_the_narrowest_column_piece_is_told_where_tables_may_be_cut_by_columns() -> None:
+    # 64 columns can be two pieces of 32; 32 cannot be cut, and a table that says so itself assumes nothing.
+    subject = "model.tables.constraints.min_partition"
+    wide = {"num_embeddings": 10, "embedding_dim": 64, "pooling_factor": 1.0}
+    told = assumptions(model__tables=[{"name": "a", **wide}, {"name": "b", **wide, "embedding_dim": 32}])[subject]
+    assert (told.value, told.evidence) == ("32 columns", "default")
+    assert "for 1 of 2 tables" in told.source
+    assert subject not in assumptions(model__tables=[{"name": "a", **wide, "constraints": {"min_partition": 16}}])
+    by_rows = {"sharding_types": ["row_wise", "data_parallel"]}
+    assert subject not in assumptions(model__tables=[{"name": "a", **wide, "constraints": by_rows}])
+    # A sequence table is cut by columns with column_wise, and with nothing else.
+    host_columns = {"sharding_types": ["table_column_wise", "grid_shard"]}
+    sequence = {"name": "a", **wide, "pooling": "none", "constraints": host_columns}
+    assert subject not in assumptions(model__tables=[sequence])

@@ -12,6 +12,7 @@ from planner.canonical import canonical_bytes
 from planner.domain.access import AccessCdf, MissRatioCurve, ReuseHistogram, ZipfAccess
 from planner.domain.data_type import COMM_TYPES, DATA_TYPES
 from planner.domain.optimizer import OPTIMIZERS
+from planner.domain.table import Table
 from planner.errors import InvalidProblem, UnsupportedRequest
 from tests.api.specs import TINY, raw, tiny
 
@@ -163,6 +164,28 @@ def test_all_broken_rules_are_listed_together() -> None:
         "/cost_model",
         "/constraints/apart/0/1",
     }
+
+
+class SixteenColumns:
+    """A runtime of its own mind: rows of a multiple of 16 columns, and no sequences."""
+
+    name = "sixteen"
+
+    def refusal(self, table: Table, _scheme: Scheme) -> str | None:
+        if table.pooling == "none":
+            return "it has no sequences"
+        return "rows come in 16 columns" if table.embedding_dim % 16 else None
+
+
+def test_the_runtime_is_asked_which_tables_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.spec_checks.RUNTIMES", {"torchrec": SixteenColumns()})
+    with pytest.raises(InvalidProblem) as caught:
+        request_of(model__tables__1__pooling="none")  # table a has 8 columns, table b 16
+    width, sequence = caught.value.issues
+    assert (width.pointer, width.hint) == ("/model/tables/0/embedding_dim", "pad the table to 16 columns")
+    assert "rows come in 16 columns" in width.message
+    assert sequence.pointer == "/model/tables/1"
+    assert "it has no sequences" in sequence.message
 
 
 def test_padding_is_advised_with_the_number() -> None:

@@ -1,5 +1,6 @@
 """Whatever happens to a solver process: its solve ends, its best plan stays, others go on."""
 
+import errno
 import os
 import signal
 import time
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from api.process_slot import ProcessSlot
 from api.store.base import RUNNING
 from tests.api import planners
 from tests.api.live import Live
@@ -136,6 +138,109 @@ def test_a_refusal_of_the_planner_is_told_with_its_way_out(folder: Path) -> None
 def test_a_process_that_eats_memory_is_told_from_the_rest(folder: Path) -> None:
     with Live.of(folder, plan=planners.eat_memory, solver_memory_bytes=768 * 1024**2) as live:
         assert live.solve(tiny(solver__time_limit_seconds=30))["error"]["code"] == "out-of-memory"
+
+
+@pytest.mark.parametrize(
+    ("planner", "limit"), [(planners.plan_then_eat_memory, "memory"), (planners.plan_then_defect, "defect")]
+)
+def test_a_solve_that_fails_after_a_plan_keeps_it_and_says_why_it_stopped(
+    folder: Path, planner: object, limit: str
+) -> None:
+    spec = tiny(solver__time_limit_seconds=30)
+    with Live.of(folder, plan=planner, solver_memory_bytes=1024**3) as live:
+        solve = live.solve(spec)
+        assert (solve["state"], solve["error"]) == ("succeeded", None)
+        termination = solve["result"]["termination"]
+        assert (termination["reason"], termination["limit"]) == ("FEASIBLE", limit)
+        assert "best plan until then" in termination["detail"]
+        assert plan_is_valid(live, solve, spec)
+
+
+def test_a_plan_outlives_a_restart_and_a_cancel(folder: Path) -> None:
+    spec = tiny(solver__time_limit_seconds=60)
+    with Live.of(folder, plan=planners.plan_then_hang) as live:
+        solve_id = live.post("/v1/solves", spec).json()["id"]
+        found = wait_for_progress(live, solve_id)["progress"]
+        wait_for_pid(folder)
+    with Live.of(folder, plan=planners.hang) as live:
+        wait_for_pid(folder)
+        assert live.get(f"/v1/solves/{solve_id}").json()["progress"] == found
+        live.post(f"/v1/solves/{solve_id}:cancel")
+        solve = live.get(f"/v1/solves/{solve_id}?wait=30").json()
+        assert solve["state"] == "cancelled"
+        assert plan_is_valid(live, solve, spec)
+
+
+def test_a_plan_outlives_a_restart_and_a_cancel_while_its_solve_waits(folder: Path) -> None:
+    specs = [tiny(name=name, solver__time_limit_seconds=60) for name in ("first", "second")]
+    with Live.of(folder, plan=planners.plan_then_hang, solver_processes=2) as live:
+        ids = [live.post("/v1/solves", spec).json()["id"] for spec in specs]
+        for solve_id in ids:
+            wait_for_progress(live, solve_id)
+    (folder / "pid").unlink()
+    with Live.of(folder, plan=planners.hang, solver_processes=1) as live:
+        wait_for_pid(folder)
+        assert live.get(f"/v1/solves/{ids[1]}").json()["state"] == "queued"
+        answer = live.post(f"/v1/solves/{ids[1]}:cancel")
+        assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
+        assert plan_is_valid(live, answer.json(), specs[1])
+        assert live.get(f"/v1/solves/{ids[0]}").json()["state"] == RUNNING
+
+
+def test_a_second_run_without_a_plan_ends_with_the_plan_of_the_first(folder: Path) -> None:
+    spec = tiny(solver__time_limit_seconds=60)
+    with Live.of(folder, plan=planners.plan_then_hang) as live:
+        solve_id = live.post("/v1/solves", spec).json()["id"]
+        wait_for_progress(live, solve_id)
+    with Live.of(folder, plan=planners.find_nothing) as live:
+        solve = live.get(f"/v1/solves/{solve_id}?wait=30").json()
+        assert (solve["state"], solve["result"]["termination"]["reason"]) == ("succeeded", "FEASIBLE")
+        assert plan_is_valid(live, solve, spec)
+
+
+def test_a_failure_beside_the_solver_ends_one_solve_and_no_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schedule, failures = ProcessSlot.schedule, [OSError(errno.EMFILE, "too many open files")]
+
+    def fail_once(self: ProcessSlot, *arguments: object) -> object:
+        if failures:
+            raise failures.pop()
+        return schedule(self, *arguments)
+
+    monkeypatch.setattr(ProcessSlot, "schedule", fail_once)
+    with Live.of(folder) as live:
+        bad = live.solve(TINY)
+        assert (bad["state"], bad["error"]["code"]) == ("failed", "solver-defect")
+        assert live.solve(tiny(name="next"))["state"] == "succeeded"
+        assert live.get("/readyz").status_code == 200
+
+
+def test_a_process_that_does_not_start_at_once_starts_later(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: ProcessSlot) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(ProcessSlot, "warm_up", fail)
+    with Live.of(folder) as live:
+        assert live.solve(TINY)["state"] == "succeeded"
+
+
+def test_plans_on_their_way_lie_beside_the_database_and_are_cleared(folder: Path) -> None:
+    (folder / "running").mkdir()
+    (folder / "running" / "stale.plan").write_bytes(b"left by a server that was killed")
+    with Live.of(folder, plan=planners.plan_then_hang) as live:
+        solve_id = live.post("/v1/solves", tiny(solver__time_limit_seconds=60)).json()["id"]
+        wait_for_progress(live, solve_id)
+        assert [path.name for path in (folder / "running").iterdir()] == [f"{solve_id}.plan"]
+        live.post(f"/v1/solves/{solve_id}:cancel")
+        live.get(f"/v1/solves/{solve_id}?wait=30")
+        assert list((folder / "running").iterdir()) == []
+
+
+def test_a_plan_that_cannot_be_written_on_its_way_comes_with_the_answer(folder: Path) -> None:
+    with Live.of(folder) as live:
+        (folder / "running").rmdir()
+        solve = live.solve(TINY)
+        assert solve["state"] == "succeeded"
+        assert plan_is_valid(live, solve, TINY)
 
 
 def test_cancelling_keeps_the_best_plan_and_may_be_repeated(folder: Path) -> None:

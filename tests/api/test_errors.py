@@ -1,8 +1,14 @@
 """Every error has the one shape, whatever goes wrong, and says nothing of the input."""
 
+import anyio
+import httpx
 import pytest
+from fastapi import FastAPI
 from sqlalchemy.exc import OperationalError
 
+from api.errors import add_error_handlers
+from api.request_id import RequestIdMiddleware
+from cost_models.errors import CostModelError, MissingHardwareNumber, UnsupportedWork
 from tests.api.live import Live
 from tests.api.problems import assert_problem
 from tests.api.specs import TINY, raw, tiny
@@ -83,3 +89,43 @@ def test_a_store_that_fails_is_a_problem(live: Live, error: Exception, status: i
     problem = assert_problem(answer, status, code)
     assert problem["retryable"] is (status == 503)
     assert "secret" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "where"),
+    [
+        (
+            MissingHardwareNumber("custom", "hbm_bytes_per_second", "gathers"),
+            "missing-hardware-number",
+            "/hardware/overrides/hbm_bytes_per_second",
+        ),
+        (UnsupportedWork("roofline", "kernel fused_uvm"), "unsupported-work", "/cost_model"),
+    ],
+)
+def test_what_a_cost_model_refuses_is_never_a_500(error: CostModelError, code: str, where: str) -> None:
+    app = FastAPI()
+    add_error_handlers(app)
+    app.add_middleware(RequestIdMiddleware)
+
+    @app.get("/priced")
+    async def priced() -> None:
+        raise error
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            return await client.get("/priced")
+
+    (issue,) = assert_problem(anyio.run(ask), 422, "unsupported")["errors"]
+    assert (issue["code"], issue["pointer"]) == (code, where)
+    assert issue["hint"]
+
+
+@pytest.mark.parametrize("url", ["/v1/solves", "/v1/specs:validate"])
+def test_hardware_that_lacks_a_number_is_refused_at_the_door(live: Live, url: str) -> None:
+    hardware = {"profile": "custom", "ranks_per_host": 2, "overrides": {"hbm_bytes": 8e10}}
+    problem = assert_problem(live.post(url, tiny(hardware=hardware)), 422, "invalid-problem")
+    assert {error["pointer"] for error in problem["errors"]} == {
+        "/hardware/overrides/hbm_bytes_per_second",
+        "/hardware/overrides/intra_host_bytes_per_second",
+    }

@@ -18,7 +18,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 
 def test_the_committed_file_is_up_to_date(document: dict[str, object], root: Path) -> None:
     committed = json.loads((root / "docs" / "openapi.json").read_text(encoding="utf-8"))
-    assert committed == document, "run: python -m api.openapi docs/openapi.json"
+    assert committed == document, "run: python -m api.openapi_file docs/openapi.json"
 
 
 def test_the_routes_of_the_contract_are_there(document: dict[str, object]) -> None:

@@ -3,10 +3,12 @@
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from planner.canonical import plan_digest
@@ -71,7 +73,44 @@ def test_200_megabytes_are_refused_fast_and_not_held(server: Server) -> None:
 def test_two_servers_never_share_a_folder(server: Server, root: Path, tmp_path: Path) -> None:
     second = Server(root, tmp_path)
     second.process.wait(timeout=60)
-    assert "another server works with" in second.stop()
+    errors = second.stop()
+    assert "another server works with" in errors
+    assert second.process.returncode == 1  # StartFailed, which the command line tells in one line
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_is_told_to_stop_lets_those_go_who_wait(
+    root: Path, tmp_path: Path, signal_number: signal.Signals
+) -> None:
+    server = Server(root, tmp_path, planner="hang").wait_until_ready()
+    solve_id = server.client.post("/v1/solves", json=tiny(solver__time_limit_seconds=60)).json()["id"]
+    answers: list[httpx.Response] = []
+    url = f"http://127.0.0.1:{server.port}/v1/solves/{solve_id}?wait=60"
+    waiter = threading.Thread(target=lambda: answers.append(httpx.get(url, timeout=70)))
+    waiter.start()
+    while not (tmp_path / "pid").exists():
+        time.sleep(0.02)
+    time.sleep(0.5)  # the waiter waits by now
+    assert answers == []
+    began = time.monotonic()
+    errors = server.stop(signal_number)
+    assert time.monotonic() - began < 5
+    waiter.join()
+    assert [(answer.status_code, answer.json()["state"]) for answer in answers] == [(200, "running")]
+    assert server.process.returncode == 0
+    assert "Traceback" not in errors
+
+
+def test_a_body_that_never_ends_does_not_keep_a_server_from_stopping(root: Path, tmp_path: Path) -> None:
+    server = Server(root, tmp_path).wait_until_ready()
+    with socket.create_connection(("127.0.0.1", server.port)) as slow:
+        slow.sendall(
+            b"POST /v1/solves HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+        )
+        time.sleep(0.5)
+        began = time.monotonic()
+        server.stop()
+        assert time.monotonic() - began < 6
 
 
 def test_nothing_accepted_is_lost_when_the_server_is_killed(root: Path, tmp_path: Path) -> None:

@@ -320,7 +320,7 @@ def test_doctor_finds_this_installation_well(run: Run, tmp_path: Path) -> None:
 
 
 def test_doctor_tells_a_disk_that_is_full(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.cli_doctor.LEAST_FREE_BYTES", 10**18)
+    monkeypatch.setattr("api.cli.doctor.LEAST_FREE_BYTES", 10**18)
     answer = run("doctor", "--data-dir", tmp_path)
     assert answer.code == 4
     assert "failed" in answer.err

@@ -14,6 +14,7 @@ def test_demo_passes(root: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("identical; then 304 Not Modified") == 2
+    assert max(map(len, result.stdout.splitlines())) <= 80
     assert "Plan of mlperf-dlrm-dcnv2\n" in result.stdout
     assert "Plan of mlperf-dlrm-dcnv2-2x8\n" in result.stdout
     assert "Traceback" not in (root / ".demo" / "service.log").read_text()

@@ -1,14 +1,14 @@
 """What every cost model promises; each model's tests inherit this class."""
 
 import dataclasses
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
 from cost_models.errors import MissingHardwareNumber, UnsupportedWork
 from cost_models.hardware import Hardware
-from cost_models.protocol import CostModel, ShardWork
+from cost_models.protocol import CostModel, Ledger, ShardWork
 from cost_models.vocabulary import NUM_PHASES, Evidence, Kernel, Phase, Scheme
 from tests.cost_models.builders import hardware, plain_hardware, shard_work, table_shard
 
@@ -38,6 +38,9 @@ class CostModelContract:
         counted = self.model().counted_phases
         assert counted.dtype == np.bool_
         assert counted.shape == (NUM_PHASES,)
+
+    def test_it_names_its_ledger(self) -> None:
+        assert self.model().ledger in get_args(Ledger)
 
     def test_same_work_same_seconds(self) -> None:
         work, machine = self.work(), plain_hardware()
@@ -89,10 +92,9 @@ class CostModelContract:
     def test_more_lookups_never_cost_less(self, scheme: Scheme) -> None:
         machine = plain_hardware()
         # Messages are the cluster's, not the shard's: keep them fixed.
+        messages = {"forward_message_bytes": 2.0**26, "backward_message_bytes": 2.0**26, "id_message_bytes": 2.0**20}
         steps = [
-            self.model()
-            .predict(table_shard(scheme, pooling=p, pooled_message_bytes=2.0**26, id_message_bytes=2.0**20), machine)
-            .seconds[0]
+            self.model().predict(table_shard(scheme, pooling=p, **messages), machine).seconds[0]
             for p in (0.0, 0.1, 1.0, 3.0, 10.0, 200.0)
         ]
         assert np.all(np.diff(np.stack(steps), axis=0) >= 0)

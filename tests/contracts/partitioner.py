@@ -50,7 +50,8 @@ class PartitionerContract:
         """Two tables that only fit on different ranks, and not at all with a byte less."""
         priced = random_priced(1, num_tables=2, num_hosts=1, ranks_per_host=2)
         sizes = np.where(priced.unit_scope == 0, 60.0, 1000.0)[:, None]  # only ranks can hold them
-        tight = replace(priced, unit_bytes=sizes, capacity_bytes=np.full((2, 1), 119.0))
+        totals = sizes * priced.ranks_touched[:, None]
+        tight = replace(priced, unit_bytes=sizes, unit_total_bytes=totals, capacity_bytes=np.full((2, 1), 119.0))
         outcome = self.partitioner.solve(tight, LIMITS)
         assert outcome.assignment is not None
         assert violations(tight, outcome.assignment) == []

@@ -146,6 +146,18 @@ class StoreContract:
         assert store.requeue_running() == 1
         assert store.claim(now=3.0).id == f"{1:012x}"
 
+    def test_a_solve_that_is_queued_again_keeps_its_plan_also_when_it_is_cancelled(self, store: Store) -> None:
+        self.accept(store, 1)
+        store.claim(now=2.0)
+        store.keep_incumbent(f"{1:012x}", document=b"best", progress={"incumbent_seconds": 1.0})
+        store.requeue_running()
+        assert store.incumbent(f"{1:012x}") == b"best"
+        marked = store.request_cancel(f"{1:012x}", now=3.0)
+        assert (marked.state, marked.cancel_requested) == ("queued", True)
+        assert store.incumbent(f"{1:012x}") == b"best"
+        assert store.finish(f"{1:012x}", state="cancelled", now=4.0, plan=plan(canonical=b"best"))
+        assert store.plan(DIGEST).canonical == b"best"
+
     def test_lists_are_newest_first_and_paged_by_id(self, store: Store) -> None:
         for number in range(5):
             self.accept(store, number)

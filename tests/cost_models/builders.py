@@ -20,7 +20,8 @@ def shard_work(
     num_ranks: int = 8,
     ranks_per_host: int = 8,
     *,
-    pooled_message_bytes: float = 64 * 2**20,
+    forward_message_bytes: float = 64 * 2**20,
+    backward_message_bytes: float = 64 * 2**20,
     id_message_bytes: float = 2**20,
     **columns: Any,
 ) -> ShardWork:
@@ -59,7 +60,8 @@ def shard_work(
     return ShardWork(
         num_ranks=num_ranks,
         ranks_per_host=ranks_per_host,
-        pooled_message_bytes=pooled_message_bytes,
+        forward_message_bytes=forward_message_bytes,
+        backward_message_bytes=backward_message_bytes,
         id_message_bytes=id_message_bytes,
         **arrays,
     )
@@ -107,7 +109,8 @@ def table_shard(
         "expected_outputs": min(1.0, pooling) * batch if pooled else ids,
         "lookups": ids * served / row_shards,
         "is_pooled": pooled,
-        "pooled_message_bytes": message,
+        "forward_message_bytes": message,
+        "backward_message_bytes": message,
         "id_message_bytes": ids * 8,
     }
     return shard_work(num_ranks, ranks_per_host, **(values | more))
@@ -128,13 +131,11 @@ def hardware(evidence: Evidence = Evidence.GIVEN, curves: dict[str, Curve] | Non
 
 
 def plain_hardware(evidence: Evidence = Evidence.GIVEN) -> Hardware:
-    """Round rates: 1 TB/s memory, 100 GB/s inside a host, 10 GB/s across hosts, no latency."""
+    """Round rates: 1 TB/s memory, 100 GB/s inside a host, 10 GB/s across hosts."""
     return hardware(
         evidence,
         hbm_bytes=80e9,
         hbm_bytes_per_second=1e12,
         intra_host_bytes_per_second=1e11,
         inter_host_bytes_per_second=1e10,
-        intra_host_latency_seconds=0.0,
-        inter_host_latency_seconds=0.0,
     )

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cost_models.hardware import Curve
 from cost_models.profiles_loader import load_profile
 from cost_models.protocol import CostModel, Floats
 from cost_models.roofline import RooflineModel
@@ -108,7 +109,7 @@ def test_rows_cut_inside_a_host_by_hand() -> None:
 
 def test_grid_is_rows_cut_inside_a_host_of_each_column_piece() -> None:
     grid = predict(Scheme.GRID_SHARD, pieces=2, num_ranks=16)
-    narrow = predict(Scheme.TABLE_ROW_WISE, columns=64, num_ranks=16, pooled_message_bytes=2.0**20)
+    narrow = predict(Scheme.TABLE_ROW_WISE, columns=64, num_ranks=16)
     np.testing.assert_allclose(grid, narrow)
 
 
@@ -125,11 +126,27 @@ def test_data_parallel_by_hand() -> None:
 
 
 def test_small_gradients_share_a_bucket() -> None:
-    # 100 rows x 512 B = 51,200 B, a share of a 25 MiB bucket that starts once in 10 us.
-    machine = hardware(hbm_bytes_per_second=1e12, intra_host_bytes_per_second=1e11, intra_host_latency_seconds=1e-5)
-    seconds = RooflineModel().predict(table_shard(Scheme.DATA_PARALLEL, rows=100), machine).seconds[0]
-    expected = 51_200 * 2 * 7 / 8 / 1e11 + 51_200 / (25 * 2**20) * 1e-5
-    assert seconds[Phase.BACKWARD_COMM] == pytest.approx(expected)
+    # 4,000 rows x 512 B = 2,048,000 B travel at the rate of 25 MiB, 1e11, not at that of 2 MB, 2e10.
+    curve = Curve(
+        message_bytes=(1e5, 2e6, 25 * 2.0**20),
+        bus_bytes_per_second=(5e10, 2e10, 1e11),
+        num_ranks=8,
+        evidence=Evidence.MEASURED,
+        source="a test bench",
+    )
+    machine = hardware(curves={"all_reduce": curve}, hbm_bytes_per_second=1e12, intra_host_bytes_per_second=1e11)
+    seconds = RooflineModel().predict(table_shard(Scheme.DATA_PARALLEL, rows=4_000), machine).seconds[0]
+    assert seconds[Phase.BACKWARD_COMM] == pytest.approx(2_048_000 * 2 * 7 / 8 / 1e11)
+
+
+def test_dense_gradients_have_the_type_of_the_weights() -> None:
+    # fp16: 256 MB instead of 512 MB are reduced
+    half, full = predict(Scheme.DATA_PARALLEL, element_bytes=2.0), predict(Scheme.DATA_PARALLEL)
+    assert half[Phase.BACKWARD_COMM] == pytest.approx(256e6 * 2 * 7 / 8 / 1e11)
+    # The fp16 gradient row of 256 B is written as 294.4 B; cleared and read, weights read and written: 256 B each
+    backward = 10_240 * (600 + 294.4) + 1e6 * 2 * (256 + 256 + 4)
+    assert half[Phase.BACKWARD_COMPUTE] == pytest.approx(backward / 1e12)
+    assert full[Phase.BACKWARD_COMPUTE] > half[Phase.BACKWARD_COMPUTE]
 
 
 def test_sequences_cut_by_rows_exchange_the_rows_that_they_looked_up() -> None:
@@ -146,6 +163,23 @@ def test_comm_types_apply_by_direction_and_default_to_fp32() -> None:
     )
     assert small[Phase.FORWARD_COMM] == pytest.approx(full[Phase.FORWARD_COMM] / 2)
     assert small[Phase.BACKWARD_COMM] == pytest.approx(full[Phase.BACKWARD_COMM] / 4)
+
+
+@pytest.mark.parametrize("scheme", [Scheme.TABLE_WISE, Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE])
+def test_each_direction_has_its_own_message(scheme: Scheme) -> None:
+    """Messages of 1 MiB and of 64 MiB have different places on the curves of an H100 host."""
+    machine = load_profile("dgx-h100-80g")
+
+    def comm(forward: float, backward: float) -> Floats:
+        work = table_shard(scheme, forward_message_bytes=forward, backward_message_bytes=backward)
+        seconds: Floats = RooflineModel().predict(work, machine).seconds[0]
+        return seconds
+
+    both, first, second = comm(2.0**20, 2.0**20), comm(2.0**26, 2.0**20), comm(2.0**20, 2.0**26)
+    assert first[Phase.FORWARD_COMM] < both[Phase.FORWARD_COMM]
+    assert first[Phase.BACKWARD_COMM] == both[Phase.BACKWARD_COMM]
+    assert second[Phase.FORWARD_COMM] == both[Phase.FORWARD_COMM]
+    assert second[Phase.BACKWARD_COMM] < both[Phase.BACKWARD_COMM]
 
 
 def test_one_rank_communicates_nothing_and_needs_no_links() -> None:
@@ -177,6 +211,7 @@ def test_communication_ladder_over_hosts(profile: str) -> None:
     CW 81-88, hierarchical 80-82, RW 62 (a commit message of TorchRec's authors).
     """
     machine = load_profile(profile)
+    messages = {"forward_message_bytes": 2.0**26, "backward_message_bytes": 2.0**26}
     totals = {}
     for scheme, pieces in (
         (Scheme.TABLE_WISE, 1),
@@ -184,7 +219,7 @@ def test_communication_ladder_over_hosts(profile: str) -> None:
         (Scheme.TABLE_ROW_WISE, 1),
         (Scheme.ROW_WISE, 1),
     ):
-        work = table_shard(scheme, pieces=pieces, num_ranks=32, columns=256, pooled_message_bytes=2.0**26)
+        work = table_shard(scheme, pieces=pieces, num_ranks=32, columns=256, **messages)
         seconds = RooflineModel().predict(work, machine).seconds[0][COMM].sum()
         totals[scheme] = seconds * pieces * int(work.row_shards[0])
     ladder = list(totals.values())

@@ -1,8 +1,5 @@
 """TorchRec's estimator: by hand, and against the numbers that TorchRec itself printed."""
 
-import gzip
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,20 +9,19 @@ from cost_models.errors import MissingHardwareNumber
 from cost_models.profiles_loader import load_profile
 from cost_models.protocol import CostModel, Floats
 from cost_models.torchrec import TorchRecModel
-from cost_models.vocabulary import Kernel, Phase, Scheme
+from cost_models.vocabulary import Phase, Scheme
 from tests.contracts.cost_model import CostModelContract, without
 from tests.cost_models.builders import plain_hardware, shard_work, table_shard
-
-GOLDEN = Path(__file__).parents[2].parent / "shared" / "torchrec_golden"
-
-PHASE_OF_PART = {
-    "input_dist_comms": Phase.INPUT_COMM,
-    "fwd_compute": Phase.FORWARD_COMPUTE,
-    "fwd_comms": Phase.FORWARD_COMM,
-    "bwd_comms": Phase.BACKWARD_COMM,
-    "bwd_compute": Phase.BACKWARD_COMPUTE,
-    "prefetch_compute": Phase.PREFETCH,
-}
+from tests.golden.torchrec_golden import (
+    KEPT_TABLES,
+    SHARED,
+    GoldenInstance,
+    GoldenShard,
+    full_instance,
+    full_shards,
+    golden_instance,
+    golden_shards,
+)
 
 
 class TestContract(CostModelContract):
@@ -88,42 +84,41 @@ def test_comm_types_apply_by_direction() -> None:
     assert quantised[Phase.BACKWARD_COMM] == pytest.approx(both[Phase.BACKWARD_COMM] / 4)
 
 
-@pytest.mark.parametrize("name", ["dlrm_dcnv2_8", "dlrm_dcnv2_16", "synth_50_16"])
+@pytest.mark.parametrize("name", KEPT_TABLES)
+def test_golden_shards_are_equal(name: str) -> None:
+    """The figures that are kept beside the tests."""
+    compare(golden_instance(name), golden_shards(name))
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no TorchRec dumps beside the repository (shared/torchrec_golden)")
+@pytest.mark.parametrize("name", KEPT_TABLES)
 def test_every_golden_shard_is_equal(name: str) -> None:
-    path = GOLDEN / f"{name}.options.json.gz"
-    if not path.is_file():
-        pytest.skip(f"no TorchRec numbers beside the repository (expected {path.name} in shared/torchrec_golden)")
-    with gzip.open(path) as stream:
-        dump = json.load(stream)
-    instance = json.loads((GOLDEN / f"{name}.instance.json").read_text())
-    tables = {table["name"]: table for table in instance["tables"]}
+    """All that TorchRec enumerated."""
+    compare(full_instance(SHARED, name), full_shards(SHARED, name))
+
+
+def compare(instance: GoldenInstance, shards: list[GoldenShard]) -> None:
+    """Price the shards of a dump, and expect TorchRec's seconds in every phase."""
+    batch = instance.batch_size_per_rank
     rows: list[dict[str, Any]] = []
-    expected: list[list[float]] = []
-    for table in dump["tables"]:
-        spec = tables[table["name"]]
-        ids = spec["pooling_factor"] * instance["batch_size"]
-        for option in table["options"]:
-            if option["kernel"] not in ("fused", "dense"):
-                continue
-            for shard in option["shards"]:
-                rows.append(
-                    {
-                        "scheme": Scheme.from_label(option["sharding_type"]),
-                        "kernel": Kernel.from_label(option["kernel"]),
-                        "table_rows": spec["num_embeddings"],
-                        "table_columns": spec["embedding_dim"],
-                        "shard_rows": shard["size"][0],
-                        "shard_columns": shard["size"][1],
-                        "element_bytes": {"fp32": 4.0, "fp16": 2.0}[spec["data_type"]],
-                        "batch_ids": ids,
-                        "batch_outputs": instance["batch_size"],
-                        "expected_outputs": min(1.0, spec["pooling_factor"]) * instance["batch_size"],
-                    }
-                )
-                expected.append([shard["perf_parts"][part] / 1e3 for part in PHASE_OF_PART])
+    for shard in shards:
+        table = instance.table(shard.table)
+        rows.append(
+            {
+                "scheme": shard.scheme,
+                "kernel": shard.kernel,
+                "table_rows": table.num_embeddings,
+                "table_columns": table.embedding_dim,
+                "shard_rows": shard.num_rows,
+                "shard_columns": shard.num_columns,
+                "element_bytes": {"fp32": 4.0, "fp16": 2.0}[table.data_type],
+                "batch_ids": table.pooling_factor * batch,
+                "batch_outputs": batch,
+                "expected_outputs": min(1.0, table.pooling_factor) * batch,
+            }
+        )
     columns: dict[str, Any] = {key: np.array([row[key] for row in rows]) for key in rows[0]}
-    work = shard_work(instance["world_size"], instance["local_world_size"], **columns)
+    work = shard_work(instance.num_hosts * instance.ranks_per_host, instance.ranks_per_host, **columns)
     seconds = TorchRecModel().predict(work, load_profile("torchrec-default")).seconds
-    assert len(rows) > 5 * len(tables)
-    assert set(work.scheme) == set(Scheme) - {Scheme.GRID_SHARD}  # nobody named grid_shard in the dumps
-    np.testing.assert_allclose(seconds[:, list(PHASE_OF_PART.values())], np.array(expected), rtol=1e-9)
+    assert len(rows) > 5 * len({shard.table for shard in shards})
+    np.testing.assert_allclose(seconds, np.array([shard.seconds for shard in shards]), rtol=1e-9)

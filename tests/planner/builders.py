@@ -124,6 +124,8 @@ def random_priced(
         unit_scope=np.array(scope, dtype=np.int8),
         unit_seconds=np.array(seconds),
         unit_bytes=np.array(sizes)[:, None],
+        unit_total_bytes=np.array(sizes)[:, None]
+        * np.array([1, ranks_per_host, num_ranks])[np.array(scope, dtype=np.int8)][:, None],
         capacity_bytes=capacity,
         host_of_rank=np.arange(num_ranks) // ranks_per_host,
         table_rank_allowed=np.ones((num_tables, num_ranks), dtype=np.bool_),

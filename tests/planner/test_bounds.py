@@ -63,6 +63,13 @@ def test_memory_raises_the_bound() -> None:
     cheap[priced.unit_scope == 2] *= 0.01  # world-wide copies are nearly free ...
     sizes = priced.unit_bytes.copy()
     sizes[priced.unit_scope == 2] = 100.0  # ... and take 100 bytes on each of 4 ranks
-    roomy = replace(priced, unit_seconds=cheap, unit_bytes=sizes, capacity_bytes=np.full((4, 1), 300.0))
+    totals = sizes * priced.ranks_touched[:, None]
+    roomy = replace(
+        priced,
+        unit_seconds=cheap,
+        unit_bytes=sizes,
+        unit_total_bytes=totals,
+        capacity_bytes=np.full((4, 1), 300.0),
+    )
     tight = replace(roomy, capacity_bytes=np.full((4, 1), 150.0))
     assert bounds.lower_bound(tight) > 2 * bounds.lower_bound(roomy)

@@ -122,3 +122,17 @@ def test_groups_shape_the_options() -> None:
 def test_a_table_without_options_says_why(table: object, words: str) -> None:
     problem = make_problem(table)  # type: ignore[arg-type]
     assert any(words in reason for reason in enumerate_options(problem).refusals[0])
+
+
+def test_as_many_pieces_as_ranks_are_tried() -> None:
+    """288 columns on nine ranks: nine pieces of 32."""
+    only = TableConstraints(sharding_types=frozenset({Scheme.COLUMN_WISE}))
+    problem = make_problem(make_table(dim=288, constraints=only), cluster=make_cluster(1, 9))
+    widths = [[piece.num_columns for piece in option.cut.pieces] for option in enumerate_options(problem).options]
+    assert [32] * 9 in widths
+
+
+def test_wide_tables_are_cut() -> None:
+    problem = make_problem(make_table(dim=2048))
+    widest = max(piece.num_columns for option in enumerate_options(problem).options for piece in option.cut.pieces)
+    assert widest == 1024

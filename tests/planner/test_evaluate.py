@@ -19,6 +19,7 @@ def two_tables() -> PricedOptions:
         unit_scope=np.array([0, 2, 1], dtype=np.int8),
         unit_seconds=np.array([[5.0, 1.0], [2.0, 2.0], [3.0, 4.0]]),
         unit_bytes=np.array([[10.0], [10.0], [4.0]]),
+        unit_total_bytes=np.array([[10.0], [40.0], [8.0]]),
         capacity_bytes=np.full((4, 1), 12.0),
         host_of_rank=np.array([0, 0, 1, 1]),
         table_rank_allowed=np.ones((2, 4), dtype=np.bool_),

@@ -1,8 +1,5 @@
 """Ours against TorchRec's planner on its own objective and estimator: never worse."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from cost_models.profiles_loader import load_profile
@@ -12,48 +9,31 @@ from planner.partitioners.base import SolveLimits
 from planner.partitioners.registry import make_partitioner
 from planner.pipeline import plan
 from planner.verify import verify
-from tests.planner.builders import GIB, TORCHREC, make_cluster, make_problem, make_table
-
-#: What TorchRec 1.8.0 with default settings and 15% reservation reached, ms (slowest rank).
-TORCHREC_MILLISECONDS = {
-    "dlrm_dcnv2_8": 4.1733,
-    "dlrm_dcnv2_16": 8.1164,
-    "synth_50_8": 9.8219,
-    "synth_50_16": 16.9402,
-    "synth_200_16": 51.7490,
-}
+from tests.golden.torchrec_golden import INFEASIBLE, TORCHREC_MILLISECONDS, golden_instance
+from tests.planner.builders import TORCHREC, make_cluster, make_problem, make_table
 
 
-def load(folder: Path, name: str) -> Problem:
-    instance = json.loads((folder / "torchrec_golden" / f"{name}.instance.json").read_text())
-    default = load_profile("torchrec-default")
-    numbers = {key: quantity.value for key, quantity in default.numbers.items()}
-    local = instance["local_world_size"]
-    cluster = make_cluster(
-        instance["world_size"] // local, local, **(numbers | {"hbm_bytes": instance["hbm_gb"] * GIB})
-    )
+def load(name: str) -> Problem:
+    """An instance on TorchRec's terms: its constants, its reservation, its objective."""
+    instance = golden_instance(name)
+    numbers = {key: quantity.value for key, quantity in load_profile("torchrec-default").numbers.items()}
+    cluster = make_cluster(instance.num_hosts, instance.ranks_per_host, **(numbers | {"hbm_bytes": instance.hbm_bytes}))
     tables = [
-        make_table(
-            t["name"],
-            t["num_embeddings"],
-            t["embedding_dim"],
-            pooling_factor=t["pooling_factor"],
-            data_type=t["data_type"],
-        )
-        for t in instance["tables"]
+        make_table(t.name, t.num_embeddings, t.embedding_dim, pooling_factor=t.pooling_factor, data_type=t.data_type)
+        for t in instance.tables
     ]
     return make_problem(
         *tables,
         cluster=cluster,
-        batch_size_per_rank=instance["batch_size"],
+        batch_size_per_rank=instance.batch_size_per_rank,
         reservation=Reservation(),
         objective="max_rank_time",
     )
 
 
 @pytest.mark.parametrize("name", TORCHREC_MILLISECONDS)
-def test_never_worse_than_torchrec(shared: Path, name: str) -> None:
-    problem = load(shared, name)
+def test_never_worse_than_torchrec(name: str) -> None:
+    problem = load(name)
     result = plan(
         problem,
         cost_model=TORCHREC,
@@ -66,9 +46,9 @@ def test_never_worse_than_torchrec(shared: Path, name: str) -> None:
     assert result.plan.lower_bound_seconds * 1e3 <= found <= TORCHREC_MILLISECONDS[name] * (1 + 1e-4)
 
 
-def test_infeasible_instance_says_by_how_much(shared: Path) -> None:
+def test_infeasible_instance_says_by_how_much() -> None:
     result = plan(
-        load(shared, "fail_infeasible"),
+        load(INFEASIBLE),
         cost_model=TORCHREC,
         partitioner=make_partitioner("portfolio"),
         limits=SolveLimits(time_limit_seconds=5.0),

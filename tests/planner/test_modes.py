@@ -42,14 +42,33 @@ def test_a_module_that_can_be_neither_leaves_no_mode() -> None:
     modes = option_modes(problem, enumerate_options(problem))
     assert modes.masks == ()
     assert modes.exhaustive
+    assert modes.stuck_modules == ("",)
 
 
-def test_many_modules_switch_together() -> None:
-    tables = [make_table(f"m{i}", pooling="mean", module_path=f"module{i}") for i in range(5)]
+def test_a_stuck_module_beside_many_undecided_ones() -> None:
+    rows_only = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
+    many = [make_table(f"m{i}", pooling="mean", module_path=f"module{i}") for i in range(4)]
+    stuck = [
+        make_table("s", pooling="mean", module_path="stuck", constraints=rows_only),
+        make_table("tiny", rows=3, module_path="stuck"),
+    ]
+    problem = make_problem(*many, *stuck)
+    assert option_modes(problem, enumerate_options(problem)).stuck_modules == ("stuck",)
+
+
+def test_many_modules_are_switched_one_at_a_time() -> None:
+    """Five modules: all free, all by rows, and each alone by rows, the largest first."""
+    tables = [make_table(f"m{i}", rows=1000 * (i + 1), pooling="mean", module_path=f"module{i}") for i in range(5)]
     problem = make_problem(*tables)
-    modes = option_modes(problem, enumerate_options(problem))
-    assert len(modes.masks) == 2
+    options = enumerate_options(problem)
+    modes = option_modes(problem, options)
+    assert len(modes.masks) == 7
     assert not modes.exhaustive
+    by_rows = [
+        {o.table for o, kept in zip(options.options, mask, strict=True) if kept and o.scheme is Scheme.ROW_WISE}
+        for mask in modes.masks
+    ]
+    assert by_rows == [set(), {0, 1, 2, 3, 4}, {4}, {3}, {2}, {1}, {0}]
 
 
 def test_few_modules_are_tried_in_every_combination() -> None:

@@ -117,7 +117,7 @@ def test_infeasible_names_the_cluster_s_shortfall() -> None:
     assert (short.resource, short.scope) == ("hbm", "cluster")
     assert short.available_bytes == 800e6
     assert 1024e6 <= short.required_bytes <= 1026e6
-    assert "at least 2 hosts" in short.hint
+    assert "at least 6 such ranks" in short.hint  # 1,024 MB of weights over 200 MB
 
 
 def test_infeasible_names_the_table_that_no_rank_holds() -> None:
@@ -196,7 +196,7 @@ def test_a_module_that_can_be_neither_free_nor_by_rows_is_infeasible() -> None:
     rows_only = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
     result = solve(make_problem(make_table("m", pooling="mean", constraints=rows_only), make_table("tiny", rows=3)))
     assert result.reason == "INFEASIBLE"
-    assert result.shortfalls[0].resource == "constraints"
+    assert "MEAN-pooled" in result.shortfalls[0].message
 
 
 class Hopeless:
@@ -219,5 +219,87 @@ class Hopeless:
 @pytest.mark.parametrize(("num_modules", "reason"), [(3, "INFEASIBLE"), (4, "NO_SOLUTION_FOUND")])
 def test_what_was_not_tried_is_not_called_infeasible(num_modules: int, reason: str) -> None:
     """Four undecided modules switch together, so that failing in both states proves nothing."""
-    tables = [make_table(f"m{i}", pooling="mean", module_path=f"module{i}") for i in range(num_modules)]
+    schemes = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE, Scheme.ROW_WISE}))
+    tables = [
+        make_table(f"m{i}", pooling="mean", module_path=f"module{i}", constraints=schemes) for i in range(num_modules)
+    ]
     assert solve(make_problem(*tables), Hopeless()).reason == reason
+
+
+def test_unlisted_column_widths_are_not_called_infeasible() -> None:
+    """Columns of any width could be cut; that the listed cuts fail proves nothing."""
+    result = solve(make_problem(make_table("a", dim=256), make_table("b", dim=256)), Hopeless())
+    assert result.reason == "NO_SOLUTION_FOUND"
+    assert result.limit == "listed_cuts"
+    assert "other column widths" in result.detail
+
+
+def test_short_last_blocks_are_not_called_infeasible() -> None:
+    """Three rows on two ranks: two full blocks are priced, a row more than there is."""
+    rows = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
+    problem = make_problem(make_table("a", rows=3, constraints=rows), cluster=make_cluster(1, 2))
+    assert solve(problem, Hopeless()).reason == "NO_SOLUTION_FOUND"
+    full = make_problem(make_table("a", rows=4, constraints=rows), cluster=make_cluster(1, 2))
+    assert solve(full, Hopeless()).reason == "INFEASIBLE"
+
+
+def test_tables_that_fit_nowhere_are_cut_narrower() -> None:
+    """256 MB of 64 columns on ranks of 100 MB: only pieces narrower than the usual 32 columns fit."""
+    only = TableConstraints(sharding_types=frozenset({Scheme.COLUMN_WISE}))
+    table = make_table("narrow", 10**6, 64, constraints=only)
+    result = solve(make_problem(table, cluster=make_cluster(hbm_bytes=100e6)))
+    assert result.plan is not None
+    assert len(result.plan.placement.tables[0].shards) >= 3
+    asked = TableConstraints(sharding_types=frozenset({Scheme.COLUMN_WISE}), min_partition=32)
+    held = solve(make_problem(replace(table, constraints=asked), cluster=make_cluster(hbm_bytes=100e6)))
+    assert held.plan is None
+    assert held.shortfalls[0].required_bytes > 100e6
+
+
+def test_row_blocks_are_short_on_the_smallest_rank() -> None:
+    """row_wise needs the same of every rank: what is short is measured on the smallest one."""
+    rows = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
+    cluster = replace(make_cluster(), hbm_bytes_by_rank=(80e9, 80e9, 80e9, 1e6))
+    result = solve(make_problem(make_table("t", 10**6, 64, constraints=rows), cluster=cluster))
+    (short,) = result.shortfalls
+    assert result.reason == "INFEASIBLE"
+    assert short.available_bytes == 1e6
+    assert 64e6 <= short.required_bytes <= 65e6
+
+
+def test_more_memory_than_any_integer_needs() -> None:
+    """Capacities beyond what CP-SAT can add up are clipped to what tables could ever take."""
+    result = solve(make_problem(*[make_table(f"t{i}") for i in range(8)], cluster=make_cluster(hbm_bytes=1e18)))
+    assert result.plan is not None
+
+
+def test_a_proof_counts_as_optimal_at_gap_zero() -> None:
+    problem = make_problem(make_table("a"), make_table("b"), cluster=make_cluster(1, 2))
+    result = solve(problem, limits=SolveLimits(time_limit_seconds=60, relative_gap=0.0))
+    assert result.reason == "OPTIMAL"
+    assert result.plan is not None
+    assert result.plan.relative_gap == pytest.approx(0, abs=1e-6)
+
+
+class Hurried:
+    """Finds the optimum, but says that the clock cut it."""
+
+    name = "hurried"
+
+    def solve(
+        self,
+        priced: PricedOptions,
+        limits: SolveLimits,
+        *,
+        lower_bound_seconds: float = 0.0,
+        start: Assignment | None = None,
+        on_incumbent: OnIncumbent | None = None,
+    ) -> Outcome:
+        outcome = Greedy().solve(priced, limits)
+        return replace(outcome, termination=Termination(reason=Reason.FEASIBLE, limit="time"))
+
+
+def test_a_clock_that_cut_the_search_is_named_even_when_the_plan_is_good() -> None:
+    result = solve(small_problem(), Hurried(), limits=SolveLimits(relative_gap=1.0))
+    assert result.reason == "OPTIMAL"
+    assert result.limit == "time"

@@ -38,6 +38,7 @@ def _with_worse_copies(priced: PricedOptions) -> PricedOptions:
         unit_scope=priced.unit_scope[flat],
         unit_seconds=priced.unit_seconds[flat] * np.where(slower, 1.1, 1.0)[:, None],
         unit_bytes=priced.unit_bytes[flat],
+        unit_total_bytes=priced.unit_total_bytes[flat],
     )
 
 

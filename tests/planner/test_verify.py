@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.placement import Placement, Shard, TablePlacement
 from planner.domain.table import TableConstraints
-from planner.verify import verify
+from planner.verify import _overlap, verify
 from tests.planner.builders import make_cluster, make_problem, make_table
 
 WHOLE = Shard(rank=0, row_offset=0, num_rows=1000, column_offset=0, num_columns=64, tier=Tier.HBM)
@@ -131,3 +131,38 @@ def test_memory_names_rank_and_shortfall() -> None:
     assert issue.code == "memory"
     assert "rank 0" in issue.message
     assert "1 B more" in issue.message
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [{"module_path": "other.ebc"}, {"data_type": "fp16"}, {"pooling": "mean"}],
+    ids=lambda stated: next(iter(stated)),
+)
+def test_a_plan_for_another_model(stated: dict[str, str]) -> None:
+    problem = make_problem(make_table(module_path="sparse.ebc"))
+    right = replace(table_wise(), module_path="sparse.ebc", data_type="fp32", pooling="sum")
+    assert codes(problem, right) == set()
+    assert codes(problem, replace(right, **stated)) == {"model-mismatch"}  # type: ignore[arg-type]
+
+
+@given(st.data())
+def test_overlap_agrees_with_comparing_every_pair(data: st.DataObject) -> None:
+    rectangles = data.draw(
+        st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4), st.integers(0, 6), st.integers(1, 4)), max_size=8)
+    )
+    shards = tuple(
+        replace(WHOLE, row_offset=ro, num_rows=nr, column_offset=co, num_columns=nc) for ro, nr, co, nc in rectangles
+    )
+
+    def meet(a: Shard, b: Shard) -> bool:
+        rows = a.row_offset < b.row_offset + b.num_rows and b.row_offset < a.row_offset + a.num_rows
+        columns = (
+            a.column_offset < b.column_offset + b.num_columns and b.column_offset < a.column_offset + a.num_columns
+        )
+        return rows and columns
+
+    found = _overlap(shards)
+    if found is None:
+        assert not any(meet(a, b) for a, b in itertools.combinations(shards, 2))
+    else:
+        assert meet(shards[found[0]], shards[found[1]])

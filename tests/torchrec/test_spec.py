@@ -124,6 +124,14 @@ def test_a_model_becomes_a_spec_that_the_service_takes() -> None:
     assert problem.dense.parameter_bytes == 516
 
 
+def test_a_spec_without_a_name_is_one_that_the_service_takes() -> None:
+    spec = spec_from_model(
+        collection(config()), batch_size_per_rank=1, hardware=HARDWARE, default_pooling_factor=1, optimizer="sgd"
+    )
+    assert "name" not in spec
+    assert parse_spec(json.dumps(spec).encode()).name == "unnamed"
+
+
 def test_a_collection_that_is_the_model_itself_has_no_path() -> None:
     spec = spec_from_model(
         collection(config()), batch_size_per_rank=1, hardware=HARDWARE, default_pooling_factor=1, optimizer="adam"

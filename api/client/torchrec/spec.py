@@ -39,7 +39,7 @@ def spec_from_model(
     optimizer
         For tables without ``apply_optimizer_in_backward``; it must agree where there is one.
     name
-        The spec's name.
+        The spec's name; left out where empty, which leaves it to the service.
     access, constraints
         The spec's ``access`` and ``constraints`` objects, by table name.
 
@@ -73,7 +73,7 @@ def spec_from_model(
         raise UnsupportedModel(reasons)
     return {
         "schema_version": SCHEMA_VERSION,
-        "name": name,
+        **({"name": name} if name else {}),
         "model": {
             "batch_size_per_rank": batch_size_per_rank,
             "tables": documents,

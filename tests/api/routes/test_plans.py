@@ -6,7 +6,9 @@ import gzip
 import pytest
 import zstandard
 
+from api.schemas.plan import MAX_SHARDS_OF_TABLE
 from planner.canonical import canonical_bytes, plan_digest
+from planner.exporters.registry import EXPORTERS
 from tests.api.live import Live
 from tests.api.problems import assert_problem
 from tests.api.specs import TINY
@@ -68,6 +70,13 @@ def test_unknown_plans_and_wrong_digests_are_problems(live: Live) -> None:
     assert_problem(live.get(f"/v1/plans/{NOTHING}/exports/json"), 404, "not-found")
 
 
+def test_every_format_is_known_here_and_to_the_command_line(live: Live, digest: str) -> None:
+    for name in EXPORTERS:
+        assert live.get(f"/v1/plans/{digest}/exports/{name}?module_path=model.ebc").status_code == 200
+    told = assert_problem(live.get(f"/v1/plans/{digest}/exports/onnx"), 404, "not-found")["detail"]
+    assert all(name in told for name in EXPORTERS)
+
+
 def test_exports(live: Live, digest: str) -> None:
     plan = live.get(f"/v1/plans/{digest}").json()
     assert live.get(f"/v1/plans/{digest}/exports/json").json() == plan
@@ -86,6 +95,8 @@ def test_the_services_own_plan_is_valid_and_scores_the_same(live: Live, digest: 
     judged = live.post("/v1/plans:evaluate", {"spec": TINY, "plan": plan}).json()
     assert judged["valid"] is True
     assert judged["violations"] == []
+    assert judged["score"]["ranks"] == plan["ranks"]
+    assert judged["score"]["phases"] == plan["phases"]
     assert judged["score"]["objective_seconds"] == plan["objective"]["seconds"]
     assert judged["score"]["cost_model"] == plan["provenance"]["cost_model"]
 
@@ -118,3 +129,23 @@ def test_plans_that_are_wrong_are_told_so(live: Live, digest: str, path: tuple[o
 def test_an_evaluation_that_is_no_evaluation_is_a_problem(live: Live) -> None:
     problem = assert_problem(live.post("/v1/plans:evaluate", {"spec": TINY}), 422, "invalid-problem")
     assert problem["errors"][0]["pointer"] == "/plan"
+
+
+def test_a_plan_with_a_kernel_that_nothing_can_price_is_judged(live: Live, digest: str) -> None:
+    plan = live.get(f"/v1/plans/{digest}").json()
+    for table in plan["tables"]:
+        table["compute_kernel"] = "fused_uvm"
+    answer = live.post("/v1/plans:evaluate", {"spec": TINY, "plan": plan})
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["valid"], answer.json()["score"]) == (False, None)
+    assert "kernel" in {violation["code"] for violation in answer.json()["violations"]}
+
+
+def test_a_table_of_more_shards_than_any_scheme_has_is_refused(live: Live, digest: str) -> None:
+    plan = live.get(f"/v1/plans/{digest}").json()
+    shard = plan["tables"][0]["shards"][0]
+    plan["tables"][0]["shards"] = [shard] * (MAX_SHARDS_OF_TABLE + 1)
+    problem = assert_problem(live.post("/v1/plans:evaluate", {"spec": TINY, "plan": plan}), 422, "invalid-problem")
+    assert problem["errors"][0]["pointer"] == "/plan/tables/0/shards"
+    plan["tables"][0]["shards"] = [shard] * MAX_SHARDS_OF_TABLE
+    assert live.post("/v1/plans:evaluate", {"spec": TINY, "plan": plan}).json()["valid"] is False

@@ -1,6 +1,6 @@
 """What changed between two plans."""
 
-from planner.explain.comparison import compare_plans
+from planner.explain.comparison import MAX_TABLE_ROWS, compare_plans
 from planner.explain.difference import difference
 from tests.planner.explain.documents import GIB, document, shard, table
 
@@ -53,14 +53,39 @@ def test_plans_of_other_specs_and_prices_say_so() -> None:
     other = document(spec_digest="sha256:" + "1" * 64, provenance=provenance)
     text = compare_plans(plan, other)
     assert "The specs differ" in text
-    assert "cannot be compared" in text
+    assert "cannot be compared" in " ".join(text.split())
 
 
-def test_documents_and_width() -> None:
+def test_documents() -> None:
     found = difference(document(), moved()).to_document()
     assert found["objectives"] == {
         "step_time": {"a": 0.005, "b": 0.006, "relative_change": 0.006 / 0.005 - 1},
         "max_rank_time": {"a": 0.004, "b": 0.004, "relative_change": 0.0},
     }
-    long = document(name="n" * 200, tables=[table("t" * 200, "table_row_wise", [shard(0, (0, 9), GIB)])])
-    assert max(map(len, compare_plans(moved(), long).splitlines())) <= 80
+
+
+def test_no_line_is_wider_than_a_terminal() -> None:
+    shards = [shard(2 * number, (number, 1), 1023 * GIB) for number in range(64)]
+    first, second = (
+        document(
+            name="n" * 200,
+            world_size=4096,
+            tables=[table("t" * 200, scheme, shards), table("gone", scheme, shards)][: index + 1],
+            objective={**document()["objective"], "seconds": seconds, "step_time_seconds": seconds},
+            provenance={**document()["provenance"], "cost_model": f"{'m' * 60}@{index}"},
+        )
+        for index, (scheme, seconds) in enumerate((("table_column_wise", 1e-12), ("table_row_wise", 1234.5)))
+    )
+    text = compare_plans(first, second)
+    assert max(map(len, text.splitlines())) <= 80
+    assert f"A  {first['plan_digest'][: len('sha256:') + 12]}…" in text
+    # 1,234.5 s over 1e-12 s: a factor, not a percentage of fourteen digits
+    assert "x 1.23e+15" in text
+
+
+def test_one_is_not_told_as_many() -> None:
+    names = [f"t{number}" for number in range(MAX_TABLE_ROWS + 1)]
+    plan = document(world_size=1, tables=[table(name, "table_wise", [shard(0, (0, 9), GIB)]) for name in names])
+    text = compare_plans(document(world_size=1, tables=[]), plan)
+    assert "two-tables, 1 rank\n" in text
+    assert text.splitlines()[-1] == "  ... and 1 more table"

@@ -1,5 +1,7 @@
 """The text of a plan: right numbers, right glyphs, never wider than a terminal."""
 
+from typing import Any
+
 from planner.explain.plan import MAX_RANK_ROWS, explain_plan
 from tests.planner.explain.documents import GIB, document, rank, shard, table
 
@@ -34,7 +36,7 @@ def test_phases_that_do_not_count_are_marked_and_left_out_of_the_bars() -> None:
     plan = document()
     plan["phases"][1]["counted"] = False
     text = explain_plan(plan)
-    assert section(text, "Phases")[-1].endswith("not counted")
+    assert section(text, "Phases")[-1].split()[-3:] == ["not", "counted", "measured"]
     assert "▒" not in "".join(section(text, "Seconds per rank"))
 
 
@@ -71,22 +73,97 @@ def test_many_ranks_show_the_slowest_only() -> None:
     lines = section(explain_plan(document(world_size=100, ranks_per_host=4, ranks=ranks)), "Seconds per rank")
     assert len(lines) == 1 + MAX_RANK_ROWS + 1
     assert lines[1].split()[:2] == ["rank", "84"]
-    assert lines[-1].strip() == "... and 84 ranks that are faster"
+    assert lines[-1].strip() == "... and 84 more ranks: 0 s to 83 us"  # ranks 0 to 83
+
+
+def test_ranks_left_out_are_not_called_faster_where_all_are_tied() -> None:
+    # 128 ranks of 3 us and 1 GiB each: 16 are shown, 112 are not
+    text = explain_plan(document(world_size=128, ranks=[rank(number, (3e-6, 0.0), GIB) for number in range(128)]))
+    assert section(text, "Seconds per rank")[-1] == "  ... and 112 more ranks: 3 us"
+    assert "  ... and 112 more ranks: 1.0 GiB" in section(text, "Bytes per rank in hbm")
+    assert "faster" not in text
+    assert "emptier" not in text
+
+
+def test_one_is_not_told_as_many() -> None:
+    shown = MAX_RANK_ROWS + 1
+    plan = document(world_size=shown, ranks=[rank(number, (3e-6, 0.0), GIB) for number in range(shown)])
+    assert section(explain_plan(plan), "Seconds per rank")[-1] == "  ... and 1 more rank: 3 us"
+    single = document(world_size=1, ranks_per_host=1, tables=document()["tables"][1:])
+    text = explain_plan(single)
+    assert "cluster  1 rank, 1 x 1" in text
+    assert section(text, "How the table is cut")
+    assert section(text, "Where it is")
+
+
+def test_the_digest_is_told_short() -> None:
+    # sha256: and 12 of 64 digits
+    digest = document()["plan_digest"]
+    assert f"  digest   {digest[:19]}…\n" in explain_plan(document())
+
+
+def extreme() -> dict[str, Any]:
+    """A plan whose every cell is as wide as such a plan can make it."""
+    ranks = [
+        {
+            **rank(number, (0.0, 0.0), 10**18),
+            "seconds": {"backward_compute": 1234.5 + number},
+            "capacity_bytes": {"hbm": 1e18, "ddr": 1e18},
+            "ledger_bytes": {f"line_{i}": 1e18 for i in range(5)},
+            "reserved_bytes": {f"line_{i}": 1e18 for i in range(3)},
+        }
+        for number in range(4096 - MAX_RANK_ROWS - 1, 4096)
+    ]
+    long = "t" * 200
+    schemes = ("table_column_wise", "data_parallel", "row_wise")
+    shards = [shard(4000 + 2 * number, (number, 1), 1023 * GIB) for number in range(48)]
+    plan = document(
+        name=long,
+        world_size=4096,
+        ranks_per_host=1,
+        objective={
+            **document()["objective"],
+            "seconds": 1234.5,
+            "lower_bound_seconds": 1.5e-12,
+            "relative_gap": 1e30,
+            "max_rank_time_seconds": 1234.5,
+        },
+        tables=[{**table(long, scheme, shards), "compute_kernel": "fused_uvm_caching"} for scheme in schemes],
+        termination={"reason": "NO_SOLUTION_FOUND", "limit": "deterministic_time", "detail": "word " * 60},
+        ranks=ranks,
+    )
+    for phase in plan["phases"]:
+        phase.update(name="backward_compute", slowest_rank=4095, seconds=1234.5, mean_seconds=1.5e-12)
+        phase.update(hidden_seconds=1234.5, evidence="estimated")
+    plan["phases"][1]["counted"] = False
+    kinds = ("measured", "given", "datasheet", "estimated", "default", "note")
+    plan["provenance"].update(
+        hardware_profile=long,
+        cost_model=long,
+        seed=2**31 - 1,
+        solver_seconds=1234.5,
+        evidence={
+            f"hardware.{'x' * 30}_{kind}_{i}": {"value": "1" * 50, "evidence": kind, "source": ""}
+            for kind in kinds
+            for i in range(20)
+        },
+    )
+    return plan
 
 
 def test_no_line_is_wider_than_a_terminal() -> None:
-    long = "t" * 200
-    shards = [shard(2 * number, (number, 1), GIB) for number in range(64)]
-    evidence = {f"hardware.{'x' * 30}_{i}": {"value": "1", "evidence": "estimated", "source": ""} for i in range(20)}
-    plan = document(
-        name=long,
-        tables=[table(long, "row_wise", shards)],
-        termination={"reason": "FEASIBLE", "limit": "deterministic_time", "detail": "word " * 60},
-    )
-    plan["provenance"]["evidence"] = evidence
-    for line in explain_plan(plan).splitlines():
-        assert len(line) <= 80 or line.startswith("  digest"), line
-    assert "x" * 30 in explain_plan(plan)
+    text = explain_plan(extreme())
+    for line in text.splitlines():
+        assert len(line) <= 80, line
+    assert "x" * 30 in text
+    assert "gap over 10000%" in text
+
+
+def test_the_summary_of_what_a_plan_rests_on_is_wrapped() -> None:
+    # "What the plan rests on: 20 measured, 20 given, 20 datasheet, 20 estimated," and two entries more
+    lines = section(explain_plan(extreme()), "What the plan rests on")
+    assert lines[0] == "What the plan rests on: 20 measured, 20 given, 20 datasheet, 20 estimated,"
+    assert lines[1] == "  20 defaults, 20 notes"
 
 
 def test_a_plan_that_costs_nothing_can_be_told() -> None:

@@ -1,5 +1,7 @@
 """The plans that TorchRec accepts and trains silently wrong are refused, one test each."""
 
+from dataclasses import replace
+
 import pytest
 
 from cost_models.vocabulary import Kernel, Scheme, Tier
@@ -93,3 +95,22 @@ def test_sequence_tables() -> None:
     problem = make_problem(make_table(rows=400, pooling="none"), cluster=ONE_HOST)
     assert codes(problem, place("t", Scheme.ROW_WISE, by_rows([100] * 4))) == set()
     assert codes(problem, place("t", Scheme.TABLE_ROW_WISE, by_rows([100] * 4))) == {"sequence-scheme"}
+
+
+@pytest.mark.parametrize("kernel", [Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING, Kernel.KEY_VALUE])
+def test_kernels_of_other_tiers_are_not_accepted(kernel: Kernel) -> None:
+    problem = make_problem(make_table(), cluster=ONE_HOST)
+    assert codes(problem, place("t", Scheme.TABLE_WISE, [(0, 0, 1000, 0, 64)], kernel)) == {"kernel"}
+
+
+def test_a_cache_share_needs_a_cache() -> None:
+    problem = make_problem(make_table(), cluster=ONE_HOST)
+    whole = place("t", Scheme.TABLE_WISE, [(0, 0, 1000, 0, 64)])
+    assert codes(problem, replace(whole, cache_load_factor=0.3)) == {"cache"}
+
+
+def test_shards_wider_than_kernels_read_right() -> None:
+    problem = make_problem(make_table(dim=2048), cluster=ONE_HOST)
+    halves: list[Rectangle] = [(0, 0, 1000, 0, 1024), (1, 0, 1000, 1024, 1024)]
+    assert codes(problem, place("t", Scheme.TABLE_WISE, [(0, 0, 1000, 0, 2048)])) == {"column-width"}
+    assert codes(problem, place("t", Scheme.COLUMN_WISE, halves)) == set()

@@ -15,8 +15,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from api.cli_errors import ExitCode
-from api.cli_files import write_document
+from api.cli.errors import ExitCode
+from api.cli.files import write_document
 from cost_models.profiles_loader import load_profile, profile_ids
 from planner.canonical import canonical_bytes
 from planner.units import GIBIBYTE, format_bytes

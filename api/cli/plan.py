@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from api.cli_errors import ExitCode, report, say, say_issues
-from api.cli_files import parse_assignment, read_bytes, with_changes, write_document
+from api.cli.errors import ExitCode, report, say, say_issues
+from api.cli.files import parse_assignment, read_bytes, with_changes, write_document
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.explain.infeasible import explain_no_plan
 from planner.explain.plan import explain_plan

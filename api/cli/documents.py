@@ -4,13 +4,14 @@ from typing import Annotated
 
 import typer
 
-from api.cli_errors import BadInput, say
-from api.cli_files import read_plan, write_document
+from api.cli.errors import BadInput, say
+from api.cli.files import read_plan, write_document
 from api.client import PlannerClient, RetryPolicy
 from api.client.plan_file import fetch
 from planner.explain.comparison import compare_plans
 from planner.explain.difference import difference
-from planner.exporters.torchrec import UnexportablePlan, to_torchrec
+from planner.exporters.registry import EXPORTERS
+from planner.exporters.torchrec import UnexportablePlan
 
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 
@@ -32,7 +33,9 @@ def compare_command(
 
 def export_command(
     plan: PlanFile,
-    export_format: Annotated[str, typer.Option("--format", help="torchrec, or json for the plan as it is.")],
+    export_format: Annotated[
+        str, typer.Option("--format", help=f"One of {', '.join(EXPORTERS)}; json is the plan as it is.")
+    ],
     output: Output = None,
     module_path: Annotated[
         str | None,
@@ -42,17 +45,13 @@ def export_command(
 ) -> None:
     """Write a plan in the form that a runtime takes."""
     document = read_plan(plan)
-    match export_format:
-        case "torchrec":
-            try:
-                exported = to_torchrec(document, module_path=module_path, device=device)
-            except UnexportablePlan as error:
-                raise BadInput(str(error)) from error
-            write_document(exported, output)
-        case "json":
-            write_document(document, output)
-        case _:
-            raise BadInput("no export format of this name; known: json, torchrec")
+    if export_format not in EXPORTERS:
+        raise BadInput(f"no export format of this name; known: {', '.join(EXPORTERS)}")
+    try:
+        exported = EXPORTERS[export_format](document, module_path=module_path, device=device)
+    except UnexportablePlan as error:
+        raise BadInput(str(error)) from error
+    write_document(exported, output)
 
 
 def fetch_command(

@@ -25,8 +25,21 @@ class BadInput(Exception):
     """A file or an argument that cannot be used; the message is for people."""
 
 
+class ServerTrouble(Exception):
+    """The service cannot run; the message is for people."""
+
+
 #: What commands raise on purpose; anything else is a defect and shows its traceback.
-EXPECTED = (BadInput, InvalidProblem, UnsupportedRequest, CostModelError, SolverDefect, ClientError, OSError)
+EXPECTED = (
+    BadInput,
+    ServerTrouble,
+    InvalidProblem,
+    UnsupportedRequest,
+    CostModelError,
+    SolverDefect,
+    ClientError,
+    OSError,
+)
 
 
 def report(error: Exception) -> ExitCode:
@@ -51,7 +64,7 @@ def report(error: Exception) -> ExitCode:
         case ProblemError(status=status) if 400 <= status < 500:
             say(f"shardplan: the server refused: {error}")
             return ExitCode.BAD_INPUT
-        case ClientError():
+        case ServerTrouble() | ClientError():
             say(f"shardplan: {error}")
             return ExitCode.TROUBLE
         case SolverDefect():

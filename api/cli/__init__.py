@@ -13,8 +13,8 @@ from typing import NoReturn
 
 import typer
 
-from api import cli_doctor, cli_documents, cli_evaluate, cli_plan, cli_serve
-from api.cli_errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, report
+from api.cli import doctor, documents, evaluate, plan, serve
+from api.cli.errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, report
 
 app = typer.Typer(
     name="shardplan",
@@ -24,14 +24,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("plan")(cli_plan.plan_command)
-app.command("validate")(cli_plan.validate_command)
-app.command("evaluate")(cli_evaluate.evaluate_command)
-app.command("compare")(cli_documents.compare_command)
-app.command("export")(cli_documents.export_command)
-app.command("fetch")(cli_documents.fetch_command)
-app.command("serve")(cli_serve.serve_command)
-app.command("doctor")(cli_doctor.doctor_command)
+app.command("plan")(plan.plan_command)
+app.command("validate")(plan.validate_command)
+app.command("evaluate")(evaluate.evaluate_command)
+app.command("compare")(documents.compare_command)
+app.command("export")(documents.export_command)
+app.command("fetch")(documents.fetch_command)
+app.command("serve")(serve.serve_command)
+app.command("doctor")(doctor.doctor_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from api.cli_errors import ExitCode, say
-from api.cli_files import read_bytes, write_document
-from api.cli_plan import Changes, CostModelName, SpecFile, changed_spec
+from api.cli.errors import ExitCode, say
+from api.cli.files import read_bytes, write_document
+from api.cli.plan import Changes, CostModelName, SpecFile, changed_spec
 from api.schemas.evaluation import EvaluationDocument, ScoreDocument
 from planner.units import format_bytes, format_seconds
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from api.cli_errors import BadInput, say
+from api.cli.errors import BadInput, ServerTrouble, say
 from api.settings import Settings
 
 
@@ -18,9 +18,7 @@ def serve_command(
     ] = None,
 ) -> None:
     """Run the service: REST under /v1, console under /docs. Settings come from SHARDPLAN_* variables."""
-    import uvicorn
-
-    from api.app import create_app
+    from api.server import StartFailed, serve
 
     given: dict[str, Any] = {
         name: value for name, value in (("host", host), ("port", port), ("data_dir", data_dir)) if value is not None
@@ -33,7 +31,10 @@ def serve_command(
         raise BadInput(f"setting {name}: {first['msg']}") from None
     if not _is_loopback(settings.host):
         say(f"shardplan: listening on {settings.host} without authentication; keep it inside a trusted network")
-    uvicorn.run(create_app(settings), host=settings.host, port=settings.port, log_level="info", server_header=False)
+    try:
+        serve(settings)
+    except StartFailed as error:
+        raise ServerTrouble(str(error)) from error
 
 
 def _is_loopback(host: str) -> bool:

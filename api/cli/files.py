@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from api.cli_errors import BadInput
+from api.cli.errors import BadInput
 from api.client.plan_file import write_atomically
 from api.json_input import parse_document, pointer
 from api.schemas.plan import PlanDocument

@@ -1,0 +1,97 @@
+"""Runs the service on a port: what can go wrong at the start is told in words, and it stops soon."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+from sqlalchemy.exc import SQLAlchemyError
+
+from api.app import DataFolderInUse, create_app
+from api.settings import Settings
+from api.solver_process import PlanFunction
+from api.state import Services
+from api.store.sqlite import WrongSchema
+from planner.pipeline import plan as plan_pipeline
+
+#: Time for requests that are being answered when the server is told to stop.
+GRACE_SECONDS = 3
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StartFailed(Exception):
+    """The service could not start; the message is for people."""
+
+
+def serve(settings: Settings, *, plan: PlanFunction = plan_pipeline) -> None:
+    """Serve until SIGINT or SIGTERM; ``plan`` is as in ``api.app.create_app``.
+
+    Raises
+    ------
+    StartFailed
+        The data folder, the database or the port cannot be used.
+    """
+    app = create_app(settings, plan=plan)
+    # The lifespan is entered below and not by uvicorn, which would turn what fails there into
+    # a traceback and an exit code of its own.
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_level="info",
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    with _handled_signals(), asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        runner.run(_serve(app, config, settings))
+
+
+async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(app.router.lifespan_context(app))
+        except (DataFolderInUse, WrongSchema) as error:
+            raise StartFailed(str(error)) from error
+        except OSError as error:
+            raise StartFailed(f"cannot use {settings.data_dir}: {error.strerror or error}") from error
+        except SQLAlchemyError as error:
+            reason = getattr(error, "orig", None) or error
+            raise StartFailed(f"cannot use the database {settings.database}: {reason}") from error
+        server = _Server(config, app.state.services)
+        try:
+            await server.serve()
+        except SystemExit:
+            # uvicorn has written why.
+            raise StartFailed(f"cannot listen on {settings.host}, port {settings.port}") from None
+
+
+class _Server(uvicorn.Server):
+    """Lets those go first who wait for the end of a solve."""
+
+    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+        super().__init__(config)
+        self._services = services
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop."""
+        self._services.solves.release()
+        super().handle_exit(sig, frame)
+
+
+@contextlib.contextmanager
+def _handled_signals() -> Iterator[None]:
+    """Outlive the signals that uvicorn raises again once it has stopped: the service must still be closed."""
+    before = {number: signal.signal(number, _ignore) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """The signal has been answered."""

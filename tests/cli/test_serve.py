@@ -1,0 +1,61 @@
+"""``shardplan serve`` that cannot start: one line that says why, and the exit code of trouble."""
+
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from api.store.sqlite import SqliteStore
+
+SERVE = [sys.executable, "-c", "from api.cli import main; main()", "serve"]
+
+
+def serve(folder: Path, *, port: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [*SERVE, "--data-dir", str(folder), "--port", str(port)]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert answer.returncode == 4, answer.stderr
+    assert answer.stdout == ""
+    assert "Traceback" not in answer.stderr
+    return answer
+
+
+def test_a_folder_that_another_server_has(tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path / "server.lock", os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        (line,) = serve(tmp_path).stderr.splitlines()
+    finally:
+        os.close(descriptor)
+    assert "another server works with" in line
+
+
+def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (line,) = serve(tmp_path / "file").stderr.splitlines()
+    assert "cannot use" in line
+
+
+def test_a_database_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "shardplan.sqlite").write_bytes(b"not a database, but long enough to be looked at" * 100)
+    (line,) = serve(tmp_path).stderr.splitlines()
+    assert "cannot use the database" in line
+
+
+def test_a_database_of_another_version(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "shardplan.sqlite")
+    with store._writer.begin() as connection:  # noqa: SLF001
+        connection.exec_driver_sql("PRAGMA user_version=99")
+    store.close()
+    (line,) = serve(tmp_path).stderr.splitlines()
+    assert "has schema 99" in line
+
+
+def test_a_port_that_somebody_else_has(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        told = serve(tmp_path, port=port).stderr.splitlines()
+    assert told[-1] == f"shardplan: cannot listen on 127.0.0.1, port {port}"

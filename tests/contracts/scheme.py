@@ -1,0 +1,198 @@
+"""What every scheme promises; each one's test class inherits this and states its facts.
+
+What a cut becomes on the ranks is judged cell by cell, and by :mod:`planner.verify`, which
+shares no code with schemes.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from cost_models.vocabulary import Scheme
+from planner.domain.cluster import Cluster
+from planner.domain.placement import Placement, Shard, TablePlacement
+from planner.domain.table import Table, TableConstraints
+from planner.priced import Scope
+from planner.runtimes.registry import RUNTIMES
+from planner.schemes.base import DEFAULT_MIN_PARTITION, Cut, SchemeCuts
+from planner.schemes.expand import expand
+from planner.verify import verify
+from tests.planner.builders import make_cluster, make_problem, make_table
+
+#: Hosts x ranks per host: alone, one host, hosts of one rank, several hosts, three of a kind.
+CLUSTERS = tuple(make_cluster(*shape) for shape in ((1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (3, 2), (2, 3), (2, 4)))
+#: Around the numbers of ranks: too few rows, just enough, one too many, uneven, even.
+ROWS = (1, 2, 3, 5, 6, 8, 9, 61)
+#: No multiple of 4; narrower than any piece; around 2 x 32 columns; widths that do not divide.
+COLUMNS = (4, 62, 64, 100, 256)
+MIN_PARTITIONS = (None, 12)
+
+
+def one(_: Cluster) -> int:
+    """A dimension that is not cut."""
+    return 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemeFacts:
+    """What sets a scheme apart, said without the code that makes its cuts."""
+
+    cuts: SchemeCuts
+    scheme: Scheme
+    scope: Scope  # of every piece
+    row_blocks: Callable[[Cluster], int] = one  # ranks that share the rows of a piece
+    most_pieces: Callable[[Cluster], int] = one  # column pieces that a table is cut into at most
+    cuts_columns: bool = False
+    same_host: bool = False
+    replicated: bool = False
+
+    @property
+    def cuts_rows(self) -> bool:
+        """Whether rows are spread over ranks."""
+        return self.row_blocks is not one
+
+
+class SchemeContract:
+    """Cuts tile the table, become one exact cover wherever they are placed, and nothing else is offered."""
+
+    facts: SchemeFacts
+
+    @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
+    def test_pieces_tile_the_table_from_left_to_right(self, cluster: Cluster) -> None:
+        assert self.facts.cuts.scheme is self.facts.scheme
+        for table, cut in self.all_cuts(cluster):
+            ends = np.cumsum([piece.num_columns for piece in cut.pieces]).tolist()
+            assert [piece.column_offset for piece in cut.pieces] == [0, *ends[:-1]]
+            assert ends[-1] == table.embedding_dim
+            assert all(piece.scope is self.facts.scope for piece in cut.pieces)
+            assert all(piece.replicated is self.facts.replicated for piece in cut.pieces)
+            assert cut.same_host is self.facts.same_host
+
+    @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
+    def test_widths_are_legal(self, cluster: Cluster) -> None:
+        for table, cut in self.all_cuts(cluster):
+            widths = [piece.num_columns for piece in cut.pieces]
+            if not self.facts.cuts_columns:
+                assert widths == [table.embedding_dim]
+                continue
+            assert 2 <= len(widths) <= self.facts.most_pieces(cluster)
+            assert all(width % 4 == 0 for width in widths)
+            assert min(widths) >= narrowest(table)
+            assert max(widths) - min(widths) <= 4
+
+    @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
+    def test_something_is_offered_exactly_where_it_fits(self, cluster: Cluster) -> None:
+        for table in tables():
+            counts = [len(cut.pieces) for cut in self.facts.cuts.cuts(table, cluster)]
+            assert counts == sorted(set(counts)), "coarsest first, each number of pieces once"
+            if not self.rows_fit(table, cluster):
+                assert counts == []
+            elif not self.facts.cuts_columns:
+                assert counts == [1]
+            else:
+                most = self.facts.most_pieces(cluster)
+                few = [k for k in range(2, 9) if k <= most and narrowest_of(table, k) >= narrowest(table)]
+                assert [k for k in counts if k <= 8] == few, "no small number of pieces is left out"
+                assert bool(counts) is bool(few)
+
+    @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
+    def test_every_site_touches_the_ranks_of_its_scope(self, cluster: Cluster) -> None:
+        world, local = cluster.world_size, cluster.ranks_per_host
+        ranks_of_site = {
+            Scope.RANK: [[rank] for rank in range(world)],
+            Scope.HOST: [list(range(host * local, (host + 1) * local)) for host in range(cluster.num_hosts)],
+            Scope.WORLD: [list(range(world))],
+        }[self.facts.scope]
+        for table, cut in self.all_cuts(cluster):
+            for piece, (site, ranks) in itertools.product(cut.pieces, enumerate(ranks_of_site)):
+                shards = expand(table, piece, site, cluster, cluster.device_tier)
+                assert [shard.rank for shard in shards] == ranks
+                assert {shard.tier for shard in shards} == {cluster.device_tier}
+                if self.facts.replicated:
+                    assert {shard.num_rows for shard in shards} == {table.num_embeddings}
+                else:
+                    assert len(shards) == self.facts.row_blocks(cluster)
+
+    @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
+    def test_every_cell_is_held_once_wherever_the_pieces_go(self, cluster: Cluster) -> None:
+        for table, cut in self.all_cuts(cluster):
+            for shards in self.placements(table, cut, cluster):
+                held = np.zeros((cluster.world_size, table.num_embeddings, table.embedding_dim), dtype=np.int8)
+                for shard in shards:
+                    rows = slice(shard.row_offset, shard.row_offset + shard.num_rows)
+                    held[shard.rank, rows, shard.column_offset : shard.column_offset + shard.num_columns] += 1
+                assert np.all((held if self.facts.replicated else held.sum(axis=0)) == 1)
+
+    @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
+    def test_what_is_offered_may_be_trained(self, cluster: Cluster) -> None:
+        """Except tables that the runtime refuses whatever their cut (here: 62 columns)."""
+        judged = 0
+        for table, cut in self.all_cuts(cluster):
+            problem = make_problem(table, cluster=cluster)
+            runtime = RUNTIMES[problem.runtime]
+            if runtime.refusal(table, self.facts.scheme) is not None:
+                continue
+            for shards in self.placements(table, cut, cluster):
+                placed = TablePlacement(
+                    name=table.name,
+                    sharding_type=self.facts.scheme,
+                    compute_kernel=runtime.kernels(table, self.facts.scheme)[0],
+                    shards=shards,
+                )
+                placement = Placement(
+                    world_size=cluster.world_size, ranks_per_host=cluster.ranks_per_host, tables=(placed,)
+                )
+                assert verify(problem, placement) == ()
+                judged += 1
+        fits_anywhere = any(self.rows_fit(table, cluster) for table in tables())
+        can_cut = not self.facts.cuts_columns or self.facts.most_pieces(cluster) > 1
+        assert (judged > 0) is (fits_anywhere and can_cut)
+
+    def all_cuts(self, cluster: Cluster) -> Iterator[tuple[Table, Cut]]:
+        """Every cut that the scheme offers of every table of the grid."""
+        for table in tables():
+            for cut in self.facts.cuts.cuts(table, cluster):
+                yield table, cut
+
+    def placements(self, table: Table, cut: Cut, cluster: Cluster) -> Iterator[tuple[Shard, ...]]:
+        """Shards with all pieces on one site, for every site, and with pieces dealt out in turn."""
+        num_sites = {Scope.RANK: cluster.world_size, Scope.HOST: cluster.num_hosts, Scope.WORLD: 1}[self.facts.scope]
+        choices = [[site] * len(cut.pieces) for site in range(num_sites)]
+        if not cut.same_host:
+            choices.append([(num_sites - 1 - i) % num_sites for i in range(len(cut.pieces))])
+        else:  # dealt out inside each host
+            local = cluster.ranks_per_host
+            choices += [[host * local + i % local for i in range(len(cut.pieces))] for host in range(cluster.num_hosts)]
+        for sites in choices:
+            yield tuple(
+                shard
+                for piece, site in zip(cut.pieces, sites, strict=True)
+                for shard in expand(table, piece, site, cluster, cluster.device_tier)
+            )
+
+    def rows_fit(self, table: Table, cluster: Cluster) -> bool:
+        """Whether equal row blocks leave no rank without rows; one rank has nothing to share them with."""
+        if not self.facts.cuts_rows:
+            return True
+        ranks = self.facts.row_blocks(cluster)
+        block = -(-table.num_embeddings // ranks)
+        return ranks > 1 and all(table.num_embeddings > rank * block for rank in range(ranks))
+
+
+def tables() -> Iterator[Table]:
+    """The grid of tables."""
+    for rows, columns, least in itertools.product(ROWS, COLUMNS, MIN_PARTITIONS):
+        yield make_table(rows=rows, dim=columns, constraints=TableConstraints(min_partition=least))
+
+
+def narrowest(table: Table) -> int:
+    """Least width of a column piece of this table."""
+    return table.constraints.min_partition or DEFAULT_MIN_PARTITION
+
+
+def narrowest_of(table: Table, num_pieces: int) -> int:
+    """Width of the narrowest of so many near-equal pieces: groups of 4 columns, 0 where columns are left over."""
+    return 0 if table.embedding_dim % 4 else 4 * (table.embedding_dim // 4 // num_pieces)

@@ -1,0 +1,22 @@
+import pytest
+
+from cost_models.vocabulary import Scheme
+from planner.priced import Scope
+from planner.schemes.row_wise import RowWise
+from tests.contracts.scheme import SchemeContract, SchemeFacts
+from tests.planner.builders import make_cluster, make_table
+
+
+class TestRowWise(SchemeContract):
+    facts = SchemeFacts(
+        cuts=RowWise(),
+        scheme=Scheme.ROW_WISE,
+        scope=Scope.WORLD,
+        row_blocks=lambda cluster: cluster.world_size,
+    )
+
+
+@pytest.mark.parametrize(("rows", "offered"), [(3, 0), (4, 1), (5, 0), (6, 0), (7, 1), (9, 0), (10, 1)])
+def test_over_4_ranks(rows: int, offered: int) -> None:
+    """Blocks of ceil(5 / 4) = 2 leave rank 3 with none; 9 rows make 3 + 3 + 3 + 0, 10 rows 3 + 3 + 3 + 1."""
+    assert len(list(RowWise().cuts(make_table(rows=rows), make_cluster(2, 2)))) == offered

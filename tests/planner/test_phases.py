@@ -1,0 +1,28 @@
+"""Dense compute hides the next batch's id exchange, and only with a pipeline."""
+
+import pytest
+
+from cost_models.vocabulary import Phase
+from planner.domain.problem import PIPELINES, Dense
+from planner.phases import phase_windows
+from tests.planner.builders import make_problem, make_table
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_only_the_id_exchange_is_hidden_and_only_by_a_pipeline(pipeline: str) -> None:
+    """4 ms forward + 8 ms backward."""
+    dense = Dense(forward_seconds=0.004, backward_seconds=0.008)
+    windows = phase_windows(make_problem(make_table(), pipeline=pipeline, dense=dense))
+    expected = {phase: 0.0 for phase in Phase}
+    if pipeline != "none":
+        expected[Phase.INPUT_COMM] = pytest.approx(0.012)
+    assert dict(zip(Phase, windows.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize(
+    ("dense", "seconds"),
+    [(Dense(), 0.0), (Dense(forward_seconds=0.004), 0.004), (Dense(backward_seconds=0.008), 0.008)],
+)
+def test_what_the_spec_leaves_out_hides_nothing(dense: Dense, seconds: float) -> None:
+    windows = phase_windows(make_problem(make_table(), pipeline="train_sparse_dist", dense=dense))
+    assert windows.sum() == pytest.approx(seconds)

@@ -1,0 +1,43 @@
+"""No plan that any search finds beats a bound."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.bounds import lower_bound
+from planner.evaluate import objective_seconds, rank_loads
+from planner.partitioners.base import Incumbent, SolveLimits
+from planner.partitioners.portfolio import Portfolio
+from planner.priced import Objective, PricedOptions
+from planner.pricing import prune
+from tests.planner.builders import random_priced
+
+LIMITS = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.5, relative_gap=0.0)
+
+
+@st.composite
+def instances(draw: st.DrawFn) -> PricedOptions:
+    """More tables and ranks than can be tried one by one."""
+    num_hosts, ranks_per_host = draw(st.sampled_from(((1, 2), (1, 8), (2, 2), (3, 2), (4, 1))))
+    return random_priced(
+        draw(st.integers(0, 2**31)),
+        num_tables=draw(st.integers(1, 9)),
+        num_hosts=num_hosts,
+        ranks_per_host=ranks_per_host,
+        num_phases=draw(st.integers(1, 4)),
+        fill=draw(st.sampled_from((0.2, 0.6, 0.9))),
+        objective=draw(st.sampled_from(Objective)),
+        windows=draw(st.booleans()),
+    )
+
+
+@settings(max_examples=30, derandomize=True, deadline=None, database=None)
+@given(instances())
+def test_no_plan_beats_its_bound(priced: PricedOptions) -> None:
+    """Neither the plans on the way nor the last one, and dropping options loses nothing."""
+    told: list[Incumbent] = []
+    outcome = Portfolio().solve(priced, LIMITS, on_incumbent=told.append)
+    bounds = (lower_bound(priced), outcome.bound_seconds, lower_bound(prune(priced)))
+    for found in told:
+        value = objective_seconds(priced, rank_loads(priced, found.assignment).seconds)
+        assert all(bound <= value * (1 + 1e-12) for bound in bounds)
+    assert bool(told) is (outcome.assignment is not None)

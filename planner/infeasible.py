@@ -18,13 +18,12 @@ from planner.enumerate import Options
 from planner.priced import PricedOptions
 from planner.pricing import roomiest_site
 from planner.runtimes.registry import RUNTIMES
-from planner.schemes.blocks import COLUMN_STEP
+from planner.schemes.blocks import COLUMN_STEP, has_empty_block
 from planner.units import format_bytes
 
 Floats = NDArray[np.float64]
 
 _MOST = 20  # tables that are named
-_COLUMN_SCHEMES = (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +109,19 @@ def _finer_cuts(problem: Problem, index: int) -> bool:
         and any(
             (wanted.sharding_types is None or scheme in wanted.sharding_types)
             and runtime.refusal(table, scheme) is None
-            for scheme in _COLUMN_SCHEMES
+            for scheme in _column_schemes(problem, table)
         )
     )
+
+
+def _column_schemes(problem: Problem, table: Table) -> tuple[Scheme, ...]:
+    """Schemes that cut this table by columns on this cluster, whatever the widths."""
+    local = problem.cluster.ranks_per_host
+    if local == 1:
+        return (Scheme.COLUMN_WISE,)
+    if has_empty_block(table.num_embeddings, local):
+        return (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE)
+    return (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD)
 
 
 def _cluster_too_small(problem: Problem, priced: PricedOptions) -> Dead | None:

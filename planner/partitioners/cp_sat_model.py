@@ -41,6 +41,8 @@ def build(
             for s in sites:
                 site[unit, s] = model.new_bool_var(f"y{unit}_{s}")
             model.add(sum(site[unit, s] for s in sites) == owner)
+        elif not priced.table_rank_allowed[priced.option_table[priced.unit_option[unit]]].all():
+            model.add(owner == 0)
     on_rank = _terms_of_rank(priced, option, site)
     slowest = _add_loads(model, priced, ticks, on_rank)  # (3)
     _add_memory(model, priced, on_rank)  # (4)

@@ -20,4 +20,4 @@ class GridShard:
         """Yield cuts of two pieces or more, up to two pieces per host."""
         if cluster.ranks_per_host < 2 or has_empty_block(table.num_embeddings, cluster.ranks_per_host):
             return iter(())
-        return column_cuts(table, cluster, Scope.HOST, max(2, 2 * cluster.num_hosts))
+        return column_cuts(table, cluster, Scope.HOST, 2 * cluster.num_hosts)

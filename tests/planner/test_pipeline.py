@@ -303,3 +303,10 @@ def test_a_clock_that_cut_the_search_is_named_even_when_the_plan_is_good() -> No
     result = solve(small_problem(), Hurried(), limits=SolveLimits(relative_gap=1.0))
     assert result.reason == "OPTIMAL"
     assert result.limit == "time"
+
+
+def test_columns_that_no_width_could_help_are_proven() -> None:
+    """table_column_wise on hosts of one rank: there is no second rank to cut to."""
+    only = TableConstraints(sharding_types=frozenset({Scheme.TABLE_COLUMN_WISE}))
+    problem = make_problem(make_table(constraints=only), cluster=make_cluster(2, 1))
+    assert solve(problem).reason == "INFEASIBLE"

@@ -1,5 +1,9 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
+from planner.evaluate import violations
 from planner.partitioners import cp_sat
 from planner.partitioners.base import SolveLimits
 from planner.priced import Reason
@@ -44,3 +48,16 @@ def test_deterministic_limit_is_named() -> None:
     limits = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.02, relative_gap=0.0, reproducible=True)
     outcome = cp_sat.CpSat().solve(priced, limits)
     assert outcome.termination.limit == "deterministic_time"
+
+
+def test_options_on_every_rank_need_every_rank() -> None:
+    """Unpruned: the world-wide option of a table that may not use rank 3 must not be chosen."""
+    priced = random_priced(2, num_tables=2)
+    allowed = np.ones((2, 4), dtype=np.bool_)
+    allowed[0, 3] = False
+    world = priced.unit_seconds.copy()
+    world[priced.unit_scope == 2] *= 1e-3  # what everyone would choose
+    limited = replace(priced, table_rank_allowed=allowed, unit_seconds=world)
+    outcome = cp_sat.CpSat().solve(limited, LIMITS)
+    assert outcome.assignment is not None
+    assert violations(limited, outcome.assignment) == []

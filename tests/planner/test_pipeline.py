@@ -1,6 +1,7 @@
 """From problem to plan; what a defective partitioner returns never leaves."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -65,13 +66,13 @@ def test_equal_problems_give_equal_bytes() -> None:
     assert documents[0] == documents[1]
 
 
-class Defective:
-    """Returns greedy's plan after breaking it."""
+class Scripted:
+    """A partitioner that returns what it is told to."""
 
-    name = "defective"
+    name = "scripted"
 
-    def __init__(self, breakage: str) -> None:
-        self._breakage = breakage
+    def __init__(self, outcome_of: Callable[[PricedOptions, SolveLimits], Outcome]) -> None:
+        self._outcome_of = outcome_of
 
     def solve(
         self,
@@ -82,14 +83,33 @@ class Defective:
         start: Assignment | None = None,
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
-        outcome = Greedy().solve(priced, limits)
-        assert outcome.assignment is not None
-        sites = outcome.assignment.unit_site.copy()
-        if self._breakage == "memory":
-            sites[(priced.unit_scope == 0) & (sites >= 0)] = 0  # everything on rank 0
-        bound = 1e9 if self._breakage == "bound" else 0.0
-        broken = Assignment(chosen_option=outcome.assignment.chosen_option.copy(), unit_site=sites)
-        return replace(outcome, assignment=broken, bound_seconds=bound)
+        return self._outcome_of(priced, limits)
+
+
+def all_on_rank_0(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+    """Greedy's plan with every table that has a choice of rank on the first one."""
+    outcome = Greedy().solve(priced, limits)
+    assert outcome.assignment is not None
+    sites = outcome.assignment.unit_site.copy()
+    sites[(priced.unit_scope == 0) & (sites >= 0)] = 0
+    crowded = Assignment(chosen_option=outcome.assignment.chosen_option.copy(), unit_site=sites)
+    return replace(outcome, assignment=crowded)
+
+
+def boastful(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+    """Greedy's plan, with a bound far above it."""
+    return replace(Greedy().solve(priced, limits), bound_seconds=1e9)
+
+
+def hopeless(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+    """Calls everything infeasible."""
+    return Outcome(assignment=None, termination=Termination(reason=Reason.INFEASIBLE))
+
+
+def hurried(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+    """Greedy's plan, cut by the clock."""
+    termination = Termination(reason=Reason.FEASIBLE, limit="time")
+    return replace(Greedy().solve(priced, limits), termination=termination)
 
 
 def test_an_overfull_plan_cannot_leave() -> None:
@@ -100,12 +120,12 @@ def test_an_overfull_plan_cannot_leave() -> None:
     problem = make_problem(*tables, cluster=make_cluster(hbm_bytes=300e6))
     assert solve(problem).plan is not None
     with pytest.raises(SolverDefect, match="rank 0 needs"):
-        solve(problem, Defective("memory"))
+        solve(problem, Scripted(all_on_rank_0))
 
 
 def test_a_bound_above_the_plan_cannot_leave() -> None:
     with pytest.raises(SolverDefect, match="exceeds a plan"):
-        solve(small_problem(), Defective("bound"))
+        solve(small_problem(), Scripted(boastful))
 
 
 def test_infeasible_names_the_cluster_s_shortfall() -> None:
@@ -199,23 +219,6 @@ def test_a_module_that_can_be_neither_free_nor_by_rows_is_infeasible() -> None:
     assert "MEAN-pooled" in result.shortfalls[0].message
 
 
-class Hopeless:
-    """Calls every mode infeasible."""
-
-    name = "hopeless"
-
-    def solve(
-        self,
-        priced: PricedOptions,
-        limits: SolveLimits,
-        *,
-        lower_bound_seconds: float = 0.0,
-        start: Assignment | None = None,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Outcome:
-        return Outcome(assignment=None, termination=Termination(reason=Reason.INFEASIBLE))
-
-
 @pytest.mark.parametrize(("num_modules", "reason"), [(3, "INFEASIBLE"), (4, "NO_SOLUTION_FOUND")])
 def test_what_was_not_tried_is_not_called_infeasible(num_modules: int, reason: str) -> None:
     """Four undecided modules switch together, so that failing in both states proves nothing."""
@@ -223,12 +226,12 @@ def test_what_was_not_tried_is_not_called_infeasible(num_modules: int, reason: s
     tables = [
         make_table(f"m{i}", pooling="mean", module_path=f"module{i}", constraints=schemes) for i in range(num_modules)
     ]
-    assert solve(make_problem(*tables), Hopeless()).reason == reason
+    assert solve(make_problem(*tables), Scripted(hopeless)).reason == reason
 
 
 def test_unlisted_column_widths_are_not_called_infeasible() -> None:
     """Columns of any width could be cut; that the listed cuts fail proves nothing."""
-    result = solve(make_problem(make_table("a", dim=256), make_table("b", dim=256)), Hopeless())
+    result = solve(make_problem(make_table("a", dim=256), make_table("b", dim=256)), Scripted(hopeless))
     assert result.reason == "NO_SOLUTION_FOUND"
     assert result.limit == "listed_cuts"
     assert "other column widths" in result.detail
@@ -238,9 +241,9 @@ def test_short_last_blocks_are_not_called_infeasible() -> None:
     """Three rows on two ranks: two full blocks are priced, a row more than there is."""
     rows = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
     problem = make_problem(make_table("a", rows=3, constraints=rows), cluster=make_cluster(1, 2))
-    assert solve(problem, Hopeless()).reason == "NO_SOLUTION_FOUND"
+    assert solve(problem, Scripted(hopeless)).reason == "NO_SOLUTION_FOUND"
     full = make_problem(make_table("a", rows=4, constraints=rows), cluster=make_cluster(1, 2))
-    assert solve(full, Hopeless()).reason == "INFEASIBLE"
+    assert solve(full, Scripted(hopeless)).reason == "INFEASIBLE"
 
 
 def test_tables_that_fit_nowhere_are_cut_narrower() -> None:
@@ -281,26 +284,8 @@ def test_a_proof_counts_as_optimal_at_gap_zero() -> None:
     assert result.plan.relative_gap == pytest.approx(0, abs=1e-6)
 
 
-class Hurried:
-    """Finds the optimum, but says that the clock cut it."""
-
-    name = "hurried"
-
-    def solve(
-        self,
-        priced: PricedOptions,
-        limits: SolveLimits,
-        *,
-        lower_bound_seconds: float = 0.0,
-        start: Assignment | None = None,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Outcome:
-        outcome = Greedy().solve(priced, limits)
-        return replace(outcome, termination=Termination(reason=Reason.FEASIBLE, limit="time"))
-
-
 def test_a_clock_that_cut_the_search_is_named_even_when_the_plan_is_good() -> None:
-    result = solve(small_problem(), Hurried(), limits=SolveLimits(relative_gap=1.0))
+    result = solve(small_problem(), Scripted(hurried), limits=SolveLimits(relative_gap=1.0))
     assert result.reason == "OPTIMAL"
     assert result.limit == "time"
 

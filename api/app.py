@@ -3,10 +3,11 @@
 import contextlib
 import fcntl
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
-from fastapi import FastAPI
+from fastapi import APIRouter, Depends, FastAPI, params
+from fastapi.routing import APIRoute
 
 from api.body_limit import BodyLimitMiddleware
 from api.channels import ChannelService
@@ -17,6 +18,7 @@ from api.openapi import add_openapi
 from api.plan_cache import PlanCache
 from api.request_id import RequestIdMiddleware
 from api.routes import catalogue, channels, operations, plans, solves
+from api.routes.known_query import refuse_unknown_parameters
 from api.settings import Settings
 from api.solver_process import PlanFunction
 from api.solves import EndSignals, SolveService
@@ -35,6 +37,9 @@ TAGS = [
     {"name": "catalogue", "description": "Hardware profiles and cost models."},
     {"name": "operations", "description": "Health, version and the meaning of problems."},
 ]
+
+
+ROUTERS = (solves.router, plans.router, channels.router, catalogue.router, operations.router)
 
 
 class DataFolderInUse(Exception):
@@ -77,14 +82,28 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline) -> Fas
         redoc_url=None,
         lifespan=lifespan,
     )
-    for module in (solves, plans, channels, catalogue, operations):
-        app.include_router(module.router)
+    for router in ROUTERS:
+        strict = [Depends(refuse_unknown_parameters)] if router.prefix else []
+        app.include_router(router, dependencies=strict)
+        _answer_head(app, router, strict)
+    app.state.routes = [*app.routes, *(route for router in ROUTERS for route in router.routes)]
     add_openapi(app)
     add_console(app)
     add_error_handlers(app)
     app.add_middleware(BodyLimitMiddleware, max_body_bytes=settings.max_body_bytes)
     app.add_middleware(RequestIdMiddleware)
     return app
+
+
+def _answer_head(app: FastAPI, router: APIRouter, dependencies: Sequence[params.Depends]) -> None:
+    """Answer HEAD wherever GET is answered; the server sends no body then."""
+    routes = [route for route in router.routes if isinstance(route, APIRoute)]
+    have = {route.path for route in routes if "HEAD" in (route.methods or ())}
+    for route in routes:
+        if "GET" in (route.methods or ()) and route.path not in have:
+            app.add_api_route(
+                route.path, route.endpoint, methods=["HEAD"], dependencies=dependencies, include_in_schema=False
+            )
 
 
 def _store(settings: Settings) -> SqliteStore:

@@ -12,6 +12,7 @@ from planner.domain.plan import Assumption
 from planner.domain.problem import Problem
 from planner.domain.table import Table
 from planner.errors import Issue
+from planner.explain.text import counted
 from planner.runtimes.registry import RUNTIMES
 from planner.schemes.base import DEFAULT_MIN_PARTITION
 
@@ -45,12 +46,37 @@ def unused_tables(problem: Problem, base: str) -> tuple[Issue, ...]:
         Issue(
             code="tables-never-looked-up",
             pointer=f"{base}/model/tables",
-            message=f"{len(names)} of {len(problem.tables)} tables are never looked up and still take memory: "
-            f"{_shown(names)}",
+            message=f"{len(names)} of {counted(len(problem.tables), 'table')} "
+            f"{'is never looked up and still takes' if len(names) == 1 else 'are never looked up and still take'} "
+            f"memory: {_shown(names)}",
             hint="drop them from the model, or check their pooling factors",
             severity="warning",
         ),
     )
+
+
+def unused_statistics(spec: SpecDocument, base: str) -> tuple[Issue, ...]:
+    """Return one warning that names the tables whose statistics this version does not use."""
+    names = [table.name for table in spec.model.tables if _has_unused_statistics(table)]
+    if not names:
+        return ()
+    first = next(index for index, table in enumerate(spec.model.tables) if _has_unused_statistics(table))
+    where = f"/model/tables/{first}/access/miss_ratio_curve" if len(names) == 1 else "/model/tables"
+    return (
+        Issue(
+            code="statistics-not-used",
+            pointer=base + where,
+            message=f"the miss_ratio_curve of {counted(len(names), 'table')} is not used in this version: "
+            f"{_shown(names)}",
+            hint="give zipf_alpha, reuse_histogram or access_cdf; until then every id may be a different row",
+            severity="warning",
+        ),
+    )
+
+
+def _has_unused_statistics(table: TableSpec) -> bool:
+    """A miss-ratio curve is about caches, which nothing plans yet."""
+    return table.access is not None and table.access.miss_ratio_curve is not None
 
 
 def _shown(names: list[str]) -> str:
@@ -87,12 +113,20 @@ def _defaults(spec: SpecDocument) -> Iterator[Assumption]:
 
 
 def _table_defaults(tables: list[TableSpec]) -> Iterator[Assumption]:
-    """Defaults of tables, one line for each field, with the number of tables."""
+    """Defaults of tables, one line for each field, with the number of tables, and statistics without use."""
     missing: Counter[str] = Counter()
     for table in tables:
         for name in ("data_type", "pooling", "is_weighted", "optimizer", "module_path", "access"):
             if name not in table.model_fields_set:
                 missing[name] += 1
+    unused = sum(_has_unused_statistics(table) for table in tables)
+    if unused:
+        yield Assumption(
+            subject="model.tables.access.miss_ratio_curve",
+            value="not used in this version: every id may be a different row",
+            evidence="note",
+            source=f"given for {unused} of {counted(len(tables), 'table')}; it is about caches, which are not planned",
+        )
     texts = {"access": "unknown: every id may be a different row", "module_path": "not given"}
     for name, count in missing.items():
         text = texts.get(name) or _text(TableSpec.model_fields[name].default)
@@ -100,7 +134,7 @@ def _table_defaults(tables: list[TableSpec]) -> Iterator[Assumption]:
             subject=f"model.tables.{name}",
             value=text,
             evidence="default",
-            source=f"default of the spec, for {count} of {len(tables)} tables",
+            source=f"default of the spec, for {count} of {counted(len(tables), 'table')}",
         )
 
 

@@ -35,6 +35,12 @@ class ChannelService:
             raise not_found("channel")
         return self._remember(found)
 
+    def page(self, *, limit: int, after: str | None) -> tuple[list[ChannelRecord], str | None]:
+        """Return a page of channels by name, and where the next one starts."""
+        found = self._store.channels(limit=limit + 1, after=after)
+        page = found[:limit]
+        return page, page[-1].name if len(found) > limit else None
+
     def put(self, name: str, plan_digest: str, *, if_match: str | None, if_none_match: str | None) -> ChannelRecord:
         """Point a channel at a plan; the caller says which version it replaces."""
         check_name(name)

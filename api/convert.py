@@ -3,34 +3,49 @@
 bytes --json_input--> SpecDocument --spec_checks--> issues, or a SolveRequest
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
-from api.assumptions import assumptions_of, unused_tables
+from api.assumptions import assumptions_of, unused_statistics, unused_tables
+from api.given_plan import GivenPlan, given_plan
 from api.hardware_check import missing_numbers
-from api.json_input import RejectedDocument, parse_document
+from api.json_input import UNREADABLE, RejectedDocument, parse_document
+from api.schemas.base import StrictModel
 from api.schemas.plan import EvaluationRequest, PlanDocument
-from api.schemas.spec import AccessSpec, HardwareSpec, SpecDocument, TableConstraintsSpec, TableSpec
-from api.spec_checks import check_memory, check_overrides, check_spec, unsupported
-from cost_models.errors import CostModelError
+from api.schemas.spec import AccessSpec, SpecDocument, TableConstraintsSpec, TableSpec
+from api.spec_checks import check_memory, check_spec
+from api.spec_fields import (
+    UNSUPPORTED_FIELDS,
+    RefusedSpec,
+    check_names_of_parts,
+    check_overrides,
+    single_fields,
+    unsupported,
+)
 from cost_models.hardware import Hardware
 from cost_models.profile_fields import FIELDS
-from cost_models.profiles_loader import load_profile
+from cost_models.profiles_loader import load_profile, profile_ids
 from cost_models.protocol import CostModel
-from cost_models.registry import cost_model_names, make_cost_model
-from cost_models.vocabulary import Kernel, Scheme, Tier
+from cost_models.registry import make_cost_model
+from cost_models.vocabulary import Kernel, Scheme
 from planner.canonical import digest
 from planner.domain.access import AccessCdf, AccessStatistics, MissRatioCurve, ReuseHistogram, ZipfAccess
 from planner.domain.cluster import Cluster
 from planner.domain.data_type import DATA_TYPES
 from planner.domain.optimizer import OPTIMIZERS
-from planner.domain.placement import Placement, Shard, TablePlacement
 from planner.domain.plan import Assumption
 from planner.domain.problem import Dense, Problem, Reservation
 from planner.domain.table import Feature, Table, TableConstraints
-from planner.errors import Issue, UnsupportedRequest
+from planner.errors import Issue
 from planner.partitioners.base import Partitioner, SolveLimits
-from planner.partitioners.registry import make_partitioner, partitioner_names
+from planner.partitioners.registry import make_partitioner
+
+Checked = TypeVar("Checked", bound=StrictModel)
+
+#: Keys of a spec that determine the problem, and so what its plans mean.
+SPEC_DIGEST_KEYS = ("schema_version", "model", "hardware", "constraints", "runtime", "objective", "cost_model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +58,15 @@ class SolveRequest:
     partitioner: Partitioner
     limits: SolveLimits
     spec: dict[str, object]  # the normalised document: defaults filled in, shorthand spelled out
-    spec_digest: str
+    spec_digest: str  # of the keys of the spec in SPEC_DIGEST_KEYS
+    stated_spec_digest: str  # the same before another cost model was chosen than the spec's
     assumptions: tuple[Assumption, ...]
     warnings: tuple[Issue, ...]
     hardware_profile: str
 
 
-def parse_spec(raw: bytes) -> SolveRequest:
-    """Check a spec.
+def parse_spec(raw: bytes, *, cost_model: str | None = None) -> SolveRequest:
+    """Check a spec; ``cost_model`` replaces the spec's own.
 
     Raises
     ------
@@ -59,48 +75,74 @@ def parse_spec(raw: bytes) -> SolveRequest:
     UnsupportedRequest
         The spec is well formed, but asks for something that this version cannot do.
     """
-    return to_request(parse_document(raw, SpecDocument))
+    return to_request(_checked(raw, SpecDocument), cost_model=cost_model)
 
 
-def parse_plan(raw: bytes) -> Placement:
+def parse_plan(raw: bytes) -> GivenPlan:
     """Check a plan document from anywhere; raises ``InvalidProblem``."""
-    return to_placement(parse_document(raw, PlanDocument))
+    return given_plan(parse_document(raw, PlanDocument), json.loads(raw))
 
 
-def parse_evaluation(raw: bytes) -> tuple[SolveRequest, Placement]:
+def parse_evaluation(raw: bytes, *, cost_model: str | None = None) -> tuple[SolveRequest, GivenPlan]:
     """Check a request to score a plan; raises like ``parse_spec``, with pointers below /spec and /plan."""
-    document = parse_document(raw, EvaluationRequest)
-    return to_request(document.spec, base="/spec"), to_placement(document.plan)
+    document = _checked(raw, EvaluationRequest, spec_key="spec")
+    request = to_request(document.spec, base="/spec", cost_model=cost_model)
+    return request, given_plan(document.plan, json.loads(raw)["plan"])
 
 
-def to_request(spec: SpecDocument, *, base: str = "") -> SolveRequest:
+def _checked(raw: bytes, model: type[Checked], *, spec_key: str | None = None) -> Checked:
+    """Check the form of a document; where it is broken, say too what else is wrong with its spec."""
+    try:
+        return parse_document(raw, model)
+    except RejectedDocument as error:
+        if error.issues[0].code in UNREADABLE:
+            raise
+        further = _further_issues(json.loads(raw), error.issues, spec_key)
+        raise RejectedDocument([*error.issues, *further], error.num_issues + len(further)) from None
+
+
+def _further_issues(document: object, found: tuple[Issue, ...], spec_key: str | None) -> list[Issue]:
+    if spec_key is None:
+        further = single_fields(document, "")
+    else:
+        further = single_fields(document.get(spec_key) if isinstance(document, dict) else None, f"/{spec_key}")
+    told = {issue.pointer for issue in found}
+    return [issue for issue in further if issue.pointer not in told]
+
+
+def check_form(raw: bytes) -> None:
+    """Check that a spec is well formed, whatever it means; raises ``InvalidProblem``."""
+    _checked(raw, SpecDocument)
+
+
+def spec_digest_of(spec: Mapping[str, object]) -> str:
+    """Return the digest of what determines the problem of a normalised spec."""
+    return digest({key: spec[key] for key in SPEC_DIGEST_KEYS})
+
+
+def to_request(spec: SpecDocument, *, base: str = "", cost_model: str | None = None) -> SolveRequest:
     """Cross-check a spec and turn it into values of the domain."""
-    issues: list[Issue] = []
-    hardware = _hardware(spec.hardware, base, issues)
-    if spec.cost_model not in cost_model_names():
-        issues.append(_unknown(f"{base}/cost_model", "cost model", cost_model_names()))
-    if spec.solver.partitioner not in partitioner_names():
-        issues.append(_unknown(f"{base}/solver/partitioner", "partitioner", partitioner_names()))
+    stated_cost_model = spec.cost_model
+    if cost_model is not None:
+        spec = spec.model_copy(update={"cost_model": cost_model})
+    hardware, issues = _hardware(spec, base)
     issues.extend(check_spec(spec, hardware, base))
+    refused = tuple(unsupported(spec.model_dump(include=UNSUPPORTED_FIELDS), base))
     if issues:
-        raise RejectedDocument(issues)
-    refused = unsupported(spec, base)
-    if refused is not None:
-        raise UnsupportedRequest(refused)
+        raise RejectedDocument([*issues, *refused])
+    if refused:
+        raise RefusedSpec(refused)
     assert hardware is not None
     problem = _problem(spec, hardware)
-    too_large = check_memory(problem, base)
-    if too_large:
-        raise RejectedDocument(too_large)
-    cost_model = make_cost_model(spec.cost_model)
-    missing = missing_numbers(problem, cost_model, base)
-    if missing:
-        raise RejectedDocument(missing)
+    model = make_cost_model(spec.cost_model)
+    issues = [*check_memory(problem, base), *missing_numbers(problem, model, base)]
+    if issues:
+        raise RejectedDocument(issues)
     normalised = _normalised(spec, problem)
     return SolveRequest(
         name=spec.name,
         problem=problem,
-        cost_model=cost_model,
+        cost_model=model,
         partitioner=make_partitioner(spec.solver.partitioner),
         limits=SolveLimits(
             time_limit_seconds=spec.solver.time_limit_seconds,
@@ -109,66 +151,25 @@ def to_request(spec: SpecDocument, *, base: str = "") -> SolveRequest:
             reproducible=spec.solver.reproducible,
         ),
         spec=normalised,
-        spec_digest=digest(normalised),
+        spec_digest=spec_digest_of(normalised),
+        stated_spec_digest=spec_digest_of(normalised | {"cost_model": stated_cost_model}),
         assumptions=assumptions_of(spec, problem),
-        warnings=unused_tables(problem, base),
+        warnings=(*unused_tables(problem, base), *unused_statistics(spec, base)),
         hardware_profile=spec.hardware.profile,
     )
 
 
-def to_placement(plan: PlanDocument) -> Placement:
-    """Turn a plan document into a placement; nothing is judged here, ``planner.verify`` does."""
-    return Placement(
-        world_size=plan.world_size,
-        ranks_per_host=plan.ranks_per_host,
-        tables=tuple(
-            TablePlacement(
-                name=table.name,
-                module_path=table.module_path,
-                data_type=table.data_type or "",
-                pooling=table.pooling or "",
-                sharding_type=Scheme.from_label(table.sharding_type),
-                compute_kernel=Kernel.from_label(table.compute_kernel),
-                cache_load_factor=table.cache_load_factor,
-                shards=tuple(
-                    Shard(
-                        rank=shard.rank,
-                        row_offset=shard.row_offset,
-                        num_rows=shard.num_rows,
-                        column_offset=shard.column_offset,
-                        num_columns=shard.num_columns,
-                        tier=Tier.from_label(shard.tier),
-                    )
-                    for shard in table.shards
-                ),
-            )
-            for table in plan.tables
-        ),
-    )
-
-
-def _unknown(where: str, what: str, known: tuple[str, ...]) -> Issue:
-    return Issue(
-        code=f"unknown-{what.replace(' ', '-')}",
-        pointer=where,
-        message=f"no {what} of this name",
-        hint=f"use one of {', '.join(known)}",
-    )
-
-
-def _hardware(spec: HardwareSpec, base: str, issues: list[Issue]) -> Hardware | None:
-    """Load the profile and replace the numbers that the user states; ``None`` where it is unknown."""
-    values: Mapping[str, float] = spec.overrides.__pydantic_extra__
-    issues.extend(check_overrides(values, base))
-    try:
-        profile = load_profile(spec.profile)
-    except CostModelError as error:
-        issues.append(Issue(code=error.code, pointer=f"{base}/hardware/profile", message=str(error), hint=error.hint))
-        return None
+def _hardware(spec: SpecDocument, base: str) -> tuple[Hardware | None, list[Issue]]:
+    """Return the hardware with the numbers that the user states, ``None`` where it is unknown, and what is wrong."""
+    values: Mapping[str, float] = spec.hardware.overrides.__pydantic_extra__
+    wrong_overrides = list(check_overrides(values, base))
+    names = (spec.hardware.profile, spec.cost_model, spec.solver.partitioner)
+    issues = [*wrong_overrides, *check_names_of_parts(*names, base)]
+    if spec.hardware.profile not in profile_ids():
+        return None, issues
+    profile = load_profile(spec.hardware.profile)
     units = {name: field.unit for name, field in FIELDS.items()}
-    if issues:
-        return profile
-    return profile.with_overrides(values, units)
+    return (profile if wrong_overrides else profile.with_overrides(values, units)), issues
 
 
 def _problem(spec: SpecDocument, hardware: Hardware) -> Problem:

@@ -180,7 +180,7 @@ class SolverEngine:
 
     def _attempt(self, run: _Run, solve: SolveRecord, process: ProcessSlot) -> tuple[SolveAnswer | None, Stop | None]:
         """Return the answer, or why there is none."""
-        spec_bytes = self._retried(lambda: self._store.spec(solve.spec_digest))
+        spec_bytes = self._retried(lambda: self._store.spec(solve.request_digest))
         if spec_bytes is None:
             return None, Stop.SERVER
         job = SolveJob(

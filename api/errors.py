@@ -8,11 +8,13 @@ from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match, Route
 
 from api.hardware_check import cost_model_issue
 from api.json_input import RejectedDocument, pointer
 from api.problems import PROBLEMS
 from api.request_id import HEADER, request_id_of
+from api.spec_fields import RefusedSpec
 from cost_models.errors import CostModelError
 from planner.errors import InvalidProblem, Issue, UnsupportedRequest
 
@@ -115,7 +117,10 @@ async def _invalid_problem(request: Request, error: Exception) -> Response:
 
 async def _unsupported(request: Request, error: Exception) -> Response:
     assert isinstance(error, UnsupportedRequest)
-    return problem_response(request, error.code, error.issue.message, issues=(error.issue,))
+    issues = error.issues if isinstance(error, RefusedSpec) else (error.issue,)
+    total = error.num_issues if isinstance(error, RefusedSpec) else 1
+    detail = error.issue.message if total == 1 else f"{error.issue.message} (and {total - 1} more)"
+    return problem_response(request, error.code, detail, issues=issues, num_issues=total)
 
 
 async def _cost_model(request: Request, error: Exception) -> Response:
@@ -136,7 +141,17 @@ async def _http_exception(request: Request, error: Exception) -> Response:
     """What the router itself answers: no such address, or not with this method."""
     assert isinstance(error, HTTPException)
     code = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "invalid-parameter")
-    return problem_response(request, code, PROBLEMS[code].explanation, headers=error.headers)
+    headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
+    return problem_response(request, code, PROBLEMS[code].explanation, headers=headers)
+
+
+def _allowed(request: Request) -> str:
+    """Return the methods of all routes that have this address, not of the first one alone."""
+    methods: set[str] = set()
+    for route in request.app.state.routes:
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+            methods |= route.methods or set()
+    return ", ".join(sorted(methods))
 
 
 async def _storage(request: Request, _error: Exception) -> Response:

@@ -15,6 +15,7 @@ from typing import TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from api.findings import told
 from api.schemas.base import StrictModel
 from planner.errors import InvalidProblem, Issue
 
@@ -22,6 +23,10 @@ MAX_ISSUES = 50
 MAX_QUOTED_LENGTH = 80
 MAX_UNKNOWN_KEYS = 200_000
 _QUOTABLE = re.compile(r"[A-Za-z0-9_.\-]{1,80}")
+#: Codes of documents that are not read beyond their bytes.
+UNREADABLE = frozenset({"not-json", "duplicate-key"})
+#: How alike a key and a field must be for one to be a slip of the other.
+_LEAST_LIKENESS = 0.7
 _CODES = {"missing": "missing-field", "extra_forbidden": "unknown-field"}
 
 Model = TypeVar("Model", bound=StrictModel)
@@ -71,7 +76,7 @@ def parse_document(raw: bytes, model: type[Model]) -> Model:
     try:
         return model.model_validate_json(raw, strict=True)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_context=False, include_input=False)
+        details = error.errors(include_url=False, include_input=False)
         issues = [_issue(detail, model) for detail in details[:MAX_ISSUES]]
         raise RejectedDocument(issues, error.error_count()) from None
 
@@ -138,24 +143,38 @@ def _not_json(message: str, hint: str, *, code: str = "not-json") -> RejectedDoc
 
 def _issue(detail: ErrorDetails, model: type[BaseModel]) -> Issue:
     """Turn one finding of pydantic into an issue that repeats nothing of the input."""
-    kind, location, hint = detail["type"], list(detail["loc"]), ""
-    message = detail["msg"].removeprefix("Value error, ")
+    kind, location = detail["type"], list(detail["loc"])
+    message, hint = told(detail)
     if kind == "json_invalid":
-        return Issue(code="not-json", pointer="", message="the body is not JSON that can be read", hint=message)
+        return Issue(code="not-json", pointer="", message=message, hint=hint)
     if kind == "extra_forbidden":
         key = str(location[-1])
-        message = "unknown field"
         if is_quotable(key):
-            close = difflib.get_close_matches(key, field_names(model), n=1)
+            close = difflib.get_close_matches(key, _fields_at(model, location[:-1]), n=1, cutoff=_LEAST_LIKENESS)
             hint = f"did you mean {close[0]}?" if close else "remove it; the fields are listed in /docs"
         else:
             location, hint = location[:-1], "remove it; the fields are listed in /docs"
-    elif kind == "missing":
-        message, hint = "this field is required", "add it"
     elif location and isinstance(location[-1], str) and not is_quotable(location[-1]):
         location = location[:-1]
     code = _CODES.get(kind, "invalid-value")
     return Issue(code=code, pointer=pointer(location), message=message, hint=hint)
+
+
+def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> tuple[str, ...]:
+    """Return the fields of the object at a place of a document, for suggestions."""
+    here = [model]
+    for part in location:
+        if isinstance(part, str):
+            annotations = [found.model_fields[part].annotation for found in here if part in found.model_fields]
+            here = [found for annotation in annotations for found in _models_in(annotation)]
+    return tuple(name for found in here for name in found.model_fields)
+
+
+def _models_in(annotation: object) -> list[type[BaseModel]]:
+    """Return the models of an annotation such as ``Annotated[list[TableSpec], ...] | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for part in get_args(annotation) for found in _models_in(part)]
 
 
 @cache

@@ -3,19 +3,34 @@
 from dataclasses import asdict
 
 from api.convert import SolveRequest
+from api.given_plan import GivenPlan
 from api.hardware_check import cost_model_issue
 from api.schemas.evaluation import EvaluationDocument, ScoreDocument
 from api.schemas.solve import AssumptionDocument, IssueDocument, TotalsDocument, ValidationDocument
 from cost_models.errors import CostModelError
 from planner.domain.placement import Placement
 from planner.domain.plan import Evaluation
-from planner.errors import UnsupportedRequest
+from planner.errors import Issue, UnsupportedRequest
 from planner.exporters.generic import loads
 from planner.memory import capacity_bytes, ledger_rules
 from planner.score import score
 from planner.verify import verify
 
 _MAX_VIOLATIONS = 50
+#: What ``verify`` finds where the shards are no partition of the spec's tables over its ranks.
+_NO_PARTITION = frozenset(
+    {
+        "cluster-mismatch",
+        "cover",
+        "gap",
+        "missing-table",
+        "overlap",
+        "rank-out-of-range",
+        "shard-out-of-range",
+        "table-twice",
+        "unknown-table",
+    }
+)
 
 
 def validation_of(request: SolveRequest) -> ValidationDocument:
@@ -41,30 +56,28 @@ def validation_of(request: SolveRequest) -> ValidationDocument:
     )
 
 
-def evaluation_of(request: SolveRequest, placement: Placement) -> EvaluationDocument:
-    """Verify and score a plan from anywhere; one whose geometry is meaningless gets no score.
+def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
+    """Verify and score a plan from anywhere; one whose geometry is no partition gets no score.
 
     Raises
     ------
     UnsupportedRequest
         Nothing is wrong with the plan, but the cost model cannot price a part of it.
     """
-    violations = verify(request.problem, placement, rules=ledger_rules(request.cost_model.ledger))
-    scored = _scored(request, placement, is_valid=not violations)
+    broken = verify(request.problem, plan.placement, rules=ledger_rules(request.cost_model.ledger))
+    violations = (*plan.false_digest(), *broken)
+    is_partition = not any(issue.code in _NO_PARTITION for issue in broken)
+    scored = _scored(request, plan.placement, is_valid=not violations) if is_partition else None
     return EvaluationDocument(
         valid=not violations,
         num_violations=len(violations),
-        violations=[
-            IssueDocument(**{**asdict(issue), "pointer": f"/plan{issue.pointer}"})
-            for issue in violations[:_MAX_VIOLATIONS]
-        ],
+        violations=[_in_plan(issue) for issue in violations[:_MAX_VIOLATIONS]],
+        warnings=[_in_plan(issue) for issue in plan.other_spec(request.stated_spec_digest)],
         score=None if scored is None else _score(scored),
     )
 
 
 def _scored(request: SolveRequest, placement: Placement, *, is_valid: bool) -> Evaluation | None:
-    if not _can_be_scored(request, placement):
-        return None
     try:
         return score(request.problem, placement, request.cost_model)
     except CostModelError as error:
@@ -73,23 +86,8 @@ def _scored(request: SolveRequest, placement: Placement, *, is_valid: bool) -> E
         raise UnsupportedRequest(cost_model_issue(error, "/spec")) from error
 
 
-def _can_be_scored(request: SolveRequest, placement: Placement) -> bool:
-    """Whether every shard is a rectangle of a known table on a rank that exists."""
-    problem = request.problem
-    tables = {table.name: table for table in problem.tables}
-    placed = [table.name for table in placement.tables]
-    shape = (problem.world_size, problem.cluster.ranks_per_host)
-    if (placement.world_size, placement.ranks_per_host) != shape or sorted(placed) != sorted(tables):
-        return False
-    return all(
-        shard.rank < problem.world_size
-        and shard.num_rows > 0
-        and shard.num_columns > 0
-        and shard.row_offset + shard.num_rows <= tables[table.name].num_embeddings
-        and shard.column_offset + shard.num_columns <= tables[table.name].embedding_dim
-        for table in placement.tables
-        for shard in table.shards
-    )
+def _in_plan(issue: Issue) -> IssueDocument:
+    return IssueDocument(**{**asdict(issue), "pointer": f"/plan{issue.pointer}"})
 
 
 def _score(scored: Evaluation) -> ScoreDocument:

@@ -16,6 +16,7 @@ from api.release import VERSION
 from api.settings import Settings
 from api.store.base import ENDED, NewSolve, QueueFull, SolveRecord, Store
 from planner.canonical import canonical_bytes, digest
+from planner.explain.text import counted
 
 
 class EndSignals:
@@ -96,7 +97,11 @@ class SolveService:
             accepted = self._store.accept(new, max_queued=self._settings.max_queued_solves, reuse=not fresh)
         except QueueFull:
             limit = self._settings.max_queued_solves
-            raise ApiError("queue-full", f"{limit} solves are waiting already", headers={"Retry-After": "5"}) from None
+            raise ApiError(
+                "queue-full",
+                f"{counted(limit, 'solve')} {'is' if limit == 1 else 'are'} waiting already",
+                headers={"Retry-After": "5"},
+            ) from None
         self._engine.wake()
         return accepted
 
@@ -152,7 +157,7 @@ def request_digest(request: SolveRequest) -> str:
     numbers: Mapping[str, object] = {name: quantity.value for name, quantity in hardware.numbers.items()}
     return digest(
         {
-            "spec": request.spec_digest,
+            "spec": digest(request.spec),
             "cost_model": f"{request.cost_model.name}@{request.cost_model.version}",
             "hardware": numbers,
             "curves": {

@@ -1,14 +1,12 @@
 """Rules of a spec that need more than one field, each with a pointer, a number and a way out."""
 
-import difflib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from api.json_input import is_quotable, quoted
+from api.json_input import quoted
 from api.schemas.spec import AccessSpec, SpecDocument, TableSpec
 from cost_models.hardware import Hardware
-from cost_models.profile_fields import FIELDS
 from cost_models.vocabulary import Scheme
 from planner.domain.access import AccessCdf, MissRatioCurve, ReuseHistogram
 from planner.domain.cluster import MAX_RANKS
@@ -20,7 +18,6 @@ from planner.runtimes.base import Runtime
 from planner.runtimes.registry import RUNTIMES
 from planner.units import format_bytes
 
-PLANNED_KERNELS = ("dense", "fused")
 #: A table that a runtime cannot run is offered to it again with up to so many columns more.
 MAX_PADDING = 128
 MAX_TOTAL_NAME_LENGTH = 4 * 1024**2
@@ -33,37 +30,6 @@ def check_spec(spec: SpecDocument, hardware: Hardware | None, base: str) -> Iter
     for index, table in enumerate(spec.model.tables):
         yield from _check_table(table, spec, hardware, f"{base}/model/tables/{index}")
     yield from _check_groups(spec, base)
-
-
-def check_overrides(values: Mapping[str, float], base: str) -> Iterator[Issue]:
-    """Yield the overrides that name no number of a profile, and rates of zero."""
-    for name, value in values.items():
-        where = f"{base}/hardware/overrides" + (f"/{name}" if is_quotable(name) else "")
-        if name not in FIELDS:
-            close = difflib.get_close_matches(name, FIELDS, n=1)
-            hint = f"did you mean {close[0]}?" if close else "the names are listed in /docs"
-            yield _rule(where, "no hardware number of this name", hint, code="unknown-field")
-        elif value == 0 and not FIELDS[name].may_be_zero:
-            yield _rule(where, "a rate of zero", "leave out what is not known")
-
-
-def unsupported(spec: SpecDocument, base: str) -> Issue | None:
-    """Return the first thing that is part of the contract but not of this version."""
-    if spec.previous_plan is not None:
-        return _not_yet(f"{base}/previous_plan", "staying close to a previous plan", "leave previous_plan null")
-    for index, table in enumerate(spec.model.tables):
-        where, constraints = f"{base}/model/tables/{index}", table.constraints
-        if table.access is not None and table.access.statistics is not None:
-            what, hint = "a reference to uploaded statistics", "give zipf_alpha, reuse_histogram or access_cdf inline"
-            return _not_yet(f"{where}/access/statistics", what, hint)
-        for name, what in (("cache_load_factors", "cached kernels"), ("data_types", "a choice of data types")):
-            if getattr(constraints, name) is not None:
-                return _not_yet(f"{where}/constraints/{name}", what, f"leave {name} out")
-        kernels = constraints.compute_kernels
-        if kernels is not None and not set(kernels) & set(PLANNED_KERNELS):
-            what = f"planning with {' or '.join(sorted(set(kernels)))} alone"
-            return _not_yet(f"{where}/constraints/compute_kernels", what, "allow fused or dense")
-    return None
 
 
 def check_memory(problem: Problem, base: str) -> tuple[Issue, ...]:
@@ -79,7 +45,7 @@ def check_memory(problem: Problem, base: str) -> tuple[Issue, ...]:
         needed = table.weight_bytes
         if needed > available:
             issues.append(
-                _rule(
+                rule(
                     f"{base}/model/tables/{index}",
                     f"table {quoted(table.name)} has {format_bytes(needed)} of weights and the whole cluster has "
                     f"{format_bytes(available)} of {cluster.device_tier.label}",
@@ -101,27 +67,27 @@ def _check_cluster(spec: SpecDocument, hardware: Hardware | None, base: str) -> 
         return
     per_host = spec.hardware.ranks_per_host or hardware.ranks_per_host
     if per_host > hardware.ranks_per_host and hardware.family != "custom":
-        yield _rule(
+        yield rule(
             f"{base}/hardware/ranks_per_host",
             f"{per_host} ranks per host, and the profile has {hardware.ranks_per_host}",
             f"use at most {hardware.ranks_per_host} and more hosts, or the profile custom",
         )
     world_size = spec.hardware.num_hosts * per_host
     if world_size > MAX_RANKS:
-        yield _rule(
+        yield rule(
             f"{base}/hardware/num_hosts",
             f"{spec.hardware.num_hosts} hosts x {per_host} ranks are {world_size} ranks",
             f"plan for at most {MAX_RANKS} ranks",
         )
     by_rank = spec.hardware.overrides.hbm_bytes_by_rank
     if by_rank is not None and len(by_rank) != world_size:
-        yield _rule(
+        yield rule(
             f"{base}/hardware/overrides/hbm_bytes_by_rank",
             f"{len(by_rank)} numbers for {world_size} ranks",
             "give one number for every rank",
         )
     if by_rank is None and not any(_number(hardware, name) for name in ("hbm_bytes", "ddr_bytes")):
-        yield _rule(
+        yield rule(
             f"{base}/hardware/overrides", "no rank has any memory", "give hbm_bytes, or ddr_bytes for hosts alone"
         )
 
@@ -137,7 +103,7 @@ def _check_names(spec: SpecDocument, base: str) -> Iterator[Issue]:
         where = f"{base}/model/tables/{index}"
         total += len(table.name) + sum(len(feature.name) for feature in table.features or ())
         if table.name in first:
-            yield _rule(
+            yield rule(
                 f"{where}/name",
                 f"table {quoted(table.name)} is also table number {first[table.name]} (counted from 0)",
                 "give every table its own name",
@@ -147,7 +113,7 @@ def _check_names(spec: SpecDocument, base: str) -> Iterator[Issue]:
         seen: set[str] = set()
         for number, feature in enumerate(table.features or ()):
             if feature.name in seen:
-                yield _rule(
+                yield rule(
                     f"{where}/features/{number}/name",
                     f"feature {quoted(feature.name)} stands twice in this table",
                     "name every feature of a table once",
@@ -155,7 +121,7 @@ def _check_names(spec: SpecDocument, base: str) -> Iterator[Issue]:
                 )
             seen.add(feature.name)
     if total > MAX_TOTAL_NAME_LENGTH:
-        yield _rule(
+        yield rule(
             f"{base}/model/tables",
             f"names are {total} characters in all, and at most {MAX_TOTAL_NAME_LENGTH} are taken",
             "shorten the names",
@@ -165,7 +131,7 @@ def _check_names(spec: SpecDocument, base: str) -> Iterator[Issue]:
 def _check_table(table: TableSpec, spec: SpecDocument, hardware: Hardware | None, where: str) -> Iterator[Issue]:
     yield from _check_runtime(table, RUNTIMES[spec.runtime], where)
     if table.optimizer != "none" and not DATA_TYPES[table.data_type].trainable:
-        yield _rule(
+        yield rule(
             f"{where}/optimizer",
             f"{table.data_type} weights cannot be trained with {table.optimizer}",
             "use the optimizer none, or weights of fp32, fp16 or bf16",
@@ -184,10 +150,10 @@ def _check_runtime(table: TableSpec, runtime: Runtime, where: str) -> Iterator[I
     wider = range(table.embedding_dim + 1, widest + 1)
     padded = next((width for width in wider if _refusal(table, runtime, width) is None), None)
     if padded is None:
-        yield _rule(where, f"the runtime {runtime.name} cannot run this table: {reason}", "change the table")
+        yield rule(where, f"the runtime {runtime.name} cannot run this table: {reason}", "change the table")
     else:
         message = f"the runtime {runtime.name} cannot run {table.embedding_dim} columns: {reason}"
-        yield _rule(f"{where}/embedding_dim", message, f"pad the table to {padded} columns")
+        yield rule(f"{where}/embedding_dim", message, f"pad the table to {padded} columns")
 
 
 def _refusal(table: TableSpec, runtime: Runtime, num_columns: int) -> str | None:
@@ -212,7 +178,7 @@ def _check_sites(table: TableSpec, spec: SpecDocument, hardware: Hardware | None
         ("hosts", constraints.hosts, num_hosts),
     ):
         if indices is not None and count and max(indices) >= count:
-            yield _rule(
+            yield rule(
                 f"{where}/constraints/{name}",
                 f"{max(indices)} is out of range: the cluster has {name} 0 to {count - 1}",
                 f"use numbers below {count}",
@@ -220,13 +186,13 @@ def _check_sites(table: TableSpec, spec: SpecDocument, hardware: Hardware | None
     if constraints.ranks is not None and constraints.hosts is not None and per_host:
         hosts = set(constraints.hosts)
         if all(rank // per_host not in hosts for rank in constraints.ranks):
-            yield _rule(
+            yield rule(
                 f"{where}/constraints",
                 "none of the ranks is on one of the hosts",
                 "give ranks or hosts, or ranks that are on these hosts",
             )
     if constraints.min_partition is not None and constraints.min_partition > table.embedding_dim:
-        yield _rule(
+        yield rule(
             f"{where}/constraints/min_partition",
             f"{constraints.min_partition} columns are more than the table's {table.embedding_dim}",
             f"use at most {table.embedding_dim}",
@@ -243,7 +209,7 @@ def _check_access(access: AccessSpec, where: str) -> Iterator[Issue]:
             MissRatioCurve(points=tuple((x, y) for x, y in access.miss_ratio_curve))
     except ValueError as error:
         name = next(iter(access.model_dump(exclude_none=True)))
-        yield _rule(f"{where}/{name}", str(error), "see the field's description")
+        yield rule(f"{where}/{name}", str(error), "see the field's description")
 
 
 def _check_groups(spec: SpecDocument, base: str) -> Iterator[Issue]:
@@ -254,29 +220,26 @@ def _check_groups(spec: SpecDocument, base: str) -> Iterator[Issue]:
             where = f"{base}/constraints/{kind}/{number}"
             for position, name in enumerate(group):
                 if name not in known:
-                    yield _rule(f"{where}/{position}", f"no table {quoted(name)}", "name a table of the spec")
+                    yield rule(f"{where}/{position}", f"no table {quoted(name)}", "name a table of the spec")
             for name, count in Counter(group).items():
                 if count > 1:
-                    yield _rule(where, f"{quoted(name)} stands {count} times in the group", "name it once")
+                    yield rule(where, f"{quoted(name)} stands {count} times in the group", "name it once")
             if kind == "same_rank":
                 for name in group:
                     if group_of.setdefault(name, number) != number:
                         text = f"{quoted(name)} is also in group {group_of[name]}"
-                        yield _rule(where, text, "merge the two groups")
+                        yield rule(where, text, "merge the two groups")
                 continue
             together = Counter(group_of[name] for name in set(group) if name in group_of)
             for other, count in together.items():
                 if count > 1:
-                    yield _rule(
+                    yield rule(
                         where,
                         f"{count} of these tables must share a rank by same_rank group {other}",
                         "take them out of one of the two groups",
                     )
 
 
-def _rule(where: str, message: str, hint: str, *, code: str = "invalid-value") -> Issue:
+def rule(where: str, message: str, hint: str, *, code: str = "invalid-value") -> Issue:
+    """Return a broken rule."""
     return Issue(code=code, pointer=where, message=message, hint=hint)
-
-
-def _not_yet(where: str, what: str, hint: str) -> Issue:
-    return Issue(code="unsupported", pointer=where, message=f"{what} is not in this version", hint=hint)

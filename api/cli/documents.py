@@ -1,5 +1,6 @@
 """``compare``, ``export`` and ``fetch``: commands that take a plan."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -21,6 +22,13 @@ Output = Annotated[
 ]
 
 
+class Device(StrEnum):
+    """Devices of an export."""
+
+    CUDA = "cuda"
+    CPU = "cpu"
+
+
 def compare_command(
     first: Annotated[str, typer.Argument(metavar="A.json", help="A plan.")],
     second: Annotated[str, typer.Argument(metavar="B.json", help="Another plan.")],
@@ -35,20 +43,20 @@ def export_command(
     plan: PlanFile,
     export_format: Annotated[
         str, typer.Option("--format", help=f"One of {', '.join(EXPORTERS)}; json is the plan as it is.")
-    ],
+    ] = "torchrec",
     output: Output = None,
     module_path: Annotated[
         str | None,
         typer.Option(help="Path of the embedding module in the model, for plans whose spec gave none."),
     ] = None,
-    device: Annotated[str, typer.Option(help="cuda or cpu.")] = "cuda",
+    device: Annotated[Device, typer.Option(help="Where the tables are trained.")] = Device.CUDA,
 ) -> None:
     """Write a plan in the form that a runtime takes."""
     document = read_plan(plan)
     if export_format not in EXPORTERS:
         raise BadInput(f"no export format of this name; known: {', '.join(EXPORTERS)}")
     try:
-        exported = EXPORTERS[export_format](document, module_path=module_path, device=device)
+        exported = EXPORTERS[export_format](document, module_path=module_path, device=device.value)
     except UnexportablePlan as error:
         raise BadInput(str(error)) from error
     write_document(exported, output)

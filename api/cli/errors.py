@@ -1,6 +1,7 @@
 """Exit codes of the command line, and how refusals are told: what, where, the way out; never a traceback."""
 
 import sys
+import textwrap
 from collections.abc import Sequence
 from enum import IntEnum
 
@@ -10,6 +11,7 @@ from planner.errors import InvalidProblem, Issue, SolverDefect, UnsupportedReque
 
 #: Typer's own exit code for a command line that it cannot read.
 TYPER_USAGE_ERROR = 2
+MAX_COLUMNS = 80
 
 
 class ExitCode(IntEnum):
@@ -19,6 +21,7 @@ class ExitCode(IntEnum):
     BAD_INPUT = 1
     INFEASIBLE = 3
     TROUBLE = 4  # of the server or the solver
+    INTERRUPTED = 130  # by Ctrl-C, as shells count it
 
 
 class BadInput(Exception):
@@ -54,7 +57,7 @@ def report(error: Exception) -> ExitCode:
             return ExitCode.BAD_INPUT
         case UnsupportedRequest():
             say("shardplan: this version cannot do that")
-            say_issues([error.issue])
+            say_issues(issues_of(error))
             return ExitCode.BAD_INPUT
         case CostModelError():
             say(f"shardplan: {error}")
@@ -75,14 +78,33 @@ def report(error: Exception) -> ExitCode:
             return ExitCode.BAD_INPUT
 
 
+def issues_of(error: InvalidProblem | UnsupportedRequest) -> Sequence[Issue]:
+    """Return everything that a refusal lists."""
+    if isinstance(error, InvalidProblem):
+        return error.issues
+    listed: Sequence[Issue] = getattr(error, "issues", ())
+    return listed or (error.issue,)
+
+
 def say(text: str = "") -> None:
     """Write a line for people."""
     print(text, file=sys.stderr)
 
 
 def say_issues(issues: Sequence[Issue]) -> None:
-    """List issues: where, what, the way out."""
+    """List issues in at most 80 columns: where, what, the way out."""
     for issue in issues:
-        say(f"  {issue.severity} at {issue.pointer or 'the whole document'}: {issue.message}")
-        if issue.hint:
-            say(f"    {issue.hint}")
+        text = f"{issue.severity} at {issue.pointer or 'the whole document'}: {issue.message}"
+        for line in (*_wrapped(text, "  "), *_wrapped(issue.hint, "    ")):
+            say(line)
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        MAX_COLUMNS,
+        initial_indent=indent,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -5,9 +5,10 @@ from typing import Annotated
 import typer
 
 from api.cli.errors import ExitCode, say
-from api.cli.files import read_bytes, write_document
+from api.cli.files import read_bytes, refuse_swapped, write_document
 from api.cli.plan import Changes, CostModelName, SpecFile, changed_spec
 from api.schemas.evaluation import EvaluationDocument, ScoreDocument
+from planner.explain.text import counted
 from planner.units import format_bytes, format_seconds
 
 
@@ -21,12 +22,16 @@ def evaluate_command(
     from api.convert import parse_plan, parse_spec
     from api.report import evaluation_of
 
-    request = parse_spec(changed_spec(spec, {("cost_model",): cost_model}, changes))
+    refuse_swapped(spec, plan_file)
+    request = parse_spec(changed_spec(spec, {}, changes), cost_model=cost_model)
     evaluation = evaluation_of(request, parse_plan(read_bytes(plan_file)))
     write_document(evaluation.model_dump(mode="json"), None)
     if evaluation.score is not None:
         say(f"{request.name} under {evaluation.score.cost_model}")
         _say_score(evaluation.score)
+    for warning in evaluation.warnings:
+        say(f"  {warning.severity} at {warning.pointer}: {warning.message}")
+        say(f"    {warning.hint}")
     if not evaluation.valid:
         _say_violations(evaluation)
         raise typer.Exit(ExitCode.BAD_INPUT)
@@ -41,7 +46,7 @@ def _say_score(score: ScoreDocument) -> None:
 
 
 def _say_violations(evaluation: EvaluationDocument) -> None:
-    say(f"shardplan: the plan breaks {evaluation.num_violations} rules and must not be used")
+    say(f"shardplan: the plan breaks {counted(evaluation.num_violations, 'rule')} and must not be used")
     for violation in evaluation.violations:
         say(f"  {violation.pointer}: {violation.message}")
         if violation.hint:

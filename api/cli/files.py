@@ -10,7 +10,6 @@ from api.cli.errors import BadInput
 from api.client.plan_file import write_atomically
 from api.json_input import parse_document, pointer
 from api.schemas.plan import PlanDocument
-from api.schemas.spec import SpecDocument
 from planner.canonical import canonical_bytes, plan_digest
 from planner.errors import InvalidProblem, Issue
 
@@ -34,6 +33,13 @@ def read_bytes(path: str) -> bytes:
     return raw
 
 
+def refuse_overwriting(output: str | None, *inputs: str) -> None:
+    """Refuse to write a result over a file that it was made from."""
+    for path in inputs:
+        if output is not None and STDIN not in (output, path) and Path(output).resolve() == Path(path).resolve():
+            raise BadInput(f"the output {output} is the input file; write to another one")
+
+
 def write_document(document: object, path: str | None) -> None:
     """Write canonical JSON to a file (whole or not at all), or to standard output."""
     content = canonical_bytes(document)
@@ -54,18 +60,34 @@ def with_changes(raw: bytes, changes: Mapping[Sequence[str], object]) -> bytes:
     """
     if not changes:
         return raw
-    parse_document(raw, SpecDocument)
+    from api.convert import check_form
+
+    check_form(raw)
     document = json.loads(raw)
     for path, value in changes.items():
         target = document
-        for key in path[:-1]:
-            if target.get(key) is None:
+        for position, key in enumerate(path[:-1]):
+            if isinstance(target, dict) and target.get(key) is None:
                 target[key] = {}
-            target = target[key]
-            if not isinstance(target, dict):
-                raise BadInput(f"cannot set {'.'.join(path)}: {key} is not an object")
-        target[path[-1]] = value
+            target = target[_place(target, path, position)]
+        target[_place(target, path, len(path) - 1)] = value
     return json.dumps(document).encode()
+
+
+def _place(target: object, path: Sequence[str], position: int) -> Any:
+    """The key, or the index by number or by name, that a part of a dotted field stands for."""
+    part, said = path[position], f"cannot set {'.'.join(path)}"
+    if isinstance(target, dict):
+        return part
+    if not isinstance(target, list):
+        raise BadInput(f"{said}: {path[position - 1]} is not an object, nor a list")
+    if part.isdecimal() and int(part) < len(target):
+        return int(part)
+    for index, item in enumerate(target):
+        if isinstance(item, dict) and item.get("name") == part:
+            return index
+    known = f"0 to {len(target) - 1}, or a name" if target else "none, for it is empty"
+    raise BadInput(f"{said}: {path[position - 1]} has no item {part}; items are {known}")
 
 
 def parse_assignment(text: str) -> tuple[tuple[str, ...], object]:
@@ -78,6 +100,21 @@ def parse_assignment(text: str) -> tuple[tuple[str, ...], object]:
         return path, json.loads(value)
     except ValueError:
         return path, value
+
+
+def refuse_swapped(spec: str, plan: str) -> None:
+    """Say so where a plan was given as the spec, and a spec as the plan."""
+    if STDIN not in (spec, plan) and "tables" in _keys(spec) and "model" in _keys(plan):
+        raise BadInput(f"{spec} is a plan and {plan} is a spec: give the spec first, then the plan")
+
+
+def _keys(path: str) -> set[str]:
+    """The keys of a file that is a JSON object; none for another file."""
+    try:
+        document = json.loads(read_bytes(path))
+    except (ValueError, RecursionError):
+        return set()
+    return set(document) if isinstance(document, dict) else set()
 
 
 def read_plan(path: str) -> dict[str, Any]:

@@ -1,16 +1,21 @@
 """``plan`` and ``validate``: commands that take a spec."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
 
-from api.cli.errors import ExitCode, report, say, say_issues
-from api.cli.files import parse_assignment, read_bytes, with_changes, write_document
+from api.cli.background import interruptible
+from api.cli.errors import ExitCode, issues_of, report, say, say_issues
+from api.cli.files import STDIN, parse_assignment, read_bytes, refuse_overwriting, with_changes, write_document
+from planner.domain.plan import PlanResult
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.explain.infeasible import explain_no_plan
 from planner.explain.plan import explain_plan
 from planner.exporters.generic import to_document
+
+FEASIBLE, CANCELLED = "FEASIBLE", "cancelled"
 
 SpecFile = Annotated[str, typer.Argument(metavar="SPEC.json", help="The spec; - reads standard input.")]
 Changes = Annotated[
@@ -57,18 +62,29 @@ def plan_command(
         ("hardware", "ranks_per_host"): ranks_per_host,
         ("model", "batch_size_per_rank"): batch_size_per_rank,
     }
+    refuse_overwriting(output, spec)
     request = parse_spec(changed_spec(spec, options, changes))
     if not quiet:
         say_issues(request.warnings)
-    result = plan(
-        request.problem,
-        cost_model=request.cost_model,
-        partitioner=request.partitioner,
-        limits=request.limits,
-        assumptions=request.assumptions,
-    )
+    best: list[PlanResult] = []
+    try:
+        result = interruptible(
+            lambda: plan(
+                request.problem,
+                cost_model=request.cost_model,
+                partitioner=request.partitioner,
+                limits=request.limits,
+                assumptions=request.assumptions,
+                on_result=best.append,
+            )
+        )
+    except KeyboardInterrupt:
+        result = _interrupted(best)
+        say("shardplan: interrupted; this is the best plan until then")
     if result.plan is None:
         say(explain_no_plan(result, name=request.name))
+        if output in (None, STDIN):
+            write_document(_told(result), None)
         raise typer.Exit(ExitCode.INFEASIBLE if result.reason == Reason.INFEASIBLE else ExitCode.TROUBLE)
     document = to_document(
         result.plan,
@@ -81,6 +97,27 @@ def plan_command(
         say(explain_plan(document))
 
 
+def _interrupted(found: list[PlanResult]) -> PlanResult:
+    """The best plan before an interrupt; goes on with the interrupt where there is none."""
+    plans = [result for result in found if result.plan is not None]
+    if not plans:
+        raise KeyboardInterrupt
+    last = plans[-1]
+    assert last.plan is not None
+    detail = "cancelled; this is the best plan until then"
+    plan = replace(last.plan, reason=FEASIBLE, limit=CANCELLED, detail=detail)
+    return replace(last, plan=plan, reason=FEASIBLE, limit=CANCELLED, detail=detail)
+
+
+def _told(result: PlanResult) -> dict[str, object]:
+    """A solve without a plan, as ``result`` of a solve over HTTP."""
+    from api.solve_results import result_of
+
+    shortfalls = [asdict(shortfall) for shortfall in result.shortfalls]
+    told = result_of(None, str(result.reason), result.limit, result.detail, shortfalls)
+    return {**told, "lower_bound_seconds": result.lower_bound_seconds}
+
+
 def validate_command(spec: SpecFile, changes: Changes = None) -> None:
     """Check a spec without solving: problems with their place and the way out."""
     from api.convert import parse_spec
@@ -89,7 +126,7 @@ def validate_command(spec: SpecFile, changes: Changes = None) -> None:
     try:
         request = parse_spec(changed_spec(spec, {}, changes))
     except (InvalidProblem, UnsupportedRequest) as error:
-        issues = error.issues if isinstance(error, InvalidProblem) else (error.issue,)
+        issues = issues_of(error)
         listed = [{"pointer": i.pointer, "code": i.code, "message": i.message, "hint": i.hint} for i in issues]
         write_document({"valid": False, "problems": listed}, None)
         raise typer.Exit(report(error)) from None

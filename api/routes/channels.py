@@ -4,14 +4,14 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from api.channels import etag_of
 from api.http_headers import matches
 from api.json_input import parse_document
 from api.routes.documentation import json_answer, json_body, problems
 from api.routes.plans import find_plan
-from api.schemas.channel import ChannelDocument, ChannelUpdate
+from api.schemas.channel import ChannelDocument, ChannelPage, ChannelUpdate
 from api.served_plan import plan_response
 from api.state import Shell
 from api.store.base import ChannelRecord
@@ -21,6 +21,30 @@ router = APIRouter(prefix="/v1", tags=["channels"])
 ChannelName = Annotated[str, Path(description="Up to 8 segments, such as ads/ranker/prod.", examples=["ads/prod"])]
 
 _REVALIDATE = "private, no-cache"
+
+
+@router.get("/channels/", include_in_schema=False)
+@router.get(
+    "/channels",
+    summary="List channels by name",
+    operation_id="list_channels",
+    response_model=ChannelPage,
+    responses=problems("invalid-parameter"),
+)
+async def list_channels(
+    shell: Shell,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: channels.")] = 50,
+    page_token: Annotated[
+        str | None, Query(pattern="^[a-z0-9._/-]{1,600}$", description="From next_page_token.")
+    ] = None,
+) -> Response:
+    """List what launchers may follow, and where it points."""
+    records, token = await run_sync(lambda: shell.channels.page(limit=page_size, after=page_token))
+    page = ChannelPage(channels=[_document(record) for record in records], next_page_token=token)
+    headers = {"Cache-Control": "no-store"}
+    if token is not None:
+        headers["Link"] = f'</v1/channels?page_size={page_size}&page_token={token}>; rel="next"'
+    return Response(page.model_dump_json(), media_type="application/json", headers=headers)
 
 
 @router.get(
@@ -97,16 +121,19 @@ async def put_channel(
     return _answer(channel, 201 if channel.version == 1 else 200)
 
 
-def _answer(channel: ChannelRecord, status: int) -> Response:
-    document = ChannelDocument(
+def _document(channel: ChannelRecord) -> ChannelDocument:
+    return ChannelDocument(
         name=channel.name,
         version=channel.version,
         plan_digest=channel.plan_digest,
         plan_url=f"/v1/plans/{channel.plan_digest}",
         updated_at=datetime.fromtimestamp(channel.updated_at, UTC),
     )
+
+
+def _answer(channel: ChannelRecord, status: int) -> Response:
     return Response(
-        document.model_dump_json(),
+        _document(channel).model_dump_json(),
         status_code=status,
         media_type="application/json",
         headers={"ETag": etag_of(channel), "Cache-Control": _REVALIDATE},

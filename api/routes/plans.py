@@ -14,6 +14,7 @@ from api.routes.documentation import json_answer, json_body, problems
 from api.schemas.base import DIGEST_PATTERN, ModulePath
 from api.served_plan import plan_response
 from api.state import Services, Shell
+from cost_models.registry import cost_model_names
 from planner.canonical import canonical_bytes
 from planner.exporters.registry import EXPORTERS
 from planner.exporters.torchrec import UnexportablePlan
@@ -22,6 +23,8 @@ router = APIRouter(prefix="/v1", tags=["plans"])
 
 IMMUTABLE = "public, max-age=31536000, immutable"
 
+#: The registry is the list; a name that is not in it is refused like any other parameter.
+CostModelName = Annotated[str, Query(pattern=f"^({'|'.join(cost_model_names())})$")]
 PlanDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the plan.")]
 
 
@@ -84,13 +87,18 @@ async def export_plan(
     openapi_extra=json_body("EvaluationRequest", {}),
     responses={
         200: json_answer("What is wrong with it, and what it costs.", "EvaluationDocument"),
-        **problems("body-too-large", "unsupported-media-type", "invalid-problem"),
+        **problems("invalid-parameter", "body-too-large", "unsupported-media-type", "invalid-problem"),
     },
 )
-async def evaluate_plan(request: Request) -> Response:
-    """Verify and score a plan under the spec's cost model."""
+async def evaluate_plan(
+    request: Request,
+    cost_model: Annotated[
+        CostModelName | None, Query(description="Judges in place of the spec's own cost model.")
+    ] = None,
+) -> Response:
+    """Verify and score a plan under the spec's cost model, or another one."""
     raw = await request.body()
-    evaluation = await run_sync(lambda: evaluation_of(*parse_evaluation(raw)))
+    evaluation = await run_sync(lambda: evaluation_of(*parse_evaluation(raw, cost_model=cost_model)))
     return Response(evaluation.model_dump_json(), media_type="application/json")
 
 

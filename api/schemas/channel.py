@@ -21,3 +21,10 @@ class ChannelDocument(Document):
     plan_digest: str = Field(description="Digest of the plan that it points at.")
     plan_url: str = Field(description="Where the plan is.")
     updated_at: datetime = Field(description="When it was changed last.")
+
+
+class ChannelPage(Document):
+    """A page of channels, by name."""
+
+    channels: list[ChannelDocument]
+    next_page_token: str | None = Field(default=None, description="Send as page_token to get the next page.")

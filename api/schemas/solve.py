@@ -87,7 +87,10 @@ class SolveDocument(Document):
     id: str = Field(description="Id of the solve.", examples=["019aa1b2c3d4e5f60718293a4b5c"])
     state: StateName = Field(description="queued, running, succeeded, failed or cancelled.", examples=["succeeded"])
     name: str = Field(description="Name of the spec.", examples=["dlrm-dcnv2"])
-    spec_digest: str = Field(description="Digest of the spec with its defaults filled in.")
+    spec_digest: str = Field(
+        description="Digest of what determines the problem: model, hardware, constraints, runtime, objective and "
+        "cost model, with defaults filled in; not the name and not the solver."
+    )
     created_at: datetime = Field(description="When it was asked for.")
     started_at: datetime | None = Field(default=None, description="When a solver process took it.")
     ended_at: datetime | None = Field(default=None, description="When it ended.")
@@ -145,7 +148,10 @@ class ValidationDocument(Document):
     """A spec that may be solved; one that may not is answered with a problem."""
 
     valid: Literal[True] = True
-    spec_digest: str = Field(description="Digest of the spec with its defaults filled in.")
+    spec_digest: str = Field(
+        description="Digest of what determines the problem: model, hardware, constraints, runtime, objective and "
+        "cost model, with defaults filled in; not the name and not the solver."
+    )
     problems: list[IssueDocument] = Field(default_factory=list, description="Always empty here.")
     warnings: list[IssueDocument] = Field(default_factory=list, description="What is odd about the spec.")
     assumptions: list[AssumptionDocument] = Field(default_factory=list, description="What is assumed.")

@@ -44,8 +44,8 @@ class NewSolve:
 
     id: str
     request_digest: str  # everything that determines the answer
-    spec_digest: str
-    spec_bytes: bytes  # canonical bytes of the normalised spec
+    spec_digest: str  # what determines the problem: not the solver, not the name
+    spec_bytes: bytes  # canonical bytes of the whole normalised spec
     name: str
     assumptions: Sequence[Json]
     warnings: Sequence[Json]
@@ -108,8 +108,8 @@ class Store(Protocol):
         """Return solves, newest first, those with an id below ``before``."""
         ...
 
-    def spec(self, digest: str) -> bytes | None:
-        """Return the canonical bytes of a spec."""
+    def spec(self, request_digest: str) -> bytes | None:
+        """Return the canonical bytes of the spec that was sent, solver settings included."""
         ...
 
     def claim(self, *, now: float) -> SolveRecord | None:
@@ -156,6 +156,10 @@ class Store(Protocol):
 
     def channel(self, name: str) -> ChannelRecord | None:
         """Return a channel."""
+        ...
+
+    def channels(self, *, limit: int, after: str | None) -> list[ChannelRecord]:
+        """Return channels by name, those with a name above ``after``."""
         ...
 
     def put_channel(self, name: str, *, plan_digest: str, expected_version: int, now: float) -> ChannelRecord:

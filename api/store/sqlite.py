@@ -60,7 +60,10 @@ class SqliteStore:
             if connection.execute(waiting).scalar_one() >= max_queued:
                 raise QueueFull
             _insert_missing(
-                connection, tables.specs, digest=new.spec_digest, document=new.spec_bytes, created_at=new.created_at
+                connection,
+                tables.specs,
+                {"request_digest": new.request_digest, "created_at": new.created_at},
+                document=new.spec_bytes,
             )
             connection.execute(
                 insert(solves).values(
@@ -91,9 +94,9 @@ class SqliteStore:
         with self._readers.begin() as connection:
             return [_solve(row) for row in connection.execute(query).mappings()]
 
-    def spec(self, digest: str) -> bytes | None:
-        """Return the canonical bytes of a spec."""
-        return self._blob(select(tables.specs.c.document).where(tables.specs.c.digest == digest))
+    def spec(self, request_digest: str) -> bytes | None:
+        """Return the canonical bytes of the spec that was sent."""
+        return self._blob(select(tables.specs.c.document).where(tables.specs.c.request_digest == request_digest))
 
     def claim(self, *, now: float) -> SolveRecord | None:
         """Start the oldest queued solve."""
@@ -136,9 +139,8 @@ class SqliteStore:
                 _insert_missing(
                     connection,
                     tables.plans,
-                    digest=plan.digest,
+                    {"digest": plan.digest, "created_at": plan.created_at},
                     document=plan.canonical,
-                    created_at=plan.created_at,
                 )
             ended = connection.execute(
                 change.values(
@@ -184,6 +186,14 @@ class SqliteStore:
         """Return a channel."""
         with self._readers.begin() as connection:
             return _channel(connection, name)
+
+    def channels(self, *, limit: int, after: str | None) -> list[ChannelRecord]:
+        """Return channels by name."""
+        query = select(tables.channels).order_by(tables.channels.c.name).limit(limit)
+        if after is not None:
+            query = query.where(tables.channels.c.name > after)
+        with self._readers.begin() as connection:
+            return [ChannelRecord(**row) for row in connection.execute(query).mappings()]
 
     def put_channel(self, name: str, *, plan_digest: str, expected_version: int, now: float) -> ChannelRecord:
         """Point a channel at a plan."""
@@ -255,10 +265,9 @@ def _engine(path: Path, busy_timeout_seconds: float, *, begin: str, pool_size: i
     return engine
 
 
-def _insert_missing(connection: Connection, table: Any, *, digest: str, document: bytes, created_at: float) -> None:
-    """Insert a document that is found by its digest, where it is not there yet."""
-    values = {"digest": digest, "document": _packed(document), "created_at": created_at}
-    connection.execute(insert(table).prefix_with("OR IGNORE").values(**values))
+def _insert_missing(connection: Connection, table: Any, values: Mapping[str, object], *, document: bytes) -> None:
+    """Insert a document that is found by a digest, where it is not there yet."""
+    connection.execute(insert(table).prefix_with("OR IGNORE").values(**values, document=_packed(document)))
 
 
 def _find(connection: Connection, solve_id: str) -> SolveRecord | None:

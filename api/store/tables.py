@@ -3,14 +3,14 @@
 from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table
 
 #: Written to ``PRAGMA user_version``; a file of another version is refused, never guessed at.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 metadata = MetaData()
 
 specs = Table(
     "specs",
     metadata,
-    Column("digest", String, primary_key=True),
+    Column("request_digest", String, primary_key=True),
     Column("document", LargeBinary, nullable=False),  # canonical bytes, zstd
     Column("created_at", Float, nullable=False),
 )
@@ -19,8 +19,8 @@ solves = Table(
     "solves",
     metadata,
     Column("id", String, primary_key=True),  # sorts by time of creation
-    Column("request_digest", String, nullable=False),
-    Column("spec_digest", String, ForeignKey("specs.digest"), nullable=False),
+    Column("request_digest", String, ForeignKey("specs.request_digest"), nullable=False),
+    Column("spec_digest", String, nullable=False),
     Column("name", String, nullable=False),
     Column("state", String, nullable=False),
     Column("created_at", Float, nullable=False),

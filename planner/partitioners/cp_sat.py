@@ -84,6 +84,7 @@ class CpSat:
             )
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
+        solver.parameters.catch_sigint_signal = False  # an interrupt is for whoever runs the search
         # Presolve finds little in these models and spends most of the budget on them: without it
         # the same work gave a bound twice as high on DLRM-DCNv2 x 8 and a first plan on 2 x 8.
         solver.parameters.cp_model_presolve = False

@@ -94,7 +94,89 @@ def test_spelling_does_not_change_the_digest() -> None:
     del spelled["model"]["tables"][0]["pooling_factor"]
     spelled["model"]["tables"][0]["features"] = [{"name": "a", "pooling_factor": 2}]
     assert parse_spec(json.dumps(spelled, indent=3).encode()).spec_digest == short.spec_digest
-    assert request_of(solver__seed=1).spec_digest != request_of().spec_digest
+
+
+def test_the_digest_covers_what_determines_the_problem_and_nothing_else() -> None:
+    digest = request_of().spec_digest
+    for change in (
+        {"name": "other"},
+        {"solver__seed": 1},
+        {"solver__time_limit_seconds": 7},
+        {"solver__partitioner": "cp_sat"},
+    ):
+        assert request_of(**change).spec_digest == digest, change
+        assert request_of(**change).spec != request_of().spec, change
+    for change in (
+        {"model__batch_size_per_rank": 17},
+        {"hardware__num_hosts": 2},
+        {"hardware__overrides": {"hbm_bytes": 1e10}},
+        {"constraints": {"reserved_hbm_fraction": 0.2}},
+        {"objective": "max_rank_time"},
+        {"cost_model": "torchrec"},
+    ):
+        assert request_of(**change).spec_digest != digest, change
+
+
+def test_another_cost_model_for_one_reading_does_not_hide_which_spec_it_was() -> None:
+    request = parse_spec(raw(TINY), cost_model="torchrec")
+    assert request.cost_model.name == "torchrec"
+    assert request.spec_digest == request_of(cost_model="torchrec").spec_digest
+    assert request.stated_spec_digest == request_of().spec_digest != request.spec_digest
+
+
+def listed(spec: dict[str, object]) -> list[tuple[str, str]]:
+    with pytest.raises((InvalidProblem, UnsupportedRequest)) as caught:
+        parse_spec(raw(spec))
+    assert all(issue.message and issue.hint for issue in caught.value.issues)
+    return [(issue.pointer, issue.code) for issue in caught.value.issues]
+
+
+def test_broken_form_does_not_hide_names_that_are_wrong() -> None:
+    overrides = {"hbm_bytes": -1, "nope": 3}
+    assert listed(tiny(hardware__overrides=overrides, cost_model="guess", solver__seed="x")) == [
+        ("/hardware/overrides/hbm_bytes", "invalid-value"),
+        ("/solver/seed", "invalid-value"),
+        ("/hardware/overrides/nope", "unknown-field"),
+        ("/cost_model", "unknown-cost-model"),
+    ]
+    body = {"spec": tiny(hardware__profile="dgx-1"), "plan": {"world_size": 0}}
+    with pytest.raises(InvalidProblem) as caught:
+        parse_evaluation(raw(body))
+    assert "/spec/hardware/profile" in [issue.pointer for issue in caught.value.issues]
+
+
+def test_what_is_wrong_and_what_is_not_in_this_version_are_listed_together() -> None:
+    wishes = {
+        "model__tables__0__constraints": {"cache_load_factors": [0.1], "data_types": ["fp16"]},
+        "previous_plan": {"tables": []},
+    }
+    unsupported = [
+        ("/previous_plan", "unsupported"),
+        ("/model/tables/0/constraints/cache_load_factors", "unsupported"),
+        ("/model/tables/0/constraints/data_types", "unsupported"),
+    ]
+    assert listed(tiny(**wishes)) == unsupported
+    wrong = [("/cost_model", "unknown-cost-model"), ("/hardware/profile", "unknown-hardware-profile")]
+    assert listed(tiny(hardware__profile="dgx-1", cost_model="guess", **wishes)) == wrong + unsupported
+
+
+@pytest.mark.parametrize("spec", [None, [], {"hardware": 3}, {"hardware": {"overrides": []}, "model": {"tables": {}}}])
+def test_a_document_of_another_shape_is_only_told_its_shape(spec: object) -> None:
+    with pytest.raises(InvalidProblem):
+        parse_spec(raw(spec))
+    with pytest.raises(InvalidProblem):
+        parse_evaluation(raw({"spec": spec, "plan": spec}))
+
+
+def test_statistics_that_are_not_used_are_said_and_assumed_away() -> None:
+    request = request_of(model__tables__0__access={"miss_ratio_curve": [[0.1, 0.3], [0.5, 0.05]]})
+    (warning,) = request.warnings
+    assert (warning.code, warning.severity) == ("statistics-not-used", "warning")
+    assert warning.pointer == "/model/tables/0/access/miss_ratio_curve"
+    assert 'of 1 table is not used in this version: "a"' in warning.message
+    (note,) = (item for item in request.assumptions if item.subject == "model.tables.access.miss_ratio_curve")
+    assert "every id may be a different row" in note.value
+    assert not request_of(model__tables__0__access={"zipf_alpha": 1.05}).warnings
 
 
 def test_overrides_replace_numbers_and_are_known_as_given() -> None:
@@ -249,18 +331,20 @@ def test_tables_that_are_never_looked_up_are_legal_and_named() -> None:
     assert request.problem.tables[1].ids_per_sample == 0
     (warning,) = request.warnings
     assert (warning.severity, warning.pointer) == ("warning", "/model/tables")
-    assert '1 of 2 tables are never looked up and still take memory: "b"' in warning.message
+    assert '1 of 2 tables is never looked up and still takes memory: "b"' in warning.message
 
 
 def test_a_plan_from_anywhere_becomes_a_placement() -> None:
     shard = {"rank": 1, "row_offset": 0, "num_rows": 1000, "column_offset": 0, "num_columns": 8, "tier": "hbm"}
     table = {"name": "a", "sharding_type": "table_wise", "compute_kernel": "fused", "shards": [shard]}
     plan = {"world_size": 2, "ranks_per_host": 2, "tables": [table]}
-    placement = parse_plan(raw(plan))
+    given = parse_plan(raw(plan))
+    placement = given.placement
+    assert (given.stated_digest, given.actual_digest, given.stated_spec_digest) == (None, None, None)
     assert placement.tables[0].sharding_type is Scheme.TABLE_WISE
     assert placement.tables[0].shards[0].rank == 1
     request, same = parse_evaluation(raw({"spec": TINY, "plan": plan}))
-    assert same == placement
+    assert same == given
     assert request.name == "tiny"
     with pytest.raises(InvalidProblem, match="/tables/0/shards/0/rank"):
         parse_plan(raw({**plan, "tables": [{**table, "shards": [{**shard, "rank": -1}]}]}))

@@ -30,6 +30,7 @@ def test_the_routes_of_the_contract_are_there(document: dict[str, object]) -> No
         ("post", "/v1/solves/{solve_id}:cancel"),
         ("post", "/v1/specs:validate"),
         ("post", "/v1/plans:evaluate"),
+        ("get", "/v1/channels"),
         ("get", "/v1/plans/{digest}"),
         ("get", "/v1/plans/{digest}/exports/{format}"),
         ("get", "/v1/channels/{name}"),

@@ -1,14 +1,18 @@
 """What is said about plans that nothing can price."""
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from api.convert import parse_evaluation
+from api.convert import parse_evaluation, parse_spec
 from api.report import evaluation_of
+from api.schemas.evaluation import EvaluationDocument
 from cost_models.errors import UnsupportedWork
+from planner.canonical import plan_digest
 from planner.errors import UnsupportedRequest
-from tests.api.specs import raw, tiny
+from tests.api.specs import TINY, raw, tiny
 
 
 class PricesNothing:
@@ -20,7 +24,7 @@ class PricesNothing:
         raise UnsupportedWork(self.name, "kernel fused")
 
 
-def body(kernel: str) -> bytes:
+def body(kernel: str, **changes: object) -> bytes:
     """Table a (1000 x 8) and table b (500 x 16), each whole on a rank of its own."""
     tables = [
         {
@@ -31,7 +35,7 @@ def body(kernel: str) -> bytes:
         }
         for rank, (name, rows, columns) in enumerate((("a", 1000, 8), ("b", 500, 16)))
     ]
-    return raw({"spec": tiny(), "plan": {"world_size": 2, "ranks_per_host": 2, "tables": tables}})
+    return raw({"spec": tiny(), "plan": {"world_size": 2, "ranks_per_host": 2, "tables": tables, **changes}})
 
 
 def test_a_kernel_that_this_version_does_not_run_is_a_broken_rule_without_a_price() -> None:
@@ -47,6 +51,61 @@ def test_a_valid_plan_that_the_model_cannot_price_is_refused_with_the_field_to_c
         evaluation_of(replace(request, cost_model=PricesNothing()), placement)
     assert (caught.value.issue.code, caught.value.issue.pointer) == ("unsupported-work", "/spec/cost_model")
     assert caught.value.issue.hint
+
+
+def judged(content: dict[str, object]) -> EvaluationDocument:
+    return evaluation_of(*parse_evaluation(raw(content)))
+
+
+def test_a_false_digest_is_a_broken_rule() -> None:
+    content = json.loads(body("fused", schema_version=1, spec_digest=parse_spec(raw(TINY)).spec_digest))
+    true = plan_digest(content["plan"])
+    content["plan"]["plan_digest"] = true
+    assert (judged(content).valid, judged(content).warnings) == (True, [])
+    content["plan"]["plan_digest"] = "sha256:" + "0" * 64
+    evaluation = judged(content)
+    assert (evaluation.valid, evaluation.num_violations) == (False, 1)
+    assert (evaluation.violations[0].code, evaluation.violations[0].pointer) == ("digest-mismatch", "/plan/plan_digest")
+    assert true in evaluation.violations[0].message
+    assert evaluation.score is not None  # its geometry is whole
+    del content["plan"]["schema_version"]  # which the digest covers
+    assert judged(content).violations[0].code == "digest-mismatch"
+
+
+def test_a_plan_for_another_spec_gets_a_warning_and_is_judged() -> None:
+    other = parse_spec(raw(tiny(model__batch_size_per_rank=17))).spec_digest
+    evaluation = judged(json.loads(body("fused", spec_digest=other)))
+    assert evaluation.valid is True
+    (warning,) = evaluation.warnings
+    assert (warning.code, warning.pointer, warning.severity) == ("spec-mismatch", "/plan/spec_digest", "warning")
+
+
+def test_another_cost_model_to_judge_by_is_no_other_spec() -> None:
+    content = body("fused", spec_digest=parse_spec(raw(TINY)).spec_digest)
+    evaluation = evaluation_of(*parse_evaluation(content, cost_model="torchrec"))
+    assert evaluation.warnings == []
+    assert evaluation.score is not None
+    assert evaluation.score.cost_model.startswith("torchrec@")
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda tables: tables[0]["shards"][0].update(num_rows=999), "gap"),
+        (lambda tables: tables[0]["shards"].append(tables[0]["shards"][0] | {"rank": 1}), "overlap"),
+        (lambda tables: tables[0]["shards"][0].update(row_offset=1), "shard-out-of-range"),
+        (lambda tables: tables[0].update(sharding_type="data_parallel"), "cover"),
+        (lambda tables: tables[0]["shards"][0].update(rank=2), "rank-out-of-range"),
+        (lambda tables: tables.pop(), "missing-table"),
+        (lambda tables: tables.append(tables[0]), "table-twice"),
+    ],
+)
+def test_shards_that_are_no_partition_have_no_score(change: Callable[[list], object], code: str) -> None:
+    content = json.loads(body("fused"))
+    change(content["plan"]["tables"])
+    evaluation = judged(content)
+    assert code in {violation.code for violation in evaluation.violations}
+    assert evaluation.score is None
 
 
 def test_a_score_has_the_ledger_of_every_rank() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from api.cli import main
 from api.client import check_plan
+from api.release import VERSION
 from planner.canonical import canonical_bytes, plan_digest
 
 GIB = 1024**3
@@ -139,7 +140,12 @@ def test_infeasible_is_exit_code_3_and_says_what_is_short(run: Run, tmp_path: Pa
     path = written(tmp_path, spec(*tables))
     answer = run("plan", path, "--set", "hardware.overrides.hbm_bytes=2000000000")
     assert answer.code == 3
-    assert answer.out == ""
+    assert answer.document["termination"]["reason"] == "INFEASIBLE"
+    assert answer.document["plan_digest"] is None
+    assert answer.document["shortfalls"][0]["hint"]
+    kept = tmp_path / "no-plan.json"
+    to_file = run("plan", path, "-o", kept, "--set", "hardware.overrides.hbm_bytes=2000000000")
+    assert (to_file.code, to_file.out, kept.exists()) == (3, "", False)
     assert "No plan of two tables: INFEASIBLE" in answer.err
     assert "short" in answer.err
 
@@ -326,3 +332,80 @@ def test_doctor_tells_a_disk_that_is_full(run: Run, tmp_path: Path, monkeypatch:
     assert "failed" in answer.err
     failed = [check for check in answer.document["checks"] if not check["ok"]]
     assert [check["name"] for check in failed] == ["disk"]
+
+
+def test_version(run: Run) -> None:
+    answer = run("--version")
+    assert (answer.code, answer.out) == (0, f"shardplan {VERSION}\n")
+
+
+@pytest.mark.parametrize("item", ["1", "b"])
+def test_set_reaches_items_of_lists(run: Run, spec_file: Path, item: str) -> None:
+    answer = run("plan", spec_file, "--set", f"model.tables.{item}.data_type=fp16")
+    assert [table["data_type"] for table in answer.document["tables"]] == ["fp32", "fp16"]
+
+
+@pytest.mark.parametrize("item", ["2", "c", "-1"])
+def test_set_says_which_items_there_are(run: Run, spec_file: Path, item: str) -> None:
+    answer = run("plan", spec_file, "--set", f"model.tables.{item}.data_type=fp16")
+    assert answer.code == 1
+    assert f"tables has no item {item}; items are 0 to 1, or a name" in answer.err
+
+
+def test_the_spec_is_never_overwritten(run: Run, spec_file: Path) -> None:
+    before = spec_file.read_bytes()
+    answer = run("plan", spec_file, "-o", spec_file)
+    assert answer.code == 1
+    assert "is the input file" in answer.err
+    assert spec_file.read_bytes() == before
+
+
+def test_swapped_arguments_are_named(run: Run, spec_file: Path, plan_file: Path) -> None:
+    answer = run("evaluate", plan_file, spec_file)
+    assert answer.code == 1
+    assert "give the spec first" in answer.err
+
+
+def test_evaluate_tells_a_false_digest_and_another_spec(run: Run, plan_file: Path, tmp_path: Path) -> None:
+    other = written(tmp_path, spec(table("a"), table("b", pooling_factor=5.0)))
+    plan = json.loads(plan_file.read_text())
+    plan["plan_digest"] = "sha256:" + "0" * 64
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(plan))
+    answer = run("evaluate", other, changed)
+    assert answer.code == 1
+    assert "the plan breaks 1 rule and" in answer.err
+    assert [violation["code"] for violation in answer.document["violations"]] == ["digest-mismatch"]
+    assert [warning["code"] for warning in answer.document["warnings"]] == ["spec-mismatch"]
+
+
+def test_lines_for_people_fit_80_columns(run: Run, tmp_path: Path) -> None:
+    path = written(tmp_path, spec(*(table(f"table_with_a_long_name_{n}", pooling_factor=0) for n in range(9))))
+    answer = run("validate", path)
+    assert answer.code == 0
+    assert max(len(line) for line in answer.err.splitlines()) <= 80
+
+
+def test_an_interrupt_keeps_the_best_plan(
+    run: Run, spec_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(work: Callable[[], object]) -> object:
+        work()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("api.cli.plan.interruptible", interrupted)
+    path = tmp_path / "best.json"
+    answer = run("plan", spec_file, "-o", path, "--quiet")
+    assert answer.code == 0
+    document = json.loads(path.read_text())
+    assert (document["termination"]["reason"], document["termination"]["limit"]) == ("FEASIBLE", "cancelled")
+    assert run("evaluate", spec_file, path).code == 0
+
+
+def test_an_interrupt_without_a_plan_is_one_line(run: Run, spec_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_work: Callable[[], object]) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("api.cli.plan.interruptible", interrupted)
+    answer = run("plan", spec_file)
+    assert (answer.code, answer.out, answer.err) == (130, "", "shardplan: interrupted\n")

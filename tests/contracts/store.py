@@ -65,7 +65,7 @@ class StoreContract:
         assert record == store.solve(record.id)
         assert (record.state, record.name, record.created_at) == ("queued", "name-1", 1.0)
         assert list(record.assumptions) == [{"subject": "s", "value": "v"}]
-        assert store.spec("spec-1") == b'{"n":1}'
+        assert store.spec("request-1") == b'{"n":1}'
         assert store.solve("nothing") is None
         assert store.spec("nothing") is None
 
@@ -92,7 +92,7 @@ class StoreContract:
         self.accept(store, 1, max_queued=1)
         with pytest.raises(QueueFull):
             self.accept(store, 2, max_queued=1)
-        assert store.spec("spec-2") is None
+        assert store.spec("request-2") is None
         store.claim(now=2.0)
         assert self.accept(store, 3, max_queued=1)[1]  # running solves do not wait
 

@@ -99,3 +99,19 @@ def test_racing_promoters_lose_no_update(live: Live, digests: list[str]) -> None
     current = live.get(url).json()
     assert current["version"] == 1 + len(wins)
     assert live.get(f"{url}/plan").headers["x-plan-digest"] == current["plan_digest"]
+
+
+def test_channels_are_listed_page_by_page(live: Live) -> None:
+    digest = live.solve(TINY)["result"]["plan_digest"]
+    names = {f"listed/{letter}" for letter in "abc"}
+    for name in names:
+        live.put(f"/v1/channels/{name}", {"plan_digest": digest})
+    seen, url = [], "/v1/channels?page_size=2"
+    while url:
+        page = live.get(url)
+        assert len(page.json()["channels"]) <= 2
+        seen += [channel["name"] for channel in page.json()["channels"]]
+        url = page.links["next"]["url"] if "next" in page.links else None
+    assert seen == sorted(set(seen))
+    assert names <= set(seen)
+    assert live.get("/v1/channels/").json() == live.get("/v1/channels").json()

@@ -58,6 +58,22 @@ def test_equal_specs_get_the_same_solve_unless_fresh(live: Live) -> None:
     assert fresh["result"]["plan_digest"] == first["result"]["plan_digest"]  # same spec, same plan
 
 
+def test_other_solver_settings_are_another_solve_of_the_same_problem(live: Live) -> None:
+    # Greedy proves no more than its relaxation; CP-SAT may prove more of the same placement.
+    first = live.solve(tiny(name="settings"))
+    second = live.solve(tiny(name="settings", solver={"partitioner": "cp_sat", "time_limit_seconds": 3}))
+    assert first["id"] != second["id"]
+    assert first["spec_digest"] == second["spec_digest"]
+    assert second["result"]["partitioner"] == "cp_sat"  # its own settings, not those of the first
+    assert first["result"]["partitioner"] == "greedy"
+    for solve in (first, second):
+        result = solve["result"]
+        assert result["objective"]["lower_bound_seconds"] == result["lower_bound_seconds"]
+    same_placement = first["result"]["plan_digest"] == second["result"]["plan_digest"]
+    published = live.get(second["result"]["plan_url"]).json()
+    assert (published["provenance"]["partitioner"] == "greedy") is same_placement  # the first publication
+
+
 def test_racing_equal_submissions_get_one_solve(live: Live) -> None:
     before, ids = live.num_solves(), []
 

@@ -1,0 +1,54 @@
+"""What is wrong with a field, and the way out, in our own words: nothing of the input is repeated."""
+
+from pydantic_core import ErrorDetails
+
+from api.schemas.base import DIGEST_PATTERN, NAME_PATTERN
+
+_REFERENCE = "docs/spec.md and /docs describe every field"
+_PLAIN = {
+    "missing": ("this field is required", "add it"),
+    "extra_forbidden": ("unknown field", "remove it; the fields are listed in /docs"),
+    "int_type": ("expected a whole number", "write digits alone, without quotes"),
+    "int_from_float": ("expected a whole number", "write it without a fraction"),
+    "float_type": ("expected a number", "write digits, without quotes"),
+    "finite_number": ("expected a finite number", "leave out what is not known"),
+    "bool_type": ("expected true or false", "write true or false, without quotes"),
+    "string_type": ("expected a text", "write it in double quotes"),
+    "list_type": ("expected a list", "write it in square brackets"),
+    "model_type": ("expected an object", "write it in curly braces"),
+    "dict_type": ("expected an object", "write it in curly braces"),
+    "none_required": ("expected null", "write null, or leave the field out"),
+}
+#: Kind of finding: what is wrong, and the way out, with the limit of the field.
+_LIMITS = {
+    "greater_than_equal": ("ge", "below the least value", "use at least {}"),
+    "greater_than": ("gt", "not above the limit", "use more than {}"),
+    "less_than_equal": ("le", "above the largest value", "use at most {}"),
+    "less_than": ("lt", "not below the limit", "use less than {}"),
+    "too_short": ("min_length", "too few items", "give at least {}"),
+    "too_long": ("max_length", "too many items", "give at most {}"),
+    "string_too_short": ("min_length", "the text is too short", "write at least {} characters"),
+    "string_too_long": ("max_length", "the text is too long", "write at most {} characters"),
+    "literal_error": ("expected", "not one of the values that are taken", "use {}"),
+}
+_PATTERNS = {
+    NAME_PATTERN: "use letters, digits and _.:/@+#|,()[]-, and begin with a letter, a digit or an underscore",
+    DIGEST_PATTERN: "a digest is sha256: and 64 digits 0-9 a-f",
+}
+
+
+def told(detail: ErrorDetails) -> tuple[str, str]:
+    """Return what is wrong and the way out, for one finding of pydantic."""
+    kind, limits = detail["type"], detail.get("ctx", {})
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if kind in _LIMITS:
+        name, message, hint = _LIMITS[kind]
+        return message, hint.format(limits[name])
+    if kind == "string_pattern_mismatch":
+        pattern = limits["pattern"]
+        return "the text has characters that are not taken here", _PATTERNS.get(pattern, f"write what fits {pattern}")
+    message = detail["msg"].removeprefix("Value error, ")
+    if kind == "json_invalid":
+        return "the body is not JSON that can be read", message
+    return message, _REFERENCE

@@ -1,0 +1,114 @@
+"""Rules of single fields of a spec that its schema cannot tell: names of parts, and what is not in this version.
+
+They read plain JSON, so that a document whose form is broken elsewhere is told of them at once.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from api.json_input import MAX_ISSUES, is_quotable
+from cost_models.profile_fields import FIELDS
+from cost_models.profiles_loader import profile_ids
+from cost_models.registry import cost_model_names
+from cost_models.vocabulary import Kernel
+from planner.errors import Issue, UnsupportedRequest
+from planner.partitioners.registry import partitioner_names
+
+#: What ``unsupported`` reads of a spec.
+UNSUPPORTED_FIELDS: Any = {"previous_plan": True, "model": {"tables": {"__all__": {"access", "constraints"}}}}
+_OTHER_KERNELS = tuple(label for label in Kernel.labels() if label not in ("dense", "fused"))
+_MAX_NAMES_IN_HINT = 5
+_MAX_COMPARED_LENGTH = 80
+
+
+class RefusedSpec(UnsupportedRequest):
+    """A well-formed spec that asks for things that this version cannot do: the first of them, and their number."""
+
+    def __init__(self, issues: tuple[Issue, ...]) -> None:
+        super().__init__(issues[0])
+        self.issues = issues[:MAX_ISSUES]
+        self.num_issues = len(issues)
+
+
+def single_fields(spec: object, base: str) -> Iterator[Issue]:
+    """Yield what is wrong with single fields of a spec, whatever the form of the rest."""
+    hardware = _object(spec, "hardware")
+    overrides = _object(hardware, "overrides")
+    yield from check_overrides({key: overrides[key] for key in overrides if key != "hbm_bytes_by_rank"}, base)
+    names = (hardware.get("profile"), _object(spec).get("cost_model"), _object(spec, "solver").get("partitioner"))
+    yield from check_names_of_parts(*names, base)
+    yield from unsupported(_object(spec), base)
+
+
+def check_names_of_parts(profile: object, cost_model: object, partitioner: object, base: str) -> Iterator[Issue]:
+    """Yield the names of parts that do not exist; what is no text is not judged."""
+    for where, what, name, known in (
+        ("/cost_model", "cost model", cost_model, cost_model_names()),
+        ("/solver/partitioner", "partitioner", partitioner, partitioner_names()),
+        ("/hardware/profile", "hardware profile", profile, profile_ids()),
+    ):
+        if isinstance(name, str) and name not in known:
+            yield Issue(
+                code=f"unknown-{what.replace(' ', '-')}",
+                pointer=base + where,
+                message=f"no {what} of this name",
+                hint=_names_hint(name, known),
+            )
+
+
+def _names_hint(name: str, known: tuple[str, ...]) -> str:
+    """Return all the names where they are few, else the close ones and where all are listed."""
+    if len(known) <= _MAX_NAMES_IN_HINT:
+        return f"use one of {', '.join(known)}"
+    close = difflib.get_close_matches(name[:_MAX_COMPARED_LENGTH], known, n=3)
+    suggestion = f"did you mean {' or '.join(close)}? " if close else ""
+    return f"{suggestion}GET /v1/hardware-profiles and docs/cost-models.md list all; custom takes your own numbers"
+
+
+def check_overrides(values: Mapping[str, object], base: str) -> Iterator[Issue]:
+    """Yield the overrides that name no number of a profile, and rates of zero."""
+    for name, value in values.items():
+        where = f"{base}/hardware/overrides" + (f"/{name}" if is_quotable(name) else "")
+        if name not in FIELDS:
+            close = difflib.get_close_matches(name[:_MAX_COMPARED_LENGTH], FIELDS, n=1)
+            hint = f"did you mean {close[0]}?" if close else "the names are listed in docs/spec.md and under /docs"
+            message = "no hardware number of this name"
+            yield Issue(code="unknown-field", pointer=where, message=message, hint=hint)
+        elif value == 0 and not FIELDS[name].may_be_zero:
+            yield Issue(
+                code="invalid-value", pointer=where, message="a rate of zero", hint="leave out what is not known"
+            )
+
+
+def unsupported(spec: Mapping[str, object], base: str) -> Iterator[Issue]:
+    """Yield what is part of the contract but not of this version."""
+    if spec.get("previous_plan") is not None:
+        yield _not_yet(f"{base}/previous_plan", "staying close to a previous plan", "leave previous_plan null")
+    tables = _object(spec, "model").get("tables")
+    for index, table in enumerate(tables if isinstance(tables, list) else ()):
+        where, constraints = f"{base}/model/tables/{index}", _object(table, "constraints")
+        if _object(table, "access").get("statistics") is not None:
+            what, hint = "a reference to uploaded statistics", "give zipf_alpha, reuse_histogram or access_cdf inline"
+            yield _not_yet(f"{where}/access/statistics", what, hint)
+        for name, what in (
+            ("cache_load_factors", "a choice of cached shares"),
+            ("data_types", "a choice of data types"),
+        ):
+            if constraints.get(name) is not None:
+                yield _not_yet(f"{where}/constraints/{name}", what, f"leave {name} out")
+        kernels = constraints.get("compute_kernels")
+        if isinstance(kernels, list) and kernels and all(kernel in _OTHER_KERNELS for kernel in kernels):
+            what = f"planning with {' or '.join(sorted(set(kernels)))} alone"
+            yield _not_yet(f"{where}/constraints/compute_kernels", what, "allow fused or dense")
+
+
+def _object(value: object, key: str | None = None) -> Mapping[str, object]:
+    """Return an object, or the object behind a key of it; an empty one where there is none."""
+    if key is not None:
+        value = _object(value).get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _not_yet(where: str, what: str, hint: str) -> Issue:
+    return Issue(code="unsupported", pointer=where, message=f"{what} is not in this version", hint=hint)

@@ -1,12 +1,14 @@
 """The store in one SQLite file: write-ahead log, every commit on the disk, one writer at a time."""
 
+import sqlite3
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import zstandard
 from sqlalchemy import Connection, Engine, RowMapping, create_engine, event, func, insert, select, update
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 
 from api.store import tables
 from api.store.base import (
@@ -26,6 +28,7 @@ from api.store.base import (
 )
 
 _ZSTD_LEVEL = 9
+_SWITCH_RETRY_SECONDS = 0.01
 
 
 class WrongSchema(Exception):
@@ -253,7 +256,8 @@ def _engine(path: Path, busy_timeout_seconds: float, *, begin: str, pool_size: i
         # The driver must not begin transactions by itself: "begin" below does.
         connection.isolation_level = None
         cursor = connection.cursor()
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        _write_ahead(cursor, busy_timeout_seconds)
+        for pragma in ("synchronous=FULL", "foreign_keys=ON"):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
 
@@ -263,6 +267,24 @@ def _engine(path: Path, busy_timeout_seconds: float, *, begin: str, pool_size: i
     event.listen(engine, "connect", on_connect)
     event.listen(engine, "begin", on_begin)
     return engine
+
+
+def _write_ahead(cursor: DBAPICursor, busy_timeout_seconds: float) -> None:
+    """Switch a file to the write-ahead log, however many others are doing so.
+
+    SQLite answers "locked" at once, without waiting out the busy timeout, to a connection that
+    meets another one in the middle of the switch.
+    """
+    deadline = time.monotonic() + busy_timeout_seconds
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(_SWITCH_RETRY_SECONDS)
+        else:
+            return
 
 
 def _insert_missing(connection: Connection, table: Any, values: Mapping[str, object], *, document: bytes) -> None:

@@ -69,9 +69,11 @@ def test_from_a_spec_to_the_launchers_file(client: PlannerClient, tmp_path: Path
 
 
 def test_a_channel_moves_only_on_condition(client: PlannerClient) -> None:
-    names = [str(client.solve({**SPEC, "name": name}, wait_seconds=60)["result"]["plan_digest"]) for name in ("a", "b")]
-    first, second = names
+    specs = [{**SPEC, "model": {**SPEC["model"], "batch_size_per_rank": size}} for size in (64, 128)]
+    first, second = (str(client.solve(spec, wait_seconds=60)["result"]["plan_digest"]) for spec in specs)
     assert first != second
+    renamed = client.solve({**specs[0], "name": "other"}, wait_seconds=60)
+    assert renamed["result"]["plan_digest"] == first  # a name does not make another plan
     client.promote("race", first)
     _, etag = client.get_channel("race")
     client.promote("race", second, if_match=etag)

@@ -149,3 +149,12 @@ def test_a_table_of_more_shards_than_any_scheme_has_is_refused(live: Live, diges
     assert problem["errors"][0]["pointer"] == "/plan/tables/0/shards"
     plan["tables"][0]["shards"] = [shard] * MAX_SHARDS_OF_TABLE
     assert live.post("/v1/plans:evaluate", {"spec": TINY, "plan": plan}).json()["valid"] is False
+
+
+def test_a_plan_is_judged_under_another_cost_model(live: Live, digest: str) -> None:
+    plan = live.get(f"/v1/plans/{digest}").json()
+    body = {"spec": TINY, "plan": plan}
+    scores = [live.post(f"/v1/plans:evaluate{query}", body).json()["score"] for query in ("", "?cost_model=torchrec")]
+    assert [score["cost_model"].partition("@")[0] for score in scores] == ["roofline", "torchrec"]
+    assert_problem(live.post("/v1/plans:evaluate?cost_model=crystal-ball", body), 400, "invalid-parameter")
+    assert_problem(live.post("/v1/plans:evaluate?cost=torchrec", body), 400, "invalid-parameter")

@@ -32,6 +32,3 @@ DATA_TYPES: dict[str, DataType] = {
         DataType(name="int2", element_bytes=0.25, row_overhead_bytes=4, trainable=False),
     )
 }
-
-#: Types that a collective or an output can have.
-COMM_TYPES: tuple[str, ...] = ("fp32", "fp16", "bf16", "int8")

@@ -14,11 +14,9 @@ from tests.cost_models.builders import hardware, plain_hardware, shard_work, tab
 
 
 class CostModelContract:
-    """Inherit, and return the model from ``model``."""
+    """Inherit, and name the class of the model."""
 
-    def model(self) -> CostModel:
-        """Build the model under test."""
-        raise NotImplementedError
+    model: type[CostModel]
 
     def work(self) -> ShardWork:
         """One shard of every scheme on 2 hosts of 4 ranks."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cost_models.hardware import Curve
 from cost_models.profiles_loader import load_profile
-from cost_models.protocol import CostModel, Floats
+from cost_models.protocol import Floats
 from cost_models.roofline import RooflineModel
 from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme
 from tests.contracts.cost_model import CostModelContract
@@ -20,8 +20,7 @@ COMM = [Phase.INPUT_COMM, Phase.FORWARD_COMM, Phase.BACKWARD_COMM]
 
 
 class TestContract(CostModelContract):
-    def model(self) -> CostModel:
-        return RooflineModel()
+    model = RooflineModel
 
 
 def predict(scheme: Scheme, **more: Any) -> Floats:

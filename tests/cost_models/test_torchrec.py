@@ -7,7 +7,7 @@ import pytest
 
 from cost_models.errors import MissingHardwareNumber
 from cost_models.profiles_loader import load_profile
-from cost_models.protocol import CostModel, Floats
+from cost_models.protocol import Floats
 from cost_models.torchrec import TorchRecModel
 from cost_models.vocabulary import Phase, Scheme
 from tests.contracts.cost_model import CostModelContract, without
@@ -25,8 +25,7 @@ from tests.golden.torchrec_golden import (
 
 
 class TestContract(CostModelContract):
-    def model(self) -> CostModel:
-        return TorchRecModel()
+    model = TorchRecModel
 
 
 def predict(scheme: Scheme, **more: Any) -> Floats:

@@ -61,3 +61,10 @@ def test_options_on_every_rank_need_every_rank() -> None:
     outcome = cp_sat.CpSat().solve(limited, LIMITS)
     assert outcome.assignment is not None
     assert violations(limited, outcome.assignment) == []
+
+
+def test_more_memory_than_an_integer_holds() -> None:
+    """Capacities are clipped to what all options together could ever take."""
+    priced = random_priced(1, num_tables=2)
+    endless = replace(priced, capacity_bytes=np.full((4, 1), 1e30))
+    assert cp_sat.CpSat().solve(endless, LIMITS).termination.reason is Reason.OPTIMAL

@@ -12,8 +12,12 @@ PYTEST_ARGS ?=
 # Test processes; the tests of one file stay in one process, because they may share a service.
 TEST_PROCESSES ?= 2
 PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
-# Public workloads and the peer's figures that `make bench` runs on.
+# Public data and the peers' figures that suites of `make bench` take in.
 SHARED ?= ../shared
+# Suites of benchmarks/optimizer.py to run, how many instances of each, and any other argument of it.
+SUITE ?= smoke
+LIMIT ?=
+BENCH_ARGS ?=
 
 .PHONY: help demo test serve check bench format chromium clean
 .DEFAULT_GOAL := help
@@ -23,7 +27,7 @@ help:
 	@echo "make test    install everything tests need, run them all"
 	@echo "make serve   the service on http://127.0.0.1:8080 (console under /docs)"
 	@echo "make check   format, lint, types, import contracts, tests"
-	@echo "make bench   our plans against the peer's figures on the peer's own estimator"
+	@echo "make bench   every partitioner and the peers on one table (SUITE=, LIMIT=; see benchmarks/README.md)"
 
 $(BIN)/python:
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -33,6 +37,8 @@ $(BIN)/python:
 $(VENV)/.stamp-base: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing shardplan into $(VENV) ..."
 	$(PIP) install --constraint constraints.txt --editable .
+	@echo "Compiling the search for this machine (once, about half a minute) ..."
+	$(BIN)/python -m planner.partitioners.warm
 	@touch $@
 
 # torchrec's metadata asks for the CUDA build of fbgemm-gpu, whose files overwrite the CPU build's:
@@ -77,7 +83,7 @@ check: $(VENV)/.stamp-dev $(VENV)/.stamp-client
 	$(PYTEST)
 
 bench: $(VENV)/.stamp-base
-	$(BIN)/python benchmarks/golden_vs_torchrec.py $(SHARED)/torchrec_golden
+	$(BIN)/python benchmarks/optimizer.py --suite $(SUITE) --shared $(SHARED) $(if $(LIMIT),--limit $(LIMIT)) $(BENCH_ARGS)
 
 format: $(VENV)/.stamp-dev
 	$(BIN)/ruff format .

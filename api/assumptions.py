@@ -157,6 +157,8 @@ def _narrowest_columns(problem: Problem) -> Iterator[Assumption]:
 
 def _column_schemes(table: Table) -> frozenset[Scheme]:
     """Schemes that would cut the table by columns, were it only for its constraints."""
+    if table.constraints.pinned is not None:
+        return frozenset()
     allowed = table.constraints.sharding_types
     wide_enough = table.embedding_dim >= 2 * DEFAULT_MIN_PARTITION
     return (_COLUMN_SCHEMES if allowed is None else _COLUMN_SCHEMES & allowed) if wide_enough else frozenset()
@@ -177,14 +179,16 @@ def _hardware(spec: SpecDocument, problem: Problem) -> Iterator[Assumption]:
             evidence=curve.evidence.label,
             source=curve.source,
         )
-    by_rank = spec.hardware.overrides.hbm_bytes_by_rank
-    if by_rank is not None:
-        yield Assumption(
-            subject="hardware.hbm_bytes_by_rank",
-            value=f"{min(by_rank):g} to {max(by_rank):g} bytes",
-            evidence="given",
-            source="hardware.overrides of the spec",
-        )
+    overrides = spec.hardware.overrides
+    for name, unit in (("hbm_bytes_by_rank", "bytes"), ("relative_speed_by_rank", "of the profile's speed")):
+        by_rank = getattr(overrides, name)
+        if by_rank is not None:
+            yield Assumption(
+                subject=f"hardware.{name}",
+                value=f"{min(by_rank):g} to {max(by_rank):g} {unit}",
+                evidence="given",
+                source="hardware.overrides of the spec",
+            )
 
 
 def _notes(problem: Problem) -> Iterator[Assumption]:

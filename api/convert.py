@@ -12,8 +12,10 @@ from api.assumptions import assumptions_of, unused_statistics, unused_tables
 from api.given_plan import GivenPlan, given_plan
 from api.hardware_check import missing_numbers
 from api.json_input import UNREADABLE, RejectedDocument, parse_document
+from api.pinned import pin_tables
 from api.schemas.base import StrictModel
 from api.schemas.plan import EvaluationRequest, PlanDocument
+from api.schemas.shard import Rectangle
 from api.schemas.spec import AccessSpec, SpecDocument, TableConstraintsSpec, TableSpec
 from api.spec_checks import check_memory, check_spec
 from api.spec_fields import (
@@ -133,9 +135,11 @@ def to_request(spec: SpecDocument, *, base: str = "", cost_model: str | None = N
     if refused:
         raise RefusedSpec(refused)
     assert hardware is not None
-    problem = _problem(spec, hardware)
+    problem, wrong_pins = pin_tables(_problem(spec, hardware), spec, base)
     model = make_cost_model(spec.cost_model)
-    issues = [*check_memory(problem, base), *missing_numbers(problem, model, base)]
+    issues = [*check_memory(problem, base), *wrong_pins]
+    if not wrong_pins:  # else it would be asked what prices of other cuts need
+        issues.extend(missing_numbers(problem, model, base))
     if issues:
         raise RejectedDocument(issues)
     normalised = _normalised(spec, problem)
@@ -174,14 +178,15 @@ def _hardware(spec: SpecDocument, base: str) -> tuple[Hardware | None, list[Issu
 
 def _problem(spec: SpecDocument, hardware: Hardware) -> Problem:
     index_of = {table.name: index for index, table in enumerate(spec.model.tables)}
-    by_rank = spec.hardware.overrides.hbm_bytes_by_rank
+    overrides = spec.hardware.overrides
     return Problem(
         tables=tuple(_table(table) for table in spec.model.tables),
         cluster=Cluster(
             hardware=hardware,
             num_hosts=spec.hardware.num_hosts,
             ranks_per_host=spec.hardware.ranks_per_host or hardware.ranks_per_host,
-            hbm_bytes_by_rank=None if by_rank is None else tuple(by_rank),
+            hbm_bytes_by_rank=_by_rank(overrides.hbm_bytes_by_rank),
+            relative_speed_by_rank=_by_rank(overrides.relative_speed_by_rank),
         ),
         batch_size_per_rank=spec.model.batch_size_per_rank,
         forward_comm_dtype=spec.model.forward_comm_dtype,
@@ -199,6 +204,10 @@ def _problem(spec: SpecDocument, hardware: Hardware) -> Problem:
         runtime=spec.runtime,
         objective=spec.objective,
     )
+
+
+def _by_rank(numbers: list[float] | None) -> tuple[float, ...] | None:
+    return None if numbers is None else tuple(numbers)
 
 
 def _table(spec: TableSpec) -> Table:
@@ -264,10 +273,7 @@ def _normalised(spec: SpecDocument, problem: Problem) -> dict[str, object]:
                 {"name": f.name, "pooling_factor": f.pooling_factor, "num_poolings": f.num_poolings}
                 for f in checked.features
             ],
-            "constraints": {
-                key: sorted(set(value)) if isinstance(value, list) else value
-                for key, value in table.constraints.model_dump(mode="json", exclude_none=True).items()
-            },
+            "constraints": _normalised_constraints(table.constraints),
         }
         for table, checked in zip(spec.model.tables, problem.tables, strict=True)
     ]
@@ -275,4 +281,20 @@ def _normalised(spec: SpecDocument, problem: Problem) -> dict[str, object]:
     document["hardware"] = spec.hardware.model_dump(mode="json", exclude_none=True) | {
         "ranks_per_host": problem.cluster.ranks_per_host
     }
+    return document
+
+
+def _normalised_constraints(spec: TableConstraintsSpec) -> dict[str, object]:
+    """Return the constraints with sets sorted, and of a pin what says where the table goes."""
+    document = {
+        key: sorted(set(value)) if isinstance(value, list) else value
+        for key, value in spec.model_dump(mode="json", exclude_none=True, exclude={"pinned"}).items()
+    }
+    if spec.pinned is not None:
+        shards = spec.pinned.model_dump(mode="json", include={"shards": {"__all__": set(Rectangle.model_fields)}})
+        document["pinned"] = {
+            "sharding_type": spec.pinned.sharding_type,
+            "compute_kernel": spec.pinned.compute_kernel,
+            "shards": sorted(shards["shards"], key=lambda shard: (shard["column_offset"], shard["rank"])),
+        }
     return document

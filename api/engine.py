@@ -262,7 +262,7 @@ class SolverEngine:
         elif answer is not None:
             best = _better(answer.best, run.best)
             reason = "FEASIBLE" if best is not None and answer.best is None else answer.reason
-            result = result_of(best, reason, answer.limit, answer.detail, answer.shortfalls)
+            result = result_of(best, reason, answer.limit, answer.detail, answer.shortfalls, answer.diagnosis)
             if best is answer.best:
                 result["lower_bound_seconds"] = answer.lower_bound_seconds
             self._finish(run, SUCCEEDED, result=result, best=best)

@@ -11,7 +11,7 @@ from cost_models.profile_fields import FIELDS
 from cost_models.protocol import CostModel
 from planner.domain.problem import Problem
 from planner.domain.table import Table
-from planner.enumerate import enumerate_options
+from planner.enumerate import enumerate_families
 from planner.errors import Issue
 from planner.pricing import price
 
@@ -28,8 +28,8 @@ def missing_numbers(problem: Problem, cost_model: CostModel, base: str) -> tuple
         The model cannot price a scheme or kernel that the problem allows.
     """
     sample = _subset(problem, _one_of_each_kind(problem))
-    without_options = enumerate_options(sample).refusals
-    priced = [index for index in range(len(sample.tables)) if index not in without_options]
+    without_families = enumerate_families(sample).refusals
+    priced = [index for index in range(len(sample.tables)) if index not in without_families]
     if not priced:  # infeasible, which needs no number
         return ()
     return tuple(cost_model_issue(error, base) for error in _missing(_subset(sample, priced), cost_model))
@@ -44,7 +44,7 @@ def cost_model_issue(error: CostModelError, base: str) -> Issue:
 def _missing(problem: Problem, cost_model: CostModel) -> Iterator[MissingHardwareNumber]:
     for _ in FIELDS:
         try:
-            price(problem, enumerate_options(problem), cost_model)
+            price(problem, enumerate_families(problem), cost_model)
         except MissingHardwareNumber as error:
             yield error
             units = {error.name: FIELDS[error.name].unit}
@@ -82,7 +82,9 @@ def _members(groups: tuple[frozenset[int], ...]) -> frozenset[int]:
 
 
 def _kind(table: Table) -> tuple[object, ...]:
-    return (table.pooling, table.constraints.sharding_types, table.constraints.compute_kernels)
+    wanted, pinned = table.constraints, table.constraints.pinned
+    how = None if pinned is None else (pinned.sharding_type, pinned.compute_kernel)
+    return (table.pooling, wanted.sharding_types, wanted.compute_kernels, how)
 
 
 def _breadth(table: Table) -> tuple[bool, int]:

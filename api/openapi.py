@@ -9,6 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from api.schemas.channel import ChannelDocument, ChannelUpdate
 from api.schemas.evaluation import EvaluationDocument
+from api.schemas.explanation import ExplanationDocument
 from api.schemas.plan import EvaluationRequest, PlanDocument
 from api.schemas.solve import ProblemDocument, SolveDocument, ValidationDocument
 from api.schemas.spec import SpecDocument
@@ -25,6 +26,7 @@ _RAW_DOCUMENTS = (
     PlanDocument,
     EvaluationRequest,
     EvaluationDocument,
+    ExplanationDocument,
     ChannelUpdate,
     ChannelDocument,
     SolveDocument,

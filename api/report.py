@@ -6,11 +6,13 @@ from api.convert import SolveRequest
 from api.given_plan import GivenPlan
 from api.hardware_check import cost_model_issue
 from api.schemas.evaluation import EvaluationDocument, ScoreDocument
+from api.schemas.explanation import ExplanationDocument
 from api.schemas.solve import AssumptionDocument, IssueDocument, TotalsDocument, ValidationDocument
 from cost_models.errors import CostModelError
 from planner.domain.placement import Placement
 from planner.domain.plan import Evaluation
-from planner.errors import Issue, UnsupportedRequest
+from planner.errors import InvalidProblem, Issue, UnsupportedRequest
+from planner.explain.explanation import Explanation, explain
 from planner.exporters.generic import loads
 from planner.memory import capacity_bytes, ledger_rules
 from planner.score import score
@@ -74,6 +76,28 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
         violations=[_in_plan(issue) for issue in violations[:_MAX_VIOLATIONS]],
         warnings=[_in_plan(issue) for issue in plan.other_spec(request.stated_spec_digest)],
         score=None if scored is None else _score(scored),
+    )
+
+
+def explain_given(request: SolveRequest, plan: GivenPlan, *, max_tables: int) -> Explanation:
+    """Explain a plan from anywhere.
+
+    Raises
+    ------
+    InvalidProblem
+        The plan breaks a rule, or states a false digest.
+    UnsupportedRequest
+        This version does not list a cut that the plan has.
+    """
+    if false := tuple(plan.false_digest()):
+        raise InvalidProblem(false)
+    return explain(request.problem, plan.placement, request.cost_model, max_tables=max_tables)
+
+
+def explanation_document(request: SolveRequest, plan: GivenPlan, explanation: Explanation) -> ExplanationDocument:
+    """Return an explanation as a document."""
+    return ExplanationDocument.model_validate(
+        {"plan_digest": plan.actual_digest, "spec_digest": request.spec_digest, **explanation.to_document()}
     )
 
 

@@ -54,12 +54,17 @@ _DETAIL = {
 def result_of_stopped(best: Incumbent | None, stop: Stop) -> dict[str, object]:
     """Return the result of a solve that was cut off."""
     if best is None:
-        return result_of(None, "NO_SOLUTION_FOUND", stop, "stopped before a plan was found", ())
-    return result_of(best, "FEASIBLE", stop, _DETAIL[stop], ())
+        return result_of(None, "NO_SOLUTION_FOUND", stop, "stopped before a plan was found")
+    return result_of(best, "FEASIBLE", stop, _DETAIL[stop])
 
 
 def result_of(
-    best: Incumbent | None, reason: str, limit: str | None, detail: str, shortfalls: Sequence[Json]
+    best: Incumbent | None,
+    reason: str,
+    limit: str | None,
+    detail: str,
+    shortfalls: Sequence[Json] = (),
+    diagnosis: Json | None = None,
 ) -> dict[str, object]:
     """Return the result of a solve."""
     return {
@@ -69,6 +74,7 @@ def result_of(
         "partitioner": None if best is None else best.partitioner,
         "lower_bound_seconds": 0.0 if best is None else best.objective["lower_bound_seconds"],
         "shortfalls": [dict(shortfall) for shortfall in shortfalls],
+        "diagnosis": None if best is not None or diagnosis is None else dict(diagnosis),
     }
 
 

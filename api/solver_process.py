@@ -94,6 +94,7 @@ class SolveAnswer:
     detail: str = ""
     lower_bound_seconds: float = 0.0
     shortfalls: tuple[dict[str, object], ...] = ()
+    diagnosis: dict[str, object] | None = None
     best: Incumbent | None = None
     #: code, message and hint of something that planning refused
     refusal: dict[str, str] | None = None
@@ -145,6 +146,7 @@ def run_solve(job: SolveJob) -> SolveAnswer:
         detail=result.detail,
         lower_bound_seconds=result.lower_bound_seconds,
         shortfalls=tuple(asdict(shortfall) for shortfall in result.shortfalls),
+        diagnosis=None if result.diagnosis is None else asdict(result.diagnosis),
         best=None if result.plan is None else _incumbent(result.plan, request),
     )
 

@@ -79,14 +79,16 @@ def _check_cluster(spec: SpecDocument, hardware: Hardware | None, base: str) -> 
             f"{spec.hardware.num_hosts} hosts x {per_host} ranks are {world_size} ranks",
             f"plan for at most {MAX_RANKS} ranks",
         )
-    by_rank = spec.hardware.overrides.hbm_bytes_by_rank
-    if by_rank is not None and len(by_rank) != world_size:
-        yield rule(
-            f"{base}/hardware/overrides/hbm_bytes_by_rank",
-            f"{len(by_rank)} numbers for {world_size} ranks",
-            "give one number for every rank",
-        )
-    if by_rank is None and not any(_number(hardware, name) for name in ("hbm_bytes", "ddr_bytes")):
+    overrides = spec.hardware.overrides
+    for name in type(overrides).model_fields:
+        by_rank = getattr(overrides, name)
+        if by_rank is not None and len(by_rank) != world_size:
+            yield rule(
+                f"{base}/hardware/overrides/{name}",
+                f"{len(by_rank)} numbers for {world_size} ranks",
+                "give one number for every rank",
+            )
+    if overrides.hbm_bytes_by_rank is None and not any(_number(hardware, name) for name in ("hbm_bytes", "ddr_bytes")):
         yield rule(
             f"{base}/hardware/overrides", "no rank has any memory", "give hbm_bytes, or ddr_bytes for hosts alone"
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from api.json_input import MAX_ISSUES, is_quotable
+from api.schemas.spec import HardwareOverrides
 from cost_models.profile_fields import FIELDS
 from cost_models.profiles_loader import profile_ids
 from cost_models.registry import cost_model_names
@@ -18,6 +19,7 @@ from planner.partitioners.registry import partitioner_names
 #: What ``unsupported`` reads of a spec.
 UNSUPPORTED_FIELDS: Any = {"previous_plan": True, "model": {"tables": {"__all__": {"access", "constraints"}}}}
 _OTHER_KERNELS = tuple(label for label in Kernel.labels() if label not in ("dense", "fused"))
+_LISTS_BY_RANK = tuple(HardwareOverrides.model_fields)
 _MAX_NAMES_IN_HINT = 5
 _MAX_COMPARED_LENGTH = 80
 
@@ -35,7 +37,7 @@ def single_fields(spec: object, base: str) -> Iterator[Issue]:
     """Yield what is wrong with single fields of a spec, whatever the form of the rest."""
     hardware = _object(spec, "hardware")
     overrides = _object(hardware, "overrides")
-    yield from check_overrides({key: overrides[key] for key in overrides if key != "hbm_bytes_by_rank"}, base)
+    yield from check_overrides({key: overrides[key] for key in overrides if key not in _LISTS_BY_RANK}, base)
     names = (hardware.get("profile"), _object(spec).get("cost_model"), _object(spec, "solver").get("partitioner"))
     yield from check_names_of_parts(*names, base)
     yield from unsupported(_object(spec), base)
@@ -101,6 +103,11 @@ def unsupported(spec: Mapping[str, object], base: str) -> Iterator[Issue]:
         if isinstance(kernels, list) and kernels and all(kernel in _OTHER_KERNELS for kernel in kernels):
             what = f"planning with {' or '.join(sorted(set(kernels)))} alone"
             yield _not_yet(f"{where}/constraints/compute_kernels", what, "allow fused or dense")
+        pinned = _object(constraints, "pinned").get("compute_kernel")
+        if pinned in _OTHER_KERNELS:
+            yield _not_yet(
+                f"{where}/constraints/pinned/compute_kernel", f"planning with {pinned}", "use fused or dense"
+            )
 
 
 def _object(value: object, key: str | None = None) -> Mapping[str, object]:

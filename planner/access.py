@@ -8,41 +8,52 @@ with p_i the probability of row i and n the lookups. It dominates the time of th
 pass, which reads and writes each distinct row and its optimizer state once.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.domain.access import AccessCdf, AccessStatistics, MissRatioCurve, ReuseHistogram, ZipfAccess
+from planner.domain.access import AccessCdf, AccessStatistics, ReuseHistogram, ZipfAccess
 
 Floats = NDArray[np.float64]
 
-_EXACT_ROWS = 4096  # hottest rows that are summed one by one
-_BINS = 2048  # log-spaced bins for the rest
+# Hottest rows that are summed one by one, and log-spaced bins for the rest: with 512 of each the
+# sum errs by less than 3e-5 against 4096 and 2048, over exponents 0-2 and up to 5e8 rows.
+_EXACT_ROWS = 512
+_BINS = 512
+_BATCH = 256  # tables whose rows are in memory at once
 
 
-def expected_distinct_rows(access: AccessStatistics | None, num_rows: int, num_lookups: float) -> float:
-    """Return the expected distinct rows among ``num_lookups``; NaN where nothing is known.
+def expected_distinct_rows(
+    accesses: Sequence[AccessStatistics | None], num_rows: Sequence[int], num_lookups: Floats
+) -> Floats:
+    """Return the expected distinct rows among each number of lookups; NaN where nothing is known.
 
     Parameters
     ----------
-    access
-        What is known of the table. A miss-ratio curve describes a long trace, not one
+    accesses
+        What is known of each table. A miss-ratio curve describes a long trace, not one
         batch, so that it says nothing here.
     num_rows
-        Rows of the table.
+        Rows of each table.
     num_lookups
-        Lookups of one step.
+        Lookups of one step, shape (tables, columns); so is the result.
     """
-    if num_lookups <= 0:
-        return 0.0
-    if access is None or isinstance(access, MissRatioCurve):
-        return float("nan")
-    if isinstance(access, ZipfAccess):
-        distinct = _zipf(access.alpha, num_rows, num_lookups)
-    elif isinstance(access, AccessCdf):
-        distinct = _piecewise(access, num_rows, num_lookups)
-    else:
-        distinct = _histogram(access, num_lookups)
-    return float(min(distinct, num_lookups, num_rows))
+    rows = np.array(num_rows, dtype=np.float64)
+    distinct = np.full(num_lookups.shape, np.nan)
+    zipf = np.array([i for i, access in enumerate(accesses) if isinstance(access, ZipfAccess)], dtype=np.int64)
+    alpha = np.array([access.alpha for access in accesses if isinstance(access, ZipfAccess)])
+    for start in range(0, len(zipf), _BATCH):
+        some = zipf[start : start + _BATCH]
+        distinct[some] = _zipf(alpha[start : start + _BATCH], rows[some], num_lookups[some])
+    for i, access in enumerate(accesses):
+        for j, lookups in enumerate(num_lookups[i].tolist()):
+            if isinstance(access, AccessCdf):
+                distinct[i, j] = _piecewise(access, num_rows[i], lookups)
+            elif isinstance(access, ReuseHistogram) and lookups > 0:
+                distinct[i, j] = _histogram(access, lookups)
+    at_most: Floats = np.minimum(distinct, np.minimum(num_lookups, rows[:, None]))
+    return np.where(num_lookups <= 0, 0.0, at_most)
 
 
 def _seen(probability: Floats, num_lookups: float) -> Floats:
@@ -52,17 +63,25 @@ def _seen(probability: Floats, num_lookups: float) -> Floats:
     return seen
 
 
-def _zipf(alpha: float, num_rows: int, num_lookups: float) -> float:
-    """Zipf: the hottest rows one by one, the tail in log-spaced bins at their mid row."""
-    head = np.arange(1, min(num_rows, _EXACT_ROWS) + 1, dtype=np.float64)
-    rows, counts = head, np.ones_like(head)
-    if num_rows > _EXACT_ROWS:
-        edges = np.geomspace(_EXACT_ROWS + 0.5, num_rows + 0.5, _BINS + 1)
-        rows = np.concatenate([head, np.sqrt(edges[:-1] * edges[1:])])
-        counts = np.concatenate([counts, np.diff(edges)])
-    weight = rows**-alpha
-    probability = weight / np.sum(weight * counts)
-    return float(np.sum(counts * _seen(probability, num_lookups)))
+def _zipf(alpha: Floats, num_rows: Floats, num_lookups: Floats) -> Floats:
+    """Zipf: the hottest rows one by one, the tail in log-spaced bins at their mid row.
+
+    ``alpha`` and ``num_rows`` have shape (tables,), ``num_lookups`` and the result (tables, columns).
+    """
+    head = np.arange(1, _EXACT_ROWS + 1, dtype=np.float64)
+    first, last = np.log(_EXACT_ROWS + 0.5), np.log(np.maximum(num_rows, _EXACT_ROWS) + 0.5)
+    edges = np.exp(first + (last - first)[:, None] * np.linspace(0.0, 1.0, _BINS + 1))
+    rows = np.concatenate(
+        [np.broadcast_to(head, (len(alpha), _EXACT_ROWS)), np.sqrt(edges[:, :-1] * edges[:, 1:])], axis=1
+    )
+    counts = np.concatenate([(head <= num_rows[:, None]).astype(np.float64), np.diff(edges, axis=1)], axis=1)
+    weight = rows ** -alpha[:, None]
+    probability = np.minimum(weight / np.sum(weight * counts, axis=1, keepdims=True), 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        unseen = np.log1p(-probability)  # -inf for a row that every lookup hits
+        columns = [np.sum(counts * -np.expm1(lookups[:, None] * unseen), axis=1) for lookups in num_lookups.T]
+    result: Floats = np.stack(columns, axis=1)
+    return result
 
 
 def _piecewise(access: AccessCdf, num_rows: int, num_lookups: float) -> float:

@@ -1,59 +1,93 @@
-"""Every legal option of every table: scheme, kernel and cut, with the user's constraints applied."""
+"""Every legal way to shard every table: families of pieces, with the user's constraints applied."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.problem import Problem
-from planner.domain.table import Table
+from planner.domain.table import PinnedTable, Table
 from planner.priced import Scope
 from planner.runtimes.base import Runtime
 from planner.runtimes.registry import RUNTIMES
-from planner.schemes.base import Cut
-from planner.schemes.registry import SCHEME_CUTS
+from planner.schemes.base import DEFAULT_MIN_PARTITION, Geometry
+from planner.schemes.blocks import COLUMN_STEP
+from planner.schemes.registry import SCHEMES
+from planner.schemes.widths import Widths, piece_widths, whole_width
 
 Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """One way to shard one table."""
+class Family:
+    """One way to shard one table: what all its cuts have in common."""
 
     table: int
     scheme: Scheme
     kernel: Kernel
-    cut: Cut
+    geometry: Geometry
+    widths: Widths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """All options of a problem, those of a table next to each other."""
+class Families:
+    """All families of a problem, those of a table next to each other."""
 
-    options: tuple[Option, ...]
-    #: by table without any option: why each scheme was refused, in words
+    families: tuple[Family, ...]
+    #: by table without any family: why each scheme was refused, in words
     refusals: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
 
-def enumerate_options(problem: Problem) -> Options:
-    """List every option that the runtime executes correctly and the user allows.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cuts:
+    """The pieces of families and the listed cuts, as the waist numbers them."""
 
-    Options that are right only in a module cut by rows throughout are included; which of
+    shape_family: Ints  # (S,)
+    shape_columns: Ints  # (S,)
+    option_family: Ints  # (O,)
+    unit_option: Ints  # (U,)
+    unit_shape: Ints  # (U,)
+
+
+def enumerate_families(problem: Problem) -> Families:
+    """List every way that the runtime executes correctly and the user allows.
+
+    Families that are right only in a module cut by rows throughout are included; which of
     them may be used together is decided by :mod:`planner.modes`.
     """
     runtime = RUNTIMES[problem.runtime]
-    allowed = table_rank_allowed(problem)
-    options: list[Option] = []
+    sites = _Sites(problem)
+    families: list[Family] = []
     refusals: dict[int, tuple[str, ...]] = {}
     for index, table in enumerate(problem.tables):
         reasons: list[str] = []
-        mine = list(_options_of_table(problem, runtime, index, table, allowed[index], reasons))
+        mine = list(_families_of_table(problem, runtime, sites, index, table, reasons))
         if not mine:
             refusals[index] = tuple(reasons)
-        options.extend(mine)
-    return Options(options=tuple(options), refusals=refusals)
+        families.extend(mine)
+    return Families(families=tuple(families), refusals=refusals)
+
+
+def list_cuts(families: Families) -> Cuts:
+    """Number the shapes and the listed cuts of all families."""
+    widths = [family.widths for family in families.families]
+    num_shapes = np.array([len(w.columns) for w in widths], dtype=np.int64)
+    first_shape = np.cumsum(num_shapes) - num_shapes
+    cuts = [cut for w in widths for cut in w.cuts]
+    num_cuts = np.array([len(w.cuts) for w in widths], dtype=np.int64)
+    option_family = np.repeat(np.arange(len(widths)), num_cuts)
+    num_units = np.array([len(cut) for cut in cuts], dtype=np.int64)
+    unit_option = np.repeat(np.arange(len(cuts)), num_units)
+    return Cuts(
+        shape_family=np.repeat(np.arange(len(widths)), num_shapes),
+        shape_columns=np.concatenate([w.columns for w in widths]),
+        option_family=option_family,
+        unit_option=unit_option,
+        unit_shape=np.concatenate(cuts) + first_shape[option_family[unit_option]],
+    )
 
 
 def table_rank_allowed(problem: Problem) -> Bools:
@@ -69,13 +103,42 @@ def table_rank_allowed(problem: Problem) -> Bools:
     return allowed
 
 
-def _options_of_table(
-    problem: Problem, runtime: Runtime, index: int, table: Table, allowed: Bools, reasons: list[str]
-) -> Iterator[Option]:
-    together = any(index in group for group in problem.same_rank)
-    apart = any(index in group for group in problem.apart)
+def narrowest_pieces(table: Table) -> Table:
+    """Return the table with the narrowest pieces allowed, unless the user named a width or the pieces themselves."""
+    if table.constraints.min_partition is not None or table.constraints.pinned is not None:
+        return table
+    return replace(table, constraints=replace(table.constraints, min_partition=COLUMN_STEP))
+
+
+class _Sites:
+    """Which scopes each table can have at all under rank, same-rank and apart constraints."""
+
+    def __init__(self, problem: Problem) -> None:
+        cluster = problem.cluster
+        allowed = table_rank_allowed(problem)
+        hosts: Bools = np.all(allowed.reshape(len(problem.tables), cluster.num_hosts, -1), axis=2)
+        count = len(problem.tables)
+        self._together = np.isin(np.arange(count), [t for group in problem.same_rank for t in group])
+        apart = np.isin(np.arange(count), [t for group in problem.apart for t in group])
+        self._has: dict[Scope, Bools] = {
+            Scope.RANK: np.any(allowed, axis=1),
+            Scope.HOST: np.any(hosts, axis=1) & ~self._together,
+            Scope.WORLD: np.all(allowed, axis=1) & ~apart & ~self._together,
+        }
+
+    def fit(self, index: int, geometry: Geometry) -> bool:
+        """Whether pieces of this geometry can be placed: tables that share one rank must be whole."""
+        return bool(self._has[geometry.scope][index]) and not (self._together[index] and geometry.min_pieces > 1)
+
+
+def _families_of_table(
+    problem: Problem, runtime: Runtime, sites: _Sites, index: int, table: Table, reasons: list[str]
+) -> Iterator[Family]:
     wanted = table.constraints
-    for maker in SCHEME_CUTS:
+    if wanted.pinned is not None:
+        yield _pinned_family(problem, index, wanted.pinned)
+        return
+    for maker in SCHEMES:
         scheme = maker.scheme
         if wanted.sharding_types is not None and scheme not in wanted.sharding_types:
             reasons.append(f"{scheme.label}: not among the allowed sharding_types")
@@ -92,26 +155,43 @@ def _options_of_table(
         if not kernels:
             reasons.append(f"{scheme.label}: none of its kernels is among the allowed compute_kernels")
             continue
-        found = False
-        for cut in maker.cuts(table, problem.cluster):
-            if max(piece.num_columns for piece in cut.pieces) > runtime.max_columns:
-                continue
-            if _cut_fits(problem, cut, allowed, together=together, apart=apart):
-                found = True
-                for kernel in kernels:
-                    yield Option(table=index, scheme=scheme, kernel=kernel, cut=cut)
-        if not found:
+        geometry = maker.geometry(table, problem.cluster)
+        widths = None
+        if geometry is not None and sites.fit(index, geometry):
+            widths = _widths(problem, runtime, table, geometry)
+        if geometry is None or widths is None:
             reasons.append(f"{scheme.label}: no cut fits the table's shape, the cluster and the constraints")
+            continue
+        for kernel in kernels:
+            yield Family(table=index, scheme=scheme, kernel=kernel, geometry=geometry, widths=widths)
 
 
-def _cut_fits(problem: Problem, cut: Cut, allowed: Bools, *, together: bool, apart: bool) -> bool:
-    """Whether a cut can be placed at all under rank, same-rank and apart constraints."""
-    scopes = {piece.scope for piece in cut.pieces}
-    if together and not (len(cut.pieces) == 1 and scopes == {Scope.RANK}):
-        return False  # all shards on one rank: only a whole table can be
-    if Scope.WORLD in scopes:
-        return bool(np.all(allowed)) and not apart
-    by_host = allowed.reshape(problem.cluster.num_hosts, problem.cluster.ranks_per_host)
-    if Scope.HOST in scopes:
-        return bool(np.any(np.all(by_host, axis=1)))
-    return bool(np.any(by_host))
+def _pinned_family(problem: Problem, index: int, pinned: PinnedTable) -> Family:
+    """Return the family of the user's own cut, with that cut as the only listed one, left to right."""
+    table = problem.tables[index]
+    maker = next(maker for maker in SCHEMES if maker.scheme is pinned.sharding_type)
+    geometry = maker.geometry(table, problem.cluster)
+    if geometry is None:
+        raise ValueError(f"Expected a pinned sharding type that table {table.name} can have.")
+    given = np.array([piece.num_columns for piece in pinned.pieces], dtype=np.int64)
+    if len(given) == 1:
+        widths = whole_width(table.embedding_dim)
+    else:
+        columns = np.arange(given.min(), given.max() + 1, COLUMN_STEP, dtype=np.int64)
+        widths = Widths(columns=columns, cuts=((given - given.min()) // COLUMN_STEP,), max_pieces=len(given))
+    return Family(
+        table=index, scheme=pinned.sharding_type, kernel=pinned.compute_kernel, geometry=geometry, widths=widths
+    )
+
+
+def _widths(problem: Problem, runtime: Runtime, table: Table, geometry: Geometry) -> Widths | None:
+    if geometry.min_pieces == 1:
+        return whole_width(table.embedding_dim) if table.embedding_dim <= runtime.max_columns else None
+    cluster = problem.cluster
+    return piece_widths(
+        table.embedding_dim,
+        table.constraints.min_partition or DEFAULT_MIN_PARTITION,
+        runtime.max_columns,
+        geometry.max_pieces,
+        (cluster.world_size, cluster.ranks_per_host, cluster.num_hosts),
+    )

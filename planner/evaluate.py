@@ -13,6 +13,7 @@ from planner.priced import Assignment, Objective, PricedOptions, Scope
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,16 +26,16 @@ class Loads:
 
 def rank_loads(priced: PricedOptions, assignment: Assignment) -> Loads:
     """Add up what every rank carries."""
-    placed = np.flatnonzero(assignment.unit_site >= 0)
-    site, scope = assignment.unit_site[placed], priced.unit_scope[placed]
+    shape, site = assignment.piece_shape, assignment.piece_site
+    scope = priced.shape_scope[shape]
     return Loads(
-        seconds=_spread(priced, priced.unit_seconds[placed], site, scope),
-        bytes=_spread(priced, priced.unit_bytes[placed], site, scope),
+        seconds=_spread(priced, priced.shape_seconds[shape], site, scope) * priced.rank_slowdown,
+        bytes=_spread(priced, priced.shape_bytes[shape], site, scope),
     )
 
 
 def _spread(priced: PricedOptions, amounts: Floats, site: Ints, scope: NDArray[np.int8]) -> Floats:
-    """Add rows of ``amounts`` to the ranks that their units touch, shape (R, columns)."""
+    """Add rows of ``amounts`` to the ranks that their pieces touch, shape (R, columns)."""
     on_rank, on_host, on_world = (scope == kind for kind in (Scope.RANK, Scope.HOST, Scope.WORLD))
     ranks = np.zeros((priced.num_ranks, amounts.shape[1]))
     hosts = np.zeros((priced.num_hosts, amounts.shape[1]))
@@ -42,6 +43,11 @@ def _spread(priced: PricedOptions, amounts: Floats, site: Ints, scope: NDArray[n
     np.add.at(hosts, site[on_host], amounts[on_host])
     total: Floats = ranks + hosts[priced.host_of_rank] + np.sum(amounts[on_world], axis=0)
     return total
+
+
+def objective_of(priced: PricedOptions, assignment: Assignment) -> float:
+    """Return the objective of an assignment, seconds."""
+    return objective_seconds(priced, rank_loads(priced, assignment).seconds)
 
 
 def objective_seconds(priced: PricedOptions, seconds: Floats) -> float:
@@ -65,28 +71,22 @@ def max_rank_time(priced: PricedOptions, seconds: Floats) -> float:
 
 def violations(priced: PricedOptions, assignment: Assignment) -> list[str]:
     """Return every broken rule of an assignment in words; empty means valid."""
-    faults: list[str] = []
-    tables = np.arange(priced.num_tables)
-    if not np.array_equal(priced.option_table[assignment.chosen_option], tables):
-        return ["a table has no option of its own"]
-    chosen = np.zeros(priced.num_options, dtype=np.bool_)
-    chosen[assignment.chosen_option] = True
-    placed = assignment.unit_site >= 0
-    if not np.array_equal(placed, chosen[priced.unit_option]):
-        return ["placed units are not the units of the chosen options"]
-    sites = np.array([priced.num_ranks, priced.num_hosts, 1])[priced.unit_scope]
-    if np.any(assignment.unit_site[placed] >= sites[placed]):
-        return ["a unit is placed on a site that does not exist"]
+    shape, site = assignment.piece_shape, assignment.piece_site
+    if np.any(shape < 0) or np.any(shape >= priced.num_shapes):
+        return ["a piece has a shape that does not exist"]
+    sites = np.array([priced.num_ranks, priced.num_hosts, 1])[priced.shape_scope[shape]]
+    if np.any(site < 0) or np.any(site >= sites):
+        return ["a piece is placed on a site that does not exist"]
+    faults = _cut_faults(priced, shape)
+    if faults:
+        return faults
     touched = touched_ranks(priced, assignment)
     if np.any(touched & ~priced.table_rank_allowed):
         faults.append("a table is on a rank that it may not use")
     excess = rank_loads(priced, assignment).bytes - priced.capacity_bytes
     for rank, tier in zip(*np.nonzero(excess > 0), strict=True):
         faults.append(f"rank {rank} exceeds tier {tier} by {excess[rank, tier]:.0f} bytes")
-    for option in np.flatnonzero(chosen & priced.option_same_host):
-        units = np.flatnonzero((priced.unit_option == option) & placed)
-        if len(np.unique(priced.host_of_rank[assignment.unit_site[units]])) > 1:
-            faults.append(f"option {option} must keep its units on one host")
+    faults.extend(_host_faults(priced, shape, site))
     for group in priced.same_rank:
         ranks = np.any(touched[group], axis=0)
         if np.count_nonzero(ranks) != 1:
@@ -94,22 +94,49 @@ def violations(priced: PricedOptions, assignment: Assignment) -> list[str]:
     for group in priced.apart:
         if np.any(np.count_nonzero(touched[group], axis=0) > 1):
             faults.append("tables that must stay apart share a rank")
+    fixed = priced.table_is_pinned[priced.shape_table[shape]]
+    if not (np.array_equal(shape[fixed], priced.pinned_shape) and np.array_equal(site[fixed], priced.pinned_site)):
+        faults.append("a pinned table is not where it was pinned")
     return faults
 
 
-def touched_ranks(priced: PricedOptions, assignment: Assignment) -> NDArray[np.bool_]:
-    """Return which tables have a shard on which ranks, shape (T, R)."""
-    touched = np.zeros((priced.num_tables, priced.num_ranks), dtype=np.bool_)
-    for unit in np.flatnonzero(assignment.unit_site >= 0):
-        table = priced.option_table[priced.unit_option[unit]]
-        touched[table] |= ranks_of_site(priced, int(priced.unit_scope[unit]), int(assignment.unit_site[unit]))
-    return touched
+def _cut_faults(priced: PricedOptions, shape: Ints) -> list[str]:
+    """Return what is wrong with the way tables are cut, wherever the pieces are."""
+    table, family = priced.shape_table[shape], priced.shape_family[shape]
+    if np.any(np.diff(table) < 0) or not np.array_equal(np.unique(table), np.arange(priced.num_tables)):
+        return ["the pieces of a table are missing or not next to each other"]
+    of_table = np.zeros(priced.num_tables, dtype=np.int64)
+    of_table[table] = family
+    if np.any(of_table[table] != family):
+        return ["a table mixes pieces of several families"]
+    columns = np.bincount(table, weights=priced.shape_columns[shape], minlength=priced.num_tables)
+    if not np.array_equal(columns, priced.table_columns):
+        return ["the pieces of a table do not add up to its columns"]
+    pieces = np.bincount(table, minlength=priced.num_tables)
+    if np.any(pieces > priced.family_max_pieces[of_table]) or np.any(pieces < priced.family_min_pieces[of_table]):
+        return ["a table has a number of pieces that its family does not allow"]
+    return []
 
 
-def ranks_of_site(priced: PricedOptions, scope: int, site: int) -> NDArray[np.bool_]:
-    """Return the ranks that a unit of this scope touches on this site, shape (R,)."""
-    if scope == Scope.WORLD:
-        return np.ones(priced.num_ranks, dtype=np.bool_)
-    sites: Ints = np.arange(priced.num_ranks) if scope == Scope.RANK else priced.host_of_rank
-    touched: NDArray[np.bool_] = sites == site
-    return touched
+def _host_faults(priced: PricedOptions, shape: Ints, site: Ints) -> list[str]:
+    """Return tables that must keep their pieces on one host and do not."""
+    together = priced.family_same_host[priced.shape_family[shape]]
+    table = priced.shape_table[shape][together]
+    host = priced.host_of_rank[site[together]]
+    first = np.full(priced.num_tables, -1, dtype=np.int64)
+    first[table[::-1]] = host[::-1]
+    return [f"table {t} must keep its pieces on one host" for t in np.unique(table[host != first[table]])]
+
+
+def touched_ranks(priced: PricedOptions, assignment: Assignment) -> Bools:
+    """Return which tables have a piece on which ranks, shape (T, R)."""
+    shape, site = assignment.piece_shape, assignment.piece_site
+    scope, table = priced.shape_scope[shape], priced.shape_table[shape]
+    on_rank, on_host = scope == Scope.RANK, scope == Scope.HOST
+    ranks = np.zeros((priced.num_tables, priced.num_ranks), dtype=np.bool_)
+    hosts = np.zeros((priced.num_tables, priced.num_hosts), dtype=np.bool_)
+    ranks[table[on_rank], site[on_rank]] = True
+    hosts[table[on_host], site[on_host]] = True
+    ranks |= hosts[:, priced.host_of_rank]
+    ranks[table[scope == Scope.WORLD]] = True
+    return ranks

@@ -14,7 +14,7 @@ from cost_models.vocabulary import Scheme, Tier
 from planner.domain.plan import Shortfall
 from planner.domain.problem import Problem
 from planner.domain.table import Table
-from planner.enumerate import Options
+from planner.enumerate import Families
 from planner.priced import PricedOptions
 from planner.pricing import roomiest_site
 from planner.runtimes.registry import RUNTIMES
@@ -35,9 +35,9 @@ class Dead:
     tables: tuple[int, ...] = ()  # tables that finer column cuts might help
 
 
-def missing_options(problem: Problem, options: Options) -> Dead:
+def missing_options(problem: Problem, families: Families) -> Dead:
     """Return one shortfall per table that has no listed option at all."""
-    tables = tuple(options.refusals)
+    tables = tuple(families.refusals)
     shortfalls = tuple(
         Shortfall(
             resource="options",
@@ -48,7 +48,7 @@ def missing_options(problem: Problem, options: Options) -> Dead:
             message=f'table "{problem.tables[index].name}" has no legal option: {"; ".join(reasons)}',
             hint="relax the table's constraints or change its shape as the reasons say",
         )
-        for index, reasons in list(options.refusals.items())[:_MOST]
+        for index, reasons in list(families.refusals.items())[:_MOST]
     )
     return Dead(shortfalls=shortfalls, proven=not all(_finer_cuts(problem, t) for t in tables), tables=tables)
 
@@ -65,9 +65,9 @@ def _tables_too_large(problem: Problem, priced: PricedOptions) -> Dead | None:
     """Tables of which every listed option has a piece that fits no site."""
     tier = problem.cluster.device_tier
     room = roomiest_site(priced)
-    excess = np.max(priced.unit_bytes - room, axis=1)
+    excess = np.max(priced.shape_bytes - room, axis=1)
     worst = np.full(priced.num_options, -np.inf)
-    np.maximum.at(worst, priced.unit_option, excess)
+    np.maximum.at(worst, priced.unit_option, excess[priced.unit_shape])
     least = np.full(priced.num_tables, np.inf)
     np.minimum.at(least, priced.option_table, worst)
     hopeless = np.flatnonzero(least > 0)
@@ -75,9 +75,9 @@ def _tables_too_large(problem: Problem, priced: PricedOptions) -> Dead | None:
         return None
     shortfalls = []
     for table in hopeless[:_MOST]:
-        units = np.flatnonzero((priced.option_table[priced.unit_option] == table) & (excess == least[table]))
-        unit = int(units[0])  # the piece that misses by least
-        need, free = float(priced.unit_bytes[unit, tier]), max(0.0, float(room[unit, tier]))
+        shapes = np.flatnonzero((priced.shape_table == table) & (excess == least[table]))
+        shape = int(shapes[0])  # the piece that misses by least
+        need, free = float(priced.shape_bytes[shape, tier]), max(0.0, float(room[shape, tier]))
         shortfalls.append(_piece_shortfall(problem.tables[int(table)], tier, need, free))
     tables = tuple(int(table) for table in hopeless)
     return Dead(shortfalls=tuple(shortfalls), proven=not all(_finer_cuts(problem, t) for t in tables), tables=tables)
@@ -104,7 +104,8 @@ def _finer_cuts(problem: Problem, index: int) -> bool:
     wanted = table.constraints
     narrowest = wanted.min_partition or COLUMN_STEP
     return (
-        2 * narrowest <= table.embedding_dim
+        wanted.pinned is None
+        and 2 * narrowest <= table.embedding_dim
         and not any(index in group for group in problem.same_rank)
         and any(
             (wanted.sharding_types is None or scheme in wanted.sharding_types)
@@ -155,7 +156,7 @@ def _cluster_too_small(problem: Problem, priced: PricedOptions) -> Dead | None:
 def least_total_bytes(priced: PricedOptions, tier: Tier) -> float:
     """Sum over tables of the option with the fewest bytes over all its ranks."""
     total = np.zeros(priced.num_options)
-    np.add.at(total, priced.unit_option, priced.unit_total_bytes[:, tier])
+    np.add.at(total, priced.unit_option, priced.shape_total_bytes[priced.unit_shape, tier])
     least = np.full(priced.num_tables, np.inf)
     np.minimum.at(least, priced.option_table, total)
     return float(least.sum())
@@ -187,7 +188,7 @@ def unpackable(problem: Problem, priced: PricedOptions, *, proven: bool) -> Dead
     column width, or the few bytes that a shorter last block saves, might make the difference.
     """
     tier = problem.cluster.device_tier
-    exact = bool(np.all(priced.unit_total_bytes == priced.unit_bytes * priced.ranks_touched[:, None]))
+    exact = bool(np.all(priced.shape_total_bytes == priced.shape_bytes * priced.shape_ranks[:, None]))
     listed = not any(_finer_cuts(problem, index) for index in range(len(problem.tables)))
     need, have = least_total_bytes(priced, tier), float(priced.capacity_bytes[:, tier].sum())
     groups = [f"{kind} groups" for kind in ("same_rank", "apart") if getattr(problem, kind)]

@@ -142,11 +142,10 @@ def reserved_bytes(problem: Problem, capacity_bytes: float) -> dict[str, float]:
     parameters, and copies of one local batch's ids, poolings not counted.
     """
     rules = problem.reservation
-    ids = sum(f.pooling_factor for t in problem.tables for f in t.features) * problem.batch_size_per_rank
     return {
         "margin": capacity_bytes - math.floor((1 - rules.hbm_fraction) * capacity_bytes),
         "dense_parameters": rules.dense_multiplier * problem.dense.parameter_bytes,
-        "input_batches": float(math.ceil(ids * ID_BYTES)) * rules.input_copies,
+        "input_batches": float(math.ceil(problem.batch_pooling * ID_BYTES)) * rules.input_copies,
     }
 
 

@@ -1,9 +1,9 @@
-"""Modes: option sets in which every combination of options is legal together.
+"""Modes: sets of families in which every combination is legal together.
 
-A few options are right only in company: TorchRec trains a MEAN-pooled table cut by rows
+A few families are right only in company: TorchRec trains a MEAN-pooled table cut by rows
 correctly only if every table of its module is cut by rows. Such a rule ties all tables of a
 module together, so that it is lifted out of the search: each mode fixes, per module, "free"
-(no such option) or "all by rows", and is an ordinary problem of independent tables.
+(no such family) or "all by rows", and is an ordinary problem of independent tables.
 """
 
 import itertools
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.domain.problem import Problem
-from planner.enumerate import Options
+from planner.enumerate import Families
 from planner.runtimes.registry import RUNTIMES
 
 Bools = NDArray[np.bool_]
@@ -27,7 +27,7 @@ _MAX_SINGLE_SWITCHES = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modes:
-    """Option masks to search one after the other, each of shape (num_options,)."""
+    """Masks of families to search one after the other, each of shape (num_families,)."""
 
     masks: tuple[Bools, ...]
     #: whether every plan that the runtime trains correctly lies in one of the masks; only then
@@ -37,20 +37,21 @@ class Modes:
     stuck_modules: tuple[str, ...] = ()
 
 
-def option_modes(problem: Problem, options: Options) -> Modes:
+def family_modes(problem: Problem, families: Families) -> Modes:
     """Return the modes of a problem.
 
-    A module with a table that has no option in one of its two states is fixed to the other.
+    A module with a table that has no family in one of its two states is fixed to the other.
     Few undecided modules are tried in every combination. Of many, the modes are: all free, all
     by rows, and the largest of them by rows alone while the rest is free.
     """
     runtime = RUNTIMES[problem.runtime]
-    module_of = np.array([problem.tables[option.table].module_path for option in options.options], dtype=object)
-    table_of = np.array([option.table for option in options.options], dtype=np.int64)
+    module_of = np.array([problem.tables[one.table].module_path for one in families.families], dtype=object)
+    table_of = np.array([one.table for one in families.families], dtype=np.int64)
     tied = np.array(
-        [runtime.needs_row_wise_module(problem.tables[o.table], o.scheme) for o in options.options], dtype=np.bool_
+        [runtime.needs_row_wise_module(problem.tables[one.table], one.scheme) for one in families.families],
+        dtype=np.bool_,
     )
-    by_rows = np.array([option.scheme in runtime.row_schemes for option in options.options], dtype=np.bool_)
+    by_rows = np.array([one.scheme in runtime.row_schemes for one in families.families], dtype=np.bool_)
     states: dict[str, list[Bools]] = {}  # by module: what it leaves out in each state it can be in
     for name in sorted({str(path) for path in module_of[tied]}):
         inside = module_of == name
@@ -63,7 +64,7 @@ def option_modes(problem: Problem, options: Options) -> Modes:
     undecided = [name for name, choices in states.items() if len(choices) > 1]
     few = len(undecided) <= _MAX_COMBINED_MODULES
     combinations = itertools.product(*states.values()) if few else _switches(problem, states, undecided)
-    none_left_out = np.zeros(len(options.options), dtype=np.bool_)
+    none_left_out = np.zeros(len(families.families), dtype=np.bool_)
     masks = tuple(~np.logical_or.reduce((none_left_out, *left_out)) for left_out in combinations)
     return Modes(masks=masks, exhaustive=few)
 

@@ -15,21 +15,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cost_models.protocol import CostModel
-from planner.bounds import lower_bound
-from planner.domain.placement import Placement, TablePlacement
+from planner.attempts import Attempts, attempt_limits
+from planner.bounds.chain import Bound, lower_bound, quick_bound
+from planner.cuts import lists_all_cuts
+from planner.diagnosis import diagnose
+from planner.domain.placement import Placement, Shard, TablePlacement
 from planner.domain.plan import Assumption, Plan, PlanResult
 from planner.domain.problem import Problem
-from planner.enumerate import Options, enumerate_options
+from planner.enumerate import Families, enumerate_families, narrowest_pieces
 from planner.errors import SolverDefect
-from planner.evaluate import objective_seconds, rank_loads
+from planner.evaluate import objective_of
 from planner.infeasible import Dead, memory_shortfalls, missing_options, stuck_modules, unpackable
 from planner.memory import ledger_rules
-from planner.modes import option_modes
+from planner.modes import family_modes
 from planner.partitioners.base import Incumbent, Partitioner, SolveLimits
+from planner.partitioners.greedy import Greedy
 from planner.priced import Assignment, Outcome, PricedOptions, Reason, Termination
 from planner.pricing import price, prune, restrict
 from planner.provenance import used_assumptions, versions
-from planner.schemes.column_wise import narrowest_cuts
+from planner.schemes.base import Piece
 from planner.schemes.expand import expand
 from planner.score import score
 from planner.verify import verify
@@ -41,6 +45,13 @@ _WORTH_TELLING = 1e-3  # relative improvement of an incumbent that is streamed o
 #: Relative gap that counts as none: CP-SAT rounds to ticks, bounds are lowered by float rounding.
 _RESOLUTION = 1e-6
 _CLOCK = "time"
+_REST = 6.0  # times as long as an incumbent took to verify, until the next one is
+# Parts of the time limit that a reproducible solve spends, counted in work.
+_FIRST = 0.1  # at most, on the first plan
+_BOUNDED = 0.15  # on the bound
+_SEARCHED = 0.75  # on the search
+_BOX_SECONDS = 1.5e-4  # per table and box, nominal
+_MOST_BOXES = 200
 _RUNNING = Termination(reason=Reason.FEASIBLE, detail="the search is still running")
 
 
@@ -49,7 +60,7 @@ class Run:
     """What stays the same through one solve."""
 
     problem: Problem
-    options: Options
+    families: Families
     cost_model: CostModel
     limits: SolveLimits
     assumptions: tuple[Assumption, ...]
@@ -91,86 +102,148 @@ def plan(
     began = time.monotonic()
     listed = _listed(problem, cost_model)
     if isinstance(listed, Dead):
-        return _no_plan(listed)
-    options, priced = listed
+        return _diagnosed(_no_plan(listed), problem, cost_model, limits)
+    families, priced = listed
     run = Run(
         problem=problem,
-        options=options,
+        families=families,
         cost_model=cost_model,
         limits=limits,
         assumptions=assumptions,
         began_seconds=began,
     )
-    return _search(run, priced, partitioner, lower_bound(prune(priced)), on_result)
+    return _diagnosed(_search(run, priced, partitioner, on_result), problem, cost_model, limits)
 
 
-def _listed(problem: Problem, cost_model: CostModel) -> tuple[Options, PricedOptions] | Dead:
+def _diagnosed(result: PlanResult, problem: Problem, cost_model: CostModel, limits: SolveLimits) -> PlanResult:
+    """Say what is in conflict and what would help, where there is no plan."""
+    if result.plan is not None:
+        return result
+    within = attempt_limits(limits, len(problem.tables))
+    attempts = Attempts(cost_model, within, list_options=_listed, place=to_placement)
+    is_proven = result.reason == Reason.INFEASIBLE
+    return replace(result, diagnosis=diagnose(problem, result.shortfalls, attempts, is_proven=is_proven))
+
+
+def _listed(problem: Problem, cost_model: CostModel) -> tuple[Families, PricedOptions] | Dead:
     """List and price options; tables that fit nowhere get a second chance with the narrowest cuts."""
     listed = _list_once(problem, cost_model)
     if not isinstance(listed, Dead) or not listed.tables:
         return listed
     tables = tuple(
-        narrowest_cuts(table) if index in listed.tables else table for index, table in enumerate(problem.tables)
+        narrowest_pieces(table) if index in listed.tables else table for index, table in enumerate(problem.tables)
     )
     finer = _list_once(replace(problem, tables=tables), cost_model)
     return listed if isinstance(finer, Dead) else finer
 
 
-def _list_once(problem: Problem, cost_model: CostModel) -> tuple[Options, PricedOptions] | Dead:
-    options = enumerate_options(problem)
-    if options.refusals:
-        return missing_options(problem, options)
-    priced = price(problem, options, cost_model)
-    return memory_shortfalls(problem, priced) or (options, priced)
+def _list_once(problem: Problem, cost_model: CostModel) -> tuple[Families, PricedOptions] | Dead:
+    families = enumerate_families(problem)
+    if families.refusals:
+        return missing_options(problem, families)
+    priced = price(problem, families, cost_model)
+    return memory_shortfalls(problem, priced) or (families, priced)
 
 
-def _search(
-    run: Run, priced: PricedOptions, partitioner: Partitioner, bound: float, on_result: OnResult | None
-) -> PlanResult:
-    """Solve every mode within one limit and keep the best."""
-    found = option_modes(run.problem, run.options)
+@dataclass(slots=True, kw_only=True)
+class _Mode:
+    """One mode while it is searched."""
+
+    priced: PricedOptions
+    outcome: Outcome  # the best so far
+    bound: Bound
+
+
+def _search(run: Run, priced: PricedOptions, partitioner: Partitioner, on_result: OnResult | None) -> PlanResult:
+    """Find a first plan of every mode, bound them, and search those that may hold a better plan."""
+    found = family_modes(run.problem, run.families)
     if found.stuck_modules:
         return _no_plan(stuck_modules(run.problem, found.stuck_modules))
-    modes = [prune(restrict(priced, mask)) for mask in found.masks]
-    modes = [mode for mode in modes if len(np.unique(mode.option_table)) == mode.num_tables]
-    outcomes: list[tuple[PricedOptions, Outcome]] = []
-    teller = _Teller(run, bound, on_result)
-    for index, mode in enumerate(modes):
+    legal = [prune(restrict(priced, mask)) for mask in found.masks]
+    legal = [mode for mode in legal if len(np.unique(mode.family_table)) == mode.num_tables]
+    teller = _Teller(run, quick_bound(priced), on_result)
+    modes = [_first(run, mode, teller) for mode in legal]
+    known = min((_value(mode) for mode in modes), default=np.inf)
+    boxes = _max_boxes(run)
+    for mode in modes:
+        mode.bound = lower_bound(mode.priced, max_boxes=boxes // len(modes) + 1, known_seconds=known)
+    teller.bound = max(teller.bound, _bound_of_all(run, priced, modes, exhaustive=found.exhaustive))
+    open_modes = [mode for mode in modes if mode.bound.seconds * (1 + run.limits.relative_gap) < known]
+    for index, mode in enumerate(open_modes):
         left = run.limits.time_limit_seconds - (time.monotonic() - run.began_seconds)
         limits = replace(
             run.limits,
-            time_limit_seconds=max(left / (len(modes) - index), 1e-3),
-            work_limit_seconds=(run.limits.work_limit_seconds or run.limits.time_limit_seconds) / len(modes),
+            time_limit_seconds=max(left / (len(open_modes) - index), 1e-3),
+            work_limit_seconds=_SEARCHED * _work_seconds(run) / len(open_modes),
         )
-        outcome = partitioner.solve(
-            mode, limits, lower_bound_seconds=bound, on_incumbent=functools.partial(teller.tell, mode)
+        mode.outcome = _better(
+            mode,
+            partitioner.solve(
+                mode.priced,
+                limits,
+                lower_bound_seconds=max(mode.bound.seconds, teller.bound),
+                start=mode.outcome.assignment,
+                guide=mode.bound.guide,
+                on_incumbent=functools.partial(teller.tell, mode.priced),
+            ),
         )
-        outcomes.append((mode, outcome))
-    return _conclude(run, priced, outcomes, bound, exhaustive=found.exhaustive)
+    return _conclude(run, priced, modes, teller.bound, exhaustive=found.exhaustive)
 
 
-def _conclude(
-    run: Run,
-    priced: PricedOptions,
-    outcomes: list[tuple[PricedOptions, Outcome]],
-    bound: float,
-    *,
-    exhaustive: bool,
-) -> PlanResult:
-    """Pick the best outcome over the modes; what a search proved holds only if every mode has it."""
-    solved = [(mode, found) for mode, found in outcomes if found.assignment is not None]
-    proven = [found.bound_seconds for _, found in outcomes if found.termination.reason is not Reason.INFEASIBLE]
-    bound = max(bound, min(proven, default=0.0) if exhaustive else 0.0)
+def _first(run: Run, priced: PricedOptions, teller: "_Teller") -> _Mode:
+    """Construct a plan of a mode before anything that takes time."""
+    outcome = Greedy(first_only=True).solve(
+        priced,
+        replace(run.limits, work_limit_seconds=_FIRST * _work_seconds(run)),
+        on_incumbent=functools.partial(teller.tell, priced),
+    )
+    return _Mode(priced=priced, outcome=outcome, bound=Bound(seconds=0.0, guide=None))
+
+
+def _better(mode: _Mode, found: Outcome) -> Outcome:
+    """Keep the first plan where a search has none or a worse one."""
+    if found.assignment is None and mode.outcome.assignment is not None:
+        return replace(mode.outcome, termination=replace(mode.outcome.termination, limit=found.termination.limit))
+    return found
+
+
+def _work_seconds(run: Run) -> float:
+    """Return what a reproducible solve may spend."""
+    return run.limits.work_limit_seconds or run.limits.time_limit_seconds
+
+
+def _max_boxes(run: Run) -> int:
+    """Return how many boxes the bound may look at: by the number of tables, not by the clock, so that plans repeat."""
+    boxes = _BOUNDED * _work_seconds(run) / (_BOX_SECONDS * len(run.problem.tables))
+    return int(np.clip(boxes, 1, _MOST_BOXES))
+
+
+def _bound_of_all(run: Run, priced: PricedOptions, modes: list[_Mode], *, exhaustive: bool) -> float:
+    """Return a bound on all plans: where modes leave some out, one over all families at once."""
+    if exhaustive or not modes:
+        return min((mode.bound.seconds for mode in modes), default=0.0)
+    return lower_bound(prune(priced), max_boxes=_max_boxes(run)).seconds
+
+
+def _conclude(run: Run, priced: PricedOptions, modes: list[_Mode], bound: float, *, exhaustive: bool) -> PlanResult:
+    """Pick the best outcome over the modes; what a search proved holds only if every mode has it and lists all cuts."""
+    solved = [mode for mode in modes if mode.outcome.assignment is not None]
+    complete = exhaustive and all(lists_all_cuts(mode.priced) for mode in modes)
+    if complete:
+        feasible = [mode for mode in modes if mode.outcome.termination.reason is not Reason.INFEASIBLE]
+        proven = min((max(mode.bound.seconds, mode.outcome.bound_seconds) for mode in feasible), default=0.0)
+        bound = max(bound, proven)
     if not solved:
-        if all(found.termination.reason is Reason.INFEASIBLE for _, found in outcomes):
+        outcomes = [mode.outcome for mode in modes]
+        if all(found.termination.reason is Reason.INFEASIBLE for found in outcomes):
             return _no_plan(unpackable(run.problem, priced, proven=exhaustive))
-        detail = "; ".join(sorted({found.termination.detail for _, found in outcomes} - {""}))
-        limit = next((found.termination.limit for _, found in outcomes if found.termination.limit), None)
+        detail = "; ".join(sorted({found.termination.detail for found in outcomes} - {""}))
+        limit = next((found.termination.limit for found in outcomes if found.termination.limit), None)
         return PlanResult(
             plan=None, reason=Reason.NO_SOLUTION_FOUND, limit=limit, detail=detail, lower_bound_seconds=bound
         )
-    mode, best = min(solved, key=lambda pair: _value(*pair))
-    finished = _finish(run, mode, best, bound)
+    best = min(solved, key=_value)
+    finished = _finish(run, best.priced, best.outcome, bound)
     return PlanResult(
         plan=finished,
         reason=finished.reason,
@@ -184,12 +257,12 @@ def _finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Pl
     """Name things again, score and verify from the geometry, and refuse what does not agree."""
     if outcome.assignment is None:
         raise SolverDefect("an outcome without an assignment cannot become a plan")
-    placement = to_placement(run.problem, run.options, mode, outcome.assignment)
+    placement = to_placement(run.problem, run.families, mode, outcome.assignment)
     issues = verify(run.problem, placement, rules=ledger_rules(run.cost_model.ledger))
     if issues:
         raise SolverDefect(f"{outcome.partitioner} returned an illegal plan: {issues[0].message}")
     evaluation = score(run.problem, placement, run.cost_model)
-    believed, found = _value(mode, outcome), evaluation.objective_seconds
+    believed, found = objective_of(mode, outcome.assignment), evaluation.objective_seconds
     if abs(believed - found) > _AGREEMENT * max(believed, found):
         raise SolverDefect(f"the search believed {believed} s, the plan's geometry costs {found} s")
     if bound > found * (1 + _AGREEMENT):
@@ -202,7 +275,7 @@ def _finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Pl
         limit = "resolution"  # proved in whole ticks, which is coarser than the gap asked for
     if close_enough:
         limit = limit if limit == _CLOCK else None  # a plan that the clock cut may not come out again
-        detail = f"within relative_gap {run.limits.relative_gap:g} of the bound over the listed cuts"
+        detail = f"within relative_gap {run.limits.relative_gap:g} of the bound over all legal cuts"
     return Plan(
         placement=placement,
         evaluation=evaluation,
@@ -219,29 +292,38 @@ def _finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Pl
     )
 
 
-def to_placement(problem: Problem, options: Options, priced: PricedOptions, assignment: Assignment) -> Placement:
+def to_placement(problem: Problem, families: Families, priced: PricedOptions, assignment: Assignment) -> Placement:
     """Turn indices back into tables and shards."""
-    first, _ = priced.units_of_option
+    cluster = problem.cluster
+    shape = assignment.piece_shape
+    first = np.searchsorted(priced.shape_table[shape], np.arange(priced.num_tables + 1))
+    family = priced.family_source[priced.shape_family[shape]].tolist()
+    columns, sites = priced.shape_columns[shape].tolist(), assignment.piece_site.tolist()
     placed = []
-    for table, chosen in zip(problem.tables, assignment.chosen_option, strict=True):
-        option = options.options[int(priced.option_source[chosen])]
-        sites = assignment.unit_site[first[chosen] : first[chosen] + len(option.cut.pieces)]
+    for index, table in enumerate(problem.tables):
+        chosen = families.families[family[first[index]]]
+        shards: list[Shard] = []
+        offset = 0
+        for at in range(first[index], first[index + 1]):
+            piece = Piece(
+                scope=chosen.geometry.scope,
+                column_offset=offset,
+                num_columns=columns[at],
+                replicated=chosen.geometry.replicated,
+            )
+            shards.extend(expand(table, piece, sites[at], cluster, cluster.device_tier))
+            offset += columns[at]
         placed.append(
             TablePlacement(
                 name=table.name,
-                sharding_type=option.scheme,
-                compute_kernel=option.kernel,
-                shards=tuple(
-                    shard
-                    for piece, site in zip(option.cut.pieces, sites, strict=True)
-                    for shard in expand(table, piece, int(site), problem.cluster, problem.cluster.device_tier)
-                ),
+                sharding_type=chosen.scheme,
+                compute_kernel=chosen.kernel,
+                shards=tuple(shards),
                 module_path=table.module_path,
                 data_type=table.data_type.name,
                 pooling=table.pooling,
             )
         )
-    cluster = problem.cluster
     return Placement(world_size=cluster.world_size, ranks_per_host=cluster.ranks_per_host, tables=tuple(placed))
 
 
@@ -249,15 +331,22 @@ class _Teller:
     """Streams verified plans out of a running search."""
 
     def __init__(self, run: Run, bound: float, on_result: OnResult | None) -> None:
-        self._run, self._bound, self._on_result = run, bound, on_result
+        self._run, self.bound, self._on_result = run, bound, on_result
         self._told = float("inf")
+        self._rest_until_seconds = 0.0  # monotonic clock
 
     def tell(self, mode: PricedOptions, found: Incumbent) -> None:
-        if self._on_result is None or found.objective_seconds > self._told * (1 - _WORTH_TELLING):
+        """Finish a plan and pass it on, unless it is hardly better or finishing plans takes too much of the search."""
+        began = time.monotonic()
+        if (
+            self._on_result is None
+            or found.objective_seconds > self._told * (1 - _WORTH_TELLING)
+            or began < self._rest_until_seconds
+        ):
             return
         self._told = found.objective_seconds
         outcome = Outcome(assignment=found.assignment, termination=_RUNNING, partitioner=found.partitioner)
-        finished = _finish(self._run, mode, outcome, self._bound)
+        finished = _finish(self._run, mode, outcome, self.bound)
         self._on_result(
             PlanResult(
                 plan=finished,
@@ -267,12 +356,14 @@ class _Teller:
                 lower_bound_seconds=finished.lower_bound_seconds,
             )
         )
+        now = time.monotonic()
+        self._rest_until_seconds = now + _REST * (now - began)
 
 
-def _value(mode: PricedOptions, outcome: Outcome) -> float:
-    if outcome.assignment is None:
+def _value(mode: _Mode) -> float:
+    if mode.outcome.assignment is None:
         return float("inf")
-    return objective_seconds(mode, rank_loads(mode, outcome.assignment).seconds)
+    return objective_of(mode.priced, mode.outcome.assignment)
 
 
 def _no_plan(dead: Dead) -> PlanResult:

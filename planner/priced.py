@@ -1,12 +1,19 @@
 """The waist: a planning problem as arrays of numbers, and the answer as arrays of indices.
 
 Left of this module live names and meaning; right of it (partitioners, bounds, evaluate)
-only indices, bytes and seconds. Letters mean the same everywhere: t table, o option of a
-table, u unit (the smallest thing placed whole), r rank, h host, p phase, m memory tier.
+only indices, bytes and seconds. Letters mean the same everywhere: t table, f family,
+s shape, o option, u unit, r rank, h host, p phase, m memory tier.
+
+A family is one way (scheme and kernel) to shard one table. A shape is a piece that a family
+can be cut into: a number of columns with its seconds and bytes. Whoever wants a cut of a
+family picks shapes whose columns add up to the table's; equal pieces are one shape, so that
+every price exists once. Options are the cuts that are listed for partitioners that choose
+from a list; a search may make any other cut of the shapes.
 """
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +25,11 @@ Bools = NDArray[np.bool_]
 
 
 class Scope(enum.IntEnum):
-    """What one unit is placed on."""
+    """What one piece is placed on."""
 
     RANK = 0  #: one rank of choice
-    HOST = 1  #: one equal piece on every rank of one host of choice
-    WORLD = 2  #: one piece, or a replica, on every rank
+    HOST = 1  #: one equal part on every rank of one host of choice
+    WORLD = 2  #: one part, or a replica, on every rank
 
 
 class Objective(enum.IntEnum):
@@ -32,56 +39,88 @@ class Objective(enum.IntEnum):
     MAX_RANK_TIME = 1  #: slowest rank's sum over phases
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def no_ints() -> Ints:
+    """Return an empty index array."""
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PricedOptions:
-    """Every legal option of every table, priced. Arrays are read-only."""
+    """Every legal way to cut every table, priced. Arrays are read-only."""
 
     objective: Objective
-    option_table: Ints  # (O,) owner of each option; options of a table are contiguous
-    option_same_host: Bools  # (O,) whether the option's RANK units must share a host
-    unit_option: Ints  # (U,) owner of each unit; units of an option are contiguous
-    unit_scope: Codes  # (U,) Scope codes
-    unit_seconds: Floats  # (U, P) added to every rank that the unit touches
-    unit_bytes: Floats  # (U, M) added to every rank that the unit touches
-    #: (U, M) over all ranks together; less than ``unit_bytes`` x ranks where the last row block
+    table_columns: Ints  # (T,) columns that the pieces of a table add up to
+    # Families of a table are contiguous.
+    family_table: Ints  # (F,)
+    family_scope: Codes  # (F,) Scope codes
+    family_same_host: Bools  # (F,) whether the RANK pieces must share a host
+    family_min_pieces: Ints  # (F,)
+    family_max_pieces: Ints  # (F,)
+    # Shapes of a family are contiguous, narrowest first.
+    shape_family: Ints  # (S,)
+    shape_columns: Ints  # (S,)
+    shape_seconds: Floats  # (S, P) added to every rank that a piece touches, at relative speed 1
+    shape_bytes: Floats  # (S, M) added to every rank that a piece touches
+    #: (S, M) over all ranks together; less than ``shape_bytes`` x ranks where the last row block
     #: is shorter than the others. For bounds and proofs: they may not count rows that are not there.
-    unit_total_bytes: Floats
+    shape_total_bytes: Floats
+    # Listed options: those of a family are contiguous, as are the units of an option.
+    option_family: Ints  # (O,)
+    unit_option: Ints  # (U,)
+    unit_shape: Ints  # (U,)
     capacity_bytes: Floats  # (R, M) after reservations
     host_of_rank: Ints  # (R,)
+    rank_slowdown: Floats  # (R, P) factor on the seconds of a piece; 1 where all ranks are equal
     table_rank_allowed: Bools  # (T, R)
     phase_weight: Floats  # (P,) 1 for phases that the objective counts, else 0
     phase_window_seconds: Floats  # (P,) hidden under dense compute
     same_rank: tuple[Ints, ...] = ()  # groups of tables that share one rank
     apart: tuple[Ints, ...] = ()  # groups of tables of which no two share a rank
-    #: (O,) memo of where an option came from; opaque to everything right of the waist
-    option_source: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    # Pieces that the user fixed, in the order of their tables; all pieces of a table or none.
+    pinned_shape: Ints = field(default_factory=no_ints)  # (K,)
+    pinned_site: Ints = field(default_factory=no_ints)  # (K,)
+    #: (F,) memo of where a family came from; opaque to everything right of the waist
+    family_source: Ints = field(default_factory=no_ints)
 
     def __post_init__(self) -> None:
         """Check shapes and freeze the arrays."""
-        if self.unit_seconds.shape != (self.num_units, self.num_phases):
-            raise ValueError("Expected unit_seconds of shape (units, phases).")
-        if self.unit_bytes.shape != (self.num_units, self.num_tiers):
-            raise ValueError("Expected unit_bytes of shape (units, tiers).")
-        if self.unit_total_bytes.shape != self.unit_bytes.shape:
-            raise ValueError("Expected unit_total_bytes of the shape of unit_bytes.")
+        if self.shape_seconds.shape != (self.num_shapes, self.num_phases):
+            raise ValueError("Expected shape_seconds of shape (shapes, phases).")
+        if self.shape_bytes.shape != (self.num_shapes, self.num_tiers):
+            raise ValueError("Expected shape_bytes of shape (shapes, tiers).")
+        if self.shape_total_bytes.shape != self.shape_bytes.shape:
+            raise ValueError("Expected shape_total_bytes of the shape of shape_bytes.")
         if self.table_rank_allowed.shape != (self.num_tables, self.num_ranks):
             raise ValueError("Expected table_rank_allowed of shape (tables, ranks).")
-        if np.any(np.diff(self.option_table) < 0) or np.any(np.diff(self.unit_option) < 0):
-            raise ValueError("Expected options sorted by table and units sorted by option.")
-        for name in self.__slots__:
-            value = getattr(self, name)
+        if self.rank_slowdown.shape != (self.num_ranks, self.num_phases):
+            raise ValueError("Expected rank_slowdown of shape (ranks, phases).")
+        for name in ("family_table", "shape_family", "option_family", "unit_option"):
+            if np.any(np.diff(getattr(self, name)) < 0):
+                raise ValueError(f"Expected {name} to be sorted.")
+        for item in fields(self):
+            value = getattr(self, item.name)
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
     @property
     def num_tables(self) -> int:
         """T."""
-        return int(self.table_rank_allowed.shape[0])
+        return int(self.table_columns.shape[0])
+
+    @property
+    def num_families(self) -> int:
+        """F."""
+        return int(self.family_table.shape[0])
+
+    @property
+    def num_shapes(self) -> int:
+        """S."""
+        return int(self.shape_family.shape[0])
 
     @property
     def num_options(self) -> int:
         """O."""
-        return int(self.option_table.shape[0])
+        return int(self.option_family.shape[0])
 
     @property
     def num_units(self) -> int:
@@ -99,6 +138,11 @@ class PricedOptions:
         return int(self.host_of_rank[-1]) + 1
 
     @property
+    def ranks_per_host(self) -> int:
+        """R / H."""
+        return self.num_ranks // self.num_hosts
+
+    @property
     def num_phases(self) -> int:
         """P."""
         return int(self.phase_weight.shape[0])
@@ -108,37 +152,93 @@ class PricedOptions:
         """M."""
         return int(self.capacity_bytes.shape[1])
 
-    @property
-    def ranks_touched(self) -> Ints:
-        """Number of ranks that each unit lands on, (U,)."""
-        by_scope = np.array([1, self.num_ranks // self.num_hosts, self.num_ranks], dtype=np.int64)
-        touched: Ints = by_scope[self.unit_scope]
+    @cached_property
+    def option_table(self) -> Ints:
+        """Table of each option, (O,)."""
+        return self.family_table[self.option_family]
+
+    @cached_property
+    def shape_table(self) -> Ints:
+        """Table of each shape, (S,)."""
+        return self.family_table[self.shape_family]
+
+    @cached_property
+    def shape_scope(self) -> Codes:
+        """Scope code of each shape, (S,)."""
+        return self.family_scope[self.shape_family]
+
+    @cached_property
+    def unit_scope(self) -> Codes:
+        """Scope code of each unit, (U,)."""
+        return self.shape_scope[self.unit_shape]
+
+    @cached_property
+    def shape_ranks(self) -> Ints:
+        """Number of ranks that a piece of each shape lands on, (S,)."""
+        by_scope = np.array([1, self.ranks_per_host, self.num_ranks], dtype=np.int64)
+        touched: Ints = by_scope[self.shape_scope]
         return touched
 
-    @property
+    @cached_property
     def units_of_option(self) -> tuple[Ints, Ints]:
         """First unit of each option and one past its last, each (O,)."""
-        options = np.arange(self.num_options)
-        return np.searchsorted(self.unit_option, options), np.searchsorted(self.unit_option, options, side="right")
+        return _ranges(self.unit_option, self.num_options)
 
-    @property
+    @cached_property
+    def options_of_family(self) -> tuple[Ints, Ints]:
+        """First option of each family and one past its last, each (F,)."""
+        return _ranges(self.option_family, self.num_families)
+
+    @cached_property
+    def shapes_of_family(self) -> tuple[Ints, Ints]:
+        """First shape of each family and one past its last, each (F,)."""
+        return _ranges(self.shape_family, self.num_families)
+
+    @cached_property
+    def families_of_table(self) -> tuple[Ints, Ints]:
+        """First family of each table and one past its last, each (T,)."""
+        return _ranges(self.family_table, self.num_tables)
+
+    @cached_property
     def options_of_table(self) -> tuple[Ints, Ints]:
         """First option of each table and one past its last, each (T,)."""
-        tables = np.arange(self.num_tables)
-        return np.searchsorted(self.option_table, tables), np.searchsorted(self.option_table, tables, side="right")
+        return _ranges(self.option_table, self.num_tables)
+
+    @cached_property
+    def table_is_pinned(self) -> Bools:
+        """Whether the user fixed a table's pieces, (T,)."""
+        pinned = np.zeros(self.num_tables, dtype=np.bool_)
+        pinned[self.shape_table[self.pinned_shape]] = True
+        return pinned
+
+
+def _ranges(owner: Ints, count: int) -> tuple[Ints, Ints]:
+    owners = np.arange(count)
+    return np.searchsorted(owner, owners), np.searchsorted(owner, owners, side="right")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """One option per table and one site per unit."""
+    """The pieces of every table, each on a site; those of a table contiguous, left to right."""
 
-    chosen_option: Ints  # (T,)
-    unit_site: Ints  # (U,) rank, host or 0 (WORLD); -1 where the unit's option is not chosen
+    piece_shape: Ints  # (N,)
+    piece_site: Ints  # (N,) rank, host or 0 (WORLD)
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
-        self.chosen_option.flags.writeable = False
-        self.unit_site.flags.writeable = False
+        if self.piece_shape.shape != self.piece_site.shape:
+            raise ValueError("Expected one site per piece.")
+        self.piece_shape.flags.writeable = False
+        self.piece_site.flags.writeable = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guide:
+    """What a relaxation says about good plans: a hint for searches, never a constraint."""
+
+    option: Ints  # (T,) the listed option that it takes most of
+    slowest_seconds: Floats  # (Q,) slowest rank per phase (one phase for max_rank_time)
+    memory_price: Floats  # (M,) seconds per byte of the whole cluster
 
 
 class Reason(enum.StrEnum):
@@ -165,7 +265,7 @@ class Outcome:
 
     assignment: Assignment | None
     termination: Termination
-    #: lower bound that the search itself proved, seconds; 0 where it proved nothing
+    #: lower bound over the listed options that the search itself proved, seconds; 0 where it proved nothing
     bound_seconds: float = 0.0
     partitioner: str = ""
 

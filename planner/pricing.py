@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from cost_models.protocol import CostModel, ShardWork
 from cost_models.vocabulary import NUM_TIERS
 from planner.domain.problem import Problem
-from planner.enumerate import Options, table_rank_allowed
+from planner.enumerate import Cuts, Families, list_cuts, table_rank_allowed
 from planner.memory import capacity_bytes, ledger_rules, shard_ledger
 from planner.phases import phase_windows
-from planner.priced import Objective, PricedOptions, Scope
+from planner.priced import Objective, PricedOptions, Scope, no_ints
+from planner.schemes.blocks import COLUMN_STEP
 from planner.work import build_work, table_columns
 
 Floats = NDArray[np.float64]
@@ -22,51 +23,74 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-def price(problem: Problem, options: Options, cost_model: CostModel) -> PricedOptions:
-    """Price every unit of every option, in the order of ``options``."""
-    flat = [(o, piece) for o, option in enumerate(options.options) for piece in option.cut.pieces]
-    unit_option = np.array([o for o, _ in flat], dtype=np.int64)
-    table = np.array([option.table for option in options.options], dtype=np.int64)
-    scheme = np.array([option.scheme for option in options.options], dtype=np.int8)
-    kernel = np.array([option.kernel for option in options.options], dtype=np.int8)
-    scope = np.array([piece.scope for _, piece in flat], dtype=np.int8)
+def price(problem: Problem, families: Families, cost_model: CostModel) -> PricedOptions:
+    """Price every shape of every family, each once, however many pieces have it."""
+    cuts, cluster = list_cuts(families), problem.cluster
+    listed = families.families
+    family_table = np.array([family.table for family in listed], dtype=np.int64)
+    scheme = np.array([family.scheme for family in listed], dtype=np.int8)
+    kernel = np.array([family.kernel for family in listed], dtype=np.int8)
+    scope = np.array([family.geometry.scope for family in listed], dtype=np.int8)
+    table = family_table[cuts.shape_family]
     work = build_work(
         problem,
         table_columns(problem),
-        table=table[unit_option],
-        scheme=scheme[unit_option],
-        kernel=kernel[unit_option],
-        shard_columns=np.array([piece.num_columns for _, piece in flat], dtype=np.int64),
+        table=table,
+        scheme=scheme[cuts.shape_family],
+        kernel=kernel[cuts.shape_family],
+        shard_columns=cuts.shape_columns,
     )
-    seconds = cost_model.predict(work, problem.cluster.hardware).seconds
+    seconds = cost_model.predict(work, cluster.hardware).seconds
     # The last row block is shorter than the others; every rank is charged a full one.
     last_rows = work.table_rows - work.shard_rows * (work.row_shards - 1)
     per_rank, last = (
-        _device_bytes(problem, work, cost_model, table=table[unit_option], stored_rows=rows)
-        for rows in (work.shard_rows, last_rows)
+        _device_bytes(problem, work, cost_model, table=table, stored_rows=rows) for rows in (work.shard_rows, last_rows)
     )
-    if problem.cluster.num_hosts == 1:
+    if cluster.num_hosts == 1:
         scope = np.where(scope == Scope.HOST, np.int8(Scope.WORLD), scope)  # the same ranks
-    cluster = problem.cluster
-    touched = np.array([1, cluster.ranks_per_host, cluster.world_size])[scope][:, None]
+    touched = np.array([1, cluster.ranks_per_host, cluster.world_size])[scope[cuts.shape_family]][:, None]
+    geometries = [family.geometry for family in listed]
+    pinned_shape, pinned_site = _pinned(problem, families, cuts)
     return PricedOptions(
         objective=Objective.STEP_TIME if problem.objective == "step_time" else Objective.MAX_RANK_TIME,
-        option_table=table,
-        option_same_host=np.array([o.cut.same_host and cluster.num_hosts > 1 for o in options.options], dtype=np.bool_),
-        unit_option=unit_option,
-        unit_scope=scope,
-        unit_seconds=seconds,
-        unit_bytes=per_rank,
-        unit_total_bytes=per_rank * (touched - 1) + last,
+        table_columns=np.array([t.embedding_dim for t in problem.tables], dtype=np.int64),
+        family_table=family_table,
+        family_scope=scope,
+        family_same_host=np.array([g.same_host and cluster.num_hosts > 1 for g in geometries], dtype=np.bool_),
+        family_min_pieces=np.array([g.min_pieces for g in geometries], dtype=np.int64),
+        family_max_pieces=np.array([family.widths.max_pieces for family in listed], dtype=np.int64),
+        shape_family=cuts.shape_family,
+        shape_columns=cuts.shape_columns,
+        shape_seconds=seconds,
+        shape_bytes=per_rank,
+        shape_total_bytes=per_rank * (touched - 1) + last,
+        option_family=cuts.option_family,
+        unit_option=cuts.unit_option,
+        unit_shape=cuts.unit_shape,
         capacity_bytes=capacity_bytes(problem),
         host_of_rank=np.arange(cluster.world_size, dtype=np.int64) // cluster.ranks_per_host,
+        rank_slowdown=cluster.phase_slowdown(),
         table_rank_allowed=table_rank_allowed(problem),
         phase_weight=cost_model.counted_phases.astype(np.float64),
         phase_window_seconds=phase_windows(problem),
         same_rank=tuple(np.array(sorted(group), dtype=np.int64) for group in problem.same_rank),
         apart=tuple(np.array(sorted(group), dtype=np.int64) for group in problem.apart),
-        option_source=np.arange(len(options.options), dtype=np.int64),
+        pinned_shape=pinned_shape,
+        pinned_site=pinned_site,
+        family_source=np.arange(len(listed), dtype=np.int64),
     )
+
+
+def _pinned(problem: Problem, families: Families, cuts: Cuts) -> tuple[Ints, Ints]:
+    """Return shape and site of every piece that the user fixed, in the order of tables and columns."""
+    shapes, sites = [no_ints()], [no_ints()]
+    for family, listed in enumerate(families.families):
+        pinned = problem.tables[listed.table].constraints.pinned
+        if pinned is not None:
+            option = np.searchsorted(cuts.option_family, family)  # its only one
+            shapes.append(cuts.unit_shape[cuts.unit_option == option])
+            sites.append(np.array([piece.site for piece in pinned.pieces], dtype=np.int64))
+    return np.concatenate(shapes), np.concatenate(sites)
 
 
 def _device_bytes(
@@ -81,43 +105,57 @@ def _device_bytes(
 
 
 def restrict(priced: PricedOptions, keep: Bools) -> PricedOptions:
-    """Return the same problem with some of its options, indices renumbered."""
-    keep_unit = keep[priced.unit_option]
-    new_index = np.cumsum(keep) - 1
+    """Return the same problem with some of its families, shape (F,), indices renumbered."""
+    return _renumbered(priced, keep, np.ones(priced.num_shapes, dtype=np.bool_))
+
+
+def _renumbered(priced: PricedOptions, keep_family: Bools, keep_shape: Bools) -> PricedOptions:
+    """Drop families and shapes, and with them the options that need them."""
+    keep_shape = keep_shape & keep_family[priced.shape_family]
+    keep_option = np.ones(priced.num_options, dtype=np.bool_)
+    keep_option[priced.unit_option[~keep_shape[priced.unit_shape]]] = False
+    keep_unit = keep_option[priced.unit_option]
+    new_family, new_shape, new_option = (np.cumsum(kept) - 1 for kept in (keep_family, keep_shape, keep_option))
+    if not np.all(keep_shape[priced.pinned_shape]):
+        raise ValueError("Expected to keep the shapes of pinned tables.")
     return replace(
         priced,
-        option_table=priced.option_table[keep],
-        option_same_host=priced.option_same_host[keep],
-        option_source=priced.option_source[keep],
-        unit_option=new_index[priced.unit_option[keep_unit]],
-        unit_scope=priced.unit_scope[keep_unit],
-        unit_seconds=priced.unit_seconds[keep_unit],
-        unit_bytes=priced.unit_bytes[keep_unit],
-        unit_total_bytes=priced.unit_total_bytes[keep_unit],
+        family_table=priced.family_table[keep_family],
+        family_scope=priced.family_scope[keep_family],
+        family_same_host=priced.family_same_host[keep_family],
+        family_min_pieces=priced.family_min_pieces[keep_family],
+        family_max_pieces=priced.family_max_pieces[keep_family],
+        family_source=priced.family_source[keep_family],
+        shape_family=new_family[priced.shape_family[keep_shape]],
+        shape_columns=priced.shape_columns[keep_shape],
+        shape_seconds=priced.shape_seconds[keep_shape],
+        shape_bytes=priced.shape_bytes[keep_shape],
+        shape_total_bytes=priced.shape_total_bytes[keep_shape],
+        option_family=new_family[priced.option_family[keep_option]],
+        unit_option=new_option[priced.unit_option[keep_unit]],
+        unit_shape=new_shape[priced.unit_shape[keep_unit]],
+        pinned_shape=new_shape[priced.pinned_shape],
     )
 
 
 def prune(priced: PricedOptions) -> PricedOptions:
-    """Drop options that no plan can use and options that no plan needs.
+    """Drop what no plan can use and what no plan needs.
 
-    Two options of a table with the same shape are compared unit by unit, and one that is
-    nowhere better is dropped: swapping it for the other in any plan keeps every rank's
-    seconds and bytes at most as large, so that no optimum is lost.
+    A shape that exceeds every site is in no plan. A family of which no listed cut is left
+    is dropped too: the narrowest cut is always listed, and a plan with wider pieces of
+    the same table would need a piece at least as wide. A dominated family is replaced piece by
+    piece by another one at no cost, so that no optimum is lost.
     """
-    usable = restrict(priced, ~unusable_options(priced))
-    return restrict(usable, ~dominated_options(usable))
-
-
-def unusable_options(priced: PricedOptions) -> Bools:
-    """Return options of which one unit alone exceeds every rank that may hold it, shape (O,)."""
-    too_large = np.any(priced.unit_bytes > roomiest_site(priced), axis=1)
-    unusable = np.zeros(priced.num_options, dtype=np.bool_)
-    unusable[priced.unit_option[too_large]] = True
-    return unusable
+    fits = np.all(priced.shape_bytes <= roomiest_site(priced), axis=1)
+    smaller = _renumbered(priced, np.ones(priced.num_families, dtype=np.bool_), fits)
+    has_option = np.zeros(smaller.num_families, dtype=np.bool_)
+    has_option[smaller.option_family] = True
+    usable = restrict(smaller, has_option)
+    return restrict(usable, ~dominated_families(usable))
 
 
 def roomiest_site(priced: PricedOptions) -> Floats:
-    """Return what the roomiest site of each unit has per rank, (U, M); negative where it may use none.
+    """Return what the roomiest site of each shape has per rank, (S, M); negative where it may use none.
 
     A rank has its own capacity; a host, or the world, that of its smallest rank.
     """
@@ -131,27 +169,46 @@ def roomiest_site(priced: PricedOptions) -> Floats:
         room[:, Scope.RANK, tier] = np.where(ranks_allowed, capacity, -1.0).max(axis=1)
         room[:, Scope.HOST, tier] = np.where(hosts_allowed, of_host, -1.0).max(axis=1)
         room[:, Scope.WORLD, tier] = np.where(ranks_allowed.all(axis=1), capacity.min(), -1.0)
-    result: Floats = room[priced.option_table[priced.unit_option], priced.unit_scope]
+    result: Floats = room[priced.shape_table, priced.shape_scope]
     return result
 
 
-def dominated_options(priced: PricedOptions) -> Bools:
-    """Return options that another option of the same table replaces at no cost, shape (O,)."""
-    first, last = priced.units_of_option
-    cost = np.concatenate([priced.unit_seconds * (priced.phase_weight > 0), priced.unit_bytes], axis=1)
-    dominated = np.zeros(priced.num_options, dtype=np.bool_)
-    shapes = [tuple(priced.unit_scope[first[o] : last[o]]) for o in range(priced.num_options)]
-    start, stop = priced.options_of_table
-    for table in range(priced.num_tables):
-        options = range(int(start[table]), int(stop[table]))
-        for o in options:
-            for other in options:
-                if other == o or dominated[other] or shapes[o] != shapes[other]:
-                    continue
-                if priced.option_same_host[other] and not priced.option_same_host[o]:
-                    continue  # the other one is less free to place
-                mine, theirs = cost[first[o] : last[o]], cost[first[other] : last[other]]
-                if np.all(theirs <= mine) and (other < o or np.any(theirs < mine) or priced.option_same_host[o]):
-                    dominated[o] = True
-                    break
+def dominated_families(priced: PricedOptions) -> Bools:
+    """Return families that another family of the same table replaces at no cost, shape (F,).
+
+    The other one must land on the same kind of site, be no less free to place, allow at least the
+    same numbers of pieces and widths, and be nowhere dearer, width by width.
+    """
+    first, last = priced.shapes_of_family
+    cost = np.concatenate([priced.shape_seconds * (priced.phase_weight > 0), priced.shape_bytes], axis=1)
+    narrowest, widest = priced.shape_columns[first], priced.shape_columns[last - 1]
+    pinned = priced.table_is_pinned[priced.family_table]
+    dominated = np.zeros(priced.num_families, dtype=np.bool_)
+
+    def replaces(other: int, one: int) -> bool:
+        if (
+            priced.family_scope[other] != priced.family_scope[one]
+            or (priced.family_same_host[other] and not priced.family_same_host[one])
+            or priced.family_min_pieces[other] > priced.family_min_pieces[one]
+            or priced.family_max_pieces[other] < priced.family_max_pieces[one]
+            or narrowest[other] > narrowest[one]
+            or widest[other] < widest[one]
+        ):
+            return False
+        offset = first[other] + int(narrowest[one] - narrowest[other]) // COLUMN_STEP
+        theirs = cost[offset : offset + last[one] - first[one]]
+        mine = cost[first[one] : last[one]]
+        return bool(np.all(theirs <= mine))
+
+    start, stop = priced.families_of_table
+    for table in np.flatnonzero(stop - start > 1):
+        families = range(int(start[table]), int(stop[table]))
+        for one in families:
+            dominated[one] = not pinned[one] and any(
+                other != one
+                and not dominated[other]
+                and replaces(other, one)
+                and (other < one or not replaces(one, other))
+                for other in families
+            )
     return dominated

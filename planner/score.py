@@ -32,6 +32,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     ledger = shard_ledger(problem, work, table=table, stored_rows=stored_rows, rules=ledger_rules(cost_model.ledger))
     seconds = np.zeros((problem.world_size, NUM_PHASES))
     np.add.at(seconds, rank, predicted.seconds)
+    seconds *= problem.cluster.phase_slowdown()
     lines = np.zeros((problem.world_size, len(LINES)))
     np.add.at(lines, rank, ledger)
     evidence = np.max(predicted.evidence, axis=0, initial=0)
@@ -60,7 +61,9 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         ),
         shard_bytes=tuple(tuple(next(sizes) for _ in placed.shards) for placed in placement.tables),
         cost_model=f"{cost_model.name}@{cost_model.version}",
-        hardware_numbers=frozenset(read | {f"{problem.cluster.device_tier.label}_bytes", "hbm_bytes_by_rank"}),
+        hardware_numbers=frozenset(
+            read | {f"{problem.cluster.device_tier.label}_bytes", "hbm_bytes_by_rank", "relative_speed_by_rank"}
+        ),
     )
 
 

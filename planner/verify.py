@@ -19,6 +19,9 @@ from planner.runtimes.registry import RUNTIMES
 from planner.score import device_bytes
 from planner.units import format_bytes
 
+_ON_ALL_RANKS = (Scheme.ROW_WISE, Scheme.DATA_PARALLEL)
+_ON_A_HOST = (Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD)
+
 
 def verify(problem: Problem, placement: Placement, *, rules: LedgerRules = EXACT) -> tuple[Issue, ...]:
     """Return everything that is wrong with a placement; empty means it may be used.
@@ -34,6 +37,7 @@ def verify(problem: Problem, placement: Placement, *, rules: LedgerRules = EXACT
             issues.extend(_cover_issues(problem, tables[placed.name], index, placed))
             issues.extend(_model_issues(tables[placed.name], index, placed))
             issues.extend(_allowed_issues(problem, tables[placed.name], index, placed))
+            issues.extend(_pin_issues(problem, tables[placed.name], index, placed))
     if issues:
         return tuple(issues)  # the rest needs shards that exist
     issues.extend(RUNTIMES[problem.runtime].check(problem, placement))
@@ -201,6 +205,39 @@ def _allowed_issues(problem: Problem, table: Table, index: int, placed: TablePla
             pointer=pointer,
             message=f"{name}: a shard is {narrowest} columns wide, at least {wanted.min_partition} are asked for",
         )
+
+
+def _pin_issues(problem: Problem, table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
+    """Where the user pinned the table; rows are judged by the rules of cover and of the runtime."""
+    pinned = table.constraints.pinned
+    if pinned is None:
+        return
+    hint = "plan again, or change the table's pinned placement"
+    asked = (pinned.sharding_type, pinned.compute_kernel)
+    found = (placed.sharding_type, placed.compute_kernel)
+    if found != asked:
+        message = (
+            f"is pinned to {asked[0].label} with kernel {asked[1].label}, not {found[0].label} with {found[1].label}"
+        )
+        yield Issue(code="pinned", pointer=f"/tables/{index}", message=f'table "{table.name}" {message}', hint=hint)
+        return
+    wanted = {(piece.column_offset, piece.num_columns, piece.site) for piece in pinned.pieces}
+    for position, shard in enumerate(placed.shards):
+        if placed.sharding_type in _ON_ALL_RANKS:
+            site = 0
+        elif placed.sharding_type in _ON_A_HOST:
+            site = problem.cluster.host_of(shard.rank)
+        else:
+            site = shard.rank
+        if (shard.column_offset, shard.num_columns, site) not in wanted:
+            columns = f"columns {shard.column_offset} to {shard.column_offset + shard.num_columns - 1}"
+            yield Issue(
+                code="pinned",
+                pointer=f"/tables/{index}/shards/{position}",
+                message=f'table "{table.name}": {columns} are not pinned to rank {shard.rank}',
+                hint=hint,
+            )
+            return
 
 
 def _group_issues(problem: Problem, placement: Placement) -> Iterator[Issue]:

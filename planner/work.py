@@ -5,6 +5,7 @@ Counts per training step. With B samples per rank, W ranks, G ranks per host and
 ranks (W x B x ids lookups), one of n row blocks an nth of that, a replica its own rank's.
 """
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,12 +43,33 @@ class TableColumns:
 
 
 def table_columns(problem: Problem) -> TableColumns:
-    """Count what each table does in one step."""
+    """Count what each table does in one step; once per problem, since every plan of a search is scored."""
+    return _columns_of(_Same(problem))
+
+
+class _Same:
+    """A problem that equals itself alone: hashing thousands of tables takes longer than it spares."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.problem is self.problem
+
+    def __hash__(self) -> int:
+        return id(self.problem)
+
+
+@functools.lru_cache(maxsize=2)
+def _columns_of(same: _Same) -> TableColumns:
+    problem = same.problem
     tables, batch, world = problem.tables, problem.batch_size_per_rank, problem.world_size
 
     def floats(values: list[float]) -> Floats:
         return np.array(values, dtype=np.float64)
 
+    lookups = np.array([[world * batch * t.ids_per_sample, batch * t.ids_per_sample] for t in tables])
+    distinct = expected_distinct_rows([t.access for t in tables], [t.num_embeddings for t in tables], lookups)
     return TableColumns(
         rows=np.array([t.num_embeddings for t in tables], dtype=np.int64),
         columns=np.array([t.embedding_dim for t in tables], dtype=np.int64),
@@ -58,12 +80,8 @@ def table_columns(problem: Problem) -> TableColumns:
         batch_ids=floats([batch * t.ids_per_sample for t in tables]),
         batch_outputs=floats([batch * t.outputs_per_sample for t in tables]),
         expected_outputs=floats([batch * t.expected_outputs_per_sample for t in tables]),
-        distinct_of_all_ranks=floats(
-            [expected_distinct_rows(t.access, t.num_embeddings, world * batch * t.ids_per_sample) for t in tables]
-        ),
-        distinct_of_one_rank=floats(
-            [expected_distinct_rows(t.access, t.num_embeddings, batch * t.ids_per_sample) for t in tables]
-        ),
+        distinct_of_all_ranks=distinct[:, 0],
+        distinct_of_one_rank=distinct[:, 1],
         is_weighted=np.array([t.is_weighted for t in tables], dtype=np.bool_),
         is_pooled=np.array([t.is_pooled for t in tables], dtype=np.bool_),
     )

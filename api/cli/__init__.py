@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from api.cli import doctor, documents, evaluate, plan, serve
+from api.cli import doctor, documents, evaluate, explain, plan, serve
 from api.cli.errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, report, say
 from api.release import VERSION
 
@@ -29,6 +29,7 @@ app = typer.Typer(
 app.command("plan")(plan.plan_command)
 app.command("validate")(plan.validate_command)
 app.command("evaluate")(evaluate.evaluate_command)
+app.command("explain")(explain.explain_command)
 app.command("compare")(documents.compare_command)
 app.command("export")(documents.export_command)
 app.command("fetch")(documents.fetch_command)

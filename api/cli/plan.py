@@ -32,7 +32,9 @@ def plan_command(
     ] = None,
     cost_model: CostModelName = None,
     objective: Annotated[str | None, typer.Option(help="step_time or max_rank_time.")] = None,
-    partitioner: Annotated[str | None, typer.Option(help="portfolio, greedy or cp_sat.")] = None,
+    partitioner: Annotated[
+        str | None, typer.Option(help="portfolio, greedy, ldm, local_search, lns, cp_sat, mathopt.")
+    ] = None,
     time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="Limit of the search.")] = None,
     gap: Annotated[
         float | None, typer.Option(metavar="FRACTION", help="Stop when proven this close to the best.")
@@ -47,6 +49,7 @@ def plan_command(
 ) -> None:
     """Plan a spec: writes the plan, and a summary for people on stderr."""
     from api.convert import parse_spec
+    from planner.partitioners.warm import is_warm, warm
     from planner.pipeline import plan
     from planner.priced import Reason
 
@@ -66,6 +69,9 @@ def plan_command(
     request = parse_spec(changed_spec(spec, options, changes))
     if not quiet:
         say_issues(request.warnings)
+    if not is_warm():
+        say("shardplan: compiling the search for this machine, once; this takes about half a minute")
+        warm()
     best: list[PlanResult] = []
     try:
         result = interruptible(
@@ -114,7 +120,8 @@ def _told(result: PlanResult) -> dict[str, object]:
     from api.solve_results import result_of
 
     shortfalls = [asdict(shortfall) for shortfall in result.shortfalls]
-    told = result_of(None, str(result.reason), result.limit, result.detail, shortfalls)
+    diagnosis = None if result.diagnosis is None else asdict(result.diagnosis)
+    told = result_of(None, str(result.reason), result.limit, result.detail, shortfalls, diagnosis)
     return {**told, "lower_bound_seconds": result.lower_bound_seconds}
 
 

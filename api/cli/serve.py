@@ -1,6 +1,8 @@
 """``serve``: the HTTP service."""
 
 import ipaddress
+import subprocess
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +21,7 @@ def serve_command(
 ) -> None:
     """Run the service: REST under /v1, console under /docs. Settings come from SHARDPLAN_* variables."""
     from api.server import StartFailed, serve
+    from planner.partitioners.warm import is_warm
 
     given: dict[str, Any] = {
         name: value for name, value in (("host", host), ("port", port), ("data_dir", data_dir)) if value is not None
@@ -31,6 +34,9 @@ def serve_command(
         raise BadInput(f"setting {name}: {first['msg']}") from None
     if not _is_loopback(settings.host):
         say(f"shardplan: listening on {settings.host} without authentication; keep it inside a trusted network")
+    if not is_warm():
+        say("shardplan: compiling the search for this machine, once; plans of the next half minute wait for it")
+        subprocess.Popen([sys.executable, "-m", "planner.partitioners.warm"])
     try:
         serve(settings)
     except StartFailed as error:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from api.schemas.base import Digest, ModulePath, Name, StrictModel
+from api.schemas.shard import MAX_SHARDS_OF_TABLE, ShardDocument
 from api.schemas.spec import (
     MAX_TABLES,
     DataTypeName,
@@ -15,26 +16,6 @@ from api.schemas.spec import (
     SpecDocument,
 )
 from planner.domain.cluster import MAX_RANKS
-
-#: A scheme cuts a table into at most two column pieces per host, each into row blocks over
-#: the ranks of a host, or into as many parts as there are ranks: two shards per rank.
-MAX_SHARDS_OF_TABLE = 2 * MAX_RANKS
-
-Count = Annotated[int, Field(ge=0, le=2**40)]
-
-
-class ShardDocument(StrictModel):
-    """A rectangle of a table on one rank, in one memory tier."""
-
-    rank: Annotated[int, Field(ge=0, lt=MAX_RANKS)] = Field(description="Rank that holds it.", examples=[0])
-    row_offset: Count = Field(description="First row. Unit: rows.", examples=[0])
-    num_rows: Count = Field(description="Number of rows. Unit: rows.", examples=[5_000_000])
-    column_offset: Count = Field(description="First column. Unit: columns.", examples=[0])
-    num_columns: Count = Field(description="Number of columns. Unit: columns.", examples=[128])
-    tier: Literal["hbm", "ddr", "ssd"] = Field(default="hbm", description="Memory tier.", examples=["hbm"])
-    bytes: Annotated[float, Field(ge=0)] | None = Field(
-        default=None, description="Bytes of the shard, as its author counted them; not used.", examples=[2_580_000_000]
-    )
 
 
 class TablePlanDocument(StrictModel):

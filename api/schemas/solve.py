@@ -52,6 +52,71 @@ class ShortfallDocument(Document):
     table: str | None = Field(default=None, description="Table that it is about.")
 
 
+class ConflictingConstraintDocument(Document):
+    """One of the spec's own constraints."""
+
+    pointer: str = Field(
+        description="JSON pointer into the spec.", examples=["/model/tables/0/constraints/sharding_types"]
+    )
+    message: str = Field(description="What it asks for.", examples=['table "cat_0" may only use table_wise'])
+
+
+class ConflictDocument(Document):
+    """Constraints that leave no plan together, whatever the spec's others are."""
+
+    constraints: list[ConflictingConstraintDocument] = Field(description="With all of them there is no plan.")
+    is_irreducible: bool = Field(
+        description="Whether a plan was found, and verified, without any one of them;"
+        " else the work ran out while they were told apart, and some may play no part."
+    )
+    is_proven: bool = Field(description="Whether they are proven to leave no plan; else a short search found none.")
+
+
+class SpecChangeDocument(Document):
+    """One field of the spec and what it becomes."""
+
+    pointer: str = Field(description="JSON pointer into the spec.", examples=["/hardware/overrides/hbm_bytes"])
+    value: str | int | float | list[str] | list[int] | list[float] | None = Field(
+        description="The new value; null leaves the field, or the entry of a list, out.", examples=[96_000_000_000]
+    )
+
+
+class VerifiedPlanDocument(Document):
+    """The memory under the plan that was found, and verified, for the fixed spec."""
+
+    used_bytes: float = Field(description="What tables take of all ranks. Unit: bytes.", examples=[5.5e11])
+    capacity_bytes: float = Field(description="What all ranks have left for tables. Unit: bytes.", examples=[6.2e11])
+    fullest_rank_fraction: float = Field(description="Used share of the fullest rank.", examples=[0.98])
+
+
+class FixDocument(Document):
+    """A change of the spec that gives it a plan: the changed spec was solved, and its plan verified."""
+
+    kind: Literal["constraint", "reservation", "memory", "ranks", "data_type", "optimizer"] = Field(
+        description="What is changed.", examples=["memory"]
+    )
+    message: str = Field(description="The change, in words.")
+    changes: list[SpecChangeDocument] = Field(description="To be made together, one after the other.")
+    plan: VerifiedPlanDocument
+
+
+class DiagnosisDocument(Document):
+    """What short solves of changed specs say about a spec without a plan."""
+
+    conflict: ConflictDocument | None = Field(
+        default=None, description="Which constraints are to blame; null where none are, or where it was not settled."
+    )
+    has_plan_without_constraints: bool | None = Field(
+        default=None,
+        description="Whether a plan was found without any of the spec's constraints; null where it was not settled.",
+    )
+    fixes: list[FixDocument] = Field(default_factory=list, description="Those that change least first.")
+    num_solves: int = Field(description="Short solves made. Unit: solves.", examples=[17])
+    limit: str | None = Field(
+        default=None, description="What cut the diagnosis short; a smaller fix may exist.", examples=[None]
+    )
+
+
 class ProgressDocument(Document):
     """How far a running solve is."""
 
@@ -71,6 +136,9 @@ class ResultDocument(Document):
     lower_bound_seconds: float = Field(default=0.0, description="No plan is better than this. Unit: seconds.")
     partitioner: str | None = Field(default=None, description="Who found the plan.", examples=["cp_sat"])
     shortfalls: list[ShortfallDocument] = Field(default_factory=list, description="Why no plan exists.")
+    diagnosis: DiagnosisDocument | None = Field(
+        default=None, description="Where no plan was found: constraints in conflict, and fixes that were solved."
+    )
 
 
 class SolveErrorDocument(Document):

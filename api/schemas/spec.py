@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from api.schemas.base import ModulePath, Name, StrictModel, Title
+from api.schemas.shard import MAX_SHARDS_OF_TABLE, PinnedShardSpec
 from cost_models.profile_fields import FIELDS
-from planner.domain.cluster import MAX_RANKS
+from planner.domain.cluster import MAX_RANKS, MAX_RELATIVE_SPEED, MIN_RELATIVE_SPEED
 
 MAX_TABLES = 20_000
 MAX_FEATURES_OF_TABLE = 2_000
@@ -42,6 +43,10 @@ Group = Annotated[list[Name], Field(min_length=2, max_length=MAX_TABLES, fail_fa
 Histogram = Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=17, max_length=17)]
 RankBytes = Annotated[
     list[Annotated[float, Field(ge=0, le=1e18)]], Field(min_length=1, max_length=MAX_RANKS, fail_fast=True)
+]
+RankSpeeds = Annotated[
+    list[Annotated[float, Field(ge=MIN_RELATIVE_SPEED, le=MAX_RELATIVE_SPEED)]],
+    Field(min_length=1, max_length=MAX_RANKS, fail_fast=True),
 ]
 
 
@@ -88,6 +93,16 @@ class AccessSpec(StrictModel):
         return self
 
 
+class PinnedSpec(StrictModel):
+    """The exact placement of one table, in the words of a plan."""
+
+    sharding_type: SchemeName = Field(description="Scheme.", examples=["table_wise"])
+    compute_kernel: KernelName = Field(description="Kernel. This version plans dense and fused.", examples=["fused"])
+    shards: Annotated[list[PinnedShardSpec], Field(min_length=1, max_length=MAX_SHARDS_OF_TABLE, fail_fast=True)] = (
+        Field(description="All shards of the table, in any order. data_parallel lists one full copy per rank.")
+    )
+
+
 class TableConstraintsSpec(StrictModel):
     """What the planner may do with one table; a field left out leaves the choice to it."""
 
@@ -101,6 +116,9 @@ class TableConstraintsSpec(StrictModel):
     hosts: Ranks | None = Field(default=None, description="Hosts that may hold a part of the table.", examples=[[0]])
     min_partition: Annotated[int, Field(ge=4, le=2**14)] | None = Field(
         default=None, description="Least width of a column shard. Unit: columns.", examples=[32]
+    )
+    pinned: PinnedSpec | None = Field(
+        default=None, description="Where the table goes, exactly; the planner places the others around it."
     )
     cache_load_factors: Annotated[list[Fraction], Field(max_length=100)] | None = Field(
         default=None, description="Cached shares to consider. Not in this version.", examples=[None]
@@ -212,6 +230,12 @@ class HardwareOverrides(StrictModel):
 
     hbm_bytes_by_rank: RankBytes | None = Field(
         default=None, description="HBM of each rank, where ranks differ. Unit: bytes.", examples=[None]
+    )
+    relative_speed_by_rank: RankSpeeds | None = Field(
+        default=None,
+        description="Speed of each rank's lookups and updates, where ranks differ; 1 is the profile's, 0.5 takes twice "
+        "as long. Communication is not changed.",
+        examples=[None],
     )
 
 

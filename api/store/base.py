@@ -112,6 +112,10 @@ class Store(Protocol):
         """Return the canonical bytes of the spec that was sent, solver settings included."""
         ...
 
+    def spec_of_problem(self, spec_digest: str) -> bytes | None:
+        """Return the spec of a solve with this digest; others of it have the same problem."""
+        ...
+
     def claim(self, *, now: float) -> SolveRecord | None:
         """Start the oldest queued solve, and return it."""
         ...

@@ -101,6 +101,12 @@ class SqliteStore:
         """Return the canonical bytes of the spec that was sent."""
         return self._blob(select(tables.specs.c.document).where(tables.specs.c.request_digest == request_digest))
 
+    def spec_of_problem(self, spec_digest: str) -> bytes | None:
+        """Return the spec of the first solve with this digest."""
+        joined = tables.specs.join(tables.solves, tables.solves.c.request_digest == tables.specs.c.request_digest)
+        query = select(tables.specs.c.document).select_from(joined).where(tables.solves.c.spec_digest == spec_digest)
+        return self._blob(query.order_by(tables.solves.c.id).limit(1))
+
     def claim(self, *, now: float) -> SolveRecord | None:
         """Start the oldest queued solve."""
         solves = tables.solves

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cost_models.vocabulary import Evidence, Phase, Tier
+from planner.domain.diagnosis import Diagnosis
 from planner.domain.placement import Placement
 
 
@@ -104,3 +105,4 @@ class PlanResult:
     detail: str
     lower_bound_seconds: float
     shortfalls: tuple[Shortfall, ...] = ()
+    diagnosis: Diagnosis | None = None  # of a result without a plan

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from planner.domain.cluster import Cluster
 from planner.domain.table import Table
@@ -53,7 +54,7 @@ class Reservation:
             raise ValueError("Expected reserved_hbm_fraction in [0, 1).")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Problem:
     """Tables, cluster, joint constraints and objective. Names are unique and cross-checked."""
 
@@ -84,6 +85,11 @@ class Problem:
             raise ValueError(f"Expected pipeline to be one of {', '.join(PIPELINES)}.")
         if len({t.name for t in self.tables}) != len(self.tables):
             raise ValueError("Expected table names to be unique.")
+
+    @cached_property
+    def batch_pooling(self) -> float:
+        """Ids that a local batch brings to all tables, as their pooling factors have it."""
+        return sum(f.pooling_factor for t in self.tables for f in t.features) * self.batch_size_per_rank
 
     @property
     def world_size(self) -> int:

@@ -30,6 +30,48 @@ class Feature:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedPiece:
+    """A range of columns of a pinned table, and where it goes.
+
+    ``site`` is the rank of a piece that is one shard (table_wise, column_wise,
+    table_column_wise), the host of one that is cut by rows over a host (table_row_wise,
+    grid_shard), and 0 for one that is on all ranks (row_wise, data_parallel).
+    """
+
+    column_offset: int
+    num_columns: int
+    site: int
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if self.column_offset < 0:
+            raise ValueError("Expected column_offset >= 0.")
+        if self.num_columns < 1:
+            raise ValueError("Expected num_columns >= 1.")
+        if self.site < 0:
+            raise ValueError("Expected site >= 0.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedTable:
+    """The one placement that the user allows for a table: every cell of it is given."""
+
+    sharding_type: Scheme
+    compute_kernel: Kernel
+    pieces: tuple[PinnedPiece, ...]  # left to right
+
+    def __post_init__(self) -> None:
+        """Check that the pieces follow each other; the table says where they must end."""
+        if not self.pieces:
+            raise ValueError("Expected at least one piece.")
+        offset = 0
+        for piece in self.pieces:
+            if piece.column_offset != offset:
+                raise ValueError("Expected pieces left to right, without gaps.")
+            offset += piece.num_columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableConstraints:
     """What the user allows for one table; ``None`` leaves the choice to the planner."""
 
@@ -38,6 +80,7 @@ class TableConstraints:
     ranks: frozenset[int] | None = None
     hosts: frozenset[int] | None = None
     min_partition: int | None = None  # columns
+    pinned: PinnedTable | None = None
 
     def __post_init__(self) -> None:
         """Reject sets that leave nothing."""
@@ -78,6 +121,9 @@ class Table:
             raise ValueError("Expected at least one feature.")
         if self.pooling not in POOLINGS:
             raise ValueError(f"Expected pooling to be one of {', '.join(POOLINGS)}.")
+        pinned = self.constraints.pinned
+        if pinned is not None and sum(piece.num_columns for piece in pinned.pieces) != self.embedding_dim:
+            raise ValueError(f"Expected pinned pieces of {self.embedding_dim} columns in all.")
         if self.optimizer.name != "none" and not self.data_type.trainable:
             raise ValueError(f'Expected optimizer "none" for {self.data_type.name} weights, which cannot be trained.')
 

@@ -57,9 +57,11 @@ def wrapped(entries: Sequence[str], *, label: str, is_heading: bool = False) -> 
     return [line.replace(_NO_BREAK, " ") for line in lines]
 
 
-def paragraph(words: str, *, indent: str = INDENT) -> list[str]:
-    """Wrap a sentence."""
-    return textwrap.wrap(words, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+def paragraph(words: str, *, indent: str = INDENT, hanging: str = "") -> list[str]:
+    """Wrap a sentence; its further lines are indented by ``hanging`` more."""
+    return textwrap.wrap(
+        words, WIDTH, initial_indent=indent, subsequent_indent=indent + hanging, break_on_hyphens=False
+    )
 
 
 def shortened(words: str, width: int) -> str:

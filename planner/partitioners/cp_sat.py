@@ -1,47 +1,49 @@
-"""cp_sat: the whole problem as one integer program, for small instances.
+"""cp_sat: the choice among listed options as one integer program, for small instances and neighbourhoods.
 
-Data: seconds ``c[u, p]`` in whole ticks, rounded **down**; bytes ``b[u, m]`` exact; capacities.
+Data: seconds ``c[j, r, p]`` of column j on rank r in whole ticks, rounded **down**; bytes
+``b[j, m]``; capacities. Ranks of one speed share their ticks; pinned pieces are constants ``k``.
 
-Variables: x[o] option o is chosen; y[u, s] unit u is on site s (a rank or a host); z[p] the
-slowest rank's ticks in phase p; e[p] of them exposed.
+Variables: the columns v[j] of :mod:`planner.partitioners.program_columns` (options chosen, pieces per
+site); z[p] the slowest rank's ticks in phase p; e[p] of them exposed.
 
 Model::
 
     minimise sum_p e[p]                        (max_rank_time: the only phase is the weighted sum)
-    (1) sum_{o of t} x[o] = 1                          every table has one option
-    (2) sum_s y[u, s] = x[option of u]                 chosen units are placed, once
-    (3) sum of c over units on r, on r's host, or everywhere <= z[p]     for every r, p
-    (4) the same sum of b <= capacity                  for every r, m
-    (5) e[p] >= z[p] - v[p]                            v[p] is hidden under dense compute
-    (6) pieces that must share a host do; same-rank groups share a rank; apart groups do not
+    rows (1) to (7) of program_rows            what makes a plan valid; equal sites in one order
+    (a) sum_{j on r} c[j, r, p] v[j] + k[r, p] <= z[p]     for every r, p
+    (b) sum_{j on r} b[j, m] v[j] + k[r, m] <= capacity    for every r, m
+    (c) e[p] >= z[p] - window[p]                           hidden under dense compute, rounded up
 
 Rounding down makes every plan look at most as slow as it is, so that the solver's bound in
-ticks is a bound in seconds as it stands. The plan itself is evaluated in floating point by
-the caller. One worker: with a fixed seed and a deterministic limit, equal inputs give equal
-plans whatever else the machine does.
+ticks is a bound in seconds as it stands, over the listed options. A fraction of a byte is rounded
+against the plan. The plan itself is evaluated in floating point by the caller. One worker: with
+a fixed seed and a deterministic limit, equal inputs give equal plans whatever else the machine does.
 """
 
 import time
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from planner.errors import SolverDefect
-from planner.evaluate import objective_seconds, rank_loads
+from planner.evaluate import objective_of
 from planner.partitioners.base import Incumbent, OnIncumbent, SolveLimits
-from planner.partitioners.cp_sat_model import Variables, build, hint, read
-from planner.priced import Assignment, Objective, Outcome, PricedOptions, Reason, Termination
+from planner.partitioners.cp_sat_model import Model, build, hint, read
+from planner.partitioners.kept_start import keep_start, valid_or_none
+from planner.partitioners.listed import with_cuts_of
+from planner.partitioners.program_columns import num_placements
+from planner.priced import Assignment, Guide, Outcome, PricedOptions, Reason, Termination
 
-#: Ticks of the largest possible objective; a finer tick costs presolve time, a coarser one
-#: loosens the bound by up to one tick per unit and phase.
-TICKS = 2**27
+#: Ticks of the dearest piece of every table and all pins together. A coarser tick loosens the bound, by up to
+#: one tick per piece and phase; with a finer one (2**27) the same work proved fewer instances.
+TICKS = 2**24
 #: Placement variables beyond which the model is left to other partitioners: building one takes
 #: about a second for this many, and CP-SAT improves little on greedy beyond.
 MAX_PLACEMENTS = 12_000
 #: Deterministic work per second of limit in reproducible mode. One unit of CP-SAT's work took
-#: 1.0-1.4 s of CPU on these models, so that the clock cuts first only where the machine is about
-#: three times busier or slower.
+#: 1.3-2.1 s of CPU on these models, so that the clock ends a search first only where the machine is
+#: busy or slow.
 WORK_PER_SECOND = 0.3
 
 
@@ -57,113 +59,95 @@ class CpSat:
         *,
         lower_bound_seconds: float = 0.0,
         start: Assignment | None = None,
+        guide: Guide | None = None,
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
-        """Build the model, hint ``start``, search until a limit or a proof."""
+        """Build the model, hint ``start``, search until a limit or a proof; a guide tells it nothing.
+
+        A valid start is returned where nothing better is found, whatever ended the search.
+        """
+        start = valid_or_none(priced, start)
+        listed = priced if start is None else with_cuts_of(priced, start)
+        return keep_start(priced, self._search(listed, limits, lower_bound_seconds, start, on_incumbent), start)
+
+    def _search(
+        self,
+        priced: PricedOptions,
+        limits: SolveLimits,
+        lower_bound_seconds: float,
+        start: Assignment | None,
+        on_incumbent: OnIncumbent | None,
+    ) -> Outcome:
         deadline = time.monotonic() + limits.time_limit_seconds
         placements = num_placements(priced)
         if placements > MAX_PLACEMENTS:
-            detail = f"{placements} placement variables, at most {MAX_PLACEMENTS} are tried"
-            return Outcome(
-                assignment=None,
-                termination=Termination(reason=Reason.NO_SOLUTION_FOUND, limit="size", detail=detail),
-            )
-        seconds = _phase_seconds(priced)
-        tick_seconds = _tick_seconds(priced, seconds)
-        ticks = np.floor(seconds / tick_seconds).astype(np.int64)
-        model = cp_model.CpModel()
-        variables = build(model, priced, ticks, tick_seconds, lower_bound_seconds)
+            return _nothing("size", f"{placements} placement variables, at most {MAX_PLACEMENTS} are tried")
+        model = build(priced, TICKS, lower_bound_seconds)
         if start is not None:
-            hint(model, priced, variables, start, ticks, tick_seconds)
+            hint(model, start)
         left_seconds = deadline - time.monotonic()  # building a large model takes seconds of its own
         if left_seconds <= 0:
-            detail = "the limit was over before the model was built"
-            return Outcome(
-                assignment=None,
-                termination=Termination(reason=Reason.NO_SOLUTION_FOUND, limit="time", detail=detail),
-            )
+            return _nothing("time", "the limit was over before the model was built")
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.catch_sigint_signal = False  # an interrupt is for whoever runs the search
-        # Presolve finds little in these models and spends most of the budget on them: without it
-        # the same work gave a bound twice as high on DLRM-DCNv2 x 8 and a first plan on 2 x 8.
-        solver.parameters.cp_model_presolve = False
+        solver.parameters.linearization_level = 2
+        if start is not None:
+            # Diving along the relaxation proved neighbourhoods of 8 tables on 16 ranks in half the time of
+            # the default search. Presolve finds little in these models and costs as much again. Without
+            # a start, dives can take very long to their first good plan.
+            solver.parameters.search_branching = cp_model.LP_SEARCH
+            solver.parameters.cp_model_presolve = False
         solver.parameters.random_seed = limits.seed
         solver.parameters.relative_gap_limit = limits.relative_gap
         solver.parameters.max_time_in_seconds = left_seconds
         if limits.reproducible:
             work = limits.work_limit_seconds or limits.time_limit_seconds
             solver.parameters.max_deterministic_time = work * WORK_PER_SECOND
-        status = solver.solve(model, _Reporter(priced, variables, on_incumbent, self.name))
+        reporter = _Reporter(model, on_incumbent)
+        status = solver.solve(model.proto, reporter)
         by_the_clock = time.monotonic() >= deadline or not limits.reproducible
-        return _outcome(
-            priced, variables, solver, status, tick_seconds, "time" if by_the_clock else "deterministic_time"
-        )
-
-
-def num_placements(priced: PricedOptions) -> int:
-    """Number of y variables of the model."""
-    sites = np.array([priced.num_ranks, priced.num_hosts, 0])[priced.unit_scope]
-    return int(sites.sum())
-
-
-def _phase_seconds(priced: PricedOptions) -> NDArray[np.float64]:
-    """Weighted seconds per unit and phase; one collapsed phase for max_rank_time."""
-    weighted = priced.unit_seconds * priced.phase_weight
-    return weighted.sum(axis=1, keepdims=True) if priced.objective is Objective.MAX_RANK_TIME else weighted
-
-
-def _tick_seconds(priced: PricedOptions, seconds: NDArray[np.float64]) -> float:
-    """A tick such that the sum of every table's dearest unit stays below TICKS."""
-    dearest = np.zeros(priced.num_tables)
-    np.maximum.at(dearest, priced.option_table[priced.unit_option], seconds.sum(axis=1))
-    return max(float(dearest.sum()), 1e-12) / TICKS
+        bound_seconds = max(0.0, float(np.floor(solver.best_objective_bound)) * model.ticks.tick_seconds)
+        return _outcome(status, reporter.best, bound_seconds, "time" if by_the_clock else "deterministic_time")
 
 
 class _Reporter(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]  # ortools is untyped
-    """Streams every plan that the solver finds."""
+    """Keeps the best plan in seconds, where the solver compares ticks, and streams every better one."""
 
-    def __init__(
-        self, priced: PricedOptions, variables: Variables, on_incumbent: OnIncumbent | None, partitioner: str
-    ) -> None:
+    def __init__(self, model: Model, on_incumbent: OnIncumbent | None) -> None:
         super().__init__()
-        self._priced, self._variables = priced, variables
-        self._on_incumbent, self._partitioner = on_incumbent, partitioner
+        self._model, self._on_incumbent = model, on_incumbent
+        self.best: Incumbent | None = None
 
     def on_solution_callback(self) -> None:
         """Called by the solver with each better plan."""
-        if self._on_incumbent is None:
-            return
-        assignment = read(self._priced, self._variables, self.boolean_value)
-        value = objective_seconds(self._priced, rank_loads(self._priced, assignment).seconds)
-        self._on_incumbent(Incumbent(assignment=assignment, objective_seconds=value, partitioner=self._partitioner))
+        assignment = read(self._model, self.value)
+        value = objective_of(self._model.priced, assignment)
+        if self.best is None or value < self.best.objective_seconds:
+            self.best = Incumbent(assignment=assignment, objective_seconds=value, partitioner=CpSat.name)
+            if self._on_incumbent is not None:
+                self._on_incumbent(self.best)
 
 
-def _outcome(
-    priced: PricedOptions,
-    variables: Variables,
-    solver: cp_model.CpSolver,
-    status: cp_model.CpSolverStatus,
-    tick_seconds: float,
-    limit: str,
-) -> Outcome:
+def _nothing(limit: str, detail: str = "") -> Outcome:
+    termination = Termination(reason=Reason.NO_SOLUTION_FOUND, limit=limit, detail=detail)
+    return Outcome(assignment=None, termination=termination, partitioner=CpSat.name)
+
+
+def _outcome(status: cp_model.CpSolverStatus, best: Incumbent | None, bound_seconds: float, limit: str) -> Outcome:
     if status == cp_model.INFEASIBLE:
-        return Outcome(assignment=None, termination=Termination(reason=Reason.INFEASIBLE, detail="proved by CP-SAT"))
+        termination = Termination(reason=Reason.INFEASIBLE, detail="proved by CP-SAT")
+        return Outcome(assignment=None, termination=termination, partitioner=CpSat.name)
     if status == cp_model.MODEL_INVALID:
         raise SolverDefect("CP-SAT refused the model")
-    bound = max(0.0, float(np.floor(solver.best_objective_bound)) * tick_seconds)
-    if status == cp_model.UNKNOWN:
-        return Outcome(
-            assignment=None,
-            termination=Termination(reason=Reason.NO_SOLUTION_FOUND, limit=limit),
-            bound_seconds=bound,
-        )
+    if best is None:
+        return replace(_nothing(limit), bound_seconds=bound_seconds)
     optimal = status == cp_model.OPTIMAL
     return Outcome(
-        assignment=read(priced, variables, solver.boolean_value),
+        assignment=best.assignment,
         termination=Termination(
             reason=Reason.OPTIMAL if optimal else Reason.FEASIBLE, limit=None if optimal else limit
         ),
-        bound_seconds=bound,
+        bound_seconds=bound_seconds,
         partitioner=CpSat.name,
     )

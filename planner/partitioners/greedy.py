@@ -1,32 +1,30 @@
-"""greedy: options by price, then heaviest first onto the rank where it hurts least.
+"""greedy: options by price, then heaviest first onto the site where it hurts least; the first plan of every solve.
 
-One construction needs two numbers: a cap on the largest piece (seconds) and a price of
-bytes. Low caps choose finely cut options, which balance well and cost more in all; high caps
-choose the cheapest options, which leave heavy pieces. No single cap is right, so that a sweep
-tries a fixed list of them; the best construction then descends (see ``descent``). Everything
-is counted in steps, never in seconds of wall clock, until the time limit cuts it.
+No single trade between cheap options and balance is right, so that a fixed list of choices and orders is
+tried (see :mod:`planner.partitioners.starts`). Where none of them fits the memory of every rank, the one
+that overflows least is mended by moving and swapping pieces.
 """
 
-import time
-from collections.abc import Iterator
+import sys
 
-from planner.evaluate import objective_seconds, rank_loads, violations
-from planner.partitioners.base import Incumbent, OnIncumbent, SolveLimits
-from planner.partitioners.builder import SearchView, search_view
-from planner.partitioners.construct import choose_options, construct, even_share
-from planner.partitioners.descent import TRIES_PER_SECOND, Tries, reoption, replace_tables
-from planner.priced import Assignment, Outcome, PricedOptions, Reason, Termination
+from planner.partitioners.base import Effort, OnIncumbent, SolveLimits
+from planner.partitioners.best import Best
+from planner.partitioners.chain import MEND, Chain
+from planner.partitioners.constructions import constructions
+from planner.partitioners.view import search_view
+from planner.priced import Assignment, Guide, Outcome, PricedOptions
 
-#: Caps on the largest piece, as multiples of the even share of the cheapest options.
-CAPS = (8.0, 3.0, 2.0, 1.5, 1.2, 1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.12)
-#: Prices of the whole cluster's memory, in even shares of seconds, tried until a plan fits.
-MEMORY_PRICES = (0.0, 0.5, 2.0, 8.0, 64.0, 1e4)
+_MEND_UNTIL = 1.0  # of the limit
 
 
 class Greedy:
-    """The first plan of every solve."""
+    """Constructs, and searches only for a plan that fits."""
 
     name = "greedy"
+
+    def __init__(self, *, first_only: bool = False) -> None:
+        """With ``first_only`` the first plan that fits is the answer."""
+        self._first_only = first_only
 
     def solve(
         self,
@@ -35,62 +33,25 @@ class Greedy:
         *,
         lower_bound_seconds: float = 0.0,
         start: Assignment | None = None,
+        guide: Guide | None = None,
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
-        """Sweep, then descend from the best construction; ``start`` competes with the sweep."""
-        deadline = time.monotonic() + limits.time_limit_seconds
-        good_enough = lower_bound_seconds * (1 + limits.relative_gap)
-        best: tuple[float, Assignment] | None = None
-        limit = "iterations"
-        tries = Tries(int(TRIES_PER_SECOND * (limits.work_limit_seconds or limits.time_limit_seconds)), deadline)
-        for candidate in _candidates(search_view(priced), start, tries):
-            value = objective_seconds(priced, rank_loads(priced, candidate).seconds)
-            if best is None or value < best[0]:
-                best = (value, candidate)
-                if on_incumbent is not None:
-                    on_incumbent(Incumbent(assignment=candidate, objective_seconds=value, partitioner=self.name))
-            if best[0] <= good_enough:
+        """Try every choice and order; ``start`` competes with them."""
+        effort = Effort(limits)
+        good_seconds = lower_bound_seconds * (1 + limits.relative_gap)
+        best = Best(priced, self.name, on_incumbent)
+        best.offer(start)
+        nearest: Chain | None = None
+        for chain in constructions(search_view(priced), guide, limits.seed, effort):
+            best.offer(chain.assignment())
+            if best.seconds <= good_seconds or (self._first_only and best.assignment is not None):
                 break
-            if time.monotonic() > deadline:
-                limit = "time"
+            if nearest is None or chain.rating < nearest.rating:
+                nearest = chain
+            if effort.fraction >= 1:
                 break
-        if best is None:
-            detail = f"no construction fits: {len(CAPS) * len(MEMORY_PRICES)} tried"
-            return Outcome(assignment=None, termination=Termination(reason=Reason.NO_SOLUTION_FOUND, detail=detail))
-        return Outcome(
-            assignment=best[1],
-            termination=Termination(reason=Reason.FEASIBLE, limit="time" if tries.timed_out else limit),
-            partitioner=self.name,
-        )
-
-
-def _candidates(view: SearchView, start: Assignment | None, tries: Tries) -> Iterator[Assignment]:
-    """Yield valid assignments: the start, the sweep, then the descents from the best so far."""
-    best: tuple[float, Assignment] | None = None
-    for candidate in _sweep(view, start):
-        yield candidate
-        value = objective_seconds(view.priced, rank_loads(view.priced, candidate).seconds)
-        if best is None or value < best[0]:
-            best = (value, candidate)
-    if best is None:
-        return
-    last = best[1]
-    for descent in (replace_tables, reoption, replace_tables):
-        for candidate in descent(view, last, tries):
-            yield candidate
-            last = candidate
-
-
-def _sweep(view: SearchView, start: Assignment | None) -> Iterator[Assignment]:
-    """Yield the start if it is valid, then one plan per cap at the lowest memory price that fits."""
-    if start is not None and not violations(view.priced, start):
-        yield start
-    share = even_share(view)
-    first_price = 0
-    for cap in CAPS:
-        for price in range(first_price, len(MEMORY_PRICES)):
-            built = construct(view, choose_options(view, cap * share, MEMORY_PRICES[price] * share))
-            if built is not None:
-                first_price = max(0, price - 1)  # the next cap needs about the same price
-                yield built
-                break
+        if best.assignment is None and nearest is not None:
+            nearest.run(MEND, effort, _MEND_UNTIL, sys.float_info.max)
+            best.offer(nearest.assignment())
+        detail = "" if best.assignment is not None else "no construction fits the memory of every rank"
+        return best.outcome(effort.limit if effort.fraction >= 1 else "iterations", detail)

@@ -1,21 +1,31 @@
-"""portfolio: the default. greedy first, then cp_sat from the greedy plan; the better one wins."""
+"""portfolio: the default. Search first, then the exact model where it is small; the best plan wins."""
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from planner.errors import SolverDefect
-from planner.evaluate import objective_seconds, rank_loads
-from planner.partitioners.base import OnIncumbent, SolveLimits
-from planner.partitioners.cp_sat import CpSat
-from planner.partitioners.greedy import Greedy
-from planner.priced import Assignment, Outcome, PricedOptions, Reason, Termination
+from planner.evaluate import objective_of
+from planner.partitioners.base import OnIncumbent, Partitioner, SolveLimits
+from planner.partitioners.cp_sat import MAX_PLACEMENTS, CpSat
+from planner.partitioners.local_search import LocalSearch
+from planner.partitioners.program_columns import num_placements
+from planner.priced import Assignment, Guide, Outcome, PricedOptions, Reason, Termination
 
 _SHORTEST_RUN_SECONDS = 0.05
-_CP_SAT_SHARE = 0.8  # of the limit, in counted work: the rest is for building models and greedy
+#: What the exact model is given of the limit where it may prove something.
+_EXACT_SHARE = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    partitioner: Partitioner
+    share: float  # of the limit
 
 
 class Portfolio:
-    """Never worse than either member, and never later than the limit."""
+    """Never worse than any member or the start, and never later than the limit."""
 
     name = "portfolio"
 
@@ -26,35 +36,56 @@ class Portfolio:
         *,
         lower_bound_seconds: float = 0.0,
         start: Assignment | None = None,
+        guide: Guide | None = None,
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
-        """Run the members one after the other within one limit."""
-        began = time.monotonic()
-        first = Greedy().solve(
-            priced, limits, lower_bound_seconds=lower_bound_seconds, start=start, on_incumbent=on_incumbent
-        )
-        value = _value(priced, first)
-        if value <= lower_bound_seconds * (1 + limits.relative_gap):
-            return first
-        left = limits.time_limit_seconds - (time.monotonic() - began)
-        if left < _SHORTEST_RUN_SECONDS:
-            return replace(first, termination=replace(first.termination, limit="time"))
+        """Run the members one after the other, each from the best plan so far, within one limit."""
+        deadline = time.monotonic() + limits.time_limit_seconds
         work = limits.work_limit_seconds or limits.time_limit_seconds
-        second = CpSat().solve(
-            priced,
-            replace(limits, time_limit_seconds=left, work_limit_seconds=_CP_SAT_SHARE * work),
-            lower_bound_seconds=lower_bound_seconds,
-            start=first.assignment,
-            on_incumbent=on_incumbent,
-        )
-        return _better(priced, first, second)
+        outcome: Outcome | None = None
+        for member in _members(priced):
+            left = deadline - time.monotonic()
+            if outcome is not None and left < _SHORTEST_RUN_SECONDS:
+                return replace(outcome, termination=replace(outcome.termination, limit="time"))
+            found = member.partitioner.solve(
+                priced,
+                replace(
+                    limits,
+                    time_limit_seconds=max(left * (1 if limits.reproducible else member.share), 1e-3),
+                    work_limit_seconds=work * member.share,
+                ),
+                lower_bound_seconds=lower_bound_seconds,
+                start=start if outcome is None else outcome.assignment,
+                guide=guide,
+                on_incumbent=on_incumbent,
+            )
+            outcome = found if outcome is None else _better(priced, outcome, found)
+            if _is_done(priced, outcome, lower_bound_seconds * (1 + limits.relative_gap)):
+                break
+        if outcome is None:
+            raise SolverDefect("a portfolio without members")
+        return outcome
+
+
+def _members(priced: PricedOptions) -> list[_Member]:
+    exact = num_placements(priced) <= MAX_PLACEMENTS
+    searching = 1.0 - (_EXACT_SHARE if exact else 0.0)
+    members = [_Member(LocalSearch(), searching)]
+    return [*members, _Member(CpSat(), _EXACT_SHARE)] if exact else members
+
+
+def _is_done(priced: PricedOptions, outcome: Outcome, good_seconds: float) -> bool:
+    if outcome.termination.reason in (Reason.INFEASIBLE, Reason.OPTIMAL):
+        return True
+    return outcome.assignment is not None and objective_of(priced, outcome.assignment) <= good_seconds
 
 
 def _better(priced: PricedOptions, first: Outcome, second: Outcome) -> Outcome:
     """Keep the better plan and the better bound; say what ended the search."""
     if second.termination.reason is Reason.INFEASIBLE:
         if first.assignment is not None:
-            raise SolverDefect(f"{CpSat.name} proved infeasible what {Greedy.name} has solved")
+            # What is proven holds over the listed cuts; another cut of the same tables may well fit.
+            return replace(first, bound_seconds=0.0)
         return second
     bound = max(first.bound_seconds, second.bound_seconds)
     if second.assignment is None:
@@ -70,6 +101,4 @@ def _better(priced: PricedOptions, first: Outcome, second: Outcome) -> Outcome:
 
 
 def _value(priced: PricedOptions, outcome: Outcome) -> float:
-    if outcome.assignment is None:
-        return float("inf")
-    return objective_seconds(priced, rank_loads(priced, outcome.assignment).seconds)
+    return np.inf if outcome.assignment is None else objective_of(priced, outcome.assignment)

@@ -1,6 +1,5 @@
 """What a scheme is: a way to cut one table into pieces, each placed whole."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,15 +28,18 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """One way to cut a table: pieces from left to right."""
+class Geometry:
+    """What the pieces of one table look like under one scheme: how many, and where each lands."""
 
-    pieces: tuple[Piece, ...]
+    scope: Scope
+    replicated: bool = False
     same_host: bool = False  # whether RANK pieces must land on one host
+    min_pieces: int = 1  # column pieces
+    max_pieces: int = 1
 
 
-class SchemeCuts(Protocol):
-    """Lists every cut of a table that one scheme offers on a cluster.
+class SchemeGeometry(Protocol):
+    """Says how one scheme cuts tables on a cluster.
 
     Only geometry is decided here; whether a runtime executes it correctly is the business
     of :mod:`planner.runtimes`.
@@ -48,12 +50,6 @@ class SchemeCuts(Protocol):
         """The scheme."""
         ...
 
-    def cuts(self, table: Table, cluster: Cluster) -> Iterator[Cut]:
-        """Yield cuts, coarsest first; nothing where the scheme does not fit the table."""
+    def geometry(self, table: Table, cluster: Cluster) -> Geometry | None:
+        """Return how the table is cut; ``None`` where the scheme does not fit its rows or the cluster."""
         ...
-
-
-def whole_table(table: Table, scope: Scope, *, replicated: bool = False) -> Cut:
-    """Return the cut that keeps all columns together."""
-    piece = Piece(scope=scope, column_offset=0, num_columns=table.embedding_dim, replicated=replicated)
-    return Cut(pieces=(piece,))

@@ -1,12 +1,10 @@
 """data_parallel: a full copy on every rank, gradients all-reduced."""
 
-from collections.abc import Iterator
-
 from cost_models.vocabulary import Scheme
 from planner.domain.cluster import Cluster
 from planner.domain.table import Table
 from planner.priced import Scope
-from planner.schemes.base import Cut, whole_table
+from planner.schemes.base import Geometry
 
 
 class DataParallel:
@@ -14,7 +12,7 @@ class DataParallel:
 
     scheme = Scheme.DATA_PARALLEL
 
-    def cuts(self, table: Table, cluster: Cluster) -> Iterator[Cut]:
-        """Yield the one cut."""
-        del cluster
-        yield whole_table(table, Scope.WORLD, replicated=True)
+    def geometry(self, table: Table, cluster: Cluster) -> Geometry | None:
+        """Return the one piece."""
+        del table, cluster
+        return Geometry(scope=Scope.WORLD, replicated=True)

@@ -1,14 +1,11 @@
 """grid_shard: column pieces, each cut into row blocks over the ranks of a host of choice."""
 
-from collections.abc import Iterator
-
 from cost_models.vocabulary import Scheme
 from planner.domain.cluster import Cluster
 from planner.domain.table import Table
 from planner.priced import Scope
-from planner.schemes.base import Cut
+from planner.schemes.base import Geometry
 from planner.schemes.blocks import has_empty_block
-from planner.schemes.column_wise import column_cuts
 
 
 class GridShard:
@@ -16,8 +13,8 @@ class GridShard:
 
     scheme = Scheme.GRID_SHARD
 
-    def cuts(self, table: Table, cluster: Cluster) -> Iterator[Cut]:
-        """Yield cuts of two pieces or more, up to two pieces per host."""
+    def geometry(self, table: Table, cluster: Cluster) -> Geometry | None:
+        """Return two pieces or more, at most two per host."""
         if cluster.ranks_per_host < 2 or has_empty_block(table.num_embeddings, cluster.ranks_per_host):
-            return iter(())
-        return column_cuts(table, cluster, Scope.HOST, 2 * cluster.num_hosts)
+            return None
+        return Geometry(scope=Scope.HOST, min_pieces=2, max_pieces=2 * cluster.num_hosts)

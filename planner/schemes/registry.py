@@ -1,6 +1,6 @@
 """Every scheme, in the order in which equal options are preferred."""
 
-from planner.schemes.base import SchemeCuts
+from planner.schemes.base import SchemeGeometry
 from planner.schemes.column_wise import ColumnWise
 from planner.schemes.data_parallel import DataParallel
 from planner.schemes.grid_shard import GridShard
@@ -9,7 +9,7 @@ from planner.schemes.table_column_wise import TableColumnWise
 from planner.schemes.table_row_wise import TableRowWise
 from planner.schemes.table_wise import TableWise
 
-SCHEME_CUTS: tuple[SchemeCuts, ...] = (
+SCHEMES: tuple[SchemeGeometry, ...] = (
     TableWise(),
     ColumnWise(),
     RowWise(),

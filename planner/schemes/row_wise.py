@@ -1,12 +1,10 @@
 """row_wise: equal blocks of rows, one on every rank."""
 
-from collections.abc import Iterator
-
 from cost_models.vocabulary import Scheme
 from planner.domain.cluster import Cluster
 from planner.domain.table import Table
 from planner.priced import Scope
-from planner.schemes.base import Cut, whole_table
+from planner.schemes.base import Geometry
 from planner.schemes.blocks import has_empty_block
 
 
@@ -15,7 +13,8 @@ class RowWise:
 
     scheme = Scheme.ROW_WISE
 
-    def cuts(self, table: Table, cluster: Cluster) -> Iterator[Cut]:
-        """Yield the one cut, unless a block would be empty or there is nothing to cut."""
-        if cluster.world_size > 1 and not has_empty_block(table.num_embeddings, cluster.world_size):
-            yield whole_table(table, Scope.WORLD)
+    def geometry(self, table: Table, cluster: Cluster) -> Geometry | None:
+        """Return the one piece, unless a block would be empty or there is nothing to cut."""
+        if cluster.world_size == 1 or has_empty_block(table.num_embeddings, cluster.world_size):
+            return None
+        return Geometry(scope=Scope.WORLD)

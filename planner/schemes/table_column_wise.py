@@ -1,13 +1,10 @@
 """table_column_wise: column pieces on ranks of one host of choice."""
 
-from collections.abc import Iterator
-
 from cost_models.vocabulary import Scheme
 from planner.domain.cluster import Cluster
 from planner.domain.table import Table
 from planner.priced import Scope
-from planner.schemes.base import Cut
-from planner.schemes.column_wise import column_cuts
+from planner.schemes.base import Geometry
 
 
 class TableColumnWise:
@@ -15,6 +12,7 @@ class TableColumnWise:
 
     scheme = Scheme.TABLE_COLUMN_WISE
 
-    def cuts(self, table: Table, cluster: Cluster) -> Iterator[Cut]:
-        """Yield cuts into at most as many pieces as a host has ranks."""
-        return column_cuts(table, cluster, Scope.RANK, cluster.ranks_per_host, same_host=True)
+    def geometry(self, table: Table, cluster: Cluster) -> Geometry | None:
+        """Return two pieces or more, at most as many as a host has ranks."""
+        del table
+        return Geometry(scope=Scope.RANK, same_host=True, min_pieces=2, max_pieces=cluster.ranks_per_host)

@@ -1,12 +1,10 @@
 """table_row_wise: equal blocks of rows over the ranks of one host of choice."""
 
-from collections.abc import Iterator
-
 from cost_models.vocabulary import Scheme
 from planner.domain.cluster import Cluster
 from planner.domain.table import Table
 from planner.priced import Scope
-from planner.schemes.base import Cut, whole_table
+from planner.schemes.base import Geometry
 from planner.schemes.blocks import has_empty_block
 
 
@@ -15,7 +13,8 @@ class TableRowWise:
 
     scheme = Scheme.TABLE_ROW_WISE
 
-    def cuts(self, table: Table, cluster: Cluster) -> Iterator[Cut]:
-        """Yield the one cut, unless a block would be empty or the host has one rank."""
-        if cluster.ranks_per_host > 1 and not has_empty_block(table.num_embeddings, cluster.ranks_per_host):
-            yield whole_table(table, Scope.HOST)
+    def geometry(self, table: Table, cluster: Cluster) -> Geometry | None:
+        """Return the one piece, unless a block would be empty or the host has one rank."""
+        if cluster.ranks_per_host == 1 or has_empty_block(table.num_embeddings, cluster.ranks_per_host):
+            return None
+        return Geometry(scope=Scope.HOST)

@@ -43,6 +43,9 @@ def test_hardware_numbers_carry_evidence_and_source() -> None:
     assert told["hardware.alltoall_curve"].evidence == "measured"
     by_rank = assumptions(hardware__overrides={"hbm_bytes_by_rank": [5e10, 6e10]})["hardware.hbm_bytes_by_rank"]
     assert by_rank.value == "5e+10 to 6e+10 bytes"
+    overrides = {"relative_speed_by_rank": [1, 0.5]}
+    speeds = assumptions(hardware__overrides=overrides)["hardware.relative_speed_by_rank"]
+    assert (speeds.value, speeds.evidence) == ("0.5 to 1 of the profile's speed", "given")
 
 
 def test_unused_tables_are_one_note_with_at_most_ten_names() -> None:

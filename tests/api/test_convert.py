@@ -198,6 +198,21 @@ def test_ranks_may_differ_in_memory() -> None:
     assert request.problem.cluster.tier_bytes(1, Tier.HBM) == 2e10
 
 
+def test_ranks_may_differ_in_speed() -> None:
+    request = request_of(hardware__overrides={"relative_speed_by_rank": [1, 0.5]})
+    assert request.problem.cluster.relative_speed_by_rank == (1.0, 0.5)
+    assert request.spec["hardware"]["overrides"] == {"relative_speed_by_rank": [1.0, 0.5]}
+    again = parse_spec(canonical_bytes(request.spec))
+    assert (again.problem, again.spec_digest) == (request.problem, request.spec_digest)
+    assert request.spec_digest != request_of().spec_digest
+
+
+@pytest.mark.parametrize("speed", [0, -1, 0.0001, 10.5, "fast"])
+def test_a_speed_is_between_a_thousandth_and_ten_times_the_profile_s(speed: object) -> None:
+    where = "/hardware/overrides/relative_speed_by_rank/1"
+    assert pointers(hardware__overrides={"relative_speed_by_rank": [1, speed]}) == [where]
+
+
 @pytest.mark.parametrize(
     ("changes", "where"),
     [
@@ -216,6 +231,7 @@ def test_ranks_may_differ_in_memory() -> None:
         ({"hardware__ranks_per_host": 9}, "/hardware/ranks_per_host"),
         ({"hardware__num_hosts": 4096}, "/hardware/num_hosts"),
         ({"hardware__overrides": {"hbm_bytes_by_rank": [1.0]}}, "/hardware/overrides/hbm_bytes_by_rank"),
+        ({"hardware__overrides": {"relative_speed_by_rank": [1]}}, "/hardware/overrides/relative_speed_by_rank"),
         ({"hardware__overrides": {"hbm_gigabytes": 80}}, "/hardware/overrides/hbm_gigabytes"),
         ({"hardware__overrides": {"<b>": 80}}, "/hardware/overrides"),
         ({"hardware__overrides": {"hbm_bytes_per_second": 0}}, "/hardware/overrides/hbm_bytes_per_second"),

@@ -33,6 +33,7 @@ def test_the_routes_of_the_contract_are_there(document: dict[str, object]) -> No
         ("get", "/v1/channels"),
         ("get", "/v1/plans/{digest}"),
         ("get", "/v1/plans/{digest}/exports/{format}"),
+        ("get", "/v1/plans/{digest}/explanation"),
         ("get", "/v1/channels/{name}"),
         ("put", "/v1/channels/{name}"),
         ("get", "/v1/channels/{name}/plan"),
@@ -64,12 +65,15 @@ def test_every_field_of_the_spec_is_described(document: dict[str, object]) -> No
     schemas = document["components"]["schemas"]
     names = ["SpecDocument", "ModelSpec", "TableSpec", "FeatureSpec", "AccessSpec", "TableConstraintsSpec", "DenseSpec"]
     names += ["HardwareSpec", "HardwareOverrides", "JointConstraintsSpec", "SolverSpec", "PlanDocument"]
+    names += ["PinnedSpec", "PinnedShardSpec", "ShardDocument"]
     for name in names:
         assert schemas[name]["additionalProperties"] is False
         for field, schema in schemas[name]["properties"].items():
             target = schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else {}
             assert schema.get("description") or target.get("description"), f"{name}.{field}"
-    assert set(FIELDS) | {"hbm_bytes_by_rank"} == set(schemas["HardwareOverrides"]["properties"])
+    assert set(FIELDS) | {"hbm_bytes_by_rank", "relative_speed_by_rank"} == set(
+        schemas["HardwareOverrides"]["properties"]
+    )
 
 
 def test_every_operation_names_its_problems(document: dict[str, object]) -> None:

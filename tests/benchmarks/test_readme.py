@@ -2,15 +2,17 @@
 
 from pathlib import Path
 
-from benchmarks.golden_vs_torchrec import TORCHREC_RESULTS
+from benchmarks.peers import TORCHREC_RESULTS
+from benchmarks.suites import SUITES
 
 
-def test_every_script_and_instance_is_described(root: Path) -> None:
+def test_every_file_command_suite_and_instance_is_described(root: Path) -> None:
     text = (root / "benchmarks" / "README.md").read_text()
-    scripts = sorted(path.name for path in (root / "benchmarks").glob("*.py"))
+    scripts = sorted((root / "benchmarks").glob("*.py"))
     assert scripts
     for script in scripts:
-        assert f"| `{script}` | " in text, script
-        assert f"python benchmarks/{script} " in text, script
-    for instance in TORCHREC_RESULTS:
-        assert f"`{instance}`" in text, instance
+        assert f"`{script.name}`" in text, script
+        if "__main__" in script.read_text():
+            assert f"python benchmarks/{script.name} " in text, script
+    for name in (*TORCHREC_RESULTS, *SUITES):
+        assert f"`{name}`" in text, name

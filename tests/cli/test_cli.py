@@ -143,11 +143,13 @@ def test_infeasible_is_exit_code_3_and_says_what_is_short(run: Run, tmp_path: Pa
     assert answer.document["termination"]["reason"] == "INFEASIBLE"
     assert answer.document["plan_digest"] is None
     assert answer.document["shortfalls"][0]["hint"]
+    assert answer.document["diagnosis"]["fixes"][0]["changes"][0]["pointer"]
     kept = tmp_path / "no-plan.json"
     to_file = run("plan", path, "-o", kept, "--set", "hardware.overrides.hbm_bytes=2000000000")
     assert (to_file.code, to_file.out, kept.exists()) == (3, "", False)
     assert "No plan of two tables: INFEASIBLE" in answer.err
     assert "short" in answer.err
+    assert "fixes, each solved and its plan verified" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -255,6 +257,43 @@ def test_evaluate_rejects_a_plan_that_must_not_be_used(run: Run, tmp_path: Path,
     assert answer.code == 1
     assert answer.document["valid"] is False
     assert "must not be used" in answer.err
+
+
+def test_explain_tells_why_a_plan_is_so(run: Run, spec_file: Path, plan_file: Path) -> None:
+    answer = run("explain", spec_file, plan_file)
+    assert answer.code == 0
+    plan = json.loads(plan_file.read_text())
+    assert answer.document["plan_digest"] == plan["plan_digest"]
+    assert answer.document["spec_digest"] == plan["spec_digest"]
+    assert answer.document["objective"]["seconds"] == pytest.approx(plan["objective"]["seconds"], rel=1e-9)
+    assert {one["name"] for one in answer.document["tables"]} == {"a", "b"}
+    assert "Why the plan of" in answer.err
+    assert len(run("explain", spec_file, plan_file, "--tables", "1").document["tables"]) == 1
+    other = run("explain", spec_file, plan_file, "--cost-model", "torchrec")
+    assert other.document["cost_model"].startswith("torchrec@")
+
+
+def test_explain_refuses_a_plan_that_must_not_be_used(
+    run: Run, spec_file: Path, plan_file: Path, tmp_path: Path
+) -> None:
+    plan = json.loads(plan_file.read_text())
+    del plan["plan_digest"]
+    plan["tables"][0]["shards"][0]["num_rows"] -= 1
+    answer = run("explain", spec_file, written(tmp_path, plan))
+    assert (answer.code, answer.out) == (1, "")
+    assert "/tables/0" in answer.err
+    assert "give the spec first" in run("explain", plan_file, spec_file).err
+
+
+def test_explain_tells_another_spec_and_a_plan_without_digest(run: Run, plan_file: Path, tmp_path: Path) -> None:
+    other = written(tmp_path, spec(table("a"), table("b", pooling_factor=5.0)))
+    told = run("explain", other, plan_file)
+    assert told.code == 0
+    assert "/spec_digest" in told.err
+    plan = {key: value for key, value in json.loads(plan_file.read_text()).items() if not key.endswith("_digest")}
+    bare = tmp_path / "bare.json"
+    bare.write_text(json.dumps(plan))
+    assert run("explain", other, bare).document["plan_digest"] is None
 
 
 def test_compare(run: Run, spec_file: Path, plan_file: Path, tmp_path: Path) -> None:

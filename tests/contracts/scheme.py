@@ -1,7 +1,7 @@
 """What every scheme promises; each one's test class inherits this and states its facts.
 
 What a cut becomes on the ranks is judged cell by cell, and by :mod:`planner.verify`, which
-shares no code with schemes.
+shares no code with schemes. Listed cuts are tried, and cuts as unequal as they can be.
 """
 
 import itertools
@@ -17,8 +17,9 @@ from planner.domain.placement import Placement, Shard, TablePlacement
 from planner.domain.table import Table, TableConstraints
 from planner.priced import Scope
 from planner.runtimes.registry import RUNTIMES
-from planner.schemes.base import DEFAULT_MIN_PARTITION, Cut, SchemeCuts
+from planner.schemes.base import DEFAULT_MIN_PARTITION, Geometry, Piece, SchemeGeometry
 from planner.schemes.expand import expand
+from planner.schemes.widths import piece_widths
 from planner.verify import verify
 from tests.planner.builders import make_cluster, make_problem, make_table
 
@@ -38,9 +39,9 @@ def one(_: Cluster) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemeFacts:
-    """What sets a scheme apart, said without the code that makes its cuts."""
+    """What sets a scheme apart, said without its own code."""
 
-    cuts: SchemeCuts
+    maker: SchemeGeometry
     scheme: Scheme
     scope: Scope  # of every piece
     row_blocks: Callable[[Cluster], int] = one  # ranks that share the rows of a piece
@@ -61,42 +62,19 @@ class SchemeContract:
     facts: SchemeFacts
 
     @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
-    def test_pieces_tile_the_table_from_left_to_right(self, cluster: Cluster) -> None:
-        assert self.facts.cuts.scheme is self.facts.scheme
-        for table, cut in self.all_cuts(cluster):
-            ends = np.cumsum([piece.num_columns for piece in cut.pieces]).tolist()
-            assert [piece.column_offset for piece in cut.pieces] == [0, *ends[:-1]]
-            assert ends[-1] == table.embedding_dim
-            assert all(piece.scope is self.facts.scope for piece in cut.pieces)
-            assert all(piece.replicated is self.facts.replicated for piece in cut.pieces)
-            assert cut.same_host is self.facts.same_host
-
-    @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
-    def test_widths_are_legal(self, cluster: Cluster) -> None:
-        for table, cut in self.all_cuts(cluster):
-            widths = [piece.num_columns for piece in cut.pieces]
-            if not self.facts.cuts_columns:
-                assert widths == [table.embedding_dim]
-                continue
-            assert 2 <= len(widths) <= self.facts.most_pieces(cluster)
-            assert all(width % 4 == 0 for width in widths)
-            assert min(widths) >= narrowest(table)
-            assert max(widths) - min(widths) <= 4
-
-    @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
-    def test_something_is_offered_exactly_where_it_fits(self, cluster: Cluster) -> None:
+    def test_geometry_is_given_exactly_where_it_fits(self, cluster: Cluster) -> None:
+        facts = self.facts
+        assert facts.maker.scheme is facts.scheme
+        want = Geometry(
+            scope=facts.scope,
+            replicated=facts.replicated,
+            same_host=facts.same_host,
+            min_pieces=2 if facts.cuts_columns else 1,
+            max_pieces=facts.most_pieces(cluster),
+        )
         for table in tables():
-            counts = [len(cut.pieces) for cut in self.facts.cuts.cuts(table, cluster)]
-            assert counts == sorted(set(counts)), "coarsest first, each number of pieces once"
-            if not self.rows_fit(table, cluster):
-                assert counts == []
-            elif not self.facts.cuts_columns:
-                assert counts == [1]
-            else:
-                most = self.facts.most_pieces(cluster)
-                few = [k for k in range(2, 9) if k <= most and narrowest_of(table, k) >= narrowest(table)]
-                assert [k for k in counts if k <= 8] == few, "no small number of pieces is left out"
-                assert bool(counts) is bool(few)
+            geometry = facts.maker.geometry(table, cluster)
+            assert geometry == (want if self.rows_fit(table, cluster) else None)
 
     @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
     def test_every_site_touches_the_ranks_of_its_scope(self, cluster: Cluster) -> None:
@@ -106,8 +84,8 @@ class SchemeContract:
             Scope.HOST: [list(range(host * local, (host + 1) * local)) for host in range(cluster.num_hosts)],
             Scope.WORLD: [list(range(world))],
         }[self.facts.scope]
-        for table, cut in self.all_cuts(cluster):
-            for piece, (site, ranks) in itertools.product(cut.pieces, enumerate(ranks_of_site)):
+        for table, pieces in self.all_cuts(cluster):
+            for piece, (site, ranks) in itertools.product(pieces, enumerate(ranks_of_site)):
                 shards = expand(table, piece, site, cluster, cluster.device_tier)
                 assert [shard.rank for shard in shards] == ranks
                 assert {shard.tier for shard in shards} == {cluster.device_tier}
@@ -118,8 +96,8 @@ class SchemeContract:
 
     @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
     def test_every_cell_is_held_once_wherever_the_pieces_go(self, cluster: Cluster) -> None:
-        for table, cut in self.all_cuts(cluster):
-            for shards in self.placements(table, cut, cluster):
+        for table, pieces in self.all_cuts(cluster):
+            for shards in self.placements(table, pieces, cluster):
                 held = np.zeros((cluster.world_size, table.num_embeddings, table.embedding_dim), dtype=np.int8)
                 for shard in shards:
                     rows = slice(shard.row_offset, shard.row_offset + shard.num_rows)
@@ -130,12 +108,12 @@ class SchemeContract:
     def test_what_is_offered_may_be_trained(self, cluster: Cluster) -> None:
         """Except tables that the runtime refuses whatever their cut (here: 62 columns)."""
         judged = 0
-        for table, cut in self.all_cuts(cluster):
+        for table, pieces in self.all_cuts(cluster):
             problem = make_problem(table, cluster=cluster)
             runtime = RUNTIMES[problem.runtime]
             if runtime.refusal(table, self.facts.scheme) is not None:
                 continue
-            for shards in self.placements(table, cut, cluster):
+            for shards in self.placements(table, pieces, cluster):
                 placed = TablePlacement(
                     name=table.name,
                     sharding_type=self.facts.scheme,
@@ -151,25 +129,41 @@ class SchemeContract:
         can_cut = not self.facts.cuts_columns or self.facts.most_pieces(cluster) > 1
         assert (judged > 0) is (fits_anywhere and can_cut)
 
-    def all_cuts(self, cluster: Cluster) -> Iterator[tuple[Table, Cut]]:
-        """Every cut that the scheme offers of every table of the grid."""
+    def all_cuts(self, cluster: Cluster) -> Iterator[tuple[Table, tuple[Piece, ...]]]:
+        """Cuts of every table of the grid that the scheme's geometry allows."""
         for table in tables():
-            for cut in self.facts.cuts.cuts(table, cluster):
-                yield table, cut
+            geometry = self.facts.maker.geometry(table, cluster)
+            if geometry is None:
+                continue
+            whole = [[table.embedding_dim]]
+            for widths in list(column_cuts(table, geometry.max_pieces)) if self.facts.cuts_columns else whole:
+                offsets = itertools.accumulate(widths[:-1], initial=0)
+                yield (
+                    table,
+                    tuple(
+                        Piece(
+                            scope=geometry.scope,
+                            column_offset=offset,
+                            num_columns=width,
+                            replicated=geometry.replicated,
+                        )
+                        for offset, width in zip(offsets, widths, strict=True)
+                    ),
+                )
 
-    def placements(self, table: Table, cut: Cut, cluster: Cluster) -> Iterator[tuple[Shard, ...]]:
+    def placements(self, table: Table, pieces: tuple[Piece, ...], cluster: Cluster) -> Iterator[tuple[Shard, ...]]:
         """Shards with all pieces on one site, for every site, and with pieces dealt out in turn."""
         num_sites = {Scope.RANK: cluster.world_size, Scope.HOST: cluster.num_hosts, Scope.WORLD: 1}[self.facts.scope]
-        choices = [[site] * len(cut.pieces) for site in range(num_sites)]
-        if not cut.same_host:
-            choices.append([(num_sites - 1 - i) % num_sites for i in range(len(cut.pieces))])
+        choices = [[site] * len(pieces) for site in range(num_sites)]
+        if not self.facts.same_host:
+            choices.append([(num_sites - 1 - i) % num_sites for i in range(len(pieces))])
         else:  # dealt out inside each host
             local = cluster.ranks_per_host
-            choices += [[host * local + i % local for i in range(len(cut.pieces))] for host in range(cluster.num_hosts)]
+            choices += [[host * local + i % local for i in range(len(pieces))] for host in range(cluster.num_hosts)]
         for sites in choices:
             yield tuple(
                 shard
-                for piece, site in zip(cut.pieces, sites, strict=True)
+                for piece, site in zip(pieces, sites, strict=True)
                 for shard in expand(table, piece, site, cluster, cluster.device_tier)
             )
 
@@ -188,11 +182,12 @@ def tables() -> Iterator[Table]:
         yield make_table(rows=rows, dim=columns, constraints=TableConstraints(min_partition=least))
 
 
-def narrowest(table: Table) -> int:
-    """Least width of a column piece of this table."""
-    return table.constraints.min_partition or DEFAULT_MIN_PARTITION
-
-
-def narrowest_of(table: Table, num_pieces: int) -> int:
-    """Width of the narrowest of so many near-equal pieces: groups of 4 columns, 0 where columns are left over."""
-    return 0 if table.embedding_dim % 4 else 4 * (table.embedding_dim // 4 // num_pieces)
+def column_cuts(table: Table, most: int) -> Iterator[list[int]]:
+    """Listed cuts, and one wide piece beside the narrowest there are: one of them, and as many as may be."""
+    least = table.constraints.min_partition or DEFAULT_MIN_PARTITION
+    found = piece_widths(table.embedding_dim, least, table.embedding_dim, most)
+    if found is None:
+        return
+    yield from (found.columns[cut].tolist() for cut in found.cuts)
+    for count in sorted({2, found.max_pieces}):
+        yield [least] * (count - 1) + [table.embedding_dim - (count - 1) * least]

@@ -69,6 +69,12 @@ class StoreContract:
         assert store.solve("nothing") is None
         assert store.spec("nothing") is None
 
+    def test_a_problem_is_found_by_its_digest(self, store: Store) -> None:
+        self.accept(store, 1)
+        self.accept(store, 2)
+        assert store.spec_of_problem("spec-2") == b'{"n":2}'
+        assert store.spec_of_problem("nothing") is None
+
     def test_equal_requests_get_one_solve(self, store: Store) -> None:
         first, _ = self.accept(store, 1, request="same")
         second, created = self.accept(store, 2, request="same")

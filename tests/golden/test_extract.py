@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.golden_vs_torchrec import TORCHREC_RESULTS
+from benchmarks.peers import TORCHREC_RESULTS
 from cost_models.vocabulary import Kernel, Phase, Scheme
 from tests.golden.torchrec_golden import (
     FOLDER,

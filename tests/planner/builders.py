@@ -1,7 +1,6 @@
 """Small problems and random priced instances for the planner's tests."""
 
-import itertools
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,8 +12,11 @@ from planner.domain.data_type import DATA_TYPES
 from planner.domain.optimizer import OPTIMIZERS
 from planner.domain.problem import Problem, Reservation
 from planner.domain.table import Feature, Table, TableConstraints
-from planner.evaluate import objective_seconds, rank_loads, violations
 from planner.priced import Assignment, Objective, PricedOptions, Scope
+from planner.schemes.widths import Widths, piece_widths, whole_width
+from tests.planner.exhaustive import all_assignments, best_assignment, brute_force
+
+__all__ = ["all_assignments", "best_assignment", "brute_force"]
 
 GIB = 1024**3
 
@@ -82,6 +84,17 @@ ROOFLINE = make_cost_model("roofline")
 TORCHREC = make_cost_model("torchrec")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomFamily:
+    """What random instances know of one family of a table."""
+
+    scope: Scope
+    widths: Widths
+    share: float  # of the table's cost and size that one of the ranks of a piece as wide as the table has
+    min_pieces: int = 1
+    same_host: bool = False
+
+
 def random_priced(
     seed: int,
     *,
@@ -92,66 +105,95 @@ def random_priced(
     fill: float = 0.6,
     objective: Objective = Objective.STEP_TIME,
     windows: bool = False,
+    columns: int = 16,
+    max_pieces: int = 3,
+    same_host: bool = False,
+    slowdown: bool = False,
+    equal_capacity: bool = True,
 ) -> PricedOptions:
-    """A random instance: each table whole, in two pieces, per host, and everywhere."""
+    """A random instance: each table whole, in column pieces, per host and everywhere.
+
+    Of 16 columns, pieces have 4, 8 or 12; listed are 8 + 8 and 8 + 4 + 4, but not 12 + 4. Seconds
+    are nearly affine in columns. At ``fill`` up to 0.6 all tables together fit everywhere.
+
+    Parameters
+    ----------
+    fill
+        Bytes of all tables, whole, over those of the smallest rank times the number of ranks.
+    same_host
+        Whether there is a family, too, whose column pieces must share a host.
+    slowdown
+        Whether ranks are of unequal speed in each phase.
+    equal_capacity
+        Whether ranks have equally many bytes.
+    """
     rng = np.random.default_rng(seed)
     num_ranks = num_hosts * ranks_per_host
-    option_table, unit_option, scope, seconds, sizes = [], [], [], [], []
-    for table in range(num_tables):
-        cost, size = rng.uniform(1, 10, num_phases), rng.uniform(10, 100)
-        shapes = [
-            ([Scope.RANK], 1.0),
-            ([Scope.RANK, Scope.RANK], rng.uniform(0.5, 0.8)),
-            ([Scope.HOST], 1.2 / ranks_per_host),
-            ([Scope.WORLD], 1.5 / num_ranks),
-        ]
-        for scopes, share in shapes:
-            option_table.append(table)
-            for kind in scopes:
-                unit_option.append(len(option_table) - 1)
-                scope.append(kind)
-                seconds.append(cost * share * rng.uniform(0.9, 1.1, num_phases))
-                sizes.append(np.ceil(size * share))
-    total = sum(
-        max(sizes[u] for u in range(len(sizes)) if option_table[unit_option[u]] == t) for t in range(num_tables)
-    )
-    capacity = np.full((num_ranks, 1), np.ceil(total / num_ranks / fill))
+    whole, pieces = whole_width(columns), piece_widths(columns, 4, columns, max_pieces)
+    assert pieces is not None
+    kinds = [
+        RandomFamily(scope=Scope.RANK, widths=whole, share=1.0),
+        RandomFamily(scope=Scope.RANK, widths=pieces, share=1.0, min_pieces=2),
+        RandomFamily(scope=Scope.HOST, widths=whole, share=1.2 / ranks_per_host),
+        RandomFamily(scope=Scope.WORLD, widths=whole, share=1.5 / num_ranks),
+    ]
+    if same_host:
+        kinds.insert(2, RandomFamily(scope=Scope.RANK, widths=pieces, share=0.8, min_pieces=2, same_host=True))
+    families = [kind for _ in range(num_tables) for kind in kinds]
+    cost = rng.uniform(1, 10, (num_tables, num_phases))
+    size = np.floor(rng.uniform(10, 100, num_tables))
+    fixed = rng.uniform(0.05, 0.25, num_tables)  # part of the cost that a piece of no columns would have
+    seconds, sizes, totals = [], [], []
+    for index, family in enumerate(families):
+        table = index // len(kinds)
+        ranks = {Scope.RANK: 1, Scope.HOST: ranks_per_host, Scope.WORLD: num_ranks}[family.scope]
+        for width in family.widths.columns / columns:
+            affine = cost[table] * (fixed[table] + (1 - fixed[table]) * width)
+            seconds.append(affine * family.share * rng.uniform(0.9, 1.1, num_phases))
+            sizes.append(max(1.0, np.floor(size[table] * width * family.share)))
+            totals.append(sizes[-1] * ranks - (rng.integers(0, 2) if ranks > 1 else 0))
+    capacity = np.full((num_ranks, 1), np.ceil(np.sum(size) / num_ranks / fill))
+    speed = np.ones((num_ranks, num_phases))
+    phase_windows = rng.uniform(0, 5, num_phases) if windows else np.zeros(num_phases)
+    if slowdown:
+        speed = rng.uniform(1, 2, (num_ranks, num_phases))
+    if not equal_capacity:
+        capacity = np.floor(capacity * rng.uniform(1, 1.8, (num_ranks, 1)))
+    num_shapes = np.array([len(family.widths.columns) for family in families])
+    first_shape = np.cumsum(num_shapes) - num_shapes
+    cuts = [first + cut for family, first in zip(families, first_shape, strict=True) for cut in family.widths.cuts]
     return PricedOptions(
         objective=objective,
-        option_table=np.array(option_table),
-        option_same_host=np.zeros(len(option_table), dtype=np.bool_),
-        unit_option=np.array(unit_option),
-        unit_scope=np.array(scope, dtype=np.int8),
-        unit_seconds=np.array(seconds),
-        unit_bytes=np.array(sizes)[:, None],
-        unit_total_bytes=np.array(sizes)[:, None]
-        * np.array([1, ranks_per_host, num_ranks])[np.array(scope, dtype=np.int8)][:, None],
+        table_columns=np.full(num_tables, columns),
+        family_table=np.repeat(np.arange(num_tables), len(kinds)),
+        family_scope=np.array([family.scope for family in families], dtype=np.int8),
+        family_same_host=np.array([family.same_host for family in families], dtype=np.bool_),
+        family_min_pieces=np.array([family.min_pieces for family in families]),
+        family_max_pieces=np.array([family.widths.max_pieces for family in families]),
+        shape_family=np.repeat(np.arange(len(families)), num_shapes),
+        shape_columns=np.concatenate([family.widths.columns for family in families]),
+        shape_seconds=np.array(seconds),
+        shape_bytes=np.array(sizes)[:, None],
+        shape_total_bytes=np.array(totals)[:, None],
+        option_family=np.repeat(np.arange(len(families)), [len(family.widths.cuts) for family in families]),
+        unit_option=np.repeat(np.arange(len(cuts)), [len(cut) for cut in cuts]),
+        unit_shape=np.concatenate(cuts),
         capacity_bytes=capacity,
         host_of_rank=np.arange(num_ranks) // ranks_per_host,
+        rank_slowdown=speed,
         table_rank_allowed=np.ones((num_tables, num_ranks), dtype=np.bool_),
         phase_weight=np.ones(num_phases),
-        phase_window_seconds=rng.uniform(0, 5, num_phases) if windows else np.zeros(num_phases),
-        option_source=np.arange(len(option_table)),
+        phase_window_seconds=phase_windows,
+        family_source=np.arange(len(families)),
     )
 
 
-def all_assignments(priced: PricedOptions) -> Iterator[Assignment]:
-    """Every combination of options and sites, legal or not."""
-    first, last = priced.options_of_table
-    sites = np.array([priced.num_ranks, priced.num_hosts, 1])[priced.unit_scope]
-    for chosen in itertools.product(*(range(a, b) for a, b in zip(first, last, strict=True))):
-        units = np.flatnonzero(np.isin(priced.unit_option, chosen))
-        for combination in itertools.product(*(range(sites[unit]) for unit in units)):
-            unit_site = np.full(priced.num_units, -1)
-            unit_site[units] = combination
-            yield Assignment(chosen_option=np.array(chosen), unit_site=unit_site)
+def narrowest_shape(priced: PricedOptions, table: int, family: int) -> int:
+    """The narrowest shape of one of a table's families, counted from 0."""
+    return int(priced.shapes_of_family[0][priced.families_of_table[0][table] + family])
 
 
-def brute_force(priced: PricedOptions) -> float | None:
-    """The best objective over all legal assignments, or None where there is none."""
-    values = [
-        objective_seconds(priced, rank_loads(priced, a).seconds)
-        for a in all_assignments(priced)
-        if not violations(priced, a)
-    ]
-    return min(values, default=None)
+def make_assignment(pieces: list[tuple[int, int]]) -> Assignment:
+    """An assignment of (shape, site) pairs, in the order of tables."""
+    shape, site = zip(*pieces, strict=True)
+    return Assignment(piece_shape=np.array(shape), piece_site=np.array(site))

@@ -1,4 +1,7 @@
-"""Options: each one of every table passes the independent checks, wherever it is placed."""
+"""Families: each cut of each one passes the independent checks, wherever it is placed."""
+
+import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -8,23 +11,45 @@ from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
 from planner.domain.table import TableConstraints
-from planner.enumerate import Option, enumerate_options
+from planner.enumerate import Family, enumerate_families, list_cuts, narrowest_pieces
 from planner.priced import Scope
+from planner.schemes.base import Piece
 from planner.schemes.expand import expand
 from planner.verify import verify
 from tests.planner.builders import make_cluster, make_problem, make_table
 
 
-def placed(problem: Problem, option: Option, sites: list[int]) -> Placement:
+def placed(problem: Problem, family: Family, widths: list[int], sites: list[int]) -> Placement:
     """The placement of a one-table problem."""
-    table, cluster = problem.tables[0], problem.cluster
+    table, cluster, geometry = problem.tables[0], problem.cluster, family.geometry
+    offsets = itertools.accumulate(widths[:-1], initial=0)
     shards = tuple(
         shard
-        for piece, site in zip(option.cut.pieces, sites, strict=True)
-        for shard in expand(table, piece, site, cluster, Tier.HBM)
+        for offset, width, site in zip(offsets, widths, sites, strict=True)
+        for shard in expand(
+            table,
+            Piece(scope=geometry.scope, column_offset=offset, num_columns=width, replicated=geometry.replicated),
+            site,
+            cluster,
+            Tier.HBM,
+        )
     )
-    one = TablePlacement(name=table.name, sharding_type=option.scheme, compute_kernel=option.kernel, shards=shards)
+    one = TablePlacement(name=table.name, sharding_type=family.scheme, compute_kernel=family.kernel, shards=shards)
     return Placement(world_size=cluster.world_size, ranks_per_host=cluster.ranks_per_host, tables=(one,))
+
+
+def any_cut(family: Family, columns: int, data: st.DataObject) -> list[int]:
+    """Widths of pieces that add up to all columns, cut off one after the other."""
+    widths, left = family.widths.columns.tolist(), columns
+    most = family.widths.max_pieces
+    count = data.draw(st.integers(-(-columns // widths[-1]) if most > 1 else 1, most))
+    count = max(count, family.geometry.min_pieces)
+    pieces = []
+    for others in range(count - 1, -1, -1):
+        fitting = [w for w in widths if others * widths[0] <= left - w <= others * widths[-1]]
+        pieces.append(data.draw(st.sampled_from(fitting)))
+        left -= pieces[-1]
+    return pieces
 
 
 @given(
@@ -36,24 +61,34 @@ def placed(problem: Problem, option: Option, sites: list[int]) -> Placement:
     data=st.data(),
 )
 @settings(max_examples=120, deadline=None)
-def test_every_option_is_legal_wherever_it_is_placed(
+def test_every_cut_is_legal_wherever_it_is_placed(
     rows: int, quads: int, hosts: int, local: int, pooling: str, data: st.DataObject
 ) -> None:
+    """The listed ones, and any other cut of the same widths."""
     problem = make_problem(make_table(rows=rows, dim=4 * quads, pooling=pooling), cluster=make_cluster(hosts, local))
-    options = enumerate_options(problem).options
-    assert options
-    for option in options:
-        if option.cut.same_host:
-            host = data.draw(st.integers(0, hosts - 1))
-            sites = [host * local + data.draw(st.integers(0, local - 1)) for _ in option.cut.pieces]
-        else:
-            sizes = {Scope.RANK: hosts * local, Scope.HOST: hosts, Scope.WORLD: 1}
-            sites = [data.draw(st.integers(0, sizes[piece.scope] - 1)) for piece in option.cut.pieces]
-        assert verify(problem, placed(problem, option, sites)) == ()
+    families = enumerate_families(problem).families
+    assert families
+    for family in families:
+        listed = [family.widths.columns[cut].tolist() for cut in family.widths.cuts]
+        for widths in (*listed, any_cut(family, 4 * quads, data)):
+            assert family.geometry.min_pieces <= len(widths) <= family.widths.max_pieces
+            if family.geometry.same_host:
+                host = data.draw(st.integers(0, hosts - 1))
+                sites = [host * local + data.draw(st.integers(0, local - 1)) for _ in widths]
+            else:
+                num_sites = {Scope.RANK: hosts * local, Scope.HOST: hosts, Scope.WORLD: 1}[family.geometry.scope]
+                sites = [data.draw(st.integers(0, num_sites - 1)) for _ in widths]
+            assert verify(problem, placed(problem, family, widths, sites)) == ()
 
 
 def schemes(problem: Problem, table: int = 0) -> set[Scheme]:
-    return {option.scheme for option in enumerate_options(problem).options if option.table == table}
+    return {family.scheme for family in enumerate_families(problem).families if family.table == table}
+
+
+def listed_widths(problem: Problem) -> list[list[int]]:
+    """Widths of all listed cuts."""
+    families = enumerate_families(problem).families
+    return [family.widths.columns[cut].tolist() for family in families for cut in family.widths.cuts]
 
 
 def test_all_seven_schemes_on_two_hosts() -> None:
@@ -76,23 +111,24 @@ def test_pooling_decides_schemes() -> None:
 
 def test_kernels() -> None:
     """data_parallel is dense only; the rest fused, and dense where the user asks for it."""
-    by_scheme = {o.scheme: o.kernel for o in enumerate_options(make_problem(make_table(dim=128))).options}
+    by_scheme = {
+        family.scheme: family.kernel for family in enumerate_families(make_problem(make_table(dim=128))).families
+    }
     assert by_scheme.pop(Scheme.DATA_PARALLEL) is Kernel.DENSE
     assert set(by_scheme.values()) == {Kernel.FUSED}
     dense = TableConstraints(compute_kernels=frozenset({Kernel.DENSE}))
-    options = enumerate_options(make_problem(make_table(constraints=dense))).options
-    assert {(o.scheme, o.kernel) for o in options} == {
+    families = enumerate_families(make_problem(make_table(constraints=dense))).families
+    assert {(family.scheme, family.kernel) for family in families} == {
         (Scheme.DATA_PARALLEL, Kernel.DENSE),
         (Scheme.TABLE_WISE, Kernel.DENSE),
     }
 
 
-def test_user_constraints_shape_the_options() -> None:
+def test_user_constraints_shape_the_families() -> None:
     cluster = make_cluster(2, 2)
     only = TableConstraints(sharding_types=frozenset({Scheme.COLUMN_WISE}), min_partition=64)
     problem = make_problem(make_table(dim=256, constraints=only), cluster=cluster)
-    widths = [[p.num_columns for p in o.cut.pieces] for o in enumerate_options(problem).options]
-    assert widths == [[128, 128], [88, 84, 84], [64, 64, 64, 64]]
+    assert listed_widths(problem) == [[128, 128], [88, 84, 84], [64, 64, 64, 64]]
     one_host = TableConstraints(hosts=frozenset({1}))
     assert Scheme.ROW_WISE not in schemes(make_problem(make_table(constraints=one_host), cluster=cluster))
     assert Scheme.TABLE_ROW_WISE in schemes(make_problem(make_table(constraints=one_host), cluster=cluster))
@@ -104,7 +140,7 @@ def test_user_constraints_shape_the_options() -> None:
     }
 
 
-def test_groups_shape_the_options() -> None:
+def test_groups_shape_the_families() -> None:
     tables = [make_table(name, dim=128) for name in "abc"]
     problem = make_problem(*tables, same_rank=(frozenset({0, 1}),), apart=(frozenset({1, 2}),))
     assert schemes(problem, 0) == schemes(problem, 1) == {Scheme.TABLE_WISE}
@@ -119,20 +155,52 @@ def test_groups_shape_the_options() -> None:
         (make_table(rows=2, constraints=TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))), "no cut fits"),
     ],
 )
-def test_a_table_without_options_says_why(table: object, words: str) -> None:
+def test_a_table_without_families_says_why(table: object, words: str) -> None:
     problem = make_problem(table)  # type: ignore[arg-type]
-    assert any(words in reason for reason in enumerate_options(problem).refusals[0])
+    assert any(words in reason for reason in enumerate_families(problem).refusals[0])
 
 
 def test_as_many_pieces_as_ranks_are_tried() -> None:
     """288 columns on nine ranks: nine pieces of 32."""
     only = TableConstraints(sharding_types=frozenset({Scheme.COLUMN_WISE}))
     problem = make_problem(make_table(dim=288, constraints=only), cluster=make_cluster(1, 9))
-    widths = [[piece.num_columns for piece in option.cut.pieces] for option in enumerate_options(problem).options]
-    assert [32] * 9 in widths
+    assert [32] * 9 in listed_widths(problem)
 
 
 def test_wide_tables_are_cut() -> None:
+    """2,048 columns: no piece is wider than the 1,024 that the kernels read."""
     problem = make_problem(make_table(dim=2048))
-    widest = max(piece.num_columns for option in enumerate_options(problem).options for piece in option.cut.pieces)
-    assert widest == 1024
+    families = enumerate_families(problem).families
+    assert max(family.widths.columns[-1] for family in families) == 1024
+    assert [1024, 1024] in listed_widths(problem)
+
+
+def test_one_rank_has_nothing_to_cut_for() -> None:
+    """Neither a cluster of one rank for column_wise nor hosts of one rank for table_column_wise."""
+    alone = make_problem(make_table(dim=128), cluster=make_cluster(1, 1))
+    assert schemes(alone) == {Scheme.TABLE_WISE, Scheme.DATA_PARALLEL}
+    assert Scheme.TABLE_COLUMN_WISE not in schemes(make_problem(make_table(dim=128), cluster=make_cluster(2, 1)))
+
+
+def test_narrowest_pieces_keep_what_the_user_says() -> None:
+    free = make_table(dim=64)
+    assert narrowest_pieces(free).constraints.min_partition == 4
+    said = replace(free, constraints=TableConstraints(min_partition=16))
+    assert narrowest_pieces(said) is said
+
+
+def test_shapes_and_cuts_are_numbered_through() -> None:
+    """Two tables of 64 columns on two ranks: whole, column_wise 32 + 32, row_wise; replicated."""
+    tables = [make_table(name, constraints=TableConstraints(sharding_types=only)) for name, only in TWO.items()]
+    cuts = list_cuts(enumerate_families(make_problem(*tables, cluster=make_cluster(1, 2))))
+    assert cuts.shape_family.tolist() == [0, 1, 2, 3]
+    assert cuts.shape_columns.tolist() == [64, 32, 64, 64]
+    assert cuts.option_family.tolist() == [0, 1, 2, 3]
+    assert cuts.unit_option.tolist() == [0, 1, 1, 2, 3]
+    assert cuts.unit_shape.tolist() == [0, 1, 1, 2, 3]
+
+
+TWO = {
+    "a": frozenset({Scheme.TABLE_WISE, Scheme.COLUMN_WISE, Scheme.ROW_WISE}),
+    "b": frozenset({Scheme.DATA_PARALLEL}),
+}

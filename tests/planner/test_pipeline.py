@@ -2,27 +2,29 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from cost_models.vocabulary import Scheme
+from planner import pipeline
 from planner.domain.plan import PlanResult
 from planner.domain.problem import Problem
-from planner.domain.table import TableConstraints
+from planner.domain.table import Table, TableConstraints
 from planner.errors import SolverDefect
 from planner.exporters.generic import to_document
 from planner.partitioners.base import OnIncumbent, Partitioner, SolveLimits
 from planner.partitioners.greedy import Greedy
 from planner.partitioners.portfolio import Portfolio
-from planner.partitioners.registry import make_partitioner
+from planner.partitioners.registry import make_partitioner, partitioner_names
 from planner.pipeline import plan
-from planner.priced import Assignment, Outcome, PricedOptions, Reason, Termination
+from planner.priced import Assignment, Guide, Outcome, PricedOptions, Reason, Scope, Termination
 from planner.verify import verify
 from tests.planner.builders import ROOFLINE, make_cluster, make_problem, make_table
 
-LIMITS = SolveLimits(time_limit_seconds=5.0)
+#: Of which counted work is a part, so that searches end well before it.
+LIMITS = SolveLimits(time_limit_seconds=1.0)
 
 
 def solve(problem: Problem, partitioner: Partitioner | None = None, limits: SolveLimits = LIMITS) -> PlanResult:
@@ -35,7 +37,7 @@ def small_problem(**changes: object) -> Problem:
 
 
 @pytest.mark.parametrize("objective", ["step_time", "max_rank_time"])
-@pytest.mark.parametrize("name", ["greedy", "cp_sat", "portfolio"])
+@pytest.mark.parametrize("name", partitioner_names())
 def test_every_partitioner_gives_a_verified_plan_with_a_bound(objective: str, name: str) -> None:
     problem = small_problem(objective=objective)
     result = solve(problem, make_partitioner(name))
@@ -47,14 +49,14 @@ def test_every_partitioner_gives_a_verified_plan_with_a_bound(objective: str, na
 
 
 def test_a_plan_within_the_gap_is_optimal() -> None:
-    result = solve(small_problem(), limits=SolveLimits(time_limit_seconds=20, relative_gap=0.3))
+    result = solve(small_problem(), limits=SolveLimits(time_limit_seconds=2.0, relative_gap=0.3))
     assert result.reason == "OPTIMAL"
     assert result.limit is None
 
 
 def test_equal_problems_give_equal_bytes() -> None:
     """Counted work decides when the search ends; the clock is far away, however busy the machine."""
-    limits = SolveLimits(time_limit_seconds=120.0, work_limit_seconds=2.0)
+    limits = SolveLimits(time_limit_seconds=120.0, work_limit_seconds=0.5)
     documents = []
     for _ in range(2):
         result = solve(small_problem(), limits=limits)
@@ -66,6 +68,16 @@ def test_equal_problems_give_equal_bytes() -> None:
     assert documents[0] == documents[1]
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a partitioner is told besides the problem."""
+
+    limits: SolveLimits
+    lower_bound_seconds: float
+    start: Assignment | None
+    guide: Guide | None
+
+
 class Scripted:
     """A partitioner that returns what it is told to."""
 
@@ -73,6 +85,7 @@ class Scripted:
 
     def __init__(self, outcome_of: Callable[[PricedOptions, SolveLimits], Outcome]) -> None:
         self._outcome_of = outcome_of
+        self.heard: list[Heard] = []
 
     def solve(
         self,
@@ -81,8 +94,10 @@ class Scripted:
         *,
         lower_bound_seconds: float = 0.0,
         start: Assignment | None = None,
+        guide: Guide | None = None,
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
+        self.heard.append(Heard(limits, lower_bound_seconds, start, guide))
         return self._outcome_of(priced, limits)
 
 
@@ -90,9 +105,9 @@ def all_on_rank_0(priced: PricedOptions, limits: SolveLimits) -> Outcome:
     """Greedy's plan with every table that has a choice of rank on the first one."""
     outcome = Greedy().solve(priced, limits)
     assert outcome.assignment is not None
-    sites = outcome.assignment.unit_site.copy()
-    sites[(priced.unit_scope == 0) & (sites >= 0)] = 0
-    crowded = Assignment(chosen_option=outcome.assignment.chosen_option.copy(), unit_site=sites)
+    shape, sites = outcome.assignment.piece_shape, outcome.assignment.piece_site.copy()
+    sites[priced.shape_scope[shape] == Scope.RANK] = 0
+    crowded = Assignment(piece_shape=shape.copy(), piece_site=sites)
     return replace(outcome, assignment=crowded)
 
 
@@ -106,26 +121,102 @@ def hopeless(priced: PricedOptions, limits: SolveLimits) -> Outcome:
     return Outcome(assignment=None, termination=Termination(reason=Reason.INFEASIBLE))
 
 
+def nothing(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+    """Finds no plan."""
+    return Outcome(assignment=None, termination=Termination(reason=Reason.NO_SOLUTION_FOUND, limit="iterations"))
+
+
 def hurried(priced: PricedOptions, limits: SolveLimits) -> Outcome:
     """Greedy's plan, cut by the clock."""
     termination = Termination(reason=Reason.FEASIBLE, limit="time")
     return replace(Greedy().solve(priced, limits), termination=termination)
 
 
+@pytest.fixture
+def no_first_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All depends on the partitioner."""
+    monkeypatch.setattr(pipeline, "Greedy", lambda **_: Scripted(nothing))
+
+
+def whole_tables(count: int, rows: int = 10**6) -> list[Table]:
+    """Tables of 64 columns that only ranks can hold, whole."""
+    whole = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
+    return [make_table(f"t{i}", rows, 64, constraints=whole) for i in range(count)]
+
+
+@pytest.mark.usefixtures("no_first_plan")
 def test_an_overfull_plan_cannot_leave() -> None:
-    tables = [
-        make_table(f"t{i}", 10**6, 64, constraints=TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE})))
-        for i in range(4)
-    ]
-    problem = make_problem(*tables, cluster=make_cluster(hbm_bytes=300e6))
-    assert solve(problem).plan is not None
+    problem = make_problem(*whole_tables(4), cluster=make_cluster(hbm_bytes=300e6))
+    assert solve(problem, Greedy()).plan is not None
     with pytest.raises(SolverDefect, match="rank 0 needs"):
         solve(problem, Scripted(all_on_rank_0))
 
 
+@pytest.mark.usefixtures("no_first_plan")
 def test_a_bound_above_the_plan_cannot_leave() -> None:
     with pytest.raises(SolverDefect, match="exceeds a plan"):
-        solve(small_problem(), Scripted(boastful))
+        solve(make_problem(*whole_tables(2)), Scripted(boastful))
+
+
+@pytest.mark.usefixtures("no_first_plan")
+def test_a_bound_over_the_listed_cuts_is_none_where_others_are_possible() -> None:
+    """What a search proves about listed cuts says nothing of a table that can be cut otherwise."""
+    result = solve(make_problem(make_table("a", dim=256), make_table("b", dim=256)), Scripted(boastful))
+    assert result.plan is not None
+    assert 0 < result.lower_bound_seconds <= result.plan.evaluation.objective_seconds
+
+
+def test_the_search_starts_from_what_is_known() -> None:
+    """A first plan, what the relaxation says, and its bound; of the limits, what is left."""
+    scripted = Scripted(nothing)
+    problem = make_problem(*whole_tables(5))
+    result = solve(problem, scripted, SolveLimits(time_limit_seconds=5.0, relative_gap=0.0))
+    (heard,) = scripted.heard
+    assert heard.start is not None
+    assert heard.guide is not None
+    assert heard.lower_bound_seconds > 0
+    assert heard.limits.time_limit_seconds <= 5
+    assert result.plan is not None, "the first plan stays where the search finds none"
+    assert result.plan.partitioner == "greedy"
+    assert heard.lower_bound_seconds <= result.plan.evaluation.objective_seconds
+    assert result.limit == "iterations", "as the search says"
+
+
+def test_a_first_plan_within_the_gap_needs_no_search() -> None:
+    scripted = Scripted(nothing)
+    result = solve(make_problem(*whole_tables(4)), scripted)
+    assert result.reason == "OPTIMAL"
+    assert scripted.heard == []
+
+
+def test_a_share_of_the_work_goes_to_the_search() -> None:
+    """Whatever the clock allows: work of half a second is not spent a minute long."""
+    scripted = Scripted(nothing)
+    limits = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.5, relative_gap=0.0)
+    solve(make_problem(*whole_tables(5)), scripted, limits)
+    (heard,) = scripted.heard
+    assert heard.limits.work_limit_seconds is not None
+    assert 0 < heard.limits.work_limit_seconds <= 0.5
+
+
+@pytest.mark.usefixtures("no_first_plan")
+def test_cuts_that_are_not_listed_become_shards() -> None:
+    """96 + 32 of 128 columns: narrower on the left or on the right, as the search says."""
+    only = TableConstraints(sharding_types=frozenset({Scheme.COLUMN_WISE}))
+    problem = make_problem(make_table(dim=128, constraints=only))
+
+    def unequal(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+        wide, narrow = (int(np.flatnonzero(priced.shape_columns == columns)[0]) for columns in (96, 32))
+        assignment = Assignment(piece_shape=np.array([wide, narrow]), piece_site=np.array([3, 1]))
+        return Outcome(assignment=assignment, termination=Termination(reason=Reason.FEASIBLE, limit="iterations"))
+
+    result = solve(problem, Scripted(unequal))
+    assert result.plan is not None
+    (placed,) = result.plan.placement.tables
+    assert [(shard.rank, shard.column_offset, shard.num_columns) for shard in placed.shards] == [
+        (3, 0, 96),
+        (1, 96, 32),
+    ]
 
 
 def test_infeasible_names_the_cluster_s_shortfall() -> None:
@@ -220,6 +311,7 @@ def test_a_module_that_can_be_neither_free_nor_by_rows_is_infeasible() -> None:
 
 
 @pytest.mark.parametrize(("num_modules", "reason"), [(3, "INFEASIBLE"), (4, "NO_SOLUTION_FOUND")])
+@pytest.mark.usefixtures("no_first_plan")
 def test_what_was_not_tried_is_not_called_infeasible(num_modules: int, reason: str) -> None:
     """Four undecided modules switch together, so that failing in both states proves nothing."""
     schemes = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE, Scheme.ROW_WISE}))
@@ -229,6 +321,7 @@ def test_what_was_not_tried_is_not_called_infeasible(num_modules: int, reason: s
     assert solve(make_problem(*tables), Scripted(hopeless)).reason == reason
 
 
+@pytest.mark.usefixtures("no_first_plan")
 def test_unlisted_column_widths_are_not_called_infeasible() -> None:
     """Columns of any width could be cut; that the listed cuts fail proves nothing."""
     result = solve(make_problem(make_table("a", dim=256), make_table("b", dim=256)), Scripted(hopeless))
@@ -237,6 +330,7 @@ def test_unlisted_column_widths_are_not_called_infeasible() -> None:
     assert "other column widths" in result.detail
 
 
+@pytest.mark.usefixtures("no_first_plan")
 def test_short_last_blocks_are_not_called_infeasible() -> None:
     """Three rows on two ranks: two full blocks are priced, a row more than there is."""
     rows = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
@@ -272,12 +366,13 @@ def test_row_blocks_are_short_on_the_smallest_rank() -> None:
 
 def test_a_proof_counts_as_optimal_at_gap_zero() -> None:
     problem = make_problem(make_table("a"), make_table("b"), cluster=make_cluster(1, 2))
-    result = solve(problem, limits=SolveLimits(time_limit_seconds=60, relative_gap=0.0))
+    result = solve(problem, limits=SolveLimits(time_limit_seconds=5.0, relative_gap=0.0))
     assert result.reason == "OPTIMAL"
     assert result.plan is not None
     assert result.plan.relative_gap == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.usefixtures("no_first_plan")
 def test_a_clock_that_cut_the_search_is_named_even_when_the_plan_is_good() -> None:
     result = solve(small_problem(), Scripted(hurried), limits=SolveLimits(relative_gap=1.0))
     assert result.reason == "OPTIMAL"

@@ -1,11 +1,13 @@
 """Scores re-derived from the problem by hand, without the code that makes options."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cost_models.vocabulary import Evidence, Phase, Tier
 from planner.domain.problem import Dense, Problem
-from planner.enumerate import enumerate_options
+from planner.enumerate import enumerate_families
 from planner.evaluate import rank_loads
 from planner.partitioners.base import SolveLimits
 from planner.partitioners.greedy import Greedy
@@ -48,6 +50,21 @@ def test_objectives_and_uncounted_phases() -> None:
     assert by_phase[Phase.FORWARD_COMPUTE].evidence is Evidence.ESTIMATED
 
 
+def test_a_rank_of_half_the_speed_takes_twice_as_long_to_compute() -> None:
+    problem, placement = one_table_plan()
+    slow = replace(problem, cluster=replace(problem.cluster, relative_speed_by_rank=(1.0, 1.0, 0.5, 1.0)))
+    before, after = (score(one, placement, TORCHREC) for one in (problem, slow))
+    for phase in Phase:
+        times = 2 if phase in (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE) else 1
+        assert after.ranks[2].seconds[phase] == pytest.approx(times * before.ranks[2].seconds[phase], rel=1e-12)
+    total = 2 * 3 * 663_552 / 2e12 + 2 * 131_072 / 3e11
+    assert after.step_time_seconds == after.max_rank_time_seconds == pytest.approx(total, rel=1e-9)
+    assert after.shard_bytes == before.shard_bytes
+    # A slow rank that holds nothing costs nothing.
+    idle = replace(problem, cluster=replace(problem.cluster, relative_speed_by_rank=(0.5, 1.0, 1.0, 1.0)))
+    assert score(idle, placement, TORCHREC).step_time_seconds == before.step_time_seconds
+
+
 def test_dense_compute_hides_input_communication_of_a_pipeline() -> None:
     dense = Dense(forward_seconds=1.0, backward_seconds=1.0)
     _, placement = one_table_plan()
@@ -87,11 +104,11 @@ def test_arrays_and_geometry_agree(model: object, seed: int) -> None:
         for i in range(12)
     ]
     problem = make_problem(*tables, cluster=make_cluster(2, 4))
-    options = enumerate_options(problem)
-    priced = prune(price(problem, options, model))  # type: ignore[arg-type]
+    families = enumerate_families(problem)
+    priced = prune(price(problem, families, model))  # type: ignore[arg-type]
     assignment = Greedy().solve(priced, SolveLimits()).assignment
     assert assignment is not None
     arrays = rank_loads(priced, assignment).seconds
-    evaluation = score(problem, to_placement(problem, options, priced, assignment), model)  # type: ignore[arg-type]
+    evaluation = score(problem, to_placement(problem, families, priced, assignment), model)  # type: ignore[arg-type]
     geometry = np.array([[load.seconds[phase] for phase in Phase] for load in evaluation.ranks])
     np.testing.assert_allclose(arrays, geometry, rtol=1e-9, atol=1e-15)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.placement import Placement, Shard, TablePlacement
-from planner.domain.table import TableConstraints
+from planner.domain.table import PinnedPiece, PinnedTable, TableConstraints
 from planner.verify import _overlap, verify
 from tests.planner.builders import make_cluster, make_problem, make_table
 
@@ -106,9 +106,93 @@ def test_what_the_user_allowed(wanted: TableConstraints, code: str) -> None:
 def test_min_partition() -> None:
     wanted = TableConstraints(min_partition=48)
     halves = tuple(replace(WHOLE, rank=i, column_offset=32 * i, num_columns=32) for i in range(2))
-    cut = TablePlacement(name="t", sharding_type=Scheme.COLUMN_WISE, compute_kernel=Kernel.FUSED, shards=halves)
-    assert codes(make_problem(make_table(constraints=wanted)), cut) == {"min-partition"}
+    narrow = cut(Scheme.COLUMN_WISE, *halves)
+    assert codes(make_problem(make_table(constraints=wanted)), narrow) == {"min-partition"}
     assert codes(make_problem(make_table(constraints=wanted)), table_wise()) == set()
+
+
+def pinned_to(scheme: Scheme, *pieces: tuple[int, int, int], kernel: Kernel = Kernel.FUSED) -> TableConstraints:
+    """Pieces as (offset, width, site)."""
+    made = tuple(PinnedPiece(column_offset=o, num_columns=n, site=site) for o, n, site in pieces)
+    return TableConstraints(pinned=PinnedTable(sharding_type=scheme, compute_kernel=kernel, pieces=made))
+
+
+def cut(scheme: Scheme, *shards: Shard, kernel: Kernel = Kernel.FUSED) -> TablePlacement:
+    return TablePlacement(name="t", sharding_type=scheme, compute_kernel=kernel, shards=shards)
+
+
+HALVES = tuple(replace(WHOLE, rank=3 - i, column_offset=32 * i, num_columns=32) for i in range(2))
+LOWER_HOST = tuple(replace(WHOLE, rank=i, row_offset=250 * i, num_rows=250) for i in range(4))
+UPPER_HOST = tuple(replace(shard, rank=shard.rank + 4) for shard in LOWER_HOST)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "right", "wrong"),
+    [
+        (
+            pinned_to(Scheme.TABLE_WISE, (0, 64, 1)),
+            cut(Scheme.TABLE_WISE, replace(WHOLE, rank=1)),
+            cut(Scheme.TABLE_WISE, WHOLE),
+        ),
+        (
+            pinned_to(Scheme.TABLE_WISE, (0, 64, 0), kernel=Kernel.DENSE),
+            cut(Scheme.TABLE_WISE, WHOLE, kernel=Kernel.DENSE),
+            cut(Scheme.TABLE_WISE, WHOLE),
+        ),
+        (
+            pinned_to(Scheme.COLUMN_WISE, (0, 32, 3), (32, 32, 2)),
+            cut(Scheme.COLUMN_WISE, *HALVES),
+            cut(Scheme.COLUMN_WISE, replace(HALVES[0], rank=2), replace(HALVES[1], rank=3)),
+        ),
+        (
+            pinned_to(Scheme.COLUMN_WISE, (0, 32, 3), (32, 32, 2)),
+            cut(Scheme.COLUMN_WISE, *HALVES),
+            cut(Scheme.TABLE_COLUMN_WISE, *HALVES),
+        ),
+        (
+            pinned_to(Scheme.COLUMN_WISE, (0, 32, 3), (32, 32, 3)),
+            cut(Scheme.COLUMN_WISE, *(replace(half, rank=3) for half in HALVES)),
+            cut(
+                Scheme.COLUMN_WISE,
+                replace(HALVES[0], rank=3, num_columns=24),
+                replace(HALVES[1], rank=3, column_offset=24, num_columns=40),
+            ),
+        ),
+        (
+            pinned_to(Scheme.TABLE_ROW_WISE, (0, 64, 1)),
+            cut(Scheme.TABLE_ROW_WISE, *UPPER_HOST),
+            cut(Scheme.TABLE_ROW_WISE, *LOWER_HOST),
+        ),
+        (
+            pinned_to(Scheme.ROW_WISE, (0, 64, 0)),
+            cut(Scheme.ROW_WISE, *(replace(WHOLE, rank=i, row_offset=125 * i, num_rows=125) for i in range(8))),
+            cut(Scheme.TABLE_ROW_WISE, *LOWER_HOST),
+        ),
+        (
+            pinned_to(Scheme.DATA_PARALLEL, (0, 64, 0), kernel=Kernel.DENSE),
+            cut(Scheme.DATA_PARALLEL, *(replace(WHOLE, rank=i) for i in range(8)), kernel=Kernel.DENSE),
+            cut(Scheme.TABLE_WISE, WHOLE),
+        ),
+    ],
+)
+def test_a_pinned_table_is_where_it_was_pinned(
+    wanted: TableConstraints, right: TablePlacement, wrong: TablePlacement
+) -> None:
+    problem = make_problem(make_table(constraints=wanted), cluster=make_cluster(2, 4))
+    assert codes(problem, right, world_size=8) == set()
+    assert codes(problem, wrong, world_size=8) == {"pinned"}
+    assert codes(make_problem(cluster=make_cluster(2, 4)), wrong, world_size=8) == set()
+
+
+def test_the_message_says_what_is_pinned_and_what_is_not_there() -> None:
+    problem = make_problem(make_table(constraints=pinned_to(Scheme.COLUMN_WISE, (0, 32, 3), (32, 32, 1))))
+    other = Placement(world_size=4, ranks_per_host=4, tables=(table_wise(),))
+    (issue,) = verify(problem, other)
+    assert "is pinned to column_wise with kernel fused, not table_wise with fused" in issue.message
+    (issue,) = verify(problem, replace(other, tables=(cut(Scheme.COLUMN_WISE, *HALVES),)))
+    assert issue.pointer == "/tables/0/shards/1"
+    assert "columns 32 to 63 are not pinned to rank 2" in issue.message
+    assert issue.hint
 
 
 def test_groups() -> None:

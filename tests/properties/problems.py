@@ -10,10 +10,14 @@ from cost_models.protocol import CostModel
 from cost_models.vocabulary import Scheme
 from planner.domain.problem import OBJECTIVES, PIPELINES, Dense, Problem
 from planner.domain.table import Table, TableConstraints
+from planner.enumerate import enumerate_families
+from planner.evaluate import objective_of
+from planner.modes import family_modes
 from planner.partitioners.base import SolveLimits
 from planner.partitioners.cp_sat import CpSat
-from planner.pipeline import plan
+from planner.pipeline import to_placement
 from planner.priced import Reason
+from planner.pricing import price, prune, restrict
 from planner.verify import verify
 from tests.planner.builders import ROOFLINE, make_cluster, make_problem, make_table
 
@@ -78,15 +82,21 @@ def optimum(problem: Problem, cost_model: CostModel = ROOFLINE) -> float:
 
     Problems that take too long are passed over.
     """
-    result = plan(problem, cost_model=cost_model, partitioner=CpSat(), limits=LIMITS)
-    assert result.reason != Reason.INFEASIBLE or result.shortfalls, "a proof says what is short"
-    if result.shortfalls:
-        assert result.plan is None
+    families = enumerate_families(problem)
+    if families.refusals:
         return math.inf
-    assume(result.plan is not None and (result.plan.relative_gap or 0.0) < TOLERANCE)
-    assert result.plan is not None
-    assert verify(problem, result.plan.placement) == ()
-    return result.plan.evaluation.objective_seconds
+    priced = price(problem, families, cost_model)
+    best = math.inf
+    for mask in family_modes(problem, families).masks:
+        mode = prune(restrict(priced, mask))
+        if len(set(mode.family_table.tolist())) < mode.num_tables:
+            continue
+        outcome = CpSat().solve(mode, LIMITS)
+        assume(outcome.termination.reason in (Reason.OPTIMAL, Reason.INFEASIBLE))
+        if outcome.assignment is not None:
+            assert verify(problem, to_placement(problem, families, mode, outcome.assignment)) == ()
+            best = min(best, objective_of(mode, outcome.assignment))
+    return best
 
 
 def is_at_most(value: float, other: float) -> bool:

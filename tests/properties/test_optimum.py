@@ -9,6 +9,11 @@ from hypothesis import strategies as st
 
 from planner.domain.problem import Problem
 from planner.domain.table import Feature, Table
+from planner.partitioners.base import SolveLimits
+from planner.partitioners.portfolio import Portfolio
+from planner.pipeline import plan
+from planner.priced import Reason
+from tests.planner.builders import ROOFLINE
 from tests.properties.problems import is_at_most, optimum, problems
 
 CAREFUL = settings(max_examples=30, derandomize=True, deadline=None, database=None)
@@ -87,3 +92,17 @@ def test_a_choice_more_never_raises_the_optimum(problem: Problem) -> None:
     first, *others = problem.tables
     freed = replace(first, constraints=replace(first.constraints, sharding_types=None, ranks=None, hosts=None))
     assert is_at_most(optimum(replace(problem, tables=(freed, *others))), optimum(problem))
+
+
+@CAREFUL
+@given(problems())
+def test_the_default_search_finds_it(problem: Problem) -> None:
+    """All the way from the problem to the plan; other cuts than the listed ones may be better still."""
+    limits = SolveLimits(time_limit_seconds=0.5, relative_gap=0.0)
+    result = plan(problem, cost_model=ROOFLINE, partitioner=Portfolio(), limits=limits)
+    assert result.reason != Reason.INFEASIBLE or result.shortfalls, "a proof says what is short"
+    found = math.inf if result.plan is None else result.plan.evaluation.objective_seconds
+    best = optimum(problem)
+    assert is_at_most(found, best * 1.02)
+    assert result.reason != Reason.INFEASIBLE or best == math.inf
+    assert result.lower_bound_seconds <= found

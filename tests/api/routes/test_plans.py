@@ -6,12 +6,14 @@ import gzip
 import pytest
 import zstandard
 
+from api.schemas.explanation import ExplanationDocument
 from api.schemas.plan import MAX_SHARDS_OF_TABLE
+from api.store.sqlite import SqliteStore
 from planner.canonical import canonical_bytes, plan_digest
 from planner.exporters.registry import EXPORTERS
 from tests.api.live import Live
 from tests.api.problems import assert_problem
-from tests.api.specs import TINY
+from tests.api.specs import TINY, tiny
 
 NOTHING = "sha256:" + "0" * 64
 
@@ -88,6 +90,45 @@ def test_exports(live: Live, digest: str) -> None:
     assert_problem(live.get(f"/v1/plans/{digest}/exports/onnx"), 404, "not-found")
     assert_problem(live.get(f"/v1/plans/{digest}/exports/torchrec?device=toaster"), 400, "invalid-parameter")
     assert_problem(live.get(f"/v1/plans/{digest}/exports/torchrec?module_path=../x"), 400, "invalid-parameter")
+
+
+def test_a_stored_plan_is_explained_by_its_spec(live: Live, digest: str) -> None:
+    plan = live.get(f"/v1/plans/{digest}").json()
+    answer = live.get(f"/v1/plans/{digest}/explanation")
+    assert answer.status_code == 200
+    assert answer.headers["x-plan-digest"] == digest
+    told = answer.json()
+    assert ExplanationDocument.model_validate(told).plan_digest == digest
+    assert told["spec_digest"] == plan["spec_digest"]
+    assert told["cost_model"] == plan["provenance"]["cost_model"]
+    assert told["objective"]["seconds"] == pytest.approx(plan["objective"]["seconds"])
+    assert told["num_tables"] == len(plan["tables"]) == len(told["tables"])
+    assert {table["name"] for table in told["tables"]} == {"a", "b"}
+    (heaviest,) = live.get(f"/v1/plans/{digest}/explanation?tables=1").json()["tables"]
+    assert heaviest == told["tables"][0]
+
+
+def test_explanations_that_are_not_there(live: Live, digest: str) -> None:
+    assert_problem(live.get(f"/v1/plans/{NOTHING}/explanation"), 404, "not-found")
+    assert_problem(live.get(f"/v1/plans/{digest}/explanation?tables=-1"), 400, "invalid-parameter")
+    assert_problem(live.get(f"/v1/plans/{digest}/explanation?tables=101"), 400, "invalid-parameter")
+    assert_problem(live.get(f"/v1/plans/{digest}/explanation?table=1"), 400, "invalid-parameter")
+
+
+def test_a_plan_whose_spec_is_not_stored_is_not_explained(
+    live: Live, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SqliteStore, "spec_of_problem", lambda _, spec_digest: None)
+    told = assert_problem(live.get(f"/v1/plans/{digest}/explanation"), 404, "not-found")
+    assert "spec" in told["detail"]
+
+
+def test_a_plan_is_explained_by_a_spec_of_the_same_problem(live: Live, digest: str) -> None:
+    """The spec is found by its digest, whatever other specs there are."""
+    live.solve(tiny(model__batch_size_per_rank=1024))
+    seconds = live.get(f"/v1/plans/{digest}").json()["objective"]["seconds"]
+    told = live.get(f"/v1/plans/{digest}/explanation").json()
+    assert told["objective"]["seconds"] == pytest.approx(seconds)
 
 
 def test_the_services_own_plan_is_valid_and_scores_the_same(live: Live, digest: str) -> None:

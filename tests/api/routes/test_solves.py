@@ -105,6 +105,15 @@ def test_infeasible_is_an_answer(live: Live) -> None:
     shortfall = solve["result"]["shortfalls"][0]
     assert shortfall["required_bytes"] > shortfall["available_bytes"]
     assert shortfall["hint"]
+    diagnosis = solve["result"]["diagnosis"]
+    assert diagnosis["has_plan_without_constraints"] is False
+    memory = next(fix for fix in diagnosis["fixes"] if fix["kind"] == "memory")
+    (change,) = memory["changes"]
+    assert change["pointer"] == "/hardware/overrides/hbm_bytes"
+    assert memory["plan"]["fullest_rank_fraction"] <= 1
+    fixed = live.solve({**spec, "hardware": {**spec["hardware"], "overrides": {"hbm_bytes": change["value"]}}})
+    assert fixed["result"]["plan_digest"]
+    assert fixed["result"]["diagnosis"] is None
 
 
 def test_tables_never_looked_up_are_named_in_the_answer(live: Live) -> None:

@@ -4,15 +4,26 @@ import math
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
 
+import numpy as np
 import pytest
 
+from cost_models.vocabulary import NUM_PHASES, Kernel, Phase, Scheme
 from planner.domain.access import NUM_REUSE_BINS, AccessCdf, MissRatioCurve, ReuseHistogram, ZipfAccess
 from planner.domain.cluster import Cluster
 from planner.domain.optimizer import OPTIMIZERS
 from planner.domain.problem import Dense, Reservation
-from planner.domain.table import Feature, TableConstraints
+from planner.domain.table import Feature, PinnedPiece, PinnedTable, TableConstraints
 from planner.partitioners.base import SolveLimits
 from tests.planner.builders import make_cluster, make_hardware, make_problem, make_table
+
+
+def pinned(*columns: tuple[int, int]) -> PinnedTable:
+    """A table pinned to rank 0 in pieces of these offsets and widths."""
+    return PinnedTable(
+        sharding_type=Scheme.COLUMN_WISE,
+        compute_kernel=Kernel.FUSED,
+        pieces=tuple(PinnedPiece(column_offset=offset, num_columns=width, site=0) for offset, width in columns),
+    )
 
 
 @pytest.mark.parametrize(
@@ -30,6 +41,13 @@ from tests.planner.builders import make_cluster, make_hardware, make_problem, ma
         (lambda: TableConstraints(sharding_types=frozenset()), "sharding_types"),
         (lambda: TableConstraints(ranks=frozenset()), "ranks"),
         (lambda: TableConstraints(min_partition=2), "min_partition"),
+        (lambda: PinnedPiece(column_offset=-4, num_columns=4, site=0), "column_offset"),
+        (lambda: PinnedPiece(column_offset=0, num_columns=0, site=0), "num_columns"),
+        (lambda: PinnedPiece(column_offset=0, num_columns=4, site=-1), "site"),
+        (lambda: pinned(), "at least one piece"),
+        (lambda: pinned((0, 32), (40, 24)), "without gaps"),
+        (lambda: pinned((32, 32), (0, 32)), "left to right"),
+        (lambda: make_table(constraints=TableConstraints(pinned=pinned((0, 32)))), "pieces of 64 columns in all"),
         (lambda: make_cluster(0), "num_hosts"),
         (lambda: make_cluster(1, 0), "ranks_per_host"),
         (lambda: make_cluster(1024, 8), "at most 4096 ranks"),
@@ -37,6 +55,10 @@ from tests.planner.builders import make_cluster, make_hardware, make_problem, ma
             lambda: Cluster(hardware=make_hardware(), num_hosts=1, ranks_per_host=2, hbm_bytes_by_rank=(1.0,)),
             "hbm_bytes_by_rank",
         ),
+        (lambda: replace(make_cluster(1, 2), relative_speed_by_rank=(1.0,)), "relative_speed_by_rank to list 2 ranks"),
+        (lambda: replace(make_cluster(1, 2), relative_speed_by_rank=(1.0, 0.0)), r"speed_by_rank in \[0.001, 10\]"),
+        (lambda: replace(make_cluster(1, 1), relative_speed_by_rank=(10.5,)), r"speed_by_rank in \[0.001, 10\]"),
+        (lambda: replace(make_cluster(1, 1), relative_speed_by_rank=(math.nan,)), "relative_speed_by_rank"),
         (lambda: replace(make_problem(), tables=()), "at least one table"),
         (lambda: make_problem(make_table("a"), make_table("a")), "unique"),
         (lambda: make_problem(batch_size_per_rank=0), "batch_size_per_rank"),
@@ -114,3 +136,14 @@ def test_what_a_table_does_per_sample() -> None:
 
 def test_a_feature_never_seen_is_legal() -> None:
     assert make_table(pooling_factor=0.0).ids_per_sample == 0
+
+
+def test_slow_ranks_take_longer_to_compute_and_not_to_communicate() -> None:
+    """Speeds of 1, 1/2, 2 and 1/10 take 1, 2, 1/2 and 10 times as long."""
+    cluster = replace(make_cluster(2, 2), relative_speed_by_rank=(1.0, 0.5, 2.0, 0.1))
+    slowdown = cluster.phase_slowdown()
+    assert slowdown.shape == (4, NUM_PHASES)
+    for phase in Phase:
+        computes = phase in (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE)
+        np.testing.assert_allclose(slowdown[:, phase], [1, 2, 0.5, 10] if computes else 1)
+    assert np.all(make_cluster(2, 2).phase_slowdown() == np.ones((4, NUM_PHASES)))

@@ -1,7 +1,10 @@
 """The text of an answer without a plan."""
 
+from dataclasses import replace
+
+from planner.domain.diagnosis import Conflict, ConflictingConstraint, Diagnosis, Fix, SpecChange, VerifiedPlan
 from planner.domain.plan import PlanResult, Shortfall
-from planner.explain.infeasible import MAX_SHORTFALLS, explain_no_plan
+from planner.explain.infeasible import MAX_CHANGES, MAX_CONSTRAINTS, MAX_SHORTFALLS, explain_no_plan
 
 GIB = 1024**3
 
@@ -67,3 +70,76 @@ def test_long_lists_and_lines_are_cut() -> None:
 def test_a_search_that_was_cut_names_its_limit() -> None:
     cut = PlanResult(plan=None, reason="NO_SOLUTION_FOUND", limit="time", detail="", lower_bound_seconds=0.0)
     assert explain_no_plan(cut, name="big").splitlines()[0] == "No plan of big: NO_SOLUTION_FOUND (stopped by time)"
+
+
+PLAN = VerifiedPlan(used_bytes=6.0 * GIB, capacity_bytes=8.0 * GIB, fullest_rank_fraction=0.9)
+SCHEME = ConflictingConstraint(
+    pointer="/model/tables/0/constraints/sharding_types", message='table "a" may only use table_wise'
+)
+MEMORY = Fix(
+    kind="memory",
+    message="1.0 GiB more hbm on every rank (3.0 GiB in all)",
+    changes=(SpecChange(pointer="/hardware/overrides/hbm_bytes", value=3 * GIB),),
+    plan=PLAN,
+)
+NOTHING = Diagnosis(conflict=None, has_plan_without_constraints=None, fixes=(), num_solves=3, limit=None)
+
+
+def told(**changes: object) -> list[str]:
+    """The lines of a diagnosis, after those of the shortfalls."""
+    diagnosis = replace(NOTHING, **changes)  # type: ignore[arg-type]
+    return explain_no_plan(replace(result(), diagnosis=diagnosis), name="big").splitlines()[2:]
+
+
+def test_who_is_to_blame_and_what_helps() -> None:
+    conflict = Conflict(constraints=(SCHEME,), is_irreducible=True, is_proven=True)
+    assert told(conflict=conflict, has_plan_without_constraints=True, fixes=(MEMORY,)) == [
+        "",
+        "  this constraint cannot be kept:",
+        '    table "a" may only use table_wise',
+        "      /model/tables/0/constraints/sharding_types",
+        "",
+        "  fixes, each solved and its plan verified, those that change least first:",
+        "    1. 1.0 GiB more hbm on every rank (3.0 GiB in all)",
+        "       /hardware/overrides/hbm_bytes: 3221225472",  # 3 * 2**30
+        "       its plan takes 6.0 GiB of 8.0 GiB, 90.0% of the fullest rank",
+    ]
+
+
+def test_what_is_not_proven_is_not_told_as_if_it_were() -> None:
+    two = (SCHEME, SCHEME)
+    proven = Conflict(constraints=two, is_irreducible=True, is_proven=True)
+    assert "cannot be kept together" in " ".join(told(conflict=proven))
+    for constraints in (two, (SCHEME,)):
+        text = " ".join(told(conflict=Conflict(constraints=constraints, is_irreducible=True, is_proven=False)))
+        assert "cannot" not in text
+        assert "no plan was found" in text
+
+
+def test_no_constraint_is_blamed_where_none_is_to_blame() -> None:
+    assert told(has_plan_without_constraints=False)[1].startswith("  no constraint of the spec is to blame")
+    assert told(has_plan_without_constraints=None) == []
+    assert told(has_plan_without_constraints=True)[1].startswith("  without any constraint of the spec there is a plan")
+
+
+def test_a_conflict_that_was_not_narrowed_down_says_so() -> None:
+    for is_proven in (False, True):
+        conflict = Conflict(constraints=(SCHEME, SCHEME), is_irreducible=False, is_proven=is_proven)
+        text = " ".join(line.strip() for line in told(conflict=conflict))
+        assert "which of them are needed for that was not settled" in text
+        assert "without any one" not in text
+
+
+def test_what_was_cut_short_says_so() -> None:
+    assert "3 solves took what may be spent" in " ".join(told(limit="deterministic_time"))
+
+
+def test_long_conflicts_and_fixes_are_cut() -> None:
+    many = Conflict(constraints=(SCHEME,) * (MAX_CONSTRAINTS + 1), is_irreducible=True, is_proven=True)
+    values = (SpecChange(pointer="/p/" + "x" * 100, value=tuple(range(500))), SpecChange(pointer="/q", value=None))
+    fix = replace(MEMORY, changes=values * MAX_CHANGES, message="word " * 60)
+    lines = told(conflict=many, fixes=(fix,), limit="time")
+    assert "    ... and 1 more constraint" in lines
+    assert f"       ... and {MAX_CHANGES} more changes" in lines
+    assert "       /q: leave out" in lines
+    assert max(map(len, lines)) <= 80

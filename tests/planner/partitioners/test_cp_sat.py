@@ -3,10 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.evaluate import violations
+from planner.evaluate import objective_of, violations
 from planner.partitioners import cp_sat
 from planner.partitioners.base import SolveLimits
-from planner.priced import Reason
+from planner.priced import Objective, Reason, Scope
 from tests.contracts.partitioner import LIMITS, PartitionerContract
 from tests.planner.builders import brute_force, random_priced
 
@@ -14,33 +14,36 @@ from tests.planner.builders import brute_force, random_priced
 class TestCpSat(PartitionerContract):
     partitioner = cp_sat.CpSat()
     exact = True
+    limits = replace(LIMITS, work_limit_seconds=5.0)
 
 
 def test_large_models_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a start there is nothing to return, with one there is."""
     monkeypatch.setattr(cp_sat, "MAX_PLACEMENTS", 3)
-    outcome = cp_sat.CpSat().solve(random_priced(0), LIMITS)
+    priced = random_priced(0, num_tables=2, fill=0.3)
+    outcome = cp_sat.CpSat().solve(priced, LIMITS)
     assert outcome.termination.reason is Reason.NO_SOLUTION_FOUND
     assert outcome.termination.limit == "size"
+    monkeypatch.undo()
+    start = cp_sat.CpSat().solve(priced, LIMITS).assignment
+    monkeypatch.setattr(cp_sat, "MAX_PLACEMENTS", 3)
+    kept = cp_sat.CpSat().solve(priced, LIMITS, start=start)
+    assert kept.assignment is start
+    assert (kept.termination.reason, kept.termination.limit) == (Reason.FEASIBLE, "size")
 
 
 def test_rounding_keeps_the_bound_admissible(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even with ticks so coarse that most costs round away, the bound stays below the optimum."""
-    priced = random_priced(9, num_tables=2)
-    best = brute_force(priced)
-    assert best is not None
-    for ticks in (4, 16, 64):
-        monkeypatch.setattr(cp_sat, "TICKS", ticks)
-        outcome = cp_sat.CpSat().solve(priced, LIMITS)
-        assert outcome.bound_seconds <= best
-    assert outcome.bound_seconds > 0.5 * best
-
-
-def test_a_caller_s_bound_does_not_cut_off_the_optimum() -> None:
-    priced = random_priced(3, num_tables=2)
-    best = brute_force(priced)
-    assert best is not None
-    outcome = cp_sat.CpSat().solve(priced, LIMITS, lower_bound_seconds=best)
-    assert outcome.termination.reason is Reason.OPTIMAL
+    for objective in Objective:
+        priced = random_priced(9, num_tables=2, objective=objective, slowdown=True, windows=True)
+        best = brute_force(priced, listed=True)
+        assert best is not None
+        for ticks in (4, 16, 64, 1024):
+            monkeypatch.setattr(cp_sat, "TICKS", ticks)
+            outcome = cp_sat.CpSat().solve(priced, LIMITS, lower_bound_seconds=best)
+            assert outcome.bound_seconds <= best
+            assert outcome.assignment is not None  # neither does a caller's bound cut off what rounding made cheaper
+        assert outcome.bound_seconds > 0.9 * best
 
 
 def test_deterministic_limit_is_named() -> None:
@@ -50,21 +53,29 @@ def test_deterministic_limit_is_named() -> None:
     assert outcome.termination.limit == "deterministic_time"
 
 
-def test_options_on_every_rank_need_every_rank() -> None:
+def test_pieces_on_every_rank_need_every_rank() -> None:
     """Unpruned: the world-wide option of a table that may not use rank 3 must not be chosen."""
     priced = random_priced(2, num_tables=2)
     allowed = np.ones((2, 4), dtype=np.bool_)
     allowed[0, 3] = False
-    world = priced.unit_seconds.copy()
-    world[priced.unit_scope == 2] *= 1e-3  # what everyone would choose
-    limited = replace(priced, table_rank_allowed=allowed, unit_seconds=world)
+    world = priced.shape_seconds.copy()
+    world[priced.shape_scope == Scope.WORLD] *= 1e-3  # what everyone would choose
+    limited = replace(priced, table_rank_allowed=allowed, shape_seconds=world)
     outcome = cp_sat.CpSat().solve(limited, LIMITS)
     assert outcome.assignment is not None
     assert violations(limited, outcome.assignment) == []
 
 
-def test_more_memory_than_an_integer_holds() -> None:
-    """Capacities are clipped to what all options together could ever take."""
-    priced = random_priced(1, num_tables=2)
-    endless = replace(priced, capacity_bytes=np.full((4, 1), 1e30))
-    assert cp_sat.CpSat().solve(endless, LIMITS).termination.reason is Reason.OPTIMAL
+def test_pinned_tables_cost_no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A neighbourhood of one table in a plan of many is a small model."""
+    priced = random_priced(4, num_tables=12, fill=0.3)
+    whole = cp_sat.CpSat().solve(priced, replace(LIMITS, work_limit_seconds=0.5)).assignment
+    assert whole is not None
+    others = priced.shape_table[whole.piece_shape] > 0
+    pinned = replace(priced, pinned_shape=whole.piece_shape[others], pinned_site=whole.piece_site[others])
+    monkeypatch.setattr(cp_sat, "MAX_PLACEMENTS", 14)  # 4 whole, 4 of each of two widths, 2 per host
+    outcome = cp_sat.CpSat().solve(pinned, LIMITS, start=whole)
+    assert outcome.termination.reason is Reason.OPTIMAL
+    assert outcome.assignment is not None
+    assert violations(pinned, outcome.assignment) == []
+    assert objective_of(pinned, outcome.assignment) <= objective_of(priced, whole)

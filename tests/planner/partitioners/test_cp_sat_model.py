@@ -1,132 +1,181 @@
-"""The integer program says yes to exactly the legal assignments, and counts their ticks."""
+"""The integer program says yes to exactly the valid plans, up to names of equal sites, and counts their ticks."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from ortools.sat.python import cp_model
 
-from planner.evaluate import objective_seconds, rank_loads, violations
-from planner.partitioners.cp_sat_model import build, hint, read
-from planner.priced import Assignment, Objective, PricedOptions
-from planner.pricing import restrict, unusable_options
-from tests.planner.builders import all_assignments, random_priced
-from tests.planner.partitioners.hand_priced import Option, everywhere, hand_priced, on_host, on_rank
+from planner.evaluate import objective_of, violations
+from planner.partitioners.cp_sat_model import Model, build, hint, read
+from planner.partitioners.symmetry import find_symmetry, in_order
+from planner.priced import Assignment, Objective, PricedOptions, Scope
+from planner.pricing import restrict
+from tests.planner.builders import brute_force, make_assignment, narrowest_shape, random_priced
+from tests.planner.exhaustive import all_assignments
 
-OPTIONS = (
-    Option(0, (on_rank(4, 1, num_bytes=6),)),
-    Option(0, (on_rank(2, 1, num_bytes=3), on_rank(2, 1, num_bytes=3)), same_host=True),
-    Option(1, (on_host(1, 2, num_bytes=4),)),
-    Option(1, (everywhere(1, 0, num_bytes=3),)),
-    Option(1, (on_rank(5, 1, num_bytes=8),)),
-)
+TICKS = 2**27
 
 
 def solve(
-    priced: PricedOptions, *, bound_seconds: float = 0.0, only: Assignment | None = None
+    priced: PricedOptions, *, bound_seconds: float = 0.0, only: Assignment | None = None, num_ticks: int = TICKS
 ) -> tuple[cp_model.CpSolverStatus, float, Assignment | None]:
-    """Solve with ticks of one second; ``only`` fixes every hinted variable to an assignment."""
-    ticks = (priced.unit_seconds * priced.phase_weight).astype(np.int64)
-    if priced.objective is Objective.MAX_RANK_TIME:
-        ticks = ticks.sum(axis=1, keepdims=True)
-    model = cp_model.CpModel()
-    variables = build(model, priced, ticks, 1.0, bound_seconds)
+    """Solve to the end; ``only`` fixes every variable to an assignment."""
+    model = build(priced, num_ticks, bound_seconds)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     if only is not None:
-        hint(model, priced, variables, only, ticks, 1.0)
+        hint(model, only)
         solver.parameters.fix_variables_to_their_hinted_value = True
-    status = solver.solve(model)
+    status = solver.solve(model.proto)
     if status != cp_model.OPTIMAL:
         return status, float("inf"), None
-    return status, solver.objective_value, read(priced, variables, solver.boolean_value)
+    return status, solver.objective_value * model.ticks.tick_seconds, read(model, solver.value)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"capacity": 7.0},  # table 0 whole and a host piece do not share a rank
-        {"forbidden": ((0, 0), (1, 3))},
-        {"apart": ((0, 1),)},
-        {"objective": Objective.MAX_RANK_TIME},
-        {"window": (1.0, 0.0)},
-        {"weight": (1.0, 0.0)},
-    ],
-    ids=str,
-)
-def test_every_assignment_is_judged_as_evaluation_judges_it(settings: dict[str, object]) -> None:
-    """All combinations of options and sites, fixed one after the other: legal ones with their exact cost."""
-    made = hand_priced(*OPTIONS, **settings)  # type: ignore[arg-type]
-    priced = restrict(made, ~unusable_options(made))  # as every problem that is searched
-    legal = 0
-    for assignment in all_assignments(priced):
+def plain(priced: PricedOptions) -> PricedOptions:
+    return priced
+
+
+def apart(priced: PricedOptions) -> PricedOptions:
+    return replace(restrict(priced, priced.family_scope != Scope.WORLD), apart=(np.array([0, 1]),))
+
+
+def same_rank(priced: PricedOptions) -> PricedOptions:
+    return replace(priced, same_rank=(np.array([0, 1]),))
+
+
+def forbidden(priced: PricedOptions) -> PricedOptions:
+    allowed = np.ones((2, 4), dtype=np.bool_)
+    allowed[0, 1] = allowed[1, 3] = False
+    return replace(priced, table_rank_allowed=allowed)
+
+
+def pinned(priced: PricedOptions) -> PricedOptions:
+    four = narrowest_shape(priced, 0, 1)
+    return replace(priced, pinned_shape=np.array([four + 1, four + 1]), pinned_site=np.array([0, 2]))
+
+
+def pinned_and_apart(priced: PricedOptions) -> PricedOptions:
+    return replace(pinned(priced), apart=(np.array([0, 1]),))
+
+
+@pytest.mark.parametrize("change", [plain, apart, same_rank, forbidden, pinned, pinned_and_apart])
+@pytest.mark.parametrize("objective", list(Objective))
+def test_every_valid_plan_has_a_twin_that_costs_the_same(
+    change: Callable[[PricedOptions], PricedOptions], objective: Objective
+) -> None:
+    """A sample of all plans, each with all its variables fixed, loads included; no variable contradicts another."""
+    priced = change(
+        random_priced(1, num_tables=2, objective=objective, windows=True, same_host=True, fill=0.2, max_pieces=2)
+    )
+    valid = [a for a in all_assignments(priced, listed=True) if not violations(priced, a)]
+    assert valid
+    for assignment in valid[:: max(1, len(valid) // 8)]:
         status, cost, found = solve(priced, only=assignment)
-        if violations(priced, assignment):
-            assert status == cp_model.INFEASIBLE
-            continue
-        legal += 1
         assert status == cp_model.OPTIMAL
         assert found is not None
-        assert cost == objective_seconds(priced, rank_loads(priced, assignment).seconds)
-        np.testing.assert_array_equal(found.chosen_option, assignment.chosen_option)
-        np.testing.assert_array_equal(found.unit_site, assignment.unit_site)
-    assert legal > 3
+        assert objective_of(priced, assignment) * (1 - 1e-5) <= cost + 1e-6
+        assert cost <= objective_of(priced, assignment)
+        twin = in_order(priced, find_symmetry(priced), assignment)
+        assert sorted(zip(found.piece_shape, found.piece_site, strict=True)) == sorted(
+            zip(twin.piece_shape, twin.piece_site, strict=True)
+        )
 
 
-def test_same_rank_groups() -> None:
-    """Apart, two tables of 3 s take 3 s; together 6 s."""
-    options = (Option(0, (on_rank(3.0),)), Option(1, (on_rank(3.0),)))
-    assert solve(hand_priced(*options))[1] == 3
-    priced = hand_priced(*options, same_rank=((0, 1),))
-    _, cost, found = solve(priced)
-    assert cost == 6
+@pytest.mark.parametrize("change", [plain, apart, same_rank, forbidden, pinned, pinned_and_apart])
+@pytest.mark.parametrize("seed", range(2))
+def test_the_best_plan_is_valid_and_the_best_of_all(
+    change: Callable[[PricedOptions], PricedOptions], seed: int
+) -> None:
+    priced = change(random_priced(seed, num_tables=2, same_host=True, fill=0.2, max_pieces=2))
+    best = brute_force(priced, listed=True)
+    status, cost, found = solve(priced)
+    assert status == cp_model.OPTIMAL
     assert found is not None
-    assert found.unit_site[0] == found.unit_site[1]
+    assert violations(priced, found) == []
+    assert best is not None
+    assert cost <= best
+    assert objective_of(priced, found) == pytest.approx(best, rel=1e-6)
+
+
+def impossible_pin(priced: PricedOptions) -> PricedOptions:
+    allowed = np.ones((2, 4), dtype=np.bool_)
+    allowed[0, 2] = False  # rank 2 holds a pinned piece
+    return replace(pinned(priced), table_rank_allowed=allowed)
+
+
+def pins_beyond_memory(priced: PricedOptions) -> PricedOptions:
+    return replace(pinned(priced), capacity_bytes=np.full((4, 1), 1.0))
+
+
+def pins_on_two_ranks_of_a_group(priced: PricedOptions) -> PricedOptions:
+    return same_rank(pinned(priced))
+
+
+@pytest.mark.parametrize("change", [impossible_pin, pins_beyond_memory, pins_on_two_ranks_of_a_group])
+def test_pins_that_leave_no_plan(change: Callable[[PricedOptions], PricedOptions]) -> None:
+    assert solve(change(random_priced(0, num_tables=2)))[0] == cp_model.INFEASIBLE
+
+
+def test_everything_pinned() -> None:
+    priced = random_priced(0, num_tables=2, fill=0.1)
+    only = make_assignment([(narrowest_shape(priced, 0, 0), 1), (narrowest_shape(priced, 1, 3), 0)])
+    fixed = replace(priced, pinned_shape=only.piece_shape.copy(), pinned_site=only.piece_site.copy())
+    _, cost, found = solve(fixed)
+    assert found is not None
+    np.testing.assert_array_equal(found.piece_shape, only.piece_shape)
+    np.testing.assert_array_equal(found.piece_site, only.piece_site)
+    assert cost == pytest.approx(objective_of(priced, only), rel=1e-6)
+
+
+def two_tables(size: float, capacity: float) -> PricedOptions:
+    """Two tables that are one piece each, on two ranks; the first costs nothing."""
+    priced = random_priced(0, num_tables=2, num_hosts=1, ranks_per_host=2)
+    whole = restrict(priced, np.isin(np.arange(priced.num_families), priced.families_of_table[0]))
+    seconds = whole.shape_seconds.copy()
+    seconds[0] = 0
+    sizes = np.full((2, 1), size)
+    return replace(
+        whole,
+        shape_seconds=seconds,
+        shape_bytes=sizes,
+        shape_total_bytes=sizes,
+        capacity_bytes=np.full((2, 1), capacity),
+    )
 
 
 def test_a_fraction_of_a_byte_is_rounded_against_the_plan() -> None:
-    """Two tables of 4.5 bytes on ranks of 9.5 are counted as 5 + 5: they get a rank each."""
-    options = (Option(0, (on_rank(0.0, num_bytes=4.5),)), Option(1, (on_rank(1.0, num_bytes=4.5),)))
-    priced = hand_priced(*options, capacity=9.5, num_hosts=1)
-    _, _, found = solve(priced)
-    assert found is not None
-    assert found.unit_site[0] != found.unit_site[1]
+    """Two tables of 4.5 bytes on a rank of 9.5 are counted as 5 + 5, and of 10.5 as 10."""
+    for capacity, fit in ((9.5, False), (10.5, True)):
+        priced = replace(two_tables(4.5, capacity), same_rank=(np.array([0, 1]),))
+        assert solve(priced)[0] == (cp_model.OPTIMAL if fit else cp_model.INFEASIBLE)
 
 
 def test_more_memory_than_integers_hold() -> None:
-    priced = replace(hand_priced(*OPTIONS), capacity_bytes=np.full((4, 1), 1e30))
-    assert solve(priced)[0] == cp_model.OPTIMAL
+    assert solve(two_tables(5.0, 1e30))[0] == cp_model.OPTIMAL
 
 
 def test_a_bound_is_kept_with_room_for_rounding() -> None:
-    """The optimum with its own value as a bound, and with one that is too high by less than the rounding.
+    """Two pieces, and a tick each for pins and for the window, in each of 2 phases: 8 ticks.
 
-    2 pieces at most x 2 tables, and the window: 5 ticks in each of 2 phases.
+    With ticks this coarse, the optimum's own value as a bound would cut off all plans, were it not lowered.
     """
-    priced = hand_priced(*OPTIONS)
-    best = solve(priced)[1]
-    assert solve(priced, bound_seconds=best)[1] == best
-    assert solve(priced, bound_seconds=best + 10)[1] == best
-    assert solve(priced, bound_seconds=best + 11)[1] == best + 1  # as if nothing below were worth a look
+    priced = two_tables(5.0, 100.0)
+    best = brute_force(priced)
+    assert best is not None
+    for num_ticks in (5, 50, 500):
+        free, kept = (solve(priced, bound_seconds=b, num_ticks=num_ticks) for b in (0.0, best))
+        assert kept[:2] == free[:2]
+    tick = build(priced, 500, 0.0).ticks.tick_seconds
+    in_ticks = free[1] / tick
+    high = solve(priced, bound_seconds=(in_ticks + 9.5) * tick, num_ticks=500)
+    assert high[1] == pytest.approx(free[1] + tick)  # as if nothing below were worth a look
 
 
-@pytest.mark.parametrize("objective", list(Objective))
-@pytest.mark.parametrize("seed", range(3))
-def test_a_hint_is_a_whole_solution(objective: Objective, seed: int) -> None:
-    """With fractions of seconds rounded down and windows rounded up, no variable contradicts another."""
-    priced = random_priced(seed, num_tables=2, objective=objective, windows=True)
-    start = next(a for a in all_assignments(priced) if not violations(priced, a))
-    status, cost, _ = solve(priced, only=start)
-    assert status == cp_model.OPTIMAL
-    assert cost <= objective_seconds(priced, rank_loads(priced, start).seconds)
-
-
-def test_a_same_host_option_that_no_host_holds() -> None:
-    """Each rank holds one piece of 6, each host has one rank: the option is there and never chosen."""
-    pieces = (on_rank(1.0, num_bytes=6), on_rank(1.0, num_bytes=6))
-    priced = hand_priced(Option(0, pieces, same_host=True), Option(0, (on_rank(9.0),)), capacity=10, ranks_per_host=1)
-    _, cost, found = solve(priced)
-    assert cost == 9
-    assert found is not None
-    assert found.chosen_option.tolist() == [1]
+def test_equal_pieces_are_counted_not_told_apart() -> None:
+    """8 + 8 and 8 + 4 + 4 columns: two shapes of a family and one of each other, on 4 ranks and 2 hosts."""
+    model: Model = build(random_priced(0, num_tables=1, fill=0.1), TICKS, 0.0)
+    assert np.unique(model.columns.shape).tolist() == [0, 1, 2, 4]
+    assert model.columns.upper[len(model.columns.option) :].tolist() == [1] * 4 + [2] * 4 + [2] * 4 + [1] * 2

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.schemes.blocks import block_rows, column_widths, has_empty_block, near_equal_widths
+from planner.schemes.blocks import block_rows, has_empty_block, near_equal_widths
 
 
 def test_777_rows_over_4_ranks() -> None:
@@ -34,14 +34,10 @@ def test_near_equal_widths() -> None:
     assert near_equal_widths(100, 2) == (52, 48)
 
 
-@given(st.integers(1, 300).map(lambda quads: 4 * quads), st.integers(4, 64), st.integers(2, 64))
-def test_column_widths_are_legal(columns: int, minimum: int, most: int) -> None:
-    for widths in column_widths(columns, minimum, most):
-        assert sum(widths) == columns
-        assert 2 <= len(widths) <= most
-        assert all(width % 4 == 0 and width >= minimum for width in widths)
-        assert max(widths) - min(widths) <= 4
-
-
-def test_odd_widths_cannot_be_cut() -> None:
-    assert list(column_widths(130, 4, 8)) == []
+@given(st.integers(1, 300), st.integers(1, 64))
+def test_near_equal_widths_are_quads_that_add_up(quads: int, pieces: int) -> None:
+    widths = near_equal_widths(4 * quads, pieces)
+    assert (sum(widths), len(widths)) == (4 * quads, pieces)
+    assert all(width % 4 == 0 for width in widths)
+    assert 0 <= widths[0] - widths[-1] <= 4
+    assert list(widths) == sorted(widths, reverse=True)

@@ -1,5 +1,6 @@
 from cost_models.vocabulary import Scheme
 from planner.priced import Scope
+from planner.schemes.base import Geometry
 from planner.schemes.data_parallel import DataParallel
 from tests.contracts.scheme import SchemeContract, SchemeFacts
 from tests.planner.builders import make_cluster, make_table
@@ -7,7 +8,7 @@ from tests.planner.builders import make_cluster, make_table
 
 class TestDataParallel(SchemeContract):
     facts = SchemeFacts(
-        cuts=DataParallel(),
+        maker=DataParallel(),
         scheme=Scheme.DATA_PARALLEL,
         scope=Scope.WORLD,
         replicated=True,
@@ -15,5 +16,6 @@ class TestDataParallel(SchemeContract):
 
 
 def test_fewer_rows_than_ranks_are_no_obstacle() -> None:
-    (cut,) = DataParallel().cuts(make_table(rows=1), make_cluster(2, 2))
-    assert [(p.num_columns, p.replicated) for p in cut.pieces] == [(64, True)]
+    assert DataParallel().geometry(make_table(rows=1), make_cluster(2, 2)) == Geometry(
+        scope=Scope.WORLD, replicated=True
+    )

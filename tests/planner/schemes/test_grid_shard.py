@@ -1,5 +1,6 @@
 from cost_models.vocabulary import Scheme
 from planner.priced import Scope
+from planner.schemes.base import Geometry
 from planner.schemes.grid_shard import GridShard
 from tests.contracts.scheme import SchemeContract, SchemeFacts
 from tests.planner.builders import make_cluster, make_table
@@ -7,7 +8,7 @@ from tests.planner.builders import make_cluster, make_table
 
 class TestGridShard(SchemeContract):
     facts = SchemeFacts(
-        cuts=GridShard(),
+        maker=GridShard(),
         scheme=Scheme.GRID_SHARD,
         scope=Scope.HOST,
         cuts_columns=True,
@@ -16,8 +17,8 @@ class TestGridShard(SchemeContract):
     )
 
 
-def test_256_columns_over_2_hosts_of_2_ranks() -> None:
-    """64 quads in 2, 3 and 4 pieces, two pieces per host at most; each piece in two row blocks of a host."""
-    cuts = GridShard().cuts(make_table(dim=256), make_cluster(2, 2))
-    widths = [[p.num_columns for p in cut.pieces] for cut in cuts]
-    assert widths == [[128, 128], [88, 84, 84], [64, 64, 64, 64]]
+def test_two_pieces_per_host_at_most() -> None:
+    """Two ranks share the rows of a piece, so that two rows are enough and one is not."""
+    geometry = Geometry(scope=Scope.HOST, min_pieces=2, max_pieces=6)
+    assert GridShard().geometry(make_table(rows=2, dim=256), make_cluster(3, 2)) == geometry
+    assert GridShard().geometry(make_table(rows=1, dim=256), make_cluster(3, 2)) is None

@@ -1,5 +1,6 @@
 from cost_models.vocabulary import Scheme
 from planner.priced import Scope
+from planner.schemes.base import Geometry
 from planner.schemes.table_column_wise import TableColumnWise
 from tests.contracts.scheme import SchemeContract, SchemeFacts
 from tests.planner.builders import make_cluster, make_table
@@ -7,7 +8,7 @@ from tests.planner.builders import make_cluster, make_table
 
 class TestTableColumnWise(SchemeContract):
     facts = SchemeFacts(
-        cuts=TableColumnWise(),
+        maker=TableColumnWise(),
         scheme=Scheme.TABLE_COLUMN_WISE,
         scope=Scope.RANK,
         cuts_columns=True,
@@ -16,8 +17,8 @@ class TestTableColumnWise(SchemeContract):
     )
 
 
-def test_128_columns_over_2_hosts_of_2_ranks() -> None:
-    """Two pieces fill a host; the three and four that column_wise offers here would need another one."""
-    cuts = list(TableColumnWise().cuts(make_table(dim=128), make_cluster(2, 2)))
-    assert [[p.num_columns for p in cut.pieces] for cut in cuts] == [[64, 64]]
-    assert cuts[0].same_host
+def test_as_many_pieces_as_a_host_has_ranks() -> None:
+    """Two pieces fill a host; the three and four that column_wise allows here would need another one."""
+    assert TableColumnWise().geometry(make_table(dim=128), make_cluster(2, 2)) == Geometry(
+        scope=Scope.RANK, same_host=True, min_pieces=2, max_pieces=2
+    )

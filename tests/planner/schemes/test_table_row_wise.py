@@ -9,14 +9,14 @@ from tests.planner.builders import make_cluster, make_table
 
 class TestTableRowWise(SchemeContract):
     facts = SchemeFacts(
-        cuts=TableRowWise(),
+        maker=TableRowWise(),
         scheme=Scheme.TABLE_ROW_WISE,
         scope=Scope.HOST,
         row_blocks=lambda cluster: cluster.ranks_per_host,
     )
 
 
-@pytest.mark.parametrize(("rows", "offered"), [(1, 0), (2, 1), (3, 1)])
-def test_over_hosts_of_2_ranks(rows: int, offered: int) -> None:
+@pytest.mark.parametrize(("rows", "fits"), [(1, False), (2, True), (3, True)])
+def test_over_hosts_of_2_ranks(rows: int, fits: bool) -> None:
     """Blocks count inside a host: 3 rows over 2 ranks make 2 + 1, however many hosts there are."""
-    assert len(list(TableRowWise().cuts(make_table(rows=rows), make_cluster(3, 2)))) == offered
+    assert (TableRowWise().geometry(make_table(rows=rows), make_cluster(3, 2)) is not None) is fits

@@ -1,5 +1,6 @@
 from cost_models.vocabulary import Scheme
 from planner.priced import Scope
+from planner.schemes.base import Geometry
 from planner.schemes.table_wise import TableWise
 from tests.contracts.scheme import SchemeContract, SchemeFacts
 from tests.planner.builders import make_cluster, make_table
@@ -7,12 +8,11 @@ from tests.planner.builders import make_cluster, make_table
 
 class TestTableWise(SchemeContract):
     facts = SchemeFacts(
-        cuts=TableWise(),
+        maker=TableWise(),
         scheme=Scheme.TABLE_WISE,
         scope=Scope.RANK,
     )
 
 
 def test_on_any_rank_whole() -> None:
-    (cut,) = TableWise().cuts(make_table(rows=1, dim=128), make_cluster(2, 2))
-    assert [(p.column_offset, p.num_columns) for p in cut.pieces] == [(0, 128)]
+    assert TableWise().geometry(make_table(rows=1, dim=128), make_cluster(2, 2)) == Geometry(scope=Scope.RANK)

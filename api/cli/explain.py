@@ -1,0 +1,34 @@
+"""``explain``: why a plan is as it is."""
+
+from typing import Annotated
+
+import typer
+
+from api.cli.errors import say
+from api.cli.files import read_bytes, refuse_swapped, write_document
+from api.cli.plan import Changes, CostModelName, SpecFile, changed_spec
+
+
+def explain_command(
+    spec: SpecFile,
+    plan_file: Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan from anywhere; - is standard input.")],
+    tables: Annotated[
+        int, typer.Option(metavar="N", min=0, help="How many tables are explained, the heaviest first.")
+    ] = 10,
+    cost_model: CostModelName = None,
+    changes: Changes = None,
+) -> None:
+    """Tell what a plan waits for, what more hardware would buy, and what else its tables could be."""
+    from api.convert import parse_plan, parse_spec
+    from api.report import explain_given, explanation_document
+    from planner.explain.explanation_text import explanation_text
+
+    refuse_swapped(spec, plan_file)
+    request = parse_spec(changed_spec(spec, {}, changes), cost_model=cost_model)
+    plan = parse_plan(read_bytes(plan_file))
+    explanation = explain_given(request, plan, max_tables=tables)
+    write_document(explanation_document(request, plan, explanation).model_dump(mode="json"), None)
+    for warning in plan.other_spec(request.stated_spec_digest):
+        say(f"  {warning.severity} at {warning.pointer}: {warning.message}")
+        say(f"    {warning.hint}")
+    say(explanation_text(explanation, name=request.name))

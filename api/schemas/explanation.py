@@ -1,0 +1,92 @@
+"""What the service says about why a plan is as it is."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from api.schemas.base import Document
+
+
+class ExplainedObjective(Document):
+    """What the plan costs, by the cost model of its spec as it is now."""
+
+    name: str = Field(description="Name of the objective.", examples=["step_time"])
+    seconds: float = Field(description="Of the plan. Unit: seconds.")
+    relaxation_seconds: float = Field(
+        description="Lower bound of the relaxation; the solve may have proven more. Unit: seconds."
+    )
+
+
+class BindingPhaseDocument(Document):
+    """One phase that the objective counts, and who is waited for."""
+
+    name: str = Field(description="Phase.", examples=["forward_compute"])
+    seconds: float = Field(description="Of the slowest rank. Unit: seconds.")
+    mean_seconds: float = Field(description="Over all ranks. Unit: seconds.")
+    hidden_seconds: float = Field(description="Hidden under dense compute. Unit: seconds.")
+    exposed_seconds: float = Field(description="What the objective has of it. Unit: seconds.")
+    objective_share: float = Field(description="Exposed seconds over the objective.", examples=[0.31])
+    ranks: list[int] = Field(description="Ranks within 1% of the slowest.", examples=[[3, 7]])
+    relaxed_seconds: float | None = Field(
+        description="What the relaxation's mix of cuts needs in this phase; only the sum over phases is a bound. "
+        "null for max_rank_time. Unit: seconds."
+    )
+    evidence: str = Field(description="The weakest number in it.", examples=["measured"])
+
+
+class ShadowPriceDocument(Document):
+    """What one change of the hardware would save."""
+
+    resource: str = Field(description="A number of the hardware.", examples=["inter_host_bytes_per_second"])
+    change: str = Field(description="The change, in words.", examples=["10% more"])
+    saved_seconds: float | None = Field(description="Of the objective; null where nobody can say. Unit: seconds.")
+    direction: Literal["at_most", "at_least"] = Field(description="Whether more or less than that may be saved.")
+    method: Literal["relaxation", "re_evaluation"] = Field(
+        description="relaxation: the dual price of the lower bound; re_evaluation: this placement on the changed "
+        "hardware."
+    )
+    evidence: str | None = Field(description="The weakest number it rests on; null where nothing was computed.")
+    note: str = Field(description="What the number means, or why there is none.")
+
+
+class AlternativeDocument(Document):
+    """The best cut of one other way to shard a table, all other tables staying where they are."""
+
+    sharding_type: str = Field(description="Scheme.", examples=["column_wise"])
+    compute_kernel: str = Field(description="Kernel.", examples=["fused"])
+    columns: list[int] = Field(description="Columns of each piece.", examples=[[64, 64]])
+    ranks: list[int] = Field(description="Ranks that would hold a part of the table.", examples=[[0, 3]])
+    objective_seconds: float = Field(description="Of the whole plan with this cut. Unit: seconds.")
+    change_seconds: float = Field(description="Of the objective; negative where it would be better. Unit: seconds.")
+    excess_bytes: float = Field(description="By which the fullest rank would exceed its memory. Unit: bytes.")
+    is_best_of_kind: bool = Field(
+        description="Whether no listed cut of this kind, on no ranks, is better; else the change is an upper bound."
+    )
+
+
+class ExplainedTable(Document):
+    """Why one table is cut as it is."""
+
+    name: str = Field(description="Name of the table.", examples=["cat_0"])
+    sharding_type: str = Field(description="Scheme.", examples=["row_wise"])
+    compute_kernel: str = Field(description="Kernel.", examples=["fused"])
+    columns: list[int] = Field(description="Columns of each piece.", examples=[[128]])
+    binding_seconds: float = Field(description="On the slowest ranks of the exposed phases. Unit: seconds.")
+    reason: str = Field(description="In words; every number in it was computed.")
+    alternatives: list[AlternativeDocument] = Field(description="Those that fit first, cheapest first.")
+
+
+class ExplanationDocument(Document):
+    """Why a plan is as it is."""
+
+    plan_digest: str | None = Field(
+        description="Digest of the plan; null where the plan lacks what a digest covers.",
+        examples=["sha256:" + "0" * 64],
+    )
+    spec_digest: str = Field(description="Digest of the spec that it is explained by.")
+    cost_model: str = Field(description="Model and version.", examples=["roofline@1"])
+    objective: ExplainedObjective
+    phases: list[BindingPhaseDocument] = Field(description="Counted phases that take any time.")
+    shadow_prices: list[ShadowPriceDocument] = Field(description="What more memory or faster links would buy.")
+    num_tables: int = Field(description="Tables of the plan.", examples=[26])
+    tables: list[ExplainedTable] = Field(description="Those that weigh most on the slowest ranks, heaviest first.")

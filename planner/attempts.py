@@ -1,0 +1,146 @@
+"""Short solves of changed problems, counted: whether each has a plan, and the verified plan.
+
+A diagnosis asks for dozens of plans, none of which needs to be good. Each attempt lists and prices the
+options and takes the first construction that fits and that :mod:`planner.verify` accepts. All attempts
+together stay within one limit, in a reproducible solve one of counted work.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cost_models.errors import CostModelError
+from cost_models.protocol import CostModel
+from planner.domain.diagnosis import VerifiedPlan
+from planner.domain.placement import Placement
+from planner.domain.problem import Problem
+from planner.enumerate import Families
+from planner.infeasible import Dead
+from planner.memory import capacity_bytes, ledger_rules
+from planner.modes import family_modes
+from planner.partitioners.base import Effort, SolveLimits
+from planner.partitioners.greedy import Greedy
+from planner.priced import Assignment, PricedOptions
+from planner.pricing import prune, restrict
+from planner.score import device_bytes
+from planner.verify import verify
+
+Bools = NDArray[np.bool_]
+ListOptions = Callable[[Problem, CostModel], tuple[Families, PricedOptions] | Dead]
+Place = Callable[[Problem, Families, PricedOptions, Assignment], Placement]
+
+#: All attempts of one diagnosis: a share of the solve's limit, at most the larger of these.
+SHARE = 0.2
+MOST_SECONDS = 2.0
+MOST_TABLE_SECONDS = 4e-3  # per table: about five attempts
+COUNTED = 0.5  # of that, as work
+#: Nominal work of one attempt, as measured for 50 to 5,000 tables on two cores at 3 GHz.
+_ATTEMPT_SECONDS = 5e-3
+_TABLE_SECONDS = 4e-4
+_LISTED = 0.4  # of that, where no option fits and nothing is constructed
+#: Work of constructions that do not fit, until an attempt gives up.
+_CONSTRUCTION_SECONDS = 0.02
+_TABLE_CONSTRUCTION_SECONDS = 1e-4
+
+
+class OutOfWork(Exception):
+    """No further attempt fits the limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What came of a short solve."""
+
+    placement: Placement | None
+    plan: VerifiedPlan | None  # of the placement
+    is_infeasible: bool = False  # proven to have no plan
+
+
+def attempt_limits(limits: SolveLimits, num_tables: int) -> SolveLimits:
+    """Return the limits of all attempts together, on a problem that was given ``limits``.
+
+    Part of their time is counted work, so that the clock rarely ends a reproducible diagnosis.
+    """
+    most_seconds = max(MOST_SECONDS, MOST_TABLE_SECONDS * num_tables)
+    work_seconds = limits.work_limit_seconds or limits.time_limit_seconds
+    return replace(
+        limits,
+        time_limit_seconds=min(most_seconds, SHARE * limits.time_limit_seconds),
+        work_limit_seconds=COUNTED * min(most_seconds, SHARE * work_seconds),
+    )
+
+
+class Attempts:
+    """Solves changed problems until their common limit."""
+
+    def __init__(self, cost_model: CostModel, limits: SolveLimits, *, list_options: ListOptions, place: Place) -> None:
+        """``limits`` are those of all attempts; the functions list options and name things again, as the pipeline."""
+        self._cost_model, self._limits = cost_model, limits
+        self._list_options, self._place = list_options, place
+        self._effort = Effort(limits)
+        self._ceiling = 1.0
+        self.num_solves = 0
+        self.limit: str | None = None  # what refused an attempt
+
+    def allow(self, share: float) -> None:
+        """Let further attempts take this share of what is left."""
+        spent = min(1.0, self._effort.fraction)
+        self._ceiling = spent + share * (1 - spent)
+
+    def solve(self, problem: Problem) -> Attempt:
+        """Look for a plan.
+
+        Raises
+        ------
+        OutOfWork
+            What is allowed is spent.
+        """
+        if self._effort.fraction >= self._ceiling:
+            self.limit = self._effort.limit
+            raise OutOfWork
+        self.num_solves += 1
+        cost_seconds = _ATTEMPT_SECONDS + _TABLE_SECONDS * len(problem.tables)
+        try:
+            listed = self._list_options(problem, self._cost_model)
+        except CostModelError:  # the hardware lacks a number that only the changed problem needs
+            listed = Dead(shortfalls=(), proven=False)
+        if isinstance(listed, Dead):
+            self._effort.spend(_LISTED * cost_seconds)
+            return Attempt(placement=None, plan=None, is_infeasible=listed.proven)
+        self._effort.spend(cost_seconds)
+        modes = family_modes(problem, listed[0])
+        for mask in modes.masks:
+            placement = self._constructed(problem, *listed, mask)
+            if placement is not None:
+                return Attempt(placement=placement, plan=self._filled(problem, placement))
+        return Attempt(placement=None, plan=None, is_infeasible=bool(modes.stuck_modules))
+
+    def _constructed(
+        self, problem: Problem, families: Families, priced: PricedOptions, mask: Bools
+    ) -> Placement | None:
+        """Return the first plan of one mode that fits, if the checks accept it."""
+        mode = prune(restrict(priced, mask))
+        if len(np.unique(mode.family_table)) < mode.num_tables:
+            return None
+        work_seconds = _CONSTRUCTION_SECONDS + _TABLE_CONSTRUCTION_SECONDS * len(problem.tables)
+        time_seconds = self._limits.time_limit_seconds if self._limits.reproducible else work_seconds
+        limits = replace(self._limits, time_limit_seconds=time_seconds, work_limit_seconds=work_seconds)
+        outcome = Greedy(first_only=True).solve(mode, limits)
+        if outcome.assignment is None:
+            self._effort.spend(work_seconds)
+            return None
+        placement = self._place(problem, families, mode, outcome.assignment)
+        rules = ledger_rules(self._cost_model.ledger)
+        return None if verify(problem, placement, rules=rules) else placement
+
+    def _filled(self, problem: Problem, placement: Placement) -> VerifiedPlan:
+        used = device_bytes(problem, placement, ledger_rules(self._cost_model.ledger))
+        capacity = capacity_bytes(problem)[:, problem.cluster.device_tier]
+        fractions = np.divide(used, capacity, out=np.zeros_like(used), where=capacity > 0)
+        return VerifiedPlan(
+            used_bytes=float(used.sum()),
+            capacity_bytes=float(capacity.sum()),
+            fullest_rank_fraction=float(fractions.max()),
+        )

@@ -1,0 +1,118 @@
+r"""Branching on the slowest rank's seconds: the bound that few tables per rank need.
+
+The program may take half of a choice whose largest piece is larger than z[q], since its row (4) counts
+only half of the piece. No plan can: **either** every choice with a piece larger than b in phase q is out,
+**or** the slowest rank takes at least as long as the smallest of these pieces. Both are boxes around z, each
+has a relaxation of its own, and the smaller of their bounds is a bound. The box with the smallest
+bound is split next, at the phase in which its solution breaks the rule most.
+
+Boxes whose bound exceeds a plan that is known are dropped: no better plan is in them.
+"""
+
+import heapq
+import itertools
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.bounds.dual import Prices, average_prices
+from planner.bounds.master import Relaxed, solve_relaxation
+from planner.bounds.relaxation import Relaxation
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+_TAKEN = 1e-6  # share of a choice that counts as taken
+_LARGER = 1 + 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """A range of the slowest rank's seconds, with the relaxation's answer inside it."""
+
+    bound_seconds: float
+    low: Floats  # (Q,)
+    high: Floats  # (Q,)
+    choices: Bools  # (C,) those without a piece larger than ``high``
+    relaxed: Relaxed  # over these choices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branched:
+    """The bound over all boxes, and the box that it stands on."""
+
+    bound_seconds: float
+    box: Box | None  # None where every box was dropped: the known plan is optimal
+    num_boxes: int
+
+
+def branch(
+    model: Relaxation, *, max_boxes: int, known_seconds: float = np.inf, start: Prices | None = None
+) -> Branched:
+    """Split boxes until the bound stands on a solution that keeps the rule, or ``max_boxes`` were looked at."""
+    phases = model.weight.shape[0]
+    prices = average_prices(model) if start is None else start
+    root = _box(model, np.zeros(phases), np.full(phases, np.inf), prices, 0.0)
+    if root is None:
+        return Branched(bound_seconds=0.0, box=None, num_boxes=1)
+    count = itertools.count(1)
+    heap = [(root.bound_seconds, 0, root)]
+    looked_at = 1
+    while heap:
+        bound, _, box = heap[0]
+        split = _split(model, box)
+        if split is None or looked_at >= max_boxes:
+            return Branched(bound_seconds=bound, box=box, num_boxes=looked_at)
+        heapq.heappop(heap)
+        phase, at, above = split
+        below_high, above_low = box.high.copy(), box.low.copy()
+        below_high[phase] = at
+        above_low[phase] = max(above, box.low[phase])
+        for low, high in ((box.low, below_high), (above_low, box.high)):
+            child = _box(model, low, high, box.relaxed.prices, bound)
+            looked_at += 1
+            if child is not None and child.bound_seconds < known_seconds:
+                heapq.heappush(heap, (child.bound_seconds, next(count), child))
+    return Branched(bound_seconds=known_seconds, box=None, num_boxes=looked_at)
+
+
+def _box(model: Relaxation, low: Floats, high: Floats, prices: Prices, parent_seconds: float) -> Box | None:
+    """Solve the relaxation inside a box; ``None`` where it is proven to have no plan."""
+    choices = np.all(model.big <= high, axis=1)
+    if np.any(np.bincount(model.choice_table[choices], minlength=model.num_tables) == 0):
+        return None
+    inside = replace(
+        model,
+        choice_table=model.choice_table[choices],
+        total=model.total[choices],
+        big=model.big[choices],
+        world=model.world[choices],
+        total_bytes=model.total_bytes[choices],
+        family=model.family[choices],
+        pieces=model.pieces[choices],
+    )
+    relaxed = solve_relaxation(inside, prices, low)
+    if relaxed is None:
+        return None
+    bound = max(relaxed.value_seconds, parent_seconds)
+    return Box(bound_seconds=bound, low=low, high=high, choices=choices, relaxed=relaxed)
+
+
+def _split(model: Relaxation, box: Box) -> tuple[int, float, float] | None:
+    """Return a phase, the seconds at which to split it and the least larger piece; ``None`` where the rule is kept.
+
+    Nor is a box split whose relaxation the solver gave up on: the bound stands on it.
+    """
+    if not box.relaxed.is_solved:
+        return None
+    slowest, share = box.relaxed.slowest, np.minimum(box.relaxed.share, 1.0)
+    big = model.big[box.choices]
+    broken = (big > slowest * _LARGER) & (share > _TAKEN)[:, None] & (model.weight > 0)
+    excess = np.sum(np.where(broken, (big - slowest) * share[:, None], 0.0), axis=0)
+    phase = int(np.argmax(excess))
+    if excess[phase] <= 0:
+        return None
+    at = float(slowest[phase] * _LARGER)
+    larger = big[:, phase][big[:, phase] > at]
+    return phase, at, float(np.min(larger))

@@ -1,0 +1,214 @@
+"""Why a problem has no plan and what would give it one, from a bounded number of short solves.
+
+First the conflict: constraints of the user that leave no plan together, none of which can be
+spared. Then fixes, in the order of how little they change: one constraint of the conflict wider or
+gone, less memory reserved, more memory, more ranks, smaller tables. Only what was solved, and
+whose plan was verified, is offered.
+"""
+
+import contextlib
+from collections.abc import Sequence
+
+from planner.attempts import Attempts, OutOfWork
+from planner.conflicts import irreducible_conflict, removals
+from planner.constraints import RESERVATION, Constraint, constraints_of, with_only
+from planner.domain.diagnosis import Conflict, ConflictingConstraint, Diagnosis, Fix, VerifiedPlan
+from planner.domain.plan import Shortfall
+from planner.domain.problem import Problem
+from planner.fixes.constraints import left_out, relaxed
+from planner.fixes.ladder import Ladder, lowest_fix
+from planner.fixes.memory import memory_ladder, reservation_ladder
+from planner.fixes.ranks import hosts_ladder, ranks_ladder
+from planner.fixes.tables import table_ladders
+
+#: Parts of the work, at most, until the conflict and until its fixes must be known.
+_CONFLICT = 0.4
+_RELAXED = 0.4  # of what is left then
+_MOST_RELAXED = 6  # constraints of a conflict of which fixes are looked for
+_FEW = 6  # constraints: told also where it is not known which of them are in conflict
+_MOST_OF_A_FIELD = 2  # fixes: the others are the same for other tables
+
+
+def diagnose(
+    problem: Problem, shortfalls: Sequence[Shortfall], attempts: Attempts, *, is_proven: bool = False
+) -> Diagnosis:
+    """Diagnose a problem for which no plan was found, or where ``is_proven`` none exists.
+
+    ``shortfalls`` say what is known to be short.
+    """
+    subsets = _Subsets(problem, attempts, is_proven=is_proven)
+    attempts.allow(_CONFLICT)
+    found = subsets.conflict(shortfalls)
+    attempts.allow(_RELAXED)
+    fixes = _constraint_fixes(problem, found, subsets, attempts)
+    ladders = _ladders(problem, shortfalls)
+    for index, ladder in enumerate(ladders):
+        attempts.allow(1 / (len(ladders) - index))
+        fix = lowest_fix(ladder, attempts)
+        if fix is not None:
+            fixes.append(fix)
+    return Diagnosis(
+        conflict=subsets.described(found),
+        has_plan_without_constraints=subsets.has_plan_without_any,
+        fixes=tuple(fixes),
+        num_solves=attempts.num_solves,
+        limit=attempts.limit,
+    )
+
+
+def _ladders(problem: Problem, shortfalls: Sequence[Shortfall]) -> list[Ladder]:
+    possible = [
+        reservation_ladder(problem) if problem.reservation.hbm_fraction > 0 else None,
+        memory_ladder(problem, shortfalls),
+        ranks_ladder(problem, shortfalls),
+        hosts_ladder(problem, shortfalls),
+        *table_ladders(problem, shortfalls),
+    ]
+    return [ladder for ladder in possible if ladder is not None]
+
+
+def _constraint_fixes(
+    problem: Problem, conflict: Sequence[Constraint], subsets: "_Subsets", attempts: Attempts
+) -> list[Fix]:
+    """Return one fix per constraint of the conflict that suffices alone, else one that leaves several out.
+
+    Less of the reservation is a fix of its own. Where constraints were not told apart, one rarely suffices.
+    """
+    wishes = [constraint for constraint in conflict if constraint.field != RESERVATION]
+    fixes: list[Fix] = []
+    if subsets.is_irreducible(conflict):
+        with contextlib.suppress(OutOfWork):
+            fixed: list[str] = []
+            for constraint in wishes[:_MOST_RELAXED]:
+                if fixed.count(constraint.field) < _MOST_OF_A_FIELD:
+                    fix = relaxed(problem, constraint, attempts)
+                    if fix is not None:
+                        fixes.append(fix)
+                        fixed.append(constraint.field)
+    return fixes or (subsets.removal(conflict) if wishes else [])
+
+
+class _Subsets:
+    """Subsets of the user's constraints, each solved once, and not where another one has the answer.
+
+    A plan is one for fewer constraints, too, and a proof that there is none holds for more.
+    """
+
+    def __init__(self, problem: Problem, attempts: Attempts, *, is_proven: bool) -> None:
+        self._problem, self._attempts = problem, attempts
+        self._constraints = constraints_of(problem)
+        everything = frozenset(range(len(self._constraints)))
+        self._plans: dict[frozenset[int], VerifiedPlan | None] = {everything: None}  # by kept constraints
+        self._proven = {everything} if is_proven else set[frozenset[int]]()
+
+    @property
+    def has_plan_without_any(self) -> bool | None:
+        """Whether there is a plan without constraints; ``None`` where that was not asked."""
+        return self._known(frozenset())
+
+    def conflict(self, shortfalls: Sequence[Shortfall]) -> tuple[Constraint, ...]:
+        """Return a conflict: an irreducible one, or where the work runs out the smallest one until then; else nothing.
+
+        The constraints of a table that is short are suspects: where they alone leave no plan, the
+        others are not looked at. Fields are told apart before the constraints in them, because there are few.
+        """
+        everything = tuple(range(len(self._constraints)))
+        names = [shortfall.table for shortfall in shortfalls if shortfall.table is not None]
+        try:
+            if spared := self._concerned(names):  # settles most of it where there is work for little else
+                self.has_plan(frozenset(everything) - frozenset(spared))
+            suspects = self._concerned(names[:1], shared=True)
+            if suspects and len(suspects) < len(everything) and not self.has_plan(frozenset(suspects)):
+                everything = suspects
+            found = irreducible_conflict(self._fields_in_conflict(everything), self.has_plan)
+        except OutOfWork:
+            found = self._least_without_plan()
+        return tuple(self._constraints[index] for index in found)
+
+    def _least_without_plan(self) -> tuple[int, ...]:
+        """Return the smallest set that is known to leave no plan, if it says more than that all of many do."""
+        least = min((kept for kept, plan in self._plans.items() if plan is None), key=len)
+        tells = len(least) < len(self._constraints) or len(least) <= _FEW
+        return tuple(sorted(least)) if self.has_plan_without_any and tells else ()
+
+    def _fields_in_conflict(self, constraints: Sequence[int]) -> tuple[int, ...]:
+        """Return those of the constraints whose fields are needed for a conflict."""
+        members: dict[str, list[int]] = {}
+        for index in constraints:
+            members.setdefault(self._constraints[index].field, []).append(index)
+        fields = tuple(members.values())
+
+        def has_plan(kept: frozenset[int]) -> bool:
+            return self.has_plan(frozenset(index for field in kept for index in fields[field]))
+
+        needed = irreducible_conflict(range(len(fields)), has_plan)
+        return tuple(sorted(index for field in needed for index in fields[field]))
+
+    def removal(self, conflict: Sequence[Constraint]) -> list[Fix]:
+        """Return the fix that leaves out as few constraints as the work allows, rather of the conflict than others."""
+        blamed = self._indices(conflict)
+        everything = range(len(self._constraints))
+        groups = [[index for index in everything if index not in blamed], sorted(blamed)]
+        found: tuple[int, ...] = ()
+        with contextlib.suppress(OutOfWork):
+            for fewer in removals(groups, self.has_plan):
+                found = fewer
+        kept = frozenset(everything) - frozenset(found)
+        plans = [(more, plan) for more, plan in self._plans.items() if plan is not None and more >= kept]
+        if not found or not plans:
+            return []
+        kept, plan = max(plans, key=lambda one: len(one[0]))
+        return [left_out([self._constraints[index] for index in everything if index not in kept], plan)]
+
+    def is_irreducible(self, conflict: Sequence[Constraint]) -> bool:
+        """Whether there is a plan without any one constraint of a conflict."""
+        kept = self._indices(conflict)
+        return all(self._known(kept - {index}) for index in kept)
+
+    def described(self, conflict: Sequence[Constraint]) -> Conflict | None:
+        """Return a conflict in words, ``None`` for no constraints."""
+        if not conflict:
+            return None
+        return Conflict(
+            constraints=tuple(ConflictingConstraint(pointer=one.pointer, message=one.message) for one in conflict),
+            is_irreducible=self.is_irreducible(conflict),
+            is_proven=any(proven <= self._indices(conflict) for proven in self._proven),
+        )
+
+    def has_plan(self, kept: frozenset[int]) -> bool:
+        """Whether a plan was found for the problem with only these constraints."""
+        known = self._known(kept)
+        if known is None:
+            attempt = self._attempts.solve(with_only(self._problem, [self._constraints[index] for index in kept]))
+            self._plans[kept] = attempt.plan
+            if attempt.is_infeasible:
+                self._proven.add(kept)
+            known = attempt.plan is not None
+        return known
+
+    def _known(self, kept: frozenset[int]) -> bool | None:
+        """Whether there is a plan with these constraints, as far as earlier answers say."""
+        if kept in self._plans:
+            return self._plans[kept] is not None
+        if any(plan is not None and kept <= more for more, plan in self._plans.items()):
+            return True
+        return False if any(fewer <= kept for fewer in self._proven) else None
+
+    def _indices(self, constraints: Sequence[Constraint]) -> frozenset[int]:
+        wanted = set(constraints)
+        return frozenset(index for index, constraint in enumerate(self._constraints) if constraint in wanted)
+
+    def _concerned(self, names: Sequence[str], *, shared: bool = False) -> tuple[int, ...]:
+        """Return the constraints on tables of these names, with ``shared`` also the reservation that concerns all."""
+        wanted = set(names)
+        tables = {index for index, table in enumerate(self._problem.tables) if table.name in wanted}
+        groups = {"same_rank": self._problem.same_rank, "apart": self._problem.apart}
+
+        def concerns(constraint: Constraint) -> bool:
+            if constraint.field in groups:
+                return not tables.isdisjoint(groups[constraint.field][constraint.index])
+            if constraint.field == RESERVATION:
+                return shared and bool(tables)
+            return constraint.index in tables
+
+        return tuple(index for index, constraint in enumerate(self._constraints) if concerns(constraint))

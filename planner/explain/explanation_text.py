@@ -1,0 +1,107 @@
+"""An explanation as text for people: what binds, what hardware would buy, why tables are cut so."""
+
+from collections.abc import Sequence
+
+from planner.explain.binding import NEAR_SLOWEST, BindingPhase
+from planner.explain.explanation import Explanation, TableReason
+from planner.explain.shadow_prices import AT_MOST, RELAXATION, ShadowPrice
+from planner.explain.text import INDENT, WIDTH, columns, counted, number_ranges, paragraph, shortened
+from planner.priced import Objective
+from planner.units import format_seconds
+
+_RANKS_WIDTH = 14  # characters; what the other columns leave
+_MORE = ", ..."
+
+
+def explanation_text(explanation: Explanation, *, name: str) -> str:
+    """Return an explanation of the plan of ``name`` as text, at most 80 columns wide."""
+    sections = (
+        _heading(explanation, name),
+        _phases(explanation.phases, explanation.objective),
+        _prices(explanation.shadow_prices),
+        _tables(explanation.tables, explanation.num_tables),
+    )
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _heading(explanation: Explanation, name: str) -> list[str]:
+    told = (
+        f"{explanation.objective} {format_seconds(explanation.objective_seconds)}, priced by {explanation.cost_model};"
+        f" lower bound by relaxation {format_seconds(explanation.bound_seconds)}"
+    )
+    return [shortened(f"Why the plan of {name} is as it is", WIDTH), *paragraph(told)]
+
+
+def _phases(phases: Sequence[BindingPhase], objective: str) -> list[str]:
+    if not phases:
+        return []
+    rows = [("phase", "exposed", "hidden", "share", "relaxed", "evidence", "ranks")]
+    rows += [
+        (
+            one.phase.label,
+            format_seconds(one.exposed_seconds),
+            format_seconds(one.hidden_seconds),
+            f"{one.objective_share:.1%}",
+            "-" if one.relaxed_seconds is None else format_seconds(one.relaxed_seconds),
+            one.evidence.label,
+            _ranks(one.ranks),
+        )
+        for one in phases
+    ]
+    if objective == Objective.MAX_RANK_TIME.name.lower():
+        title, legend = "the rank whose phases add up to most", "every phase is that rank's"
+    else:
+        title = "every phase lasts as long as its slowest rank"
+        legend = (
+            "exposed counts in the objective, hidden runs under dense compute; relaxed is what the phase takes"
+            " in the relaxation, which may mix the cuts of a table and spread it at will"
+        )
+    return [
+        f"What binds: {title}",
+        *columns(rows, left=(0, 5, 6)),
+        *paragraph(f"ranks: within {NEAR_SLOWEST:.0%} of the slowest; {legend}"),
+    ]
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    """Return as many ranks as there is room for, and dots where there are more."""
+    told = number_ranges(ranks)
+    if len(told) <= _RANKS_WIDTH:
+        return told
+    return told[: told.rfind(",", 0, _RANKS_WIDTH - len(_MORE) + 1)] + _MORE
+
+
+def _prices(prices: Sequence[ShadowPrice]) -> list[str]:
+    lines = ["What more hardware would buy"]
+    for one in prices:
+        if one.method == RELAXATION:
+            told = _saved(one) if one.evidence is None else f"{_saved(one)}; {one.note}"
+            lines += paragraph(f"{one.resource}, {one.change}: {told}")
+    again = [one for one in prices if one.method != RELAXATION]
+    for change in dict.fromkeys(one.change for one in again):
+        lines += paragraph(f"{change} of a rate, this placement priced again (a new plan may gain more):")
+        rates = [one for one in again if one.change == change]
+        lines += columns([(INDENT + one.resource, _saved(one)) for one in rates], left=(0, 1))
+    return lines
+
+
+def _saved(price: ShadowPrice) -> str:
+    """What a change saves, and how well that is known; why not, where nothing was computed."""
+    if price.saved_seconds is None or price.evidence is None:
+        return price.note
+    limit = "at most" if price.direction == AT_MOST else "at least"
+    saved = "nothing" if price.saved_seconds == 0 else f"{limit} {format_seconds(price.saved_seconds)}"
+    return f"{saved} ({price.evidence.label})"
+
+
+def _tables(tables: Sequence[TableReason], num_tables: int) -> list[str]:
+    if not tables:
+        return []
+    lines = [
+        f"Why tables are cut so ({len(tables):,} of {counted(num_tables, 'table')})",
+        *paragraph("in brackets: seconds on the slowest ranks; next best: while all other tables stay where they are"),
+    ]
+    for one in tables:
+        told = f"{shortened(one.name, 40)} ({format_seconds(one.binding_seconds)}) is {one.reason}"
+        lines += paragraph(told, hanging=INDENT)
+    return lines

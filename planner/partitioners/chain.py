@@ -1,0 +1,187 @@
+"""One search from one start: a state, the best plan it has seen, and the stages it goes through."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.partitioners.base import Effort
+from planner.partitioners.moves import anneal, construct, restore
+from planner.partitioners.records import pack_data, pack_state
+from planner.partitioners.starts import Target
+from planner.partitioners.state import OVER, PENALTY, count_overflow, empty_state, objective, refresh
+from planner.partitioners.view import View, from_assignment, to_assignment
+from planner.priced import Assignment
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_BUILD_SMOOTHNESS = 20.0  # slowest load / tau while a plan is built
+_EVERY = 16  # items between two counts of the weights while a plan is built
+# Objectives per capacity of one rank that bytes exceed: grows while the state does not fit, and falls again.
+_PENALTY = 10.0
+_MOST_PENALTY = 1e5
+_DEARER, _CHEAPER = 1.2, 0.97
+#: Of the proposals while only pieces move: they then take as long as all others together.
+_DEALS = 5e-4
+_CHUNK = 4096  # proposals between two looks at the limit and at the plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """How hot, how smooth, and with which moves; heat and smoothness go geometrically from first to last."""
+
+    first_heat: float  # Metropolis temperature in objectives
+    last_heat: float
+    first_smoothness: float  # slowest load / tau
+    last_smoothness: float
+    cuts: bool  # whether tables are cut anew, or pieces only move
+    deals: float = 0.0  # part of the proposals that share the pieces of two ranks out anew
+
+
+#: Nominal work of a proposal.
+PROPOSAL_SECONDS = 1.5e-6
+
+
+def settle(items: int, plenty: float) -> Stage:
+    """Pieces move between ranks, at a smoothness that looks at many ranks at once.
+
+    ``plenty`` are the proposals per item that the search pays for: with fewer it must begin colder.
+    """
+    heat = min(0.3 / items, 3e-3) * min(1.0, plenty / 8000)
+    return Stage(
+        first_heat=heat,
+        last_heat=min(5e-6, heat),
+        first_smoothness=30.0,
+        last_smoothness=200.0,
+        cuts=False,
+        deals=_DEALS,
+    )
+
+
+def refine(heat: float) -> Stage:
+    """Tables are cut anew around what has settled; the hotter, the less is left of it."""
+    hot = heat > 1e-4
+    return Stage(
+        first_heat=heat,
+        last_heat=min(5e-7, heat),
+        first_smoothness=30.0 if hot else 100.0,
+        last_smoothness=1500.0,
+        cuts=True,
+    )
+
+
+#: Only what helps the slowest ranks.
+POLISH = Stage(first_heat=1e-6, last_heat=1e-7, first_smoothness=800.0, last_smoothness=4000.0, cuts=True)
+
+
+#: Whatever makes the pieces fit the memory of their ranks.
+MEND = Stage(first_heat=1e-5, last_heat=1e-6, first_smoothness=30.0, last_smoothness=100.0, cuts=True)
+
+
+class Chain:
+    """A state that one search changes, and the best plan it has seen."""
+
+    def __init__(self, view: View, seed: int) -> None:
+        self._view = view
+        self._data = pack_data(view.data)
+        self._arrays = empty_state(view.data, seed)
+        self._state = pack_state(self._arrays)
+        self._penalty = _PENALTY
+        self.best_seconds = np.inf
+        self._best: tuple[Ints, Ints, Ints] | None = None
+
+    def build(self, options: Ints, target: Target, order: Ints) -> bool:
+        """Place every item under its option, pinned ones first; ``False`` where one has no legal site."""
+        view, data = self._view, self._view.data
+        refresh(self._data, self._state, 1.0, _PENALTY * float(np.sum(target.slowest_seconds)))
+        self._arrays.tau[:] = target.slowest_seconds / _BUILD_SMOOTHNESS
+        for item, (family, shapes, sites) in _pinned(view).items():
+            restore(self._data, self._state, item, family, shapes, sites)
+        free = order[~data.item_fixed[order]]
+        built = construct(self._data, self._state, free, options, _EVERY)
+        if built:
+            self.look()
+        return bool(built)
+
+    def load(self, assignment: Assignment) -> bool:
+        """Take over a plan; ``False`` where the search cannot express it."""
+        placed = from_assignment(self._view, assignment)
+        if placed is None:
+            return False
+        for item, (family, shapes, sites) in enumerate(placed):
+            restore(self._data, self._state, item, family, shapes, sites)
+        self.look()
+        return True
+
+    def look(self) -> bool:
+        """Compare the state with the best plan so far; keep it where it fits and is faster."""
+        count_overflow(self._data, self._state)
+        seconds = self.seconds
+        fits = self._arrays.number[OVER] <= 0
+        self._penalty = max(self._penalty * _CHEAPER, _PENALTY) if fits else min(self._penalty * _DEARER, _MOST_PENALTY)
+        if not fits or seconds >= self.best_seconds:
+            return False
+        self.best_seconds = seconds
+        self._best = (self._arrays.slot_shape.copy(), self._arrays.slot_site.copy(), self._arrays.num_pieces.copy())
+        return True
+
+    @property
+    def seconds(self) -> float:
+        """Objective of the state as it is, whether it fits or not."""
+        return float(objective(self._data, self._state))
+
+    @property
+    def rating(self) -> tuple[bool, float]:
+        """What to sort chains by, best first: those with a plan by its objective, then by what they lack."""
+        if self._best is not None:
+            return False, self.best_seconds
+        return True, self.seconds * (1.0 + _PENALTY * float(self._arrays.number[OVER]))
+
+    def run(
+        self, stage: Stage, effort: Effort, until: float, good_seconds: float, tell: Callable[[], None] | None = None
+    ) -> None:
+        """Go through a stage until the effort reaches ``until``, or a plan of ``good_seconds`` is found.
+
+        ``tell`` is called after every better plan.
+        """
+        began = effort.fraction
+        scale = max(self.seconds, 1e-12)
+        self._arrays.number[PENALTY] = self._penalty * scale
+        while (now := effort.fraction) < until and self.best_seconds > good_seconds:
+            done = (now - began) / max(until - began, 1e-12)
+            heat = stage.first_heat * (stage.last_heat / stage.first_heat) ** done
+            smoothness = stage.first_smoothness * (stage.last_smoothness / stage.first_smoothness) ** done
+            anneal(
+                self._data,
+                self._state,
+                _CHUNK,
+                heat * scale,
+                smoothness,
+                self._penalty * scale,
+                stage.cuts,
+                stage.deals,
+            )
+            effort.spend(_CHUNK * PROPOSAL_SECONDS)
+            if self.look() and tell is not None:
+                tell()
+
+    def assignment(self) -> Assignment | None:
+        """Return the best plan seen, if any fitted."""
+        return None if self._best is None else to_assignment(self._view, *self._best)
+
+
+def _pinned(view: View) -> dict[int, tuple[int, Ints, Ints]]:
+    """Return family, shapes and sites of the items that the user fixed."""
+    priced = view.priced
+    table = priced.shape_table[priced.pinned_shape]
+    item_of = {tables[0]: item for item, tables in enumerate(view.item_tables)}
+    search_shape = {members: index for index, members in enumerate(view.shape_members)} if len(table) else {}
+    shape_family = np.repeat(np.arange(len(view.data.family_scope)), np.diff(view.data.family_shape))
+    pinned = {}
+    for t in np.unique(table).tolist():
+        mine = table == t
+        shapes = np.array([search_shape[(int(s),)] for s in priced.pinned_shape[mine]], dtype=np.int64)
+        pinned[item_of[t]] = (int(shape_family[shapes[0]]), shapes, priced.pinned_site[mine])
+    return pinned

@@ -1,0 +1,130 @@
+"""Deal the pieces of two ranks anew: of all ways to share them out, the one with the least smooth cost.
+
+With eight pieces on each of two ranks a swap reaches 64 of 65,000 ways; this looks at many thousands.
+One piece changes sides from each way to the next (Gray's order), which multiplies the weights of the
+ranks by factors that are known beforehand, so that a way costs a few multiplications.
+"""
+
+import numpy as np
+
+from planner.partitioners.compiled import compiled
+from planner.partitioners.sites import may_move
+from planner.partitioners.state import RANK, State, begin, cost, delist, enlist, random_below, shift, undo
+from planner.partitioners.view import Data
+
+_MOST_PIECES = 13
+#: Exponents of the weights stay within the range of floats: a rank may hold all that two hold now.
+_SHARPEST = 150.0
+
+
+@compiled
+def gather(data: Data, state: State, here: int, there: int, slots: np.ndarray, side: np.ndarray) -> int:
+    """List pieces of both ranks that may change sides, at most as many as there is room for."""
+    count, seen = 0, 0
+    for s in range(2):
+        rank, other = (here, there) if s == 0 else (there, here)
+        for i in range(state.rank_count[rank]):
+            slot = state.rank_slots[rank, i]
+            if not may_move(data, state, slot, other):
+                continue
+            seen += 1
+            place = count
+            if count == slots.shape[0]:
+                place = random_below(state, seen)
+                if place >= count:
+                    continue
+            else:
+                count += 1
+            slots[place] = slot
+            side[place] = s
+    return count
+
+
+@compiled
+def fits(room: np.ndarray) -> bool:
+    """Whether no rank lacks bytes in any tier."""
+    for s in range(2):
+        for m in range(room.shape[1]):
+            if room[s, m] < 0:
+                return False
+    return True
+
+
+@compiled
+def best_deal(data: Data, state: State, here: int, there: int, slots: np.ndarray, side: np.ndarray, count: int) -> int:
+    """Return the deal of least cost as bits, one per piece that changes sides; 0 where none is better."""
+    phases = state.tau.shape[0]
+    weight = np.empty((2, phases))
+    out = np.empty((count, phases))  # factor of the rank that a piece leaves from where it lies now
+    into = np.empty((count, phases))
+    price = np.empty(phases)
+    now = 0.0
+    for q in range(phases):
+        tau = max(state.tau[q], (state.reference[q] + state.world_loads[q]) / _SHARPEST)
+        weight[0, q] = np.exp((state.loads[here, q] - state.reference[q]) / tau)
+        weight[1, q] = np.exp((state.loads[there, q] - state.reference[q]) / tau)
+        price[q] = data.weight[q] * tau
+        now += price[q] * (weight[0, q] + weight[1, q])
+        for i in range(count):
+            shape = state.slot_shape[slots[i]]
+            source, target = (here, there) if side[i] == 0 else (there, here)
+            out[i, q] = np.exp(-data.shape_seconds[data.rank_class[source], shape, q] / tau)
+            into[i, q] = np.exp(data.shape_seconds[data.rank_class[target], shape, q] / tau)
+    tiers = state.world_bytes.shape[0]
+    room = np.empty((2, tiers))  # bytes that fit on top
+    for m in range(tiers):
+        room[0, m] = data.capacity[here, m] - state.world_bytes[m] - state.bytes[here, m]
+        room[1, m] = data.capacity[there, m] - state.world_bytes[m] - state.bytes[there, m]
+    best, least, deal = 0, now * (1 - 1e-9), 0
+    for step in range(1, 1 << count):
+        bit = 0
+        while (step >> bit) & 1 == 0:
+            bit += 1
+        deal ^= 1 << bit
+        source = side[bit]
+        total = 0.0
+        leaves = deal >> bit & 1
+        for m in range(tiers):
+            freed = data.shape_bytes[state.slot_shape[slots[bit]], m] * (1.0 if leaves else -1.0)
+            room[source, m] += freed
+            room[1 - source, m] -= freed
+        if leaves:
+            for q in range(phases):
+                weight[source, q] *= out[bit, q]
+                weight[1 - source, q] *= into[bit, q]
+                total += price[q] * (weight[0, q] + weight[1, q])
+        else:
+            for q in range(phases):
+                weight[source, q] /= out[bit, q]
+                weight[1 - source, q] /= into[bit, q]
+                total += price[q] * (weight[0, q] + weight[1, q])
+        if total < least and fits(room):
+            best, least = deal, total
+    return best
+
+
+@compiled
+def deal_anew(data: Data, state: State, here: int, there: int, before: float, bar: float) -> bool:
+    """Share the pieces of two ranks out in the best way, if that is worth it."""
+    slots = np.empty(_MOST_PIECES, dtype=np.int64)
+    side = np.empty(_MOST_PIECES, dtype=np.int64)
+    count = gather(data, state, here, there, slots, side)
+    deal = best_deal(data, state, here, there, slots, side, count)
+    if deal == 0:
+        return False
+    begin(state)
+    for i in range(count):
+        if deal >> i & 1:
+            source, target = (here, there) if side[i] == 0 else (there, here)
+            shift(data, state, RANK, state.slot_shape[slots[i]], source, -1.0)
+            shift(data, state, RANK, state.slot_shape[slots[i]], target, 1.0)
+    if cost(data, state) - before > bar:
+        undo(data, state)
+        return False
+    for i in range(count):
+        if deal >> i & 1:
+            source, target = (here, there) if side[i] == 0 else (there, here)
+            delist(state, slots[i], source)
+            enlist(state, slots[i], target)
+            state.slot_site[slots[i]] = target
+    return True

@@ -1,0 +1,144 @@
+"""local_search: from several first plans, move, swap and cut anew under a temperature that falls again and again.
+
+The most promising constructions settle (pieces only move). Then the best plans are heated again, a little or a
+lot, cut anew and cooled, in as many rounds as the effort allows: few tables on few ranks take many hot rounds, a
+thousand tables one or two mild ones. Which heat is right differs from problem to problem, so that each
+is tried once and then whichever has gained most. The last part of the effort polishes the best plan.
+"""
+
+import functools
+import itertools
+
+import numpy as np
+
+from planner.partitioners.base import Effort, OnIncumbent, SolveLimits
+from planner.partitioners.best import Best
+from planner.partitioners.chain import POLISH, PROPOSAL_SECONDS, Chain, refine, settle
+from planner.partitioners.constructions import constructions
+from planner.partitioners.kept_start import valid_or_none
+from planner.partitioners.pool import Heats, Pool
+from planner.partitioners.view import View, search_view
+from planner.priced import Assignment, Guide, Outcome, PricedOptions
+
+_SETTLE_UNTIL = 0.4  # of the limit
+_REHEAT_UNTIL = 0.85
+#: Heats of a round, in objectives x items: what one table more or less on a rank changes is about 1.
+_HEATS = (0.005, 0.03, 0.2, 1.0, 5.0)
+_PER_ROUND = 4000  # proposals per item
+_FEWEST_ROUNDS, _MOST_ROUNDS = 2, 32
+_FEWEST_STARTS, _MOST_STARTS = 2, 4
+
+
+class LocalSearch:
+    """Simulated annealing on a smooth stand-in for the objective."""
+
+    name = "local_search"
+
+    def solve(
+        self,
+        priced: PricedOptions,
+        limits: SolveLimits,
+        *,
+        lower_bound_seconds: float = 0.0,
+        start: Assignment | None = None,
+        guide: Guide | None = None,
+        on_incumbent: OnIncumbent | None = None,
+    ) -> Outcome:
+        """Search from the constructions, and from ``start`` where there is one."""
+        effort = Effort(limits)
+        best = Best(priced, self.name, on_incumbent)
+        start = valid_or_none(priced, start)
+        best.offer(start)
+        good_seconds = lower_bound_seconds * (1 + limits.relative_gap)
+        search = _Search(search_view(priced), limits.seed, effort, best, good_seconds)
+        search.settle(guide, start)
+        search.reheat()
+        search.polish()
+        if best.seconds <= good_seconds:
+            return best.outcome("gap")
+        detail = "" if best.assignment is not None else "no plan that fits the memory of every rank was found"
+        return best.outcome(effort.limit, detail)
+
+
+class _Search:
+    """One search: its effort, its pool, and the random seeds of its chains."""
+
+    def __init__(self, view: View, seed: int, effort: Effort, best: Best, good_seconds: float) -> None:
+        self._view, self._effort, self._best, self._good_seconds = view, effort, best, good_seconds
+        self._seeds = itertools.count(seed)
+        self._pool = Pool()
+        self._items = len(view.data.item_columns)
+        #: proposals per item that the whole effort pays for
+        self._plenty = effort.total_seconds / PROPOSAL_SECONDS / self._items
+
+    def settle(self, guide: Guide | None, start: Assignment | None) -> None:
+        """Build the first plans, and move and swap the pieces of the most promising ones."""
+        chains = []
+        for chain in constructions(self._view, guide, next(self._seeds), self._effort):
+            chains.append(chain)
+            self._tell(chain)
+            if self._effort.fraction >= 1 or self._found(chain):
+                break
+        if start is not None:
+            chain = Chain(self._view, next(self._seeds))
+            if chain.load(start):
+                chains.append(chain)
+        count = int(np.clip(self._plenty / _PER_ROUND, _FEWEST_STARTS, _MOST_STARTS))
+        chosen = chains[:count]
+        if all(chain.best_seconds == np.inf for chain in chosen):  # memory is tight: one that fits comes along
+            chosen += sorted(chains[count:], key=lambda chain: chain.rating)[:1]
+        stage = settle(self._items, self._plenty)
+        for index, chain in enumerate(chosen):
+            if self._done():
+                break
+            left = max(_SETTLE_UNTIL - self._effort.fraction, 0.0)
+            until = self._effort.fraction + left / (len(chosen) - index)
+            chain.run(stage, self._effort, until, self._good_seconds, functools.partial(self._tell, chain))
+        for chain in chains:
+            self._pool.add(chain)
+        self._offer()
+
+    def reheat(self) -> None:
+        """Heat, cut anew and cool the best plans, round by round."""
+        rounds = int(np.clip(self._plenty / _PER_ROUND, _FEWEST_ROUNDS, _MOST_ROUNDS))
+        heats = Heats(tuple(heat / self._items for heat in _HEATS))
+        began = self._effort.fraction
+        for index in range(rounds):
+            if self._done() or not self._pool.plans:
+                return
+            until = began + (_REHEAT_UNTIL - began) * (index + 1) / rounds
+            # The second round shows what the second plan is worth; later ones take turns.
+            known = self._pool.plans[index % 2 if len(self._pool.plans) > 1 else 0]
+            choice = 0 if index < _FEWEST_ROUNDS else heats.choose()
+            before = self._pool.seconds
+            chain = Chain(self._view, next(self._seeds))
+            chain.load(known.assignment)
+            stage = refine(heats[choice])
+            chain.run(stage, self._effort, until, self._good_seconds, functools.partial(self._tell, chain))
+            self._pool.add(chain)
+            heats.learn(choice, max(0.0, 1.0 - self._pool.seconds / before))
+            self._offer()
+
+    def polish(self) -> None:
+        """Spend what is left on the best plan."""
+        if self._done() or not self._pool.plans:
+            return
+        chain = Chain(self._view, next(self._seeds))
+        chain.load(self._pool.plans[0].assignment)
+        chain.run(POLISH, self._effort, 1.0, self._good_seconds, functools.partial(self._tell, chain))
+        self._pool.add(chain)
+        self._offer()
+
+    def _offer(self) -> None:
+        if self._pool.seconds < self._best.seconds:
+            self._best.offer(self._pool.plans[0].assignment)
+
+    def _done(self) -> bool:
+        return self._effort.fraction >= 1 or min(self._best.seconds, self._pool.seconds) <= self._good_seconds
+
+    def _found(self, chain: Chain) -> bool:
+        return chain.best_seconds <= self._good_seconds
+
+    def _tell(self, chain: Chain) -> None:
+        if self._best.worth_offering(chain.best_seconds):
+            self._best.offer(chain.assignment())

@@ -1,0 +1,115 @@
+"""Where searches begin: one option per item, chosen by price under a cap on the largest piece.
+
+Cheap options leave heavy pieces, which balance badly; finely cut ones balance well and cost more in all.
+No single trade is right, so that there are several starts: the relaxation's own choice where there is a
+guide, then per cap the cheapest options whose largest piece stays below that part of the slowest
+rank in every phase.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.partitioners.view import View
+from planner.priced import Guide
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Largest piece of an option, in parts of the slowest rank of its phase.
+CAPS = (0.8, 1.1, 0.6, 0.4, 1.5, 0.25, 3.0)
+_ROUNDS = 4
+_TOO_LARGE = 1e3  # an option over the cap is this much worse than one under it
+_MEMORY_STEPS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a good plan is expected to look like."""
+
+    slowest_seconds: Floats  # (Q,)
+    memory_price: Floats  # (M',) seconds per byte of the whole cluster
+
+
+def target_of(view: View, guide: Guide | None) -> Target:
+    """Take the guide's word, or estimate: cheapest options that fit, then ever better caps."""
+    if guide is not None:
+        slowest = guide.slowest_seconds
+        phases = view.phases
+        seconds = slowest if len(slowest) == len(view.data.weight) else slowest[phases]
+        return Target(slowest_seconds=_not_zero(seconds), memory_price=guide.memory_price[view.tiers])
+    price = np.zeros(view.data.capacity.shape[1])
+    options = choose(view, Target(slowest_seconds=np.full(len(view.data.weight), np.inf), memory_price=price), 1.0)
+    for _ in range(_ROUNDS):
+        slowest = _not_zero(view.option_seconds[options].sum(axis=0) / view.data.rank_class.shape[0])
+        price = _memory_price(view, slowest)
+        options = choose(view, Target(slowest_seconds=slowest, memory_price=price), 1.0)
+    return Target(slowest_seconds=slowest, memory_price=price)
+
+
+def starts(view: View, target: Target, guide: Guide | None) -> Iterator[Ints]:
+    """Yield choices of one option per item, shape (I,), the most promising first, no two alike."""
+    seen: set[bytes] = set()
+    if guide is not None:
+        seen.add((options := _of_guide(view, target, guide)).tobytes())
+        yield options
+    for cap in CAPS:
+        options = choose(view, target, cap)
+        if options.tobytes() not in seen:
+            seen.add(options.tobytes())
+            yield options
+    if (options := _fewest_pieces(view)).tobytes() not in seen:
+        yield options
+
+
+def _fewest_pieces(view: View) -> Ints:
+    """Return the option of every item on the fewest ranks, shape (I,): where groups keep apart, no more may be free."""
+    local = len(view.data.rank_class) // view.data.host_allowed.shape[1]
+    touched = np.array([1, local, len(view.data.rank_class)])[view.data.family_scope[view.data.option_family]]
+    order = np.lexsort((view.option_seconds.sum(axis=1), touched * view.option_pieces, view.option_item))
+    fewest: Ints = order[np.searchsorted(view.option_item[order], np.arange(len(view.data.item_columns)))]
+    return fewest
+
+
+def choose(view: View, target: Target, cap: float) -> Ints:
+    """Return the cheapest option of every item whose pieces stay under the cap, shape (I,)."""
+    data = view.data
+    cost = view.option_seconds @ data.weight / data.rank_class.shape[0] + view.option_bytes @ target.memory_price
+    over = np.max(view.option_largest / target.slowest_seconds, axis=1) / cap
+    scale = float(np.sum(target.slowest_seconds[np.isfinite(target.slowest_seconds)]))
+    cost = np.where(over > 1, (cost + scale) * over * _TOO_LARGE, cost)
+    order = np.lexsort((cost, view.option_item))
+    first = np.searchsorted(view.option_item[order], np.arange(len(data.item_columns)))
+    cheapest: Ints = order[first]
+    return cheapest
+
+
+def _of_guide(view: View, target: Target, guide: Guide) -> Ints:
+    """Translate the options of tables to those of items, and choose for those without: groups, options not legal."""
+    options = choose(view, target, 1.0)
+    listed = np.flatnonzero(np.isin(view.option_source, guide.option))
+    options[view.option_item[listed]] = listed
+    return options
+
+
+def _memory_price(view: View, slowest: Floats) -> Floats:
+    """Raise the price of bytes until the chosen options leave a little of the cluster's memory free."""
+    capacity: Floats = np.sum(view.data.capacity, axis=0)
+    price: Floats = np.zeros_like(capacity)
+    step = float(np.sum(slowest)) / np.maximum(capacity, 1.0) * 1e-3
+    for _ in range(_MEMORY_STEPS):
+        options = choose(view, Target(slowest_seconds=slowest, memory_price=price), 1.0)
+        short = view.option_bytes[options].sum(axis=0) > 0.97 * capacity
+        if not np.any(short):
+            break
+        price = np.where(short, np.maximum(price * 2, step), price)
+    return price
+
+
+def _not_zero(seconds: Floats) -> Floats:
+    """A phase that is almost nothing still has a scale."""
+    floor = max(float(np.max(seconds)) * 1e-6, 1e-12)
+    scaled: Floats = np.maximum(seconds, floor)
+    return scaled

@@ -1,0 +1,69 @@
+"""Compile what searches need, ahead of the first plan: ``python -m planner.partitioners.warm``."""
+
+import contextlib
+
+import numpy as np
+
+from planner.partitioners.base import SolveLimits
+from planner.partitioners.compiled import cache_folder
+from planner.partitioners.differencing import difference
+from planner.partitioners.greedy import Greedy
+from planner.partitioners.local_search import LocalSearch
+from planner.priced import Objective, PricedOptions
+
+_MARK = "warm"  # file in the folder of machine code
+
+
+def is_warm() -> bool:
+    """Whether this version's searches have been compiled on this machine."""
+    return (cache_folder() / _MARK).exists()
+
+
+def warm() -> None:
+    """Search a small problem with every kind of site, once; about half a minute where nothing is compiled yet."""
+    priced = _small()
+    limits = SolveLimits(time_limit_seconds=600.0, work_limit_seconds=0.05, relative_gap=0.0)
+    Greedy().solve(priced, limits)
+    difference(np.ones((9, 2)), np.zeros((2, 2)), 1.0)
+    LocalSearch().solve(priced, limits)
+    with contextlib.suppress(OSError):  # a folder that cannot be written holds no machine code either
+        (cache_folder() / _MARK).touch()
+
+
+def _small() -> PricedOptions:
+    """Return eight tables on two hosts of two ranks, each whole, in pieces, on a host, and everywhere."""
+    tables = 8
+    scope = np.tile(np.array([0, 0, 1, 2], dtype=np.int8), tables)
+    columns = np.tile(np.array([64, 16, 20, 24, 28, 32, 36, 40, 44, 48, 64, 64]), tables)
+    family = np.repeat(np.arange(4 * tables), np.tile([1, 9, 1, 1], tables))
+    seconds = columns[:, None] * np.array([[1.0, 2.0]]) / np.array([1, 1, 2, 4])[family % 4][:, None] * 1e-6
+    sizes = columns[:, None].astype(np.float64)
+    first = 12 * np.arange(tables)
+    units = np.stack([first, first + 5, first + 5, first + 10, first + 11], axis=1).reshape(-1)
+    return PricedOptions(
+        objective=Objective.STEP_TIME,
+        table_columns=np.full(tables, 64),
+        family_table=np.repeat(np.arange(tables), 4),
+        family_scope=scope,
+        family_same_host=np.zeros(4 * tables, dtype=np.bool_),
+        family_min_pieces=np.tile([1, 2, 1, 1], tables),
+        family_max_pieces=np.tile([1, 4, 1, 1], tables),
+        shape_family=family,
+        shape_columns=columns,
+        shape_seconds=seconds,
+        shape_bytes=sizes,
+        shape_total_bytes=sizes * np.array([1, 1, 2, 4])[family % 4][:, None],
+        option_family=np.arange(4 * tables),
+        unit_option=np.repeat(np.arange(4 * tables), np.tile([1, 2, 1, 1], tables)),
+        unit_shape=units,
+        capacity_bytes=np.full((4, 1), 300.0),
+        host_of_rank=np.array([0, 0, 1, 1]),
+        rank_slowdown=np.ones((4, 2)),
+        table_rank_allowed=np.ones((tables, 4), dtype=np.bool_),
+        phase_weight=np.ones(2),
+        phase_window_seconds=np.zeros(2),
+    )
+
+
+if __name__ == "__main__":
+    warm()

@@ -1,0 +1,80 @@
+"""Why a table is cut so, in words that say what was computed."""
+
+from dataclasses import replace
+
+import pytest
+
+from cost_models.vocabulary import Kernel, Phase, Scheme
+from planner.explain.alternatives import Alternative
+from planner.explain.reasons import cut_in_words, reason
+from tests.planner.builders import make_assignment
+
+NEXT = Alternative(
+    scheme=Scheme.ROW_WISE,
+    kernel=Kernel.FUSED,
+    columns=(128,),
+    assignment=make_assignment([(0, 0)]),
+    objective_seconds=11e-3,
+    change_seconds=1e-3,
+    excess_bytes=0.0,
+    is_best=True,
+    phase=Phase.FORWARD_COMM,
+    phase_seconds=(2e-3, 2.8e-3),
+)
+WHOLE = replace(NEXT, scheme=Scheme.TABLE_WISE, change_seconds=4e-3)
+
+
+def why(*alternatives: Alternative, scheme: Scheme = Scheme.COLUMN_WISE, is_pinned: bool = False) -> str:
+    return reason(scheme, Kernel.FUSED, (64, 64), alternatives, objective_seconds=10e-3, is_pinned=is_pinned)
+
+
+def test_the_next_best_with_its_price_and_the_phase_that_lengthens() -> None:
+    assert why(NEXT) == (
+        "cut by columns (2x64); next best: cut by rows over all ranks would add 1 ms (10%), forward_comm 1.4x as long"
+    )
+
+
+def test_leaving_the_table_whole_is_always_told() -> None:
+    assert "; whole on one rank would add 4 ms (40%)" in why(NEXT, WHOLE)
+    assert why(WHOLE, NEXT).count("; ") == 1
+    assert why(NEXT, WHOLE, scheme=Scheme.TABLE_WISE).count("; ") == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"change_seconds": -2e-5}, "would save 20 us (0.2%): the plan is not the best one"),
+        ({"change_seconds": 1e-12}, "would cost the same"),
+        ({"excess_bytes": 3 * 1024**3}, "would exceed the memory of a rank by 3.0 GiB"),
+        ({"phase": None}, "would add 1 ms (10%)"),
+        ({"phase_seconds": (2e-3, 2.001e-3)}, "would add 1 ms (10%)"),
+        ({"phase_seconds": (0.0, 1e-3)}, "would add 1 ms (10%), in forward_comm"),
+        ({"change_seconds": 20e-3}, "would add 20 ms (200%), forward_comm 1.4x as long"),
+        ({"is_best": False}, "would add at most 1 ms (10%), forward_comm 1.4x as long"),
+        ({"is_best": False, "excess_bytes": 1024.0}, "would exceed the memory of a rank by at most 1.0 KiB"),
+    ],
+)
+def test_what_an_alternative_would_do(changes: dict[str, object], words: str) -> None:
+    assert why(replace(NEXT, **changes)).endswith(f"all ranks {words}")
+
+
+def test_where_nothing_else_fits_that_is_told() -> None:
+    assert "; no other cut fits: cut by rows" in why(replace(NEXT, excess_bytes=1.0))
+    assert "; next best: " in why(NEXT, replace(WHOLE, excess_bytes=1.0))
+
+
+def test_other_widths_and_kernels_of_the_same_cut_are_named() -> None:
+    columns = replace(NEXT, scheme=Scheme.COLUMN_WISE, columns=(32, 96))
+    assert "cut by columns (96 + 32) would" in why(columns)
+    assert "cut by columns (96 + 32) with the dense kernel would" in why(replace(columns, kernel=Kernel.DENSE))
+    assert "kernel" not in why(replace(NEXT, kernel=Kernel.DENSE))
+
+
+def test_no_alternative() -> None:
+    assert why(is_pinned=True) == "cut by columns (2x64), because the spec pins it"
+    assert "no other cut is allowed" in why()
+
+
+def test_every_scheme_has_words() -> None:
+    assert len({cut_in_words(scheme, (44, 40, 44)) for scheme in Scheme}) == len(Scheme)
+    assert cut_in_words(Scheme.COLUMN_WISE, (44, 40, 44)) == "cut by columns (2x44 + 40)"

@@ -1,0 +1,36 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from planner.partitioners.compiled import cache_folder
+
+
+def test_the_folder_of_machine_code_follows_the_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder().parent == tmp_path / "shardplan" / "compiled"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "given"))
+    assert cache_folder().parent == tmp_path / "given"
+
+
+def test_a_changed_source_has_another_folder(root: Path, tmp_path: Path) -> None:
+    """Also a change in a function that is only called from compiled functions of other files."""
+    package = tmp_path / "planner" / "partitioners"
+    package.mkdir(parents=True)
+    (tmp_path / "planner" / "__init__.py").touch()
+    for source in (root / "planner" / "partitioners").glob("*.py"):
+        (package / source.name).write_bytes(source.read_bytes())
+    ask = "from planner.partitioners.compiled import cache_folder; print(cache_folder().name)"
+
+    def folder() -> str:
+        done = subprocess.run([sys.executable, "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    before = folder()
+    (package / "portfolio.py").write_text("# interpreted\n")
+    assert folder() == before
+    with (package / "sites.py").open("a") as sites:
+        sites.write("# another\n")
+    assert folder() != before

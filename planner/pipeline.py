@@ -28,6 +28,7 @@ from planner.evaluate import objective_of
 from planner.infeasible import Dead, memory_shortfalls, missing_options, stuck_modules, unpackable
 from planner.memory import ledger_rules
 from planner.modes import family_modes
+from planner.no_collection import no_collection
 from planner.partitioners.base import Incumbent, Partitioner, SolveLimits
 from planner.partitioners.greedy import Greedy
 from planner.priced import Assignment, Outcome, PricedOptions, Reason, Termination
@@ -50,7 +51,7 @@ _REST = 6.0  # times as long as an incumbent took to verify, until the next one 
 _FIRST = 0.1  # at most, on the first plan
 _BOUNDED = 0.15  # on the bound
 _SEARCHED = 0.75  # on the search
-_BOX_SECONDS = 1.5e-4  # per table and box, nominal
+_BOX_SECONDS = 2.5e-4  # per table and box, nominal
 _MOST_BOXES = 200
 _RUNNING = Termination(reason=Reason.FEASIBLE, detail="the search is still running")
 
@@ -67,6 +68,7 @@ class Run:
     began_seconds: float  # monotonic clock
 
 
+@no_collection()
 def plan(
     problem: Problem,
     *,

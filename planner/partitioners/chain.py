@@ -40,8 +40,9 @@ class Stage:
     deals: float = 0.0  # part of the proposals that share the pieces of two ranks out anew
 
 
-#: Nominal work of a proposal.
-PROPOSAL_SECONDS = 1.5e-6
+def proposal_seconds(items: int) -> float:
+    """Return the nominal work of a proposal; with many tables the memory that it reads is far away."""
+    return 1.5e-6 * (1 + items / 5000)
 
 
 def settle(items: int, plenty: float) -> Stage:
@@ -137,7 +138,8 @@ class Chain:
         """What to sort chains by, best first: those with a plan by its objective, then by what they lack."""
         if self._best is not None:
             return False, self.best_seconds
-        return True, self.seconds * (1.0 + _PENALTY * float(self._arrays.number[OVER]))
+        over = float(self._arrays.number[OVER]) / len(self._view.data.rank_class)
+        return True, self.seconds * (1.0 + _PENALTY * over)
 
     def run(
         self, stage: Stage, effort: Effort, until: float, good_seconds: float, tell: Callable[[], None] | None = None
@@ -147,6 +149,7 @@ class Chain:
         ``tell`` is called after every better plan.
         """
         began = effort.fraction
+        work_seconds = _CHUNK * proposal_seconds(len(self._view.data.item_columns))
         scale = max(self.seconds, 1e-12)
         self._arrays.number[PENALTY] = self._penalty * scale
         while (now := effort.fraction) < until and self.best_seconds > good_seconds:
@@ -163,7 +166,7 @@ class Chain:
                 stage.cuts,
                 stage.deals,
             )
-            effort.spend(_CHUNK * PROPOSAL_SECONDS)
+            effort.spend(work_seconds)
             if self.look() and tell is not None:
                 tell()
 

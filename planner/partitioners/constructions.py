@@ -1,5 +1,6 @@
 """First plans: options by price, then item by item onto the site where it hurts least."""
 
+import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -7,14 +8,17 @@ from numpy.typing import NDArray
 
 from planner.partitioners.base import Effort
 from planner.partitioners.chain import Chain
+from planner.partitioners.sites import ALL_RANKS
 from planner.partitioners.starts import Target, starts, target_of
 from planner.partitioners.view import View
-from planner.priced import Guide
+from planner.priced import Guide, Scope
 
 Ints = NDArray[np.int64]
 
 #: Nominal work of looking at one site for one piece.
 _LOOK_SECONDS = 5e-8
+#: Choices of options that are tried in one order before the next order: the first two are the best.
+_AT_ONCE = 2
 
 Order = Callable[[View, Ints, Target], Ints]
 
@@ -41,18 +45,21 @@ def constructions(view: View, guide: Guide | None, seed: int, effort: Effort) ->
     The memory of ranks is a price here and not a rule: a state may overflow, and is then for a search to mend.
     """
     target = target_of(view, guide)
-    for options in starts(view, target, guide):
-        for order in ORDERS:
+    chosen = starts(view, target, guide)
+    while some := list(itertools.islice(chosen, _AT_ONCE)):
+        for order, options in itertools.product(ORDERS, some):
             chain = Chain(view, seed)
-            looks = float(np.sum(view.option_pieces[options])) * len(view.data.rank_class)
+            looks = float(np.sum(view.option_pieces[options])) * min(len(view.data.rank_class), ALL_RANKS)
             effort.spend(_LOOK_SECONDS * looks)
-            if chain.build(options, target, _narrow_first(view, order(view, options, target))):
+            if chain.build(options, target, least_choice_first(view, options, order(view, options, target))):
                 yield chain
 
 
-def _narrow_first(view: View, order: Ints) -> Ints:
-    """Items that may use few ranks, or must keep away from others, go first: they have the least choice."""
+def least_choice_first(view: View, options: Ints, order: Ints) -> Ints:
+    """Put what lies on all ranks first, so that the rest knows the room; then who may use few ranks or keeps apart."""
     data = view.data
     choice = data.allowed.sum(axis=1) - np.diff(data.apart_first)
     unlimited = choice == data.allowed.shape[1]
-    return order[np.argsort(np.where(unlimited, data.allowed.shape[1], choice)[order], kind="stable")]
+    choice = np.where(unlimited, data.allowed.shape[1], choice)
+    choice[data.family_scope[data.option_family[options]] == Scope.WORLD] = 0
+    return order[np.argsort(choice[order], kind="stable")]

@@ -14,7 +14,7 @@ from planner.partitioners.constructions import constructions
 from planner.partitioners.view import search_view
 from planner.priced import Assignment, Guide, Outcome, PricedOptions
 
-_MEND_UNTIL = 1.0  # of the limit
+_MEND_FROM = 0.5  # of the limit, where nothing fits
 
 
 class Greedy:
@@ -48,10 +48,10 @@ class Greedy:
                 break
             if nearest is None or chain.rating < nearest.rating:
                 nearest = chain
-            if effort.fraction >= 1:
+            if effort.fraction >= (1.0 if best.assignment is not None else _MEND_FROM):
                 break
         if best.assignment is None and nearest is not None:
-            nearest.run(MEND, effort, _MEND_UNTIL, sys.float_info.max)
+            nearest.run(MEND, effort, 1.0, sys.float_info.max)
             best.offer(nearest.assignment())
         detail = "" if best.assignment is not None else "no construction fits the memory of every rank"
         return best.outcome(effort.limit if effort.fraction >= 1 else "iterations", detail)

@@ -13,7 +13,7 @@ import numpy as np
 
 from planner.partitioners.base import Effort, OnIncumbent, SolveLimits
 from planner.partitioners.best import Best
-from planner.partitioners.chain import POLISH, PROPOSAL_SECONDS, Chain, refine, settle
+from planner.partitioners.chain import POLISH, Chain, proposal_seconds, refine, settle
 from planner.partitioners.constructions import constructions
 from planner.partitioners.kept_start import valid_or_none
 from planner.partitioners.pool import Heats, Pool
@@ -69,7 +69,7 @@ class _Search:
         self._pool = Pool()
         self._items = len(view.data.item_columns)
         #: proposals per item that the whole effort pays for
-        self._plenty = effort.total_seconds / PROPOSAL_SECONDS / self._items
+        self._plenty = effort.total_seconds / proposal_seconds(self._items) / self._items
 
     def settle(self, guide: Guide | None, start: Assignment | None) -> None:
         """Build the first plans, and move and swap the pieces of the most promising ones."""

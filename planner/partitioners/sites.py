@@ -6,7 +6,7 @@ from planner.partitioners.compiled import compiled
 from planner.partitioners.state import HOST, PENALTY, RANK, State, put, random_below
 from planner.partitioners.view import Data
 
-_ALL_RANKS = 192  # clusters up to this size are scanned whole; of larger ones a sample this large
+ALL_RANKS = 192  # clusters up to this size are scanned whole; of larger ones first a sample this large
 _MOST = 300.0
 
 
@@ -84,15 +84,29 @@ def increase(data: Data, state: State, rank: int, shape: int) -> float:
 
 
 @compiled
+def has_room(data: Data, state: State, rank: int, shape: int) -> bool:
+    """Whether the bytes of a piece fit on a rank."""
+    for m in range(state.world_bytes.shape[0]):
+        if state.bytes[rank, m] + state.world_bytes[m] + data.shape_bytes[shape, m] > data.capacity[rank, m]:
+            return False
+    return True
+
+
+@compiled
 def best_rank(data: Data, state: State, item: int, shape: int, low: int, high: int) -> int:
-    """Return the legal rank in [low, high) where a piece hurts least; -1 where there is none."""
+    """Return the legal rank in [low, high) where a piece hurts least; -1 where there is none.
+
+    Of many ranks a sample is looked at, and all where none of those has room.
+    """
     count = high - low
-    sample = count if count <= _ALL_RANKS else _ALL_RANKS
+    sample = count if count <= ALL_RANKS else ALL_RANKS
     start = 0 if sample == count else random_below(state, count)
     stride = 1 if sample == count else 1 + random_below(state, count - 1)
     best, least, kind = -1, np.inf, -1
-    for i in range(sample):
-        rank = low + (start + i * stride) % count
+    for i in range(sample if sample == count else sample + count):
+        if i == sample and best >= 0 and has_room(data, state, best, shape):
+            break
+        rank = low + (start + i * stride) % count if i < sample else low + i - sample
         if not rank_is_legal(data, state, item, rank):
             continue
         if data.rank_class[rank] != kind:

@@ -3,7 +3,7 @@
 Cheap options leave heavy pieces, which balance badly; finely cut ones balance well and cost more in all.
 No single trade is right, so that there are several starts: the relaxation's own choice where there is a
 guide, then per cap the cheapest options whose largest piece stays below that part of the slowest
-rank in every phase.
+rank in every phase, and below a part of a rank's memory: pieces of more than half a rank hardly pack.
 """
 
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.partitioners.view import View
-from planner.priced import Guide
+from planner.priced import Guide, Scope
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Largest piece of an option, in parts of the slowest rank of its phase.
-CAPS = (0.8, 1.1, 0.6, 0.4, 1.5, 0.25, 3.0)
+#: Largest piece of an option, in parts of the slowest rank of its phase and of a rank's memory.
+CAPS = ((0.8, 0.55), (0.8, 1.0), (0.65, 0.5), (0.6, 0.35), (1.1, 1.0), (0.4, 1.0), (1.5, 1.0), (0.25, 1.0), (3.0, 1.0))
 _ROUNDS = 4
 _TOO_LARGE = 1e3  # an option over the cap is this much worse than one under it
 _MEMORY_STEPS = 30
@@ -52,16 +52,20 @@ def target_of(view: View, guide: Guide | None) -> Target:
 def starts(view: View, target: Target, guide: Guide | None) -> Iterator[Ints]:
     """Yield choices of one option per item, shape (I,), the most promising first, no two alike."""
     seen: set[bytes] = set()
-    if guide is not None:
-        seen.add((options := _of_guide(view, target, guide)).tobytes())
-        yield options
-    for cap in CAPS:
-        options = choose(view, target, cap)
+    for options in _candidates(view, target, guide):
         if options.tobytes() not in seen:
             seen.add(options.tobytes())
             yield options
-    if (options := _fewest_pieces(view)).tobytes() not in seen:
-        yield options
+
+
+def _candidates(view: View, target: Target, guide: Guide | None) -> Iterator[Ints]:
+    """Yield choices, of which some may be alike."""
+    of_memory = _largest_of_memory(view)
+    if guide is not None:
+        yield _of_guide(view, target, guide)
+    for of_slowest, of_rank in CAPS:
+        yield choose(view, target, of_slowest, of_memory / of_rank)
+    yield _fewest_pieces(view)
 
 
 def _fewest_pieces(view: View) -> Ints:
@@ -73,11 +77,16 @@ def _fewest_pieces(view: View) -> Ints:
     return fewest
 
 
-def choose(view: View, target: Target, cap: float) -> Ints:
-    """Return the cheapest option of every item whose pieces stay under the cap, shape (I,)."""
+def choose(view: View, target: Target, cap: float, over_memory: Floats | None = None) -> Ints:
+    """Return the cheapest option of every item whose pieces stay under the cap, shape (I,).
+
+    ``over_memory``, shape (O,), is the largest piece of every option in parts of the memory that it may take.
+    """
     data = view.data
     cost = view.option_seconds @ data.weight / data.rank_class.shape[0] + view.option_bytes @ target.memory_price
     over = np.max(view.option_largest / target.slowest_seconds, axis=1) / cap
+    if over_memory is not None:
+        over = np.maximum(over, over_memory)
     scale = float(np.sum(target.slowest_seconds[np.isfinite(target.slowest_seconds)]))
     cost = np.where(over > 1, (cost + scale) * over * _TOO_LARGE, cost)
     order = np.lexsort((cost, view.option_item))
@@ -92,6 +101,16 @@ def _of_guide(view: View, target: Target, guide: Guide) -> Ints:
     listed = np.flatnonzero(np.isin(view.option_source, guide.option))
     options[view.option_item[listed]] = listed
     return options
+
+
+def _largest_of_memory(view: View) -> Floats:
+    """Return the largest piece of every option that is not on all ranks, in parts of the smallest rank, shape (O,)."""
+    data = view.data
+    option = np.repeat(np.arange(len(view.option_item)), np.diff(data.option_unit))
+    part = np.max(data.shape_bytes[data.unit_shape] / np.maximum(np.min(data.capacity, axis=0), 1.0), axis=1)
+    largest = np.zeros(len(view.option_item))
+    np.maximum.at(largest, option, np.where(data.family_scope[data.option_family[option]] == Scope.WORLD, 0.0, part))
+    return largest
 
 
 def _memory_price(view: View, slowest: Floats) -> Floats:

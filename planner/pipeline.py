@@ -51,7 +51,7 @@ _REST = 6.0  # times as long as an incumbent took to verify, until the next one 
 _FIRST = 0.1  # at most, on the first plan
 _BOUNDED = 0.15  # on the bound
 _SEARCHED = 0.75  # on the search
-_BOX_SECONDS = 2.5e-4  # per table and box, nominal
+_BOX_SECONDS = 1.5e-4  # per table and box, nominal
 _MOST_BOXES = 200
 _RUNNING = Termination(reason=Reason.FEASIBLE, detail="the search is still running")
 

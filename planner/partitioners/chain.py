@@ -45,12 +45,13 @@ def proposal_seconds(items: int) -> float:
     return 1.5e-6 * (1 + items / 5000)
 
 
-def settle(items: int, plenty: float) -> Stage:
+def settle(items: int, plenty: float, *, is_even: bool) -> Stage:
     """Pieces move between ranks, at a smoothness that looks at many ranks at once.
 
-    ``plenty`` are the proposals per item that the search pays for: with fewer it must begin colder.
+    ``plenty`` are the proposals per item that the search pays for: with fewer it must begin colder. So it must
+    where a first plan is nearly even already: heat only spoils it.
     """
-    heat = min(0.3 / items, 3e-3) * min(1.0, plenty / 8000)
+    heat = min((0.01 if is_even else 0.3) / items, 3e-3) * min(1.0, plenty / 8000)
     return Stage(
         first_heat=heat,
         last_heat=min(5e-6, heat),

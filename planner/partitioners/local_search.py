@@ -26,6 +26,7 @@ _REHEAT_UNTIL = 0.85
 _HEATS = (0.005, 0.03, 0.2, 1.0, 5.0)
 _PER_ROUND = 4000  # proposals per item
 _FEWEST_ROUNDS, _MOST_ROUNDS = 2, 32
+_MANY = 4  # items per rank with which one phase is nearly even from the start
 _FEWEST_STARTS, _MOST_STARTS = 2, 4
 
 
@@ -87,7 +88,9 @@ class _Search:
         chosen = chains[:count]
         if all(chain.best_seconds == np.inf for chain in chosen):  # memory is tight: one that fits comes along
             chosen += sorted(chains[count:], key=lambda chain: chain.rating)[:1]
-        stage = settle(self._items, self._plenty)
+        phases, ranks = len(self._view.data.weight), len(self._view.data.rank_class)
+        is_even = phases == 1 and self._items >= _MANY * ranks
+        stage = settle(self._items, self._plenty, is_even=is_even)
         for index, chain in enumerate(chosen):
             if self._done():
                 break

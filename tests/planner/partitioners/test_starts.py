@@ -1,4 +1,4 @@
-"""First choices of options: no two alike, legal for the search, under their caps; the relaxation's choice among them."""
+"""First choices of options: no two alike, legal, under their caps; the choice of the relaxation is among them."""
 
 from dataclasses import replace
 

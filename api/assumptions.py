@@ -18,7 +18,19 @@ from planner.schemes.base import DEFAULT_MIN_PARTITION
 
 _NAMES_SHOWN = 10
 #: Fields whose default is "nothing given", which assumes nothing.
-_SILENT = frozenset({"name", "schema_version", "previous_plan", "statistics", "cache_load_factors", "data_types"})
+_SILENT = frozenset(
+    {
+        "name",
+        "schema_version",
+        "previous_plan",
+        "plan",
+        "digest",
+        "max_moved_bytes",
+        "statistics",
+        "cache_load_factors",
+        "data_types",
+    }
+)
 _COLUMN_SCHEMES = frozenset({Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD})
 _LEFT_TO_MODEL = {
     "roofline": "left to the cost model: fp32",
@@ -93,6 +105,7 @@ def _defaults(spec: SpecDocument) -> Iterator[Assumption]:
         ("hardware.", spec.hardware),
         ("constraints.", spec.constraints),
         ("solver.", spec.solver),
+        *([] if spec.previous_plan is None else [("previous_plan.", spec.previous_plan)]),
     )
     for prefix, section in sections:
         for name in type(section).model_fields:

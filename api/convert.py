@@ -13,6 +13,7 @@ from api.given_plan import GivenPlan, given_plan
 from api.hardware_check import missing_numbers
 from api.json_input import UNREADABLE, RejectedDocument, parse_document
 from api.pinned import pin_tables
+from api.previous import FindPlan, previous_of, previous_warnings
 from api.schemas.base import StrictModel
 from api.schemas.plan import EvaluationRequest, PlanDocument
 from api.schemas.shard import Rectangle
@@ -36,6 +37,7 @@ from planner.canonical import digest
 from planner.domain.access import AccessCdf, AccessStatistics, MissRatioCurve, ReuseHistogram, ZipfAccess
 from planner.domain.cluster import Cluster
 from planner.domain.data_type import DATA_TYPES
+from planner.domain.movement import PreviousPlan
 from planner.domain.optimizer import OPTIMIZERS
 from planner.domain.plan import Assumption
 from planner.domain.problem import Dense, Problem, Reservation
@@ -59,6 +61,7 @@ class SolveRequest:
     cost_model: CostModel
     partitioner: Partitioner
     limits: SolveLimits
+    previous: PreviousPlan | None
     spec: dict[str, object]  # the normalised document: defaults filled in, shorthand spelled out
     spec_digest: str  # of the keys of the spec in SPEC_DIGEST_KEYS
     stated_spec_digest: str  # the same before another cost model was chosen than the spec's
@@ -67,8 +70,8 @@ class SolveRequest:
     hardware_profile: str
 
 
-def parse_spec(raw: bytes, *, cost_model: str | None = None) -> SolveRequest:
-    """Check a spec; ``cost_model`` replaces the spec's own.
+def parse_spec(raw: bytes, *, cost_model: str | None = None, find_plan: FindPlan | None = None) -> SolveRequest:
+    """Check a spec; ``cost_model`` replaces the spec's own, ``find_plan`` has the plans that are named by digest.
 
     Raises
     ------
@@ -77,7 +80,7 @@ def parse_spec(raw: bytes, *, cost_model: str | None = None) -> SolveRequest:
     UnsupportedRequest
         The spec is well formed, but asks for something that this version cannot do.
     """
-    return to_request(_checked(raw, SpecDocument), cost_model=cost_model)
+    return to_request(_checked(raw, SpecDocument), cost_model=cost_model, find_plan=find_plan)
 
 
 def parse_plan(raw: bytes) -> GivenPlan:
@@ -85,10 +88,12 @@ def parse_plan(raw: bytes) -> GivenPlan:
     return given_plan(parse_document(raw, PlanDocument), json.loads(raw))
 
 
-def parse_evaluation(raw: bytes, *, cost_model: str | None = None) -> tuple[SolveRequest, GivenPlan]:
+def parse_evaluation(
+    raw: bytes, *, cost_model: str | None = None, find_plan: FindPlan | None = None
+) -> tuple[SolveRequest, GivenPlan]:
     """Check a request to score a plan; raises like ``parse_spec``, with pointers below /spec and /plan."""
     document = _checked(raw, EvaluationRequest, spec_key="spec")
-    request = to_request(document.spec, base="/spec", cost_model=cost_model)
+    request = to_request(document.spec, base="/spec", cost_model=cost_model, find_plan=find_plan)
     return request, given_plan(document.plan, json.loads(raw)["plan"])
 
 
@@ -122,13 +127,19 @@ def spec_digest_of(spec: Mapping[str, object]) -> str:
     return digest({key: spec[key] for key in SPEC_DIGEST_KEYS})
 
 
-def to_request(spec: SpecDocument, *, base: str = "", cost_model: str | None = None) -> SolveRequest:
+def to_request(
+    spec: SpecDocument, *, base: str = "", cost_model: str | None = None, find_plan: FindPlan | None = None
+) -> SolveRequest:
     """Cross-check a spec and turn it into values of the domain."""
     stated_cost_model = spec.cost_model
     if cost_model is not None:
         spec = spec.model_copy(update={"cost_model": cost_model})
     hardware, issues = _hardware(spec, base)
     issues.extend(check_spec(spec, hardware, base))
+    previous = None
+    if spec.previous_plan is not None:
+        previous, wrong = previous_of(spec.previous_plan, base, find_plan)
+        issues.extend(wrong)
     refused = tuple(unsupported(spec.model_dump(include=UNSUPPORTED_FIELDS), base))
     if issues:
         raise RejectedDocument([*issues, *refused])
@@ -143,6 +154,10 @@ def to_request(spec: SpecDocument, *, base: str = "", cost_model: str | None = N
     if issues:
         raise RejectedDocument(issues)
     normalised = _normalised(spec, problem)
+    warnings = [*unused_tables(problem, base), *unused_statistics(spec, base)]
+    if previous is not None:
+        normalised["previous_plan"] = previous.document
+        warnings.extend(previous_warnings(previous.plan, problem, spec, base))
     return SolveRequest(
         name=spec.name,
         problem=problem,
@@ -154,11 +169,12 @@ def to_request(spec: SpecDocument, *, base: str = "", cost_model: str | None = N
             seed=spec.solver.seed,
             reproducible=spec.solver.reproducible,
         ),
+        previous=None if previous is None else previous.plan,
         spec=normalised,
         spec_digest=spec_digest_of(normalised),
         stated_spec_digest=spec_digest_of(normalised | {"cost_model": stated_cost_model}),
         assumptions=assumptions_of(spec, problem),
-        warnings=(*unused_tables(problem, base), *unused_statistics(spec, base)),
+        warnings=tuple(warnings),
         hardware_profile=spec.hardware.profile,
     )
 

@@ -76,6 +76,11 @@ class PlanCache:
                 self._plans.move_to_end(digest)
             return found
 
+    def find(self, digest: str) -> bytes | None:
+        """Return the canonical bytes of a plan, ``None`` where there is none."""
+        found = self.get(digest)
+        return None if found is None else found.canonical
+
     def get(self, digest: str) -> ServedPlan | None:
         """Return a plan from memory or from the store, ``None`` where there is none."""
         found = self.peek(digest)

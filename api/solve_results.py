@@ -72,6 +72,7 @@ def result_of(
         "plan_digest": None if best is None else best.digest,
         "objective": None if best is None else best.objective,
         "partitioner": None if best is None else best.partitioner,
+        "movement": None if best is None else best.movement,
         "lower_bound_seconds": 0.0 if best is None else best.objective["lower_bound_seconds"],
         "shortfalls": [dict(shortfall) for shortfall in shortfalls],
         "diagnosis": None if best is not None or diagnosis is None else dict(diagnosis),

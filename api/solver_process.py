@@ -20,6 +20,7 @@ from api.convert import SolveRequest, parse_spec
 from cost_models.errors import CostModelError
 from cost_models.protocol import CostModel
 from planner.canonical import canonical_bytes
+from planner.domain.movement import PreviousPlan
 from planner.domain.plan import Assumption, Plan, PlanResult
 from planner.domain.problem import Problem
 from planner.errors import PlannerError
@@ -41,6 +42,7 @@ class PlanFunction(Protocol):
         partitioner: Partitioner,
         limits: SolveLimits,
         assumptions: tuple[Assumption, ...] = (),
+        previous: PreviousPlan | None = None,
         on_result: Callable[[PlanResult], None] | None = None,
     ) -> PlanResult:
         """Plan a problem."""
@@ -65,6 +67,7 @@ class Incumbent:
     digest: str
     objective: dict[str, object]  # as in the plan document
     partitioner: str
+    movement: dict[str, object] | None = None  # as in the plan document
 
     @classmethod
     def of(cls, document: bytes) -> "Incumbent":
@@ -75,14 +78,17 @@ class Incumbent:
             digest=plan["plan_digest"],
             objective=plan["objective"],
             partitioner=plan["provenance"]["partitioner"],
+            movement=plan.get("movement"),
         )
 
     @property
     def seconds(self) -> float:
-        """The objective."""
+        """What the search minimises: the objective, and the price of moving where there is one."""
         seconds = self.objective["seconds"]
         assert isinstance(seconds, float)
-        return seconds
+        charged = 0.0 if self.movement is None else self.movement["charged_seconds_per_step"]
+        assert isinstance(charged, float | int)
+        return seconds + charged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +139,7 @@ def run_solve(job: SolveJob) -> SolveAnswer:
             partitioner=request.partitioner,
             limits=request.limits,
             assumptions=tuple(Assumption(**item) for item in job.assumptions),
+            previous=request.previous,
             on_result=keep,
         )
     except (PlannerError, CostModelError) as error:

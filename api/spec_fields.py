@@ -17,7 +17,7 @@ from planner.errors import Issue, UnsupportedRequest
 from planner.partitioners.registry import partitioner_names
 
 #: What ``unsupported`` reads of a spec.
-UNSUPPORTED_FIELDS: Any = {"previous_plan": True, "model": {"tables": {"__all__": {"access", "constraints"}}}}
+UNSUPPORTED_FIELDS: Any = {"model": {"tables": {"__all__": {"access", "constraints"}}}}
 _OTHER_KERNELS = tuple(label for label in Kernel.labels() if label not in ("dense", "fused"))
 _LISTS_BY_RANK = tuple(HardwareOverrides.model_fields)
 _MAX_NAMES_IN_HINT = 5
@@ -85,8 +85,6 @@ def check_overrides(values: Mapping[str, object], base: str) -> Iterator[Issue]:
 
 def unsupported(spec: Mapping[str, object], base: str) -> Iterator[Issue]:
     """Yield what is part of the contract but not of this version."""
-    if spec.get("previous_plan") is not None:
-        yield _not_yet(f"{base}/previous_plan", "staying close to a previous plan", "leave previous_plan null")
     tables = _object(spec, "model").get("tables")
     for index, table in enumerate(tables if isinstance(tables, list) else ()):
         where, constraints = f"{base}/model/tables/{index}", _object(table, "constraints")

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.moving import moved_bytes
 from planner.priced import Assignment, Objective, PricedOptions, Scope
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+_BYTE_ROUNDING = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +49,21 @@ def _spread(priced: PricedOptions, amounts: Floats, site: Ints, scope: NDArray[n
 
 
 def objective_of(priced: PricedOptions, assignment: Assignment) -> float:
-    """Return the objective of an assignment, seconds."""
+    """Return what searches minimise, seconds: one step, and the price of moving there where there is one."""
+    return step_seconds_of(priced, assignment) + move_seconds_of(priced, assignment)
+
+
+def step_seconds_of(priced: PricedOptions, assignment: Assignment) -> float:
+    """Return the objective of one step of an assignment, seconds."""
     return objective_seconds(priced, rank_loads(priced, assignment).seconds)
+
+
+def move_seconds_of(priced: PricedOptions, assignment: Assignment) -> float:
+    """Return the price of moving to an assignment, as seconds of one step; 0 where nothing runs yet."""
+    if priced.move is None:
+        return 0.0
+    moved = moved_bytes(priced, assignment)
+    return moved * priced.move.seconds_per_byte + (priced.move.any_seconds if moved > 0 else 0.0)
 
 
 def objective_seconds(priced: PricedOptions, seconds: Floats) -> float:
@@ -83,6 +99,10 @@ def violations(priced: PricedOptions, assignment: Assignment) -> list[str]:
     touched = touched_ranks(priced, assignment)
     if np.any(touched & ~priced.table_rank_allowed):
         faults.append("a table is on a rank that it may not use")
+    if priced.move is not None:
+        too_many = moved_bytes(priced, assignment) - priced.move.max_bytes
+        if too_many > _BYTE_ROUNDING:
+            faults.append(f"{too_many:.0f} bytes more are moved than may be")
     excess = rank_loads(priced, assignment).bytes - priced.capacity_bytes
     for rank, tier in zip(*np.nonzero(excess > 0), strict=True):
         faults.append(f"rank {rank} exceeds tier {tier} by {excess[rank, tier]:.0f} bytes")

@@ -8,6 +8,7 @@ its geometry differs from what the search believed.
 """
 
 import functools
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,24 +20,38 @@ from planner.attempts import Attempts, attempt_limits
 from planner.bounds.chain import Bound, lower_bound, quick_bound
 from planner.cuts import lists_all_cuts
 from planner.diagnosis import diagnose
+from planner.domain.movement import Movement, PreviousPlan
 from planner.domain.placement import Placement, Shard, TablePlacement
-from planner.domain.plan import Assumption, Plan, PlanResult
+from planner.domain.plan import Assumption, Plan, PlanResult, Shortfall
 from planner.domain.problem import Problem
 from planner.enumerate import Families, enumerate_families, narrowest_pieces
 from planner.errors import SolverDefect
-from planner.evaluate import objective_of
+from planner.evaluate import move_seconds_of, objective_of, step_seconds_of
 from planner.infeasible import Dead, memory_shortfalls, missing_options, stuck_modules, unpackable
 from planner.memory import ledger_rules
 from planner.modes import family_modes
+from planner.moving import moved_bytes
 from planner.no_collection import no_collection
 from planner.partitioners.base import Incumbent, Partitioner, SolveLimits
 from planner.partitioners.greedy import Greedy
+from planner.partitioners.kept_start import may_move
+from planner.partitioners.resume import resume
+from planner.previous import (
+    Stay,
+    begin_with,
+    finer_where_cut_finer,
+    movement_of,
+    stay_of,
+    with_homes,
+    with_move_price,
+)
 from planner.priced import Assignment, Outcome, PricedOptions, Reason, Termination
 from planner.pricing import price, prune, restrict
 from planner.provenance import used_assumptions, versions
 from planner.schemes.base import Piece
 from planner.schemes.expand import expand
 from planner.score import score
+from planner.units import format_bytes
 from planner.verify import verify
 
 OnResult = Callable[[PlanResult], None]
@@ -46,6 +61,7 @@ _WORTH_TELLING = 1e-3  # relative improvement of an incumbent that is streamed o
 #: Relative gap that counts as none: CP-SAT rounds to ticks, bounds are lowered by float rounding.
 _RESOLUTION = 1e-6
 _CLOCK = "time"
+BYTES_MOVED = "max_moved_bytes"  # a limit of the user's, and the resource that it leaves short
 _REST = 6.0  # times as long as an incumbent took to verify, until the next one is
 # Parts of the time limit that a reproducible solve spends, counted in work.
 _FIRST = 0.1  # at most, on the first plan
@@ -66,6 +82,7 @@ class Run:
     limits: SolveLimits
     assumptions: tuple[Assumption, ...]
     began_seconds: float  # monotonic clock
+    stay: Stay | None  # what is known of the plan that runs already
 
 
 @no_collection()
@@ -76,6 +93,7 @@ def plan(
     partitioner: Partitioner,
     limits: SolveLimits,
     assumptions: tuple[Assumption, ...] = (),
+    previous: PreviousPlan | None = None,
     on_result: OnResult | None = None,
 ) -> PlanResult:
     """Plan a problem.
@@ -86,6 +104,9 @@ def plan(
         What to plan, how to price it, who searches, and when to stop.
     assumptions
         What the caller filled in; carried into the plan.
+    previous
+        A plan that runs already: the answer moves away from it only where that pays, and says what moves.
+        The bound and the gap remain those of a free choice.
     on_result
         Called with every verified plan that improves on the one before, as it is found.
 
@@ -102,10 +123,16 @@ def plan(
         If the hardware lacks a number that the prices need.
     """
     began = time.monotonic()
+    if previous is not None:
+        problem = finer_where_cut_finer(problem, previous)
     listed = _listed(problem, cost_model)
     if isinstance(listed, Dead):
         return _diagnosed(_no_plan(listed), problem, cost_model, limits)
     families, priced = listed
+    stay = None
+    if previous is not None:
+        stay = stay_of(problem, families, previous, cost_model)
+        priced = with_move_price(priced, problem, families, stay)
     run = Run(
         problem=problem,
         families=families,
@@ -113,13 +140,14 @@ def plan(
         limits=limits,
         assumptions=assumptions,
         began_seconds=began,
+        stay=stay,
     )
     return _diagnosed(_search(run, priced, partitioner, on_result), problem, cost_model, limits)
 
 
 def _diagnosed(result: PlanResult, problem: Problem, cost_model: CostModel, limits: SolveLimits) -> PlanResult:
     """Say what is in conflict and what would help, where there is no plan."""
-    if result.plan is not None:
+    if result.plan is not None or result.limit == BYTES_MOVED:
         return result
     within = attempt_limits(limits, len(problem.tables))
     attempts = Attempts(cost_model, within, list_options=_listed, place=to_placement)
@@ -164,7 +192,7 @@ def _search(run: Run, priced: PricedOptions, partitioner: Partitioner, on_result
     legal = [prune(restrict(priced, mask)) for mask in found.masks]
     legal = [mode for mode in legal if len(np.unique(mode.family_table)) == mode.num_tables]
     teller = _Teller(run, quick_bound(priced), on_result)
-    modes = [_first(run, mode, teller) for mode in legal]
+    modes = _hesitant(run, [_first(run, mode, teller) for mode in legal])
     known = min((_value(mode) for mode in modes), default=np.inf)
     boxes = _max_boxes(run)
     for mode in modes:
@@ -193,17 +221,40 @@ def _search(run: Run, priced: PricedOptions, partitioner: Partitioner, on_result
 
 
 def _first(run: Run, priced: PricedOptions, teller: "_Teller") -> _Mode:
-    """Construct a plan of a mode before anything that takes time."""
-    outcome = Greedy(first_only=True).solve(
-        priced,
-        replace(run.limits, work_limit_seconds=_FIRST * _work_seconds(run)),
-        on_incumbent=functools.partial(teller.tell, priced),
-    )
+    """Construct a plan of a mode before anything that takes time: from the plan that runs already, where one does."""
+    limits = replace(run.limits, work_limit_seconds=_FIRST * _work_seconds(run))
+    tell = functools.partial(teller.tell, priced)
+    outcome = None
+    if run.stay is not None:
+        before = begin_with(priced, run.stay)
+        priced = with_homes(priced, before)
+        outcome = resume(priced, before, limits, on_incumbent=tell)
+    if outcome is None or outcome.assignment is None:
+        outcome = Greedy(first_only=True).solve(priced, limits, on_incumbent=tell)
     return _Mode(priced=priced, outcome=outcome, bound=Bound(seconds=0.0, guide=None))
+
+
+def _hesitant(run: Run, modes: list[_Mode]) -> list[_Mode]:
+    """Charge whatever moves at all, where the previous plan had to be completed and still moves nothing."""
+    if run.stay is None or run.stay.seconds is not None:
+        return modes
+    moves = [_moved_bytes(mode) for mode in modes]
+    least = min((_value(mode) for mode, moved in zip(modes, moves, strict=True) if moved == 0), default=0.0)
+    for mode in modes:
+        assert mode.priced.move is not None
+        move = replace(mode.priced.move, any_seconds=run.stay.previous.min_relative_gain * least)
+        mode.priced = replace(mode.priced, move=move)
+    return modes
+
+
+def _moved_bytes(mode: _Mode) -> float:
+    return np.inf if mode.outcome.assignment is None else moved_bytes(mode.priced, mode.outcome.assignment)
 
 
 def _better(mode: _Mode, found: Outcome) -> Outcome:
     """Keep the first plan where a search has none or a worse one."""
+    if found.assignment is not None and not may_move(mode.priced, found.assignment):
+        found = replace(found, assignment=None, termination=replace(found.termination, reason=Reason.NO_SOLUTION_FOUND))
     if found.assignment is None and mode.outcome.assignment is not None:
         return replace(mode.outcome, termination=replace(mode.outcome.termination, limit=found.termination.limit))
     return found
@@ -239,6 +290,8 @@ def _conclude(run: Run, priced: PricedOptions, modes: list[_Mode], bound: float,
         outcomes = [mode.outcome for mode in modes]
         if all(found.termination.reason is Reason.INFEASIBLE for found in outcomes):
             return _no_plan(unpackable(run.problem, priced, proven=exhaustive))
+        if (over := _over_budget(run, modes, bound)) is not None:
+            return over
         detail = "; ".join(sorted({found.termination.detail for found in outcomes} - {""}))
         limit = next((found.termination.limit for found in outcomes if found.termination.limit), None)
         return PlanResult(
@@ -255,6 +308,36 @@ def _conclude(run: Run, priced: PricedOptions, modes: list[_Mode], bound: float,
     )
 
 
+def _over_budget(run: Run, modes: list[_Mode], bound: float) -> PlanResult | None:
+    """Say how many bytes a plan moves that was found without the limit, where more move than may."""
+    most = None if run.stay is None else run.stay.previous.max_moved_bytes
+    least = np.inf
+    for mode in modes:
+        if run.stay is not None and mode.priced.move is not None:
+            free = replace(mode.priced, move=replace(mode.priced.move, max_bytes=np.inf))
+            found = resume(free, begin_with(free, run.stay), run.limits).assignment
+            least = min(least, np.inf if found is None else moved_bytes(free, found))
+    if most is None or not most < least < np.inf:
+        return None
+    message = f"{format_bytes(least)} move to the plan found that moves least, and at most {format_bytes(most)} may"
+    shortfall = Shortfall(
+        resource=BYTES_MOVED,
+        required_bytes=least,
+        available_bytes=most,
+        scope="cluster",
+        message=message,
+        hint=f"raise previous_plan.max_moved_bytes to {math.ceil(least)}, or leave it out",
+    )
+    return PlanResult(
+        plan=None,
+        reason=Reason.NO_SOLUTION_FOUND,
+        limit=BYTES_MOVED,
+        detail=message,
+        lower_bound_seconds=bound,
+        shortfalls=(shortfall,),
+    )
+
+
 def _finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Plan:
     """Name things again, score and verify from the geometry, and refuse what does not agree."""
     if outcome.assignment is None:
@@ -264,7 +347,7 @@ def _finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Pl
     if issues:
         raise SolverDefect(f"{outcome.partitioner} returned an illegal plan: {issues[0].message}")
     evaluation = score(run.problem, placement, run.cost_model)
-    believed, found = objective_of(mode, outcome.assignment), evaluation.objective_seconds
+    believed, found = step_seconds_of(mode, outcome.assignment), evaluation.objective_seconds
     if abs(believed - found) > _AGREEMENT * max(believed, found):
         raise SolverDefect(f"the search believed {believed} s, the plan's geometry costs {found} s")
     if bound > found * (1 + _AGREEMENT):
@@ -291,7 +374,21 @@ def _finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Pl
         assumptions=used_assumptions(run.assumptions, evaluation.hardware_numbers),
         versions=versions(),
         seed=run.limits.seed,
+        movement=_movement(run, mode, outcome.assignment, placement, found),
     )
+
+
+def _movement(
+    run: Run, mode: PricedOptions, assignment: Assignment, placement: Placement, step_seconds: float
+) -> Movement | None:
+    """Say what moves, counted from the rectangles, and refuse what the search counted otherwise."""
+    if run.stay is None:
+        return None
+    counted = movement_of(run.problem, run.stay, placement, step_seconds, move_seconds_of(mode, assignment))
+    believed = moved_bytes(mode, assignment)
+    if abs(believed - counted.moved_bytes) > _AGREEMENT * max(believed, counted.moved_bytes):
+        raise SolverDefect(f"the search moved {believed} bytes, the plan's geometry {counted.moved_bytes}")
+    return counted
 
 
 def to_placement(problem: Problem, families: Families, priced: PricedOptions, assignment: Assignment) -> Placement:

@@ -12,7 +12,7 @@ from a list; a search may make any other cut of the shapes.
 """
 
 import enum
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -42,6 +42,52 @@ class Objective(enum.IntEnum):
 def no_ints() -> Ints:
     """Return an empty index array."""
     return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovePrice:
+    """Where the cells of tables lie now, and what it costs to plan them elsewhere. Arrays are read-only.
+
+    What a rank holds after the move and did not hold before is moved to it: every shard of a
+    new plan costs the bytes of its cells outside the shards that its rank has now.
+    """
+
+    seconds_per_byte: float  # added to the objective of one step for every byte that moves
+    any_seconds: float  # added once, where anything moves at all
+    max_bytes: float  # that may move; infinite where all may
+    cell_bytes: Floats  # (T,) 0 for tables of which nothing is there yet
+    table_rows: Ints  # (T,)
+    # Shards as they are, sorted by table and there by rank; ranks may be beyond those of the new cluster.
+    shard_table: Ints  # (K,)
+    shard_rank: Ints  # (K,)
+    shard_rows: Ints  # (K, 2) first row and one past the last
+    shard_columns: Ints  # (K, 2)
+    family_replicated: Bools  # (F,) whether every rank holds all rows
+    family_in_use: Bools  # (F,) families that tables are cut by now, which are worth keeping
+    family_moved_cells: Floats  # (F,) of families that lie on all ranks, for which there is only one way to do it
+    # Pieces as they are, of the tables that may stay as they are: by table, left to right.
+    home_shape: Ints = field(default_factory=no_ints)  # (K',)
+    home_site: Ints = field(default_factory=no_ints)  # (K',)
+
+    def __post_init__(self) -> None:
+        """Check the numbers and freeze the arrays."""
+        if not (self.seconds_per_byte >= 0 and self.any_seconds >= 0 and self.max_bytes >= 0):
+            raise ValueError("Expected prices and a budget of 0 or more.")
+        if np.any(np.diff(self.shard_table) < 0):
+            raise ValueError("Expected shards in the order of their tables.")
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def of_families(self, keep: Bools) -> "MovePrice":
+        """Return the same prices with some of the families, shape (F,)."""
+        return replace(
+            self,
+            family_replicated=self.family_replicated[keep],
+            family_in_use=self.family_in_use[keep],
+            family_moved_cells=self.family_moved_cells[keep],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +127,8 @@ class PricedOptions:
     pinned_site: Ints = field(default_factory=no_ints)  # (K,)
     #: (F,) memo of where a family came from; opaque to everything right of the waist
     family_source: Ints = field(default_factory=no_ints)
+    #: what it costs to move away from a plan that runs already; ``None`` where there is none
+    move: MovePrice | None = None
 
     def __post_init__(self) -> None:
         """Check shapes and freeze the arrays."""

@@ -135,6 +135,7 @@ def _renumbered(priced: PricedOptions, keep_family: Bools, keep_shape: Bools) ->
         unit_option=new_option[priced.unit_option[keep_unit]],
         unit_shape=new_shape[priced.unit_shape[keep_unit]],
         pinned_shape=new_shape[priced.pinned_shape],
+        move=None if priced.move is None else priced.move.of_families(keep_family),
     )
 
 
@@ -182,7 +183,10 @@ def dominated_families(priced: PricedOptions) -> Bools:
     first, last = priced.shapes_of_family
     cost = np.concatenate([priced.shape_seconds * (priced.phase_weight > 0), priced.shape_bytes], axis=1)
     narrowest, widest = priced.shape_columns[first], priced.shape_columns[last - 1]
-    pinned = priced.table_is_pinned[priced.family_table]
+    # What tables are cut by now stays a choice: whatever replaces it would have to be moved to.
+    kept = priced.table_is_pinned[priced.family_table]
+    if priced.move is not None:
+        kept = kept | priced.move.family_in_use
     dominated = np.zeros(priced.num_families, dtype=np.bool_)
 
     def replaces(other: int, one: int) -> bool:
@@ -204,7 +208,7 @@ def dominated_families(priced: PricedOptions) -> Bools:
     for table in np.flatnonzero(stop - start > 1):
         families = range(int(start[table]), int(stop[table]))
         for one in families:
-            dominated[one] = not pinned[one] and any(
+            dominated[one] = not kept[one] and any(
                 other != one
                 and not dominated[other]
                 and replaces(other, one)

@@ -121,7 +121,7 @@ def _cover_issues(problem: Problem, table: Table, index: int, placed: TablePlace
                 message=f'table "{table.name}": data_parallel needs exactly one full copy on every rank',
             )
         return
-    overlap = _overlap(placed.shards)
+    overlap = overlapping_shards(placed.shards)
     if overlap is not None:
         yield Issue(
             code="overlap",
@@ -138,7 +138,7 @@ def _cover_issues(problem: Problem, table: Table, index: int, placed: TablePlace
         )
 
 
-def _overlap(shards: tuple[Shard, ...]) -> tuple[int, int] | None:
+def overlapping_shards(shards: tuple[Shard, ...]) -> tuple[int, int] | None:
     """Return two shards that share a cell; disjoint rectangles return ``None``.
 
     Sweeps down the rows. Shards that the sweep line cuts are kept by column; as long as none

@@ -15,6 +15,7 @@ from planner.errors import InvalidProblem, Issue
 
 STDIN = "-"
 #: Larger than the service takes; a file beyond it is no spec.
+_ADDED = frozenset({"movement"})  # fields that plans of earlier versions lack
 MAX_FILE_BYTES = 256 * 1024 * 1024
 
 
@@ -122,7 +123,7 @@ def read_plan(path: str) -> dict[str, Any]:
     raw = read_bytes(path)
     parse_document(raw, PlanDocument)
     document = cast("dict[str, Any]", json.loads(raw))
-    lacking = [key for key in PlanDocument.model_fields if key not in document]
+    lacking = [key for key in PlanDocument.model_fields if key not in document and key not in _ADDED]
     if lacking:
         issues = tuple(
             Issue(

@@ -8,7 +8,15 @@ import typer
 
 from api.cli.background import interruptible
 from api.cli.errors import ExitCode, issues_of, report, say, say_issues
-from api.cli.files import STDIN, parse_assignment, read_bytes, refuse_overwriting, with_changes, write_document
+from api.cli.files import (
+    STDIN,
+    parse_assignment,
+    read_bytes,
+    read_plan,
+    refuse_overwriting,
+    with_changes,
+    write_document,
+)
 from planner.domain.plan import PlanResult
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.explain.infeasible import explain_no_plan
@@ -44,6 +52,10 @@ def plan_command(
     num_hosts: Annotated[int | None, typer.Option(help="Hosts of the cluster.")] = None,
     ranks_per_host: Annotated[int | None, typer.Option(help="Ranks used on each host.")] = None,
     batch_size_per_rank: Annotated[int | None, typer.Option(help="Samples of one rank in one step.")] = None,
+    previous: Annotated[
+        str | None,
+        typer.Option(metavar="PLAN.json", help="A plan that runs already: move away from it only where that pays."),
+    ] = None,
     changes: Changes = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
 ) -> None:
@@ -65,7 +77,9 @@ def plan_command(
         ("hardware", "ranks_per_host"): ranks_per_host,
         ("model", "batch_size_per_rank"): batch_size_per_rank,
     }
-    refuse_overwriting(output, spec)
+    if previous is not None:
+        options["previous_plan", "plan"] = read_plan(previous)
+    refuse_overwriting(output, spec, *([] if previous is None else [previous]))
     request = parse_spec(changed_spec(spec, options, changes))
     if not quiet:
         say_issues(request.warnings)
@@ -81,6 +95,7 @@ def plan_command(
                 partitioner=request.partitioner,
                 limits=request.limits,
                 assumptions=request.assumptions,
+                previous=request.previous,
                 on_result=best.append,
             )
         )

@@ -119,13 +119,16 @@ async def explain_plan(
 )
 async def evaluate_plan(
     request: Request,
+    shell: Shell,
     cost_model: Annotated[
         CostModelName | None, Query(description="Judges in place of the spec's own cost model.")
     ] = None,
 ) -> Response:
     """Verify and score a plan under the spec's cost model, or another one."""
     raw = await request.body()
-    evaluation = await run_sync(lambda: evaluation_of(*parse_evaluation(raw, cost_model=cost_model)))
+    evaluation = await run_sync(
+        lambda: evaluation_of(*parse_evaluation(raw, cost_model=cost_model, find_plan=shell.plans.find))
+    )
     return Response(evaluation.model_dump_json(), media_type="application/json")
 
 

@@ -50,7 +50,8 @@ async def submit_solve(
     prefer: Annotated[str, Header(description="wait=N: answer when it has ended, at most N <= 60 s.")] = "",
 ) -> Response:
     """Queue a spec. Equal specs get the same solve, so that asking twice is safe."""
-    parsed = await run_sync(parse_spec, await request.body())
+    raw = await request.body()
+    parsed = await run_sync(lambda: parse_spec(raw, find_plan=shell.plans.find))
     record, _ = await run_sync(lambda: shell.solves.submit(parsed, fresh=fresh))
     headers = {"Location": f"/v1/solves/{record.id}"}
     wait_seconds = preferred_wait(prefer)
@@ -126,8 +127,8 @@ async def cancel_solve(shell: Shell, solve_id: str) -> Response:
         **problems("body-too-large", "unsupported-media-type", "invalid-problem"),
     },
 )
-async def validate_spec(request: Request) -> Response:
+async def validate_spec(request: Request, shell: Shell) -> Response:
     """Answer with warnings, assumptions and totals, or with the problem that a submission would get."""
     raw = await request.body()
-    validation = await run_sync(lambda: validation_of(parse_spec(raw)))
+    validation = await run_sync(lambda: validation_of(parse_spec(raw, find_plan=shell.plans.find)))
     return Response(validation.model_dump_json(), media_type="application/json")

@@ -50,6 +50,7 @@ class PlanDocument(StrictModel):
     )
     ranks: JsonValue = Field(default=None, description="Predicted load of every rank.")
     phases: JsonValue = Field(default=None, description="Predicted seconds of every phase.")
+    movement: JsonValue = Field(default=None, description="What moves from the previous plan; null without one.")
     provenance: JsonValue = Field(default=None, description="Cost model, hardware, evidence, seed and versions.")
 
 

@@ -134,6 +134,9 @@ class ResultDocument(Document):
     plan_url: str | None = Field(default=None, description="Where the plan is.", examples=["/v1/plans/sha256:..."])
     objective: dict[str, object] | None = Field(default=None, description="As in the plan. Unit: seconds.")
     lower_bound_seconds: float = Field(default=0.0, description="No plan is better than this. Unit: seconds.")
+    movement: dict[str, object] | None = Field(
+        default=None, description="What moves from the previous plan; null without one. Unit: bytes."
+    )
     partitioner: str | None = Field(default=None, description="Who found the plan.", examples=["cp_sat"])
     shortfalls: list[ShortfallDocument] = Field(default_factory=list, description="Why no plan exists.")
     diagnosis: DiagnosisDocument | None = Field(

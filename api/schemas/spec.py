@@ -4,10 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from api.schemas.base import ModulePath, Name, StrictModel, Title
+from api.schemas.base import Digest, ModulePath, Name, StrictModel, Title
 from api.schemas.shard import MAX_SHARDS_OF_TABLE, PinnedShardSpec
 from cost_models.profile_fields import FIELDS
 from planner.domain.cluster import MAX_RANKS, MAX_RELATIVE_SPEED, MIN_RELATIVE_SPEED
+from planner.domain.movement import DEFAULT_MIN_RELATIVE_GAIN, DEFAULT_REMAINING_STEPS
 
 MAX_TABLES = 20_000
 MAX_FEATURES_OF_TABLE = 2_000
@@ -286,6 +287,38 @@ class SolverSpec(StrictModel):
     )
 
 
+class PreviousPlanSpec(StrictModel):
+    """A plan that runs already, and what moving away from it may cost; give the plan or its digest."""
+
+    plan: dict[str, JsonValue] | None = Field(
+        default=None, description="A plan document: its tables and the cluster that it was made for.", examples=[None]
+    )
+    digest: Digest | None = Field(
+        default=None, description="Digest of a plan that this service keeps.", examples=["sha256:" + 64 * "0"]
+    )
+    remaining_steps: Annotated[int, Field(ge=1, le=10**12)] = Field(
+        default=DEFAULT_REMAINING_STEPS,
+        description="Steps over which a move must pay for itself. Unit: steps.",
+        examples=[DEFAULT_REMAINING_STEPS],
+    )
+    max_moved_bytes: Annotated[float, Field(ge=0, le=2.0**60)] | None = Field(
+        default=None,
+        description="Most bytes of weights and optimizer state that may move; null is no limit. Unit: bytes.",
+        examples=[10_000_000_000],
+    )
+    min_relative_gain: Fraction = Field(
+        default=DEFAULT_MIN_RELATIVE_GAIN,
+        description="Share of the previous plan's objective that a plan must save before anything moves.",
+        examples=[DEFAULT_MIN_RELATIVE_GAIN],
+    )
+
+    @model_validator(mode="after")
+    def _plan_or_digest(self) -> "PreviousPlanSpec":
+        if (self.plan is None) == (self.digest is None):
+            raise ValueError("give either plan or digest")
+        return self
+
+
 class SpecDocument(StrictModel):
     """The body of ``POST /v1/solves``, and of a file given to the command line."""
 
@@ -306,6 +339,6 @@ class SpecDocument(StrictModel):
     )
     cost_model: Name = Field(default="roofline", description="Name of the cost model.", examples=["roofline"])
     solver: SolverSpec = Field(default_factory=SolverSpec, description="Who searches, and when to stop.")
-    previous_plan: JsonValue = Field(
-        default=None, description="A plan to stay close to. Not in this version: leave null.", examples=[None]
+    previous_plan: PreviousPlanSpec | None = Field(
+        default=None, description="A plan that runs already, to move away from only where that pays."
     )

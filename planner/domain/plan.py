@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from cost_models.vocabulary import Evidence, Phase, Tier
 from planner.domain.diagnosis import Diagnosis
+from planner.domain.movement import Movement
 from planner.domain.placement import Placement
 
 
@@ -80,6 +81,7 @@ class Plan:
     assumptions: tuple[Assumption, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
+    movement: Movement | None = None  # from the plan that ran before, where there is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

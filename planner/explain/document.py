@@ -92,6 +92,32 @@ class ProvenanceEntry(TypedDict):
     versions: Mapping[str, str]
 
 
+class RankBytesEntry(TypedDict):
+    """A rank and its bytes."""
+
+    rank: int
+    bytes: int
+
+
+class MovementEntry(TypedDict):
+    """What moves from the previous plan."""
+
+    previous_plan_digest: str | None
+    moved_bytes: int
+    kept_bytes: int
+    new_bytes: int
+    most_sent: RankBytesEntry
+    most_received: RankBytesEntry
+    num_rank_pairs: int
+    seconds: float | None
+    link_evidence: str | None
+    previous_objective_seconds: float | None
+    previous_issue: str | None
+    saved_seconds_per_step: float | None
+    break_even_steps: int | None
+    max_moved_bytes: float | None
+
+
 class PlanDocument(TypedDict):
     """A plan as launchers fetch it."""
 
@@ -106,3 +132,4 @@ class PlanDocument(TypedDict):
     ranks: list[RankEntry]
     phases: list[PhaseEntry]
     provenance: ProvenanceEntry
+    movement: NotRequired[MovementEntry | None]

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cost_models.protocol import CostModel
-from planner.domain.placement import Placement, Shard, TablePlacement
+from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
-from planner.enumerate import Families, Family, enumerate_families, narrowest_pieces
+from planner.enumerate import Families, enumerate_families, narrowest_pieces
 from planner.errors import Issue, UnsupportedRequest
-from planner.priced import Assignment, PricedOptions, Scope
+from planner.placed_cuts import Pieces, pieces_of
+from planner.priced import Assignment, PricedOptions
 from planner.pricing import price
-from planner.schemes.base import Piece
-from planner.schemes.expand import expand
+from planner.schemes.blocks import COLUMN_STEP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,14 +26,6 @@ class ListedPlan:
     families: Families
     priced: PricedOptions
     assignment: Assignment
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """A table's family, and the width (an index into the family's) and site of each of its pieces, left to right."""
-
-    family: int
-    pieces: tuple[tuple[int, int], ...]
 
 
 def find_plan(problem: Problem, placement: Placement, cost_model: CostModel) -> ListedPlan:
@@ -60,51 +52,34 @@ def find_plan(problem: Problem, placement: Placement, cost_model: CostModel) -> 
         name = problem.tables[missing[0]].name
         raise _unlisted(name, position[name])
     priced = price(problem, families, cost_model)
-    pieces = np.array([(one.family, *piece) for one in found for piece in one.pieces], dtype=np.int64)
+    pieces = np.array([(family, *piece) for family, of_table in found for piece in of_table], dtype=np.int64)
+    narrowest = np.array([one.widths.columns[0] for one in families.families], dtype=np.int64)[pieces[:, 0]]
     return ListedPlan(
         problem=problem,
         families=families,
         priced=priced,
         assignment=Assignment(
-            piece_shape=priced.shapes_of_family[0][pieces[:, 0]] + pieces[:, 1], piece_site=pieces[:, 2].copy()
+            piece_shape=priced.shapes_of_family[0][pieces[:, 0]] + (pieces[:, 1] - narrowest) // COLUMN_STEP,
+            piece_site=pieces[:, 2].copy(),
         ),
     )
 
 
-def _find(problem: Problem, families: Families, placed: list[TablePlacement]) -> tuple[list[_Found], list[int]]:
-    """Return what every table is, and the tables that are nothing that is listed for them."""
+def _find(
+    problem: Problem, families: Families, placed: list[TablePlacement]
+) -> tuple[list[tuple[int, Pieces]], list[int]]:
+    """Return family and pieces of every table, and the tables that are nothing that is listed for them."""
     index_of = {(one.table, one.scheme, one.kernel): index for index, one in enumerate(families.families)}
-    found: list[_Found] = []
+    found: list[tuple[int, Pieces]] = []
     missing: list[int] = []
     for table, one in enumerate(placed):
         family = index_of.get((table, one.sharding_type, one.compute_kernel))
-        pieces = None if family is None else _pieces(problem, families.families[family], one)
+        pieces = None if family is None else pieces_of(problem, families.families[family], one)
         if family is None or pieces is None:
             missing.append(table)
         else:
-            found.append(_Found(family=family, pieces=pieces))
+            found.append((family, pieces))
     return found, missing
-
-
-def _pieces(problem: Problem, family: Family, placed: TablePlacement) -> tuple[tuple[int, int], ...] | None:
-    """Return width and site of every piece, ``None`` where its shards are not those of the family."""
-    shards_of: dict[int, list[Shard]] = {}
-    for shard in placed.shards:
-        shards_of.setdefault(shard.column_offset, []).append(shard)
-    if not family.geometry.min_pieces <= len(shards_of) <= family.widths.max_pieces:
-        return None
-    cluster, geometry = problem.cluster, family.geometry
-    pieces = []
-    for offset, shards in sorted(shards_of.items()):
-        columns, rank = shards[0].num_columns, min(shard.rank for shard in shards)
-        width = int(np.searchsorted(family.widths.columns, columns))
-        site = {Scope.RANK: rank, Scope.HOST: cluster.host_of(rank), Scope.WORLD: 0}[geometry.scope]
-        piece = Piece(scope=geometry.scope, column_offset=offset, num_columns=columns, replicated=geometry.replicated)
-        expected = expand(problem.tables[family.table], piece, site, cluster, cluster.device_tier)
-        if columns not in family.widths.columns or set(shards) != set(expected):
-            return None
-        pieces.append((width, site))
-    return tuple(pieces)
 
 
 def _unlisted(name: str, index: int) -> UnsupportedRequest:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from planner.explain.document import PlanDocument, RankEntry, TableEntry
+from planner.explain.movement import movement_lines
 from planner.explain.text import (
     INDENT,
     WIDTH,
@@ -48,6 +49,7 @@ def explain_plan(document: Mapping[str, object]) -> str:
     sections = (
         _heading(plan),
         _objective(plan),
+        movement_lines(plan),
         _phases(plan),
         _rank_times(plan),
         _rank_bytes(plan),

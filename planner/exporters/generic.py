@@ -1,10 +1,14 @@
 """The plan document of the contract: plain JSON, versioned, with its digest."""
 
+import numpy as np
+
 from planner.canonical import plan_digest
+from planner.domain.movement import Movement
 from planner.domain.placement import TablePlacement
 from planner.domain.plan import Evaluation, Plan
 
 SCHEMA_VERSION = 1
+MOST_PAIRS = 1_000
 
 
 def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: str) -> dict[str, object]:
@@ -48,6 +52,7 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
             for table, sizes in zip(plan.placement.tables, evaluation.shard_bytes, strict=True)
         ],
         **loads(evaluation),
+        "movement": None if plan.movement is None else movement_document(plan.movement),
         "provenance": {
             "cost_model": evaluation.cost_model,
             "hardware_profile": hardware_profile,
@@ -62,6 +67,36 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
         },
     }
     return {"plan_digest": plan_digest(document), **document}
+
+
+def movement_document(movement: Movement) -> dict[str, object]:
+    """Return ``movement`` of a plan document; of the pairs of ranks at most the largest ``MOST_PAIRS``."""
+    most_sent = int(np.argmax(movement.sent_bytes))
+    most_received = int(np.argmax(movement.received_bytes))
+    largest = sorted(movement.pairs, key=lambda pair: (-pair.bytes, pair.source, pair.target))[:MOST_PAIRS]
+    evidence = movement.link_evidence
+    return {
+        "previous_plan_digest": movement.previous_digest,
+        "moved_bytes": round(movement.moved_bytes),
+        "kept_bytes": round(movement.kept_bytes),
+        "new_bytes": round(movement.new_bytes),
+        "most_sent": {"rank": most_sent, "bytes": round(movement.sent_bytes[most_sent])},
+        "most_received": {"rank": most_received, "bytes": round(movement.received_bytes[most_received])},
+        "num_rank_pairs": len(movement.pairs),
+        "by_rank_pair": [
+            {"from": pair.source, "to": pair.target, "bytes": round(pair.bytes)}
+            for pair in sorted(largest, key=lambda pair: (pair.source, pair.target))
+        ],
+        "seconds": movement.seconds,
+        "link_evidence": None if evidence is None else evidence.label,
+        "previous_objective_seconds": movement.previous_seconds,
+        "previous_issue": movement.previous_issue or None,
+        "saved_seconds_per_step": movement.saved_seconds_per_step,
+        "break_even_steps": movement.break_even_steps,
+        "charged_seconds_per_step": movement.charged_seconds,
+        "remaining_steps": movement.remaining_steps,
+        "max_moved_bytes": movement.max_moved_bytes,
+    }
 
 
 def loads(evaluation: Evaluation) -> dict[str, object]:

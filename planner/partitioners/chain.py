@@ -6,11 +6,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.partitioners.arranged import arranged
 from planner.partitioners.base import Effort
 from planner.partitioners.moves import anneal, construct, restore
 from planner.partitioners.records import pack_data, pack_state
 from planner.partitioners.starts import Target
-from planner.partitioners.state import OVER, PENALTY, count_overflow, empty_state, objective, refresh
+from planner.partitioners.state import (
+    MOVE_PRICE,
+    MOVED,
+    OVER,
+    PENALTY,
+    PER_BYTE,
+    count_moved,
+    count_overflow,
+    empty_state,
+    objective,
+    refresh,
+)
 from planner.partitioners.view import View, from_assignment, to_assignment
 from planner.priced import Assignment
 
@@ -25,6 +37,9 @@ _MOST_PENALTY = 1e5
 _DEARER, _CHEAPER = 1.2, 0.97
 #: Of the proposals while only pieces move: they then take as long as all others together.
 _DEALS = 5e-4
+#: Bytes that may move are short once so many of them do; all of them together then cost some part of the objective.
+_SPENT, _LEAST_MOVE_PRICE = 0.95, 1e-3
+_MOVING = 1.5  # times the nominal work, where moving costs something: looks at plans count what moves cell by cell
 _CHUNK = 4096  # proposals between two looks at the limit and at the plan
 
 
@@ -91,14 +106,15 @@ class Chain:
         self._arrays = empty_state(view.data, seed)
         self._state = pack_state(self._arrays)
         self._penalty = _PENALTY
+        self._move_price = float(view.data.move[PER_BYTE])
+        self._arrays.number[MOVE_PRICE] = self._move_price
         self.best_seconds = np.inf
         self._best: tuple[Ints, Ints, Ints] | None = None
 
     def build(self, options: Ints, target: Target, order: Ints) -> bool:
         """Place every item under its option, pinned ones first; ``False`` where one has no legal site."""
         view, data = self._view, self._view.data
-        refresh(self._data, self._state, 1.0, _PENALTY * float(np.sum(target.slowest_seconds)))
-        self._arrays.tau[:] = target.slowest_seconds / _BUILD_SMOOTHNESS
+        self._prepare(target)
         for item, (family, shapes, sites) in _pinned(view).items():
             restore(self._data, self._state, item, family, shapes, sites)
         free = order[~data.item_fixed[order]]
@@ -110,15 +126,36 @@ class Chain:
     def load(self, assignment: Assignment) -> bool:
         """Take over a plan; ``False`` where the search cannot express it."""
         placed = from_assignment(self._view, assignment)
-        if placed is None:
+        if any(one is None for one in placed):
             return False
-        for item, (family, shapes, sites) in enumerate(placed):
-            restore(self._data, self._state, item, family, shapes, sites)
+        self._restore(placed)
         self.look()
         return True
 
+    def complete(self, known: Assignment, options: Ints, target: Target, order: Ints) -> bool:
+        """Take over the tables that a plan has, and place the others under their options; ``False`` as in ``build``."""
+        placed = from_assignment(self._view, known)
+        self._prepare(target)
+        self._restore(placed)
+        missing = np.array([one is None for one in placed])
+        built = construct(self._data, self._state, order[missing[order]], options, _EVERY)
+        if built:
+            self.look()
+        return bool(built)
+
+    def _restore(self, placed: list[tuple[int, Ints, Ints] | None]) -> None:
+        for item, one in enumerate(placed):
+            if one is not None:
+                restore(self._data, self._state, item, *one)
+
+    def _prepare(self, target: Target) -> None:
+        """Set the scales that a plan is built at."""
+        refresh(self._data, self._state, 1.0, _PENALTY * float(np.sum(target.slowest_seconds)))
+        self._arrays.tau[:] = target.slowest_seconds / _BUILD_SMOOTHNESS
+
     def look(self) -> bool:
         """Compare the state with the best plan so far; keep it where it fits and is faster."""
+        count_moved(self._data, self._state)
         count_overflow(self._data, self._state)
         seconds = self.seconds
         fits = self._arrays.number[OVER] <= 0
@@ -151,9 +188,12 @@ class Chain:
         """
         began = effort.fraction
         work_seconds = _CHUNK * proposal_seconds(len(self._view.data.item_columns))
+        if self._view.priced.move is not None:
+            work_seconds *= _MOVING
         scale = max(self.seconds, 1e-12)
         self._arrays.number[PENALTY] = self._penalty * scale
         while (now := effort.fraction) < until and self.best_seconds > good_seconds:
+            self._adapt_move_price(scale)
             done = (now - began) / max(until - began, 1e-12)
             heat = stage.first_heat * (stage.last_heat / stage.first_heat) ** done
             smoothness = stage.first_smoothness * (stage.last_smoothness / stage.first_smoothness) ** done
@@ -171,9 +211,20 @@ class Chain:
             if self.look() and tell is not None:
                 tell()
 
+    def _adapt_move_price(self, scale: float) -> None:
+        """Where few bytes may move, let them cost so much that the search spends them on what helps most."""
+        per_byte, most_bytes, _ = self._view.data.move
+        if not np.isfinite(most_bytes):
+            return
+        is_spent = self._arrays.number[MOVED] > _SPENT * most_bytes
+        dearest = scale / max(most_bytes, 1.0)
+        self._move_price = min(self._move_price * _DEARER, dearest) if is_spent else self._move_price * _CHEAPER
+        self._move_price = max(self._move_price, float(per_byte), _LEAST_MOVE_PRICE * dearest)
+        self._arrays.number[MOVE_PRICE] = self._move_price
+
     def assignment(self) -> Assignment | None:
         """Return the best plan seen, if any fitted."""
-        return None if self._best is None else to_assignment(self._view, *self._best)
+        return None if self._best is None else arranged(self._view.priced, to_assignment(self._view, *self._best))
 
 
 def _pinned(view: View) -> dict[int, tuple[int, Ints, Ints]]:

@@ -9,10 +9,22 @@ import numpy as np
 
 from planner.partitioners.compiled import compiled
 from planner.partitioners.sites import may_move
-from planner.partitioners.state import RANK, State, begin, cost, delist, enlist, random_below, shift, undo
+from planner.partitioners.state import (
+    MOST_PIECES,
+    MOVE_PRICE,
+    RANK,
+    State,
+    begin,
+    cost,
+    delist,
+    enlist,
+    moved_by,
+    random_below,
+    shift,
+    undo,
+)
 from planner.partitioners.view import Data
 
-_MOST_PIECES = 13
 #: Exponents of the weights stay within the range of floats: a rank may hold all that two hold now.
 _SHARPEST = 150.0
 
@@ -58,7 +70,14 @@ def best_deal(data: Data, state: State, here: int, there: int, slots: np.ndarray
     out = np.empty((count, phases))  # factor of the rank that a piece leaves from where it lies now
     into = np.empty((count, phases))
     price = np.empty(phases)
-    now = 0.0
+    moving = np.zeros(count)  # what it costs to move a piece from where it lies now
+    now, moved = 0.0, 0.0
+    if data.columns_before.shape[0] > 0:
+        for i in range(count):
+            shape = state.slot_shape[slots[i]]
+            source, target = (here, there) if side[i] == 0 else (there, here)
+            change = moved_by(data, state, source, shape, -1.0) + moved_by(data, state, target, shape, 1.0)
+            moving[i] = state.number[MOVE_PRICE] * change
     for q in range(phases):
         tau = max(state.tau[q], (state.reference[q] + state.world_loads[q]) / _SHARPEST)
         weight[0, q] = np.exp((state.loads[here, q] - state.reference[q]) / tau)
@@ -82,8 +101,9 @@ def best_deal(data: Data, state: State, here: int, there: int, slots: np.ndarray
             bit += 1
         deal ^= 1 << bit
         source = side[bit]
-        total = 0.0
         leaves = deal >> bit & 1
+        moved += moving[bit] if leaves else -moving[bit]
+        total = moved
         for m in range(tiers):
             freed = data.shape_bytes[state.slot_shape[slots[bit]], m] * (1.0 if leaves else -1.0)
             room[source, m] += freed
@@ -106,8 +126,8 @@ def best_deal(data: Data, state: State, here: int, there: int, slots: np.ndarray
 @compiled
 def deal_anew(data: Data, state: State, here: int, there: int, before: float, bar: float) -> bool:
     """Share the pieces of two ranks out in the best way, if that is worth it."""
-    slots = np.empty(_MOST_PIECES, dtype=np.int64)
-    side = np.empty(_MOST_PIECES, dtype=np.int64)
+    slots = np.empty(MOST_PIECES, dtype=np.int64)
+    side = np.empty(MOST_PIECES, dtype=np.int64)
     count = gather(data, state, here, there, slots, side)
     deal = best_deal(data, state, here, there, slots, side, count)
     if deal == 0:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from planner.evaluate import objective_of, violations
 from planner.priced import Assignment, Outcome, PricedOptions, Reason, Termination
 
@@ -9,6 +11,11 @@ from planner.priced import Assignment, Outcome, PricedOptions, Reason, Terminati
 def valid_or_none(priced: PricedOptions, start: Assignment | None) -> Assignment | None:
     """Return the start if it breaks no rule."""
     return start if start is not None and not violations(priced, start) else None
+
+
+def may_move(priced: PricedOptions, found: Assignment) -> bool:
+    """Whether a plan stays within the bytes that may move, which exact searches know nothing of."""
+    return priced.move is None or not np.isfinite(priced.move.max_bytes) or not violations(priced, found)
 
 
 def keep_start(priced: PricedOptions, outcome: Outcome, start: Assignment | None) -> Outcome:
@@ -20,7 +27,7 @@ def keep_start(priced: PricedOptions, outcome: Outcome, start: Assignment | None
     if start is None:
         return outcome
     found = outcome.assignment
-    if found is not None and objective_of(priced, found) <= objective_of(priced, start):
+    if found is not None and objective_of(priced, found) <= objective_of(priced, start) and may_move(priced, found):
         return outcome
     termination = outcome.termination
     if found is None:

@@ -83,7 +83,8 @@ class _Search:
         if start is not None:
             chain = Chain(self._view, next(self._seeds))
             if chain.load(start):
-                chains.append(chain)
+                # What a plan that runs already costs to leave, a construction has to make good first.
+                chains.insert(0 if self._view.priced.move is not None else len(chains), chain)
         count = int(np.clip(self._plenty / _PER_ROUND, _FEWEST_STARTS, _MOST_STARTS))
         chosen = chains[:count]
         if all(chain.best_seconds == np.inf for chain in chosen):  # memory is tight: one that fits comes along

@@ -13,6 +13,7 @@ from planner.partitioners.deals import deal_anew
 from planner.partitioners.sites import host_is_legal, may_move, place_units, rank_is_legal
 from planner.partitioners.state import (
     HOST,
+    MOVE_PRICE,
     OVER,
     RANK,
     State,
@@ -21,6 +22,7 @@ from planner.partitioners.state import (
     delist,
     enlist,
     exchange,
+    moved_by,
     put,
     random_below,
     random_unit,
@@ -34,6 +36,7 @@ from planner.partitioners.view import Data
 
 _STEP = 4  # columns
 _TOURNAMENT = 5
+_HOMEWARD = 0.05  # part of the proposals, where moving costs something
 _PAIRS = 12  # of pieces that a swap of two ranks looks at
 
 
@@ -92,7 +95,24 @@ def tangent(data: Data, state: State, rank: int, out: int, into: int) -> float:
         if into >= 0:
             change += data.shape_seconds[kind, into, q]
         total += state.price[q] * state.weights[rank, q] * change
+    if data.columns_before.shape[0] > 0:
+        total += state.number[MOVE_PRICE] * moved_by_exchange(data, state, rank, out, into)
     return total
+
+
+@compiled
+def moved_by_exchange(data: Data, state: State, rank: int, out: int, into: int) -> float:
+    """Return how many bytes more move after an exchange on a rank; -1 stands for no piece."""
+    if out < 0:
+        return moved_by(data, state, rank, into, 1.0)
+    if into < 0:
+        return moved_by(data, state, rank, out, -1.0)
+    if data.shape_item[out] != data.shape_item[into]:
+        return moved_by(data, state, rank, out, -1.0) + moved_by(data, state, rank, into, 1.0)
+    item = data.shape_item[out]
+    before, here = data.columns_before[item, rank], state.columns_here[item, rank]
+    found = min(before, here - data.shape_columns[out] + data.shape_columns[into]) - min(before, here)
+    return data.shape_moved[into] - data.shape_moved[out] - found * data.column_bytes[item, rank]
 
 
 @compiled
@@ -178,7 +198,9 @@ def shift_columns(data: Data, state: State, before: float, bar: float) -> bool:
     if one == other or wider >= data.family_shape[family + 1] or narrower < data.family_shape[family]:
         return False
     scope = data.family_scope[family]
-    if scope == RANK and state.number[OVER] == 0:
+    # Of two pieces on one rank, the columns that one finds there are those that the other gives up.
+    apart = state.slot_site[one] != state.slot_site[other] or data.columns_before.shape[0] == 0
+    if scope == RANK and state.number[OVER] == 0 and apart:
         growth = tangent(data, state, state.slot_site[one], state.slot_shape[one], wider)
         if growth + tangent(data, state, state.slot_site[other], state.slot_shape[other], narrower) > bar:
             return False
@@ -348,27 +370,75 @@ def replace_item(data: Data, state: State, before: float, bar: float) -> bool:
 @compiled
 def change_option(data: Data, state: State, item: int, option: int, before: float, bar: float) -> bool:
     """Place an item again under an option, every piece where it hurts least."""
-    first, pieces, family = data.item_slot[item], state.num_pieces[item], state.family[item]
-    scope = data.family_scope[family]
-    begin(state)
-    for i in range(pieces):
-        state.kept_shape[i], state.kept_site[i] = state.slot_shape[first + i], state.slot_site[first + i]
-        take(data, state, first + i, scope)
+    pieces, family = take_off(data, state, item)
     placed = place_units(
         data, state, item, data.option_family[option], data.option_unit[option], data.option_unit[option + 1]
     )
     if placed and keeps(data, state, before, bar):
         return True
-    scope_now = data.family_scope[state.family[item]]
-    if scope_now == RANK:
+    put_back(data, state, item, pieces, family)
+    return False
+
+
+@compiled
+def take_off(data: Data, state: State, item: int) -> tuple[int, int]:
+    """Begin a proposal that takes all pieces of an item off; return their number and its family."""
+    first, pieces, family = data.item_slot[item], state.num_pieces[item], state.family[item]
+    begin(state)
+    for i in range(pieces):
+        state.kept_shape[i], state.kept_site[i] = state.slot_shape[first + i], state.slot_site[first + i]
+        take(data, state, first + i, data.family_scope[family])
+    return pieces, family
+
+
+@compiled
+def put_back(data: Data, state: State, item: int, pieces: int, family: int) -> None:
+    """Undo what was done to an item after ``take_off``."""
+    first = data.item_slot[item]
+    if data.family_scope[state.family[item]] == RANK:
         for slot in range(first, first + state.num_pieces[item]):
             delist(state, slot, state.slot_site[slot])
     undo(data, state)
     state.family[item], state.num_pieces[item] = family, pieces
     for i in range(pieces):
         state.slot_shape[first + i], state.slot_site[first + i] = state.kept_shape[i], state.kept_site[i]
-        if scope == RANK:
+        if data.family_scope[family] == RANK:
             enlist(state, first + i, state.kept_site[i])
+
+
+@compiled
+def is_home(data: Data, state: State, item: int) -> bool:
+    """Whether an item is as it was before anything moved."""
+    if state.family[item] != data.home_family[item] or state.num_pieces[item] != data.home_pieces[item]:
+        return False
+    first = data.item_slot[item]
+    for slot in range(first, first + state.num_pieces[item]):
+        if state.slot_shape[slot] != data.home_shape[slot] or state.slot_site[slot] != data.home_site[slot]:
+            return False
+    return True
+
+
+@compiled
+def send_home(data: Data, state: State, before: float, bar: float) -> bool:
+    """Put an item back where it was before anything moved, if it may still be there."""
+    item = pick_item(data, state)
+    home = data.home_family[item]
+    if data.item_fixed[item] or home < 0 or is_home(data, state, item):
+        return False
+    first, scope = data.item_slot[item], data.family_scope[home]
+    if data.apart_first[item] < data.apart_first[item + 1]:
+        for slot in range(first, first + data.home_pieces[item]):
+            if scope == RANK and not rank_is_legal(data, state, item, data.home_site[slot]):
+                return False
+            if scope == HOST and not host_is_legal(data, state, item, data.home_site[slot]):
+                return False
+    pieces, family = take_off(data, state, item)
+    state.family[item], state.num_pieces[item] = home, data.home_pieces[item]
+    for slot in range(first, first + data.home_pieces[item]):
+        put(data, state, slot, scope, data.home_shape[slot], data.home_site[slot])
+    if keeps(data, state, before, bar):
+        return True
+    put_back(data, state, item, pieces, family)
     return False
 
 
@@ -377,6 +447,8 @@ def propose(data: Data, state: State, before: float, bar: float, cuts: bool, dea
     """Try one random move; without ``cuts`` every table keeps its pieces."""
     if deals > 0 and random_unit(state) < deals:
         return deal_ranks(data, state, before, bar)
+    if data.columns_before.shape[0] > 0 and random_unit(state) < _HOMEWARD:
+        return send_home(data, state, before, bar)
     kind = random_below(state, 100)
     if not cuts:
         if kind < 45:

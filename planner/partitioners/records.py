@@ -73,6 +73,15 @@ def pack_data(d: Data) -> Data:
         d.slot_item,
         d.weight,
         d.window,
+        d.columns_before,
+        d.column_bytes,
+        d.shape_item,
+        d.shape_moved,
+        d.home_family,
+        d.home_pieces,
+        d.home_shape,
+        d.home_site,
+        d.move,
     )
 
 
@@ -111,5 +120,7 @@ def pack_state(s: State) -> State:
         s.kept_site,
         s.gain,
         s.price,
+        s.columns_here,
+        s.carried,
         s.seed,
     )

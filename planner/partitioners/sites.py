@@ -3,7 +3,19 @@
 import numpy as np
 
 from planner.partitioners.compiled import compiled
-from planner.partitioners.state import HOST, PENALTY, RANK, State, put, random_below
+from planner.partitioners.state import (
+    HOST,
+    MOST_BYTES,
+    MOVE_PRICE,
+    MOVED,
+    OVER_BYTES,
+    PENALTY,
+    RANK,
+    State,
+    moved_by,
+    put,
+    random_below,
+)
 from planner.partitioners.view import Data
 
 ALL_RANKS = 192  # clusters up to this size are scanned whole; of larger ones first a sample this large
@@ -84,6 +96,16 @@ def increase(data: Data, state: State, rank: int, shape: int) -> float:
 
 
 @compiled
+def moving(data: Data, state: State, place: int, shape: int) -> float:
+    """Return how much the cost grows with the bytes that a piece moves to a place."""
+    if data.columns_before.shape[0] == 0:
+        return 0.0
+    moved = moved_by(data, state, place, shape, 1.0)
+    excess = state.number[MOVED] + moved - max(state.number[MOVED], data.move[MOST_BYTES])
+    return state.number[MOVE_PRICE] * moved + state.number[PENALTY] * max(excess, 0.0) / data.move[OVER_BYTES]
+
+
+@compiled
 def has_room(data: Data, state: State, rank: int, shape: int) -> bool:
     """Whether the bytes of a piece fit on a rank."""
     for m in range(state.world_bytes.shape[0]):
@@ -112,7 +134,7 @@ def best_rank(data: Data, state: State, item: int, shape: int, low: int, high: i
         if data.rank_class[rank] != kind:
             kind = data.rank_class[rank]
             weigh(data, state, kind, shape)
-        value = increase(data, state, rank, shape)
+        value = increase(data, state, rank, shape) + moving(data, state, rank, shape)
         if value < least:
             best, least = rank, value
     return best
@@ -127,7 +149,7 @@ def best_host(data: Data, state: State, item: int, shape: int) -> int:
     for host in range(hosts):
         if not host_is_legal(data, state, item, host):
             continue
-        value = 0.0
+        value = moving(data, state, data.rank_host.shape[0] + host, shape)
         for r in range(host * local, (host + 1) * local):
             if data.rank_class[r] != kind:
                 kind = data.rank_class[r]

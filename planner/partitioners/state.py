@@ -2,10 +2,12 @@ r"""The state of a search: where every piece is, what every rank carries, and wh
 
 The cost is a smooth stand-in for the objective,
 
-.. math:: E = \sum_q w_q \max(0, W_q + \tau_q \log \sum_r e^{L_{rq} / \tau_q} - v_q) + \rho \cdot over,
+.. math:: E = \sum_q w_q \max(0, W_q + \tau_q \log \sum_r e^{L_{rq} / \tau_q} - v_q)
+    + \pi \cdot moved + \rho \cdot over,
 
-with L the load of rank r in phase q, W what every rank carries, v hidden seconds, and over the sum over
-ranks of the bytes beyond their capacity, as parts of it. As tau falls the logarithm becomes the
+with L the load of rank r in phase q, W what every rank carries, v hidden seconds, moved the bytes that do not
+lie yet where they go, and over the sum over ranks of the bytes beyond their capacity, as parts of it
+(with the bytes that move beyond what may, as parts of that). As tau falls the logarithm becomes the
 slowest rank's load. Adding W outside is exact, so that what lies on all ranks costs one addition.
 
 Every change notes the rows it touches, so that a proposal that is refused is undone bit by bit.
@@ -23,12 +25,15 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 RANK, HOST, WORLD = 0, 1, 2
+MOST_PIECES = 13  #: that two ranks deal anew
 _MOST = 500.0  # exponents are clipped: e^500 is far worse than anything a search keeps
 #: Part of a phase's time that counts while it is hidden, so that a search still tells two plans apart.
 _HIDDEN = 1e-3
 
 # Indices into State.number
-SMOOTHNESS, PENALTY, OVER, STAMP, NUM_TOUCHED, WORLD_CHANGED, RANDOM = range(7)
+SMOOTHNESS, PENALTY, OVER, STAMP, NUM_TOUCHED, WORLD_CHANGED, MOVED, NUM_CARRIED, MOVE_PRICE = range(9)
+# Indices into Data.move
+PER_BYTE, MOST_BYTES, OVER_BYTES = range(3)
 
 
 class State(NamedTuple):
@@ -65,6 +70,8 @@ class State(NamedTuple):
     kept_site: Ints
     gain: Floats  # (Q,) see sites.weigh
     price: Floats  # (Q,) phase weight over the sum of weights
+    columns_here: NDArray[np.int32]  # (I, R + H) as Data.columns_before
+    carried: Ints  # (room, 3) item, place and columns of each change to columns_here in this proposal
     seed: NDArray[np.uint64]  # (1,)
 
 
@@ -99,12 +106,14 @@ def empty_state(data: Data, seed: int) -> State:
         old_sums=np.zeros(phases),
         old_world=np.zeros(phases),
         old_world_bytes=np.zeros(tiers),
-        number=np.zeros(8),
-        old_number=np.zeros(8),
+        number=np.zeros(9),
+        old_number=np.zeros(9),
         kept_shape=np.zeros(most, dtype=np.int64),
         kept_site=np.zeros(most, dtype=np.int64),
         gain=np.zeros(phases),
         price=np.zeros(phases),
+        columns_here=np.zeros_like(data.columns_before),
+        carried=np.zeros((2 * most + 4 * MOST_PIECES, 3), dtype=np.int64),
         seed=np.array([seed * 2654435761 + 1], dtype=np.uint64),
     )
 
@@ -148,13 +157,70 @@ def refresh(data: Data, state: State, smoothness: float, penalty: float) -> None
             state.weights[r, q] = weight
             total += weight
         state.sums[q] = total
+    count_moved(data, state)
     count_overflow(data, state)
 
 
 @compiled
-def count_overflow(data: Data, state: State) -> None:
-    """Count the bytes beyond capacity of all ranks."""
+def count_moved(data: Data, state: State) -> None:
+    """Count the bytes that move: sums of many changes drift."""
     total = 0.0
+    ranks = state.loads.shape[0]
+    for item in range(data.columns_before.shape[0]):
+        first = data.item_slot[item]
+        for slot in range(first, first + state.num_pieces[item]):
+            total += data.shape_moved[state.slot_shape[slot]]
+            scope = data.family_scope[state.family[item]]
+            if scope == WORLD:
+                continue
+            is_first = True
+            for other in range(first, slot):
+                is_first = is_first and state.slot_site[other] != state.slot_site[slot]
+            if is_first:
+                place = state.slot_site[slot] + (ranks if scope == HOST else 0)
+                found = min(data.columns_before[item, place], state.columns_here[item, place])
+                total -= found * data.column_bytes[item, place]
+    state.number[MOVED] = total
+
+
+@compiled
+def move_overflow(data: Data, state: State) -> float:
+    """Return the bytes that move beyond what may, in parts that compare with a rank's."""
+    return max(0.0, state.number[MOVED] - data.move[MOST_BYTES]) / data.move[OVER_BYTES]
+
+
+@compiled
+def moved_by(data: Data, state: State, place: int, shape: int, sign: float) -> float:
+    """Return how many bytes more move with a piece on a place, or without it."""
+    item, columns = data.shape_item[shape], np.int64(sign) * data.shape_columns[shape]
+    before, here = data.columns_before[item, place], state.columns_here[item, place]
+    found = min(before, here + columns) - min(before, here)
+    return sign * data.shape_moved[shape] - found * data.column_bytes[item, place]
+
+
+@compiled
+def carry(data: Data, state: State, scope: int, shape: int, site: int, sign: float) -> None:
+    """Count the bytes that move with a piece that is placed, or taken off."""
+    if data.columns_before.shape[0] == 0:
+        return
+    before = move_overflow(data, state)
+    if scope == WORLD:
+        state.number[MOVED] += sign * data.shape_moved[shape]
+    else:
+        place = site if scope == RANK else state.loads.shape[0] + site
+        item, columns = data.shape_item[shape], np.int64(sign) * data.shape_columns[shape]
+        state.number[MOVED] += moved_by(data, state, place, shape, sign)
+        state.columns_here[item, place] += columns
+        count = np.int64(state.number[NUM_CARRIED])
+        state.carried[count, 0], state.carried[count, 1], state.carried[count, 2] = item, place, columns
+        state.number[NUM_CARRIED] += 1.0
+    state.number[OVER] += move_overflow(data, state) - before
+
+
+@compiled
+def count_overflow(data: Data, state: State) -> None:
+    """Count the bytes beyond capacity of all ranks, and beyond what may move."""
+    total = move_overflow(data, state)
     for r in range(state.over.shape[0]):
         state.over[r] = rank_overflow(data, state, r)
         total += state.over[r]
@@ -180,6 +246,7 @@ def cost(data: Data, state: State) -> float:
         slowest = state.world_loads[q] + state.reference[q] + state.tau[q] * np.log(state.sums[q])
         exposed = slowest - data.window[q]
         total += data.weight[q] * (max(exposed, 0.0) + (_HIDDEN * slowest if data.window[q] > 0 else 0.0))
+    total += state.number[MOVE_PRICE] * state.number[MOVED]
     return total + state.number[PENALTY] * state.number[OVER]
 
 
@@ -192,8 +259,8 @@ def reprice(data: Data, state: State) -> None:
 
 @compiled
 def objective(data: Data, state: State) -> float:
-    """Return the exact objective of the loads as they are."""
-    total = 0.0
+    """Return the exact objective of the loads as they are, with the price of what moves."""
+    total = data.move[PER_BYTE] * state.number[MOVED]
     for q in range(state.tau.shape[0]):
         slowest = 0.0
         for r in range(state.loads.shape[0]):
@@ -212,6 +279,8 @@ def begin(state: State) -> None:
     state.old_world[:] = state.world_loads
     state.old_world_bytes[:] = state.world_bytes
     state.old_number[OVER] = state.number[OVER]
+    state.old_number[MOVED] = state.number[MOVED]
+    state.number[NUM_CARRIED] = 0.0
 
 
 @compiled
@@ -243,6 +312,10 @@ def undo(data: Data, state: State) -> None:
     state.sums[:] = state.old_sums
     state.world_loads[:] = state.old_world
     state.world_bytes[:] = state.old_world_bytes
+    for i in range(np.int64(state.number[NUM_CARRIED])):
+        state.columns_here[state.carried[i, 0], state.carried[i, 1]] -= state.carried[i, 2]
+    state.number[NUM_CARRIED] = 0.0
+    state.number[MOVED] = state.old_number[MOVED]
     if state.number[WORLD_CHANGED] > 0:
         count_overflow(data, state)
     state.number[OVER] = state.old_number[OVER]
@@ -270,6 +343,8 @@ def shift_rank(data: Data, state: State, r: int, shape: int, sign: float) -> Non
 def exchange(data: Data, state: State, r: int, out: int, into: int) -> None:
     """Take one piece off a rank's load and add another; cheaper than one after the other."""
     note(state, r)
+    carry(data, state, RANK, out, r, -1.0)
+    carry(data, state, RANK, into, r, 1.0)
     kind = data.rank_class[r]
     for q in range(state.tau.shape[0]):
         load = state.loads[r, q] - data.shape_seconds[kind, out, q] + data.shape_seconds[kind, into, q]
@@ -287,6 +362,7 @@ def exchange(data: Data, state: State, r: int, out: int, into: int) -> None:
 @compiled
 def shift(data: Data, state: State, scope: int, shape: int, site: int, sign: float) -> None:
     """Add a piece to all ranks of its site, or take it off."""
+    carry(data, state, scope, shape, site, sign)
     if scope == RANK:
         shift_rank(data, state, site, shape, sign)
         return

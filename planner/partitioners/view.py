@@ -11,11 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.partitioners.carried import moving_items
 from planner.priced import Assignment, Objective, PricedOptions, Scope
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Ints32 = NDArray[np.int32]
 
 #: Combinations of the members' whole-table families that a same-rank group may choose from.
 _GROUP_COMBINATIONS = 64
@@ -51,6 +53,16 @@ class Data(NamedTuple):
     slot_item: Ints  # (slots,)
     weight: Floats  # (Q,)
     window: Floats  # (Q,)
+    # What moves from a plan that runs already. A place is a rank, or R and a host; both arrays are empty without one.
+    columns_before: Ints32  # (I, R + H) columns of an item that a piece on the place finds there
+    column_bytes: Floats  # (I, R + H) bytes that each of these spares
+    shape_item: Ints  # (S,)
+    shape_moved: Floats  # (S,) bytes that a piece moves where it finds nothing; on all ranks, what it does move
+    home_family: Ints  # (I,) the family that an item has where nothing of it moves; -1 where it cannot stay
+    home_pieces: Ints  # (I,)
+    home_shape: Ints  # (slots,)
+    home_site: Ints  # (slots,)
+    move: Floats  # (3,) seconds per byte, the most bytes, and bytes that count as one rank's overflow beyond
 
 
 class View(NamedTuple):
@@ -120,7 +132,7 @@ def search_view(priced: PricedOptions) -> View:
     on_top = (data.family_scope[data.option_family[owner]] != Scope.WORLD)[:, None]
     np.maximum.at(largest, owner, np.where(on_top, per_unit, 0.0))
     np.add.at(sizes, owner, data.shape_bytes[data.unit_shape] * touched[data.option_family[owner]][:, None])
-    return View(
+    view = View(
         priced=priced,
         data=data,
         shape_members=members,
@@ -134,6 +146,20 @@ def search_view(priced: PricedOptions) -> View:
         phases=_seen_phases(priced),
         tiers=_seen_tiers(priced),
     )
+    if priced.move is not None:
+        home = Assignment(piece_shape=priced.move.home_shape.copy(), piece_site=priced.move.home_site.copy())
+        _enter_homes(data, from_assignment(view, home))
+    return view
+
+
+def _enter_homes(data: Data, placed: "list[tuple[int, Ints, Ints] | None]") -> None:
+    """Note where items are before anything moves."""
+    for item, one in enumerate(placed):
+        if one is not None:
+            family, shapes, sites = one
+            slots = slice(int(data.item_slot[item]), int(data.item_slot[item]) + len(shapes))
+            data.home_family[item], data.home_pieces[item] = family, len(shapes)
+            data.home_shape[slots], data.home_site[slots] = shapes, sites
 
 
 def _items(priced: PricedOptions) -> list[tuple[int, ...]]:
@@ -211,6 +237,7 @@ def _data(
     apart = _apart_items(priced, items)
     num_units = np.array([len(units) for _, units in options])
     slots = np.array(item_slot, dtype=np.int64)
+    moving = moving_items(priced, items, members, np.repeat(source, np.diff(first_shape)))
     return Data(
         item_columns=priced.table_columns[leader],  # a group is never cut
         item_fixed=priced.table_is_pinned[leader],
@@ -239,6 +266,15 @@ def _data(
         slot_item=np.repeat(np.arange(len(items)), np.diff(slots)),
         weight=weight,
         window=window,
+        columns_before=moving.columns_before,
+        column_bytes=moving.column_bytes,
+        shape_item=moving.shape_item,
+        shape_moved=moving.shape_moved,
+        home_family=np.full(len(items), -1, dtype=np.int64),
+        home_pieces=np.zeros(len(items), dtype=np.int64),
+        home_shape=np.full(slots[-1], -1, dtype=np.int64),
+        home_site=np.full(slots[-1], -1, dtype=np.int64),
+        move=moving.move,
     )
 
 
@@ -281,22 +317,32 @@ def to_assignment(view: View, slot_shape: Ints, slot_site: Ints, num_pieces: Int
     )
 
 
-def from_assignment(view: View, assignment: Assignment) -> list[tuple[int, Ints, Ints]] | None:
-    """Return family, shapes and sites of every item; ``None`` where a group's tables are not as the search has them."""
+def from_assignment(view: View, assignment: Assignment) -> list[tuple[int, Ints, Ints] | None]:
+    """Return family, shapes and sites of every item.
+
+    ``None`` stands for an item of which the assignment has not all tables, and for a group whose tables are
+    not as the search has them.
+    """
     data, shape = view.data, assignment.piece_shape
     table_first = np.searchsorted(view.priced.shape_table[shape], np.arange(view.priced.num_tables + 1))
     search_shape = {members: index for index, members in enumerate(view.shape_members)}
     shape_family = np.repeat(np.arange(len(data.family_scope)), np.diff(data.family_shape))
-    placed = []
+    placed: list[tuple[int, Ints, Ints] | None] = []
     for tables in view.item_tables:
+        if any(table_first[table] == table_first[table + 1] for table in tables):
+            placed.append(None)
+            continue
         low, high = int(table_first[tables[0]]), int(table_first[tables[0] + 1])
         sites = assignment.piece_site[low:high]
         if len(tables) == 1:
             found = [search_shape.get((int(piece),)) for piece in shape[low:high]]
         else:
             found = [search_shape.get(tuple(int(shape[table_first[table]]) for table in tables))]
+            if len(np.unique(assignment.piece_site[table_first[list(tables)]])) > 1:
+                found = [None]
         if any(index is None for index in found):
-            return None
+            placed.append(None)
+            continue
         shapes = np.array(found, dtype=np.int64)
         placed.append((int(shape_family[shapes[0]]), shapes, sites[: len(shapes)].astype(np.int64)))
     return placed

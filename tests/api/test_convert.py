@@ -148,10 +148,8 @@ def test_broken_form_does_not_hide_names_that_are_wrong() -> None:
 def test_what_is_wrong_and_what_is_not_in_this_version_are_listed_together() -> None:
     wishes = {
         "model__tables__0__constraints": {"cache_load_factors": [0.1], "data_types": ["fp16"]},
-        "previous_plan": {"tables": []},
     }
     unsupported = [
-        ("/previous_plan", "unsupported"),
         ("/model/tables/0/constraints/cache_load_factors", "unsupported"),
         ("/model/tables/0/constraints/data_types", "unsupported"),
     ]
@@ -317,7 +315,6 @@ def test_tables_that_are_too_much_together_are_no_error() -> None:
 @pytest.mark.parametrize(
     ("changes", "where"),
     [
-        ({"previous_plan": {"tables": []}}, "/previous_plan"),
         ({"model__tables__1__access": {"statistics": "stats-1"}}, "/model/tables/1/access/statistics"),
         (
             {"model__tables__0__constraints": {"compute_kernels": ["fused_uvm"]}},

@@ -259,7 +259,6 @@ def test_routes_that_come_later_are_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        {"previous_plan": {}},
         {"access": {"statistics": "x"}},
         {"constraints": {"cache_load_factors": [0.5]}},
         {"constraints": {"data_types": ["fp16"]}},
@@ -270,10 +269,10 @@ def test_routes_that_come_later_are_not_there(tmp_path: Path) -> None:
 )
 def test_parts_of_the_spec_that_come_later_are_refused(part: dict[str, Any]) -> None:
     table = {"name": "user", "num_embeddings": 1000, "embedding_dim": 64, "pooling_factor": 1}
-    change = part if "previous_plan" in part else {"model": {"tables": [{**table, **part}]}}
+    change = {"model": {"tables": [{**table, **part}]}}
     with pytest.raises(UnsupportedRequest):
         parsed(merged(base(), change))
-    (name,) = part if "previous_plan" in part else next(iter(part.values()))
+    (name,) = next(iter(part.values()))
     told = names_told("spec")
     for spoken in part["constraints"]["compute_kernels"] if name == "compute_kernels" else (name,):
         assert any(spoken == entry.rpartition(".")[2] for entry in told), spoken

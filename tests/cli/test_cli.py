@@ -448,3 +448,31 @@ def test_an_interrupt_without_a_plan_is_one_line(run: Run, spec_file: Path, monk
     monkeypatch.setattr("api.cli.plan.interruptible", interrupted)
     answer = run("plan", spec_file)
     assert (answer.code, answer.out, answer.err) == (130, "", "shardplan: interrupted\n")
+
+
+def test_plan_moves_from_a_previous_plan_only_where_that_pays(run: Run, spec_file: Path, tmp_path: Path) -> None:
+    first = tmp_path / "first.json"
+    assert run("plan", spec_file, "-o", first).code == 0
+    again = run("plan", spec_file, "--previous", first, "--set", "previous_plan.remaining_steps=5")
+    assert again.code == 0
+    assert again.document["tables"] == json.loads(first.read_bytes())["tables"]
+    assert again.document["plan_digest"] == json.loads(first.read_bytes())["plan_digest"]
+    assert (again.document["movement"]["moved_bytes"], again.document["movement"]["remaining_steps"]) == (0, 5)
+    assert "nothing moves" in again.err
+    refused = run("plan", spec_file, "--previous", first, "-o", first)
+    assert refused.code == 1
+    assert "is the input file" in refused.err
+
+
+def test_a_plan_of_an_earlier_version_may_be_the_previous_one(run: Run, spec_file: Path, tmp_path: Path) -> None:
+    document = run("plan", spec_file, "-q").document
+    del document["movement"]
+    again = run("plan", spec_file, "-q", "--previous", written(tmp_path, document))
+    assert again.document["movement"]["previous_plan_digest"] == document["plan_digest"]
+
+
+def test_a_plan_is_no_digest_on_the_command_line(run: Run, tmp_path: Path) -> None:
+    answer = run("plan", written(tmp_path, spec(previous_plan={"digest": "sha256:" + 64 * "0"})))
+    assert answer.code == 1
+    assert "/previous_plan/digest" in answer.err
+    assert "--previous PLAN.json" in answer.err

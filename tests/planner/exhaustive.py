@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.evaluate import objective_of, rank_loads, touched_ranks
+from planner.moving import moved_bytes
 from planner.priced import Assignment, Objective, PricedOptions
 
 Pieces = tuple[tuple[int, int], ...]  # (shape, site) of one table, widest piece first
@@ -76,15 +77,20 @@ def best_assignment(priced: PricedOptions, *, listed: bool = False) -> Assignmen
         chosen = np.concatenate([np.full((1, rest.shape[1]), index), rest])
         held = sum(one.bytes[c] for one, c in zip(alone, chosen, strict=True))
         fits = np.all(held <= priced.capacity_bytes, axis=(1, 2))
+        moved = sum(one.moved[c] for one, c in zip(alone, chosen, strict=True))
+        if priced.move is not None:
+            fits &= moved <= priced.move.max_bytes
         for group in priced.same_rank:
             fits &= np.count_nonzero(sum(alone[t].ranks[chosen[t]] for t in group), axis=1) == 1
         for group in priced.apart:
             fits &= np.all(sum(alone[t].ranks[chosen[t]] for t in group) <= 1, axis=1)
-        chosen = chosen[:, fits]
+        chosen, moved = chosen[:, fits], moved[fits]
         if not chosen.shape[1]:
             continue
         loads = sum(one.seconds[c] for one, c in zip(alone, chosen, strict=True))
         values = _objectives(priced, np.asarray(loads))
+        if priced.move is not None:
+            values = values + moved * priced.move.seconds_per_byte + np.where(moved > 0, priced.move.any_seconds, 0.0)
         if values.min() < best_seconds:
             best_seconds = float(values.min())
             picked = chosen[:, int(np.argmin(values))]
@@ -99,8 +105,11 @@ class _OneTable:
         pinned = np.flatnonzero(priced.shape_table[priced.pinned_shape] == table)
         fixed = [(int(priced.pinned_shape[k]), int(priced.pinned_site[k])) for k in pinned]
         self.pieces: list[Pieces] = []
-        seconds, sizes, ranks = [], [], []
+        seconds, sizes, ranks, moved = [], [], [], []
         for pieces in [tuple(fixed)] if fixed else placements(priced, table, listed=listed):
+            # Which columns a piece has is free, so that those are taken that move least.
+            orders = itertools.permutations(pieces) if priced.move is not None and not fixed else (pieces,)
+            pieces = min(orders, key=lambda order: moved_bytes(priced, _assignment((order,))))
             alone = _assignment((pieces,))
             touched = touched_ranks(priced, alone)[table]
             hosts = set(priced.host_of_rank[touched].tolist())
@@ -111,7 +120,9 @@ class _OneTable:
             self.pieces.append(pieces)
             seconds.append(loads.seconds)
             sizes.append(loads.bytes)
+            moved.append(moved_bytes(priced, alone))
             ranks.append(touched.astype(np.int64))
+        self.moved = np.array(moved)
         self.seconds, self.bytes, self.ranks = np.array(seconds), np.array(sizes), np.array(ranks)
 
 

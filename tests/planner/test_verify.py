@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.placement import Placement, Shard, TablePlacement
 from planner.domain.table import PinnedPiece, PinnedTable, TableConstraints
-from planner.verify import _overlap, verify
+from planner.verify import overlapping_shards, verify
 from tests.planner.builders import make_cluster, make_problem, make_table
 
 WHOLE = Shard(rank=0, row_offset=0, num_rows=1000, column_offset=0, num_columns=64, tier=Tier.HBM)
@@ -245,7 +245,7 @@ def test_overlap_agrees_with_comparing_every_pair(data: st.DataObject) -> None:
         )
         return rows and columns
 
-    found = _overlap(shards)
+    found = overlapping_shards(shards)
     if found is None:
         assert not any(meet(a, b) for a, b in itertools.combinations(shards, 2))
     else:

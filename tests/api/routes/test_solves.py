@@ -127,7 +127,7 @@ def test_bad_specs_are_refused_and_not_stored(live: Live) -> None:
     problem = assert_problem(live.post("/v1/solves", tiny(model__tables__0__num_embeddings=0)), 422, "invalid-problem")
     assert problem["num_errors"] == 1
     assert problem["errors"][0]["pointer"] == "/model/tables/0/num_embeddings"
-    assert_problem(live.post("/v1/solves", tiny(previous_plan={"x": 1})), 422, "unsupported")
+    assert_problem(live.post("/v1/solves", tiny(model__tables__0__access={"statistics": "x"})), 422, "unsupported")
     hundred = tiny(model__tables=[{"name": "a"}] * 100)
     problem = assert_problem(live.post("/v1/solves", hundred), 422, "invalid-problem")
     assert len(problem["errors"]) == 50
@@ -177,3 +177,24 @@ def test_validation_and_submission_refuse_alike(live: Live) -> None:
     answers = [live.request("POST", url, content=body, headers=JSON) for url in ("/v1/specs:validate", "/v1/solves")]
     documents = [assert_problem(answer, 422, "invalid-problem") for answer in answers]
     assert documents[0]["errors"] == documents[1]["errors"]
+
+
+def test_a_previous_plan_is_found_by_its_digest(live: Live) -> None:
+    first = live.solve(tiny())
+    digest = first["result"]["plan_digest"]
+    changed = {"previous_plan": {"digest": digest}, "model__tables__0__pooling_factor": 2.01}
+    again = live.solve(tiny(**changed))
+    assert again["result"]["movement"]["previous_plan_digest"] == digest
+    assert again["result"]["movement"]["moved_bytes"] == 0
+    assert first["result"]["movement"] is None
+    plan = live.get(again["result"]["plan_url"]).json()
+    assert plan["movement"] == again["result"]["movement"]
+
+
+def test_a_previous_plan_that_is_not_kept_here(live: Live) -> None:
+    unknown = tiny(previous_plan={"digest": "sha256:" + 64 * "0"})
+    for route in ("/v1/solves", "/v1/specs:validate"):
+        problem = assert_problem(live.post(route, unknown), 422, "invalid-problem")
+        assert [(error["pointer"], error["code"]) for error in problem["errors"]] == [
+            ("/previous_plan/digest", "unknown-plan")
+        ]

@@ -43,6 +43,7 @@ def test_keys_of_the_contract() -> None:
         "ranks",
         "phases",
         "provenance",
+        "movement",
     }
     assert {"name", "seconds", "lower_bound_seconds", "relative_gap"} <= set(found["objective"])
     assert set(found["termination"]) == {"reason", "limit", "detail"}

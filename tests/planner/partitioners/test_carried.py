@@ -1,0 +1,95 @@
+"""What a search counts as moved: at most what moves, and the same after any moves as counted anew."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.evaluate import objective_of, violations
+from planner.moving import moved_bytes
+from planner.partitioners.chain import Chain
+from planner.partitioners.local_search import LocalSearch
+from planner.partitioners.moves import anneal
+from planner.partitioners.state import MOVE_PRICE, MOVED, OVER, count_moved, count_overflow
+from planner.partitioners.view import search_view, to_assignment
+from planner.priced import PricedOptions
+from tests.contracts.partitioner import LIMITS
+from tests.planner.builders import brute_force, random_priced
+from tests.planner.exhaustive import best_assignment
+from tests.planner.moves import with_move
+
+
+def running(seed: int, **changes: object) -> PricedOptions:
+    """A random instance where the best plan of another one runs."""
+    priced = random_priced(seed, num_tables=2, same_host=True, slowdown=seed % 2 == 1)
+    before = best_assignment(random_priced(seed + 100, num_tables=2, same_host=True))
+    assert before is not None
+    return with_move(priced, before, **changes)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("cuts", [True, False])
+def test_counting_along_is_counting_anew(seed: int, cuts: bool) -> None:
+    priced = running(seed, seconds_per_byte=1e-3, max_bytes=40.0)
+    view = search_view(priced)
+    chain = Chain(view, seed)
+    begin = best_assignment(priced)
+    assert begin is not None
+    assert chain.load(begin)
+    state, arrays = chain._state, chain._arrays  # noqa: SLF001
+    for _ in range(30):
+        # Few proposals, so that sums of changes are not counted anew between them and the comparison.
+        anneal(chain._data, state, 50, 0.5, 20.0, 1.0, cuts, 0.05)  # noqa: SLF001
+        moved, over, here = arrays.number[MOVED], arrays.number[OVER], arrays.columns_here.copy()
+        count_moved(chain._data, state)  # noqa: SLF001
+        count_overflow(chain._data, state)  # noqa: SLF001
+        assert moved == pytest.approx(arrays.number[MOVED], abs=1e-9)
+        assert over == pytest.approx(arrays.number[OVER], abs=1e-9)
+        assert np.array_equal(here, columns_here(chain, priced))
+        found = to_assignment(view, arrays.slot_shape, arrays.slot_site, arrays.num_pieces)
+        assert arrays.number[MOVED] <= moved_bytes(priced, found) + 1e-9
+    assert arrays.number[MOVE_PRICE] > 0
+
+
+def columns_here(chain: Chain, priced: PricedOptions) -> np.ndarray:
+    """Columns of every table on each rank and host."""
+    view, arrays = chain._view, chain._arrays  # noqa: SLF001
+    found = to_assignment(view, arrays.slot_shape, arrays.slot_site, arrays.num_pieces)
+    here = np.zeros_like(arrays.columns_here)
+    shape = found.piece_shape
+    scope = priced.shape_scope[shape]
+    place = found.piece_site + np.where(scope == 1, priced.num_ranks, 0)
+    np.add.at(here, (priced.shape_table[shape][scope < 2], place[scope < 2]), priced.shape_columns[shape][scope < 2])
+    return here
+
+
+@pytest.mark.parametrize("price", [0.0, 0.01, 0.3])
+def test_a_search_finds_the_best_plan_at_a_price(price: float) -> None:
+    exact = 0
+    for seed in range(6):
+        priced = running(seed, seconds_per_byte=price)
+        best = brute_force(priced)
+        assert best is not None
+        found = LocalSearch().solve(priced, replace(LIMITS, work_limit_seconds=0.3)).assignment
+        assert found is not None
+        assert objective_of(priced, found) >= best * (1 - 1e-9)
+        exact += objective_of(priced, found) <= best * (1 + 1e-9)
+    assert exact >= 5
+
+
+@pytest.mark.parametrize("most_bytes", [0.0, 20.0, 60.0])
+def test_a_search_finds_the_best_plan_within_the_bytes_that_may_move(most_bytes: float) -> None:
+    exact = 0
+    for seed in range(6):
+        priced = running(seed, max_bytes=most_bytes)
+        best = brute_force(priced)
+        found = LocalSearch().solve(priced, replace(LIMITS, work_limit_seconds=0.3)).assignment
+        assert (found is None) >= (best is None)
+        if found is None:
+            exact += best is None
+            continue
+        assert best is not None
+        assert violations(priced, found) == []
+        assert objective_of(priced, found) >= best * (1 - 1e-9)
+        exact += objective_of(priced, found) <= best * (1 + 1e-9)
+    assert exact >= 5

@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-from planner import pipeline
+from planner import finishing, listing, pipeline
 from planner.partitioners.base import OnIncumbent, Partitioner, SolveLimits
 from planner.partitioners.greedy import Greedy
 from planner.priced import Assignment, Guide, Outcome, PricedOptions
 
-#: Functions of :mod:`planner.pipeline` by stage, in the order of a solve.
+#: By stage, in the order of a solve: the module that calls them, and the functions.
 _FUNCTIONS = {
-    "enumerate": ("enumerate_families",),
-    "price": ("price",),
-    "prune": ("family_modes", "restrict", "prune"),
-    "bound": ("quick_bound", "lower_bound"),
-    "finish": ("to_placement", "score", "verify"),
+    "enumerate": (listing, ("enumerate_families",)),
+    "price": (listing, ("price",)),
+    "prune": (pipeline, ("family_modes", "restrict", "prune")),
+    "bound": (pipeline, ("quick_bound", "lower_bound")),
+    "finish": (finishing, ("to_placement", "score", "verify")),
 }
 #: "parse": spec to problem. "first plan": the construction before anything that takes time.
 #: "finish": every plan that is told, scored and verified from its geometry.
@@ -58,10 +58,10 @@ class StageClock:
     def around_pipeline(self) -> Iterator[None]:
         """Time the stages of every solve inside; call with one solve at a time."""
         with contextlib.ExitStack() as patches:
-            for stage, names in _FUNCTIONS.items():
+            for stage, (module, names) in _FUNCTIONS.items():
                 for name in names:
-                    timed = self._timed(stage, getattr(pipeline, name))
-                    patches.enter_context(mock.patch.object(pipeline, name, timed))
+                    timed = self._timed(stage, getattr(module, name))
+                    patches.enter_context(mock.patch.object(module, name, timed))
             first = functools.partial(_first_plan, self)
             patches.enter_context(mock.patch.object(pipeline, "Greedy", first))
             yield

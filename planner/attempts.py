@@ -5,7 +5,6 @@ options and takes the first construction that fits and that :mod:`planner.verify
 together stay within one limit, in a reproducible solve one of counted work.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,18 +17,18 @@ from planner.domain.placement import Placement
 from planner.domain.problem import Problem
 from planner.enumerate import Families
 from planner.infeasible import Dead
+from planner.listing import list_and_price
 from planner.memory import capacity_bytes, ledger_rules
 from planner.modes import family_modes
 from planner.partitioners.base import Effort, SolveLimits
 from planner.partitioners.greedy import Greedy
-from planner.priced import Assignment, PricedOptions
+from planner.placing import to_placement
+from planner.priced import PricedOptions
 from planner.pricing import prune, restrict
 from planner.score import device_bytes
 from planner.verify import verify
 
 Bools = NDArray[np.bool_]
-ListOptions = Callable[[Problem, CostModel], tuple[Families, PricedOptions] | Dead]
-Place = Callable[[Problem, Families, PricedOptions, Assignment], Placement]
 
 #: All attempts of one diagnosis: a share of the solve's limit, at most the larger of these.
 SHARE = 0.2
@@ -75,10 +74,9 @@ def attempt_limits(limits: SolveLimits, num_tables: int) -> SolveLimits:
 class Attempts:
     """Solves changed problems until their common limit."""
 
-    def __init__(self, cost_model: CostModel, limits: SolveLimits, *, list_options: ListOptions, place: Place) -> None:
-        """``limits`` are those of all attempts; the functions list options and name things again, as the pipeline."""
+    def __init__(self, cost_model: CostModel, limits: SolveLimits) -> None:
+        """``limits`` are those of all attempts."""
         self._cost_model, self._limits = cost_model, limits
-        self._list_options, self._place = list_options, place
         self._effort = Effort(limits)
         self._ceiling = 1.0
         self.num_solves = 0
@@ -103,7 +101,7 @@ class Attempts:
         self.num_solves += 1
         cost_seconds = _ATTEMPT_SECONDS + _TABLE_SECONDS * len(problem.tables)
         try:
-            listed = self._list_options(problem, self._cost_model)
+            listed = list_and_price(problem, self._cost_model)
         except CostModelError:  # the hardware lacks a number that only the changed problem needs
             listed = Dead(shortfalls=(), proven=False)
         if isinstance(listed, Dead):
@@ -131,7 +129,7 @@ class Attempts:
         if outcome.assignment is None:
             self._effort.spend(work_seconds)
             return None
-        placement = self._place(problem, families, mode, outcome.assignment)
+        placement = to_placement(problem, families, mode, outcome.assignment)
         rules = ledger_rules(self._cost_model.ledger)
         return None if verify(problem, placement, rules=rules) else placement
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from planner import pipeline
+from planner import attempts as attempts_module
 from planner.attempts import COUNTED, MOST_SECONDS, SHARE, Attempts, OutOfWork, attempt_limits
 from planner.domain.placement import Placement
 from planner.domain.problem import Problem
 from planner.enumerate import Families
 from planner.partitioners.base import SolveLimits
+from planner.placing import to_placement
 from planner.priced import Assignment, PricedOptions
 from planner.verify import verify
 from tests.planner.builders import ROOFLINE, make_cluster, make_problem, make_table
@@ -20,7 +21,7 @@ LIMITS = SolveLimits(time_limit_seconds=120.0, work_limit_seconds=1.0)
 
 
 def attempts(limits: SolveLimits = LIMITS) -> Attempts:
-    return Attempts(ROOFLINE, limits, list_options=pipeline._listed, place=pipeline.to_placement)  # noqa: SLF001
+    return Attempts(ROOFLINE, limits)
 
 
 def full_problem() -> Problem:
@@ -38,13 +39,14 @@ def test_a_plan_is_verified_and_its_fill_is_told() -> None:
     assert 0.64 <= found.plan.fullest_rank_fraction <= 1.0
 
 
-def test_a_placement_that_the_checks_reject_is_no_plan() -> None:
+def test_a_placement_that_the_checks_reject_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     def half(problem: Problem, families: Families, priced: PricedOptions, assignment: Assignment) -> Placement:
-        placement = pipeline.to_placement(problem, families, priced, assignment)
+        placement = to_placement(problem, families, priced, assignment)
         table = placement.tables[0]
         return replace(placement, tables=(replace(table, shards=table.shards[1:]),))
 
-    halving = Attempts(ROOFLINE, LIMITS, list_options=pipeline._listed, place=half)  # noqa: SLF001
+    monkeypatch.setattr(attempts_module, "to_placement", half)
+    halving = Attempts(ROOFLINE, LIMITS)
     found = halving.solve(full_problem())
     assert found.plan is None
     assert not found.is_infeasible

@@ -231,7 +231,7 @@ def test_equal_problems_have_equal_diagnoses() -> None:
 
 def test_where_the_work_runs_out_it_says_so() -> None:
     limits = replace(LIMITS, work_limit_seconds=0.01)
-    attempts = Attempts(ROOFLINE, limits, list_options=pipeline._listed, place=pipeline.to_placement)  # noqa: SLF001
+    attempts = Attempts(ROOFLINE, limits)
     found = diagnose(make_problem(large(constraints=WHOLE), **ranks_of(200e6)), (), attempts)
     assert found.limit == "deterministic_time"
     assert found.num_solves < 12
@@ -242,7 +242,7 @@ def test_a_conflict_that_was_not_narrowed_down_says_so_and_has_a_fix_nevertheles
     only = TableConstraints(ranks=frozenset({0, 1}))
     problem = make_problem(*[large(f"t{i}", only) for i in range(12)], make_table("b", constraints=WHOLE), **ROOM)
     limits = replace(LIMITS, work_limit_seconds=0.4)
-    attempts = Attempts(ROOFLINE, limits, list_options=pipeline._listed, place=pipeline.to_placement)  # noqa: SLF001
+    attempts = Attempts(ROOFLINE, limits)
     found = diagnose(problem, (), attempts)
     assert found.conflict is not None
     assert not found.conflict.is_irreducible
@@ -264,7 +264,7 @@ def test_one_solve_is_enough_to_free_the_table_that_is_short() -> None:
     )
     limits = replace(LIMITS, work_limit_seconds=1e-3)
     for is_proven in (True, False):
-        attempts = Attempts(ROOFLINE, limits, list_options=pipeline._listed, place=pipeline.to_placement)  # noqa: SLF001
+        attempts = Attempts(ROOFLINE, limits)
         found = diagnose(problem, [short], attempts, is_proven=is_proven)
         assert found.num_solves == 1
         assert found.has_plan_without_constraints

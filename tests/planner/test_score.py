@@ -11,7 +11,7 @@ from planner.enumerate import enumerate_families
 from planner.evaluate import rank_loads
 from planner.partitioners.base import SolveLimits
 from planner.partitioners.greedy import Greedy
-from planner.pipeline import to_placement
+from planner.placing import to_placement
 from planner.pricing import price, prune
 from planner.score import score
 from tests.planner.builders import ROOFLINE, TORCHREC, make_cluster, make_problem, make_table

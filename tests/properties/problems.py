@@ -15,7 +15,7 @@ from planner.evaluate import objective_of
 from planner.modes import family_modes
 from planner.partitioners.base import SolveLimits
 from planner.partitioners.cp_sat import CpSat
-from planner.pipeline import to_placement
+from planner.placing import to_placement
 from planner.priced import Reason
 from planner.pricing import price, prune, restrict
 from planner.verify import verify

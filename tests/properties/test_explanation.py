@@ -12,7 +12,8 @@ from planner.explain.text import WIDTH
 from planner.memory import ledger_rules
 from planner.partitioners.base import SolveLimits
 from planner.partitioners.portfolio import Portfolio
-from planner.pipeline import plan, to_placement
+from planner.pipeline import plan
+from planner.placing import to_placement
 from planner.priced import Reason
 from planner.score import score
 from planner.verify import verify

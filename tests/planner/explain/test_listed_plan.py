@@ -10,7 +10,7 @@ from planner.domain.problem import Problem
 from planner.domain.table import TableConstraints
 from planner.errors import UnsupportedRequest
 from planner.explain.listed_plan import find_plan
-from planner.pipeline import to_placement
+from planner.placing import to_placement
 from planner.schemes.base import DEFAULT_MIN_PARTITION
 from tests.planner.builders import ROOFLINE, make_cluster, make_problem, make_table
 from tests.planner.explain.test_alternatives import solved

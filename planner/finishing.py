@@ -1,0 +1,137 @@
+"""From an outcome of a search to a plan that anyone may see: named, scored and verified from its geometry.
+
+What :mod:`planner.verify` rejects, or what costs or moves other than the search believed, is a defect and never a plan.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cost_models.protocol import CostModel
+from planner.domain.movement import Movement
+from planner.domain.placement import Placement
+from planner.domain.plan import Assumption, Plan, PlanResult
+from planner.domain.problem import Problem
+from planner.enumerate import Families
+from planner.errors import SolverDefect
+from planner.evaluate import move_seconds_of, step_seconds_of
+from planner.memory import ledger_rules
+from planner.moving import moved_bytes
+from planner.partitioners.base import Incumbent, SolveLimits
+from planner.placing import to_placement
+from planner.previous import Stay, movement_of
+from planner.priced import Assignment, Outcome, PricedOptions, Reason, Termination
+from planner.provenance import used_assumptions, versions
+from planner.score import score
+from planner.verify import verify
+
+OnResult = Callable[[PlanResult], None]
+
+_AGREEMENT = 1e-9  # relative difference allowed between the search's arithmetic and the score's
+_WORTH_TELLING = 1e-3  # relative improvement of an incumbent that is streamed out
+#: Relative gap that counts as none: CP-SAT rounds to ticks, bounds are lowered by float rounding.
+_RESOLUTION = 1e-6
+_CLOCK = "time"
+_REST = 6.0  # times as long as an incumbent took to verify, until the next one is
+_RUNNING = Termination(reason=Reason.FEASIBLE, detail="the search is still running")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What stays the same through one solve."""
+
+    problem: Problem
+    families: Families
+    cost_model: CostModel
+    limits: SolveLimits
+    assumptions: tuple[Assumption, ...]
+    began_seconds: float  # monotonic clock
+    stay: Stay | None  # what is known of the plan that runs already
+
+
+def finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Plan:
+    """Name things again, score and verify from the geometry, and refuse what does not agree."""
+    if outcome.assignment is None:
+        raise SolverDefect("an outcome without an assignment cannot become a plan")
+    placement = to_placement(run.problem, run.families, mode, outcome.assignment)
+    issues = verify(run.problem, placement, rules=ledger_rules(run.cost_model.ledger))
+    if issues:
+        raise SolverDefect(f"{outcome.partitioner} returned an illegal plan: {issues[0].message}")
+    evaluation = score(run.problem, placement, run.cost_model)
+    believed, found = step_seconds_of(mode, outcome.assignment), evaluation.objective_seconds
+    if abs(believed - found) > _AGREEMENT * max(believed, found):
+        raise SolverDefect(f"the search believed {believed} s, the plan's geometry costs {found} s")
+    if bound > found * (1 + _AGREEMENT):
+        raise SolverDefect(f"the lower bound {bound} s exceeds a plan of {found} s")
+    bound = min(bound, found)
+    gap = found / bound - 1 if bound > 0 else (0.0 if found == 0 else None)
+    close_enough = gap is not None and gap <= run.limits.relative_gap + _RESOLUTION
+    limit, detail = outcome.termination.limit, outcome.termination.detail
+    if not close_enough and limit is None:
+        limit = "resolution"  # proved in whole ticks, which is coarser than the gap asked for
+    if close_enough:
+        limit = limit if limit == _CLOCK else None  # a plan that the clock cut may not come out again
+        detail = f"within relative_gap {run.limits.relative_gap:g} of the bound over all legal cuts"
+    return Plan(
+        placement=placement,
+        evaluation=evaluation,
+        lower_bound_seconds=bound,
+        relative_gap=gap,
+        reason=Reason.OPTIMAL if close_enough else Reason.FEASIBLE,
+        limit=limit,
+        detail=detail,
+        partitioner=outcome.partitioner,
+        solver_seconds=time.monotonic() - run.began_seconds,
+        assumptions=used_assumptions(run.assumptions, evaluation.hardware_numbers),
+        versions=versions(),
+        seed=run.limits.seed,
+        movement=_movement(run, mode, outcome.assignment, placement, found),
+    )
+
+
+def _movement(
+    run: Run, mode: PricedOptions, assignment: Assignment, placement: Placement, step_seconds: float
+) -> Movement | None:
+    """Say what moves, counted from the rectangles, and refuse what the search counted otherwise."""
+    if run.stay is None:
+        return None
+    counted = movement_of(run.problem, run.stay, placement, step_seconds, move_seconds_of(mode, assignment))
+    believed = moved_bytes(mode, assignment)
+    if abs(believed - counted.moved_bytes) > _AGREEMENT * max(believed, counted.moved_bytes):
+        raise SolverDefect(f"the search moved {believed} bytes, the plan's geometry {counted.moved_bytes}")
+    return counted
+
+
+def result_of(finished: Plan) -> PlanResult:
+    """Return a plan as the result of a solve."""
+    return PlanResult(
+        plan=finished,
+        reason=finished.reason,
+        limit=finished.limit,
+        detail=finished.detail,
+        lower_bound_seconds=finished.lower_bound_seconds,
+    )
+
+
+class Teller:
+    """Streams verified plans out of a running search."""
+
+    def __init__(self, run: Run, bound: float, on_result: OnResult | None) -> None:
+        self._run, self.bound, self._on_result = run, bound, on_result
+        self._told = float("inf")
+        self._rest_until_seconds = 0.0  # monotonic clock
+
+    def tell(self, mode: PricedOptions, found: Incumbent) -> None:
+        """Finish a plan and pass it on, unless it is hardly better or finishing plans takes too much of the search."""
+        began = time.monotonic()
+        if (
+            self._on_result is None
+            or found.objective_seconds > self._told * (1 - _WORTH_TELLING)
+            or began < self._rest_until_seconds
+        ):
+            return
+        self._told = found.objective_seconds
+        outcome = Outcome(assignment=found.assignment, termination=_RUNNING, partitioner=found.partitioner)
+        self._on_result(result_of(finish(self._run, mode, outcome, self.bound)))
+        now = time.monotonic()
+        self._rest_until_seconds = now + _REST * (now - began)

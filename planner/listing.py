@@ -1,0 +1,30 @@
+"""From a problem to its priced options, or to the reason why some table has none."""
+
+from dataclasses import replace
+
+from cost_models.protocol import CostModel
+from planner.domain.problem import Problem
+from planner.enumerate import Families, enumerate_families, narrowest_pieces
+from planner.infeasible import Dead, memory_shortfalls, missing_options
+from planner.priced import PricedOptions
+from planner.pricing import price
+
+
+def list_and_price(problem: Problem, cost_model: CostModel) -> tuple[Families, PricedOptions] | Dead:
+    """List and price options; tables that fit nowhere get a second chance with the narrowest cuts."""
+    listed = _list_once(problem, cost_model)
+    if not isinstance(listed, Dead) or not listed.tables:
+        return listed
+    tables = tuple(
+        narrowest_pieces(table) if index in listed.tables else table for index, table in enumerate(problem.tables)
+    )
+    finer = _list_once(replace(problem, tables=tables), cost_model)
+    return listed if isinstance(finer, Dead) else finer
+
+
+def _list_once(problem: Problem, cost_model: CostModel) -> tuple[Families, PricedOptions] | Dead:
+    families = enumerate_families(problem)
+    if families.refusals:
+        return missing_options(problem, families)
+    priced = price(problem, families, cost_model)
+    return memory_shortfalls(problem, priced) or (families, priced)

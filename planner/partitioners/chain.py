@@ -8,21 +8,12 @@ from numpy.typing import NDArray
 
 from planner.partitioners.arranged import arranged
 from planner.partitioners.base import Effort
-from planner.partitioners.moves import anneal, construct, restore
-from planner.partitioners.records import pack_data, pack_state
+from planner.partitioners.search.building import construct, restore
+from planner.partitioners.search.costs import count_moved, count_overflow, objective, refresh
+from planner.partitioners.search.moves import anneal
+from planner.partitioners.search.records import pack_data, pack_state
+from planner.partitioners.search.state import MOVE_PRICE, MOVED, OVER, PENALTY, PER_BYTE, empty_state
 from planner.partitioners.starts import Target
-from planner.partitioners.state import (
-    MOVE_PRICE,
-    MOVED,
-    OVER,
-    PENALTY,
-    PER_BYTE,
-    count_moved,
-    count_overflow,
-    empty_state,
-    objective,
-    refresh,
-)
 from planner.partitioners.view import View, from_assignment, to_assignment
 from planner.priced import Assignment
 

@@ -20,7 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def cache_folder() -> Path:
     """Return the folder of this version's machine code: under NUMBA_CACHE_DIR, else the user's cache."""
     sources = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
         text = source.read_bytes()
         if b"@compiled" in text or source.samefile(__file__):
             sources.update(text)

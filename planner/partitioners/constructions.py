@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from planner.partitioners.base import Effort
 from planner.partitioners.chain import Chain
-from planner.partitioners.sites import ALL_RANKS
+from planner.partitioners.search.sites import ALL_RANKS
 from planner.partitioners.starts import Target, starts, target_of
 from planner.partitioners.view import View
 from planner.priced import Guide, Scope

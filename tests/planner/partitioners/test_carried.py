@@ -9,8 +9,9 @@ from planner.evaluate import objective_of, violations
 from planner.moving import moved_bytes
 from planner.partitioners.chain import Chain
 from planner.partitioners.local_search import LocalSearch
-from planner.partitioners.moves import anneal
-from planner.partitioners.state import MOVE_PRICE, MOVED, OVER, count_moved, count_overflow
+from planner.partitioners.search.costs import count_moved, count_overflow
+from planner.partitioners.search.moves import anneal
+from planner.partitioners.search.state import MOVE_PRICE, MOVED, OVER
 from planner.partitioners.view import search_view, to_assignment
 from planner.priced import PricedOptions
 from tests.contracts.partitioner import LIMITS

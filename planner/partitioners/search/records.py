@@ -10,7 +10,7 @@ from numba import types
 from numba.experimental import structref
 
 from planner.partitioners.compiled import compiled
-from planner.partitioners.state import State
+from planner.partitioners.search.state import State
 from planner.partitioners.view import Data
 
 

@@ -3,19 +3,10 @@
 import numpy as np
 
 from planner.partitioners.compiled import compiled
-from planner.partitioners.state import (
-    HOST,
-    MOST_BYTES,
-    MOVE_PRICE,
-    MOVED,
-    OVER_BYTES,
-    PENALTY,
-    RANK,
-    State,
-    moved_by,
-    put,
-    random_below,
-)
+from planner.partitioners.search.pieces import put
+from planner.partitioners.search.randomness import random_below
+from planner.partitioners.search.shifts import moved_by
+from planner.partitioners.search.state import HOST, MOST_BYTES, MOVE_PRICE, MOVED, OVER_BYTES, PENALTY, RANK, State
 from planner.partitioners.view import Data
 
 ALL_RANKS = 192  # clusters up to this size are scanned whole; of larger ones first a sample this large

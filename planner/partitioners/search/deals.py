@@ -8,21 +8,12 @@ ranks by factors that are known beforehand, so that a way costs a few multiplica
 import numpy as np
 
 from planner.partitioners.compiled import compiled
-from planner.partitioners.sites import may_move
-from planner.partitioners.state import (
-    MOST_PIECES,
-    MOVE_PRICE,
-    RANK,
-    State,
-    begin,
-    cost,
-    delist,
-    enlist,
-    moved_by,
-    random_below,
-    shift,
-    undo,
-)
+from planner.partitioners.search.costs import cost
+from planner.partitioners.search.pieces import delist, enlist
+from planner.partitioners.search.randomness import random_below
+from planner.partitioners.search.shifts import begin, moved_by, shift, undo
+from planner.partitioners.search.sites import may_move
+from planner.partitioners.search.state import MOST_PIECES, MOVE_PRICE, RANK, State
 from planner.partitioners.view import Data
 
 #: Exponents of the weights stay within the range of floats: a rank may hold all that two hold now.

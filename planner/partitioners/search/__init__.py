@@ -1,0 +1,1 @@
+"""The inner loops of searches, compiled: one state of arrays, what it costs, and the moves that change it."""

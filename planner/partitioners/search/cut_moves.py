@@ -1,0 +1,149 @@
+"""Moves that change one table's cut: columns shifted between two of its pieces, a piece split, two merged."""
+
+from planner.partitioners.compiled import compiled
+from planner.partitioners.search.growth import keeps, tangent
+from planner.partitioners.search.picks import pick_item, pick_rank
+from planner.partitioners.search.pieces import delist, enlist
+from planner.partitioners.search.randomness import random_below
+from planner.partitioners.search.shifts import begin, exchange, shift, undo
+from planner.partitioners.search.sites import host_is_legal, rank_is_legal
+from planner.partitioners.search.state import HOST, OVER, RANK, State
+from planner.partitioners.view import Data
+
+_STEP = 4  # columns
+
+
+@compiled
+def shift_columns(data: Data, state: State, before: float, bar: float) -> bool:
+    """Make one piece of a table wider and another narrower."""
+    item = pick_item(data, state)
+    pieces = state.num_pieces[item]
+    if data.item_fixed[item] or pieces < 2:
+        return False
+    family = state.family[item]
+    shapes = data.family_shape[family + 1] - data.family_shape[family]
+    first = data.item_slot[item]
+    one = first + random_below(state, pieces)
+    other = first + random_below(state, pieces)
+    steps = 1 + random_below(state, 4) if random_below(state, 2) else 1 + random_below(state, shapes)
+    wider, narrower = state.slot_shape[one] + steps, state.slot_shape[other] - steps
+    if one == other or wider >= data.family_shape[family + 1] or narrower < data.family_shape[family]:
+        return False
+    scope = data.family_scope[family]
+    # Of two pieces on one rank, the columns that one finds there are those that the other gives up.
+    apart = state.slot_site[one] != state.slot_site[other] or data.columns_before.shape[0] == 0
+    if scope == RANK and state.number[OVER] == 0 and apart:
+        growth = tangent(data, state, state.slot_site[one], state.slot_shape[one], wider)
+        if growth + tangent(data, state, state.slot_site[other], state.slot_shape[other], narrower) > bar:
+            return False
+    begin(state)
+    if scope == RANK:
+        exchange(data, state, state.slot_site[one], state.slot_shape[one], wider)
+        exchange(data, state, state.slot_site[other], state.slot_shape[other], narrower)
+    else:
+        shift(data, state, scope, state.slot_shape[one], state.slot_site[one], -1.0)
+        shift(data, state, scope, state.slot_shape[other], state.slot_site[other], -1.0)
+        shift(data, state, scope, wider, state.slot_site[one], 1.0)
+        shift(data, state, scope, narrower, state.slot_site[other], 1.0)
+    if keeps(data, state, before, bar):
+        state.slot_shape[one], state.slot_shape[other] = wider, narrower
+        return True
+    undo(data, state)
+    return False
+
+
+@compiled
+def kin(data: Data, state: State, item: int, whole: bool) -> int:
+    """Return a random family of the item that lands on the same kind of site, whole or in pieces; -1 for none."""
+    first = data.item_family[item]
+    family = first + random_below(state, data.item_family[item + 1] - first)
+    if data.family_scope[family] != data.family_scope[state.family[item]]:
+        return -1
+    return family if (data.family_max_pieces[family] == 1) == whole else -1
+
+
+@compiled
+def split_piece(data: Data, state: State, before: float, bar: float) -> bool:
+    """Cut a piece in two, of which one goes elsewhere; a whole table becomes one in pieces."""
+    item = pick_item(data, state)
+    family, pieces = state.family[item], state.num_pieces[item]
+    scope = data.family_scope[family]
+    if data.item_fixed[item] or scope > HOST:
+        return False
+    into = family if data.family_max_pieces[family] > 1 else kin(data, state, item, False)
+    if into < 0 or pieces >= data.family_max_pieces[into]:
+        return False
+    slot = data.item_slot[item] + random_below(state, pieces)
+    low, narrowest = data.family_shape[into], data.family_narrowest[into]
+    columns = data.shape_columns[state.slot_shape[slot]]
+    room = (columns - 2 * narrowest) // _STEP
+    if room < 0:
+        return False
+    cut = narrowest + _STEP * random_below(state, room + 1)
+    kept, moved = low + (columns - cut - narrowest) // _STEP, low + (cut - narrowest) // _STEP
+    if max(kept, moved) >= data.family_shape[into + 1]:
+        return False
+    site = state.slot_site[slot]
+    if scope == RANK:
+        target = pick_rank(data, state, False)
+        if data.family_same_host[into]:
+            local = state.loads.shape[0] // data.host_allowed.shape[1]
+            target = site // local * local + random_below(state, local)
+        if target == site or not rank_is_legal(data, state, item, target):
+            return False
+    else:
+        target = random_below(state, data.host_allowed.shape[1])
+        if target == site or not host_is_legal(data, state, item, target):
+            return False
+    begin(state)
+    shift(data, state, scope, state.slot_shape[slot], site, -1.0)
+    shift(data, state, scope, kept, site, 1.0)
+    shift(data, state, scope, moved, target, 1.0)
+    if keeps(data, state, before, bar):
+        state.slot_shape[slot] = kept
+        new = data.item_slot[item] + pieces
+        state.slot_shape[new], state.slot_site[new] = moved, target
+        if scope == RANK:
+            enlist(state, new, target)
+        state.num_pieces[item] = pieces + 1
+        state.family[item] = into
+        return True
+    undo(data, state)
+    return False
+
+
+@compiled
+def merge_pieces(data: Data, state: State, before: float, bar: float) -> bool:
+    """Join two pieces of a table on the site of one of them; the last two become a whole table."""
+    item = pick_item(data, state)
+    family, pieces = state.family[item], state.num_pieces[item]
+    if data.item_fixed[item] or pieces < 2:
+        return False
+    into = family if pieces > data.family_min_pieces[family] else kin(data, state, item, True)
+    if into < 0:
+        return False
+    scope = data.family_scope[family]
+    first = data.item_slot[item]
+    one, other = first + random_below(state, pieces), first + random_below(state, pieces)
+    columns = data.shape_columns[state.slot_shape[one]] + data.shape_columns[state.slot_shape[other]]
+    joined = data.family_shape[into] + (columns - data.family_narrowest[into]) // _STEP
+    if one == other or joined >= data.family_shape[into + 1]:
+        return False
+    begin(state)
+    shift(data, state, scope, state.slot_shape[one], state.slot_site[one], -1.0)
+    shift(data, state, scope, state.slot_shape[other], state.slot_site[other], -1.0)
+    shift(data, state, scope, joined, state.slot_site[one], 1.0)
+    if keeps(data, state, before, bar):
+        state.slot_shape[one] = joined
+        last = first + pieces - 1
+        if scope == RANK:
+            delist(state, other, state.slot_site[other])
+            if other != last:
+                delist(state, last, state.slot_site[last])
+                enlist(state, other, state.slot_site[last])
+        state.slot_shape[other], state.slot_site[other] = state.slot_shape[last], state.slot_site[last]
+        state.num_pieces[item] = pieces - 1
+        state.family[item] = into
+        return True
+    undo(data, state)
+    return False

@@ -1,0 +1,71 @@
+"""Local search's loop: propose a random move, keep it or undo it.
+
+A move that makes the smooth cost grow is kept where the growth stays under a bar that is drawn first:
+Metropolis' rule the other way round, so that most hopeless moves are seen to be so before they are priced.
+"""
+
+import numpy as np
+
+from planner.partitioners.compiled import compiled
+from planner.partitioners.search.costs import cost, refresh, reprice
+from planner.partitioners.search.cut_moves import merge_pieces, shift_columns, split_piece
+from planner.partitioners.search.item_moves import replace_item, send_home
+from planner.partitioners.search.piece_moves import deal_ranks, move_host_piece, move_piece, swap_pieces
+from planner.partitioners.search.randomness import random_below, random_unit
+from planner.partitioners.search.state import State
+from planner.partitioners.view import Data
+
+_HOMEWARD = 0.05  # part of the proposals, where moving costs something
+
+
+@compiled
+def propose(data: Data, state: State, before: float, bar: float, cuts: bool, deals: float) -> bool:
+    """Try one random move; without ``cuts`` every table keeps its pieces."""
+    if deals > 0 and random_unit(state) < deals:
+        return deal_ranks(data, state, before, bar)
+    if data.columns_before.shape[0] > 0 and random_unit(state) < _HOMEWARD:
+        return send_home(data, state, before, bar)
+    kind = random_below(state, 100)
+    if not cuts:
+        if kind < 45:
+            return move_piece(data, state, before, bar)
+        if kind < 96:
+            return swap_pieces(data, state, before, bar)
+        return move_host_piece(data, state, before, bar)
+    if kind < 28:
+        return move_piece(data, state, before, bar)
+    if kind < 60:
+        return swap_pieces(data, state, before, bar)
+    if kind < 74:
+        return shift_columns(data, state, before, bar)
+    if kind < 81:
+        return split_piece(data, state, before, bar)
+    if kind < 88:
+        return merge_pieces(data, state, before, bar)
+    if kind < 93:
+        return move_host_piece(data, state, before, bar)
+    return replace_item(data, state, before, bar)
+
+
+@compiled
+def anneal(
+    data: Data,
+    state: State,
+    proposals: int,
+    temperature: float,
+    smoothness: float,
+    penalty: float,
+    cuts: bool,
+    deals: float,
+) -> int:
+    """Try a number of moves at one temperature, of them a part ``deals`` of two ranks; return how many were kept."""
+    refresh(data, state, smoothness, penalty)
+    kept = 0
+    value = cost(data, state)
+    reprice(data, state)
+    for _ in range(proposals):
+        if propose(data, state, value, -temperature * np.log(1.0 - random_unit(state)), cuts, deals):
+            kept += 1
+            value = cost(data, state)
+            reprice(data, state)
+    return kept

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from api.schemas.plan import PlanDocument
 from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.canonical import DIGEST_KEYS, plan_digest
-from planner.domain.placement import Placement, Shard, TablePlacement
+from planner.domain.placement import Placement, TablePlacement
+from planner.domain.shards import Shards
 from planner.errors import Issue
 
 
@@ -66,16 +67,13 @@ def to_placement(plan: PlanDocument) -> Placement:
                 sharding_type=Scheme.from_label(table.sharding_type),
                 compute_kernel=Kernel.from_label(table.compute_kernel),
                 cache_load_factor=table.cache_load_factor,
-                shards=tuple(
-                    Shard(
-                        rank=shard.rank,
-                        row_offset=shard.row_offset,
-                        num_rows=shard.num_rows,
-                        column_offset=shard.column_offset,
-                        num_columns=shard.num_columns,
-                        tier=Tier.from_label(shard.tier),
-                    )
-                    for shard in table.shards
+                shards=Shards.of_columns(
+                    rank=[shard.rank for shard in table.shards],
+                    row_offset=[shard.row_offset for shard in table.shards],
+                    num_rows=[shard.num_rows for shard in table.shards],
+                    column_offset=[shard.column_offset for shard in table.shards],
+                    num_columns=[shard.num_columns for shard in table.shards],
+                    tier=[Tier.from_label(shard.tier) for shard in table.shards],
                 ),
             )
             for table in plan.tables

@@ -6,18 +6,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
+
 from api.given_plan import GivenPlan, given_plan
 from api.json_input import RejectedDocument, parse_document, quoted
 from api.schemas.plan import PlanDocument
 from api.schemas.spec import PreviousPlanSpec, SpecDocument
 from cost_models.vocabulary import Scheme
-from planner.canonical import DERIVED_SHARD_KEYS, DIGEST_KEYS, canonical_bytes
+from planner.canonical import DIGEST_KEYS, canonical_bytes, without_derived
 from planner.domain.movement import PreviousPlan
 from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
 from planner.errors import Issue
 from planner.explain.text import counted
-from planner.verify import overlapping_shards
+from planner.overlap import overlapping_shards
 
 #: Canonical bytes of the plan with a digest; ``None`` where there is none.
 FindPlan = Callable[[str], bytes | None]
@@ -59,7 +61,8 @@ def previous_of(spec: PreviousPlanSpec, base: str, find_plan: FindPlan | None) -
     issues = [*given.false_digest(), *_form_issues(given.placement)]
     if issues:
         return None, [_at(where, issue) for issue in issues]
-    core = {key: stated[key] for key in DIGEST_KEYS if key in stated} | {"tables": _geometry(stated["tables"])}
+    tables = cast("list[dict[str, Any]]", stated["tables"])
+    core = {key: stated[key] for key in DIGEST_KEYS if key in stated} | {"tables": without_derived(tables)}
     settings = spec.model_dump(mode="json", exclude_none=True, exclude={"plan", "digest"})
     return Previous(plan=_domain(spec, given), document={"plan": core, **settings}), []
 
@@ -89,17 +92,6 @@ def previous_warnings(previous: PreviousPlan, problem: Problem, spec: SpecDocume
         )
 
 
-def _geometry(tables: object) -> list[dict[str, object]]:
-    """Checked tables of a plan document without what its author counted."""
-    return [
-        {
-            **table,
-            "shards": [{k: v for k, v in shard.items() if k not in DERIVED_SHARD_KEYS} for shard in table["shards"]],
-        }
-        for table in cast("list[dict[str, Any]]", tables)
-    ]
-
-
 def _domain(spec: PreviousPlanSpec, given: GivenPlan) -> PreviousPlan:
     return PreviousPlan(
         placement=given.placement,
@@ -117,9 +109,9 @@ def _form_issues(placement: Placement) -> Iterator[Issue]:
         where = f"/tables/{index}"
         if names[placed.name] > 1:
             yield _issue(f"{where}/name", f"table {quoted(placed.name)} stands twice in the plan")
-        if any(shard.rank >= placement.world_size for shard in placed.shards):
+        if np.any(placed.shards.rank >= placement.world_size):
             yield _issue(where, f"table {quoted(placed.name)} is on a rank that the plan's world_size does not have")
-        elif any(shard.num_rows < 1 or shard.num_columns < 1 for shard in placed.shards):
+        elif np.any(placed.shards.num_rows < 1) or np.any(placed.shards.num_columns < 1):
             yield _issue(where, f"table {quoted(placed.name)} has an empty shard")
         elif not _is_whole(placed):
             yield _issue(where, f"the shards of table {quoted(placed.name)} are no partition of its cells")
@@ -127,14 +119,12 @@ def _form_issues(placement: Placement) -> Iterator[Issue]:
 
 def _is_whole(placed: TablePlacement) -> bool:
     """Whether shards have every cell once, or once per rank for data_parallel."""
-    rows = max(shard.row_offset + shard.num_rows for shard in placed.shards)
-    columns = max(shard.column_offset + shard.num_columns for shard in placed.shards)
+    shards = placed.shards
+    rows, columns = int(shards.row_end.max()), int(shards.column_end.max())
     if placed.sharding_type is Scheme.DATA_PARALLEL:
-        ranks = {shard.rank for shard in placed.shards}
-        full = all((shard.num_rows, shard.num_columns) == (rows, columns) for shard in placed.shards)
-        return full and len(ranks) == len(placed.shards)
-    cells = sum(shard.num_rows * shard.num_columns for shard in placed.shards)
-    return cells == rows * columns and overlapping_shards(placed.shards) is None
+        is_full = (shards.num_rows == rows) & (shards.num_columns == columns)
+        return bool(np.all(is_full)) and len(np.unique(shards.rank)) == len(shards)
+    return shards.num_cells == rows * columns and overlapping_shards(shards) is None
 
 
 def _issue(where: str, message: str) -> Issue:

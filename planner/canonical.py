@@ -7,7 +7,8 @@ compares the two.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 #: Keys of a plan document that determine training; the plan digest covers these alone, so
 #: that timing and provenance never change it.
@@ -23,7 +24,12 @@ def canonical_bytes(document: object) -> bytes:
 
 def digest(document: object) -> str:
     """``sha256:`` and the hex digest of the canonical bytes."""
-    return "sha256:" + hashlib.sha256(canonical_bytes(document)).hexdigest()
+    return digest_of(canonical_bytes(document))
+
+
+def digest_of(content: bytes) -> str:
+    """The digest of a document whose canonical bytes are known."""
+    return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
 def plan_digest(document: Mapping[str, object]) -> str:
@@ -32,14 +38,17 @@ def plan_digest(document: Mapping[str, object]) -> str:
     tables = core["tables"]
     if not isinstance(tables, list):
         raise ValueError("Expected tables to be a list.")
-    core["tables"] = [
-        {
-            **table,
-            "shards": [
-                {key: value for key, value in shard.items() if key not in DERIVED_SHARD_KEYS}
-                for shard in table["shards"]
-            ],
-        }
-        for table in tables
-    ]
+    core["tables"] = without_derived(tables)
     return digest(core)
+
+
+def without_derived(tables: Iterable[Mapping[str, Any]]) -> list[dict[str, object]]:
+    """Return tables of a plan document without what is derived from the rest."""
+    return [{**table, "shards": [_without_derived(shard) for shard in table["shards"]]} for table in tables]
+
+
+def _without_derived(shard: Mapping[str, object]) -> dict[str, object]:
+    bare = dict(shard)  # copied whole and then cut: a plan has a million of them
+    for key in DERIVED_SHARD_KEYS:
+        bare.pop(key, None)
+    return bare

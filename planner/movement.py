@@ -17,7 +17,8 @@ from cost_models.hardware import Hardware, Quantity
 from cost_models.vocabulary import Evidence, Scheme
 from planner.domain.cluster import Cluster
 from planner.domain.movement import RankPair
-from planner.domain.placement import Placement, Shard, TablePlacement
+from planner.domain.placement import Placement, TablePlacement
+from planner.domain.shards import Shards
 from planner.domain.table import Table
 
 Floats = NDArray[np.float64]
@@ -46,8 +47,7 @@ def cell_bytes(table: Table) -> float:
 
 def same_table(table: Table, before: TablePlacement) -> bool:
     """Whether a placement is of this table's rows, columns and type of weights."""
-    rows = max(shard.row_offset + shard.num_rows for shard in before.shards)
-    columns = max(shard.column_offset + shard.num_columns for shard in before.shards)
+    rows, columns = before.shards.row_end.max(), before.shards.column_end.max()
     same_type = before.data_type in ("", table.data_type.name)
     return same_type and (rows, columns) == (table.num_embeddings, table.embedding_dim)
 
@@ -57,61 +57,86 @@ def transfer(tables: tuple[Table, ...], before: Placement, after: Placement) -> 
     held: Mapping[str, TablePlacement] = {placed.name: placed for placed in before.tables}
     shape = {table.name: table for table in tables}
     kept = new = 0.0
-    moved: dict[tuple[int, int], float] = {}
+    moved = np.zeros((before.world_size, after.world_size))  # bytes by source and target
     for placed in after.tables:
         table, old = shape[placed.name], held.get(placed.name)
-        wanted = cell_bytes(table) * sum(shard.num_rows * shard.num_columns for shard in placed.shards)
+        wanted = cell_bytes(table) * placed.shards.num_cells
         if old is None or not same_table(table, old):
             new += wanted
-        elif set(_places(old.shards)) == set(_places(placed.shards)):
+        elif _are_the_same(old.shards, placed.shards):
             kept += wanted
+        elif old.sharding_type is Scheme.DATA_PARALLEL:
+            kept += _fetch_copies(old.shards, placed.shards, cell_bytes(table), after.ranks_per_host, moved)
         else:
-            kept += _fetch(old, placed, cell_bytes(table), after.ranks_per_host, moved)
+            kept += _fetch_parts(old.shards, placed.shards, cell_bytes(table), moved)
+    sources, targets = np.nonzero(moved)
     pairs = tuple(
-        RankPair(source=source, target=target, bytes=moved[source, target]) for source, target in sorted(moved)
+        RankPair(source=source, target=target, bytes=amount)
+        for source, target, amount in zip(
+            sources.tolist(), targets.tolist(), moved[sources, targets].tolist(), strict=True
+        )
     )
     return Transfer(kept_bytes=kept, new_bytes=new, pairs=pairs)
 
 
-def _places(shards: tuple[Shard, ...]) -> list[tuple[int, int, int, int, int]]:
-    return [(one.rank, one.row_offset, one.num_rows, one.column_offset, one.num_columns) for one in shards]
+def _are_the_same(some: Shards, others: Shards) -> bool:
+    """Whether two partitions of a table hold the same cells on the same ranks, in whatever order and tier."""
+    if len(some) != len(others):
+        return False
+    have, want = some.columns[:-1], others.columns[:-1]  # but the tier
+    return np.array_equal(have, want) or np.array_equal(have[:, np.lexsort(have)], want[:, np.lexsort(want)])
 
 
-def _fetch(
-    old: TablePlacement,
-    new: TablePlacement,
-    bytes_of_cell: float,
-    ranks_per_host: int,
-    moved: dict[tuple[int, int], float],
-) -> float:
-    """Add what each rank fetches of one table; return the bytes that it has."""
-    have, want = (np.array(_places(placed.shards), dtype=np.int64) for placed in (old, new))
-    common = _overlaps(want[:, 1:3], have[:, 1:3]) * _overlaps(want[:, 3:5], have[:, 3:5])  # (new, old)
-    own = want[:, 0][:, None] == have[:, 0][None, :]
-    kept = float(common[own].sum())
-    if old.sharding_type is Scheme.DATA_PARALLEL:  # everywhere the same: one source for all that a rank lacks
-        lacking = ~own.any(axis=1)
-        for target in want[lacking]:
-            near = have[have[:, 0] // ranks_per_host == target[0] // ranks_per_host, 0]
-            source = int((near if len(near) else have[:, 0]).min())
-            _add(moved, source, int(target[0]), float(target[2] * target[4]) * bytes_of_cell)
-    else:
-        for new_index, old_index in zip(*np.nonzero((common > 0) & ~own), strict=True):
-            cells = float(common[new_index, old_index])
-            _add(moved, int(have[old_index, 0]), int(want[new_index, 0]), cells * bytes_of_cell)
-    return kept * bytes_of_cell
+def _fetch_copies(old: Shards, new: Shards, bytes_of_cell: float, ranks_per_host: int, moved: Floats) -> float:
+    """Add what the ranks without a copy fetch, each from one that has; return the bytes that the others have."""
+    cells = new.num_rows.astype(np.float64) * new.num_columns
+    lacks = ~np.isin(new.rank, old.rank)
+    hosts = new.rank // ranks_per_host
+    nowhere = np.iinfo(np.int64).max
+    least_of_host = np.full(1 + max(int(new.rank.max()), int(old.rank.max())) // ranks_per_host, nowhere)
+    np.minimum.at(least_of_host, old.rank // ranks_per_host, old.rank)
+    sources = np.where(least_of_host < nowhere, least_of_host, old.rank.min())[hosts]
+    _add(moved, sources[lacks], new.rank[lacks], cells[lacks] * bytes_of_cell)
+    return float(cells[~lacks].sum()) * bytes_of_cell
 
 
-def _overlaps(some: Ints, others: Ints) -> Floats:
-    """Lengths that ranges of (offset, length) have in common, each with each."""
-    low = np.maximum(some[:, 0][:, None], others[:, 0][None, :])
-    high = np.minimum(some.sum(axis=1)[:, None], others.sum(axis=1)[None, :])
-    common: Floats = np.maximum(high - low, 0).astype(np.float64)
-    return common
+def _fetch_parts(old: Shards, new: Shards, bytes_of_cell: float, moved: Floats) -> float:
+    """Add what each rank fetches of cells that one rank holds each; return the bytes that it has."""
+    wanted, having, cells = _common_cells(old, new)
+    source, target = old.rank[having], new.rank[wanted]
+    own = source == target
+    _add(moved, source[~own], target[~own], cells[~own] * bytes_of_cell)
+    return float(cells[own].sum()) * bytes_of_cell
 
 
-def _add(moved: dict[tuple[int, int], float], source: int, target: int, amount: float) -> None:
-    moved[source, target] = moved.get((source, target), 0.0) + amount
+def _common_cells(old: Shards, new: Shards) -> tuple[Ints, Ints, Floats]:
+    """Return the pairs of a new and an old shard that share cells, and how many.
+
+    Of the old shards none may share a cell: those of the same columns then follow each other by rows, and a new
+    shard meets the ones from the first that ends below its start to the last that starts above its end.
+    """
+    found: list[tuple[Ints, Ints, Floats]] = []
+    in_order = np.lexsort((old.row_offset, old.column_end, old.column_offset))
+    left_edge, right_edge = old.column_offset[in_order], old.column_end[in_order]
+    is_other = np.flatnonzero((np.diff(left_edge) != 0) | (np.diff(right_edge) != 0)) + 1
+    for mine in np.split(in_order, is_other):
+        left, right = old.column_offset[mine[0]], old.column_end[mine[0]]
+        width = np.minimum(new.column_end, right) - np.maximum(new.column_offset, left)
+        first = np.searchsorted(old.row_end[mine], new.row_offset, side="right")
+        last = np.searchsorted(old.row_offset[mine], new.row_end, side="left")
+        count = np.where(width > 0, np.maximum(last - first, 0), 0)
+        wanted = np.repeat(np.arange(len(new)), count)
+        place = np.arange(len(wanted)) - np.repeat(np.cumsum(count) - count, count)
+        having = mine[first[wanted] + place]
+        rows = np.minimum(new.row_end[wanted], old.row_end[having])
+        rows -= np.maximum(new.row_offset[wanted], old.row_offset[having])
+        found.append((wanted, having, rows.astype(np.float64) * width[wanted]))
+    wanted, having, cells = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return wanted, having, cells
+
+
+def _add(moved: Floats, source: Ints, target: Ints, amount: Floats) -> None:
+    np.add.at(moved.reshape(-1), source * moved.shape[1] + target, amount)  # one index is many times faster than two
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,43 +1,79 @@
 """A table of a placement as pieces of a family: how the waist would say what a plan has."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from planner.domain.placement import Shard, TablePlacement
+from planner.domain.placement import TablePlacement
 from planner.domain.problem import Problem
+from planner.domain.shards import Shards
 from planner.enumerate import Families, Family
 from planner.priced import Scope
-from planner.schemes.base import Piece
-from planner.schemes.expand import expand
+from planner.schemes.expand import SitedPieces, expand_all
+
+Ints = NDArray[np.int64]
 
 #: Columns and site of each piece, left to right.
 Pieces = tuple[tuple[int, int], ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cut:
+    """What a table's shards say of its column pieces, left to right; every column of shape (num_pieces,)."""
+
+    shards: Shards
+    column_offset: Ints
+    num_columns: Ints  # of the first shard of each
+    least_rank: Ints
+
+    @classmethod
+    def of(cls, shards: Shards) -> Self:
+        """Shards that begin at the same column are one piece."""
+        offsets, first, piece = np.unique(shards.column_offset, return_index=True, return_inverse=True)
+        least = np.full(len(offsets), np.iinfo(np.int64).max)
+        np.minimum.at(least, piece, shards.rank)
+        return cls(shards=shards, column_offset=offsets, num_columns=shards.num_columns[first], least_rank=least)
+
+    def pieces_of(self, problem: Problem, family: Family) -> Pieces | None:
+        """Return columns and site of every piece, ``None`` where the shards are not those of the family."""
+        cluster, geometry, count = problem.cluster, family.geometry, len(self.column_offset)
+        ranks_of_site = {Scope.RANK: 1, Scope.HOST: cluster.ranks_per_host, Scope.WORLD: cluster.world_size}
+        ranks = ranks_of_site[geometry.scope]
+        if not geometry.min_pieces <= count <= family.widths.max_pieces or count * ranks != len(self.shards):
+            return None
+        table = problem.tables[family.table]
+        is_listed = np.any(self.num_columns[:, None] == family.widths.columns, axis=1)
+        if not np.all(is_listed) or self.num_columns.sum() != table.embedding_dim:
+            return None
+        if self.least_rank.max() >= cluster.world_size:
+            return None
+        sites = self.least_rank // ranks
+        pieces = SitedPieces(
+            table_rows=np.full(count, table.num_embeddings),
+            scope=np.full(count, geometry.scope, dtype=np.int64),
+            replicated=np.full(count, geometry.replicated),
+            column_offset=self.column_offset,
+            num_columns=self.num_columns,
+            site=sites,
+        )
+        if not _are_the_same(self.shards, expand_all(pieces, cluster, cluster.device_tier)):
+            return None
+        if geometry.same_host and len(np.unique(sites // cluster.ranks_per_host)) > 1:
+            return None
+        return tuple(zip(self.num_columns.tolist(), sites.tolist(), strict=True))
+
+
+def _are_the_same(some: Shards, others: Shards) -> bool:
+    """Whether two lists have the same shards in whatever order."""
+    return some == others or some.sorted() == others.sorted()
+
+
 def pieces_of(problem: Problem, family: Family, placed: TablePlacement) -> Pieces | None:
     """Return columns and site of every piece, ``None`` where the table's shards are not those of the family."""
-    shards_of: dict[int, list[Shard]] = {}
-    for shard in placed.shards:
-        shards_of.setdefault(shard.column_offset, []).append(shard)
-    if not family.geometry.min_pieces <= len(shards_of) <= family.widths.max_pieces:
-        return None
-    cluster, geometry, table = problem.cluster, family.geometry, problem.tables[family.table]
-    if sum(shards[0].num_columns for shards in shards_of.values()) != table.embedding_dim:
-        return None
-    pieces = []
-    for offset, shards in sorted(shards_of.items()):
-        columns, rank = shards[0].num_columns, min(shard.rank for shard in shards)
-        site = {Scope.RANK: rank, Scope.HOST: cluster.host_of(rank), Scope.WORLD: 0}[geometry.scope]
-        piece = Piece(scope=geometry.scope, column_offset=offset, num_columns=columns, replicated=geometry.replicated)
-        if not np.any(family.widths.columns == columns) or rank >= cluster.world_size:
-            return None
-        if set(shards) != set(expand(table, piece, site, cluster, cluster.device_tier)):
-            return None
-        pieces.append((columns, site))
-    if geometry.same_host and len({cluster.host_of(site) for _, site in pieces}) > 1:
-        return None
-    return tuple(pieces)
+    return _Cut.of(placed.shards).pieces_of(problem, family)
 
 
 def cuts_of(
@@ -45,12 +81,13 @@ def cuts_of(
 ) -> Iterator[tuple[int, Pieces]]:
     """Yield the families of a table, among ``mine``, that give it its shards; its own scheme comes first."""
     named = (placed.sharding_type, placed.compute_kernel)
+    cut = _Cut.of(placed.shards)
 
     def is_other(index: int) -> bool:
         family = families.families[index]
         return (family.scheme, family.kernel) != named
 
     for index in sorted(mine, key=is_other):
-        pieces = pieces_of(problem, families.families[index], placed)
+        pieces = cut.pieces_of(problem, families.families[index])
         if pieces is not None:
             yield index, pieces

@@ -2,44 +2,45 @@
 
 import numpy as np
 
-from planner.domain.placement import Placement, Shard, TablePlacement
+from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
 from planner.enumerate import Families
 from planner.priced import Assignment, PricedOptions
-from planner.schemes.base import Piece
-from planner.schemes.expand import expand
+from planner.schemes.expand import SitedPieces, expand_all
 
 
 def to_placement(problem: Problem, families: Families, priced: PricedOptions, assignment: Assignment) -> Placement:
     """Turn indices back into tables and shards."""
-    cluster = problem.cluster
-    shape = assignment.piece_shape
-    first = np.searchsorted(priced.shape_table[shape], np.arange(priced.num_tables + 1))
-    family = priced.family_source[priced.shape_family[shape]].tolist()
-    columns, sites = priced.shape_columns[shape].tolist(), assignment.piece_site.tolist()
-    placed = []
-    for index, table in enumerate(problem.tables):
-        chosen = families.families[family[first[index]]]
-        shards: list[Shard] = []
-        offset = 0
-        for at in range(first[index], first[index + 1]):
-            piece = Piece(
-                scope=chosen.geometry.scope,
-                column_offset=offset,
-                num_columns=columns[at],
-                replicated=chosen.geometry.replicated,
-            )
-            shards.extend(expand(table, piece, sites[at], cluster, cluster.device_tier))
-            offset += columns[at]
-        placed.append(
+    cluster, shape = problem.cluster, assignment.piece_shape
+    table = priced.shape_table[shape]
+    first = np.searchsorted(table, np.arange(priced.num_tables + 1))  # piece of each table, and the end
+    sources = priced.family_source[priced.shape_family[shape[first[:-1]]]]
+    chosen = [families.families[source] for source in sources.tolist()]
+    columns = priced.shape_columns[shape]
+    left_of = np.cumsum(columns) - columns  # columns of all pieces before
+    pieces = SitedPieces(
+        table_rows=np.array([one.num_embeddings for one in problem.tables], dtype=np.int64)[table],
+        scope=np.array([one.geometry.scope for one in chosen], dtype=np.int64)[table],
+        replicated=np.array([one.geometry.replicated for one in chosen], dtype=np.bool_)[table],
+        column_offset=left_of - left_of[first[table]],
+        num_columns=columns,
+        site=assignment.piece_site,
+    )
+    ends = np.concatenate([[0], np.cumsum(pieces.num_shards(cluster))])[first[1:]]
+    shards = expand_all(pieces, cluster, cluster.device_tier).split(ends)
+    return Placement(
+        world_size=cluster.world_size,
+        ranks_per_host=cluster.ranks_per_host,
+        tables=tuple(
             TablePlacement(
-                name=table.name,
-                sharding_type=chosen.scheme,
-                compute_kernel=chosen.kernel,
-                shards=tuple(shards),
-                module_path=table.module_path,
-                data_type=table.data_type.name,
-                pooling=table.pooling,
+                name=one.name,
+                sharding_type=family.scheme,
+                compute_kernel=family.kernel,
+                shards=its_shards,
+                module_path=one.module_path,
+                data_type=one.data_type.name,
+                pooling=one.pooling,
             )
-        )
-    return Placement(world_size=cluster.world_size, ranks_per_host=cluster.ranks_per_host, tables=tuple(placed))
+            for one, family, its_shards in zip(problem.tables, chosen, shards, strict=True)
+        ),
+    )

@@ -9,6 +9,7 @@ from cost_models.protocol import CostModel
 from planner.domain.movement import Movement, PreviousPlan
 from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
+from planner.domain.shards import Shards
 from planner.enumerate import Families, narrowest_pieces
 from planner.memory import ledger_rules
 from planner.movement import cell_bytes, links_of, same_table, seconds_per_byte, transfer, transfer_seconds
@@ -38,8 +39,7 @@ def finer_where_cut_finer(problem: Problem, previous: PreviousPlan) -> Problem:
     by_name = {placed.name: placed for placed in previous.placement.tables}
 
     def is_finer(name: str) -> bool:
-        shards = by_name[name].shards if name in by_name else ()
-        return min((shard.num_columns for shard in shards), default=DEFAULT_MIN_PARTITION) < DEFAULT_MIN_PARTITION
+        return name in by_name and bool(np.any(by_name[name].shards.num_columns < DEFAULT_MIN_PARTITION))
 
     tables = tuple(narrowest_pieces(table) if is_finer(table.name) else table for table in problem.tables)
     return replace(problem, tables=tables)
@@ -80,13 +80,11 @@ def with_move_price(priced: PricedOptions, problem: Problem, families: Families,
     the steps that remain.
     """
     previous = stay.previous
-    shards = [
-        (table, shard.rank, shard.row_offset, shard.row_offset + shard.num_rows, shard.column_offset, shard.num_columns)
-        for table, placed in enumerate(stay.placed)
-        if placed is not None
-        for shard in sorted(placed.shards, key=lambda shard: (shard.rank, shard.column_offset))
-    ]
-    found = np.array(shards, dtype=np.int64).reshape(-1, 6)
+    shards = Shards.joined(placed.shards for placed in stay.placed if placed is not None)
+    shard_table = np.repeat(
+        np.arange(len(stay.placed)), [0 if placed is None else len(placed.shards) for placed in stay.placed]
+    )
+    order = np.lexsort((shards.column_offset, shards.rank, shard_table))
     is_there = np.array([placed is not None for placed in stay.placed], dtype=np.float64)
     in_use = np.zeros(priced.num_families, dtype=np.bool_)
     in_use[[cuts[0][0] for cuts in stay.cuts if cuts]] = True
@@ -96,10 +94,10 @@ def with_move_price(priced: PricedOptions, problem: Problem, families: Families,
         max_bytes=math.inf if previous.max_moved_bytes is None else previous.max_moved_bytes,
         cell_bytes=is_there * np.array([cell_bytes(table) for table in problem.tables]),
         table_rows=np.array([table.num_embeddings for table in problem.tables], dtype=np.int64),
-        shard_table=found[:, 0].copy(),
-        shard_rank=found[:, 1].copy(),
-        shard_rows=found[:, 2:4].copy(),
-        shard_columns=np.stack([found[:, 4], found[:, 4] + found[:, 5]], axis=1),
+        shard_table=shard_table[order],
+        shard_rank=shards.rank[order],
+        shard_rows=np.stack([shards.row_offset, shards.row_end], axis=1)[order],
+        shard_columns=np.stack([shards.column_offset, shards.column_end], axis=1)[order],
         family_replicated=np.array([one.geometry.replicated for one in families.families], dtype=np.bool_),
         family_in_use=in_use,
         family_moved_cells=np.zeros(priced.num_families),

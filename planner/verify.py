@@ -3,18 +3,18 @@
 Starts from the shards alone and shares no code with schemes, options or partitioners.
 """
 
-import bisect
-import heapq
 from collections.abc import Iterator
 
 import numpy as np
 
 from cost_models.vocabulary import Scheme
-from planner.domain.placement import Placement, Shard, TablePlacement
+from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
+from planner.domain.shards import Shards
 from planner.domain.table import Table
 from planner.errors import Issue
 from planner.memory import EXACT, LedgerRules, capacity_bytes
+from planner.overlap import overlapping_shards
 from planner.runtimes.registry import RUNTIMES
 from planner.score import device_bytes
 from planner.units import format_bytes
@@ -31,9 +31,10 @@ def verify(problem: Problem, placement: Placement, *, rules: LedgerRules = EXACT
     """
     issues = [*_cluster_issues(problem, placement), *_table_set_issues(problem, placement)]
     tables = {table.name: table for table in problem.tables}
+    shard_issues = _shard_issues(problem, tables, placement)
     for index, placed in enumerate(placement.tables):
         if placed.name in tables:
-            issues.extend(_shard_issues(problem, tables[placed.name], index, placed))
+            issues.extend(shard_issues.get(index, ()))
             issues.extend(_cover_issues(problem, tables[placed.name], index, placed))
             issues.extend(_model_issues(tables[placed.name], index, placed))
             issues.extend(_allowed_issues(problem, tables[placed.name], index, placed))
@@ -78,43 +79,39 @@ def _table_set_issues(problem: Problem, placement: Placement) -> Iterator[Issue]
             yield Issue(code="missing-table", pointer="/tables", message=f'table "{table.name}" is not placed')
 
 
-def _shard_issues(problem: Problem, table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
-    """Ranks, ranges and tiers that do not exist."""
-    tier = problem.cluster.device_tier
-    for position, shard in enumerate(placed.shards):
-        pointer = f"/tables/{index}/shards/{position}"
-        if not 0 <= shard.rank < problem.world_size:
-            yield Issue(
-                code="rank-out-of-range",
-                pointer=pointer,
-                message=f'table "{table.name}": rank {shard.rank} of {problem.world_size}',
-            )
-        inside_rows = shard.row_offset >= 0 and shard.row_offset + shard.num_rows <= table.num_embeddings
-        inside_columns = shard.column_offset >= 0 and shard.column_offset + shard.num_columns <= table.embedding_dim
-        if not (inside_rows and inside_columns and shard.num_rows > 0 and shard.num_columns > 0):
-            yield Issue(
-                code="shard-out-of-range",
-                pointer=pointer,
-                message=(
-                    f'table "{table.name}" has {table.num_embeddings} x {table.embedding_dim} cells;'
-                    " this shard is not a non-empty part of them"
-                ),
-            )
-        if shard.tier is not tier:
-            yield Issue(
-                code="tier",
-                pointer=pointer,
-                message=f'table "{table.name}": kernel {placed.compute_kernel.label} keeps rows in {tier.label}',
-            )
+def _shard_issues(problem: Problem, tables: dict[str, Table], placement: Placement) -> dict[int, list[Issue]]:
+    """Ranks, ranges and tiers that do not exist, by the index of the table in the plan."""
+    tier, shards, of = problem.cluster.device_tier, placement.all_shards(), placement.table_of_shards()
+    known = [tables.get(placed.name) for placed in placement.tables]
+    is_known = np.array([table is not None for table in known])[of]
+    rows = np.array([0 if table is None else table.num_embeddings for table in known], dtype=np.int64)[of]
+    columns = np.array([0 if table is None else table.embedding_dim for table in known], dtype=np.int64)[of]
+    no_rank = (shards.rank < 0) | (shards.rank >= problem.world_size)
+    no_part = (shards.row_offset < 0) | (shards.row_end > rows) | (shards.num_rows <= 0)
+    no_part |= (shards.column_offset < 0) | (shards.column_end > columns) | (shards.num_columns <= 0)
+    wrong_tier = shards.tier != tier
+    first = np.searchsorted(of, np.arange(len(placement.tables)))
+    issues: dict[int, list[Issue]] = {}
+    for number in np.flatnonzero(is_known & (no_rank | no_part | wrong_tier)).tolist():
+        index = int(of[number])
+        placed, found = placement.tables[index], issues.setdefault(index, [])
+        pointer, name = f"/tables/{index}/shards/{number - first[index]}", f'table "{placed.name}"'
+        if no_rank[number]:
+            message = f"{name}: rank {shards.rank[number]} of {problem.world_size}"
+            found.append(Issue(code="rank-out-of-range", pointer=pointer, message=message))
+        if no_part[number]:
+            message = f"{name} has {rows[number]} x {columns[number]} cells; this shard is not a non-empty part of them"
+            found.append(Issue(code="shard-out-of-range", pointer=pointer, message=message))
+        if wrong_tier[number]:
+            message = f"{name}: kernel {placed.compute_kernel.label} keeps rows in {tier.label}"
+            found.append(Issue(code="tier", pointer=pointer, message=message))
+    return issues
 
 
 def _cover_issues(problem: Problem, table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
     """Every cell exactly once, or once per rank for data_parallel."""
     if placed.sharding_type is Scheme.DATA_PARALLEL:
-        whole = (0, table.num_embeddings, 0, table.embedding_dim)
-        copies = [(s.row_offset, s.num_rows, s.column_offset, s.num_columns) for s in placed.shards]
-        ranks = sorted(s.rank for s in placed.shards)
-        if ranks != list(range(problem.world_size)) or any(copy != whole for copy in copies):
+        if not _is_one_copy_per_rank(table, placed.shards, problem.world_size):
             yield Issue(
                 code="cover",
                 pointer=f"/tables/{index}",
@@ -128,8 +125,7 @@ def _cover_issues(problem: Problem, table: Table, index: int, placed: TablePlace
             pointer=f"/tables/{index}/shards/{overlap[1]}",
             message=f'table "{table.name}": shards {overlap[0]} and {overlap[1]} both hold some cells',
         )
-    covered = sum(shard.num_rows * shard.num_columns for shard in placed.shards)
-    missing = table.num_embeddings * table.embedding_dim - covered
+    missing = table.num_embeddings * table.embedding_dim - placed.shards.num_cells
     if overlap is None and missing:
         yield Issue(
             code="gap",
@@ -138,29 +134,10 @@ def _cover_issues(problem: Problem, table: Table, index: int, placed: TablePlace
         )
 
 
-def overlapping_shards(shards: tuple[Shard, ...]) -> tuple[int, int] | None:
-    """Return two shards that share a cell; disjoint rectangles return ``None``.
-
-    Sweeps down the rows. Shards that the sweep line cuts are kept by column; as long as none
-    overlap, a new one can only meet its neighbours, so that each costs a binary search.
-    """
-    ends: list[tuple[int, int]] = []  # (row where it ends, shard), a heap
-    cut: list[tuple[int, int]] = []  # (first column, shard), sorted
-    for i in sorted(range(len(shards)), key=lambda i: (shards[i].row_offset, i)):
-        shard = shards[i]
-        while ends and ends[0][0] <= shard.row_offset:
-            done = heapq.heappop(ends)[1]
-            del cut[bisect.bisect_left(cut, (shards[done].column_offset, done))]
-        place = bisect.bisect_left(cut, (shard.column_offset, i))
-        if place > 0:
-            left = cut[place - 1][1]
-            if shards[left].column_offset + shards[left].num_columns > shard.column_offset:
-                return min(left, i), max(left, i)
-        if place < len(cut) and shard.column_offset + shard.num_columns > cut[place][0]:
-            return min(cut[place][1], i), max(cut[place][1], i)
-        cut.insert(place, (shard.column_offset, i))
-        heapq.heappush(ends, (shard.row_offset + shard.num_rows, i))
-    return None
+def _is_one_copy_per_rank(table: Table, shards: Shards, num_ranks: int) -> bool:
+    is_whole = (shards.row_offset == 0) & (shards.num_rows == table.num_embeddings)
+    is_whole &= (shards.column_offset == 0) & (shards.num_columns == table.embedding_dim)
+    return bool(np.all(is_whole)) and np.array_equal(np.sort(shards.rank), np.arange(num_ranks))
 
 
 def _model_issues(table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
@@ -192,13 +169,13 @@ def _allowed_issues(problem: Problem, table: Table, index: int, placed: TablePla
         yield Issue(
             code="kernel", pointer=pointer, message=f"{name}: kernel {placed.compute_kernel.label} is not allowed"
         )
-    ranks = {shard.rank for shard in placed.shards}
-    if wanted.ranks is not None and not ranks <= wanted.ranks:
-        yield Issue(code="rank", pointer=pointer, message=f"{name}: rank {min(ranks - wanted.ranks)} is not allowed")
-    hosts = {problem.cluster.host_of(rank) for rank in ranks}
-    if wanted.hosts is not None and not hosts <= wanted.hosts:
-        yield Issue(code="host", pointer=pointer, message=f"{name}: host {min(hosts - wanted.hosts)} is not allowed")
-    narrowest = min((shard.num_columns for shard in placed.shards), default=table.embedding_dim)
+    if wanted.ranks is not None and (others := _ranks_of(placed) - wanted.ranks):
+        yield Issue(code="rank", pointer=pointer, message=f"{name}: rank {min(others)} is not allowed")
+    if wanted.hosts is not None:
+        others = {problem.cluster.host_of(rank) for rank in _ranks_of(placed)} - wanted.hosts
+        if others:
+            yield Issue(code="host", pointer=pointer, message=f"{name}: host {min(others)} is not allowed")
+    narrowest = int(placed.shards.num_columns.min(initial=table.embedding_dim))
     if wanted.min_partition is not None and narrowest < min(wanted.min_partition, table.embedding_dim):
         yield Issue(
             code="min-partition",
@@ -240,17 +217,21 @@ def _pin_issues(problem: Problem, table: Table, index: int, placed: TablePlaceme
             return
 
 
+def _ranks_of(placed: TablePlacement) -> set[int]:
+    return set(placed.shards.rank.tolist())
+
+
 def _group_issues(problem: Problem, placement: Placement) -> Iterator[Issue]:
-    ranks_of = {placed.name: {shard.rank for shard in placed.shards} for placed in placement.tables}
+    by_name = {placed.name: placed for placed in placement.tables}
     for group in problem.same_rank:
         names = [problem.tables[t].name for t in sorted(group)]
-        if len(set().union(*(ranks_of[name] for name in names))) != 1:
+        if len(set().union(*(_ranks_of(by_name[name]) for name in names))) != 1:
             yield Issue(code="same-rank", pointer="/tables", message=f"{', '.join(names)} must share one rank")
     for group in problem.apart:
         names = [problem.tables[t].name for t in sorted(group)]
         counts = np.zeros(problem.world_size, dtype=np.int64)
         for name in names:
-            counts[sorted(ranks_of[name])] += 1
+            counts[sorted(_ranks_of(by_name[name]))] += 1
         if counts.max(initial=0) > 1:
             rank = int(np.argmax(counts))
             yield Issue(

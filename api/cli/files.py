@@ -43,7 +43,11 @@ def refuse_overwriting(output: str | None, *inputs: str) -> None:
 
 def write_document(document: object, path: str | None) -> None:
     """Write canonical JSON to a file (whole or not at all), or to standard output."""
-    content = canonical_bytes(document)
+    write_content(canonical_bytes(document), path)
+
+
+def write_content(content: bytes, path: str | None) -> None:
+    """Write a document whose canonical bytes are known."""
     if path is None or path == STDIN:
         sys.stdout.buffer.write(content + b"\n")
         sys.stdout.buffer.flush()

@@ -15,13 +15,14 @@ from api.cli.files import (
     read_plan,
     refuse_overwriting,
     with_changes,
+    write_content,
     write_document,
 )
 from planner.domain.plan import PlanResult
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.explain.infeasible import explain_no_plan
 from planner.explain.plan import explain_plan
-from planner.exporters.generic import to_document
+from planner.exporters.generic import to_bytes, to_document
 
 FEASIBLE, CANCELLED = "FEASIBLE", "cancelled"
 
@@ -107,15 +108,15 @@ def plan_command(
         if output in (None, STDIN):
             write_document(_told(result), None)
         raise typer.Exit(ExitCode.INFEASIBLE if result.reason == Reason.INFEASIBLE else ExitCode.TROUBLE)
-    document = to_document(
-        result.plan,
-        name=request.name,
-        spec_digest=request.spec_digest,
-        hardware_profile=request.hardware_profile,
-    )
-    write_document(document, output)
+    facts = {
+        "name": request.name,
+        "spec_digest": request.spec_digest,
+        "hardware_profile": request.hardware_profile,
+    }
+    _, content = to_bytes(result.plan, **facts)
+    write_content(content, output)
     if not quiet:
-        say(explain_plan(document))
+        say(explain_plan(to_document(result.plan, **facts)))
 
 
 def _interrupted(found: list[PlanResult]) -> PlanResult:

@@ -2,19 +2,13 @@
 
 from dataclasses import dataclass
 
-from cost_models.vocabulary import Kernel, Scheme, Tier
+import numpy as np
+from numpy.typing import NDArray
 
+from cost_models.vocabulary import Kernel, Scheme
+from planner.domain.shards import Shards
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shard:
-    """A rectangle of a table on one rank, in one memory tier."""
-
-    rank: int
-    row_offset: int
-    num_rows: int
-    column_offset: int
-    num_columns: int
-    tier: Tier
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +18,7 @@ class TablePlacement:
     name: str
     sharding_type: Scheme
     compute_kernel: Kernel
-    shards: tuple[Shard, ...]
+    shards: Shards
     cache_load_factor: float | None = None
     # What a launcher compares with its live model; empty where not known.
     module_path: str = ""  # of the embedding module that holds the table
@@ -39,3 +33,11 @@ class Placement:
     world_size: int
     ranks_per_host: int
     tables: tuple[TablePlacement, ...]
+
+    def all_shards(self) -> Shards:
+        """Return the shards of all tables, in the order of ``tables``."""
+        return Shards.joined(placed.shards for placed in self.tables)
+
+    def table_of_shards(self) -> Ints:
+        """Return the index into ``tables`` of each of all shards, shape (num_shards,)."""
+        return np.repeat(np.arange(len(self.tables)), [len(placed.shards) for placed in self.tables])

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cost_models.vocabulary import Evidence, Phase, Tier
 from planner.domain.diagnosis import Diagnosis
 from planner.domain.movement import Movement
@@ -48,8 +51,8 @@ class Evaluation:
     max_rank_time_seconds: float
     ranks: tuple[RankLoad, ...]
     phases: tuple[PhaseLoad, ...]
-    #: bytes of every shard, in the order of placement.tables and their shards
-    shard_bytes: tuple[tuple[float, ...], ...]
+    #: bytes of every shard, shape (num_shards,), in the order of placement.tables and their shards
+    shard_bytes: NDArray[np.float64]
     cost_model: str  # "roofline@1"
     #: names of the hardware numbers that the seconds and capacities rest on
     hardware_numbers: frozenset[str]

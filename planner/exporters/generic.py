@@ -1,11 +1,16 @@
 """The plan document of the contract: plain JSON, versioned, with its digest."""
 
+from collections.abc import Iterable, Iterator, Mapping
+
 import numpy as np
 
-from planner.canonical import plan_digest
+from cost_models.vocabulary import Tier
+from planner.canonical import DIGEST_KEYS, digest_of
 from planner.domain.movement import Movement
 from planner.domain.placement import TablePlacement
 from planner.domain.plan import Evaluation, Plan
+from planner.domain.shards import Shards
+from planner.exporters.shard_text import bare_list, filled_in, full_list, geometry_texts
 
 SCHEMA_VERSION = 1
 MOST_PAIRS = 1_000
@@ -13,8 +18,41 @@ MOST_PAIRS = 1_000
 
 def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: str) -> dict[str, object]:
     """Return the plan as the JSON document that launchers fetch."""
+    document = _without_shards(plan, name, spec_digest, hardware_profile)
+    placed = plan.placement.tables
+    tables = [
+        {**table, "shards": _shards(one.shards, sizes)}
+        for table, one, sizes in zip(_tables(plan), placed, _bytes_by_table(plan), strict=True)
+    ]
+    return {"plan_digest": _digest(document, _geometry(plan)), **document, "tables": tables}
+
+
+def to_bytes(plan: Plan, *, name: str, spec_digest: str, hardware_profile: str) -> tuple[dict[str, object], bytes]:
+    """Return the document without its shards, and the canonical bytes of all of it: those of ``to_document``.
+
+    Takes a fifth of the time, since no shard becomes an object.
+    """
+    document = _without_shards(plan, name, spec_digest, hardware_profile)
+    geometry = _geometry(plan)
+    head = {"plan_digest": _digest(document, geometry), **document}
+    full = (full_list(texts, sizes) for texts, sizes in zip(geometry, _bytes_by_table(plan), strict=True))
+    return head, filled_in(head, full)
+
+
+def _geometry(plan: Plan) -> list[list[str]]:
+    return [geometry_texts(table.shards) for table in plan.placement.tables]
+
+
+def _digest(document: Mapping[str, object], geometry: Iterable[Iterable[str]]) -> str:
+    """Return what :func:`planner.canonical.plan_digest` returns for the whole document."""
+    core = {key: document[key] for key in DIGEST_KEYS}
+    return digest_of(filled_in(core, (bare_list(texts) for texts in geometry)))
+
+
+def _without_shards(plan: Plan, name: str, spec_digest: str, hardware_profile: str) -> dict[str, object]:
+    """Return the document with empty lists of shards and without its digest."""
     evaluation = plan.evaluation
-    document: dict[str, object] = {
+    return {
         "schema_version": SCHEMA_VERSION,
         "spec_digest": spec_digest,
         "name": name,
@@ -29,28 +67,7 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
             "max_rank_time_seconds": evaluation.max_rank_time_seconds,
         },
         "termination": {"reason": plan.reason, "limit": plan.limit, "detail": plan.detail},
-        "tables": [
-            {
-                "name": table.name,
-                **_model_facts(table),
-                "sharding_type": table.sharding_type.label,
-                "compute_kernel": table.compute_kernel.label,
-                "cache_load_factor": table.cache_load_factor,
-                "shards": [
-                    {
-                        "rank": shard.rank,
-                        "row_offset": shard.row_offset,
-                        "num_rows": shard.num_rows,
-                        "column_offset": shard.column_offset,
-                        "num_columns": shard.num_columns,
-                        "tier": shard.tier.label,
-                        "bytes": round(size),
-                    }
-                    for shard, size in zip(table.shards, sizes, strict=True)
-                ],
-            }
-            for table, sizes in zip(plan.placement.tables, evaluation.shard_bytes, strict=True)
-        ],
+        "tables": _tables(plan),
         **loads(evaluation),
         "movement": None if plan.movement is None else movement_document(plan.movement),
         "provenance": {
@@ -66,7 +83,21 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
             "versions": dict(plan.versions),
         },
     }
-    return {"plan_digest": plan_digest(document), **document}
+
+
+def _tables(plan: Plan) -> list[dict[str, object]]:
+    """Return every table with an empty list of shards."""
+    return [
+        {
+            "name": table.name,
+            **_model_facts(table),
+            "sharding_type": table.sharding_type.label,
+            "compute_kernel": table.compute_kernel.label,
+            "cache_load_factor": table.cache_load_factor,
+            "shards": [],
+        }
+        for table in plan.placement.tables
+    ]
 
 
 def movement_document(movement: Movement) -> dict[str, object]:
@@ -127,6 +158,39 @@ def loads(evaluation: Evaluation) -> dict[str, object]:
             for load in evaluation.phases
         ],
     }
+
+
+def _bytes_by_table(plan: Plan) -> Iterator[list[int]]:
+    """Yield the bytes of the shards of each table."""
+    sizes, end = np.rint(plan.evaluation.shard_bytes).astype(np.int64), 0
+    for table in plan.placement.tables:
+        start, end = end, end + len(table.shards)
+        yield sizes[start:end].tolist()
+
+
+def _shards(shards: Shards, sizes: list[int]) -> list[dict[str, object]]:
+    labels = Tier.labels()
+    return [
+        {
+            "rank": rank,
+            "row_offset": row_offset,
+            "num_rows": num_rows,
+            "column_offset": column_offset,
+            "num_columns": num_columns,
+            "tier": labels[tier],
+            "bytes": num_bytes,
+        }
+        for rank, row_offset, num_rows, column_offset, num_columns, tier, num_bytes in zip(
+            shards.rank.tolist(),
+            shards.row_offset.tolist(),
+            shards.num_rows.tolist(),
+            shards.column_offset.tolist(),
+            shards.num_columns.tolist(),
+            shards.tier.tolist(),
+            sizes,
+            strict=True,
+        )
+    ]
 
 
 def _model_facts(table: TablePlacement) -> dict[str, str]:

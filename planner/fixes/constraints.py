@@ -66,7 +66,7 @@ def _allowing(
     asked: TableConstraints, field: str, used: TablePlacement, problem: Problem
 ) -> tuple[TableConstraints, str, ChangedValue]:
     """Return the constraints that allow the placement in one field, what that is in words, and the field's value."""
-    ranks = frozenset(shard.rank for shard in used.shards)
+    ranks = frozenset(used.shards.rank.tolist())
     if field == "sharding_types":
         schemes = (asked.sharding_types or frozenset()) | {used.sharding_type}
         labels = tuple(scheme.label for scheme in sorted(schemes))
@@ -83,5 +83,5 @@ def _allowing(
         hosts = (asked.hosts or frozenset()) | {problem.cluster.host_of(rank) for rank in ranks}
         what = f"allow hosts {number_ranges(sorted(hosts - (asked.hosts or frozenset())))}, too,"
         return replace(asked, hosts=hosts), what, tuple(sorted(hosts))
-    narrowest = min(shard.num_columns for shard in used.shards)
+    narrowest = int(used.shards.num_columns.min())
     return replace(asked, min_partition=narrowest), f"allow shards of {narrowest} columns", narrowest

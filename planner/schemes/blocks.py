@@ -1,10 +1,17 @@
 """Row blocks and column widths: the arithmetic of cutting."""
 
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Count = TypeVar("Count", int, NDArray[np.int64])
+
 #: Widths are multiples of this: FBGEMM's kernels read rows in vectors of four.
 COLUMN_STEP = 4
 
 
-def block_rows(num_rows: int, num_blocks: int) -> int:
+def block_rows(num_rows: Count, num_blocks: Count) -> Count:
     """Rows of every block but the last: the only row cut that TorchRec trains correctly."""
     return -(-num_rows // num_blocks)
 

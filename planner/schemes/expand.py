@@ -1,39 +1,79 @@
-"""From a piece and the site it was given to the shards that a runtime is told about."""
+"""From pieces and the sites that they were given to the shards that a runtime is told about."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cost_models.vocabulary import Tier
 from planner.domain.cluster import Cluster
-from planner.domain.placement import Shard
+from planner.domain.shards import Shards
 from planner.domain.table import Table
 from planner.priced import Scope
 from planner.schemes.base import Piece
 from planner.schemes.blocks import block_rows
 
-
-def expand(table: Table, piece: Piece, site: int, cluster: Cluster, tier: Tier) -> tuple[Shard, ...]:
-    """Return the piece's shards, in rank order: the order in which TorchRec wants them."""
-    if piece.scope is Scope.RANK:
-        return (_shard(table, piece, site, 0, table.num_embeddings, tier),)
-    if piece.scope is Scope.HOST:
-        ranks = range(site * cluster.ranks_per_host, (site + 1) * cluster.ranks_per_host)
-    else:
-        ranks = range(cluster.world_size)
-    if piece.replicated:
-        return tuple(_shard(table, piece, rank, 0, table.num_embeddings, tier) for rank in ranks)
-    block = block_rows(table.num_embeddings, len(ranks))
-    return tuple(
-        _shard(table, piece, rank, i * block, min(block, table.num_embeddings - i * block), tier)
-        for i, rank in enumerate(ranks)
-    )
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
-def _shard(table: Table, piece: Piece, rank: int, row_offset: int, num_rows: int, tier: Tier) -> Shard:
-    if num_rows < 1:
-        raise ValueError(f"Expected no empty row block of table {table.name}.")
-    return Shard(
-        rank=rank,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SitedPieces:
+    """Pieces of any tables, each on a site; every column of shape (num_pieces,)."""
+
+    table_rows: Ints
+    scope: Ints  # Scope codes
+    replicated: Bools
+    column_offset: Ints
+    num_columns: Ints
+    site: Ints  # rank, host or 0 (WORLD)
+
+    def num_shards(self, cluster: Cluster) -> Ints:
+        """Return the number of shards of each piece, shape (num_pieces,)."""
+        by_scope = np.ones(len(Scope), dtype=np.int64)
+        by_scope[Scope.HOST] = cluster.ranks_per_host
+        by_scope[Scope.WORLD] = cluster.world_size
+        return by_scope[self.scope]
+
+
+def expand_all(pieces: SitedPieces, cluster: Cluster, tier: Tier) -> Shards:
+    """Return the shards of all pieces, one piece after the other and there in rank order, as TorchRec wants them.
+
+    Raises
+    ------
+    ValueError
+        A row block would be empty.
+    """
+    counts = pieces.num_shards(cluster)
+    of = np.repeat(np.arange(len(counts)), counts)
+    place = np.arange(len(of)) - (np.cumsum(counts) - counts)[of]  # among the shards of the piece
+    first_rank = np.where(pieces.scope == Scope.HOST, pieces.site * cluster.ranks_per_host, pieces.site)
+    blocks = np.where(pieces.replicated, 1, counts)
+    block = block_rows(pieces.table_rows, blocks)
+    row_offset = np.where(pieces.replicated[of], 0, place * block[of])
+    num_rows = np.minimum(block[of], pieces.table_rows[of] - row_offset)
+    if np.any(num_rows < 1):
+        piece = of[np.argmin(num_rows)]
+        rows = f"{pieces.table_rows[piece]} rows over {counts[piece]} ranks"
+        raise ValueError(f"Expected no empty row block: {rows}.")
+    return Shards.of_columns(
+        rank=first_rank[of] + place,
         row_offset=row_offset,
         num_rows=num_rows,
-        column_offset=piece.column_offset,
-        num_columns=piece.num_columns,
+        column_offset=pieces.column_offset[of],
+        num_columns=pieces.num_columns[of],
         tier=tier,
     )
+
+
+def expand(table: Table, piece: Piece, site: int, cluster: Cluster, tier: Tier) -> Shards:
+    """Return the shards of one piece; raises ``ValueError`` where a row block would be empty."""
+    pieces = SitedPieces(
+        table_rows=np.array([table.num_embeddings]),
+        scope=np.array([piece.scope], dtype=np.int64),
+        replicated=np.array([piece.replicated]),
+        column_offset=np.array([piece.column_offset]),
+        num_columns=np.array([piece.num_columns]),
+        site=np.array([site]),
+    )
+    return expand_all(pieces, cluster, tier)

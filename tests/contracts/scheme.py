@@ -13,7 +13,8 @@ import pytest
 
 from cost_models.vocabulary import Scheme
 from planner.domain.cluster import Cluster
-from planner.domain.placement import Placement, Shard, TablePlacement
+from planner.domain.placement import Placement, TablePlacement
+from planner.domain.shards import Shards
 from planner.domain.table import Table, TableConstraints
 from planner.priced import Scope
 from planner.runtimes.registry import RUNTIMES
@@ -151,7 +152,7 @@ class SchemeContract:
                     ),
                 )
 
-    def placements(self, table: Table, pieces: tuple[Piece, ...], cluster: Cluster) -> Iterator[tuple[Shard, ...]]:
+    def placements(self, table: Table, pieces: tuple[Piece, ...], cluster: Cluster) -> Iterator[Shards]:
         """Shards with all pieces on one site, for every site, and with pieces dealt out in turn."""
         num_sites = {Scope.RANK: cluster.world_size, Scope.HOST: cluster.num_hosts, Scope.WORLD: 1}[self.facts.scope]
         choices = [[site] * len(pieces) for site in range(num_sites)]
@@ -161,10 +162,9 @@ class SchemeContract:
             local = cluster.ranks_per_host
             choices += [[host * local + i % local for i in range(len(pieces))] for host in range(cluster.num_hosts)]
         for sites in choices:
-            yield tuple(
-                shard
+            yield Shards.joined(
+                expand(table, piece, site, cluster, cluster.device_tier)
                 for piece, site in zip(pieces, sites, strict=True)
-                for shard in expand(table, piece, site, cluster, cluster.device_tier)
             )
 
     def rows_fit(self, table: Table, cluster: Cluster) -> bool:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
+from planner.domain.shards import Shards
 from planner.domain.table import TableConstraints
 from planner.enumerate import Family, enumerate_families, list_cuts, narrowest_pieces
 from planner.priced import Scope
@@ -23,16 +24,15 @@ def placed(problem: Problem, family: Family, widths: list[int], sites: list[int]
     """The placement of a one-table problem."""
     table, cluster, geometry = problem.tables[0], problem.cluster, family.geometry
     offsets = itertools.accumulate(widths[:-1], initial=0)
-    shards = tuple(
-        shard
-        for offset, width, site in zip(offsets, widths, sites, strict=True)
-        for shard in expand(
+    shards = Shards.joined(
+        expand(
             table,
             Piece(scope=geometry.scope, column_offset=offset, num_columns=width, replicated=geometry.replicated),
             site,
             cluster,
             Tier.HBM,
         )
+        for offset, width, site in zip(offsets, widths, sites, strict=True)
     )
     one = TablePlacement(name=table.name, sharding_type=family.scheme, compute_kernel=family.kernel, shards=shards)
     return Placement(world_size=cluster.world_size, ranks_per_host=cluster.ranks_per_host, tables=(one,))

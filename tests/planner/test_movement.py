@@ -1,11 +1,15 @@
 """What moves between placements, against cells counted one by one; how long it takes."""
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cost_models.vocabulary import Evidence, Kernel, Scheme, Tier
 from planner.domain.movement import RankPair
-from planner.domain.placement import Placement, Shard, TablePlacement
+from planner.domain.placement import Placement, TablePlacement
+from planner.domain.shards import Shard, Shards
 from planner.domain.table import Table
 from planner.movement import cell_bytes, links_of, seconds_per_byte, transfer, transfer_seconds
 from planner.priced import Scope
@@ -31,12 +35,14 @@ def placed(table: Table, scheme: Scheme, rng: np.random.Generator) -> TablePlace
     widths = (
         [4, table.embedding_dim - 4] if scheme in (Scheme.COLUMN_WISE, Scheme.GRID_SHARD) else [table.embedding_dim]
     )
-    shards: list[Shard] = []
+    shards: list[Shards] = []
     for offset, width in zip([0, widths[0]], widths, strict=False):
         site = int(rng.integers({Scope.RANK: 4, Scope.HOST: 2, Scope.WORLD: 1}[scope]))
         piece = Piece(scope=scope, column_offset=offset, num_columns=width, replicated=scheme is Scheme.DATA_PARALLEL)
-        shards.extend(expand(table, piece, site, CLUSTER, Tier.HBM))
-    return TablePlacement(name=table.name, sharding_type=scheme, compute_kernel=Kernel.FUSED, shards=tuple(shards))
+        shards.append(expand(table, piece, site, CLUSTER, Tier.HBM))
+    return TablePlacement(
+        name=table.name, sharding_type=scheme, compute_kernel=Kernel.FUSED, shards=Shards.joined(shards)
+    )
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -66,6 +72,53 @@ def test_bytes_are_those_of_cells_on_ranks_that_lacked_them(seed: int) -> None:
     for rank in range(4):
         received = sum(pair.bytes for pair in found.pairs if pair.target == rank)
         assert received == each * len({cell for cell in is_now - was if cell[1] == rank})
+
+
+def bricks(table: Table, widths: tuple[int, ...], ranks: tuple[int, ...]) -> TablePlacement:
+    """Courses of three rows, each cut into columns at other places than the one above."""
+    shards = [
+        Shard(
+            rank=ranks[(course + offset) % len(ranks)],
+            row_offset=3 * course,
+            num_rows=3,
+            column_offset=offset,
+            num_columns=width,
+            tier=Tier.HBM,
+        )
+        for course in range(4)
+        for offset, width in ((0, widths[course]), (widths[course], 12 - widths[course]))
+    ]
+    return TablePlacement(
+        name=table.name, sharding_type=Scheme.GRID_SHARD, compute_kernel=Kernel.FUSED, shards=Shards.of(shards[::-1])
+    )
+
+
+def test_partitions_that_no_scheme_makes() -> None:
+    table = make_table("a", rows=12, dim=12, optimizer="none")
+    before, after = (
+        Placement(world_size=4, ranks_per_host=2, tables=(bricks(table, widths, ranks),))
+        for widths, ranks in (((4, 8, 4, 6), (0, 1, 2, 3)), ((8, 4, 4, 2), (3, 1, 0, 2)))
+    )
+    found = transfer((table,), before, after)
+    was, is_now = placed_cells(before), placed_cells(after)
+    holder = {(row, column): rank for _, rank, row, column in was}
+    expected = Counter((holder[row, column], rank) for _, rank, row, column in is_now - was)
+    assert {(pair.source, pair.target): pair.bytes for pair in found.pairs} == {
+        pair: 4.0 * count for pair, count in expected.items()
+    }
+    assert found.kept_bytes == 4 * len(was & is_now) > 0
+
+
+def test_another_order_of_the_same_shards_moves_nothing() -> None:
+    table = make_table("a", rows=12, dim=12)
+    one = bricks(table, (4, 8, 4, 6), (0, 1, 2, 3))
+    before, after = (
+        Placement(world_size=4, ranks_per_host=2, tables=(placed,))
+        for placed in (one, replace(one, shards=one.shards[::-1]))
+    )
+    found = transfer((table,), before, after)
+    assert (found.pairs, found.new_bytes) == ((), 0.0)
+    assert found.kept_bytes == cell_bytes(table) * 144
 
 
 def test_what_a_row_holds_besides_its_cells_is_spread_over_them() -> None:

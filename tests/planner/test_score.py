@@ -5,14 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cost_models.vocabulary import Evidence, Phase, Tier
+from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme, Tier
+from planner.domain.placement import TablePlacement
 from planner.domain.problem import Dense, Problem
+from planner.domain.shards import Shards
 from planner.enumerate import enumerate_families
 from planner.evaluate import rank_loads
 from planner.partitioners.base import SolveLimits
 from planner.partitioners.greedy import Greedy
 from planner.placing import to_placement
+from planner.priced import Scope
 from planner.pricing import price, prune
+from planner.schemes.base import Piece
+from planner.schemes.expand import expand
 from planner.score import score
 from tests.planner.builders import ROOFLINE, TORCHREC, make_cluster, make_problem, make_table
 from tests.planner.test_verify import Placement, table_wise
@@ -59,7 +64,7 @@ def test_a_rank_of_half_the_speed_takes_twice_as_long_to_compute() -> None:
         assert after.ranks[2].seconds[phase] == pytest.approx(times * before.ranks[2].seconds[phase], rel=1e-12)
     total = 2 * 3 * 663_552 / 2e12 + 2 * 131_072 / 3e11
     assert after.step_time_seconds == after.max_rank_time_seconds == pytest.approx(total, rel=1e-9)
-    assert after.shard_bytes == before.shard_bytes
+    assert np.array_equal(after.shard_bytes, before.shard_bytes)
     # A slow rank that holds nothing costs nothing.
     idle = replace(problem, cluster=replace(problem.cluster, relative_speed_by_rank=(0.5, 1.0, 1.0, 1.0)))
     assert score(idle, placement, TORCHREC).step_time_seconds == before.step_time_seconds
@@ -81,7 +86,7 @@ def test_bytes_of_shards_and_ranks() -> None:
     problem, placement = one_table_plan()
     evaluation = score(problem, placement, ROOFLINE)
     want = 512_000 + 8_192 + 131_072  # weights, ids of all ranks, outputs for all ranks
-    assert evaluation.shard_bytes == ((want,),)
+    assert evaluation.shard_bytes.tolist() == [want]
     assert [load.bytes[Tier.HBM] for load in evaluation.ranks] == [0, 0, want, 0]
     assert sum(evaluation.ranks[2].ledger_bytes.values()) == want
 
@@ -112,3 +117,26 @@ def test_arrays_and_geometry_agree(model: object, seed: int) -> None:
     evaluation = score(problem, to_placement(problem, families, priced, assignment), model)  # type: ignore[arg-type]
     geometry = np.array([[load.seconds[phase] for phase in Phase] for load in evaluation.ranks])
     np.testing.assert_allclose(arrays, geometry, rtol=1e-9, atol=1e-15)
+
+
+def test_the_order_of_shards_changes_nothing_but_the_order_of_their_bytes() -> None:
+    """Row blocks with a shorter last one; equal neighbours are priced as one, and others apart."""
+    problem = make_problem(make_table("a", rows=1003), make_table("b", rows=1003))
+    cluster, tier = problem.cluster, problem.cluster.device_tier
+    shards = expand(problem.tables[0], Piece(scope=Scope.WORLD, column_offset=0, num_columns=64), 0, cluster, tier)
+    tables = [
+        TablePlacement(name=name, sharding_type=Scheme.ROW_WISE, compute_kernel=Kernel.FUSED, shards=shards)
+        for name in "ab"
+    ]
+    turned = replace(tables[1], shards=Shards.of(shards[i] for i in (3, 0, 2, 1)))
+    found, other = (
+        score(problem, Placement(world_size=4, ranks_per_host=4, tables=placed), ROOFLINE)
+        for placed in (tuple(tables), (tables[0], turned))
+    )
+    assert found.shard_bytes.shape == (8,)
+    assert len(set(found.shard_bytes.tolist())) == 2
+    assert other.shard_bytes.tolist() == found.shard_bytes[[0, 1, 2, 3, 7, 4, 6, 5]].tolist()
+    assert [load.bytes for load in other.ranks] == [load.bytes for load in found.ranks]
+    assert other.objective_seconds == found.objective_seconds
+    of_ranks = found.shard_bytes[:4] + found.shard_bytes[4:]
+    assert [sum(load.bytes.values()) for load in found.ranks] == of_ranks.tolist()

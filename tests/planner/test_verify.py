@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cost_models.vocabulary import Kernel, Scheme, Tier
-from planner.domain.placement import Placement, Shard, TablePlacement
+from planner.domain.placement import Placement, TablePlacement
+from planner.domain.shards import Shard, Shards
 from planner.domain.table import PinnedPiece, PinnedTable, TableConstraints
-from planner.verify import overlapping_shards, verify
+from planner.verify import verify
 from tests.planner.builders import make_cluster, make_problem, make_table
 
 WHOLE = Shard(rank=0, row_offset=0, num_rows=1000, column_offset=0, num_columns=64, tier=Tier.HBM)
@@ -18,7 +19,9 @@ WHOLE = Shard(rank=0, row_offset=0, num_rows=1000, column_offset=0, num_columns=
 
 def table_wise(name: str = "t", **changes: object) -> TablePlacement:
     shard = replace(WHOLE, **changes)  # type: ignore[arg-type]
-    return TablePlacement(name=name, sharding_type=Scheme.TABLE_WISE, compute_kernel=Kernel.FUSED, shards=(shard,))
+    return TablePlacement(
+        name=name, sharding_type=Scheme.TABLE_WISE, compute_kernel=Kernel.FUSED, shards=Shards.of([shard])
+    )
 
 
 def codes(problem: object, *tables: TablePlacement, world_size: int = 4) -> set[str]:
@@ -61,7 +64,10 @@ def test_overlap_is_found_even_when_the_area_is_right() -> None:
     """Two copies of the left half: 64,000 cells in all, half of them missing."""
     left = replace(WHOLE, num_columns=32)
     twice = TablePlacement(
-        name="t", sharding_type=Scheme.COLUMN_WISE, compute_kernel=Kernel.FUSED, shards=(left, replace(left, rank=1))
+        name="t",
+        sharding_type=Scheme.COLUMN_WISE,
+        compute_kernel=Kernel.FUSED,
+        shards=Shards.of([left, replace(left, rank=1)]),
     )
     assert codes(make_problem(), twice) == {"overlap"}
 
@@ -73,19 +79,23 @@ def test_only_exact_covers_pass(cuts: list[int], drop: int) -> None:
         replace(WHOLE, rank=i % 4, column_offset=a, num_columns=b - a)
         for i, (a, b) in enumerate(itertools.pairwise(edges))
     ]
-    one = TablePlacement(name="t", sharding_type=Scheme.COLUMN_WISE, compute_kernel=Kernel.FUSED, shards=tuple(shards))
+    one = TablePlacement(
+        name="t", sharding_type=Scheme.COLUMN_WISE, compute_kernel=Kernel.FUSED, shards=Shards.of(shards)
+    )
     assert codes(make_problem(), one) == set()
     if drop < len(shards):
-        rest = replace(one, shards=tuple(shards[:drop] + shards[drop + 1 :]))
+        rest = replace(one, shards=Shards.of(shards[:drop] + shards[drop + 1 :]))
         assert "gap" in codes(make_problem(), rest)
 
 
 def test_data_parallel_is_one_full_copy_per_rank() -> None:
-    copies = tuple(replace(WHOLE, rank=rank) for rank in range(4))
+    copies = Shards.of(replace(WHOLE, rank=rank) for rank in range(4))
     full = TablePlacement(name="t", sharding_type=Scheme.DATA_PARALLEL, compute_kernel=Kernel.DENSE, shards=copies)
     assert codes(make_problem(), full) == set()
     assert "cover" in codes(make_problem(), replace(full, shards=copies[:3]))
-    assert "cover" in codes(make_problem(), replace(full, shards=(*copies[:3], replace(copies[3], num_rows=999))))
+    assert "cover" in codes(
+        make_problem(), replace(full, shards=Shards.of([*copies[:3], replace(copies[3], num_rows=999)]))
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,7 +128,7 @@ def pinned_to(scheme: Scheme, *pieces: tuple[int, int, int], kernel: Kernel = Ke
 
 
 def cut(scheme: Scheme, *shards: Shard, kernel: Kernel = Kernel.FUSED) -> TablePlacement:
-    return TablePlacement(name="t", sharding_type=scheme, compute_kernel=kernel, shards=shards)
+    return TablePlacement(name="t", sharding_type=scheme, compute_kernel=kernel, shards=Shards.of(shards))
 
 
 HALVES = tuple(replace(WHOLE, rank=3 - i, column_offset=32 * i, num_columns=32) for i in range(2))
@@ -229,24 +239,28 @@ def test_a_plan_for_another_model(stated: dict[str, str]) -> None:
     assert codes(problem, replace(right, **stated)) == {"model-mismatch"}  # type: ignore[arg-type]
 
 
-@given(st.data())
-def test_overlap_agrees_with_comparing_every_pair(data: st.DataObject) -> None:
-    rectangles = data.draw(
-        st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4), st.integers(0, 6), st.integers(1, 4)), max_size=8)
+def test_every_offender_of_many_tables_is_named_with_its_place() -> None:
+    """Good tables, one that nobody knows, and two with faults: in the order of the plan, all of a table together."""
+    problem = make_problem(*(make_table(name) for name in "abc"))
+    misplaced, empty = replace(HALVES[1], rank=9, tier=Tier.DDR), replace(HALVES[1], num_rows=0)
+    faulty = cut(Scheme.COLUMN_WISE, HALVES[0], misplaced, empty)
+    tables = (
+        table_wise("a"),
+        replace(table_wise("x", rank=9), sharding_type=Scheme.ROW_WISE),
+        replace(faulty, name="b"),
+        table_wise("c", num_rows=1001),
     )
-    shards = tuple(
-        replace(WHOLE, row_offset=ro, num_rows=nr, column_offset=co, num_columns=nc) for ro, nr, co, nc in rectangles
-    )
-
-    def meet(a: Shard, b: Shard) -> bool:
-        rows = a.row_offset < b.row_offset + b.num_rows and b.row_offset < a.row_offset + a.num_rows
-        columns = (
-            a.column_offset < b.column_offset + b.num_columns and b.column_offset < a.column_offset + a.num_columns
-        )
-        return rows and columns
-
-    found = overlapping_shards(shards)
-    if found is None:
-        assert not any(meet(a, b) for a, b in itertools.combinations(shards, 2))
-    else:
-        assert meet(shards[found[0]], shards[found[1]])
+    found = verify(problem, Placement(world_size=4, ranks_per_host=4, tables=tables))
+    assert [(issue.code, issue.pointer) for issue in found] == [
+        ("unknown-table", "/tables/1"),
+        ("rank-out-of-range", "/tables/2/shards/1"),
+        ("tier", "/tables/2/shards/1"),
+        ("shard-out-of-range", "/tables/2/shards/2"),
+        ("overlap", "/tables/2/shards/2"),
+        ("shard-out-of-range", "/tables/3/shards/0"),
+        ("gap", "/tables/3"),
+    ]
+    assert found[1].message == 'table "b": rank 9 of 4'
+    assert found[2].message == 'table "b": kernel fused keeps rows in hbm'
+    assert found[3].message == 'table "b" has 1000 x 64 cells; this shard is not a non-empty part of them'
+    assert found[6].message == 'table "c": -64 cells are on no rank'

@@ -7,6 +7,7 @@ import pytest
 from cost_models.vocabulary import Scheme
 from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
+from planner.domain.shards import Shards
 from planner.domain.table import TableConstraints
 from planner.errors import UnsupportedRequest
 from planner.explain.listed_plan import find_plan
@@ -39,7 +40,7 @@ def in_pieces(problem: Problem, *widths: int) -> Placement:
         replace(template.tables[0].shards[0], rank=i, column_offset=sum(widths[:i]), num_columns=width)
         for i, width in enumerate(widths)
     ]
-    return replace(template, tables=(replace(template.tables[0], shards=tuple(shards)),))
+    return replace(template, tables=(replace(template.tables[0], shards=Shards.of(shards)),))
 
 
 def test_narrow_pieces_are_listed_where_a_plan_has_them() -> None:
@@ -54,7 +55,7 @@ def test_narrow_pieces_are_listed_where_a_plan_has_them() -> None:
 
 def changed(placed: TablePlacement, **changes: int) -> TablePlacement:
     first, *others = placed.shards
-    return replace(placed, shards=(replace(first, **changes), *others))
+    return replace(placed, shards=Shards.of([replace(first, **changes), *others]))
 
 
 def test_what_is_not_listed_is_refused_with_its_place() -> None:

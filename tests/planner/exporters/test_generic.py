@@ -4,9 +4,13 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from cost_models.vocabulary import Scheme
 from planner.canonical import canonical_bytes, plan_digest
 from planner.domain.plan import Plan
-from planner.exporters.generic import to_document
+from planner.domain.table import TableConstraints
+from planner.exporters.generic import to_bytes, to_document
 from planner.partitioners.base import SolveLimits
 from planner.partitioners.greedy import Greedy
 from planner.pipeline import plan
@@ -97,3 +101,21 @@ def test_what_determines_training_changes_the_digest() -> None:
 
 def test_canonical_bytes() -> None:
     assert canonical_bytes({"b": [1, 2.5], "a": "é"}) == '{"a":"é","b":[1,2.5]}'.encode()
+
+
+@pytest.mark.parametrize("table", ["a", '"shards":[]', 'quo"te\\', "große Tabelle"])
+def test_bytes_are_the_canonical_ones_of_the_document(table: str) -> None:
+    by_rows = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
+    result = plan(
+        make_problem(make_table(table), make_table("rows", 1003, constraints=by_rows), make_table("more")),
+        cost_model=ROOFLINE,
+        partitioner=Greedy(),
+        limits=SolveLimits(time_limit_seconds=1),
+    )
+    assert result.plan is not None
+    whole = document(result.plan)
+    head, content = to_bytes(result.plan, name="model", spec_digest="sha256:spec", hardware_profile="test")
+    assert content == canonical_bytes(whole)
+    assert head == {**whole, "tables": [{**one, "shards": []} for one in whole["tables"]]}
+    assert whole["plan_digest"] == plan_digest(whole)
+    assert [shard["rank"] for shard in whole["tables"][1]["shards"]] == [0, 1, 2, 3]

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from cost_models.vocabulary import Kernel, Scheme, Tier
-from planner.domain.placement import Placement, Shard, TablePlacement
+from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
+from planner.domain.shards import Shard, Shards
 from planner.verify import verify
 from tests.planner.builders import make_cluster, make_problem, make_table
 
@@ -14,7 +15,7 @@ Rectangle = tuple[int, int, int, int, int]  # rank, row offset, rows, column off
 
 
 def place(name: str, scheme: Scheme, rectangles: list[Rectangle], kernel: Kernel = Kernel.FUSED) -> TablePlacement:
-    shards = tuple(
+    shards = Shards.of(
         Shard(rank=r, row_offset=ro, num_rows=nr, column_offset=co, num_columns=nc, tier=Tier.HBM)
         for r, ro, nr, co, nc in rectangles
     )

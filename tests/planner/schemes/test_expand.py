@@ -1,11 +1,13 @@
 """Shards of pieces, in the order in which TorchRec wants them."""
 
+import numpy as np
 import pytest
 
 from cost_models.vocabulary import Tier
+from planner.domain.shards import Shards
 from planner.priced import Scope
 from planner.schemes.base import Piece
-from planner.schemes.expand import expand
+from planner.schemes.expand import SitedPieces, expand, expand_all
 from tests.planner.builders import make_cluster, make_table
 
 CLUSTER = make_cluster(2, 2)
@@ -33,6 +35,27 @@ def test_world() -> None:
 def test_replicas() -> None:
     piece = Piece(scope=Scope.WORLD, column_offset=0, num_columns=64, replicated=True)
     assert rectangles(piece, 0) == [(rank, 0, 777) for rank in range(4)]
+
+
+def test_pieces_of_several_tables_are_expanded_one_after_the_other() -> None:
+    sited = (
+        (7, Piece(scope=Scope.HOST, column_offset=0, num_columns=4), 1),
+        (7, Piece(scope=Scope.HOST, column_offset=4, num_columns=8), 0),
+        (9, Piece(scope=Scope.RANK, column_offset=0, num_columns=64), 3),
+        (5, Piece(scope=Scope.WORLD, column_offset=0, num_columns=64, replicated=True), 0),
+        (8, Piece(scope=Scope.WORLD, column_offset=0, num_columns=64), 0),
+    )
+    pieces = SitedPieces(
+        table_rows=np.array([rows for rows, _, _ in sited]),
+        scope=np.array([piece.scope for _, piece, _ in sited], dtype=np.int64),
+        replicated=np.array([piece.replicated for _, piece, _ in sited]),
+        column_offset=np.array([piece.column_offset for _, piece, _ in sited]),
+        num_columns=np.array([piece.num_columns for _, piece, _ in sited]),
+        site=np.array([site for _, _, site in sited]),
+    )
+    assert pieces.num_shards(CLUSTER).tolist() == [2, 2, 1, 4, 4]
+    one_by_one = [expand(make_table(rows=rows), piece, site, CLUSTER, Tier.HBM) for rows, piece, site in sited]
+    assert expand_all(pieces, CLUSTER, Tier.HBM) == Shards.joined(one_by_one)
 
 
 def test_empty_blocks_are_refused() -> None:

@@ -8,6 +8,7 @@ the process runs, and in the store, so that it outlives the server, too.
 """
 
 import contextlib
+import json
 import logging
 import shutil
 import threading
@@ -22,15 +23,13 @@ from typing import TypeVar
 from pebble import ProcessExpired
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.json_input import parse_document
 from api.process_slot import ProcessSlot
-from api.schemas.spec import SpecDocument
 from api.settings import Settings
 from api.solve_results import STOPPED, Stop, progress_of, result_of, result_of_stopped
 from api.solver_process import Incumbent, PlanFunction, SolveAnswer, SolveJob
 from api.store.base import CANCELLED, FAILED, SUCCEEDED, Json, PlanRecord, SolveRecord, Store
 
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.02
 _IDLE_SECONDS = 5.0
 _RETRY_SECONDS = 1.0
 _MAX_ATTEMPTS = 2
@@ -214,10 +213,11 @@ class SolverEngine:
 
     def _limit_seconds(self, spec_bytes: bytes) -> float:
         """When a solve is stopped by force: its own limit, preparation by size, and some grace."""
-        spec = parse_document(spec_bytes, SpecDocument)
+        spec = json.loads(spec_bytes)  # checked, and its defaults filled in, before it was stored
         settings = self._settings
-        preparation_seconds = settings.solver_preparation_seconds_per_table * len(spec.model.tables)
-        return spec.solver.time_limit_seconds + preparation_seconds + settings.solver_grace_seconds
+        preparation_seconds = settings.solver_preparation_seconds_per_table * len(spec["model"]["tables"])
+        limit_seconds: float = spec["solver"]["time_limit_seconds"]
+        return limit_seconds + preparation_seconds + settings.solver_grace_seconds
 
     def _watch(self, run: _Run, future: "Future[SolveAnswer]") -> Stop | None:
         """Wait for the end of a solve, keep improvements; return why it was cut off, if it was."""
@@ -228,7 +228,7 @@ class SolverEngine:
                 changed = run.incumbent_file.stat().st_mtime_ns
                 if changed != seen:
                     seen = changed
-                    self._improve(run, Incumbent.of(run.incumbent_file.read_bytes()))
+                    self._improve(run, Incumbent.of_file(run.incumbent_file.read_bytes()))
             if done:
                 return None
             if self._stopping.is_set() or run.cancelled.is_set():

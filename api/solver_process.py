@@ -11,10 +11,10 @@ import json
 import os
 import resource
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from api.convert import SolveRequest, parse_spec
 from cost_models.errors import CostModelError
@@ -24,8 +24,9 @@ from planner.domain.movement import PreviousPlan
 from planner.domain.plan import Assumption, Plan, PlanResult
 from planner.domain.problem import Problem
 from planner.errors import PlannerError
-from planner.exporters.generic import to_document
+from planner.exporters.generic import to_bytes
 from planner.partitioners.base import Partitioner, SolveLimits
+from planner.partitioners.warm import is_warm, warm
 
 _PR_SET_PDEATHSIG = 1
 NICENESS = 19
@@ -72,7 +73,11 @@ class Incumbent:
     @classmethod
     def of(cls, document: bytes) -> "Incumbent":
         """Return what the canonical bytes of a plan document say."""
-        plan = json.loads(document)
+        return cls.of_plan(json.loads(document), document)
+
+    @classmethod
+    def of_plan(cls, plan: Mapping[str, Any], document: bytes) -> "Incumbent":
+        """Return what a plan document says, whose canonical bytes are known."""
         return cls(
             document=document,
             digest=plan["plan_digest"],
@@ -80,6 +85,22 @@ class Incumbent:
             partitioner=plan["provenance"]["partitioner"],
             movement=plan.get("movement"),
         )
+
+    @classmethod
+    def of_file(cls, content: bytes) -> "Incumbent":
+        """Return what ``to_file`` wrote."""
+        head, _, document = content.partition(b"\n")
+        return cls(document=document, **json.loads(head))
+
+    def to_file(self) -> bytes:
+        """Return a line of what the server wants to know at once, then the plan, whose megabytes it need not read."""
+        head = {
+            "digest": self.digest,
+            "objective": self.objective,
+            "partitioner": self.partitioner,
+            "movement": self.movement,
+        }
+        return canonical_bytes(head) + b"\n" + self.document
 
     @property
     def seconds(self) -> float:
@@ -108,7 +129,7 @@ class SolveAnswer:
 
 
 def start_process(parent_pid: int, memory_bytes: int | None) -> None:
-    """Prepare a solver process: it yields to the server, and dies with it."""
+    """Prepare a solver process: it yields to the server, dies with it, and has the searches' machine code loaded."""
     os.setsid()
     os.nice(NICENESS)
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -116,6 +137,10 @@ def start_process(parent_pid: int, memory_bytes: int | None) -> None:
         os._exit(1)
     if memory_bytes is not None:
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    # Half a second that no solve has to wait for; one that lacks something loads or compiles it itself.
+    with contextlib.suppress(Exception):
+        if is_warm():
+            warm()
 
 
 def warm_up() -> None:
@@ -130,7 +155,7 @@ def run_solve(job: SolveJob) -> SolveAnswer:
         if result.plan is not None:
             # Where the disk is full, the plan comes with the answer.
             with contextlib.suppress(OSError):
-                _write_whole(job.incumbent_file, _incumbent(result.plan, request).document)
+                _write_whole(job.incumbent_file, _incumbent(result.plan, request).to_file())
 
     try:
         result = job.plan(
@@ -160,10 +185,10 @@ def run_solve(job: SolveJob) -> SolveAnswer:
 
 def _incumbent(plan: Plan, request: SolveRequest) -> Incumbent:
     """Turn a plan into its document."""
-    document = to_document(
+    head, document = to_bytes(
         plan, name=request.name, spec_digest=request.spec_digest, hardware_profile=request.hardware_profile
     )
-    return Incumbent.of(canonical_bytes(document))
+    return Incumbent.of_plan(head, document)
 
 
 def _write_whole(path: Path, content: bytes) -> None:

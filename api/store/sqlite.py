@@ -28,6 +28,7 @@ from api.store.base import (
 )
 
 _ZSTD_LEVEL = 9
+_INCUMBENT_LEVEL = 3  # a plan on its way is soon replaced, and somebody waits to hear of it
 _SWITCH_RETRY_SECONDS = 0.01
 
 
@@ -123,7 +124,7 @@ class SqliteStore:
         solves = tables.solves
         change = update(solves).where(solves.c.id == solve_id, solves.c.state == RUNNING)
         with self._writer.begin() as connection:
-            connection.execute(change.values(incumbent=_packed(document), progress=dict(progress)))
+            connection.execute(change.values(incumbent=_packed(document, _INCUMBENT_LEVEL), progress=dict(progress)))
 
     def incumbent(self, solve_id: str) -> bytes | None:
         """Return the best plan so far."""
@@ -321,8 +322,8 @@ def _channel(connection: Connection, name: str) -> ChannelRecord | None:
     return None if row is None else ChannelRecord(**row)
 
 
-def _packed(document: bytes) -> bytes:
-    return zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(document)
+def _packed(document: bytes, level: int = _ZSTD_LEVEL) -> bytes:
+    return zstandard.ZstdCompressor(level=level).compress(document)
 
 
 def _unpacked(packed: bytes) -> bytes:

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from planner.partitioners.arranged import arranged
 from planner.partitioners.base import Effort
 from planner.partitioners.search.building import construct, restore
-from planner.partitioners.search.costs import count_moved, count_overflow, objective, refresh
+from planner.partitioners.search.costs import count_moved, count_overflow, objective, refresh, rescale
+from planner.partitioners.search.filling import Order, fill, place_rest
 from planner.partitioners.search.moves import anneal
 from planner.partitioners.search.records import pack_data, pack_state
 from planner.partitioners.search.state import MOVE_PRICE, MOVED, OVER, PENALTY, PER_BYTE, empty_state
@@ -19,6 +20,7 @@ from planner.priced import Assignment
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 _BUILD_SMOOTHNESS = 20.0  # slowest load / tau while a plan is built
 _EVERY = 16  # items between two counts of the weights while a plan is built
@@ -113,6 +115,29 @@ class Chain:
         if built:
             self.look()
         return bool(built)
+
+    def fill(self, order: Order, target: Target, options: Ints, everywhere: Bools, rest: Ints) -> tuple[float, Bools]:
+        """Let every rank choose its pieces; return the cells looked at, and which items were left over, shape (I,).
+
+        Items that are to be ``everywhere`` come first; what is left over is placed in the order of ``rest`` where
+        it hurts least.
+        """
+        data = self._view.data
+        self._prepare(target)
+        for item, (family, shapes, sites) in _pinned(self._view).items():
+            restore(self._data, self._state, item, family, shapes, sites)
+        free = rest[~data.item_fixed[rest]]
+        construct(self._data, self._state, free[everywhere[free]], options, _EVERY)
+        remaining = np.where(everywhere | data.item_fixed, 0, data.item_columns)
+        looked = fill(self._data, self._state, order, remaining)
+        left: Bools = remaining > 0
+        missing = free[self._arrays.num_pieces[free] == 0]
+        rescale(self._data, self._state)
+        if place_rest(self._data, self._state, remaining) and construct(
+            self._data, self._state, missing, options, _EVERY
+        ):
+            self.look()
+        return float(looked), left
 
     def load(self, assignment: Assignment) -> bool:
         """Take over a plan; ``False`` where the search cannot express it."""

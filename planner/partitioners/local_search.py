@@ -15,8 +15,10 @@ from planner.partitioners.base import Effort, OnIncumbent, SolveLimits
 from planner.partitioners.best import Best
 from planner.partitioners.chain import POLISH, Chain, proposal_seconds, refine, settle
 from planner.partitioners.constructions import constructions
+from planner.partitioners.fills import fills
 from planner.partitioners.kept_start import valid_or_none
 from planner.partitioners.pool import Heats, Pool
+from planner.partitioners.starts import target_of
 from planner.partitioners.view import View, search_view
 from planner.priced import Assignment, Guide, Outcome, PricedOptions
 
@@ -27,6 +29,8 @@ _HEATS = (0.005, 0.03, 0.2, 1.0, 5.0)
 _PER_ROUND = 4000  # proposals per item
 _FEWEST_ROUNDS, _MOST_ROUNDS = 2, 32
 _MANY = 4  # items per rank with which one phase is nearly even from the start
+_FEW = 2.5  # items per rank, with fewer of which ranks choose their pieces
+_FILL_UNTIL, _FILLED = 0.3, 2
 _FEWEST_STARTS, _MOST_STARTS = 2, 4
 
 
@@ -74,7 +78,8 @@ class _Search:
 
     def settle(self, guide: Guide | None, start: Assignment | None) -> None:
         """Build the first plans, and move and swap the pieces of the most promising ones."""
-        chains = []
+        chains: list[Chain] = []
+        filled = self._fill(guide)
         for chain in constructions(self._view, guide, next(self._seeds), self._effort):
             chains.append(chain)
             self._tell(chain)
@@ -86,7 +91,7 @@ class _Search:
                 # What a plan that runs already costs to leave, a construction has to make good first.
                 chains.insert(0 if self._view.priced.move is not None else len(chains), chain)
         count = int(np.clip(self._plenty / _PER_ROUND, _FEWEST_STARTS, _MOST_STARTS))
-        chosen = chains[:count]
+        chosen = filled + chains[: count if not filled else _FEWEST_STARTS]
         if all(chain.best_seconds == np.inf for chain in chosen):  # memory is tight: one that fits comes along
             chosen += sorted(chains[count:], key=lambda chain: chain.rating)[:1]
         phases, ranks = len(self._view.data.weight), len(self._view.data.rank_class)
@@ -98,9 +103,21 @@ class _Search:
             left = max(_SETTLE_UNTIL - self._effort.fraction, 0.0)
             until = self._effort.fraction + left / (len(chosen) - index)
             chain.run(stage, self._effort, until, self._good_seconds, functools.partial(self._tell, chain))
-        for chain in chains:
+        for chain in chains + filled:
             self._pool.add(chain)
         self._offer()
+
+    def _fill(self, guide: Guide | None) -> list[Chain]:
+        """Let ranks choose their pieces, where they hold few and one phase counts."""
+        data = self._view.data
+        few = len(data.item_columns) <= _FEW * len(data.rank_class)
+        if not few or len(data.weight) > 1 or self._view.priced.move is not None:
+            return []
+        chains = []
+        for chain in fills(self._view, target_of(self._view, guide), self._seeds, self._effort, _FILL_UNTIL):
+            chains.append(chain)
+            self._tell(chain)
+        return sorted(chains, key=lambda chain: chain.rating)[:_FILLED]
 
     def reheat(self) -> None:
         """Heat, cut anew and cool the best plans, round by round."""

@@ -83,7 +83,7 @@ def choose(view: View, target: Target, cap: float, over_memory: Floats | None = 
     ``over_memory``, shape (O,), is the largest piece of every option in parts of the memory that it may take.
     """
     data = view.data
-    cost = view.option_seconds @ data.weight / data.rank_class.shape[0] + view.option_bytes @ target.memory_price
+    cost = priced_cost(view, target)
     over = np.max(view.option_largest / target.slowest_seconds, axis=1) / cap
     if over_memory is not None:
         over = np.maximum(over, over_memory)
@@ -93,6 +93,13 @@ def choose(view: View, target: Target, cap: float, over_memory: Floats | None = 
     first = np.searchsorted(view.option_item[order], np.arange(len(data.item_columns)))
     cheapest: Ints = order[first]
     return cheapest
+
+
+def priced_cost(view: View, target: Target) -> Floats:
+    """Return what every option costs: its seconds over all ranks, as a mean, and its bytes, shape (O,)."""
+    data = view.data
+    mean: Floats = view.option_seconds @ data.weight / data.rank_class.shape[0]
+    return mean + view.option_bytes @ target.memory_price
 
 
 def _of_guide(view: View, target: Target, guide: Guide) -> Ints:

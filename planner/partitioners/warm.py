@@ -1,22 +1,21 @@
 """Compile what searches need, ahead of the first plan: ``python -m planner.partitioners.warm``."""
 
 import contextlib
+from dataclasses import replace
 
 import numpy as np
 
 from planner.partitioners.base import SolveLimits
-from planner.partitioners.compiled import cache_folder
+from planner.partitioners.compiled import cache_folder, checkout_mark
 from planner.partitioners.differencing import difference
 from planner.partitioners.greedy import Greedy
 from planner.partitioners.local_search import LocalSearch
 from planner.priced import Objective, PricedOptions
 
-_MARK = "warm"  # file in the folder of machine code
-
 
 def is_warm() -> bool:
-    """Whether this version's searches have been compiled on this machine."""
-    return (cache_folder() / _MARK).exists()
+    """Whether the searches of this checkout have been compiled on this machine."""
+    return (cache_folder() / f"warm-{checkout_mark()}").exists()
 
 
 def warm() -> None:
@@ -25,9 +24,10 @@ def warm() -> None:
     limits = SolveLimits(time_limit_seconds=600.0, work_limit_seconds=0.05, relative_gap=0.0)
     Greedy().solve(priced, limits)
     difference(np.ones((9, 2)), np.zeros((2, 2)), 1.0)
-    LocalSearch().solve(priced, limits)
+    for objective in Objective:  # one phase has first plans of its own
+        LocalSearch().solve(replace(priced, objective=objective), limits)
     with contextlib.suppress(OSError):  # a folder that cannot be written holds no machine code either
-        (cache_folder() / _MARK).touch()
+        (cache_folder() / f"warm-{checkout_mark()}").touch()
 
 
 def _small() -> PricedOptions:

@@ -1,0 +1,57 @@
+"""First plans for few tables per rank: every rank chooses the pieces that are worth most to it.
+
+What a table is worth is what the relaxation pays for it. Tables that were left over are worth more in the next
+round, in which ranks are also given a little more time.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from planner.partitioners.base import Effort
+from planner.partitioners.chain import Chain
+from planner.partitioners.constructions import heaviest_first
+from planner.partitioners.search.filling import Order
+from planner.partitioners.starts import Target, choose, priced_cost
+from planner.partitioners.view import View
+from planner.priced import Scope
+
+#: Seconds that a rank may take, in parts of what the relaxation expects: from the first round to the last.
+_FIRST_BUDGET, _LAST_BUDGET = 1.02, 1.25
+_DEARER = 1.3  # what a table that is left over is worth in the next round
+_CELLS = 100
+_PIECES = 128_000  # that all ranks together choose from
+_LOOK_SECONDS = 1e-9  # nominal work of one cell
+
+
+def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, until: float) -> Iterator[Chain]:
+    """Yield one state per round, until nothing is left over or the effort would pass ``until``.
+
+    For views of one phase (``max_rank_time``).
+    """
+    data = view.data
+    options = choose(view, target, 1.0)
+    rest = heaviest_first(view, options, target)
+    everywhere = data.family_scope[data.option_family[options]] == Scope.WORLD
+    worth = np.maximum(priced_cost(view, target)[options], 1e-30)
+    shape_family = np.repeat(np.arange(len(data.family_scope)), np.diff(data.family_shape))
+    shape_item = np.repeat(np.arange(len(data.item_columns)), np.diff(data.item_family))[shape_family]
+    start, spent = effort.fraction, 0.0
+    while (began := effort.fraction) + spent < until:
+        done = (began - start) / (until - start)
+        chain = Chain(view, next(seeds))
+        order = Order(
+            shape_item=shape_item,
+            shape_family=shape_family,
+            worth=worth,
+            budget_seconds=float(target.slowest_seconds[0] * _FIRST_BUDGET * (_LAST_BUDGET / _FIRST_BUDGET) ** done),
+            cells=_CELLS,
+            most_pieces=_PIECES // len(data.rank_class) + 1,
+        )
+        looked, left = chain.fill(order, target, options, everywhere, rest)
+        effort.spend(_LOOK_SECONDS * looked)
+        spent = effort.fraction - began
+        yield chain
+        if not np.any(left):
+            return
+        worth = worth * np.where(left, _DEARER, 1.0)

@@ -1,0 +1,93 @@
+"""The most valuable pieces for one rank: a knapsack of seconds and bytes, of every item at most one piece.
+
+Resources are counted in cells, and every budget has its best choice (dynamic programming over items; Kellerer,
+Pferschy and Pisinger, Knapsack Problems, 2004, sections 9.3 and 11.5).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.partitioners.compiled import compiled
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Pieces(NamedTuple):
+    """What may be chosen, item by item. P room for pieces, I for items; written anew for every choice."""
+
+    item: Ints  # (I,) the items that have pieces, in the order of the pieces
+    first: Ints  # (I + 1,) first piece of each of them
+    shape: Ints  # (P,)
+    cells: Ints  # (P, 2) of seconds and of bytes
+    value: Floats  # (P,)
+    count: Ints  # (2,) how many items and pieces there are
+
+
+class Table(NamedTuple):
+    """The best choice within every budget of up to C cells of each resource."""
+
+    value: Floats  # (C + 1, C + 1)
+    before: Floats  # (C + 1, C + 1) without the item that is looked at
+    choice: NDArray[np.int16]  # (I, C + 1, C + 1) which piece of an item is taken, -1 for none
+
+
+@compiled
+def no_pieces(items: int, pieces: int) -> Pieces:
+    """Return room for pieces."""
+    return Pieces(
+        np.zeros(items, np.int64),
+        np.zeros(items + 1, np.int64),
+        np.zeros(pieces, np.int64),
+        np.zeros((pieces, 2), np.int64),
+        np.zeros(pieces),
+        np.zeros(2, np.int64),
+    )
+
+
+@compiled
+def no_table(items: int, cells: int) -> Table:
+    """Return room for a table of so many cells of each resource."""
+    size = cells + 1
+    return Table(np.zeros((size, size)), np.zeros((size, size)), np.zeros((items, size, size), np.int16))
+
+
+@compiled
+def best_values(pieces: Pieces, table: Table) -> float:
+    """Find the best value within every budget; return how many cells were looked at."""
+    looked = 0.0
+    value, before = table.value, table.before
+    size = value.shape[0]
+    value[:] = 0.0
+    for i in range(pieces.count[0]):
+        table.choice[i] = -1
+        before[:] = value
+        for piece in range(pieces.first[i], pieces.first[i + 1]):
+            seconds, room = pieces.cells[piece, 0], pieces.cells[piece, 1]
+            worth = pieces.value[piece]
+            index = np.int16(piece - pieces.first[i])
+            for x in range(seconds, size):
+                for y in range(room, size):
+                    found = before[x - seconds, y - room] + worth
+                    if found > value[x, y]:
+                        value[x, y] = found
+                        table.choice[i, x, y] = index
+            looked += (size - seconds) * (size - room)
+    return looked
+
+
+@compiled
+def chosen_pieces(pieces: Pieces, table: Table, x: int, y: int, chosen: np.ndarray) -> int:
+    """Write the pieces that make the best value of a budget into ``chosen``; return how many."""
+    count = 0
+    for i in range(pieces.count[0] - 1, -1, -1):
+        taken = table.choice[i, x, y]
+        if taken >= 0:
+            piece = pieces.first[i] + taken
+            chosen[count] = piece
+            count += 1
+            x -= pieces.cells[piece, 0]
+            y -= pieces.cells[piece, 1]
+    return count

@@ -1,0 +1,95 @@
+"""Ranks that choose their pieces: every table whole, within budgets and rules, and better than piece by piece."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.evaluate import objective_of, violations
+from planner.partitioners.base import Effort
+from planner.partitioners.chain import Chain
+from planner.partitioners.constructions import constructions
+from planner.partitioners.fills import fills
+from planner.partitioners.starts import target_of
+from planner.partitioners.view import search_view, to_assignment
+from planner.priced import Objective, PricedOptions, Scope
+from planner.pricing import restrict
+from tests.contracts.partitioner import LIMITS
+from tests.planner.builders import random_priced
+
+
+def few(seed: int, **changes: object) -> PricedOptions:
+    """Six tables on four ranks, with one number for seconds."""
+    return random_priced(seed, num_tables=6, objective=Objective.MAX_RANK_TIME, **changes)  # type: ignore[arg-type]
+
+
+def filled(priced: PricedOptions, rounds: int = 6) -> list[Chain]:
+    view = search_view(priced)
+    chains = fills(view, target_of(view, None), itertools.count(), Effort(LIMITS), 0.5)
+    return list(itertools.islice(chains, rounds))
+
+
+def state_of(chain: Chain) -> tuple[PricedOptions, object]:
+    arrays = chain._arrays  # noqa: SLF001
+    view = chain._view  # noqa: SLF001
+    return view.priced, to_assignment(view, arrays.slot_shape, arrays.slot_site, arrays.num_pieces)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_table_is_placed_whole_and_only_memory_may_be_short(seed: int) -> None:
+    priced = few(seed, same_host=seed % 2 == 1, slowdown=seed % 3 == 0, equal_capacity=seed % 2 == 0)
+    allowed = priced.table_rank_allowed.copy()
+    allowed[0, 0] = allowed[3, 2] = False
+    limited = replace(priced, table_rank_allowed=allowed, apart=(np.array([1, 2]), np.array([4, 5])))
+    chains = filled(limited)
+    assert chains
+    for chain in chains:
+        _, assignment = state_of(chain)
+        assert all("exceeds tier" in problem for problem in violations(limited, assignment))  # type: ignore[arg-type]
+
+
+def test_rounds_differ_and_end_where_nothing_is_left_over() -> None:
+    """Loose memory: the first rounds may leave something over, but ranks are given more time until nothing is."""
+    chains = filled(few(2, fill=0.3), rounds=100)
+    assert len(chains) < 100
+    assert np.isfinite(chains[-1].best_seconds)
+
+
+def test_ranks_that_are_full_to_the_brim() -> None:
+    """11 + 9 and 8 + 7 + 5 fill two ranks; one table after the other, the heaviest first, ends with 22 on one."""
+    priced = random_priced(3, num_tables=5, num_hosts=1, ranks_per_host=2, num_phases=1)
+    priced = replace(priced, objective=Objective.MAX_RANK_TIME)
+    whole = restrict(priced, (priced.family_scope == Scope.RANK) & (priced.family_max_pieces == 1))
+    sizes = np.array([11.0, 9, 8, 7, 5])[whole.shape_table][:, None]
+    tight = replace(
+        whole,
+        shape_bytes=sizes,
+        shape_total_bytes=sizes,
+        shape_seconds=sizes.copy(),
+        capacity_bytes=np.full((2, 1), 20.0),
+    )
+    view = search_view(tight)
+    built = [chain.best_seconds for chain in constructions(view, None, 0, Effort(LIMITS))]
+    assert min(built) == np.inf
+    best = min(filled(tight), key=lambda chain: chain.best_seconds)
+    assert best.best_seconds == 20.0
+    assignment = best.assignment()
+    assert assignment is not None
+    assert violations(tight, assignment) == []
+    assert objective_of(tight, assignment) == 20.0
+
+
+def test_tables_are_cut_to_what_is_left_of_a_rank() -> None:
+    """Three tables of 16 columns on two ranks that hold 24 columns each: one must be cut."""
+    priced = random_priced(1, num_tables=3, num_hosts=1, ranks_per_host=2, num_phases=1)
+    cut = restrict(replace(priced, objective=Objective.MAX_RANK_TIME), priced.family_scope == Scope.RANK)
+    sizes = cut.shape_columns[:, None].astype(np.float64)
+    tight = replace(
+        cut,
+        shape_bytes=sizes,
+        shape_total_bytes=sizes,
+        shape_seconds=sizes.copy(),
+        capacity_bytes=np.full((2, 1), 24.0),
+    )
+    assert min(chain.best_seconds for chain in filled(tight, rounds=50)) == 24.0

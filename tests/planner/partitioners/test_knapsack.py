@@ -1,0 +1,59 @@
+"""The knapsack of one rank against brute force."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from planner.partitioners.search.knapsack import Pieces, best_values, chosen_pieces, no_pieces, no_table
+
+CELLS = 12
+
+
+def random_pieces(seed: int, num_items: int = 5) -> Pieces:
+    rng = np.random.default_rng(seed)
+    pieces = no_pieces(num_items, 4 * num_items)
+    count = 0
+    for item in range(num_items):
+        pieces.first[item] = count
+        for _ in range(int(rng.integers(0, 4))):
+            pieces.cells[count] = rng.integers(0, CELLS + 1, 2)
+            pieces.value[count] = rng.random()
+            count += 1
+    pieces.first[num_items] = count
+    pieces.count[:] = num_items, count
+    return pieces
+
+
+def best_by_hand(pieces: Pieces, seconds: int, size: int) -> float:
+    per_item = [[None, *range(pieces.first[i], pieces.first[i + 1])] for i in range(pieces.count[0])]
+    best = 0.0
+    for taken in itertools.product(*per_item):
+        chosen = [piece for piece in taken if piece is not None]
+        if np.all(pieces.cells[chosen].sum(axis=0) <= (seconds, size)):
+            best = max(best, float(pieces.value[chosen].sum()))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_budget_has_its_best_value_and_the_pieces_that_make_it(seed: int) -> None:
+    pieces, table = random_pieces(seed), no_table(5, CELLS)
+    looked = best_values(pieces, table)
+    assert looked >= pieces.count[1]
+    chosen = np.zeros(5, dtype=np.int64)
+    for seconds, size in itertools.product(range(0, CELLS + 1, 3), repeat=2):
+        assert table.value[seconds, size] == pytest.approx(best_by_hand(pieces, seconds, size))
+        taken = chosen[: chosen_pieces(pieces, table, seconds, size, chosen)]
+        assert pieces.value[taken].sum() == pytest.approx(table.value[seconds, size])
+        assert np.all(pieces.cells[taken].sum(axis=0) <= (seconds, size))
+        items = np.searchsorted(pieces.first[:6], taken, side="right")
+        assert len(np.unique(items)) == len(taken)
+
+
+def test_room_is_used_again() -> None:
+    """A table holds nothing of the choice before."""
+    table = no_table(5, CELLS)
+    best_values(random_pieces(1), table)
+    nothing = no_pieces(5, 4)
+    assert best_values(nothing, table) == 0
+    assert not table.value.any()

@@ -88,7 +88,7 @@ def list_pieces(
             pieces.item[items], pieces.first[items] = item, begun
             items += 1
     pieces.first[items] = count
-    pieces.count[0], pieces.count[1] = items, count
+    pieces.counts[0], pieces.counts[1] = items, count
     return order.most_pieces / max(all_pieces, 1)
 
 
@@ -111,8 +111,13 @@ def room_of(data: Data, state: State, order: Order, rank: int) -> tuple[int, int
     part = 0.0
     for m in range(data.capacity.shape[1]):
         part = max(part, (state.bytes[rank, m] + state.world_bytes[m]) / max(data.capacity[rank, m], 1.0))
-    left = np.int64(np.floor((1.0 - seconds) * order.cells + 1e-9))
-    return max(left, 0), max(np.int64(np.floor((1.0 - part) * order.cells + 1e-9)), 0)
+    return cells_in(order, 1.0 - seconds), cells_in(order, 1.0 - part)
+
+
+@compiled
+def cells_in(order: Order, part: float) -> int:
+    """Return the whole cells in a part of a resource."""
+    return int(np.floor(max(part, 0.0) * order.cells + 1e-9))
 
 
 @compiled
@@ -168,7 +173,7 @@ def fill(data: Data, state: State, order: Order, remaining: np.ndarray) -> float
     host_part = list_pieces(data, state, order, remaining, HOST, 0, 0.0, host_pieces)
     for host in range(hosts):
         host_part = list_pieces(data, state, order, remaining, HOST, host, host_part, host_pieces)
-        if host_pieces.count[1] > 0:
+        if host_pieces.counts[1] > 0:
             rank = host * local
             part = list_pieces(data, state, order, remaining, RANK, rank, part, pieces)
             looked += best_values(host_pieces, host_table) + best_values(pieces, table)

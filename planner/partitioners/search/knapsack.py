@@ -23,7 +23,7 @@ class Pieces(NamedTuple):
     shape: Ints  # (P,)
     cells: Ints  # (P, 2) of seconds and of bytes
     value: Floats  # (P,)
-    count: Ints  # (2,) how many items and pieces there are
+    counts: Ints  # (2,) how many items and pieces there are
 
 
 class Table(NamedTuple):
@@ -61,7 +61,7 @@ def best_values(pieces: Pieces, table: Table) -> float:
     value, before = table.value, table.before
     size = value.shape[0]
     value[:] = 0.0
-    for i in range(pieces.count[0]):
+    for i in range(pieces.counts[0]):
         table.choice[i] = -1
         before[:] = value
         for piece in range(pieces.first[i], pieces.first[i + 1]):
@@ -82,7 +82,7 @@ def best_values(pieces: Pieces, table: Table) -> float:
 def chosen_pieces(pieces: Pieces, table: Table, x: int, y: int, chosen: np.ndarray) -> int:
     """Write the pieces that make the best value of a budget into ``chosen``; return how many."""
     count = 0
-    for i in range(pieces.count[0] - 1, -1, -1):
+    for i in range(pieces.counts[0] - 1, -1, -1):
         taken = table.choice[i, x, y]
         if taken >= 0:
             piece = pieces.first[i] + taken

@@ -21,12 +21,12 @@ def random_pieces(seed: int, num_items: int = 5) -> Pieces:
             pieces.value[count] = rng.random()
             count += 1
     pieces.first[num_items] = count
-    pieces.count[:] = num_items, count
+    pieces.counts[:] = num_items, count
     return pieces
 
 
 def best_by_hand(pieces: Pieces, seconds: int, size: int) -> float:
-    per_item = [[None, *range(pieces.first[i], pieces.first[i + 1])] for i in range(pieces.count[0])]
+    per_item = [[None, *range(pieces.first[i], pieces.first[i + 1])] for i in range(pieces.counts[0])]
     best = 0.0
     for taken in itertools.product(*per_item):
         chosen = [piece for piece in taken if piece is not None]
@@ -39,7 +39,7 @@ def best_by_hand(pieces: Pieces, seconds: int, size: int) -> float:
 def test_every_budget_has_its_best_value_and_the_pieces_that_make_it(seed: int) -> None:
     pieces, table = random_pieces(seed), no_table(5, CELLS)
     looked = best_values(pieces, table)
-    assert looked >= pieces.count[1]
+    assert looked >= pieces.counts[1]
     chosen = np.zeros(5, dtype=np.int64)
     for seconds, size in itertools.product(range(0, CELLS + 1, 3), repeat=2):
         assert table.value[seconds, size] == pytest.approx(best_by_hand(pieces, seconds, size))

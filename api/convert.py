@@ -168,6 +168,7 @@ def to_request(
             relative_gap=spec.solver.relative_gap,
             seed=spec.solver.seed,
             reproducible=spec.solver.reproducible,
+            work_limit_seconds=spec.solver.work_limit_seconds,
         ),
         previous=None if previous is None else previous.plan,
         spec=normalised,

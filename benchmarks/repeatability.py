@@ -1,7 +1,7 @@
 """Reproducible mode, shown: the same spec many times under changing load, and every plan compared byte by byte.
 
-    python benchmarks/repeatability.py [--runs 20] [--spec SPEC.json] [--partitioner NAME] [--time-limit SECONDS]
-        [--by command service] [--price-runs 3]
+    python benchmarks/repeatability.py [--runs 20] [--spec SPEC.json] [--partitioner NAME] [--work-limit 10]
+        [--time-limit 60] [--by command service] [--price-runs 3]
 
 Every run is a new process: ``shardplan plan`` and ``shardplan serve`` by turns. The first run is on a machine
 that does nothing else, as far as this script can see to it; under every other one the number of busy processes
@@ -171,7 +171,7 @@ def price(spec: Path, by_the_clock: Path, num_runs: int) -> list[str]:
 
 
 def default_spec() -> Document:
-    """Return a made-up problem whose search takes about a third of its limit on a quiet machine."""
+    """Return a made-up problem whose search spends all of its work."""
     return roofline_family(num_tables=60, num_ranks=8, fill=0.8, seed=0)
 
 
@@ -185,12 +185,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run, compare, tell."""
     given = _parser().parse_args(arguments)
     stated = default_spec() if given.spec is None else json.loads(given.spec.read_text())
-    settings = {"partitioner": given.partitioner, "time_limit_seconds": given.time_limit}
+    reproducible = {
+        "partitioner": given.partitioner,
+        "time_limit_seconds": given.time_limit,
+        "work_limit_seconds": given.work_limit,
+        "reproducible": True,
+    }
+    free = {"partitioner": given.partitioner, "time_limit_seconds": given.work_limit, "reproducible": False}
     warm()  # compiling is no part of any solve
     with tempfile.TemporaryDirectory() as folder:
         spec, by_the_clock = Path(folder) / "reproducible.json", Path(folder) / "by_the_clock.json"
-        spec.write_text(json.dumps(with_solver(stated, **settings, reproducible=True)))
-        by_the_clock.write_text(json.dumps(with_solver(stated, **settings, reproducible=False)))
+        spec.write_text(json.dumps(with_solver(stated, **reproducible)))
+        by_the_clock.write_text(json.dumps(with_solver(stated, **free)))
         try:
             equal, told = verdict(repeat(spec, given.by, given.runs))
             if given.price_runs:
@@ -207,7 +213,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=_positive, default=20, help="runs to compare")
     parser.add_argument("--spec", type=Path, help="a spec; default: 60 made-up tables on 8 ranks")
     parser.add_argument("--partitioner", choices=partitioner_names(), help="instead of the spec's")
-    parser.add_argument("--time-limit", type=float, help="seconds per solve, instead of the spec's")
+    parser.add_argument("--work-limit", type=float, default=10.0, help="work per solve, and the time by the clock")
+    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds that a solve may take under load")
     parser.add_argument("--by", nargs="+", choices=tuple(WAYS), default=list(WAYS), help="default: both, by turns")
     parser.add_argument("--price-runs", type=int, default=3, help="runs for the price of it, of each mode; 0: none")
     return parser

@@ -285,6 +285,26 @@ class SolverSpec(StrictModel):
     reproducible: bool = Field(
         default=True, description="Count effort in solver work, so that equal specs give equal plans.", examples=[True]
     )
+    work_limit_seconds: Annotated[float, Field(gt=0, le=3600)] | None = Field(
+        default=None,
+        description=(
+            "Work of a reproducible search, about twice the seconds that a quiet machine needs for it; null is"
+            " time_limit_seconds, which a busy machine may reach first. Unit: seconds."
+        ),
+        examples=[10],
+    )
+
+    @model_validator(mode="after")
+    def _work_within_time(self) -> "SolverSpec":
+        if self.work_limit_seconds is not None:
+            if not self.reproducible:
+                raise ValueError("work_limit_seconds is for reproducible solves: leave it out, or set reproducible")
+            if self.work_limit_seconds > self.time_limit_seconds:
+                raise ValueError(
+                    f"work_limit_seconds {self.work_limit_seconds:g} exceeds time_limit_seconds"
+                    f" {self.time_limit_seconds:g}: lower it, or raise the time limit"
+                )
+        return self
 
 
 class PreviousPlanSpec(StrictModel):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from api.convert import SolveRequest, parse_evaluation, parse_plan, parse_spec
+from api.json_input import RejectedDocument
 from api.schemas.spec import CommTypeName, DataTypeName, KernelName, OptimizerName, SchemeName
 from cost_models.profiles_loader import load_profile
 from cost_models.vocabulary import Evidence, Kernel, Scheme, Tier
@@ -44,7 +45,7 @@ def test_a_spec_becomes_a_problem() -> None:
         constraints={"same_rank": [["a", "b"]], "reserved_hbm_fraction": 0.5},
         objective="max_rank_time",
         cost_model="torchrec",
-        solver={"seed": 7, "relative_gap": 0.1},
+        solver={"seed": 7, "relative_gap": 0.1, "work_limit_seconds": 2},
     )
     problem = request.problem
     assert [table.name for table in problem.tables] == ["a", "b"]
@@ -62,6 +63,22 @@ def test_a_spec_becomes_a_problem() -> None:
         "portfolio",
     )
     assert (request.limits.seed, request.limits.relative_gap, request.limits.time_limit_seconds) == (7, 0.1, 10.0)
+    assert request.limits.work_limit_seconds == 2
+
+
+@pytest.mark.parametrize(
+    ("solver", "said"),
+    [
+        ({"work_limit_seconds": 20}, "work_limit_seconds 20 exceeds time_limit_seconds 10"),
+        ({"work_limit_seconds": 2, "reproducible": False}, "work_limit_seconds is for reproducible solves"),
+    ],
+)
+def test_work_is_counted_within_the_time_limit_of_a_reproducible_solve(solver: dict[str, object], said: str) -> None:
+    with pytest.raises(RejectedDocument) as caught:
+        request_of(solver=solver)
+    (issue,) = caught.value.issues
+    assert issue.pointer == "/solver"
+    assert said in issue.message
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from planner.priced import Scope
 
 #: Seconds that a rank may take, in parts of what the relaxation expects: from the first round to the last.
 _FIRST_BUDGET, _LAST_BUDGET = 1.02, 1.25
+_MOST_ROUNDS = 40
 _DEARER = 1.3  # what a table that is left over is worth in the next round
 _CELLS = 100
 _PIECES = 128_000  # that all ranks together choose from
@@ -37,8 +38,11 @@ def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, unti
     shape_family = np.repeat(np.arange(len(data.family_scope)), np.diff(data.family_shape))
     shape_item = np.repeat(np.arange(len(data.item_columns)), np.diff(data.item_family))[shape_family]
     start, spent = effort.fraction, 0.0
-    while (began := effort.fraction) + spent < until:
-        done = (began - start) / (until - start)
+    for index in range(_MOST_ROUNDS):
+        began = effort.fraction
+        if began + spent >= until:
+            return
+        done = max((began - start) / (until - start), index / _MOST_ROUNDS)
         chain = Chain(view, next(seeds))
         order = Order(
             shape_item=shape_item,

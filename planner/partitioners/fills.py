@@ -16,8 +16,10 @@ from planner.partitioners.starts import Target, choose, priced_cost
 from planner.partitioners.view import View
 from planner.priced import Scope
 
-#: Seconds that a rank may take, in parts of what the relaxation expects: from the first round to the last.
-_FIRST_BUDGET, _LAST_BUDGET = 1.02, 1.25
+#: Seconds that a rank may take, in parts of what the relaxation expects, where it holds two tables or fewer: from
+#: the first round to the last. With more tables the excess is less: more pieces fill a rank more evenly.
+_FIRST_BUDGET, _LAST_BUDGET = 1.02, 1.15
+_COARSE = 2.0  # tables per rank
 _MOST_ROUNDS = 40
 _DEARER = 1.3  # what a table that is left over is worth in the next round
 _CELLS = 100
@@ -26,9 +28,10 @@ _LOOK_SECONDS = 1e-9  # nominal work of one cell
 
 
 def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, until: float) -> Iterator[Chain]:
-    """Yield one state per round, until nothing is left over or the effort would pass ``until``.
+    """Yield one state per round, until nothing is left over or the effort would pass a part of ``until``.
 
-    For views of one phase (``max_rank_time``).
+    The part is less where ranks hold more than two tables, since it helps less there. For views of one
+    phase (``max_rank_time``).
     """
     data = view.data
     options = choose(view, target, 1.0)
@@ -37,18 +40,21 @@ def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, unti
     worth = np.maximum(priced_cost(view, target)[options], 1e-30)
     shape_family = np.repeat(np.arange(len(data.family_scope)), np.diff(data.family_shape))
     shape_item = np.repeat(np.arange(len(data.item_columns)), np.diff(data.item_family))[shape_family]
+    coarseness = min(_COARSE * len(data.rank_class) / len(data.item_columns), 1.0)
+    until *= coarseness
     start, spent = effort.fraction, 0.0
     for index in range(_MOST_ROUNDS):
         began = effort.fraction
         if began + spent >= until:
             return
         done = max((began - start) / (until - start), index / _MOST_ROUNDS)
+        excess = coarseness * (_FIRST_BUDGET * (_LAST_BUDGET / _FIRST_BUDGET) ** done - 1)
         chain = Chain(view, next(seeds))
         order = Order(
             shape_item=shape_item,
             shape_family=shape_family,
             worth=worth,
-            budget_seconds=float(target.slowest_seconds[0] * _FIRST_BUDGET * (_LAST_BUDGET / _FIRST_BUDGET) ** done),
+            budget_seconds=float(target.slowest_seconds[0] * (1 + excess)),
             cells=_CELLS,
             most_pieces=_PIECES // len(data.rank_class) + 1,
         )

@@ -25,7 +25,7 @@ class _Member:
 
 
 class Portfolio:
-    """Never worse than any member or the start, and never later than the limit."""
+    """Never worse than the start or what a member finds in its share of the limit, and never later than the limit."""
 
     name = "portfolio"
 

@@ -23,8 +23,10 @@ _COARSE = 2.0  # tables per rank
 _MOST_ROUNDS = 40
 _DEARER = 1.3  # what a table that is left over is worth in the next round
 _CELLS = 100
-_PIECES = 128_000  # that all ranks together choose from
-_LOOK_SECONDS = 1e-9  # nominal work of one cell
+#: Pieces that each of 128 ranks chooses from; more ranks choose from fewer, so that a round takes no longer.
+_PIECES, _RANKS = 1000, 128
+_FEWEST_PIECES = 100
+_LOOK_SECONDS = 2.5e-9  # nominal work of one cell
 
 
 def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, until: float) -> Iterator[Chain]:
@@ -40,8 +42,10 @@ def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, unti
     worth = np.maximum(priced_cost(view, target)[options], 1e-30)
     shape_family = np.repeat(np.arange(len(data.family_scope)), np.diff(data.family_shape))
     shape_item = np.repeat(np.arange(len(data.item_columns)), np.diff(data.item_family))[shape_family]
-    coarseness = min(_COARSE * len(data.rank_class) / len(data.item_columns), 1.0)
+    ranks = len(data.rank_class)
+    coarseness = min(_COARSE * ranks / len(data.item_columns), 1.0)
     until *= coarseness
+    most_pieces = max(_PIECES * _RANKS // ranks * min(_RANKS, ranks) // ranks, _FEWEST_PIECES)
     start, spent = effort.fraction, 0.0
     for index in range(_MOST_ROUNDS):
         began = effort.fraction
@@ -56,7 +60,7 @@ def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, unti
             worth=worth,
             budget_seconds=float(target.slowest_seconds[0] * (1 + excess)),
             cells=_CELLS,
-            most_pieces=_PIECES // len(data.rank_class) + 1,
+            most_pieces=most_pieces,
         )
         looked, left = chain.fill(order, target, options, everywhere, rest)
         effort.spend(_LOOK_SECONDS * looked)

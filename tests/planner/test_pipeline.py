@@ -9,6 +9,7 @@ import pytest
 
 from cost_models.vocabulary import Scheme
 from planner import pipeline
+from planner.bounds.chain import Bound, lower_bound
 from planner.domain.plan import PlanResult
 from planner.domain.problem import Problem
 from planner.domain.table import Table, TableConstraints
@@ -197,6 +198,23 @@ def test_a_share_of_the_work_goes_to_the_search() -> None:
     (heard,) = scripted.heard
     assert heard.limits.work_limit_seconds is not None
     assert 0 < heard.limits.work_limit_seconds <= 0.5
+
+
+def test_the_bound_looks_at_more_boxes_where_they_cost_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By options and work alone: one box of a large problem may take as long as the search."""
+    asked: list[int] = []
+
+    def bounding(priced: PricedOptions, *, max_boxes: int, known_seconds: float = np.inf) -> Bound:
+        asked.append(max_boxes)
+        return lower_bound(priced, max_boxes=1, known_seconds=known_seconds)
+
+    monkeypatch.setattr(pipeline, "lower_bound", bounding)
+    limits = replace(LIMITS, work_limit_seconds=0.01)
+    few, many = small_problem(), make_problem(*whole_tables(60, rows=1000))
+    for problem, problem_limits in ((few, limits), (many, limits), (many, replace(limits, work_limit_seconds=0.04))):
+        solve(problem, Greedy(), problem_limits)
+    assert asked[0] > asked[1] >= 1
+    assert asked[2] > asked[1]
 
 
 @pytest.mark.usefixtures("no_first_plan")

@@ -176,15 +176,15 @@ def fill(data: Data, state: State, order: Order, remaining: np.ndarray) -> float
         if host_pieces.counts[1] > 0:
             rank = host * local
             part = list_pieces(data, state, order, remaining, RANK, rank, part, pieces)
-            looked += best_values(host_pieces, host_table) + best_values(pieces, table)
             x, y = room_of(data, state, order, rank)
+            looked += best_values(host_pieces, host_table, x, y) + best_values(pieces, table, x, y)
             x, y = best_split(host_table, table, local, x, y)
             count = chosen_pieces(host_pieces, host_table, x, y, chosen)
             take_pieces(data, state, order, remaining, HOST, host, host_pieces.shape[chosen[:count]])
         for rank in range(host * local, (host + 1) * local):
             part = list_pieces(data, state, order, remaining, RANK, rank, part, pieces)
-            looked += best_values(pieces, table)
             x, y = room_of(data, state, order, rank)
+            looked += best_values(pieces, table, x, y)
             count = chosen_pieces(pieces, table, x, y, chosen)
             take_pieces(data, state, order, remaining, RANK, rank, pieces.shape[chosen[:count]])
     return looked

@@ -55,26 +55,28 @@ def no_table(items: int, cells: int) -> Table:
 
 
 @compiled
-def best_values(pieces: Pieces, table: Table) -> float:
-    """Find the best value within every budget; return how many cells were looked at."""
+def best_values(pieces: Pieces, table: Table, most_x: int, most_y: int) -> float:
+    """Find the best value within every budget up to these cells of seconds and bytes; return the cells looked at."""
     looked = 0.0
-    value, before = table.value, table.before
-    size = value.shape[0]
+    value, before = table.value[: most_x + 1, : most_y + 1], table.before[: most_x + 1, : most_y + 1]
     value[:] = 0.0
     for i in range(pieces.counts[0]):
-        table.choice[i] = -1
+        choice = table.choice[i, : most_x + 1, : most_y + 1]
+        choice[:] = -1
         before[:] = value
         for piece in range(pieces.first[i], pieces.first[i + 1]):
-            seconds, room = pieces.cells[piece, 0], pieces.cells[piece, 1]
+            seconds, size = pieces.cells[piece, 0], pieces.cells[piece, 1]
+            if seconds > most_x or size > most_y:
+                continue
             worth = pieces.value[piece]
             index = np.int16(piece - pieces.first[i])
-            for x in range(seconds, size):
-                for y in range(room, size):
-                    found = before[x - seconds, y - room] + worth
+            for x in range(seconds, most_x + 1):
+                for y in range(size, most_y + 1):
+                    found = before[x - seconds, y - size] + worth
                     if found > value[x, y]:
                         value[x, y] = found
-                        table.choice[i, x, y] = index
-            looked += (size - seconds) * (size - room)
+                        choice[x, y] = index
+            looked += (most_x + 1 - seconds) * (most_y + 1 - size)
     return looked
 
 

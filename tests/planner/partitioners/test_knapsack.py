@@ -38,7 +38,7 @@ def best_by_hand(pieces: Pieces, seconds: int, size: int) -> float:
 @pytest.mark.parametrize("seed", range(8))
 def test_every_budget_has_its_best_value_and_the_pieces_that_make_it(seed: int) -> None:
     pieces, table = random_pieces(seed), no_table(5, CELLS)
-    looked = best_values(pieces, table)
+    looked = best_values(pieces, table, CELLS, CELLS)
     assert looked >= pieces.counts[1]
     chosen = np.zeros(5, dtype=np.int64)
     for seconds, size in itertools.product(range(0, CELLS + 1, 3), repeat=2):
@@ -50,10 +50,17 @@ def test_every_budget_has_its_best_value_and_the_pieces_that_make_it(seed: int) 
         assert len(np.unique(items)) == len(taken)
 
 
+def test_less_room_changes_nothing_within_it() -> None:
+    pieces, whole, part = random_pieces(2), no_table(5, CELLS), no_table(5, CELLS)
+    assert best_values(pieces, part, 7, 4) < best_values(pieces, whole, CELLS, CELLS)
+    np.testing.assert_array_equal(part.value[:8, :5], whole.value[:8, :5])
+    np.testing.assert_array_equal(part.choice[:, :8, :5], whole.choice[:, :8, :5])
+
+
 def test_room_is_used_again() -> None:
     """A table holds nothing of the choice before."""
     table = no_table(5, CELLS)
-    best_values(random_pieces(1), table)
+    best_values(random_pieces(1), table, CELLS, CELLS)
     nothing = no_pieces(5, 4)
-    assert best_values(nothing, table) == 0
+    assert best_values(nothing, table, CELLS, CELLS) == 0
     assert not table.value.any()

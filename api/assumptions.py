@@ -120,6 +120,10 @@ def _defaults(spec: SpecDocument) -> Iterator[Assumption]:
                 text = "not given: nothing is hidden under dense compute"
             elif name == "ranks_per_host":
                 text = "all ranks of the profile"
+            elif name == "work_limit_seconds":
+                if not spec.solver.reproducible:
+                    continue
+                text = "as many seconds of work as time_limit_seconds"
             else:
                 text = _text(value)
             yield Assumption(subject=prefix + name, value=text, evidence="default", source="default of the spec")

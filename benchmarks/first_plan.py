@@ -35,6 +35,7 @@ from planner.pipeline import plan
 TARGET_SECONDS = 1.0  # visible, warm, on two cores that do nothing else
 #: What comes before a first plan, and is told apart; "finish" is its naming, scoring and verifying.
 STAGES = ("parse", "enumerate", "price", "prune", "bound", "first plan", "finish")
+_GRACE_SECONDS = 60.0
 _LOOK_SECONDS = 0.02  # between two looks at a running solve; each takes the service some milliseconds
 _HEADERS = {"Content-Type": "application/json"}
 
@@ -96,7 +97,10 @@ def reach(service: Service, spec: Mapping[str, Any]) -> Reached:
     solve: dict[str, Any] = answer_of(service.client.post("/v1/solves", content=body, headers=_HEADERS))
     accepted = time.monotonic() - began
     address = f"/v1/solves/{solve['id']}"
+    give_up = began + spec["solver"]["time_limit_seconds"] + _GRACE_SECONDS
     while solve["progress"] is None:
+        if time.monotonic() > give_up:
+            raise NotServed(f"no plan {_GRACE_SECONDS:g} s after the time limit: the solve is {solve['state']}")
         if solve["state"] not in ("queued", "running"):
             raise NotServed(f"the solve {solve['state']} without a plan: {solve['error'] or solve['result']}")
         time.sleep(_LOOK_SECONDS)

@@ -16,11 +16,14 @@ def format_bytes(num_bytes: float) -> str:
     return f"{num_bytes:,.0f} B"
 
 
+_ROUNDED_UP = 0.9995  # what three digits would write as the next larger unit
+
+
 def format_seconds(seconds: float) -> str:
     """``"4.07 ms"``: three significant digits in s, ms or us."""
     if seconds == 0:
         return "0 s"
     for step, unit in ((1.0, "s"), (1e-3, "ms")):
-        if abs(seconds) >= step:
+        if abs(seconds) >= step * _ROUNDED_UP:
             return f"{seconds / step:.3g} {unit}"
     return f"{seconds / 1e-6:.3g} us"

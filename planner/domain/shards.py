@@ -41,6 +41,8 @@ class Shards(Sequence[Shard]):
     def __init__(self, columns: Ints) -> None:
         """Take over columns in the order of a shard's fields, shape (6, num_shards), which become read-only.
 
+        The caller gives them up: nothing else may write to their memory.
+
         Raises
         ------
         ValueError

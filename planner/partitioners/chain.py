@@ -10,7 +10,7 @@ from planner.partitioners.arranged import arranged
 from planner.partitioners.base import Effort
 from planner.partitioners.search.building import construct, restore
 from planner.partitioners.search.costs import count_moved, count_overflow, objective, refresh, rescale
-from planner.partitioners.search.filling import Order, fill, place_rest
+from planner.partitioners.search.filling import Order, fill_hosts, place_rest
 from planner.partitioners.search.moves import anneal
 from planner.partitioners.search.records import pack_data, pack_state
 from planner.partitioners.search.state import MOVE_PRICE, MOVED, OVER, PENALTY, PER_BYTE, empty_state
@@ -90,6 +90,15 @@ POLISH = Stage(first_heat=1e-6, last_heat=1e-7, first_smoothness=800.0, last_smo
 MEND = Stage(first_heat=1e-5, last_heat=1e-6, first_smoothness=30.0, last_smoothness=100.0, cuts=True)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """What came of letting ranks choose."""
+
+    is_built: bool  # else some piece has no legal site, and the state is of no use
+    left_over: Bools  # (I,) what no rank chose, or not all of it
+    num_cells: float  # of knapsacks that were looked at
+
+
 class Chain:
     """A state that one search changes, and the best plan it has seen."""
 
@@ -116,28 +125,31 @@ class Chain:
             self.look()
         return bool(built)
 
-    def fill(self, order: Order, target: Target, options: Ints, everywhere: Bools, rest: Ints) -> tuple[float, Bools]:
-        """Let every rank choose its pieces; return the cells looked at, and which items were left over, shape (I,).
+    def fill(self, order: Order, target: Target, options: Ints, first: Bools, rest: Ints) -> Filled:
+        """Let every rank choose its pieces.
 
-        Items that are to be ``everywhere`` come first; what is left over is placed in the order of ``rest`` where
-        it hurts least.
+        Items that are to be placed ``first``, shape (I,), each under its option, leave ranks the rest; what no rank
+        chose is placed in the order of ``rest`` where it hurts least.
         """
         data = self._view.data
         self._prepare(target)
         for item, (family, shapes, sites) in _pinned(self._view).items():
             restore(self._data, self._state, item, family, shapes, sites)
         free = rest[~data.item_fixed[rest]]
-        construct(self._data, self._state, free[everywhere[free]], options, _EVERY)
-        remaining = np.where(everywhere | data.item_fixed, 0, data.item_columns)
-        looked = fill(self._data, self._state, order, remaining)
+        built = construct(self._data, self._state, free[first[free]], options, _EVERY)
+        remaining = np.where(first | data.item_fixed, 0, data.item_columns)
+        looked = fill_hosts(self._data, self._state, order, remaining) if built else 0.0
         left: Bools = remaining > 0
         missing = free[self._arrays.num_pieces[free] == 0]
         rescale(self._data, self._state)
-        if place_rest(self._data, self._state, remaining) and construct(
-            self._data, self._state, missing, options, _EVERY
-        ):
+        built = (
+            built
+            and place_rest(self._data, self._state, remaining)
+            and construct(self._data, self._state, missing, options, _EVERY)
+        )
+        if built:
             self.look()
-        return float(looked), left
+        return Filled(is_built=bool(built), left_over=left, num_cells=float(looked))
 
     def load(self, assignment: Assignment) -> bool:
         """Take over a plan; ``False`` where the search cannot express it."""

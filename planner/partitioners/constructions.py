@@ -16,7 +16,7 @@ from planner.priced import Guide, Scope
 Ints = NDArray[np.int64]
 
 #: Nominal work of looking at one site for one piece.
-_LOOK_SECONDS = 5e-8
+LOOK_SECONDS = 5e-8
 #: Choices of options that are tried in one order before the next order: the first two are the best.
 _AT_ONCE = 2
 
@@ -50,7 +50,7 @@ def constructions(view: View, guide: Guide | None, seed: int, effort: Effort) ->
         for order, options in itertools.product(ORDERS, some):
             chain = Chain(view, seed)
             looks = float(np.sum(view.option_pieces[options])) * min(len(view.data.rank_class), ALL_RANKS)
-            effort.spend(_LOOK_SECONDS * looks)
+            effort.spend(LOOK_SECONDS * looks)
             if chain.build(options, target, least_choice_first(view, options, order(view, options, target))):
                 yield chain
 

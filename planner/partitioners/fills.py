@@ -7,11 +7,13 @@ round, in which ranks are also given a little more time.
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.partitioners.base import Effort
 from planner.partitioners.chain import Chain
-from planner.partitioners.constructions import heaviest_first
+from planner.partitioners.constructions import LOOK_SECONDS, heaviest_first
 from planner.partitioners.search.filling import Order
+from planner.partitioners.search.sites import ALL_RANKS
 from planner.partitioners.starts import Target, choose, priced_cost
 from planner.partitioners.view import View
 from planner.priced import Scope
@@ -26,7 +28,7 @@ _CELLS = 100
 #: Pieces that each of 128 ranks chooses from; more ranks choose from fewer, so that a round takes no longer.
 _PIECES, _RANKS = 1000, 128
 _FEWEST_PIECES = 100
-_LOOK_SECONDS = 2.5e-9  # nominal work of one cell
+_CELL_SECONDS = 2.5e-9  # nominal work of one cell
 
 
 def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, until: float) -> Iterator[Chain]:
@@ -38,7 +40,7 @@ def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, unti
     data = view.data
     options = choose(view, target, 1.0)
     rest = heaviest_first(view, options, target)
-    everywhere = data.family_scope[data.option_family[options]] == Scope.WORLD
+    first = ~_may_be_chosen(view) | (data.family_scope[data.option_family[options]] == Scope.WORLD)
     worth = np.maximum(priced_cost(view, target)[options], 1e-30)
     shape_family = np.repeat(np.arange(len(data.family_scope)), np.diff(data.family_shape))
     shape_item = np.repeat(np.arange(len(data.item_columns)), np.diff(data.item_family))[shape_family]
@@ -46,6 +48,7 @@ def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, unti
     coarseness = min(_COARSE * ranks / len(data.item_columns), 1.0)
     until *= coarseness
     most_pieces = max(_PIECES * _RANKS // ranks * min(_RANKS, ranks) // ranks, _FEWEST_PIECES)
+    placing_seconds = LOOK_SECONDS * float(np.sum(view.option_pieces[options])) * min(ranks, ALL_RANKS)
     start, spent = effort.fraction, 0.0
     for index in range(_MOST_ROUNDS):
         began = effort.fraction
@@ -61,11 +64,23 @@ def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, unti
             budget_seconds=float(target.slowest_seconds[0] * (1 + excess)),
             cells=_CELLS,
             most_pieces=most_pieces,
+            unequal_memory=bool(np.any(data.capacity != data.capacity[0])),
         )
-        looked, left = chain.fill(order, target, options, everywhere, rest)
-        effort.spend(_LOOK_SECONDS * looked)
+        filled = chain.fill(order, target, options, first, rest)
+        effort.spend(_CELL_SECONDS * filled.num_cells + placing_seconds)
         spent = effort.fraction - began
-        yield chain
-        if not np.any(left):
+        if filled.is_built:
+            yield chain
+        if not np.any(filled.left_over) and np.isfinite(chain.best_seconds):
             return
-        worth = worth * np.where(left, _DEARER, 1.0)
+        worth = worth * np.where(filled.left_over, _DEARER, 1.0)
+
+
+def _may_be_chosen(view: View) -> NDArray[np.bool_]:
+    """Mark the items that have pieces which one rank or host can take by itself, shape (I,)."""
+    data = view.data
+    item = np.repeat(np.arange(len(data.item_columns)), np.diff(data.item_family))
+    alone = ~data.family_same_host | (data.family_max_pieces == 1)
+    chosen = np.zeros(len(data.item_columns), dtype=np.bool_)
+    chosen[item[alone & (data.family_scope != Scope.WORLD)]] = True
+    return chosen

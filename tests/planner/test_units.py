@@ -12,7 +12,16 @@ def test_bytes(value: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0, "0 s"), (2.5, "2.5 s"), (0.004071, "4.07 ms"), (1.25e-5, "12.5 us"), (-0.002, "-2 ms")]
+    ("value", "text"),
+    [
+        (0, "0 s"),
+        (2.5, "2.5 s"),
+        (0.004071, "4.07 ms"),
+        (1.25e-5, "12.5 us"),
+        (9.996e-4, "1 ms"),
+        (0.9994, "999 ms"),
+        (-0.002, "-2 ms"),
+    ],
 )
 def test_seconds(value: float, text: str) -> None:
     assert format_seconds(value) == text

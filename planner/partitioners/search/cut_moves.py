@@ -7,10 +7,8 @@ from planner.partitioners.search.pieces import delist, enlist
 from planner.partitioners.search.randomness import random_below
 from planner.partitioners.search.shifts import begin, exchange, shift, undo
 from planner.partitioners.search.sites import host_is_legal, rank_is_legal
-from planner.partitioners.search.state import HOST, OVER, RANK, State
+from planner.partitioners.search.state import COLUMN_STEP, HOST, OVER, RANK, State
 from planner.partitioners.view import Data
-
-_STEP = 4  # columns
 
 
 @compiled
@@ -76,11 +74,11 @@ def split_piece(data: Data, state: State, before: float, bar: float) -> bool:
     slot = data.item_slot[item] + random_below(state, pieces)
     low, narrowest = data.family_shape[into], data.family_narrowest[into]
     columns = data.shape_columns[state.slot_shape[slot]]
-    room = (columns - 2 * narrowest) // _STEP
+    room = (columns - 2 * narrowest) // COLUMN_STEP
     if room < 0:
         return False
-    cut = narrowest + _STEP * random_below(state, room + 1)
-    kept, moved = low + (columns - cut - narrowest) // _STEP, low + (cut - narrowest) // _STEP
+    cut = narrowest + COLUMN_STEP * random_below(state, room + 1)
+    kept, moved = low + (columns - cut - narrowest) // COLUMN_STEP, low + (cut - narrowest) // COLUMN_STEP
     if max(kept, moved) >= data.family_shape[into + 1]:
         return False
     site = state.slot_site[slot]
@@ -126,7 +124,7 @@ def merge_pieces(data: Data, state: State, before: float, bar: float) -> bool:
     first = data.item_slot[item]
     one, other = first + random_below(state, pieces), first + random_below(state, pieces)
     columns = data.shape_columns[state.slot_shape[one]] + data.shape_columns[state.slot_shape[other]]
-    joined = data.family_shape[into] + (columns - data.family_narrowest[into]) // _STEP
+    joined = data.family_shape[into] + (columns - data.family_narrowest[into]) // COLUMN_STEP
     if one == other or joined >= data.family_shape[into + 1]:
         return False
     begin(state)

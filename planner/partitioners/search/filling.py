@@ -16,13 +16,13 @@ from planner.partitioners.search.pieces import put
 from planner.partitioners.search.randomness import random_unit
 from planner.partitioners.search.shifts import begin
 from planner.partitioners.search.sites import best_host, best_rank, host_is_legal, rank_is_legal
-from planner.partitioners.search.state import HOST, RANK, State
+from planner.partitioners.search.state import COLUMN_STEP, HOST, RANK, State
 from planner.partitioners.view import Data
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_STEP = 4  # columns
+_LISTING = 20  # cells that take as long as listing a piece
 
 
 class Order(NamedTuple):
@@ -34,6 +34,7 @@ class Order(NamedTuple):
     budget_seconds: float  # that a rank may take
     cells: int  # that this budget, and a rank's memory, are counted in
     most_pieces: int  # that one rank chooses from
+    unequal_memory: bool  # whether some ranks have less of it
 
 
 @compiled
@@ -52,11 +53,11 @@ def list_pieces(
 ) -> float:
     """Write the pieces that a site may take next, of many a random ``part``; return the part that all would have been.
 
-    Seconds are rounded to whole cells, bytes are rounded up, so that what is chosen fits the memory.
+    Seconds are rounded to whole cells, bytes are rounded up, so that what is chosen fits the memory; a host's piece
+    counts as on that of its ranks where it takes most. An item has fewer pieces than a choice has numbers (int16).
     """
     local = data.rank_host.shape[0] // data.host_allowed.shape[1]
-    rank = site if scope == RANK else site * local
-    kind = data.rank_class[rank]
+    low, high = (site, site + 1) if scope == RANK else (site * local, (site + 1) * local)
     items, count, all_pieces = 0, 0, 0
     for item in range(remaining.shape[0]):
         if remaining[item] == 0:
@@ -80,7 +81,7 @@ def list_pieces(
                 all_pieces += 1
                 if (part < 1.0 and random_unit(state) >= part) or count == pieces.shape.shape[0]:
                     continue
-                if cells_of(data, order, kind, rank, shape, pieces.cells[count]):
+                if cells_of(data, order, low, high, shape, pieces.cells[count]):
                     pieces.shape[count] = shape
                     pieces.value[count] = order.worth[item] * data.shape_columns[shape] / data.item_columns[item]
                     count += 1
@@ -88,29 +89,35 @@ def list_pieces(
             pieces.item[items], pieces.first[items] = item, begun
             items += 1
     pieces.first[items] = count
-    pieces.counts[0], pieces.counts[1] = items, count
+    pieces.counts[0], pieces.counts[1], pieces.counts[2] = items, count, all_pieces
     return order.most_pieces / max(all_pieces, 1)
 
 
 @compiled
-def cells_of(data: Data, order: Order, kind: int, rank: int, shape: int, cells: np.ndarray) -> bool:
-    """Write how many cells a piece needs; ``False`` where it fits no rank."""
-    seconds = data.weight[0] * data.shape_seconds[kind, shape, 0] / order.budget_seconds
-    part = 0.0
-    for m in range(data.capacity.shape[1]):
-        part = max(part, data.shape_bytes[shape, m] / max(data.capacity[rank, m], 1.0))
-    cells[0] = np.int64(np.floor(min(seconds, 2.0) * order.cells + 0.5))
-    cells[1] = np.int64(np.ceil(min(part, 2.0) * order.cells - 1e-9))
+def cells_of(data: Data, order: Order, low: int, high: int, shape: int, cells: np.ndarray) -> bool:
+    """Write how many cells a piece needs at most on ranks [low, high); ``False`` where it does not fit."""
+    cells[:] = 0
+    for rank in range(low, high):
+        if rank > low and data.rank_class[rank] == data.rank_class[low] and not order.unequal_memory:
+            continue
+        seconds = data.weight[0] * data.shape_seconds[data.rank_class[rank], shape, 0] / order.budget_seconds
+        part = 0.0
+        for m in range(data.capacity.shape[1]):
+            part = max(part, data.shape_bytes[shape, m] / max(data.capacity[rank, m], 1.0))
+        cells[0] = max(cells[0], np.int64(np.floor(min(seconds, 2.0) * order.cells + 0.5)))
+        cells[1] = max(cells[1], np.int64(np.ceil(min(part, 2.0) * order.cells - 1e-9)))
     return max(cells[0], cells[1]) <= order.cells
 
 
 @compiled
-def room_of(data: Data, state: State, order: Order, rank: int) -> tuple[int, int]:
-    """Return how many cells of seconds and of bytes a rank has left."""
-    seconds = data.weight[0] * (state.loads[rank, 0] + state.world_loads[0]) / order.budget_seconds
-    part = 0.0
-    for m in range(data.capacity.shape[1]):
-        part = max(part, (state.bytes[rank, m] + state.world_bytes[m]) / max(data.capacity[rank, m], 1.0))
+def room_of(data: Data, state: State, order: Order, low: int, high: int) -> tuple[int, int]:
+    """Return how many cells of seconds and of bytes each of the ranks [low, high) has left."""
+    seconds, part = 0.0, 0.0
+    for rank in range(low, high):
+        taken = data.weight[0] * (state.loads[rank, 0] + state.world_loads[0]) / order.budget_seconds
+        seconds = max(seconds, taken)
+        for m in range(data.capacity.shape[1]):
+            part = max(part, (state.bytes[rank, m] + state.world_bytes[m]) / max(data.capacity[rank, m], 1.0))
     return cells_in(order, 1.0 - seconds), cells_in(order, 1.0 - part)
 
 
@@ -157,7 +164,7 @@ def best_split(host_table: Table, table: Table, local: int, x: int, y: int) -> t
 
 
 @compiled
-def fill(data: Data, state: State, order: Order, remaining: np.ndarray) -> float:
+def fill_hosts(data: Data, state: State, order: Order, remaining: np.ndarray) -> float:
     """Fill all hosts; return how many cells were looked at.
 
     ``remaining``, shape (I,), are the columns of every item that are not placed yet.
@@ -176,15 +183,16 @@ def fill(data: Data, state: State, order: Order, remaining: np.ndarray) -> float
         if host_pieces.counts[1] > 0:
             rank = host * local
             part = list_pieces(data, state, order, remaining, RANK, rank, part, pieces)
-            x, y = room_of(data, state, order, rank)
+            x, y = room_of(data, state, order, rank, rank + local)
             looked += best_values(host_pieces, host_table, x, y) + best_values(pieces, table, x, y)
+            looked += _LISTING * (host_pieces.counts[2] + pieces.counts[2])
             x, y = best_split(host_table, table, local, x, y)
             count = chosen_pieces(host_pieces, host_table, x, y, chosen)
             take_pieces(data, state, order, remaining, HOST, host, host_pieces.shape[chosen[:count]])
         for rank in range(host * local, (host + 1) * local):
             part = list_pieces(data, state, order, remaining, RANK, rank, part, pieces)
-            x, y = room_of(data, state, order, rank)
-            looked += best_values(pieces, table, x, y)
+            x, y = room_of(data, state, order, rank, rank + 1)
+            looked += best_values(pieces, table, x, y) + _LISTING * pieces.counts[2]
             count = chosen_pieces(pieces, table, x, y, chosen)
             take_pieces(data, state, order, remaining, RANK, rank, pieces.shape[chosen[:count]])
     return looked
@@ -200,8 +208,8 @@ def place_rest(data: Data, state: State, remaining: np.ndarray) -> bool:
         low, high = data.family_shape[family], data.family_shape[family + 1]
         pieces = -(-remaining[item] // data.shape_columns[high - 1])
         for i in range(pieces):
-            columns = -(-(remaining[item] // _STEP) // (pieces - i)) * _STEP
-            shape = low + (columns - data.family_narrowest[family]) // _STEP
+            columns = -(-(remaining[item] // COLUMN_STEP) // (pieces - i)) * COLUMN_STEP
+            shape = low + (columns - data.family_narrowest[family]) // COLUMN_STEP
             if data.family_scope[family] == HOST:
                 site = best_host(data, state, item, shape)
             else:

@@ -23,7 +23,7 @@ class Pieces(NamedTuple):
     shape: Ints  # (P,)
     cells: Ints  # (P, 2) of seconds and of bytes
     value: Floats  # (P,)
-    counts: Ints  # (2,) how many items and pieces there are
+    counts: Ints  # (3,) how many items and pieces there are, and of how many pieces these are drawn
 
 
 class Table(NamedTuple):
@@ -43,7 +43,7 @@ def no_pieces(items: int, pieces: int) -> Pieces:
         np.zeros(pieces, np.int64),
         np.zeros((pieces, 2), np.int64),
         np.zeros(pieces),
-        np.zeros(2, np.int64),
+        np.zeros(3, np.int64),
     )
 
 

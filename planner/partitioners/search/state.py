@@ -11,6 +11,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 RANK, HOST, WORLD = 0, 1, 2
+COLUMN_STEP = 4  #: columns between one width of a family and the next
 MOST_PIECES = 13  #: that two ranks deal anew
 
 # Indices into State.number

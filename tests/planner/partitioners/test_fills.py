@@ -11,6 +11,7 @@ from planner.partitioners.base import Effort
 from planner.partitioners.chain import Chain
 from planner.partitioners.constructions import constructions
 from planner.partitioners.fills import fills
+from planner.partitioners.local_search import LocalSearch
 from planner.partitioners.starts import target_of
 from planner.partitioners.view import search_view, to_assignment
 from planner.priced import Objective, PricedOptions, Scope
@@ -93,3 +94,43 @@ def test_tables_are_cut_to_what_is_left_of_a_rank() -> None:
         capacity_bytes=np.full((2, 1), 24.0),
     )
     assert min(chain.best_seconds for chain in filled(tight, rounds=50)) == 24.0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_state_without_a_legal_site_for_some_piece_is_not_offered(seed: int) -> None:
+    """Whatever keeps apart and wherever tables may be, every state has all tables, and a search ends well."""
+    rng = np.random.default_rng(seed)
+    priced = few(seed, slowdown=seed % 2 == 0, equal_capacity=seed % 3 == 0)
+    allowed = rng.random(priced.table_rank_allowed.shape) > 0.5
+    allowed[~allowed.any(axis=1)] = True
+    apart = tuple(np.sort(rng.choice(6, 3, replace=False)) for _ in range(2))
+    limited = replace(priced, table_rank_allowed=allowed, apart=apart)
+    for chain in filled(limited, rounds=10):
+        assert np.all(chain._arrays.num_pieces > 0)  # noqa: SLF001
+    outcome = LocalSearch().solve(limited, replace(LIMITS, work_limit_seconds=0.2))
+    assert outcome.assignment is None or violations(limited, outcome.assignment) == []
+
+
+def test_tables_that_no_rank_can_choose_are_placed_first() -> None:
+    """A table whose pieces must share a host is no rank's to choose."""
+    priced = few(1, same_host=True, fill=0.2)
+    bound = priced.family_same_host & (priced.family_max_pieces > 1)
+    keeps = bound | (priced.family_table != 0)
+    limited = restrict(priced, keeps)
+    assert np.count_nonzero(keeps & (priced.family_table == 0)) == 1
+    chains = filled(limited)
+    assert chains
+    for chain in chains:
+        _, assignment = state_of(chain)
+        assert all("exceeds tier" in problem for problem in violations(limited, assignment))  # type: ignore[arg-type]
+
+
+def test_a_pinned_table_stays_where_it_is() -> None:
+    priced = few(4, fill=0.3)
+    shape = int(priced.shapes_of_family[0][priced.families_of_table[0][2]])
+    pinned = replace(priced, pinned_shape=np.array([shape]), pinned_site=np.array([3]))
+    for chain in filled(pinned):
+        _, assignment = state_of(chain)
+        mine = pinned.shape_table[assignment.piece_shape] == 2  # type: ignore[attr-defined]
+        assert assignment.piece_shape[mine].tolist() == [shape]  # type: ignore[attr-defined]
+        assert assignment.piece_site[mine].tolist() == [3]  # type: ignore[attr-defined]

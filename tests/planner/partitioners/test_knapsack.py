@@ -21,7 +21,7 @@ def random_pieces(seed: int, num_items: int = 5) -> Pieces:
             pieces.value[count] = rng.random()
             count += 1
     pieces.first[num_items] = count
-    pieces.counts[:] = num_items, count
+    pieces.counts[:2] = num_items, count
     return pieces
 
 

@@ -63,7 +63,7 @@ def transfer(tables: tuple[Table, ...], before: Placement, after: Placement) -> 
         wanted = cell_bytes(table) * placed.shards.num_cells
         if old is None or not same_table(table, old):
             new += wanted
-        elif _are_the_same(old.shards, placed.shards):
+        elif old.shards.are_those_of(placed.shards, in_any_tier=True):
             kept += wanted
         elif old.sharding_type is Scheme.DATA_PARALLEL:
             kept += _fetch_copies(old.shards, placed.shards, cell_bytes(table), after.ranks_per_host, moved)
@@ -77,14 +77,6 @@ def transfer(tables: tuple[Table, ...], before: Placement, after: Placement) -> 
         )
     )
     return Transfer(kept_bytes=kept, new_bytes=new, pairs=pairs)
-
-
-def _are_the_same(some: Shards, others: Shards) -> bool:
-    """Whether two partitions of a table hold the same cells on the same ranks, in whatever order and tier."""
-    if len(some) != len(others):
-        return False
-    have, want = some.columns[:-1], others.columns[:-1]  # but the tier
-    return np.array_equal(have, want) or np.array_equal(have[:, np.lexsort(have)], want[:, np.lexsort(want)])
 
 
 def _fetch_copies(old: Shards, new: Shards, bytes_of_cell: float, ranks_per_host: int, moved: Floats) -> float:

@@ -59,16 +59,11 @@ class _Cut:
             num_columns=self.num_columns,
             site=sites,
         )
-        if not _are_the_same(self.shards, expand_all(pieces, cluster, cluster.device_tier)):
+        if not self.shards.are_those_of(expand_all(pieces, cluster, cluster.device_tier)):
             return None
         if geometry.same_host and len(np.unique(sites // cluster.ranks_per_host)) > 1:
             return None
         return tuple(zip(self.num_columns.tolist(), sites.tolist(), strict=True))
-
-
-def _are_the_same(some: Shards, others: Shards) -> bool:
-    """Whether two lists have the same shards in whatever order."""
-    return some == others or some.sorted() == others.sorted()
 
 
 def pieces_of(problem: Problem, family: Family, placed: TablePlacement) -> Pieces | None:

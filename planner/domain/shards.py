@@ -91,9 +91,13 @@ class Shards(Sequence[Shard]):
         starts = [0, *ends[:-1].tolist()]
         return tuple(self[start:end] for start, end in zip(starts, ends.tolist(), strict=True))
 
-    def sorted(self) -> Self:
-        """Return the same shards in an order that depends on nothing else."""
-        return type(self)(self._columns[:, np.lexsort(self._columns)])
+    def are_those_of(self, others: "Shards", *, in_any_tier: bool = False) -> bool:
+        """Whether others are the same shards, in whatever order."""
+        if len(self) != len(others):
+            return False
+        compared = slice(-1) if in_any_tier else slice(None)  # the tier is the last column
+        mine, theirs = self.columns[compared], others.columns[compared]
+        return np.array_equal(mine, theirs) or np.array_equal(mine[:, np.lexsort(mine)], theirs[:, np.lexsort(theirs)])
 
     @property
     def columns(self) -> Ints:

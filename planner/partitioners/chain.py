@@ -15,7 +15,7 @@ from planner.partitioners.search.moves import anneal
 from planner.partitioners.search.records import pack_data, pack_state
 from planner.partitioners.search.state import MOVE_PRICE, MOVED, OVER, PENALTY, PER_BYTE, empty_state
 from planner.partitioners.starts import Target
-from planner.partitioners.view import View, from_assignment, to_assignment
+from planner.partitioners.view import View, from_assignment, shape_families, to_assignment
 from planner.priced import Assignment
 
 Floats = NDArray[np.float64]
@@ -115,11 +115,7 @@ class Chain:
 
     def build(self, options: Ints, target: Target, order: Ints) -> bool:
         """Place every item under its option, pinned ones first; ``False`` where one has no legal site."""
-        view, data = self._view, self._view.data
-        self._prepare(target)
-        for item, (family, shapes, sites) in _pinned(view).items():
-            restore(self._data, self._state, item, family, shapes, sites)
-        free = order[~data.item_fixed[order]]
+        free = self._begin(target, order)
         built = construct(self._data, self._state, free, options, _EVERY)
         if built:
             self.look()
@@ -132,10 +128,7 @@ class Chain:
         chose is placed in the order of ``rest`` where it hurts least.
         """
         data = self._view.data
-        self._prepare(target)
-        for item, (family, shapes, sites) in _pinned(self._view).items():
-            restore(self._data, self._state, item, family, shapes, sites)
-        free = rest[~data.item_fixed[rest]]
+        free = self._begin(target, rest)
         built = construct(self._data, self._state, free[first[free]], options, _EVERY)
         remaining = np.where(first | data.item_fixed, 0, data.item_columns)
         looked = fill_hosts(self._data, self._state, order, remaining) if built else 0.0
@@ -175,6 +168,13 @@ class Chain:
         for item, one in enumerate(placed):
             if one is not None:
                 restore(self._data, self._state, item, *one)
+
+    def _begin(self, target: Target, order: Ints) -> Ints:
+        """Place the pinned items; return the others in this order."""
+        self._prepare(target)
+        for item, (family, shapes, sites) in _pinned(self._view).items():
+            restore(self._data, self._state, item, family, shapes, sites)
+        return order[~self._view.data.item_fixed[order]]
 
     def _prepare(self, target: Target) -> None:
         """Set the scales that a plan is built at."""
@@ -261,7 +261,7 @@ def _pinned(view: View) -> dict[int, tuple[int, Ints, Ints]]:
     table = priced.shape_table[priced.pinned_shape]
     item_of = {tables[0]: item for item, tables in enumerate(view.item_tables)}
     search_shape = {members: index for index, members in enumerate(view.shape_members)} if len(table) else {}
-    shape_family = np.repeat(np.arange(len(view.data.family_scope)), np.diff(view.data.family_shape))
+    shape_family = shape_families(view.data)
     pinned = {}
     for t in np.unique(table).tolist():
         mine = table == t

@@ -15,7 +15,7 @@ from planner.partitioners.constructions import LOOK_SECONDS, heaviest_first
 from planner.partitioners.search.filling import Order
 from planner.partitioners.search.sites import ALL_RANKS
 from planner.partitioners.starts import Target, choose, priced_cost
-from planner.partitioners.view import View
+from planner.partitioners.view import View, family_items, shape_families
 from planner.priced import Scope
 
 #: Seconds that a rank may take, in parts of what the relaxation expects, where it holds two tables or fewer: from
@@ -42,12 +42,20 @@ def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, unti
     rest = heaviest_first(view, options, target)
     first = ~_may_be_chosen(view) | (data.family_scope[data.option_family[options]] == Scope.WORLD)
     worth = np.maximum(priced_cost(view, target)[options], 1e-30)
-    shape_family = np.repeat(np.arange(len(data.family_scope)), np.diff(data.family_shape))
-    shape_item = np.repeat(np.arange(len(data.item_columns)), np.diff(data.item_family))[shape_family]
+    expected_seconds = float(target.slowest_seconds[0])
     ranks = len(data.rank_class)
     coarseness = min(_COARSE * ranks / len(data.item_columns), 1.0)
     until *= coarseness
-    most_pieces = max(_PIECES * _RANKS // ranks * min(_RANKS, ranks) // ranks, _FEWEST_PIECES)
+    shape_family = shape_families(data)
+    order = Order(
+        shape_item=family_items(data)[shape_family],
+        shape_family=shape_family,
+        worth=worth,
+        budget_seconds=expected_seconds,
+        cells=_CELLS,
+        most_pieces=max(_PIECES * _RANKS // ranks * min(_RANKS, ranks) // ranks, _FEWEST_PIECES),
+        unequal_memory=bool(np.any(data.capacity != data.capacity[0])),
+    )
     placing_seconds = LOOK_SECONDS * float(np.sum(view.option_pieces[options])) * min(ranks, ALL_RANKS)
     start, spent = effort.fraction, 0.0
     for index in range(_MOST_ROUNDS):
@@ -57,15 +65,7 @@ def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, unti
         done = max((began - start) / (until - start), index / _MOST_ROUNDS)
         excess = coarseness * (_FIRST_BUDGET * (_LAST_BUDGET / _FIRST_BUDGET) ** done - 1)
         chain = Chain(view, next(seeds))
-        order = Order(
-            shape_item=shape_item,
-            shape_family=shape_family,
-            worth=worth,
-            budget_seconds=float(target.slowest_seconds[0] * (1 + excess)),
-            cells=_CELLS,
-            most_pieces=most_pieces,
-            unequal_memory=bool(np.any(data.capacity != data.capacity[0])),
-        )
+        order = order._replace(worth=worth, budget_seconds=expected_seconds * (1 + excess))
         filled = chain.fill(order, target, options, first, rest)
         effort.spend(_CELL_SECONDS * filled.num_cells + placing_seconds)
         spent = effort.fraction - began
@@ -79,8 +79,7 @@ def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, unti
 def _may_be_chosen(view: View) -> NDArray[np.bool_]:
     """Mark the items that have pieces which one rank or host can take by itself, shape (I,)."""
     data = view.data
-    item = np.repeat(np.arange(len(data.item_columns)), np.diff(data.item_family))
     alone = ~data.family_same_host | (data.family_max_pieces == 1)
     chosen = np.zeros(len(data.item_columns), dtype=np.bool_)
-    chosen[item[alone & (data.family_scope != Scope.WORLD)]] = True
+    chosen[family_items(data)[alone & (data.family_scope != Scope.WORLD)]] = True
     return chosen

@@ -152,6 +152,16 @@ def search_view(priced: PricedOptions) -> View:
     return view
 
 
+def shape_families(data: Data) -> Ints:
+    """Return the family of every shape, shape (S,)."""
+    return np.repeat(np.arange(len(data.family_scope)), np.diff(data.family_shape))
+
+
+def family_items(data: Data) -> Ints:
+    """Return the item of every family, shape (F,)."""
+    return np.repeat(np.arange(len(data.item_columns)), np.diff(data.item_family))
+
+
 def _enter_homes(data: Data, placed: "list[tuple[int, Ints, Ints] | None]") -> None:
     """Note where items are before anything moves."""
     for item, one in enumerate(placed):
@@ -326,7 +336,7 @@ def from_assignment(view: View, assignment: Assignment) -> list[tuple[int, Ints,
     data, shape = view.data, assignment.piece_shape
     table_first = np.searchsorted(view.priced.shape_table[shape], np.arange(view.priced.num_tables + 1))
     search_shape = {members: index for index, members in enumerate(view.shape_members)}
-    shape_family = np.repeat(np.arange(len(data.family_scope)), np.diff(data.family_shape))
+    shape_family = shape_families(data)
     placed: list[tuple[int, Ints, Ints] | None] = []
     for tables in view.item_tables:
         if any(table_first[table] == table_first[table + 1] for table in tables):

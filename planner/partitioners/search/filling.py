@@ -15,7 +15,7 @@ from planner.partitioners.search.knapsack import Pieces, Table, best_values, cho
 from planner.partitioners.search.pieces import put
 from planner.partitioners.search.randomness import random_unit
 from planner.partitioners.search.shifts import begin
-from planner.partitioners.search.sites import best_host, best_rank, host_is_legal, rank_is_legal
+from planner.partitioners.search.sites import best_host, best_rank, site_is_legal
 from planner.partitioners.search.state import COLUMN_STEP, HOST, RANK, State
 from planner.partitioners.view import Data
 
@@ -62,9 +62,7 @@ def list_pieces(
     for item in range(remaining.shape[0]):
         if remaining[item] == 0:
             continue
-        if scope == RANK and not rank_is_legal(data, state, item, site):
-            continue
-        if scope == HOST and not host_is_legal(data, state, item, site):
+        if not site_is_legal(data, state, item, scope, site):
             continue
         begun = count
         for family in range(data.item_family[item], data.item_family[item + 1]):
@@ -86,7 +84,7 @@ def list_pieces(
                     pieces.value[count] = order.worth[item] * data.shape_columns[shape] / data.item_columns[item]
                     count += 1
         if count > begun:
-            pieces.item[items], pieces.first[items] = item, begun
+            pieces.first[items] = begun
             items += 1
     pieces.first[items] = count
     pieces.counts[0], pieces.counts[1], pieces.counts[2] = items, count, all_pieces
@@ -134,9 +132,7 @@ def take_pieces(
     """Place chosen pieces on a site, except where one before keeps another away."""
     for i in range(shapes.shape[0]):
         item = order.shape_item[shapes[i]]
-        if scope == RANK and not rank_is_legal(data, state, item, site):
-            continue
-        if scope == HOST and not host_is_legal(data, state, item, site):
+        if not site_is_legal(data, state, item, scope, site):
             continue
         add_piece(data, state, item, order.shape_family[shapes[i]], shapes[i], site)
         remaining[item] -= data.shape_columns[shapes[i]]

@@ -6,8 +6,8 @@ from planner.partitioners.search.picks import pick_item
 from planner.partitioners.search.pieces import delist, enlist, put, take
 from planner.partitioners.search.randomness import random_below
 from planner.partitioners.search.shifts import begin, undo
-from planner.partitioners.search.sites import host_is_legal, place_units, rank_is_legal
-from planner.partitioners.search.state import HOST, RANK, State
+from planner.partitioners.search.sites import place_units, site_is_legal
+from planner.partitioners.search.state import RANK, State
 from planner.partitioners.view import Data
 
 
@@ -83,9 +83,7 @@ def send_home(data: Data, state: State, before: float, bar: float) -> bool:
     first, scope = data.item_slot[item], data.family_scope[home]
     if data.apart_first[item] < data.apart_first[item + 1]:
         for slot in range(first, first + data.home_pieces[item]):
-            if scope == RANK and not rank_is_legal(data, state, item, data.home_site[slot]):
-                return False
-            if scope == HOST and not host_is_legal(data, state, item, data.home_site[slot]):
+            if not site_is_legal(data, state, item, scope, data.home_site[slot]):
                 return False
     pieces, family = take_off(data, state, item)
     state.family[item], state.num_pieces[item] = home, data.home_pieces[item]

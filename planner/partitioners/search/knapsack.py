@@ -18,8 +18,7 @@ Ints = NDArray[np.int64]
 class Pieces(NamedTuple):
     """What may be chosen, item by item. P room for pieces, I for items; written anew for every choice."""
 
-    item: Ints  # (I,) the items that have pieces, in the order of the pieces
-    first: Ints  # (I + 1,) first piece of each of them
+    first: Ints  # (I + 1,) first piece of each item that has any
     shape: Ints  # (P,)
     cells: Ints  # (P, 2) of seconds and of bytes
     value: Floats  # (P,)
@@ -38,7 +37,6 @@ class Table(NamedTuple):
 def no_pieces(items: int, pieces: int) -> Pieces:
     """Return room for pieces."""
     return Pieces(
-        np.zeros(items, np.int64),
         np.zeros(items + 1, np.int64),
         np.zeros(pieces, np.int64),
         np.zeros((pieces, 2), np.int64),

@@ -65,6 +65,14 @@ def host_is_legal(data: Data, state: State, item: int, host: int) -> bool:
 
 
 @compiled
+def site_is_legal(data: Data, state: State, item: int, scope: int, site: int) -> bool:
+    """Whether an item may use a rank, or all ranks of a host; everything may lie on all ranks where it is listed so."""
+    if scope == RANK:
+        return rank_is_legal(data, state, item, site)
+    return scope != HOST or host_is_legal(data, state, item, site)
+
+
+@compiled
 def weigh(data: Data, state: State, kind: int, shape: int) -> None:
     """Prepare ``increase`` for one shape on ranks of one class."""
     for q in range(state.tau.shape[0]):

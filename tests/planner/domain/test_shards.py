@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,8 +58,19 @@ def test_equal_shards_in_the_same_order_are_equal() -> None:
     assert hash(Shards.of(shards)) == hash(Shards.of(shards))
     assert Shards.of(shards) != Shards.of(shards[::-1])
     assert Shards.of(shards) != Shards.of(shards[:2])
-    assert Shards.of(shards).sorted() == Shards.of(shards[::-1]).sorted()
     assert Shards.of(shards) != shards
+
+
+def test_the_same_shards_in_another_order_or_tier() -> None:
+    shards = some(3)
+    one, turned = Shards.of(shards), Shards.of(shards[::-1])
+    assert one.are_those_of(turned)
+    assert not one.are_those_of(Shards.of(shards[:2]))
+    other = Shards.of([shards[0], replace(shards[1], rank=shards[1].rank + 7), shards[2]])
+    assert not one.are_those_of(other, in_any_tier=True)
+    moved = Shards.of([replace(shard, tier=Tier.SSD) for shard in shards[::-1]])
+    assert not one.are_those_of(moved)
+    assert one.are_those_of(moved, in_any_tier=True)
 
 
 def test_nothing_can_be_changed() -> None:

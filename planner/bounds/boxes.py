@@ -1,10 +1,14 @@
-r"""Branching on the slowest rank's seconds: the bound that few tables per rank need.
+r"""Branching on the slowest rank's seconds and on choices: the bound that few tables per rank need.
 
 The program may take half of a choice whose largest piece is larger than z[q], since its row (4) counts
 only half of the piece. No plan can: **either** every choice with a piece larger than b in phase q is out,
 **or** the slowest rank takes at least as long as the smallest of these pieces. Both are boxes around z, each
 has a relaxation of its own, and the smaller of their bounds is a bound. The box with the smallest
 bound is split next, at the phase in which its solution breaks the rule most.
+
+Where every piece that is taken is as large as z at most, the program may still mix choices, for one to lie half on top
+of what all ranks carry, or for averages to come out even. Then **either** the table does not take such a choice,
+**or** it takes no other: to the end, this is the program with whole choices.
 
 Boxes whose bound exceeds a plan that is known are dropped: no better plan is in them.
 """
@@ -23,18 +27,20 @@ from planner.bounds.relaxation import Relaxation
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+Half = tuple[Floats, Floats, Bools]
+
 _TAKEN = 1e-6  # share of a choice that counts as taken
 _LARGER = 1 + 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A range of the slowest rank's seconds, with the relaxation's answer inside it."""
+    """A range of the slowest rank's seconds and some of the choices, with the relaxation's answer inside it."""
 
     bound_seconds: float
     low: Floats  # (Q,)
     high: Floats  # (Q,)
-    choices: Bools  # (C,) those without a piece larger than ``high``
+    choices: Bools  # (C,) those that are left, without a piece larger than ``high``
     relaxed: Relaxed  # over these choices
 
 
@@ -50,10 +56,10 @@ class Branched:
 def branch(
     model: Relaxation, *, max_boxes: int, known_seconds: float = np.inf, start: Prices | None = None
 ) -> Branched:
-    """Split boxes until the bound stands on a solution that keeps the rule, or ``max_boxes`` were looked at."""
-    phases = model.weight.shape[0]
+    """Split boxes until the bound stands on whole choices that keep the rule, or ``max_boxes`` were looked at."""
+    phases, choices = model.weight.shape[0], np.ones(len(model.choice_table), dtype=np.bool_)
     prices = average_prices(model) if start is None else start
-    root = _box(model, np.zeros(phases), np.full(phases, np.inf), prices, 0.0)
+    root = _box(model, np.zeros(phases), np.full(phases, np.inf), choices, prices, 0.0)
     if root is None:
         return Branched(bound_seconds=0.0, box=None, num_boxes=1)
     count = itertools.count(1)
@@ -61,25 +67,23 @@ def branch(
     looked_at = 1
     while heap:
         bound, _, box = heap[0]
-        split = _split(model, box)
-        if split is None or looked_at >= max_boxes:
+        halves = _halves(model, box)
+        if not halves or looked_at >= max_boxes:
             return Branched(bound_seconds=bound, box=box, num_boxes=looked_at)
         heapq.heappop(heap)
-        phase, at, above = split
-        below_high, above_low = box.high.copy(), box.low.copy()
-        below_high[phase] = at
-        above_low[phase] = max(above, box.low[phase])
-        for low, high in ((box.low, below_high), (above_low, box.high)):
-            child = _box(model, low, high, box.relaxed.prices, bound)
+        for low, high, left in halves:
+            child = _box(model, low, high, left, box.relaxed.prices, bound)
             looked_at += 1
             if child is not None and child.bound_seconds < known_seconds:
                 heapq.heappush(heap, (child.bound_seconds, next(count), child))
     return Branched(bound_seconds=known_seconds, box=None, num_boxes=looked_at)
 
 
-def _box(model: Relaxation, low: Floats, high: Floats, prices: Prices, parent_seconds: float) -> Box | None:
+def _box(
+    model: Relaxation, low: Floats, high: Floats, left: Bools, prices: Prices, parent_seconds: float
+) -> Box | None:
     """Solve the relaxation inside a box; ``None`` where it is proven to have no plan."""
-    choices = np.all(model.big <= high, axis=1)
+    choices = left & np.all(model.big <= high, axis=1)
     if np.any(np.bincount(model.choice_table[choices], minlength=model.num_tables) == 0):
         return None
     inside = replace(
@@ -99,20 +103,49 @@ def _box(model: Relaxation, low: Floats, high: Floats, prices: Prices, parent_se
     return Box(bound_seconds=bound, low=low, high=high, choices=choices, relaxed=relaxed)
 
 
-def _split(model: Relaxation, box: Box) -> tuple[int, float, float] | None:
-    """Return a phase, the seconds at which to split it and the least larger piece; ``None`` where the rule is kept.
+def _halves(model: Relaxation, box: Box) -> list[Half]:
+    """Return low, high and choices of the boxes that a box is split into; none where whole choices keep the rule.
 
     Nor is a box split whose relaxation the solver gave up on: the bound stands on it.
     """
     if not box.relaxed.is_solved:
-        return None
+        return []
+    return _halves_of_seconds(model, box) or _halves_of_choices(model, box)
+
+
+def _halves_of_seconds(model: Relaxation, box: Box) -> list[Half]:
+    """Split the seconds of the phase in which pieces are taken that exceed z most."""
     slowest, share = box.relaxed.slowest, np.minimum(box.relaxed.share, 1.0)
     big = model.big[box.choices]
     broken = (big > slowest * _LARGER) & (share > _TAKEN)[:, None] & (model.weight > 0)
     excess = np.sum(np.where(broken, (big - slowest) * share[:, None], 0.0), axis=0)
     phase = int(np.argmax(excess))
     if excess[phase] <= 0:
-        return None
+        return []
     at = float(slowest[phase] * _LARGER)
-    larger = big[:, phase][big[:, phase] > at]
-    return phase, at, float(np.min(larger))
+    above = float(np.min(big[:, phase][big[:, phase] > at]))
+    below_high, above_low = box.high.copy(), box.low.copy()
+    below_high[phase] = at
+    above_low[phase] = max(above, box.low[phase])
+    return [(box.low, below_high, box.choices), (above_low, box.high, box.choices)]
+
+
+def _halves_of_choices(model: Relaxation, box: Box) -> list[Half]:
+    """Split the choices of a table that mixes them: whose piece exceeds z most on top of what all ranks carry.
+
+    Where none does, the table that costs most.
+    """
+    slowest, share = box.relaxed.slowest, np.minimum(box.relaxed.share, 1.0)
+    mixed = (share > _TAKEN) & (share < 1 - _TAKEN)
+    if not np.any(mixed):
+        return []
+    on_all_ranks = share @ model.world[box.choices]
+    over = np.where(model.weight > 0, model.big[box.choices] + on_all_ranks - slowest * _LARGER, 0.0)
+    excess = np.where(mixed, np.max(over, axis=1), 0.0) * share
+    costs = np.where(mixed, model.total[box.choices] @ model.weight, 0.0) * np.minimum(share, 1 - share)
+    choice = int(np.flatnonzero(box.choices)[np.argmax(excess if np.max(excess) > 0 else costs)])
+    without, alone = box.choices.copy(), box.choices.copy()
+    without[choice] = False
+    alone &= model.choice_table != model.choice_table[choice]
+    alone[choice] = True
+    return [(box.low, box.high, without), (box.low, box.high, alone)]

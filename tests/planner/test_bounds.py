@@ -284,3 +284,35 @@ def test_boxes_are_counted() -> None:
     (model,) = relaxations(random_priced(1))
     assert branch(model, max_boxes=1).num_boxes == 1
     assert 1 < branch(model, max_boxes=9).num_boxes <= 10
+
+
+def whole_choices(model: Relaxation) -> float:
+    """Try all whole choices: the average rank, or the largest piece on top of what all carry; infinite if none fits."""
+    of_table = [np.flatnonzero(model.choice_table == table) for table in range(model.num_tables)]
+    best = np.inf
+    for combination in itertools.product(*of_table):
+        taken = list(combination)
+        if np.any(model.total_bytes[taken].sum(axis=0) > model.cluster_bytes):
+            continue
+        on_top = model.world[taken].sum(axis=0) + model.big[taken].max(axis=0)
+        slowest = np.maximum(model.total[taken].sum(axis=0), on_top)
+        best = min(best, float(model.weight @ np.maximum(slowest - model.window, 0.0)))
+    return best
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+def test_to_the_end_branching_takes_whole_choices(objective: Objective) -> None:
+    """Then the bound is that of the program with whole choices, and so is the box it stands on."""
+    higher = 0
+    for seed in range(12):
+        priced = random_priced(seed, num_tables=3, fill=0.7, objective=objective)
+        (model,) = relaxations(priced)
+        want = whole_choices(model)
+        found = branch(model, max_boxes=100_000)
+        assert found.num_boxes < 10_000
+        assert found.bound_seconds == pytest.approx(want, rel=CLOSE)
+        assert found.bound_seconds <= want * (1 + 1e-9)
+        assert found.box is not None
+        assert np.all(np.abs(found.box.relaxed.share - np.round(found.box.relaxed.share)) < 1e-4)
+        higher += want > 1.005 * branch(model, max_boxes=1).bound_seconds
+    assert higher >= 3

@@ -10,6 +10,7 @@ from planner.partitioners.base import Effort
 from planner.partitioners.chain import Chain
 from planner.partitioners.search.sites import ALL_RANKS
 from planner.partitioners.starts import Target, starts, target_of
+from planner.partitioners.tastes import choose_by, tastes
 from planner.partitioners.view import View
 from planner.priced import Guide, Scope
 
@@ -49,10 +50,32 @@ def constructions(view: View, guide: Guide | None, seed: int, effort: Effort) ->
     while some := list(itertools.islice(chosen, _AT_ONCE)):
         for order, options in itertools.product(ORDERS, some):
             chain = Chain(view, seed)
-            looks = float(np.sum(view.option_pieces[options])) * min(len(view.data.rank_class), ALL_RANKS)
-            effort.spend(LOOK_SECONDS * looks)
-            if chain.build(options, target, least_choice_first(view, options, order(view, options, target))):
+            if _build(chain, view, options, order, target, effort):
                 yield chain
+
+
+def by_taste(view: View, guide: Guide | None, count: int, seeds: Iterator[int], effort: Effort) -> Iterator[Chain]:
+    """Try so many choices of options: the two that are best most often, then one per taste, in either order by turns.
+
+    A choice under which some piece has no legal site yields nothing.
+    """
+    target = target_of(view, guide)
+    best = itertools.islice(starts(view, target, guide), _AT_ONCE)
+    chosen = itertools.chain(
+        zip(best, itertools.repeat(heaviest_first)),
+        zip((choose_by(view, target, taste) for taste in tastes()), itertools.cycle(ORDERS), strict=False),
+    )
+    for options, order in itertools.islice(chosen, count):
+        chain = Chain(view, next(seeds))
+        if _build(chain, view, options, order, target, effort):
+            yield chain
+
+
+def _build(chain: Chain, view: View, options: Ints, order: Order, target: Target, effort: Effort) -> bool:
+    """Build a state in an order; ``False`` where some piece has no legal site."""
+    looks = float(np.sum(view.option_pieces[options])) * min(len(view.data.rank_class), ALL_RANKS)
+    effort.spend(LOOK_SECONDS * looks)
+    return chain.build(options, target, least_choice_first(view, options, order(view, options, target)))
 
 
 def least_choice_first(view: View, options: Ints, order: Ints) -> Ints:

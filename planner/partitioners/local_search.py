@@ -1,28 +1,31 @@
 """local_search: from several first plans, move, swap and cut anew under a temperature that falls again and again.
 
-The most promising constructions settle (pieces only move). Then the best plans are heated again, a little or a
-lot, cut anew and cooled, in as many rounds as the effort allows: few tables on few ranks take many hot rounds, a
-thousand tables one or two mild ones. Which heat is right differs from problem to problem, so that each
+First plans from many choices of options race: their pieces only move. Then the best plans are heated again, a
+little or a lot, cut anew and cooled, in as many rounds as the effort allows: few tables on few ranks take many hot
+rounds, a thousand tables one or two mild ones. Which heat is right differs from problem to problem, so that each
 is tried once and then whichever has gained most. The last part of the effort polishes the best plan.
 """
 
 import functools
 import itertools
+import sys
 
 import numpy as np
 
 from planner.partitioners.base import Effort, OnIncumbent, SolveLimits
 from planner.partitioners.best import Best
-from planner.partitioners.chain import POLISH, Chain, proposal_seconds, refine, settle
-from planner.partitioners.constructions import constructions
+from planner.partitioners.chain import MEND, POLISH, Chain, proposal_seconds, refine, settle
+from planner.partitioners.constructions import by_taste, constructions
 from planner.partitioners.fills import fills
 from planner.partitioners.kept_start import valid_or_none
 from planner.partitioners.pool import Heats, Pool
+from planner.partitioners.race import num_rounds, race
+from planner.partitioners.search.state import MOST_BYTES
 from planner.partitioners.starts import target_of
 from planner.partitioners.view import View, search_view
 from planner.priced import Assignment, Guide, Outcome, PricedOptions
 
-_SETTLE_UNTIL = 0.4  # of the limit
+_STAY_UNTIL, _SETTLE_UNTIL = 0.1, 0.4  # of the limit
 _REHEAT_UNTIL = 0.85
 #: Heats of a round, in objectives x items: what one table more or less on a rank changes is about 1.
 _HEATS = (0.005, 0.03, 0.2, 1.0, 5.0)
@@ -31,7 +34,10 @@ _FEWEST_ROUNDS, _MOST_ROUNDS = 2, 32
 _MANY = 4  # items per rank with which one phase is nearly even from the start
 _FEW = 6  # items per rank, with fewer of which ranks choose their pieces
 _FILL_UNTIL, _FILLED = 0.3, 2
-_FEWEST_STARTS, _MOST_STARTS = 2, 4
+_FEWEST_ENTRANTS, _MOST_ENTRANTS = 2, 9
+_ENTRANTS_BESIDE = 3  # a plan that runs already
+_LEAST_PER_ENTRANT, _MOST_PER_ENTRANT = 100, 1000  # proposals per item in the first round of a race
+_MOST_ROUNDS_RACED = 3
 
 
 class LocalSearch:
@@ -77,35 +83,60 @@ class _Search:
         self._plenty = effort.total_seconds / proposal_seconds(self._items) / self._items
 
     def settle(self, guide: Guide | None, start: Assignment | None) -> None:
-        """Build the first plans, and move and swap the pieces of the most promising ones."""
-        chains: list[Chain] = []
+        """Build first plans, move and swap their pieces, and look longest at those that do best."""
+        known, most = self._known(start), _MOST_ENTRANTS
+        if self._view.priced.move is not None:
+            # What a plan that runs already costs to leave, a construction has to make good first; where few bytes may
+            # move, it hardly can.
+            most = _ENTRANTS_BESIDE if np.isfinite(self._view.data.move[MOST_BYTES]) else most
+            for chain in known:
+                self._settle_for(chain, _STAY_UNTIL)
         filled = self._fill(guide)
-        for chain in constructions(self._view, guide, next(self._seeds), self._effort):
-            chains.append(chain)
+        share = max(_SETTLE_UNTIL - self._effort.fraction, 0.0)
+        worth = share * self._plenty / (_MOST_ROUNDS_RACED * _LEAST_PER_ENTRANT)
+        count = int(np.clip(worth, _FEWEST_ENTRANTS, most))
+        field = count + len(filled)
+        length = min(share / field / num_rounds(field), _MOST_PER_ENTRANT / self._plenty)
+
+        def run(chain: Chain, times: int) -> bool:
             self._tell(chain)
-            if self._effort.fraction >= 1 or self._found(chain):
-                break
-        if start is not None:
-            chain = Chain(self._view, next(self._seeds))
-            if chain.load(start):
-                # What a plan that runs already costs to leave, a construction has to make good first.
-                chains.insert(0 if self._view.priced.move is not None else len(chains), chain)
-        count = int(np.clip(self._plenty / _PER_ROUND, _FEWEST_STARTS, _MOST_STARTS))
-        chosen = filled + chains[: count if not filled else _FEWEST_STARTS]
-        if all(chain.best_seconds == np.inf for chain in chosen):  # memory is tight: one that fits comes along
-            chosen += sorted(chains[count:], key=lambda chain: chain.rating)[:1]
-        phases, ranks = len(self._view.data.weight), len(self._view.data.rank_class)
-        is_even = phases == 1 and self._items >= _MANY * ranks
-        stage = settle(self._items, self._plenty, is_even=is_even)
-        for index, chain in enumerate(chosen):
-            if self._done():
-                break
-            left = max(_SETTLE_UNTIL - self._effort.fraction, 0.0)
-            until = self._effort.fraction + left / (len(chosen) - index)
-            chain.run(stage, self._effort, until, self._good_seconds, functools.partial(self._tell, chain))
-        for chain in chains + filled:
+            self._settle_for(chain, length * times)
+            return not self._done()
+
+        built = by_taste(self._view, guide, count, self._seeds, self._effort)
+        chains = race(itertools.chain(filled, built), run) + known
+        if all(chain.best_seconds == np.inf for chain in chains):
+            chains += self._mended(guide, chains)
+        for chain in chains:
             self._pool.add(chain)
         self._offer()
+
+    def _settle_for(self, chain: Chain, share: float) -> None:
+        """Move and swap a chain's pieces for a part of the effort."""
+        data = self._view.data
+        is_even = len(data.weight) == 1 and self._items >= _MANY * len(data.rank_class)
+        stage = settle(self._items, self._plenty * share, is_even=is_even)
+        until = self._effort.fraction + share
+        chain.run(stage, self._effort, until, self._good_seconds, functools.partial(self._tell, chain))
+
+    def _known(self, start: Assignment | None) -> list[Chain]:
+        """Return a plan that is known as a chain, where there is one that the search can express."""
+        chain = Chain(self._view, next(self._seeds))
+        return [chain] if start is not None and chain.load(start) else []
+
+    def _mended(self, guide: Guide | None, chains: list[Chain]) -> list[Chain]:
+        """Return a construction that fits, where memory is tight, or the nearest of all made to fit with other cuts."""
+        chains = list(chains)
+        for chain in constructions(self._view, guide, next(self._seeds), self._effort):
+            chains.append(chain)
+            if chain.best_seconds < np.inf or self._effort.fraction >= 1:
+                break
+        nearest = min(chains, key=lambda chain: chain.rating, default=None)
+        if nearest is None:
+            return []
+        nearest.run(MEND, self._effort, 1.0, sys.float_info.max)
+        self._tell(nearest)
+        return [nearest]
 
     def _fill(self, guide: Guide | None) -> list[Chain]:
         """Let ranks choose their pieces, where they hold few and one phase counts."""

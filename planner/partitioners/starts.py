@@ -60,9 +60,9 @@ def starts(view: View, target: Target, guide: Guide | None) -> Iterator[Ints]:
 
 def _candidates(view: View, target: Target, guide: Guide | None) -> Iterator[Ints]:
     """Yield choices, of which some may be alike."""
-    of_memory = _largest_of_memory(view)
+    of_memory = largest_of_memory(view)
     if guide is not None:
-        yield _of_guide(view, target, guide)
+        yield of_guide(view, target, guide)
     for of_slowest, of_rank in CAPS:
         yield choose(view, target, of_slowest, of_memory / of_rank)
     yield _fewest_pieces(view)
@@ -77,22 +77,31 @@ def _fewest_pieces(view: View) -> Ints:
     return fewest
 
 
-def choose(view: View, target: Target, cap: float, over_memory: Floats | None = None) -> Ints:
+def choose(
+    view: View, target: Target, cap: float, over_memory: Floats | None = None, waste: Floats | None = None
+) -> Ints:
     """Return the cheapest option of every item whose pieces stay under the cap, shape (I,).
 
-    ``over_memory``, shape (O,), is the largest piece of every option in parts of the memory that it may take.
+    ``over_memory``, shape (O,), is the largest piece of every option in parts of the memory that it may take;
+    ``waste``, shape (O,), the seconds that an option costs besides its price.
     """
     data = view.data
     cost = priced_cost(view, target)
+    if waste is not None:
+        cost = cost + waste
     over = np.max(view.option_largest / target.slowest_seconds, axis=1) / cap
     if over_memory is not None:
         over = np.maximum(over, over_memory)
-    scale = float(np.sum(target.slowest_seconds[np.isfinite(target.slowest_seconds)]))
-    cost = np.where(over > 1, (cost + scale) * over * _TOO_LARGE, cost)
+    cost = np.where(over > 1, (cost + expected_seconds(target)) * over * _TOO_LARGE, cost)
     order = np.lexsort((cost, view.option_item))
     first = np.searchsorted(view.option_item[order], np.arange(len(data.item_columns)))
     cheapest: Ints = order[first]
     return cheapest
+
+
+def expected_seconds(target: Target) -> float:
+    """Return what the phases of the target take together, seconds."""
+    return float(np.sum(target.slowest_seconds[np.isfinite(target.slowest_seconds)]))
 
 
 def priced_cost(view: View, target: Target) -> Floats:
@@ -102,7 +111,7 @@ def priced_cost(view: View, target: Target) -> Floats:
     return mean + view.option_bytes @ target.memory_price
 
 
-def _of_guide(view: View, target: Target, guide: Guide) -> Ints:
+def of_guide(view: View, target: Target, guide: Guide) -> Ints:
     """Translate the options of tables to those of items, and choose for those without: groups, options not legal."""
     options = choose(view, target, 1.0)
     listed = np.flatnonzero(np.isin(view.option_source, guide.option))
@@ -110,7 +119,7 @@ def _of_guide(view: View, target: Target, guide: Guide) -> Ints:
     return options
 
 
-def _largest_of_memory(view: View) -> Floats:
+def largest_of_memory(view: View) -> Floats:
     """Return the largest piece of every option that is not on all ranks, in parts of the smallest rank, shape (O,)."""
     data = view.data
     option = np.repeat(np.arange(len(view.option_item)), np.diff(data.option_unit))

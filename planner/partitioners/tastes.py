@@ -1,0 +1,81 @@
+r"""Choices of options that differ in what a piece's size costs: as many as a search has time for.
+
+Seconds and bytes at the relaxation's prices say what an option costs a cluster that is filled to the brim; they say
+nothing of what is wasted where large pieces do not fit beside each other. The waste grows about with the
+square of a piece's size, so that an option with pieces of parts :math:`s_u` of a rank costs besides
+
+.. math:: \kappa \sum_u s_u^2 / R
+
+objectives, on R ranks. How much :math:`\kappa` should be, how much bytes count as size and how large a piece may be at
+all differs from problem to problem, and plans from different choices end far apart. A Kronecker sequence spreads
+them evenly however many are taken, without chance.
+
+References
+----------
+Sequence: M. Roberts, "The unreasonable effectiveness of quasirandom sequences" (2018), powers of the root of
+:math:`x^5 = x + 1`.
+"""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.partitioners.starts import Target, choose, expected_seconds, largest_of_memory
+from planner.partitioners.view import View
+from planner.priced import Scope
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_ROOT = 1.1673039782614187  # of x^5 = x + 1
+_LEAST_PRICE, _MOST_PRICE = 0.003, 0.6
+_MOST_OF_BYTES = 1.2
+_LEAST_CAP, _LEAST_MEMORY_CAP = 0.5, 0.35
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taste:
+    """What size costs, and how large a piece may be."""
+
+    price: float  # kappa, objectives
+    of_bytes: float  # a piece's part of a rank's memory counts as size, times this
+    cap: float  # of a slowest rank's seconds in any phase
+    memory_cap: float  # of a rank's memory
+
+
+def tastes() -> Iterator[Taste]:
+    """Yield tastes without end, always the same."""
+    steps = _ROOT ** -np.arange(1.0, 5.0)
+    for index in itertools.count(1):
+        a, b, c, d = ((0.5 + index * steps) % 1).tolist()
+        yield Taste(
+            price=_LEAST_PRICE * (_MOST_PRICE / _LEAST_PRICE) ** a,
+            of_bytes=_MOST_OF_BYTES * b,
+            cap=_LEAST_CAP + (1 - _LEAST_CAP) * c,
+            memory_cap=_LEAST_MEMORY_CAP + (1 - _LEAST_MEMORY_CAP) * d,
+        )
+
+
+def choose_by(view: View, target: Target, taste: Taste) -> Ints:
+    """Return the option of every item that is cheapest by a taste, shape (I,)."""
+    waste = taste.price * expected_seconds(target) * _squares(view, target, taste.of_bytes)
+    return choose(view, target, taste.cap, largest_of_memory(view) / taste.memory_cap, waste)
+
+
+def _squares(view: View, target: Target, of_bytes: float) -> Floats:
+    """Return the squares of the parts of a rank that an option's pieces take, as a mean over ranks, shape (O,).
+
+    What lies on all ranks alike wastes nothing.
+    """
+    data = view.data
+    ranks, hosts = len(data.rank_class), data.host_allowed.shape[1]
+    option = np.repeat(np.arange(len(view.option_item)), np.diff(data.option_unit))
+    seconds = data.shape_seconds.mean(axis=0)[data.unit_shape] / target.slowest_seconds
+    memory = data.shape_bytes[data.unit_shape] / np.maximum(np.min(data.capacity, axis=0), 1.0)
+    part = np.maximum(np.max(seconds, axis=1), of_bytes * np.max(memory, axis=1))
+    touched = np.where(data.family_scope[data.option_family[option]] == Scope.HOST, ranks // hosts, 1)
+    touched[data.family_scope[data.option_family[option]] == Scope.WORLD] = 0
+    return np.bincount(option, weights=part**2 * touched, minlength=len(view.option_item)) / ranks

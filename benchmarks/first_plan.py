@@ -25,7 +25,7 @@ from statistics import median
 from typing import Any
 
 from api.convert import parse_spec
-from benchmarks.instances import roofline_family
+from benchmarks.instances import meta_family
 from benchmarks.service import NotServed, Service, answer_of, running_service
 from benchmarks.stage_clock import StageClock
 from planner.domain.plan import PlanResult
@@ -145,7 +145,7 @@ def stage_lines(found: Sequence[Mapping[str, float]]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and tell."""
     given = _parser().parse_args(arguments)
-    spec = roofline_family(
+    spec = meta_family(
         num_tables=given.tables,
         num_ranks=given.ranks,
         fill=given.fill,

@@ -116,7 +116,7 @@ def torchrec_family(*, num_tables: int, num_ranks: int, seed: int, time_limit_se
     return to_spec(instance, time_limit_seconds=time_limit_seconds)
 
 
-def roofline_family(
+def meta_family(
     *,
     num_tables: int,
     num_ranks: int,
@@ -124,9 +124,10 @@ def roofline_family(
     seed: int,
     profile: str = "dgx-h100-80g",
     objective: str = "step_time",
+    cost_model: str = "roofline",
     time_limit_seconds: float = 10.0,
 ) -> dict[str, Any]:
-    """Make a spec of Meta-like tables under the roofline model.
+    """Make a spec of Meta-like tables.
 
     Rows of all but the tiny tables are scaled by one factor, so that weights and optimizer
     state take ``fill`` of what the margin leaves of the cluster's HBM. Buffers come on top.
@@ -134,13 +135,15 @@ def roofline_family(
     Raises
     ------
     ValueError
-        A cluster that is not of whole hosts, or ``fill`` outside (0, 1].
+        A cluster that is not of whole hosts, ``fill`` outside (0, 1], or only tiny tables drawn.
     """
     if not 0 < fill <= 1:
         raise ValueError(f"fill must be in (0, 1], not {fill}")
     num_hosts, ranks_per_host = hosts(num_ranks)
     rng = np.random.default_rng([seed, num_tables, num_ranks])
     tables = draw_tables(rng, num_tables)
+    if not np.any(tables.is_scalable):
+        raise ValueError(f"{num_tables} tables of seed {seed} are all tiny: none can fill memory; draw more")
     half = uniforms(rng, num_tables) < HALF_SHARE
     row_bytes = tables.dims * np.where(half, ELEMENT_BYTES["fp16"], ELEMENT_BYTES["fp32"]) + ROWWISE_ADAGRAD_ROW_BYTES
     hbm_bytes = load_profile(profile).numbers["hbm_bytes"].value
@@ -151,7 +154,7 @@ def roofline_family(
     rows = np.where(tables.is_scalable, np.maximum(tables.rows * factor, UNUSED_ROWS), tables.rows).round()
     return {
         "schema_version": 1,
-        "name": f"roofline-{profile}-{objective}-t{num_tables}-r{num_ranks}-f{round(1000 * fill)}-s{seed}",
+        "name": f"{cost_model}-{profile}-{objective}-t{num_tables}-r{num_ranks}-f{round(1000 * fill)}-s{seed}",
         "model": {
             "batch_size_per_rank": batch_per_rank(num_ranks),
             "tables": [
@@ -170,7 +173,7 @@ def roofline_family(
         "hardware": {"profile": profile, "num_hosts": num_hosts, "ranks_per_host": ranks_per_host},
         "constraints": {"reserved_hbm_fraction": RESERVED_FRACTION},
         "objective": objective,
-        "cost_model": "roofline",
+        "cost_model": cost_model,
         "solver": {"partitioner": "portfolio", "time_limit_seconds": time_limit_seconds, "relative_gap": 0.0},
     }
 
@@ -208,7 +211,7 @@ def family(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
             yield torchrec_family(num_tables=num_tables, num_ranks=num_ranks, seed=seed)
             continue
         for fill in given.fill:
-            yield roofline_family(
+            yield meta_family(
                 num_tables=num_tables,
                 num_ranks=num_ranks,
                 fill=fill,

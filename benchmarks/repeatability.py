@@ -24,7 +24,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.busy import BusyProcesses, changing_load
-from benchmarks.instances import roofline_family
+from benchmarks.instances import meta_family
 from benchmarks.service import SHARDPLAN, NotServed, answer_of, environment, running_service
 from planner.canonical import canonical_bytes
 from planner.partitioners.registry import partitioner_names
@@ -172,7 +172,7 @@ def price(spec: Path, by_the_clock: Path, num_runs: int) -> list[str]:
 
 def default_spec() -> Document:
     """Return a made-up problem whose search spends all of its work."""
-    return roofline_family(num_tables=60, num_ranks=8, fill=0.8, seed=0)
+    return meta_family(num_tables=60, num_ranks=8, fill=0.8, seed=0)
 
 
 def with_solver(spec: Mapping[str, Any], **solver: object) -> Document:

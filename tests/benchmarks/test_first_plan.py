@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks import first_plan
 from benchmarks.first_plan import STAGES, Reached, stages_to_first_plan, summary
-from benchmarks.instances import roofline_family
+from benchmarks.instances import meta_family
 from benchmarks.service import NotServed, answer_of, running_service
 
 
@@ -26,7 +26,7 @@ def test_a_small_problem(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_stages_end_with_the_first_plan() -> None:
-    spec = roofline_family(num_tables=16, num_ranks=8, fill=0.5, seed=0, time_limit_seconds=60.0)
+    spec = meta_family(num_tables=16, num_ranks=8, fill=0.5, seed=0, time_limit_seconds=60.0)
     seconds = stages_to_first_plan(spec)
     assert list(seconds) == [*STAGES, "in all"]
     assert all(value > 0 for value in seconds.values())
@@ -43,7 +43,7 @@ def test_the_median_is_judged_and_the_worst_is_told() -> None:
 
 
 def test_what_the_service_refuses_is_told() -> None:
-    spec = roofline_family(num_tables=4, num_ranks=8, fill=0.5, seed=0)
+    spec = meta_family(num_tables=4, num_ranks=8, fill=0.5, seed=0)
     with running_service() as service:
         with pytest.raises(NotServed, match="embedding_dim"):
             first_plan.reach(service, spec | {"model": {**spec["model"], "tables": [{"embedding_dim": -4}]}})

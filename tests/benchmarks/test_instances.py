@@ -9,7 +9,7 @@ import pytest
 
 from api.convert import parse_spec
 from benchmarks import instances
-from benchmarks.instances import roofline_family, torchrec_family, torchrec_instance
+from benchmarks.instances import meta_family, torchrec_family, torchrec_instance
 
 GIB = 1024**3
 
@@ -51,8 +51,8 @@ def test_torchrec_family_is_drawn_as_the_golden_instances_are() -> None:
 
 
 @pytest.mark.parametrize(("tables", "ranks", "fill"), [(100, 8, 0.9), (40, 128, 0.5), (300, 1024, 0.95)])
-def test_roofline_family(tables: int, ranks: int, fill: float) -> None:
-    spec = roofline_family(num_tables=tables, num_ranks=ranks, fill=fill, seed=1)
+def test_meta_family(tables: int, ranks: int, fill: float) -> None:
+    spec = meta_family(num_tables=tables, num_ranks=ranks, fill=fill, seed=1)
     assert spec["name"] == f"roofline-dgx-h100-80g-step_time-t{tables}-r{ranks}-f{round(1000 * fill)}-s1"
     state = sum(4 * t["num_embeddings"] for t in spec["model"]["tables"])  # one fp32 per row
     # 80 GB per rank, of which 15 % stay free
@@ -61,14 +61,14 @@ def test_roofline_family(tables: int, ranks: int, fill: float) -> None:
 
 
 def test_the_largest_size_is_made() -> None:
-    spec = roofline_family(num_tables=5000, num_ranks=1024, fill=0.9, seed=0)
+    spec = meta_family(num_tables=5000, num_ranks=1024, fill=0.9, seed=0)
     assert (len(spec["model"]["tables"]), spec["hardware"]["num_hosts"]) == (5000, 128)
 
 
 def test_equal_arguments_give_equal_bytes_on_every_platform() -> None:
     # pinned: figures in reports name instances, so that a name must always mean the same tables
     assert digest(torchrec_family(num_tables=50, num_ranks=8, seed=0)) == "9b08e7560590"
-    assert digest(roofline_family(num_tables=60, num_ranks=16, fill=0.8, seed=0)) == "7da2c475b37e"
+    assert digest(meta_family(num_tables=60, num_ranks=16, fill=0.8, seed=0)) == "7da2c475b37e"
 
 
 def test_size_and_seed_change_the_tables() -> None:
@@ -84,7 +84,9 @@ def test_what_cannot_be_made_is_refused() -> None:
     with pytest.raises(ValueError, match="12 ranks are no multiple of 8"):
         torchrec_family(num_tables=5, num_ranks=12, seed=0)
     with pytest.raises(ValueError, match="fill must be in"):
-        roofline_family(num_tables=5, num_ranks=8, fill=1.5, seed=0)
+        meta_family(num_tables=5, num_ranks=8, fill=1.5, seed=0)
+    with pytest.raises(ValueError, match="all tiny"):
+        meta_family(num_tables=2, num_ranks=2, fill=0.5, seed=0)
 
 
 def test_command_writes_every_combination(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import repeatability
 from benchmarks.busy import BusyProcesses, changing_load
-from benchmarks.instances import roofline_family
+from benchmarks.instances import meta_family
 from benchmarks.repeatability import Run, compared_bytes, first_difference, verdict
 
 PLAN = {
@@ -38,7 +38,7 @@ def run_of(plan: dict[str, object]) -> Run:
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:
     path = tmp_path / "spec.json"
-    path.write_text(json.dumps(roofline_family(num_tables=12, num_ranks=8, fill=0.5, seed=0, time_limit_seconds=60.0)))
+    path.write_text(json.dumps(meta_family(num_tables=12, num_ranks=8, fill=0.5, seed=0, time_limit_seconds=60.0)))
     return path
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.convert_torchrec_golden import to_spec
-from benchmarks.instances import roofline_family, torchrec_family
+from benchmarks.instances import meta_family, torchrec_family
 from benchmarks.peers import TORCHREC_RESULTS, neuroshard_remade, torchrec_remade
 from benchmarks.waist_prices import columns_only, piece_costs, torchrec_options
 
@@ -43,7 +43,7 @@ def test_torchrec_has_one_cut_per_scheme() -> None:
 
 
 def test_halves_are_priced_as_column_pieces() -> None:
-    spec = columns_only(roofline_family(num_tables=12, num_ranks=8, fill=0.3, seed=0, objective="max_rank_time"))
+    spec = columns_only(meta_family(num_tables=12, num_ranks=8, fill=0.3, seed=0, objective="max_rank_time"))
     costs = piece_costs(spec)
     assert costs.num_ranks == 8
     assert costs.widths[:, 0].tolist() == [table["embedding_dim"] for table in spec["model"]["tables"]]
@@ -57,6 +57,6 @@ def test_halves_are_priced_as_column_pieces() -> None:
 
 
 def test_a_table_that_may_not_be_cut_is_named() -> None:
-    spec = roofline_family(num_tables=3, num_ranks=8, fill=0.01, seed=0)
+    spec = meta_family(num_tables=3, num_ranks=8, fill=0.01, seed=0)
     with pytest.raises(ValueError, match=r"has no price for (8|16) columns"):
         piece_costs(spec)  # pieces of 32 columns are the narrowest unless a spec says otherwise

@@ -55,7 +55,7 @@ def constructions(view: View, guide: Guide | None, seed: int, effort: Effort) ->
 
 
 def by_taste(view: View, guide: Guide | None, count: int, seeds: Iterator[int], effort: Effort) -> Iterator[Chain]:
-    """Try so many choices of options: the two that are best most often, then one per taste, in either order by turns.
+    """Try so many choices of options: the first two starts, then one per taste, in either order by turns.
 
     A choice under which some piece has no legal site yields nothing.
     """

@@ -14,7 +14,7 @@ from planner.partitioners.chain import Chain
 from planner.partitioners.constructions import LOOK_SECONDS, heaviest_first
 from planner.partitioners.search.filling import Order
 from planner.partitioners.search.sites import ALL_RANKS
-from planner.partitioners.starts import Target, choose, priced_cost
+from planner.partitioners.starts import Target, choose, expected_seconds, priced_cost
 from planner.partitioners.view import View, family_items, shape_families
 from planner.priced import Scope
 
@@ -42,7 +42,6 @@ def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, unti
     rest = heaviest_first(view, options, target)
     first = ~_may_be_chosen(view) | (data.family_scope[data.option_family[options]] == Scope.WORLD)
     worth = np.maximum(priced_cost(view, target)[options], 1e-30)
-    expected_seconds = float(target.slowest_seconds[0])
     ranks = len(data.rank_class)
     coarseness = min(_COARSE * ranks / len(data.item_columns), 1.0)
     until *= coarseness
@@ -51,7 +50,7 @@ def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, unti
         shape_item=family_items(data)[shape_family],
         shape_family=shape_family,
         worth=worth,
-        budget_seconds=expected_seconds,
+        budget_seconds=expected_seconds(target),
         cells=_CELLS,
         most_pieces=max(_PIECES * _RANKS // ranks * min(_RANKS, ranks) // ranks, _FEWEST_PIECES),
         unequal_memory=bool(np.any(data.capacity != data.capacity[0])),
@@ -65,7 +64,7 @@ def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, unti
         done = max((began - start) / (until - start), index / _MOST_ROUNDS)
         excess = coarseness * (_FIRST_BUDGET * (_LAST_BUDGET / _FIRST_BUDGET) ** done - 1)
         chain = Chain(view, next(seeds))
-        order = order._replace(worth=worth, budget_seconds=expected_seconds * (1 + excess))
+        order = order._replace(worth=worth, budget_seconds=expected_seconds(target) * (1 + excess))
         filled = chain.fill(order, target, options, first, rest)
         effort.spend(_CELL_SECONDS * filled.num_cells + placing_seconds)
         spent = effort.fraction - began

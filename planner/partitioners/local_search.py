@@ -25,8 +25,8 @@ from planner.partitioners.starts import target_of
 from planner.partitioners.view import View, search_view
 from planner.priced import Assignment, Guide, Outcome, PricedOptions
 
-_STAY_UNTIL, _SETTLE_UNTIL = 0.1, 0.4  # of the limit
-_REHEAT_UNTIL = 0.85
+_SETTLE_UNTIL, _REHEAT_UNTIL = 0.4, 0.85  # of the limit
+_STAYS = 0.1  # of it, for a plan that runs already
 #: Heats of a round, in objectives x items: what one table more or less on a rank changes is about 1.
 _HEATS = (0.005, 0.03, 0.2, 1.0, 5.0)
 _PER_ROUND = 4000  # proposals per item
@@ -35,9 +35,8 @@ _MANY = 4  # items per rank with which one phase is nearly even from the start
 _FEW = 6  # items per rank, with fewer of which ranks choose their pieces
 _FILL_UNTIL, _FILLED = 0.3, 2
 _FEWEST_ENTRANTS, _MOST_ENTRANTS = 2, 9
-_ENTRANTS_BESIDE = 3  # a plan that runs already
+_ENTRANTS_BESIDE = 3  # such a plan, where few bytes may move
 _LEAST_PER_ENTRANT, _MOST_PER_ENTRANT = 100, 1000  # proposals per item in the first round of a race
-_MOST_ROUNDS_RACED = 3
 
 
 class LocalSearch:
@@ -90,10 +89,10 @@ class _Search:
             # move, it hardly can.
             most = _ENTRANTS_BESIDE if np.isfinite(self._view.data.move[MOST_BYTES]) else most
             for chain in known:
-                self._settle_for(chain, _STAY_UNTIL)
+                self._settle_for(chain, _STAYS)
         filled = self._fill(guide)
         share = max(_SETTLE_UNTIL - self._effort.fraction, 0.0)
-        worth = share * self._plenty / (_MOST_ROUNDS_RACED * _LEAST_PER_ENTRANT)
+        worth = share * self._plenty / (num_rounds(_MOST_ENTRANTS) * _LEAST_PER_ENTRANT)
         count = int(np.clip(worth, _FEWEST_ENTRANTS, most))
         field = count + len(filled)
         length = min(share / field / num_rounds(field), _MOST_PER_ENTRANT / self._plenty)

@@ -1,8 +1,7 @@
 """A race of plans: all settle a little, the better third three times as long, and so on.
 
-What a plan is after a short time tells well what it will be after a long one (rank correlation 0.8 to 0.9 between 400
-and 10,000 proposals per item), and first plans end far apart, so that many tried briefly find a better one than few
-tried long.
+What a plan is after a short time tells well what it will be after a long one (rank correlation 0.7 to 0.9; decision
+0012), and first plans end far apart, so that many tried briefly find a better one than few tried long.
 """
 
 from collections.abc import Callable, Iterable

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.partitioners.view import View
+from planner.partitioners.view import View, unit_options
 from planner.priced import Guide, Scope
 
 Floats = NDArray[np.float64]
@@ -62,7 +62,7 @@ def _candidates(view: View, target: Target, guide: Guide | None) -> Iterator[Int
     """Yield choices, of which some may be alike."""
     of_memory = largest_of_memory(view)
     if guide is not None:
-        yield of_guide(view, target, guide)
+        yield _of_guide(view, target, guide)
     for of_slowest, of_rank in CAPS:
         yield choose(view, target, of_slowest, of_memory / of_rank)
     yield _fewest_pieces(view)
@@ -111,7 +111,7 @@ def priced_cost(view: View, target: Target) -> Floats:
     return mean + view.option_bytes @ target.memory_price
 
 
-def of_guide(view: View, target: Target, guide: Guide) -> Ints:
+def _of_guide(view: View, target: Target, guide: Guide) -> Ints:
     """Translate the options of tables to those of items, and choose for those without: groups, options not legal."""
     options = choose(view, target, 1.0)
     listed = np.flatnonzero(np.isin(view.option_source, guide.option))
@@ -121,12 +121,18 @@ def of_guide(view: View, target: Target, guide: Guide) -> Ints:
 
 def largest_of_memory(view: View) -> Floats:
     """Return the largest piece of every option that is not on all ranks, in parts of the smallest rank, shape (O,)."""
-    data = view.data
-    option = np.repeat(np.arange(len(view.option_item)), np.diff(data.option_unit))
-    part = np.max(data.shape_bytes[data.unit_shape] / np.maximum(np.min(data.capacity, axis=0), 1.0), axis=1)
+    data, option = view.data, unit_options(view.data)
+    part = memory_of_units(view)
     largest = np.zeros(len(view.option_item))
     np.maximum.at(largest, option, np.where(data.family_scope[data.option_family[option]] == Scope.WORLD, 0.0, part))
     return largest
+
+
+def memory_of_units(view: View) -> Floats:
+    """Return the memory of every unit, in parts of the smallest rank, where it takes most of it, shape (U,)."""
+    data = view.data
+    parts = data.shape_bytes[data.unit_shape] / np.maximum(np.min(data.capacity, axis=0), 1.0)
+    return np.asarray(np.max(parts, axis=1))
 
 
 def _memory_price(view: View, slowest: Floats) -> Floats:

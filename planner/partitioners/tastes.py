@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.partitioners.starts import Target, choose, expected_seconds, largest_of_memory
-from planner.partitioners.view import View
+from planner.partitioners.starts import Target, choose, expected_seconds, largest_of_memory, memory_of_units
+from planner.partitioners.view import View, unit_options
 from planner.priced import Scope
 
 Floats = NDArray[np.float64]
@@ -70,12 +70,10 @@ def _squares(view: View, target: Target, of_bytes: float) -> Floats:
 
     What lies on all ranks alike wastes nothing.
     """
-    data = view.data
+    data, option = view.data, unit_options(view.data)
     ranks, hosts = len(data.rank_class), data.host_allowed.shape[1]
-    option = np.repeat(np.arange(len(view.option_item)), np.diff(data.option_unit))
     seconds = data.shape_seconds.mean(axis=0)[data.unit_shape] / target.slowest_seconds
-    memory = data.shape_bytes[data.unit_shape] / np.maximum(np.min(data.capacity, axis=0), 1.0)
-    part = np.maximum(np.max(seconds, axis=1), of_bytes * np.max(memory, axis=1))
-    touched = np.where(data.family_scope[data.option_family[option]] == Scope.HOST, ranks // hosts, 1)
-    touched[data.family_scope[data.option_family[option]] == Scope.WORLD] = 0
+    part = np.maximum(np.max(seconds, axis=1), of_bytes * memory_of_units(view))
+    scope = data.family_scope[data.option_family[option]]
+    touched = np.where(scope == Scope.HOST, ranks // hosts, np.where(scope == Scope.WORLD, 0, 1))
     return np.bincount(option, weights=part**2 * touched, minlength=len(view.option_item)) / ranks

@@ -124,7 +124,7 @@ def search_view(priced: PricedOptions) -> View:
     data = _data(priced, items, members, families, options, item_family, item_option, item_slot)
     touched = np.array([1, priced.ranks_per_host, priced.num_ranks])[data.family_scope]
     per_unit = data.shape_seconds.mean(axis=0)[data.unit_shape]
-    owner = np.repeat(np.arange(len(options)), np.diff(data.option_unit))
+    owner = unit_options(data)
     seconds = np.zeros((len(options), data.weight.shape[0]))
     largest = np.zeros_like(seconds)
     sizes = np.zeros((len(options), data.capacity.shape[1]))
@@ -160,6 +160,11 @@ def shape_families(data: Data) -> Ints:
 def family_items(data: Data) -> Ints:
     """Return the item of every family, shape (F,)."""
     return np.repeat(np.arange(len(data.item_columns)), np.diff(data.item_family))
+
+
+def unit_options(data: Data) -> Ints:
+    """Return the option of every unit, shape (U,)."""
+    return np.repeat(np.arange(len(data.option_family)), np.diff(data.option_unit))
 
 
 def _enter_homes(data: Data, placed: "list[tuple[int, Ints, Ints] | None]") -> None:

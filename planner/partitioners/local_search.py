@@ -20,7 +20,6 @@ from planner.partitioners.fills import fills
 from planner.partitioners.kept_start import valid_or_none
 from planner.partitioners.pool import Heats, Pool
 from planner.partitioners.race import num_rounds, race
-from planner.partitioners.search.state import MOST_BYTES
 from planner.partitioners.starts import target_of
 from planner.partitioners.view import View, search_view
 from planner.priced import Assignment, Guide, Outcome, PricedOptions
@@ -35,7 +34,6 @@ _MANY = 4  # items per rank with which one phase is nearly even from the start
 _FEW = 6  # items per rank, with fewer of which ranks choose their pieces
 _FILL_UNTIL, _FILLED = 0.3, 2
 _FEWEST_ENTRANTS, _MOST_ENTRANTS = 2, 9
-_ENTRANTS_BESIDE = 3  # such a plan, where few bytes may move
 _LEAST_PER_ENTRANT, _MOST_PER_ENTRANT = 100, 1000  # proposals per item in the first round of a race
 
 
@@ -83,17 +81,15 @@ class _Search:
 
     def settle(self, guide: Guide | None, start: Assignment | None) -> None:
         """Build first plans, move and swap their pieces, and look longest at those that do best."""
-        known, most = self._known(start), _MOST_ENTRANTS
+        known = self._known(start)
         if self._view.priced.move is not None:
-            # What a plan that runs already costs to leave, a construction has to make good first; where few bytes may
-            # move, it hardly can.
-            most = _ENTRANTS_BESIDE if np.isfinite(self._view.data.move[MOST_BYTES]) else most
+            # What a plan that runs already costs to leave, a construction has to make good first.
             for chain in known:
                 self._settle_for(chain, _STAYS)
         filled = self._fill(guide)
         share = max(_SETTLE_UNTIL - self._effort.fraction, 0.0)
         worth = share * self._plenty / (num_rounds(_MOST_ENTRANTS) * _LEAST_PER_ENTRANT)
-        count = int(np.clip(worth, _FEWEST_ENTRANTS, most))
+        count = int(np.clip(worth, _FEWEST_ENTRANTS, _MOST_ENTRANTS))
         field = count + len(filled)
         length = min(share / field / num_rounds(field), _MOST_PER_ENTRANT / self._plenty)
 

@@ -17,7 +17,7 @@ from api.errors import add_error_handlers
 from api.openapi import add_openapi
 from api.plan_cache import PlanCache
 from api.request_id import RequestIdMiddleware
-from api.routes import catalogue, channels, operations, plans, solves
+from api.routes import catalogue, channels, operations, plans, solves, statistics
 from api.routes.known_query import refuse_unknown_parameters
 from api.settings import Settings
 from api.solver_process import PlanFunction
@@ -33,13 +33,14 @@ INTERFACE_VERSION = "1.0"
 TAGS = [
     {"name": "solves", "description": "Ask for plans: specs in, solves out."},
     {"name": "plans", "description": "Immutable results, by digest."},
+    {"name": "statistics", "description": "Access statistics of tables, which specs refer to; and their drift."},
     {"name": "channels", "description": "Named pointers to plans, which launchers read."},
     {"name": "catalogue", "description": "Hardware profiles and cost models."},
     {"name": "operations", "description": "Health, version and the meaning of problems."},
 ]
 
 
-ROUTERS = (solves.router, plans.router, channels.router, catalogue.router, operations.router)
+ROUTERS = (solves.router, plans.router, statistics.router, channels.router, catalogue.router, operations.router)
 
 
 class DataFolderInUse(Exception):

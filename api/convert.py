@@ -27,6 +27,7 @@ from api.spec_fields import (
     single_fields,
     unsupported,
 )
+from api.statistics_reference import FindStatistics, inline_statistics
 from cost_models.hardware import Hardware
 from cost_models.profile_fields import FIELDS
 from cost_models.profiles_loader import load_profile, profile_ids
@@ -70,8 +71,14 @@ class SolveRequest:
     hardware_profile: str
 
 
-def parse_spec(raw: bytes, *, cost_model: str | None = None, find_plan: FindPlan | None = None) -> SolveRequest:
-    """Check a spec; ``cost_model`` replaces the spec's own, ``find_plan`` has the plans that are named by digest.
+def parse_spec(
+    raw: bytes,
+    *,
+    cost_model: str | None = None,
+    find_plan: FindPlan | None = None,
+    find_statistics: FindStatistics | None = None,
+) -> SolveRequest:
+    """Check a spec; ``cost_model`` replaces its own; ``find_plan``, ``find_statistics`` have what is named by digest.
 
     Raises
     ------
@@ -80,7 +87,8 @@ def parse_spec(raw: bytes, *, cost_model: str | None = None, find_plan: FindPlan
     UnsupportedRequest
         The spec is well formed, but asks for something that this version cannot do.
     """
-    return to_request(_checked(raw, SpecDocument), cost_model=cost_model, find_plan=find_plan)
+    spec = _checked(raw, SpecDocument)
+    return to_request(spec, cost_model=cost_model, find_plan=find_plan, find_statistics=find_statistics)
 
 
 def parse_plan(raw: bytes) -> GivenPlan:
@@ -89,11 +97,17 @@ def parse_plan(raw: bytes) -> GivenPlan:
 
 
 def parse_evaluation(
-    raw: bytes, *, cost_model: str | None = None, find_plan: FindPlan | None = None
+    raw: bytes,
+    *,
+    cost_model: str | None = None,
+    find_plan: FindPlan | None = None,
+    find_statistics: FindStatistics | None = None,
 ) -> tuple[SolveRequest, GivenPlan]:
     """Check a request to score a plan; raises like ``parse_spec``, with pointers below /spec and /plan."""
     document = _checked(raw, EvaluationRequest, spec_key="spec")
-    request = to_request(document.spec, base="/spec", cost_model=cost_model, find_plan=find_plan)
+    request = to_request(
+        document.spec, base="/spec", cost_model=cost_model, find_plan=find_plan, find_statistics=find_statistics
+    )
     return request, given_plan(document.plan, json.loads(raw)["plan"])
 
 
@@ -128,13 +142,20 @@ def spec_digest_of(spec: Mapping[str, object]) -> str:
 
 
 def to_request(
-    spec: SpecDocument, *, base: str = "", cost_model: str | None = None, find_plan: FindPlan | None = None
+    spec: SpecDocument,
+    *,
+    base: str = "",
+    cost_model: str | None = None,
+    find_plan: FindPlan | None = None,
+    find_statistics: FindStatistics | None = None,
 ) -> SolveRequest:
     """Cross-check a spec and turn it into values of the domain."""
     stated_cost_model = spec.cost_model
     if cost_model is not None:
         spec = spec.model_copy(update={"cost_model": cost_model})
     hardware, issues = _hardware(spec, base)
+    spec, wrong_references, measured = inline_statistics(spec, base, find_statistics)
+    issues.extend(wrong_references)
     issues.extend(check_spec(spec, hardware, base))
     previous = None
     if spec.previous_plan is not None:
@@ -174,7 +195,7 @@ def to_request(
         spec=normalised,
         spec_digest=spec_digest_of(normalised),
         stated_spec_digest=spec_digest_of(normalised | {"cost_model": stated_cost_model}),
-        assumptions=assumptions_of(spec, problem),
+        assumptions=(*assumptions_of(spec, problem), *measured),
         warnings=tuple(warnings),
         hardware_profile=spec.hardware.profile,
     )

@@ -2,7 +2,7 @@
 
 from pydantic_core import ErrorDetails
 
-from api.schemas.base import DIGEST_PATTERN, NAME_PATTERN
+from api.schemas.base import DIGEST_PATTERN, NAME_PATTERN, STATISTICS_PATTERN
 
 _REFERENCE = "docs/spec.md and /docs describe every field"
 _PLAIN = {
@@ -34,6 +34,7 @@ _LIMITS = {
 _PATTERNS = {
     NAME_PATTERN: "use letters, digits and _.:/@+#|,()[]-, and begin with a letter, a digit or an underscore",
     DIGEST_PATTERN: "a digest is sha256: and 64 digits 0-9 a-f",
+    STATISTICS_PATTERN: "give the digest of statistics, and after # the name of a table where it differs",
 }
 
 

@@ -13,6 +13,7 @@ from api.schemas.explanation import ExplanationDocument
 from api.schemas.plan import EvaluationRequest, PlanDocument
 from api.schemas.solve import ProblemDocument, SolveDocument, ValidationDocument
 from api.schemas.spec import SpecDocument
+from api.schemas.statistics import DriftDocument, StatisticsDocument, StatisticsSummary
 
 DESCRIPTION = """Decides how the embedding tables of a recommendation model are cut and placed on a training cluster.
 
@@ -27,6 +28,9 @@ _RAW_DOCUMENTS = (
     EvaluationRequest,
     EvaluationDocument,
     ExplanationDocument,
+    StatisticsDocument,
+    StatisticsSummary,
+    DriftDocument,
     ChannelUpdate,
     ChannelDocument,
     SolveDocument,

@@ -17,7 +17,7 @@ from planner.errors import Issue, UnsupportedRequest
 from planner.partitioners.registry import partitioner_names
 
 #: What ``unsupported`` reads of a spec.
-UNSUPPORTED_FIELDS: Any = {"model": {"tables": {"__all__": {"access", "constraints"}}}}
+UNSUPPORTED_FIELDS: Any = {"model": {"tables": {"__all__": {"constraints"}}}}
 _OTHER_KERNELS = tuple(label for label in Kernel.labels() if label not in ("dense", "fused"))
 _LISTS_BY_RANK = tuple(HardwareOverrides.model_fields)
 _MAX_NAMES_IN_HINT = 5
@@ -88,9 +88,6 @@ def unsupported(spec: Mapping[str, object], base: str) -> Iterator[Issue]:
     tables = _object(spec, "model").get("tables")
     for index, table in enumerate(tables if isinstance(tables, list) else ()):
         where, constraints = f"{base}/model/tables/{index}", _object(table, "constraints")
-        if _object(table, "access").get("statistics") is not None:
-            what, hint = "a reference to uploaded statistics", "give zipf_alpha, reuse_histogram or access_cdf inline"
-            yield _not_yet(f"{where}/access/statistics", what, hint)
         for name, what in (
             ("cache_load_factors", "a choice of cached shares"),
             ("data_types", "a choice of data types"),

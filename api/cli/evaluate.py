@@ -7,6 +7,7 @@ import typer
 from api.cli.errors import ExitCode, say
 from api.cli.files import read_bytes, refuse_swapped, write_document
 from api.cli.plan import Changes, CostModelName, SpecFile, changed_spec
+from api.cli.stats import StatisticsFiles, found_statistics
 from api.schemas.evaluation import EvaluationDocument, ScoreDocument
 from planner.explain.text import counted
 from planner.units import format_bytes, format_seconds
@@ -16,6 +17,7 @@ def evaluate_command(
     spec: SpecFile,
     plan_file: Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan from anywhere; - is standard input.")],
     cost_model: CostModelName = None,
+    statistics: StatisticsFiles = None,
     changes: Changes = None,
 ) -> None:
     """Score and verify a plan, wherever it comes from, under any cost model."""
@@ -23,7 +25,8 @@ def evaluate_command(
     from api.report import evaluation_of
 
     refuse_swapped(spec, plan_file)
-    request = parse_spec(changed_spec(spec, {}, changes), cost_model=cost_model)
+    find_statistics = found_statistics(statistics).get
+    request = parse_spec(changed_spec(spec, {}, changes), cost_model=cost_model, find_statistics=find_statistics)
     evaluation = evaluation_of(request, parse_plan(read_bytes(plan_file)))
     write_document(evaluation.model_dump(mode="json"), None)
     if evaluation.score is not None:

@@ -7,6 +7,7 @@ import typer
 from api.cli.errors import say
 from api.cli.files import read_bytes, refuse_swapped, write_document
 from api.cli.plan import Changes, CostModelName, SpecFile, changed_spec
+from api.cli.stats import StatisticsFiles, found_statistics
 
 
 def explain_command(
@@ -16,6 +17,7 @@ def explain_command(
         int, typer.Option(metavar="N", min=0, help="How many tables are explained, the heaviest first.")
     ] = 10,
     cost_model: CostModelName = None,
+    statistics: StatisticsFiles = None,
     changes: Changes = None,
 ) -> None:
     """Tell what a plan waits for, what more hardware would buy, and what else its tables could be."""
@@ -24,7 +26,8 @@ def explain_command(
     from planner.explain.explanation_text import explanation_text
 
     refuse_swapped(spec, plan_file)
-    request = parse_spec(changed_spec(spec, {}, changes), cost_model=cost_model)
+    find_statistics = found_statistics(statistics).get
+    request = parse_spec(changed_spec(spec, {}, changes), cost_model=cost_model, find_statistics=find_statistics)
     plan = parse_plan(read_bytes(plan_file))
     explanation = explain_given(request, plan, max_tables=tables)
     write_document(explanation_document(request, plan, explanation).model_dump(mode="json"), None)

@@ -18,6 +18,7 @@ from api.cli.files import (
     write_content,
     write_document,
 )
+from api.cli.stats import StatisticsFiles, found_statistics
 from planner.domain.plan import PlanResult
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.explain.infeasible import explain_no_plan
@@ -57,6 +58,7 @@ def plan_command(
         str | None,
         typer.Option(metavar="PLAN.json", help="A plan that runs already: move away from it only where that pays."),
     ] = None,
+    statistics: StatisticsFiles = None,
     changes: Changes = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
 ) -> None:
@@ -81,7 +83,8 @@ def plan_command(
     if previous is not None:
         options["previous_plan", "plan"] = read_plan(previous)
     refuse_overwriting(output, spec, *([] if previous is None else [previous]))
-    request = parse_spec(changed_spec(spec, options, changes))
+    find_statistics = found_statistics(statistics).get
+    request = parse_spec(changed_spec(spec, options, changes), find_statistics=find_statistics)
     if not quiet:
         say_issues(request.warnings)
     if not is_warm():
@@ -141,13 +144,13 @@ def _told(result: PlanResult) -> dict[str, object]:
     return {**told, "lower_bound_seconds": result.lower_bound_seconds}
 
 
-def validate_command(spec: SpecFile, changes: Changes = None) -> None:
+def validate_command(spec: SpecFile, statistics: StatisticsFiles = None, changes: Changes = None) -> None:
     """Check a spec without solving: problems with their place and the way out."""
     from api.convert import parse_spec
     from api.report import validation_of
 
     try:
-        request = parse_spec(changed_spec(spec, {}, changes))
+        request = parse_spec(changed_spec(spec, {}, changes), find_statistics=found_statistics(statistics).get)
     except (InvalidProblem, UnsupportedRequest) as error:
         issues = issues_of(error)
         listed = [{"pointer": i.pointer, "code": i.code, "message": i.message, "hint": i.hint} for i in issues]

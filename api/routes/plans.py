@@ -127,7 +127,11 @@ async def evaluate_plan(
     """Verify and score a plan under the spec's cost model, or another one."""
     raw = await request.body()
     evaluation = await run_sync(
-        lambda: evaluation_of(*parse_evaluation(raw, cost_model=cost_model, find_plan=shell.plans.find))
+        lambda: evaluation_of(
+            *parse_evaluation(
+                raw, cost_model=cost_model, find_plan=shell.plans.find, find_statistics=shell.store.statistics
+            )
+        )
     )
     return Response(evaluation.model_dump_json(), media_type="application/json")
 

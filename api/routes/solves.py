@@ -5,13 +5,13 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from api.convert import parse_spec
+from api.convert import SolveRequest, parse_spec
 from api.http_headers import preferred_wait
 from api.report import validation_of
 from api.routes.documentation import json_answer, json_body, problems
 from api.routes.examples import SPECS
 from api.schemas.solve import SolveDocument, SolvePage, StateName
-from api.state import Shell
+from api.state import Services, Shell
 from api.store.base import ENDED, SolveRecord
 
 router = APIRouter(prefix="/v1", tags=["solves"])
@@ -29,6 +29,11 @@ def _answer(record: SolveRecord, headers: dict[str, str] | None = None, *, statu
         media_type="application/json",
         headers={"Cache-Control": "no-store", **waiting, **(headers or {})},
     )
+
+
+def _parsed(shell: Services, raw: bytes) -> SolveRequest:
+    """Check a spec, with the plans and the statistics that this service keeps."""
+    return parse_spec(raw, find_plan=shell.plans.find, find_statistics=shell.store.statistics)
 
 
 @router.post(
@@ -51,7 +56,7 @@ async def submit_solve(
 ) -> Response:
     """Queue a spec. Equal specs get the same solve, so that asking twice is safe."""
     raw = await request.body()
-    parsed = await run_sync(lambda: parse_spec(raw, find_plan=shell.plans.find))
+    parsed = await run_sync(lambda: _parsed(shell, raw))
     record, _ = await run_sync(lambda: shell.solves.submit(parsed, fresh=fresh))
     headers = {"Location": f"/v1/solves/{record.id}"}
     wait_seconds = preferred_wait(prefer)
@@ -130,5 +135,5 @@ async def cancel_solve(shell: Shell, solve_id: str) -> Response:
 async def validate_spec(request: Request, shell: Shell) -> Response:
     """Answer with warnings, assumptions and totals, or with the problem that a submission would get."""
     raw = await request.body()
-    validation = await run_sync(lambda: validation_of(parse_spec(raw, find_plan=shell.plans.find)))
+    validation = await run_sync(lambda: validation_of(_parsed(shell, raw)))
     return Response(validation.model_dump_json(), media_type="application/json")

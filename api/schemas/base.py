@@ -9,10 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field
 NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.:/@+#|,()\[\]\-]*$"
 MAX_NAME_LENGTH = 200
 DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
+#: A digest of statistics and, after #, the name of a table in them.
+STATISTICS_PATTERN = rf"{DIGEST_PATTERN[:-1]}(#{NAME_PATTERN[1:-1]})?$"
 
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=NAME_PATTERN)]
 Title = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=r"^[A-Za-z0-9_][ -~]*$")]
 Digest = Annotated[str, Field(pattern=DIGEST_PATTERN)]
+StatisticsReference = Annotated[str, Field(max_length=300, pattern=STATISTICS_PATTERN)]
 ModulePath = Annotated[str, Field(max_length=MAX_NAME_LENGTH, pattern=r"^([A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*)?$")]
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from api.schemas.base import Digest, ModulePath, Name, StrictModel, Title
+from api.schemas.base import Digest, ModulePath, Name, StatisticsReference, StrictModel, Title
 from api.schemas.shard import MAX_SHARDS_OF_TABLE, PinnedShardSpec
 from cost_models.profile_fields import FIELDS
 from planner.domain.cluster import MAX_RANKS, MAX_RELATIVE_SPEED, MIN_RELATIVE_SPEED
@@ -83,14 +83,18 @@ class AccessSpec(StrictModel):
         description="[[cache_fraction, miss_ratio], ...]: share of lookups that an LRU cache of that share misses.",
         examples=[[[0.1, 0.3], [0.5, 0.05]]],
     )
-    statistics: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
-        default=None, description="Reference to uploaded statistics. Not in this version.", examples=[None]
+    statistics: StatisticsReference | None = Field(
+        default=None,
+        description="Digest of stored statistics; after # the table's name in them, where it is another than here.",
+        examples=["sha256:" + 64 * "0"],
     )
 
     @model_validator(mode="after")
     def _exactly_one(self) -> "AccessSpec":
         if len([value for value in self.__dict__.values() if value is not None]) != 1:
-            raise ValueError("give exactly one of zipf_alpha, reuse_histogram, access_cdf, miss_ratio_curve")
+            raise ValueError(
+                "give exactly one of zipf_alpha, reuse_histogram, access_cdf, miss_ratio_curve, statistics"
+            )
         return self
 
 

@@ -82,6 +82,16 @@ class PlanRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticsRecord:
+    """Stored statistics, without the document."""
+
+    digest: str
+    num_tables: int
+    num_lookups: int  # of all tables
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelRecord:
     """A channel at one version."""
 
@@ -92,7 +102,7 @@ class ChannelRecord:
 
 
 class Store(Protocol):
-    """Specs, solves, plans and channels."""
+    """Specs, solves, plans, statistics and channels."""
 
     def accept(self, new: NewSolve, *, max_queued: int, reuse: bool) -> tuple[SolveRecord, bool]:
         """Queue a solve, and return it with True; or return an equal one that waits, runs or
@@ -156,6 +166,18 @@ class Store(Protocol):
 
     def plan(self, digest: str) -> PlanRecord | None:
         """Return a published plan."""
+        ...
+
+    def keep_statistics(self, record: StatisticsRecord, *, canonical: bytes) -> tuple[StatisticsRecord, bool]:
+        """Keep statistics and return their record with True; or return that of equal ones, kept before, with False."""
+        ...
+
+    def statistics(self, digest: str) -> bytes | None:
+        """Return the canonical bytes of statistics."""
+        ...
+
+    def statistics_records(self, *, limit: int, after: str | None) -> list[StatisticsRecord]:
+        """Return statistics by digest, those with a digest above ``after``."""
         ...
 
     def channel(self, name: str) -> ChannelRecord | None:

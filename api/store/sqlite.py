@@ -3,6 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from api.store.base import (
     PlanRecord,
     QueueFull,
     SolveRecord,
+    StatisticsRecord,
     UnknownPlan,
     VersionConflict,
 )
@@ -192,6 +194,28 @@ class SqliteStore:
             return None
         return PlanRecord(digest=digest, canonical=_unpacked(row["document"]), created_at=row["created_at"])
 
+    def keep_statistics(self, record: StatisticsRecord, *, canonical: bytes) -> tuple[StatisticsRecord, bool]:
+        """Keep statistics, or return equal ones."""
+        with self._writer.begin() as connection:
+            query = select(*_STATISTICS).where(tables.statistics.c.digest == record.digest)
+            known = connection.execute(query).mappings().first()
+            if known is not None:
+                return StatisticsRecord(**known), False
+            _insert_missing(connection, tables.statistics, asdict(record), document=canonical)
+            return record, True
+
+    def statistics(self, digest: str) -> bytes | None:
+        """Return the canonical bytes of statistics."""
+        return self._blob(select(tables.statistics.c.document).where(tables.statistics.c.digest == digest))
+
+    def statistics_records(self, *, limit: int, after: str | None) -> list[StatisticsRecord]:
+        """Return statistics by digest."""
+        query = select(*_STATISTICS).order_by(tables.statistics.c.digest).limit(limit)
+        if after is not None:
+            query = query.where(tables.statistics.c.digest > after)
+        with self._readers.begin() as connection:
+            return [StatisticsRecord(**row) for row in connection.execute(query).mappings()]
+
     def channel(self, name: str) -> ChannelRecord | None:
         """Return a channel."""
         with self._readers.begin() as connection:
@@ -248,6 +272,8 @@ class SqliteStore:
 
 #: What lists show: everything but the long columns.
 _LISTED = [column for column in tables.solves.c if column.name not in ("incumbent", "assumptions", "warnings")]
+
+_STATISTICS = [column for column in tables.statistics.c if column.name != "document"]
 
 
 def _engine(path: Path, busy_timeout_seconds: float, *, begin: str, pool_size: int, max_overflow: int) -> Engine:

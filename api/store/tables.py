@@ -45,6 +45,16 @@ plans = Table(
     Column("created_at", Float, nullable=False),
 )
 
+statistics = Table(
+    "statistics",
+    metadata,
+    Column("digest", String, primary_key=True),
+    Column("document", LargeBinary, nullable=False),  # canonical bytes, zstd
+    Column("num_tables", Integer, nullable=False),
+    Column("num_lookups", Integer, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
 channels = Table(
     "channels",
     metadata,

@@ -1,0 +1,137 @@
+"""``stats``: access statistics of id traces, their merge, and what changed between two."""
+
+import re
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from api.cli.errors import BadInput, say
+from api.cli.files import read_bytes, refuse_overwriting, write_content, write_document
+from api.schemas.base import MAX_NAME_LENGTH, NAME_PATTERN
+
+DEFAULT_BATCH_SIZE = 65_536
+_SECONDS_BETWEEN_LINES = 2.0
+
+StatisticsFiles = Annotated[
+    list[str] | None,
+    typer.Option("--statistics", metavar="STATS.json", help="Statistics that access.statistics of the spec names."),
+]
+
+
+def stats_command(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="TRACE...", help="Traces (.parquet, .npz, .csv); statistics for --merge and --compare."),
+    ],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="STATS.json", help="Where to write the result, else stdout.")
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=TABLE", help="Read this column, as lookups of this table; may be repeated."),
+    ] = None,
+    batch_size: Annotated[
+        int, typer.Option(metavar="N", min=1, max=2**24, help="Samples of one batch, of all ranks together.")
+    ] = DEFAULT_BATCH_SIZE,
+    hash_seed: Annotated[
+        int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Seed of the hashes; merge only equal ones.")
+    ] = 0,
+    merge: Annotated[bool, typer.Option("--merge", help="Merge statistics of workers that read other traces.")] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="Tell what changed from OLD to NEW statistics.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on stderr.")] = False,
+) -> None:
+    """Sketch the lookups of id traces, table by table; merge or compare such sketches."""
+    from api.statistics_collection import collect
+    from api.statistics_document import merge_statistics, parse_statistics
+    from api.traces.base import UnreadableTrace
+    from planner.statistics.sketch import OtherSketch
+
+    refuse_overwriting(output, *files)
+    if merge and compare:
+        raise BadInput("give either --merge or --compare")
+    if (merge or compare) and table:
+        raise BadInput("--table is for traces")
+    if compare:
+        _compare(files, output, quiet)
+        return
+    try:
+        if merge:
+            statistics = merge_statistics(parse_statistics(read_bytes(path)) for path in files)
+        else:
+            tell = None if quiet else _Progress(len(files))
+            statistics = collect(
+                [Path(path) for path in files],
+                batch_size=batch_size,
+                tables=_columns_of_tables(table),
+                hash_seed=hash_seed,
+                on_progress=tell,
+            )
+    except (UnreadableTrace, OtherSketch) as error:
+        raise BadInput(str(error)) from None
+    _check_names(list(statistics.sketches))
+    write_content(statistics.canonical, output)
+    if not quiet:
+        from api.statistics_text import statistics_text
+
+        say(statistics_text(statistics))
+
+
+def _compare(files: list[str], output: str | None, quiet: bool) -> None:
+    from api.statistics_document import parse_statistics
+    from api.statistics_drift import drift_document
+    from api.statistics_text import drift_text
+
+    if len(files) != 2:
+        raise BadInput("--compare takes two files: the old statistics and the new ones")
+    old, new = (parse_statistics(read_bytes(path)) for path in files)
+    document = drift_document([old], new)
+    write_document(document.model_dump(mode="json"), output)
+    if not quiet:
+        say(drift_text(document))
+
+
+def _columns_of_tables(assignments: list[str] | None) -> dict[str, list[str]] | None:
+    """``["user_id=user", "friend_id=user"]`` as the columns of each table."""
+    if not assignments:
+        return None
+    columns: dict[str, list[str]] = {}
+    for text in assignments:
+        column, equals, name = text.rpartition("=")
+        if not equals or not column or not name:
+            raise BadInput(f"--table takes COLUMN=TABLE, not {text!r}")
+        columns.setdefault(name, []).append(column)
+    return columns
+
+
+def _check_names(names: list[str]) -> None:
+    for name in names:
+        if len(name) > MAX_NAME_LENGTH or not re.fullmatch(NAME_PATTERN.rstrip("$").lstrip("^"), name):
+            raise BadInput(f"{name!r} is no name of a table: call it otherwise with --table COLUMN=TABLE")
+
+
+class _Progress:
+    """Says every two seconds how far it is."""
+
+    def __init__(self, num_files: int) -> None:
+        self._num_files, self._seen = num_files, dict[Path, None]()
+        self._began = self._told = time.monotonic()
+
+    def __call__(self, lookups: int, path: Path, read_fraction: float) -> None:
+        """Hear of a batch."""
+        self._seen[path] = None
+        now = time.monotonic()
+        if now - self._told >= _SECONDS_BETWEEN_LINES:
+            self._told = now
+            rate = lookups / (now - self._began) / 1e6
+            where = f"file {len(self._seen)} of {self._num_files}, {read_fraction:.0%} of it"
+            say(f"shardplan: {lookups:,} lookups, {rate:.1f} million a second; {where}")
+
+
+def found_statistics(files: list[str] | None) -> dict[str, bytes]:
+    """Return the content of statistics files by digest, each file checked."""
+    from api.statistics_document import parse_statistics
+
+    found = [parse_statistics(read_bytes(path)) for path in files or ()]
+    return {statistics.digest: statistics.canonical for statistics in found}

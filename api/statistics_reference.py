@@ -1,0 +1,127 @@
+"""References of a spec to statistics become access CDFs, and the answer says which were used.
+
+A reference is the digest of statistics, and after ``#`` the name of a table in them, where it
+is not the table's own. What is planned and kept has the CDF itself, so that it can be read
+again without the statistics.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from api.json_input import RejectedDocument, quoted
+from api.schemas.spec import AccessSpec, SpecDocument, TableSpec
+from api.statistics_document import Statistics, parse_statistics
+from planner.domain.plan import Assumption
+from planner.errors import Issue
+from planner.explain.text import counted
+from planner.statistics.drift import rates_of
+from planner.statistics.sketch import TableSketch
+
+#: Canonical bytes of the statistics with a digest; ``None`` where there are none.
+FindStatistics = Callable[[str], bytes | None]
+#: Evidence of a table's access in a plan's provenance, where it is from statistics.
+EVIDENCE = "measured"
+_SUBJECT_START, _SUBJECT_END = "model.tables.", ".access"
+
+
+def subject_of(table: str) -> str:
+    """Return what provenance calls the access of a table."""
+    return f"{_SUBJECT_START}{table}{_SUBJECT_END}"
+
+
+def table_of(subject: str) -> str | None:
+    """Return the table of a subject of :func:`subject_of`."""
+    if not (subject.startswith(_SUBJECT_START) and subject.endswith(_SUBJECT_END)):
+        return None
+    return subject[len(_SUBJECT_START) : -len(_SUBJECT_END)] or None
+
+
+@dataclass(slots=True)
+class _Lookup:
+    """Finds statistics, each once."""
+
+    find: FindStatistics | None
+    found: dict[str, Statistics | None] = field(default_factory=dict)
+
+    def __call__(self, digest: str) -> Statistics | None:
+        if digest not in self.found:
+            raw = None if self.find is None else self.find(digest)
+            self.found[digest] = None if raw is None else parse_statistics(raw)
+        return self.found[digest]
+
+
+def inline_statistics(
+    spec: SpecDocument, base: str, find: FindStatistics | None
+) -> tuple[SpecDocument, list[Issue], tuple[Assumption, ...]]:
+    """Return the spec with CDFs instead of references, what is wrong with these, and what was used."""
+    if not any(table.access is not None and table.access.statistics is not None for table in spec.model.tables):
+        return spec, [], ()
+    lookup, tables, issues, used = _Lookup(find), list(spec.model.tables), list[Issue](), list[Assumption]()
+    for index, table in enumerate(spec.model.tables):
+        if table.access is None or table.access.statistics is None:
+            continue
+        reference, where = table.access.statistics, f"{base}/model/tables/{index}/access/statistics"
+        try:
+            access, source = _measured(table, reference, lookup)
+        except _Unusable as error:
+            issues.append(Issue(code=error.code, pointer=where, message=str(error), hint=error.hint))
+            access, source = AccessSpec(zipf_alpha=0.0), ""
+        else:
+            value = reference if "#" in reference else f"{reference}#{table.name}"
+            used.append(Assumption(subject=subject_of(table.name), value=value, evidence=EVIDENCE, source=source))
+        tables[index] = table.model_copy(update={"access": access})
+    model = spec.model.model_copy(update={"tables": tables})
+    return spec.model_copy(update={"model": model}), issues, tuple(used)
+
+
+class _Unusable(Exception):
+    """A reference that leads to nothing that could be used: what is wrong, and the way out."""
+
+    def __init__(self, code: str, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.code, self.hint = code, hint
+
+
+def _measured(table: TableSpec, reference: str, lookup: _Lookup) -> tuple[AccessSpec, str]:
+    sketch = _sketch(table, reference, lookup)
+    rates = rates_of(sketch)
+    if rates is None:
+        raise _Unusable(
+            "invalid-value",
+            f"table {quoted(table.name)} is never looked up in these statistics",
+            "leave access out, or use statistics of a trace that looks it up",
+        )
+    if sketch.largest_row is not None and sketch.largest_row >= table.num_embeddings:
+        raise _Unusable(
+            "statistics-mismatch",
+            f"the statistics have row {sketch.largest_row}, and the table has {table.num_embeddings} rows",
+            "check that they are of this table, and that ids are counted after hashing",
+        )
+    points = rates.access_cdf(table.num_embeddings).points
+    lookups, rows = counted(sketch.lookups, "lookup"), counted(round(sketch.distinct_rows), "distinct row")
+    return (
+        AccessSpec(access_cdf=[list(point) for point in points]),
+        f"{lookups} in {counted(sketch.batches, 'batch', 'batches')}, {rows}",
+    )
+
+
+def _sketch(table: TableSpec, reference: str, lookup: _Lookup) -> TableSketch:
+    digest, _, name = reference.partition("#")
+    try:
+        statistics = lookup(digest)
+    except RejectedDocument as error:
+        raise _Unusable("unknown-statistics", f"the statistics cannot be read: {error}", "store them again") from None
+    if statistics is None:
+        message = "no statistics of this digest are kept here"
+        raise _Unusable(
+            "unknown-statistics", message, "POST /v1/statistics first; shardplan plan takes --statistics STATS.json"
+        )
+    found = statistics.sketches.get(name or table.name)
+    if found is None:
+        known = ", ".join(list(statistics.sketches)[:5])
+        raise _Unusable(
+            "unknown-statistics",
+            f"the statistics have no table {quoted(name or table.name)}",
+            f"name one of theirs after the digest and #: {known}",
+        )
+    return found

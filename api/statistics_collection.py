@@ -51,7 +51,7 @@ def collect(
                 joined = ids[0] if len(ids) == 1 else np.concatenate(ids)
                 collector = collectors.setdefault(table, Collector(table, hash_seed=hash_seed))
                 try:
-                    collector.add(joined)
+                    collector.add(joined, num_samples=piece.num_samples)
                 except ValueError as error:
                     where = f"{path}, samples {first} to {first + piece.num_samples - 1}, table {table}"
                     raise UnreadableTrace(f"{where}: {error}") from None
@@ -59,6 +59,8 @@ def collect(
             first += piece.num_samples
             if on_progress is not None:
                 on_progress(lookups, path, piece.read_fraction)
+        for collector in collectors.values():
+            collector.end_trace()
     if not collectors:
         raise UnreadableTrace("the traces have no samples")
     return Statistics(sketches={name: collector.sketch() for name, collector in collectors.items()})

@@ -95,6 +95,7 @@ def merge_statistics(parts: Iterable[Statistics]) -> Statistics:
 def _table_document(sketch: TableSketch) -> dict[str, object]:
     document: dict[str, object] = {
         "name": sketch.table,
+        "samples": sketch.samples,
         "batches": sketch.batches,
         "lookups": sketch.lookups,
         "largest_row": sketch.largest_row,
@@ -104,6 +105,7 @@ def _table_document(sketch: TableSketch) -> dict[str, object]:
             {"batches": level.batches, "lookups": level.lookups, "registers": _text(level.registers)}
             for level in sketch.thinned
         ],
+        "windows": sketch.windows.tolist(),
         "hot_rows": {
             "rows": sketch.hot_rows.tolist(),
             "most_in_one_batch": sketch.hot_most.tolist(),
@@ -118,6 +120,7 @@ def _sketch(table: TableSketchDocument, hash_seed: int) -> TableSketch:
     return TableSketch(
         table=table.name,
         hash_seed=hash_seed,
+        samples=table.samples,
         batches=table.batches,
         lookups=table.lookups,
         largest_row=table.largest_row,
@@ -135,6 +138,7 @@ def _sketch(table: TableSketchDocument, hash_seed: int) -> TableSketch:
         hot_rows=np.array(table.hot_rows.rows, dtype=np.int64),
         hot_most=np.array(table.hot_rows.most_in_one_batch, dtype=np.int64),
         cells=np.array(table.hot_rows.cells, dtype=np.int64),
+        windows=np.array(table.windows, dtype=np.int64),
     )
 
 

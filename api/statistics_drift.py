@@ -45,8 +45,8 @@ def _table(name: str, found: TableDrift) -> TableDriftDocument:
         drifted=bool(found.reasons),
         reasons=list(found.reasons),
         access_distance=found.access_distance,
-        lookups_per_batch_ratio=found.lookups_per_batch_ratio,
-        distinct_rows_per_batch_ratio=found.distinct_rows_per_batch_ratio,
+        lookups_per_sample_ratio=found.lookups_per_sample_ratio,
+        distinct_rows_ratio=found.distinct_rows_ratio,
         misses=[
             MissChangeDocument(cache_fraction=miss.cache_fraction, before=miss.before, now=miss.now)
             for miss in found.misses

@@ -20,7 +20,8 @@ from planner.statistics.sketch import TableSketch
 #: Canonical bytes of the statistics with a digest; ``None`` where there are none.
 FindStatistics = Callable[[str], bytes | None]
 #: Evidence of a table's access in a plan's provenance, where it is from statistics.
-EVIDENCE = "measured"
+EVIDENCE = "statistics"
+_SHOWN_DIGEST = len("sha256:") + 12
 _SUBJECT_START, _SUBJECT_END = "model.tables.", ".access"
 
 
@@ -70,6 +71,11 @@ def inline_statistics(
             value = reference if "#" in reference else f"{reference}#{table.name}"
             used.append(Assumption(subject=subject_of(table.name), value=value, evidence=EVIDENCE, source=source))
         tables[index] = table.model_copy(update={"access": access})
+    if used:
+        digests = {item.value.partition("#")[0] for item in used}
+        told = ", ".join(f"{digest[:_SHOWN_DIGEST]}..." for digest in sorted(digests)[:3])
+        value = f"access of {counted(len(used), 'table')} from statistics {told}"
+        used.append(Assumption(subject="model.tables.access.statistics", value=value, evidence="note"))
     model = spec.model.model_copy(update={"tables": tables})
     return spec.model_copy(update={"model": model}), issues, tuple(used)
 

@@ -10,6 +10,7 @@ from api.schemas.spec import MAX_TABLES
 from planner.domain.access import NUM_REUSE_BINS
 from planner.statistics.hot_rows import DEPTH, NUM_HOT_ROWS, WIDTH
 from planner.statistics.sketch import MAX_LOOKUPS, MAX_ROW, MAX_SEED, NUM_LEVELS
+from planner.statistics.windows import NUM_WINDOW_SIZES
 
 #: Largest sketch of one table. Unit: bytes of its canonical JSON.
 MAX_SKETCH_BYTES = 65_536
@@ -53,6 +54,7 @@ class TableSketchDocument(StrictModel):
     """All lookups of one table, in short; at most 64 KiB."""
 
     name: Name = Field(description="Name of the table.", examples=["cat_0"])
+    samples: Count = Field(description="Unit: samples.")
     batches: Count = Field(description="Unit: batches.")
     lookups: Count = Field(description="Unit: lookups.")
     largest_row: Row | None = Field(default=None, description="Largest row number seen; null without lookups.")
@@ -61,6 +63,10 @@ class TableSketchDocument(StrictModel):
     thinned: Annotated[list[ThinnedSketch], Field(min_length=NUM_LEVELS, max_length=NUM_LEVELS)] = Field(
         description="How distinct rows grow with lookups."
     )
+    windows: Annotated[
+        list[Annotated[list[Count], Field(min_length=3, max_length=3)]],
+        Field(min_length=NUM_WINDOW_SIZES, max_length=NUM_WINDOW_SIZES),
+    ] = Field(description="Windows of lookups that follow each other, by size: their number, lookups, distinct rows.")
     hot_rows: HotRowsSketch = Field(description="The hottest rows.")
 
 
@@ -111,8 +117,10 @@ class TableDriftDocument(Document):
     access_distance: float | None = Field(
         description="Largest difference of the two access CDFs; null where one has none."
     )
-    lookups_per_batch_ratio: float | None = Field(description="Lookups per batch, now to before.")
-    distinct_rows_per_batch_ratio: float | None = Field(description="Distinct rows per batch, now to before.")
+    lookups_per_sample_ratio: float | None = Field(description="Lookups of a sample, now to before.")
+    distinct_rows_ratio: float | None = Field(
+        description="Distinct rows of as many lookups as a batch had before, now to before."
+    )
     misses: list[MissChangeDocument] = Field(description="Misses of caches of several sizes.")
 
 

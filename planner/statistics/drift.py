@@ -14,7 +14,7 @@ from planner.statistics.sketch import TableSketch
 CACHE_FRACTIONS = (0.01, 0.05, 0.2, 0.5)
 # Changes beyond which a table has drifted: three times what two halves of one stream differ by.
 MAX_DISTANCE = 0.08  # of access CDFs
-MAX_RATIO = 1.1  # of lookups and of distinct rows per batch, up or down
+MAX_RATIO = 1.1  # of lookups per sample and of distinct rows in as many lookups, up or down
 MAX_MISS_CHANGE = 0.04
 _CDF_ROWS = 64
 
@@ -34,8 +34,8 @@ class TableDrift:
 
     table: str
     access_distance: float | None
-    lookups_per_batch_ratio: float | None
-    distinct_rows_per_batch_ratio: float | None
+    lookups_per_sample_ratio: float | None
+    distinct_rows_ratio: float | None
     misses: tuple[MissChange, ...]
     reasons: tuple[str, ...]  # what is beyond its threshold
 
@@ -62,8 +62,8 @@ def drift(before: TableSketch, now: TableSketch) -> TableDrift:
         return TableDrift(
             table=before.table,
             access_distance=None,
-            lookups_per_batch_ratio=None,
-            distinct_rows_per_batch_ratio=None,
+            lookups_per_sample_ratio=None,
+            distinct_rows_ratio=None,
             misses=(),
             reasons=reasons,
         )
@@ -78,13 +78,14 @@ def drift(before: TableSketch, now: TableSketch) -> TableDrift:
         )
     )
     distance = access_distance(rates_before, rates_now)
-    lookups = now.lookups_per_batch / before.lookups_per_batch
-    distinct = now.distinct_rows_per_batch / before.distinct_rows_per_batch
+    lookups = now.lookups_per_sample / before.lookups_per_sample
+    batch = np.array(before.lookups_per_batch)
+    distinct = float(rates_now.distinct_rows(batch) / rates_before.distinct_rows(batch))
     return TableDrift(
         table=before.table,
         access_distance=distance,
-        lookups_per_batch_ratio=lookups,
-        distinct_rows_per_batch_ratio=distinct,
+        lookups_per_sample_ratio=lookups,
+        distinct_rows_ratio=distinct,
         misses=misses,
         reasons=tuple(_reasons(distance, lookups, distinct, misses)),
     )
@@ -106,8 +107,8 @@ def access_distance(first: RowRates, second: RowRates) -> float:
 
 def _reasons(distance: float, lookups: float, distinct: float, misses: tuple[MissChange, ...]) -> Iterator[str]:
     if distance > MAX_DISTANCE:
-        yield f"{distance:.0%} of lookups go to rows of another rank"
-    for ratio, what in ((lookups, "lookups per batch"), (distinct, "distinct rows per batch")):
+        yield f"equally many of the hottest rows get {distance:.0%} more or fewer of the lookups"
+    for ratio, what in ((lookups, "lookups per sample"), (distinct, "distinct rows in as many lookups")):
         if not 1 / MAX_RATIO <= ratio <= MAX_RATIO:
             yield f"{ratio:.2f} times as many {what}"
     worst = max(misses, key=lambda miss: abs(miss.now - miss.before))

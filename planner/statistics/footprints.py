@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from planner.statistics.cardinality import STANDARD_ERROR, estimate
 from planner.statistics.fitting import Footprint
 from planner.statistics.sketch import THINNED_INDEX_BITS, TableSketch
+from planner.statistics.windows import NUM_PARTS
 
 Floats = NDArray[np.float64]
 
@@ -13,38 +14,40 @@ _PARTS_OF_BATCH = 2.0 ** -np.arange(1.0, 17.0, 2.0)
 _PART_ERROR = 0.003  # of a bin whose rows are all taken for its mean row
 _BATCH_ERROR = 0.002
 _LEVEL_ERROR = STANDARD_ERROR / 2 ** (THINNED_INDEX_BITS / 2)
-_SPREAD_OF_BATCHES = 0.02  # of one batch's distinct rows among batches; less for the mean of several
+_SPREAD = 0.02  # of distinct rows among windows or batches
+_APART = 2.0  # thinned batches are for more lookups than windows have
 _LEAST_ROWS = 1.0
 
 
 def footprint_of(sketch: TableSketch) -> Footprint | None:
     """Return the footprint of a sketch; ``None`` of a table that is never looked up.
 
-    Within a batch from the reuse histogram, of one batch exactly, of more from thinned batches,
-    and of all from the registers of all rows.
+    Of windows of lookups that follow each other; of one batch, exactly; of more lookups than the
+    largest window has from thinned batches; and of all from the registers of all rows.
     """
     if not sketch.lookups:
         return None
-    points = batch_footprint(
-        sketch.reuse_rows.astype(np.float64) / sketch.batches, sketch.reuse_lookups.astype(np.float64) / sketch.batches
-    )
-    more = [
-        (
-            float(level.lookups),
-            estimate(level.registers),
-            np.hypot(_LEVEL_ERROR, _SPREAD_OF_BATCHES / level.batches**0.5),
-        )
-        for level in reversed(sketch.thinned)
-        if 1 < level.batches < sketch.batches and level.lookups
+    points = [
+        (lookups / windows, rows / windows, _PART_ERROR if size < NUM_PARTS else _error_of(windows))
+        for size, (windows, lookups, rows) in enumerate(sketch.windows.tolist())
+        if windows
+    ]
+    followed = max((lookups for lookups, _, _ in points), default=0.0)
+    points.append((sketch.lookups_per_batch, sketch.distinct_rows_per_batch, _BATCH_ERROR))
+    points += [
+        (float(level.lookups), estimate(level.registers), _error_of(level.batches))
+        for level in sketch.thinned
+        if 1 < level.batches < sketch.batches and level.lookups > _APART * followed
     ]
     if sketch.batches > 1:
-        more.append((float(sketch.lookups), sketch.distinct_rows, sketch.distinct_error))
-    columns = np.array(more).reshape(-1, 3).T
-    return Footprint(
-        lookups=np.concatenate([points.lookups, columns[0]]),
-        distinct_rows=np.concatenate([points.distinct_rows, columns[1]]),
-        relative_error=np.concatenate([points.relative_error, columns[2]]),
-    )
+        points.append((float(sketch.lookups), sketch.distinct_rows, sketch.distinct_error))
+    lookups, distinct, errors = np.array(points).T
+    return Footprint(lookups=lookups, distinct_rows=distinct, relative_error=errors)
+
+
+def _error_of(num: int) -> float:
+    """Return the relative error of the mean of some estimates, of windows or of batches that differ."""
+    return float(np.hypot(_LEVEL_ERROR, _SPREAD / num**0.5))
 
 
 def batch_footprint(rows: Floats, lookups: Floats) -> Footprint:

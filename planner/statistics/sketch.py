@@ -17,6 +17,7 @@ from planner.domain.access import NUM_REUSE_BINS
 from planner.statistics.cardinality import STANDARD_ERROR, Registers, estimate
 from planner.statistics.hashing import row_hashes
 from planner.statistics.hot_rows import DEPTH, NUM_HOT_ROWS, WIDTH, HotRow, estimated, hottest
+from planner.statistics.windows import NUM_WINDOW_SIZES
 
 Integers = NDArray[np.int64]
 
@@ -49,6 +50,7 @@ class TableSketch:
 
     table: str
     hash_seed: int
+    samples: int
     batches: int
     lookups: int
     largest_row: int | None  # ``None`` of a table that is never looked up
@@ -59,20 +61,26 @@ class TableSketch:
     hot_rows: Integers  # (at most NUM_HOT_ROWS,)
     hot_most: Integers  # same shape: most lookups of one batch, falling
     cells: Integers  # (DEPTH, WIDTH), the count sketch
+    windows: (
+        Integers  # (NUM_WINDOW_SIZES, 3): windows of lookups that follow each other, their lookups, their distinct rows
+    )
 
     def __post_init__(self) -> None:
         """Check that the parts agree."""
-        for name in ("reuse_rows", "reuse_lookups", "registers", "hot_rows", "hot_most", "cells"):
+        for name in ("reuse_rows", "reuse_lookups", "registers", "hot_rows", "hot_most", "cells", "windows"):
             getattr(self, name).flags.writeable = False
         if not 0 <= self.hash_seed <= MAX_SEED:
             raise ValueError(f"Expected hash_seed in [0, {MAX_SEED}].")
-        if not (0 <= self.lookups <= MAX_LOOKUPS and 0 <= self.batches <= MAX_LOOKUPS):
-            raise ValueError("Expected lookups and batches in [0, 2^53).")
+        if any(not 0 <= count <= MAX_LOOKUPS for count in (self.samples, self.lookups, self.batches)):
+            raise ValueError("Expected samples, batches and lookups in [0, 2^53).")
+        if self.lookups and not (self.samples and self.batches):
+            raise ValueError("Expected samples and batches where there are lookups.")
         self._check_shapes()
         self._check_reuse()
         self._check_distinct()
         self._check_thinned()
         self._check_hot_rows()
+        self._check_windows()
 
     def _check_shapes(self) -> None:
         if self.reuse_rows.shape != (NUM_REUSE_BINS,) or self.reuse_lookups.shape != (NUM_REUSE_BINS,):
@@ -132,6 +140,13 @@ class TableSketch:
             if sum(abs(cell) for cell in cells) > self.lookups or (sum(cells) - self.lookups) % 2:
                 raise ValueError("the cells of the count sketch do not sum to the lookups")
 
+    def _check_windows(self) -> None:
+        if self.windows.shape != (NUM_WINDOW_SIZES, 3):
+            raise ValueError(f"Expected windows of {NUM_WINDOW_SIZES} sizes.")
+        for size, (windows, lookups, rows) in enumerate(self.windows.tolist()):
+            if not (0 <= windows <= rows <= lookups <= self.lookups) or (windows == 0) != (lookups == 0):
+                raise ValueError(f"windows of size {size} are {windows}, with {lookups} lookups of {rows} rows")
+
     @cached_property
     def distinct_rows(self) -> float:
         """Rows that were looked up at least once."""
@@ -146,6 +161,11 @@ class TableSketch:
     def lookups_per_batch(self) -> float:
         """Mean lookups of a batch."""
         return self.lookups / self.batches if self.batches else 0.0
+
+    @property
+    def lookups_per_sample(self) -> float:
+        """Mean lookups of a sample: the pooling factors of the table's features together."""
+        return self.lookups / self.samples if self.samples else 0.0
 
     @property
     def distinct_rows_per_batch(self) -> float:
@@ -179,6 +199,7 @@ def merge(first: TableSketch, second: TableSketch) -> TableSketch:
     return TableSketch(
         table=first.table,
         hash_seed=first.hash_seed,
+        samples=first.samples + second.samples,
         batches=first.batches + second.batches,
         lookups=first.lookups + second.lookups,
         largest_row=max(largest, default=None),
@@ -189,6 +210,7 @@ def merge(first: TableSketch, second: TableSketch) -> TableSketch:
         hot_rows=hot_rows,
         hot_most=hot_most,
         cells=first.cells + second.cells,
+        windows=first.windows + second.windows,
     )
 
 

@@ -1,0 +1,155 @@
+"""Rates of rows: distinct rows, misses and CDFs, against exact sums and a true LRU cache."""
+
+import numpy as np
+import pytest
+
+from planner.access import expected_distinct_rows
+from planner.domain.access import AccessCdf, AccessStatistics, MissRatioCurve, ReuseHistogram, ZipfAccess
+from planner.statistics.drift import rates_of
+from planner.statistics.fitting import misfit
+from planner.statistics.footprints import footprint_of
+from planner.statistics.known_access import rates_of_access
+from planner.statistics.nnls import nnls
+from planner.statistics.rates import RowRates
+from tests.planner.statistics.streams import in_batches, lru_miss_ratio, sketched, zipf
+
+ROWS = 20_000
+
+
+def test_two_groups_by_hand() -> None:
+    # 10 rows share half of the lookups, 90 rows the other half: p = 0.05 and 1/180
+    rates = RowRates(probability=np.array([0.05, 1 / 180]), rows=np.array([10.0, 90.0]))
+    (distinct,) = rates.distinct_rows(np.array([20.0]))
+    assert distinct == pytest.approx(10 * (1 - np.exp(-1)) + 90 * (1 - np.exp(-1 / 9)))
+    # a cache of so many rows holds those of the last 20 lookups
+    (missed,) = rates.miss_ratio(np.array([distinct]))
+    assert missed == pytest.approx(0.5 * np.exp(-1) + 0.5 * np.exp(-1 / 9))
+    assert rates.miss_ratio(np.array([0.0, 100.0])).tolist() == [1.0, 0.0]
+    assert rates.access_cdf(200).points == ((0.05, 0.5), (0.5, 1.0), (1.0, 1.0))
+
+
+def test_more_rows_than_the_table_has_are_cut() -> None:
+    rates = RowRates(probability=np.array([0.05, 1 / 180]), rows=np.array([10.0, 90.0]))
+    assert rates.access_cdf(50).points == ((0.2, 0.5), (1.0, 1.0))
+    assert rates.access_cdf(5).points == ((1.0, 1.0),)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 1.4])
+def test_misses_of_a_sketch_are_those_of_a_true_cache(alpha: float) -> None:
+    ids = zipf(alpha, ROWS, 600_000)
+    rates = rates_of(sketched(in_batches(ids, 4_000)))
+    assert rates is not None
+    for cache_rows in (100, 1_000, 5_000, 10_000):
+        (told,) = rates.miss_ratio(np.array([float(cache_rows)]))
+        assert told == pytest.approx(lru_miss_ratio(ids, cache_rows), abs=0.03), cache_rows
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 1.4])
+def test_distinct_rows_of_a_sketch(alpha: float) -> None:
+    ids = zipf(alpha, ROWS, 600_000)
+    rates = rates_of(sketched(in_batches(ids, 4_000)))
+    assert rates is not None
+    for lookups in (400, 4_000, 40_000, 600_000):
+        exact = np.mean([len(np.unique(part)) for part in in_batches(ids, lookups)])
+        assert rates.distinct_rows(np.array(float(lookups))) == pytest.approx(exact, rel=0.05), lookups
+
+
+def test_the_planner_counts_the_same_distinct_rows() -> None:
+    """The CDF that a plan is made with says what the sketch says."""
+    ids = zipf(1.0, ROWS, 600_000)
+    rates = rates_of(sketched(in_batches(ids, 4_000)))
+    assert rates is not None
+    (planned,) = expected_distinct_rows([rates.access_cdf(ROWS)], [ROWS], np.array([[4_000.0, 40_000.0]]))
+    exact = [np.mean([len(np.unique(part)) for part in in_batches(ids, n)]) for n in (4_000, 40_000)]
+    assert planned == pytest.approx(exact, rel=0.03)
+
+
+def test_repeats_that_follow_each_other_hit_in_any_cache() -> None:
+    """Every row comes eight times in a row and never again: seven lookups of eight hit."""
+    batches = [np.repeat(np.random.default_rng(k).integers(0, 10**6, 500), 8) for k in range(100)]
+    rates = rates_of(sketched(batches))
+    assert rates is not None
+    assert rates.miss_ratio(np.array([20.0, 1_000.0, 20_000.0])) == pytest.approx([1 / 8] * 3, abs=0.03)
+
+
+def test_locality_over_several_batches() -> None:
+    """Rows come again after 4 batches: half of the lookups of a large cache hit, and few of a small one."""
+    first = np.random.default_rng(0).integers(0, 10**6, (400, 1_000))
+    batches = [np.concatenate([now, before]) for before, now in zip(first[:-4], first[4:], strict=True)]
+    sketch = sketched(batches)
+    rates = rates_of(sketch)
+    footprint = footprint_of(sketch)
+    assert rates is not None
+    assert footprint is not None
+    exact = [lru_miss_ratio(np.concatenate(batches), rows) for rows in (500, 20_000)]
+    assert exact == pytest.approx([1.0, 0.5], abs=0.05)
+    assert rates.miss_ratio(np.array([500.0, 20_000.0])) == pytest.approx(exact, abs=0.1)
+    assert misfit(footprint, rates) > 0.03  # rows that come again at one certain time are no independent lookups
+
+
+@pytest.mark.parametrize("num_batches", [1, 2, 5])
+def test_short_traces(num_batches: int) -> None:
+    ids = zipf(1.0, ROWS, 4_000 * num_batches)
+    rates = rates_of(sketched(in_batches(ids, 4_000)))
+    assert rates is not None
+    assert rates.distinct_rows(np.array(float(len(ids)))) == pytest.approx(len(np.unique(ids)), rel=0.05)
+
+
+def test_a_single_lookup() -> None:
+    rates = rates_of(sketched([np.array([3])]))
+    assert rates is not None
+    assert rates.access_cdf(10).points[-1] == (1.0, 1.0)
+
+
+def exact_zipf(alpha: float) -> RowRates:
+    weights = np.arange(1, ROWS + 1, dtype=np.float64) ** -alpha
+    return RowRates(probability=weights / weights.sum(), rows=np.ones(ROWS))
+
+
+def given(kind: str) -> AccessStatistics:
+    """What each kind of statistics says of a table with exponent 1."""
+    exact = exact_zipf(1.0)
+    match kind:
+        case "zipf":
+            return ZipfAccess(alpha=1.0)
+        case "cdf":
+            edges = np.unique(np.geomspace(1, ROWS, 60).astype(int))
+            shares = np.cumsum(exact.probability)
+            points = [(int(k) / ROWS, float(shares[k - 1])) for k in edges[:-1]]
+            return AccessCdf(points=(*points, (1.0, 1.0)))
+        case "curve":
+            fractions = np.geomspace(1e-4, 0.9, 60)
+            misses = exact.miss_ratio(fractions * ROWS)
+            return MissRatioCurve(points=tuple(zip(fractions.tolist(), misses.tolist(), strict=True)))
+        case _:
+            sketch = sketched([zipf(1.0, ROWS, 400_000)])
+            return ReuseHistogram(distinct_rows=tuple(sketch.reuse_rows.astype(float).tolist()))
+
+
+@pytest.mark.parametrize("kind", ["zipf", "cdf", "curve", "histogram"])
+def test_every_kind_tells_distinct_rows_and_misses(kind: str) -> None:
+    exact, rates = exact_zipf(1.0), rates_of_access(given(kind), ROWS)
+    lookups = np.array([100.0, 1_000.0, 10_000.0, 100_000.0])
+    assert rates.distinct_rows(lookups) == pytest.approx(exact.distinct_rows(lookups), rel=0.07)
+    cache_rows = np.array([50.0, 500.0, 2_000.0, 8_000.0])
+    assert rates.miss_ratio(cache_rows) == pytest.approx(exact.miss_ratio(cache_rows), abs=0.03)
+
+
+def test_equally_hot_rows_are_one_group() -> None:
+    rates = rates_of_access(ZipfAccess(alpha=0.0), 10_000)
+    assert rates.probability == pytest.approx([1e-4])
+    assert rates.rows == pytest.approx([1e4])
+
+
+def test_misses_fall_over_the_curve() -> None:
+    curve = rates_of_access(ZipfAccess(alpha=1.0), ROWS).miss_ratio_curve(ROWS)
+    assert [misses for _, misses in curve.points] == sorted((m for _, m in curve.points), reverse=True)
+    assert curve.points[-1] == (1.0, 0.0)
+
+
+def test_least_squares_without_negative_coefficients() -> None:
+    # without the bound x = (2, -1); with it the second is 0 and the first the mean of what it alone can reach
+    matrix, target = np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([2.0, 1.0])
+    assert nnls(matrix, target) == pytest.approx([1.5, 0.0])
+    assert nnls(matrix, np.array([-1.0, -1.0])) == pytest.approx([0.0, 0.0])
+    assert nnls(matrix, np.array([1.0, 3.0])) == pytest.approx([1.0, 2.0])

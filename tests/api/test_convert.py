@@ -332,7 +332,6 @@ def test_tables_that_are_too_much_together_are_no_error() -> None:
 @pytest.mark.parametrize(
     ("changes", "where"),
     [
-        ({"model__tables__1__access": {"statistics": "stats-1"}}, "/model/tables/1/access/statistics"),
         (
             {"model__tables__0__constraints": {"compute_kernels": ["fused_uvm"]}},
             "/model/tables/0/constraints/compute_kernels",

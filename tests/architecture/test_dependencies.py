@@ -15,6 +15,8 @@ DISTRIBUTION_OF = {"pydantic_core": "pydantic", "starlette": "fastapi"}
 ASSETS = {"fastapi-offline"}
 #: Imported lazily by the launcher's adapter, in environments that have them.
 OF_THE_TRAINING_ENVIRONMENT = {"torch", "torchrec", "fbgemm-gpu"}
+#: Imported where they are needed, and an extra of ours: traces in Parquet.
+OF_AN_EXTRA = {"pyarrow"}
 
 
 def canonical(name: str) -> str:
@@ -41,7 +43,7 @@ def imported(root: Path) -> set[str]:
 
 
 def test_what_is_imported_is_declared(root: Path, declared: set[str]) -> None:
-    assert imported(root) - declared - OF_THE_TRAINING_ENVIRONMENT == set()
+    assert imported(root) - declared - OF_THE_TRAINING_ENVIRONMENT == OF_AN_EXTRA
 
 
 def test_what_is_declared_is_imported(root: Path, declared: set[str]) -> None:
@@ -62,7 +64,8 @@ def test_everything_declared_is_pinned(root: Path, declared: set[str]) -> None:
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     both = base | pins(root / "constraints-dev.txt")
-    assert {canonical(line) for line in [*extras["dev"], *extras["torchrec"]]} <= both
+    assert {canonical(line) for line in [*extras["dev"], *extras["torchrec"], *extras["traces"]]} <= both
+    assert {canonical(line) for line in extras["traces"]} == OF_AN_EXTRA
 
 
 def test_no_pin_is_given_twice(root: Path) -> None:

@@ -259,7 +259,6 @@ def test_routes_that_come_later_are_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        {"access": {"statistics": "x"}},
         {"constraints": {"cache_load_factors": [0.5]}},
         {"constraints": {"data_types": ["fp16"]}},
         {"constraints": {"compute_kernels": ["fused_uvm"]}},

@@ -2,10 +2,11 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from api.store.base import NewSolve, PlanRecord, QueueFull, Store, UnknownPlan, VersionConflict
+from api.store.base import NewSolve, PlanRecord, QueueFull, StatisticsRecord, Store, UnknownPlan, VersionConflict
 
 DIGEST = "sha256:" + "1" * 64
 OTHER = "sha256:" + "2" * 64
@@ -184,6 +185,23 @@ class StoreContract:
         assert caught.value.current == store.channel("c")
         assert store.put_channel("c", plan_digest=OTHER, expected_version=1, now=3.0).version == 2
         assert [(item.version, item.plan_digest) for item in store.channel_history("c")] == [(1, DIGEST), (2, OTHER)]
+
+    def test_statistics_are_kept_once(self, store: Store) -> None:
+        first = StatisticsRecord(digest=DIGEST, num_tables=2, num_lookups=9, created_at=1.0)
+        assert store.keep_statistics(first, canonical=b"{}") == (first, True)
+        assert store.keep_statistics(replace(first, created_at=2.0), canonical=b"{}") == (first, False)
+        second = replace(first, digest=OTHER)
+        store.keep_statistics(second, canonical=b"[]")
+        assert store.statistics(OTHER) == b"[]"
+        assert store.statistics("sha256:" + "3" * 64) is None
+        assert store.statistics_records(limit=9, after=None) == [first, second]
+        assert store.statistics_records(limit=1, after=None) == [first]
+        assert store.statistics_records(limit=9, after=DIGEST) == [second]
+
+    def test_racing_keepers_of_equal_statistics_agree(self, store: Store) -> None:
+        record = StatisticsRecord(digest=DIGEST, num_tables=2, num_lookups=9, created_at=1.0)
+        kept = race(8, lambda _: store.keep_statistics(record, canonical=b"{}")[1])
+        assert sorted(map(str, kept)) == ["False"] * 7 + ["True"]
 
     def test_a_channel_cannot_point_at_nothing(self, store: Store) -> None:
         with pytest.raises(UnknownPlan):

@@ -127,7 +127,8 @@ def test_bad_specs_are_refused_and_not_stored(live: Live) -> None:
     problem = assert_problem(live.post("/v1/solves", tiny(model__tables__0__num_embeddings=0)), 422, "invalid-problem")
     assert problem["num_errors"] == 1
     assert problem["errors"][0]["pointer"] == "/model/tables/0/num_embeddings"
-    assert_problem(live.post("/v1/solves", tiny(model__tables__0__access={"statistics": "x"})), 422, "unsupported")
+    later = tiny(model__tables__0__constraints={"cache_load_factors": [0.5]})
+    assert_problem(live.post("/v1/solves", later), 422, "unsupported")
     hundred = tiny(model__tables=[{"name": "a"}] * 100)
     problem = assert_problem(live.post("/v1/solves", hundred), 422, "invalid-problem")
     assert len(problem["errors"]) == 50

@@ -126,13 +126,14 @@ def given(kind: str) -> AccessStatistics:
             return ReuseHistogram(distinct_rows=tuple(sketch.reuse_rows.astype(float).tolist()))
 
 
-@pytest.mark.parametrize("kind", ["zipf", "cdf", "curve", "histogram"])
-def test_every_kind_tells_distinct_rows_and_misses(kind: str) -> None:
+# A reuse histogram has 17 bins, each twice as wide as the one before.
+@pytest.mark.parametrize(("kind", "error"), [("zipf", 0.01), ("cdf", 0.03), ("curve", 0.03), ("histogram", 0.06)])
+def test_every_kind_tells_distinct_rows_and_misses(kind: str, error: float) -> None:
     exact, rates = exact_zipf(1.0), rates_of_access(given(kind), ROWS)
     lookups = np.array([100.0, 1_000.0, 10_000.0, 100_000.0])
-    assert rates.distinct_rows(lookups) == pytest.approx(exact.distinct_rows(lookups), rel=0.07)
+    assert rates.distinct_rows(lookups) == pytest.approx(exact.distinct_rows(lookups), rel=error)
     cache_rows = np.array([50.0, 500.0, 2_000.0, 8_000.0])
-    assert rates.miss_ratio(cache_rows) == pytest.approx(exact.miss_ratio(cache_rows), abs=0.03)
+    assert rates.miss_ratio(cache_rows) == pytest.approx(exact.miss_ratio(cache_rows), abs=error)
 
 
 def test_equally_hot_rows_are_one_group() -> None:

@@ -1,0 +1,97 @@
+"""Statistics documents: there and back, merged, and refused with place and reason."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from api.json_input import RejectedDocument
+from api.schemas.statistics import MAX_SKETCH_BYTES
+from api.statistics_document import merge_statistics, parse_statistics
+from planner.canonical import canonical_bytes, digest
+from planner.statistics.sketch import OtherSketch
+from tests.api.statistics_files import ROWS, document, idle, statistics
+from tests.planner.statistics.streams import sketched, zipf
+
+
+def test_there_and_back() -> None:
+    given = statistics("b", "a")
+    again = parse_statistics(given.canonical)
+    assert again.canonical == given.canonical
+    assert list(again.sketches) == ["a", "b"]
+    assert again.document["statistics_digest"] == again.digest
+
+
+def test_a_table_that_is_never_looked_up() -> None:
+    assert parse_statistics(idle("a").canonical).sketches["a"].lookups == 0
+
+
+def test_a_sketch_of_many_rows_stays_small() -> None:
+    sketch = sketched([zipf(0.3, 3_000_000, 500_000, seed) for seed in range(40)])
+    from api.statistics_document import Statistics
+
+    (table,) = Statistics(sketches={"t": sketch}).document["tables"]  # type: ignore[misc]
+    assert 40_000 < len(canonical_bytes(table)) <= MAX_SKETCH_BYTES
+
+
+def test_merged_documents() -> None:
+    one, two = statistics("a", "b"), statistics("b", "c", seed=1)
+    merged = merge_statistics([one, two])
+    assert merged.canonical == merge_statistics([two, one]).canonical
+    assert {name: sketch.lookups for name, sketch in merged.sketches.items()} == {"a": 20_000, "b": 40_000, "c": 20_000}
+    with pytest.raises(OtherSketch, match="hash seeds 0, 1"):
+        merge_statistics([one, statistics("z", hash_seed=1)])
+
+
+def refusal(document: dict[str, Any], *, renew: bool = True) -> tuple[str, str]:
+    """Place and reason of the first problem of a document, whose digest is made right."""
+    if renew:
+        content = {key: value for key, value in document.items() if key != "statistics_digest"}
+        document = {**content, "statistics_digest": digest(content)}
+    with pytest.raises(RejectedDocument) as caught:
+        parse_statistics(json.dumps(document).encode())
+    issue = caught.value.issues[0]
+    return issue.pointer, issue.message
+
+
+def edited(*path: str | int, value: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(dict(document("a", "b")))
+    target: Any = changed
+    for part in path[:-1]:
+        target = target[part]
+    target[path[-1]] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "where", "reason"),
+    [
+        (("schema_version",), 2, "/schema_version", "not one of the values"),
+        (("tables", 1, "lookups"), 19_999, "/tables/1", "reuse.lookups sum to 20000, and the table has 19999"),
+        (("tables", 1, "reuse", "rows", 0), 1, "/tables/1", "bin 0 of reuse"),
+        (("tables", 1, "reuse", "rows"), [1], "/tables/1/reuse/rows", "too few items"),
+        (("tables", 1, "name"), "a", "/tables/1", "stands twice"),
+        (("tables", 0, "registers"), "AAAA", "/tables/0", "Expected 32768 registers"),
+        (("tables", 0, "registers"), "!!!!", "/tables/0/registers", "characters"),
+        (("tables", 0, "registers"), "AAA", "/tables/0/registers", "too short"),
+        (("tables", 0, "registers"), "AAAAA", "/tables/0", "not base64"),
+        (("tables", 0, "thinned", 0, "lookups"), 10**9, "/tables/0", "level 1"),
+        (("tables", 0, "hot_rows", "rows", 0), ROWS + 1, "/tables/0", "hot rows of the table"),
+        (("tables", 0, "windows", 3, 2), 10**9, "/tables/0", "windows of size 3"),
+        (("hash_seed",), 5, "/tables/0", "the hottest first"),
+        (("tables", 0, "lookups"), -1, "/tables/0/lookups", "below the least value"),
+        (("tables", 0, "lookups"), 2**60, "/tables/0/lookups", "above the largest value"),
+        (("tables",), [], "/tables", "too few items"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(path: tuple[str | int, ...], value: Any, where: str, reason: str) -> None:
+    found = refusal(edited(*path, value=value))
+    assert found[0] == where
+    assert reason in found[1]
+
+
+def test_a_digest_of_something_else_is_refused() -> None:
+    where, reason = refusal(edited("statistics_digest", value="sha256:" + 64 * "0"), renew=False)
+    assert where == "/statistics_digest"
+    assert "its content has the digest" in reason

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
+from api.checkpoint import checkpoint_assumptions
 from api.json_input import quoted
 from api.schemas.spec import SpecDocument, TableSpec
 from cost_models.vocabulary import Scheme
@@ -23,6 +24,10 @@ _SILENT = frozenset(
         "name",
         "schema_version",
         "previous_plan",
+        "checkpoint",
+        "serving",
+        "batch_size_per_rank",
+        "requests_per_second",
         "plan",
         "digest",
         "max_moved_bytes",
@@ -34,6 +39,7 @@ _SILENT = frozenset(
 _COLUMN_SCHEMES = frozenset({Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD})
 _LEFT_TO_MODEL = {
     "roofline": "left to the cost model: fp32",
+    "serving": "left to the cost model: fp32",
     "torchrec": "left to the cost model: the type of each table",
 }
 
@@ -42,6 +48,7 @@ def assumptions_of(spec: SpecDocument, problem: Problem) -> tuple[Assumption, ..
     """Return every default that was filled in and every hardware number, with its evidence."""
     return (
         *_defaults(spec),
+        *checkpoint_assumptions(spec.checkpoint),
         *_table_defaults(spec.model.tables),
         *_narrowest_columns(problem),
         *_hardware(spec, problem),
@@ -67,27 +74,27 @@ def unused_tables(problem: Problem, base: str) -> tuple[Issue, ...]:
     )
 
 
-def unused_statistics(spec: SpecDocument, base: str) -> tuple[Issue, ...]:
-    """Return one warning that names the tables whose statistics this version does not use."""
-    names = [table.name for table in spec.model.tables if _has_unused_statistics(table)]
+def statistics_of_caches(spec: SpecDocument, base: str) -> tuple[Issue, ...]:
+    """Return one warning that names the tables whose statistics say nothing of distinct rows."""
+    names = [table.name for table in spec.model.tables if _tells_caches_alone(table)]
     if not names:
         return ()
-    first = next(index for index, table in enumerate(spec.model.tables) if _has_unused_statistics(table))
+    first = next(index for index, table in enumerate(spec.model.tables) if _tells_caches_alone(table))
     where = f"/model/tables/{first}/access/miss_ratio_curve" if len(names) == 1 else "/model/tables"
     return (
         Issue(
             code="statistics-not-used",
             pointer=base + where,
-            message=f"the miss_ratio_curve of {counted(len(names), 'table')} is not used in this version: "
-            f"{_shown(names)}",
+            message=f"the miss_ratio_curve of {counted(len(names), 'table')} prices caches and says nothing of distinct"
+            f" rows: {_shown(names)}",
             hint="give zipf_alpha, reuse_histogram or access_cdf; until then every id may be a different row",
             severity="warning",
         ),
     )
 
 
-def _has_unused_statistics(table: TableSpec) -> bool:
-    """A miss-ratio curve is about caches, which nothing plans yet."""
+def _tells_caches_alone(table: TableSpec) -> bool:
+    """A miss-ratio curve is about caches."""
     return table.access is not None and table.access.miss_ratio_curve is not None
 
 
@@ -106,6 +113,7 @@ def _defaults(spec: SpecDocument) -> Iterator[Assumption]:
         ("constraints.", spec.constraints),
         ("solver.", spec.solver),
         *([] if spec.previous_plan is None else [("previous_plan.", spec.previous_plan)]),
+        *([] if spec.serving is None else [("serving.", spec.serving)]),
     )
     for prefix, section in sections:
         for name in type(section).model_fields:
@@ -130,19 +138,19 @@ def _defaults(spec: SpecDocument) -> Iterator[Assumption]:
 
 
 def _table_defaults(tables: list[TableSpec]) -> Iterator[Assumption]:
-    """Defaults of tables, one line for each field, with the number of tables, and statistics without use."""
+    """Defaults of tables, one line for each field, with the number of tables, and curves that price caches alone."""
     missing: Counter[str] = Counter()
     for table in tables:
         for name in ("data_type", "pooling", "is_weighted", "optimizer", "module_path", "access"):
             if name not in table.model_fields_set:
                 missing[name] += 1
-    unused = sum(_has_unused_statistics(table) for table in tables)
-    if unused:
+    for_caches = sum(_tells_caches_alone(table) for table in tables)
+    if for_caches:
         yield Assumption(
             subject="model.tables.access.miss_ratio_curve",
-            value="not used in this version: every id may be a different row",
+            value="prices caches alone: every id may be a different row",
             evidence="note",
-            source=f"given for {unused} of {counted(len(tables), 'table')}; it is about caches, which are not planned",
+            source=f"given for {for_caches} of {counted(len(tables), 'table')}",
         )
     texts = {"access": "unknown: every id may be a different row", "module_path": "not given"}
     for name, count in missing.items():

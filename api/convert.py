@@ -5,10 +5,11 @@ bytes --json_input--> SpecDocument --spec_checks--> issues, or a SolveRequest
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from api.assumptions import assumptions_of, unused_statistics, unused_tables
+from api.assumptions import assumptions_of, statistics_of_caches, unused_tables
+from api.checkpoint import checkpoint_of, normalised_checkpoint
 from api.given_plan import GivenPlan, given_plan
 from api.hardware_check import missing_numbers
 from api.json_input import UNREADABLE, RejectedDocument, parse_document
@@ -17,15 +18,13 @@ from api.previous import FindPlan, previous_of, previous_warnings
 from api.schemas.base import StrictModel
 from api.schemas.plan import EvaluationRequest, PlanDocument
 from api.schemas.shard import Rectangle
-from api.schemas.spec import AccessSpec, SpecDocument, TableConstraintsSpec, TableSpec
+from api.schemas.spec import AccessSpec, ServingSpec, SpecDocument, TableConstraintsSpec, TableSpec
+from api.serving_checks import check_serving
 from api.spec_checks import check_memory, check_spec
 from api.spec_fields import (
-    UNSUPPORTED_FIELDS,
-    RefusedSpec,
     check_names_of_parts,
     check_overrides,
     single_fields,
-    unsupported,
 )
 from api.statistics_reference import FindStatistics, inline_statistics
 from cost_models.hardware import Hardware
@@ -41,7 +40,14 @@ from planner.domain.data_type import DATA_TYPES
 from planner.domain.movement import PreviousPlan
 from planner.domain.optimizer import OPTIMIZERS
 from planner.domain.plan import Assumption
-from planner.domain.problem import Dense, Problem, Reservation
+from planner.domain.problem import (
+    SERVING_DENSE_MULTIPLIER,
+    SERVING_INPUT_COPIES,
+    Dense,
+    Problem,
+    Reservation,
+)
+from planner.domain.serving import Serving
 from planner.domain.table import Feature, Table, TableConstraints
 from planner.errors import Issue
 from planner.partitioners.base import Partitioner, SolveLimits
@@ -50,7 +56,17 @@ from planner.partitioners.registry import make_partitioner
 Checked = TypeVar("Checked", bound=StrictModel)
 
 #: Keys of a spec that determine the problem, and so what its plans mean.
-SPEC_DIGEST_KEYS = ("schema_version", "model", "hardware", "constraints", "runtime", "objective", "cost_model")
+SPEC_DIGEST_KEYS = (
+    "schema_version",
+    "model",
+    "hardware",
+    "constraints",
+    "runtime",
+    "objective",
+    "cost_model",
+    "checkpoint",
+    "serving",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +100,6 @@ def parse_spec(
     ------
     InvalidProblem
         (as ``RejectedDocument``) with every broken rule, at most 50 of them.
-    UnsupportedRequest
-        The spec is well formed, but asks for something that this version cannot do.
     """
     spec = _checked(raw, SpecDocument)
     return to_request(spec, cost_model=cost_model, find_plan=find_plan, find_statistics=find_statistics)
@@ -138,7 +152,7 @@ def check_form(raw: bytes) -> None:
 
 def spec_digest_of(spec: Mapping[str, object]) -> str:
     """Return the digest of what determines the problem of a normalised spec."""
-    return digest({key: spec[key] for key in SPEC_DIGEST_KEYS})
+    return digest({key: spec[key] for key in SPEC_DIGEST_KEYS if key in spec})
 
 
 def to_request(
@@ -157,15 +171,13 @@ def to_request(
     spec, wrong_references, measured = inline_statistics(spec, base, find_statistics)
     issues.extend(wrong_references)
     issues.extend(check_spec(spec, hardware, base))
+    issues.extend(check_serving(spec, hardware, base))
     previous = None
     if spec.previous_plan is not None:
         previous, wrong = previous_of(spec.previous_plan, base, find_plan)
         issues.extend(wrong)
-    refused = tuple(unsupported(spec.model_dump(include=UNSUPPORTED_FIELDS), base))
     if issues:
-        raise RejectedDocument([*issues, *refused])
-    if refused:
-        raise RefusedSpec(refused)
+        raise RejectedDocument(issues)
     assert hardware is not None
     problem, wrong_pins = pin_tables(_problem(spec, hardware), spec, base)
     model = make_cost_model(spec.cost_model)
@@ -175,7 +187,7 @@ def to_request(
     if issues:
         raise RejectedDocument(issues)
     normalised = _normalised(spec, problem)
-    warnings = [*unused_tables(problem, base), *unused_statistics(spec, base)]
+    warnings = [*unused_tables(problem, base), *statistics_of_caches(spec, base)]
     if previous is not None:
         normalised["previous_plan"] = previous.document
         warnings.extend(previous_warnings(previous.plan, problem, spec, base))
@@ -227,6 +239,7 @@ def _problem(spec: SpecDocument, hardware: Hardware) -> Problem:
             relative_speed_by_rank=_by_rank(overrides.relative_speed_by_rank),
         ),
         batch_size_per_rank=spec.model.batch_size_per_rank,
+        serving=_serving(spec.serving),
         forward_comm_dtype=spec.model.forward_comm_dtype,
         backward_comm_dtype=spec.model.backward_comm_dtype,
         output_dtype=spec.model.output_dtype,
@@ -236,12 +249,30 @@ def _problem(spec: SpecDocument, hardware: Hardware) -> Problem:
             parameter_bytes=spec.model.dense.parameter_bytes,
         ),
         pipeline=spec.model.pipeline,
-        reservation=Reservation(hbm_fraction=spec.constraints.reserved_hbm_fraction),
+        reservation=_reservation(spec),
         same_rank=tuple(frozenset(index_of[name] for name in group) for group in spec.constraints.same_rank),
         apart=tuple(frozenset(index_of[name] for name in group) for group in spec.constraints.apart),
         runtime=spec.runtime,
         objective=spec.objective,
+        checkpoint=checkpoint_of(spec.checkpoint),
     )
+
+
+def _serving(spec: ServingSpec | None) -> Serving | None:
+    if spec is None:
+        return None
+    return Serving(
+        samples_per_request=spec.samples_per_request,
+        requests_per_second=spec.requests_per_second,
+        utilization_limit=spec.utilization_limit,
+    )
+
+
+def _reservation(spec: SpecDocument) -> Reservation:
+    margin = Reservation(hbm_fraction=spec.constraints.reserved_hbm_fraction)
+    if spec.serving is None:
+        return margin
+    return replace(margin, dense_multiplier=SERVING_DENSE_MULTIPLIER, input_copies=SERVING_INPUT_COPIES)
 
 
 def _by_rank(numbers: list[float] | None) -> tuple[float, ...] | None:
@@ -298,6 +329,9 @@ def _constraints(spec: TableConstraintsSpec) -> TableConstraints:
         ranks=None if spec.ranks is None else frozenset(spec.ranks),
         hosts=None if spec.hosts is None else frozenset(spec.hosts),
         min_partition=spec.min_partition,
+        cache_load_factors=None if spec.cache_load_factors is None else tuple(sorted(set(spec.cache_load_factors))),
+        hot_row_fractions=None if spec.hot_row_fractions is None else tuple(sorted(set(spec.hot_row_fractions))),
+        data_types=None if spec.data_types is None else tuple(sorted(set(spec.data_types))),
     )
 
 
@@ -319,6 +353,8 @@ def _normalised(spec: SpecDocument, problem: Problem) -> dict[str, object]:
     document["hardware"] = spec.hardware.model_dump(mode="json", exclude_none=True) | {
         "ranks_per_host": problem.cluster.ranks_per_host
     }
+    if spec.checkpoint is not None:
+        document["checkpoint"] = normalised_checkpoint(spec.checkpoint)
     return document
 
 
@@ -333,6 +369,7 @@ def _normalised_constraints(spec: TableConstraintsSpec) -> dict[str, object]:
         document["pinned"] = {
             "sharding_type": spec.pinned.sharding_type,
             "compute_kernel": spec.pinned.compute_kernel,
+            **({} if spec.pinned.cache_load_factor is None else {"cache_load_factor": spec.pinned.cache_load_factor}),
             "shards": sorted(shards["shards"], key=lambda shard: (shard["column_offset"], shard["rank"])),
         }
     return document

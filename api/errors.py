@@ -14,7 +14,6 @@ from api.hardware_check import cost_model_issue
 from api.json_input import RejectedDocument, pointer
 from api.problems import PROBLEMS
 from api.request_id import HEADER, request_id_of
-from api.spec_fields import RefusedSpec
 from cost_models.errors import CostModelError
 from planner.errors import InvalidProblem, Issue, UnsupportedRequest
 
@@ -117,10 +116,7 @@ async def _invalid_problem(request: Request, error: Exception) -> Response:
 
 async def _unsupported(request: Request, error: Exception) -> Response:
     assert isinstance(error, UnsupportedRequest)
-    issues = error.issues if isinstance(error, RefusedSpec) else (error.issue,)
-    total = error.num_issues if isinstance(error, RefusedSpec) else 1
-    detail = error.issue.message if total == 1 else f"{error.issue.message} (and {total - 1} more)"
-    return problem_response(request, error.code, detail, issues=issues, num_issues=total)
+    return problem_response(request, error.code, error.issue.message, issues=(error.issue,), num_issues=1)
 
 
 async def _cost_model(request: Request, error: Exception) -> Response:

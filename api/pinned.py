@@ -11,7 +11,7 @@ from itertools import groupby
 from api.json_input import quoted
 from api.schemas.shard import PinnedShardSpec
 from api.schemas.spec import PinnedSpec, SpecDocument
-from cost_models.vocabulary import Kernel, Scheme
+from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Scheme, Tier
 from planner.domain.cluster import Cluster
 from planner.domain.problem import Problem
 from planner.domain.table import PinnedPiece, PinnedTable, Table, TableConstraints
@@ -68,11 +68,12 @@ def _pinned(problem: Problem, table: Table, pin: PinnedSpec) -> PinnedTable:
     cluster, runtime = problem.cluster, RUNTIMES[problem.runtime]
     scheme, kernel = Scheme.from_label(pin.sharding_type), Kernel.from_label(pin.compute_kernel)
     _check_executed(runtime, table, scheme, kernel)
+    _check_storage(cluster, kernel, pin.cache_load_factor)
     geometry = _GEOMETRY[scheme](table, cluster)
     if geometry is None or geometry.max_pieces < geometry.min_pieces:
         hosts = f"{cluster.num_hosts} x {cluster.ranks_per_host} ranks"
         raise _Fault("/sharding_type", f"{scheme.label} does not fit {table.num_embeddings} rows on {hosts}")
-    _check_sites(cluster, pin)
+    _check_sites(cluster, pin, TIER_OF_KERNEL.get(kernel, cluster.device_tier))
     pieces = _pieces(pin, geometry)
     if not geometry.min_pieces <= len(pieces) <= geometry.max_pieces:
         least = "" if geometry.min_pieces == geometry.max_pieces else f"{geometry.min_pieces} to "
@@ -84,6 +85,7 @@ def _pinned(problem: Problem, table: Table, pin: PinnedSpec) -> PinnedTable:
     return PinnedTable(
         sharding_type=scheme,
         compute_kernel=kernel,
+        cache_load_factor=pin.cache_load_factor,
         pieces=tuple(_piece(table, cluster, scheme, geometry, shards) for shards in pieces),
     )
 
@@ -92,22 +94,32 @@ def _check_executed(runtime: Runtime, table: Table, scheme: Scheme, kernel: Kern
     refusal = runtime.refusal(table, scheme)
     if refusal is not None:
         raise _Fault("/sharding_type", f"the runtime {runtime.name} does not run {scheme.label}: {refusal}")
-    asked = replace(table, constraints=TableConstraints(compute_kernels=frozenset({kernel})))
-    kernels = runtime.kernels(asked, scheme)
+    asked = replace(table, constraints=TableConstraints(compute_kernels=frozenset(Kernel)))
+    kernels = runtime.kernels(asked, scheme, frozenset(Kernel))
     if kernel not in kernels:
-        names = " or ".join(one.label for one in kernels)
+        names = ", ".join(one.label for one in kernels)
         raise _Fault("/compute_kernel", f"{scheme.label} runs with {names}, not with {kernel.label}", f"use {names}")
 
 
-def _check_sites(cluster: Cluster, pin: PinnedSpec) -> None:
-    tier = cluster.device_tier.label
+def _check_storage(cluster: Cluster, kernel: Kernel, cache_load_factor: float | None) -> None:
+    tier = TIER_OF_KERNEL.get(kernel, cluster.device_tier)
+    if tier is not cluster.device_tier and not cluster.has_tier(tier):
+        raise _Fault("/compute_kernel", f"{kernel.label} keeps rows in {tier.label}, of which the cluster has none")
+    if (kernel in CACHED_KERNELS) != (cache_load_factor is not None):
+        if cache_load_factor is None:
+            raise _Fault("/cache_load_factor", f"{kernel.label} needs the share of the rows that it caches", "say it")
+        raise _Fault("/cache_load_factor", f"{kernel.label} has no cache", "leave cache_load_factor out")
+
+
+def _check_sites(cluster: Cluster, pin: PinnedSpec, tier: Tier) -> None:
     for number, shard in enumerate(pin.shards):
         if shard.rank >= cluster.world_size:
             ranks = f"ranks 0 to {cluster.world_size - 1}"
             message = f"rank {shard.rank} is out of range: the cluster has {ranks}"
             raise _Fault(f"/shards/{number}/rank", message, f"use {ranks}")
-        if shard.tier not in (None, tier):
-            raise _Fault(f"/shards/{number}/tier", f"tables of this cluster are kept in {tier}", f"use {tier}")
+        if shard.tier not in (None, tier.label):
+            message = f"kernel {pin.compute_kernel} keeps rows in {tier.label}"
+            raise _Fault(f"/shards/{number}/tier", message, f"use {tier.label}")
 
 
 def _pieces(pin: PinnedSpec, geometry: Geometry) -> list[list[Numbered]]:

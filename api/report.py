@@ -9,6 +9,8 @@ from api.schemas.evaluation import EvaluationDocument, ScoreDocument
 from api.schemas.explanation import ExplanationDocument
 from api.schemas.solve import AssumptionDocument, IssueDocument, TotalsDocument, ValidationDocument
 from cost_models.errors import CostModelError
+from planner.busy_tiers import overloaded
+from planner.checkpoint import late_upload
 from planner.domain.placement import Placement
 from planner.domain.plan import Evaluation
 from planner.errors import InvalidProblem, Issue, UnsupportedRequest
@@ -16,6 +18,7 @@ from planner.explain.explanation import Explanation, explain
 from planner.exporters.generic import loads
 from planner.memory import capacity_bytes, ledger_rules
 from planner.score import score
+from planner.serving import overrun
 from planner.verify import verify
 
 _MAX_VIOLATIONS = 50
@@ -70,11 +73,12 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
     violations = (*plan.false_digest(), *broken)
     is_partition = not any(issue.code in _NO_PARTITION for issue in broken)
     scored = _scored(request, plan.placement, is_valid=not violations) if is_partition else None
+    violations = (*violations, *(() if scored is None else (*overloaded(scored), *overrun(scored))))
     return EvaluationDocument(
         valid=not violations,
         num_violations=len(violations),
         violations=[_in_plan(issue) for issue in violations[:_MAX_VIOLATIONS]],
-        warnings=[_in_plan(issue) for issue in plan.other_spec(request.stated_spec_digest)],
+        warnings=[_in_plan(issue) for issue in (*plan.other_spec(request.stated_spec_digest), *_late(scored))],
         score=None if scored is None else _score(scored),
     )
 
@@ -108,6 +112,12 @@ def _scored(request: SolveRequest, placement: Placement, *, is_valid: bool) -> E
         if not is_valid:  # what this version does not run need not have a price
             return None
         raise UnsupportedRequest(cost_model_issue(error, "/spec")) from error
+
+
+def _late(scored: Evaluation | None) -> tuple[Issue, ...]:
+    """A warning where checkpoints are not stored in time."""
+    late = None if scored is None or scored.checkpoint is None else late_upload(scored.checkpoint)
+    return () if late is None else (late,)
 
 
 def _in_plan(issue: Issue) -> IssueDocument:

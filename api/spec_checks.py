@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from api.json_input import quoted
 from api.schemas.spec import AccessSpec, SpecDocument, TableSpec
 from cost_models.hardware import Hardware
-from cost_models.vocabulary import Scheme
+from cost_models.vocabulary import TIER_OF_KERNEL, Scheme, Tier
 from planner.domain.access import AccessCdf, MissRatioCurve, ReuseHistogram
 from planner.domain.cluster import MAX_RANKS
 from planner.domain.data_type import DATA_TYPES
-from planner.domain.problem import Problem
+from planner.domain.problem import DEVICE_KERNELS, HOST_KERNELS, Problem
 from planner.domain.table import MAX_COLUMNS, Feature, Table
 from planner.errors import Issue
 from planner.runtimes.base import Runtime
@@ -20,6 +20,7 @@ from planner.units import format_bytes
 
 #: A table that a runtime cannot run is offered to it again with up to so many columns more.
 MAX_PADDING = 128
+_ROUNDING = 1e-6  # of sums of fractions
 MAX_TOTAL_NAME_LENGTH = 4 * 1024**2
 
 
@@ -39,16 +40,26 @@ def check_memory(problem: Problem, base: str) -> tuple[Issue, ...]:
     bare cluster but not what reservations and other tables leave is an INFEASIBLE solve.
     """
     cluster = problem.cluster
-    available = sum(cluster.tier_bytes(rank, cluster.device_tier) for rank in range(cluster.world_size))
+    device = cluster.device_tier
+    of_tier = {tier: sum(cluster.tier_bytes(rank, tier) for rank in range(cluster.world_size)) for tier in Tier}
     issues = []
     for index, table in enumerate(problem.tables):
-        needed = table.weight_bytes
+        named = table.constraints.compute_kernels
+        kernels = (HOST_KERNELS if device is Tier.HBM else DEVICE_KERNELS) if named is None else named
+        tiers = sorted({TIER_OF_KERNEL.get(kernel, device) for kernel in kernels})
+        available = sum(of_tier[tier] for tier in tiers)
+        smallest = min(
+            (DATA_TYPES[name] for name in table.constraints.data_types or ()),
+            default=table.data_type,
+            key=lambda data_type: data_type.element_bytes,
+        )
+        needed = table.num_embeddings * smallest.row_bytes(table.embedding_dim)
         if needed > available:
             issues.append(
                 rule(
                     f"{base}/model/tables/{index}",
                     f"table {quoted(table.name)} has {format_bytes(needed)} of weights and the whole cluster has "
-                    f"{format_bytes(available)} of {cluster.device_tier.label}",
+                    f"{format_bytes(available)} of {' and '.join(tier.label for tier in tiers)}",
                     f"{_more_ranks(needed, available, problem.world_size)}use a narrower data_type, or check "
                     "num_embeddings",
                     code="table-too-large",
@@ -139,7 +150,7 @@ def _check_table(table: TableSpec, spec: SpecDocument, hardware: Hardware | None
             "use the optimizer none, or weights of fp32, fp16 or bf16",
         )
     if table.access is not None:
-        yield from _check_access(table.access, f"{where}/access")
+        yield from _check_access(table.access, table.num_embeddings, f"{where}/access")
     yield from _check_sites(table, spec, hardware, where)
 
 
@@ -201,9 +212,13 @@ def _check_sites(table: TableSpec, spec: SpecDocument, hardware: Hardware | None
         )
 
 
-def _check_access(access: AccessSpec, where: str) -> Iterator[Issue]:
+def _check_access(access: AccessSpec, num_embeddings: int, where: str) -> Iterator[Issue]:
     try:
         if access.reuse_histogram is not None:
+            if sum(access.reuse_histogram) > num_embeddings * (1 + _ROUNDING):
+                raise ValueError(
+                    f"{sum(access.reuse_histogram):.10g} distinct rows in one batch, and the table has {num_embeddings}"
+                )
             ReuseHistogram(distinct_rows=tuple(access.reuse_histogram))
         if access.access_cdf is not None:
             AccessCdf(points=tuple((x, y) for x, y in access.access_cdf))

@@ -1,36 +1,22 @@
-"""Rules of single fields of a spec that its schema cannot tell: names of parts, and what is not in this version.
+"""Rules of single fields of a spec that its schema cannot tell: names of parts.
 
 They read plain JSON, so that a document whose form is broken elsewhere is told of them at once.
 """
 
 import difflib
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from api.json_input import MAX_ISSUES, is_quotable
+from api.json_input import is_quotable
 from api.schemas.spec import HardwareOverrides
 from cost_models.profile_fields import FIELDS
 from cost_models.profiles_loader import profile_ids
 from cost_models.registry import cost_model_names
-from cost_models.vocabulary import Kernel
-from planner.errors import Issue, UnsupportedRequest
+from planner.errors import Issue
 from planner.partitioners.registry import partitioner_names
 
-#: What ``unsupported`` reads of a spec.
-UNSUPPORTED_FIELDS: Any = {"model": {"tables": {"__all__": {"constraints"}}}}
-_OTHER_KERNELS = tuple(label for label in Kernel.labels() if label not in ("dense", "fused"))
 _LISTS_BY_RANK = tuple(HardwareOverrides.model_fields)
 _MAX_NAMES_IN_HINT = 5
 _MAX_COMPARED_LENGTH = 80
-
-
-class RefusedSpec(UnsupportedRequest):
-    """A well-formed spec that asks for things that this version cannot do: the first of them, and their number."""
-
-    def __init__(self, issues: tuple[Issue, ...]) -> None:
-        super().__init__(issues[0])
-        self.issues = issues[:MAX_ISSUES]
-        self.num_issues = len(issues)
 
 
 def single_fields(spec: object, base: str) -> Iterator[Issue]:
@@ -40,7 +26,6 @@ def single_fields(spec: object, base: str) -> Iterator[Issue]:
     yield from check_overrides({key: overrides[key] for key in overrides if key not in _LISTS_BY_RANK}, base)
     names = (hardware.get("profile"), _object(spec).get("cost_model"), _object(spec, "solver").get("partitioner"))
     yield from check_names_of_parts(*names, base)
-    yield from unsupported(_object(spec), base)
 
 
 def check_names_of_parts(profile: object, cost_model: object, partitioner: object, base: str) -> Iterator[Issue]:
@@ -83,34 +68,8 @@ def check_overrides(values: Mapping[str, object], base: str) -> Iterator[Issue]:
             )
 
 
-def unsupported(spec: Mapping[str, object], base: str) -> Iterator[Issue]:
-    """Yield what is part of the contract but not of this version."""
-    tables = _object(spec, "model").get("tables")
-    for index, table in enumerate(tables if isinstance(tables, list) else ()):
-        where, constraints = f"{base}/model/tables/{index}", _object(table, "constraints")
-        for name, what in (
-            ("cache_load_factors", "a choice of cached shares"),
-            ("data_types", "a choice of data types"),
-        ):
-            if constraints.get(name) is not None:
-                yield _not_yet(f"{where}/constraints/{name}", what, f"leave {name} out")
-        kernels = constraints.get("compute_kernels")
-        if isinstance(kernels, list) and kernels and all(kernel in _OTHER_KERNELS for kernel in kernels):
-            what = f"planning with {' or '.join(sorted(set(kernels)))} alone"
-            yield _not_yet(f"{where}/constraints/compute_kernels", what, "allow fused or dense")
-        pinned = _object(constraints, "pinned").get("compute_kernel")
-        if pinned in _OTHER_KERNELS:
-            yield _not_yet(
-                f"{where}/constraints/pinned/compute_kernel", f"planning with {pinned}", "use fused or dense"
-            )
-
-
 def _object(value: object, key: str | None = None) -> Mapping[str, object]:
     """Return an object, or the object behind a key of it; an empty one where there is none."""
     if key is not None:
         value = _object(value).get(key)
     return value if isinstance(value, dict) else {}
-
-
-def _not_yet(where: str, what: str, hint: str) -> Issue:
-    return Issue(code="unsupported", pointer=where, message=f"{what} is not in this version", hint=hint)

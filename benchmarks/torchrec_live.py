@@ -4,7 +4,7 @@
 
 Prints TorchRec's slowest rank and time beside those of ``torchrec_greedy`` on the same options. No
 accelerator is needed: tables are on the meta device and the topology is only described. The planner
-has its default settings; what a spec says beyond tables, batch, cluster and capacity is not read.
+has its default settings; what a spec says beyond tables, batch, pipeline, cluster and capacity is not read.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from benchmarks.torchrec_options import (
     placement_of,
 )
 
+_CURVE_POINTS = 101  # of a miss curve whose area TorchRec asks for (``cacheability``)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveResult:
@@ -41,64 +43,129 @@ class LiveResult:
     cluster: Cluster
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownAccess:
+    """What TorchRec can be told of a table's accesses (its ``CacheStatistics``)."""
+
+    distinct_rows: float  # of a step of all ranks
+    missed_share: Callable[[float], float]  # of them, by the share of the table's rows that is cached
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caches:
+    """What TorchRec is told of caches in device memory."""
+
+    share: float  # of the rows of every cached table; scaled up from there where accesses are known
+    accesses: Mapping[str, KnownAccess] | None = None  # by table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """A spec as TorchRec's classes have it; nothing here is typed, since TorchRec may be absent."""
+
+    topology: Any
+    module: Any
+    sharders: list[Any]
+    constraints: dict[str, Any]  # by table
+    batch_size: int
+    enumerator: Any  # with the estimators that TorchRec has without being told, for the spec's pipeline
+    reservation: Any
+
+
+def described(
+    spec: Mapping[str, Any],
+    *,
+    kernels: Sequence[str] | None = None,
+    schemes: Sequence[str] | None = None,
+    caches: Caches | None = None,
+) -> Described:
+    """Describe a spec to TorchRec; ``None`` leaves kernels and schemes to TorchRec's own choice."""
+    from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
+    from torchrec.distributed.planner.enumerators import EmbeddingEnumerator
+    from torchrec.distributed.planner.shard_estimators import EmbeddingPerfEstimator, EmbeddingStorageEstimator
+    from torchrec.distributed.planner.storage_reservations import HeuristicalStorageReservation
+    from torchrec.distributed.planner.types import ParameterConstraints
+    from torchrec.distributed.types import PipelineType
+
+    topology, batch = _topology(spec), spec["model"]["batch_size_per_rank"]
+    pipeline = PipelineType(spec["model"]["pipeline"])
+    constraints = {
+        table["name"]: ParameterConstraints(
+            sharding_types=list(schemes) if schemes else None,
+            pooling_factors=[feature["pooling_factor"] for feature in table["features"]],
+            compute_kernels=list(kernels) if kernels else None,
+            cache_params=None if caches is None else _cache_params(caches, table["name"], pipeline),
+        )
+        for table in spec["model"]["tables"]
+    }
+    return Described(
+        topology=topology,
+        module=_module(spec),
+        sharders=[EmbeddingBagCollectionSharder()],
+        constraints=constraints,
+        batch_size=batch,
+        enumerator=EmbeddingEnumerator(
+            topology=topology,
+            batch_size=batch,
+            constraints=constraints,
+            estimator=[
+                EmbeddingPerfEstimator(topology=topology, constraints=constraints),
+                EmbeddingStorageEstimator(topology=topology, constraints=constraints, pipeline_type=pipeline),
+            ],
+        ),
+        reservation=HeuristicalStorageReservation(percentage=spec["constraints"]["reserved_hbm_fraction"]),
+    )
+
+
 def plan(
     spec: Mapping[str, Any],
     *,
     kernels: Sequence[str] | None = None,
+    caches: Caches | None = None,
     time_limit_seconds: int | None = None,
 ) -> LiveResult:
     """Run ``EmbeddingShardingPlanner`` with its defaults.
 
     ``kernels``: those it may choose from, ``None`` for its own choice (three that read host memory
-    too). ``time_limit_seconds`` covers its search; listing and pricing come on top.
+    too). ``caches``: where accesses are known, its ``EmbeddingOffloadScaleupProposer`` comes first
+    of its proposers, so that no time limit cuts it off. ``time_limit_seconds`` covers its search;
+    listing and pricing come on top.
 
     Raises
     ------
     ImportError
         TorchRec is not installed.
     """
-    from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
     from torchrec.distributed.planner import EmbeddingShardingPlanner
-    from torchrec.distributed.planner.enumerators import EmbeddingEnumerator
     from torchrec.distributed.planner.partitioners import GreedyPerfPartitioner
     from torchrec.distributed.planner.perf_models import NoopPerfModel
-    from torchrec.distributed.planner.storage_reservations import HeuristicalStorageReservation
-    from torchrec.distributed.planner.types import ParameterConstraints, PlannerError
+    from torchrec.distributed.planner.types import PlannerError
 
-    topology, module = _topology(spec), _module(spec)
-    constraints = {
-        table["name"]: ParameterConstraints(
-            pooling_factors=[feature["pooling_factor"] for feature in table["features"]],
-            compute_kernels=list(kernels) if kernels else None,
-        )
-        for table in spec["model"]["tables"]
-    }
-    batch = spec["model"]["batch_size_per_rank"]
-    enumerator = EmbeddingEnumerator(topology=topology, batch_size=batch, constraints=constraints)
-    partitioner, rating = _CountedPartitioner(GreedyPerfPartitioner()), _RecordedRating(NoopPerfModel(topology))
-    reservation = HeuristicalStorageReservation(percentage=spec["constraints"]["reserved_hbm_fraction"])
+    problem = described(spec, kernels=kernels, caches=caches)
+    partitioner = _CountedPartitioner(GreedyPerfPartitioner())
+    rating = _RecordedRating(NoopPerfModel(problem.topology))
     planner = EmbeddingShardingPlanner(
-        topology=topology,
-        batch_size=batch,
-        enumerator=enumerator,
-        storage_reservation=reservation,
+        topology=problem.topology,
+        batch_size=problem.batch_size,
+        enumerator=problem.enumerator,
+        storage_reservation=problem.reservation,
+        proposer=_proposers() if caches is not None and caches.accesses is not None else None,
         partitioner=partitioner,
         performance_model=rating,
-        constraints=constraints,
+        constraints=problem.constraints,
         timeout_seconds=time_limit_seconds,
     )
-    sharders = [EmbeddingBagCollectionSharder()]
     started = time.monotonic()
     try:
-        planner.plan(module, sharders)
+        planner.plan(problem.module, problem.sharders)
     except PlannerError:
         if rating.plans:
             raise
     wall_seconds = time.monotonic() - started
     by_table: dict[str, list[Option]] = {table["name"]: [] for table in spec["model"]["tables"]}
-    for option in enumerator.enumerate(module, sharders):
+    for option in problem.enumerator.enumerate(problem.module, problem.sharders):
         by_table[option.name].append(_option(option))
-    left = reservation.last_reserved_topology
+    left = problem.reservation.last_reserved_topology
     return LiveResult(
         max_rank_seconds=rating.best_milliseconds / MILLISECONDS_PER_SECOND,
         num_proposals=partitioner.proposals,
@@ -137,6 +204,48 @@ class _RecordedRating:
         self.best_milliseconds = min(self.best_milliseconds, milliseconds)
         self.plans += 1
         return milliseconds
+
+
+def _proposers() -> list[Any]:
+    """Return the one that scales caches up, then those that TorchRec has without being told."""
+    from torchrec.distributed.planner.proposers import (
+        EmbeddingOffloadScaleupProposer,
+        GreedyProposer,
+        GridSearchProposer,
+        UniformProposer,
+    )
+
+    scaleup = EmbeddingOffloadScaleupProposer()
+    return [scaleup, GridSearchProposer(), GreedyProposer(), GreedyProposer(use_depth=False), UniformProposer()]
+
+
+def _cache_params(caches: Caches, table: str, pipeline: Any) -> Any:
+    from torchrec.distributed.types import CacheParams, CacheStatistics, PipelineType
+
+    class Statistics(CacheStatistics):  # type: ignore[misc]
+        """Known accesses as TorchRec asks for them."""
+
+        def __init__(self, known: KnownAccess) -> None:
+            self._known = known
+            shares = np.linspace(0.0, 1.0, _CURVE_POINTS)
+            self._area = float(np.trapezoid([known.missed_share(share) for share in shares], shares))
+
+        @property
+        def expected_lookups(self) -> float:
+            return self._known.distinct_rows
+
+        def expected_miss_rate(self, clf: float) -> float:
+            return self._known.missed_share(clf)
+
+        @property
+        def cacheability(self) -> float:
+            return self._area
+
+    return CacheParams(
+        load_factor=caches.share,
+        prefetch_pipeline=pipeline is PipelineType.TRAIN_PREFETCH_SPARSE_DIST,
+        stats=None if caches.accesses is None else Statistics(caches.accesses[table]),
+    )
 
 
 def _topology(spec: Mapping[str, Any]) -> Any:

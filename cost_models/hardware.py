@@ -25,7 +25,7 @@ class Quantity:
     """One number of a profile."""
 
     value: float
-    unit: str  # "bytes", "bytes_per_second" or "seconds"
+    unit: str  # "bytes", "bytes_per_second", "operations_per_second" or "seconds"
     evidence: Evidence
     source: str  # who says so, in words that stand alone
     note: str = ""
@@ -34,7 +34,7 @@ class Quantity:
         """Reject numbers that no hardware has."""
         if not 0 <= self.value < float("inf"):
             raise ValueError("Expected a finite value >= 0.")
-        if self.unit == "bytes_per_second" and self.value == 0:
+        if self.unit.endswith("_per_second") and self.value == 0:
             raise ValueError("Expected a rate > 0; leave out what is not known.")
 
 

@@ -11,16 +11,16 @@ from typing import NamedTuple
 class ProfileField(NamedTuple):
     """Unit and meaning of one number of a profile."""
 
-    unit: str  # "bytes", "bytes_per_second" or "seconds"
+    unit: str  # "bytes", "bytes_per_second", "operations_per_second" or "seconds"
     description: str
 
     @property
     def may_be_zero(self) -> bool:
         """Whether zero makes sense: a tier may be absent, a rate of zero only means it is unknown."""
-        return self.unit != "bytes_per_second"
+        return not self.unit.endswith("_per_second")
 
 
-_BYTES, _RATE, _SECONDS = "bytes", "bytes_per_second", "seconds"
+_BYTES, _RATE, _SECONDS, _OPERATIONS = "bytes", "bytes_per_second", "seconds", "operations_per_second"
 
 FIELDS: Mapping[str, ProfileField] = MappingProxyType(
     {
@@ -38,9 +38,17 @@ FIELDS: Mapping[str, ProfileField] = MappingProxyType(
         "ddr_stream_bytes_per_second": ProfileField(_RATE, "host memory rate of a long copy, one rank's share"),
         "host_link_bytes_per_second": ProfileField(_RATE, "rate of copies from host memory to the accelerator"),
         "host_link_return_bytes_per_second": ProfileField(_RATE, "rate of copies from the accelerator to host memory"),
+        "host_link_message_seconds": ProfileField(
+            _SECONDS, "start of a copy between host memory and the accelerator, in either direction"
+        ),
         "host_link_peak_bytes_per_second": ProfileField(_RATE, "host link rate of the data sheet, one direction"),
         "ssd_bytes": ProfileField(_BYTES, "block storage, one rank's share"),
         "ssd_bytes_per_second": ProfileField(_RATE, "read rate of block storage, one rank's share"),
+        "ssd_write_bytes_per_second": ProfileField(_RATE, "write rate of block storage, one rank's share"),
+        "ssd_reads_per_second": ProfileField(
+            _OPERATIONS, "random reads of one block that block storage serves, one rank's share"
+        ),
+        "ssd_block_bytes": ProfileField(_BYTES, "bytes that block storage reads at least, wherever a row is"),
         "intra_host_bytes_per_second": ProfileField(
             _RATE, "bus bandwidth of a large all-to-all inside one host; replaces the profile's measured curves"
         ),

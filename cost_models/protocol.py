@@ -26,7 +26,7 @@ Ledger = Literal["exact", "torchrec"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardWork:
-    """What each shard does in one training step, one row per shard.
+    """What each shard does in one training step, or for one request that a host serves; one row per shard.
 
     A shard stands for the rectangle that one rank holds. Every array has shape
     ``(num_shards,)``. "All ranks' batches" means ``num_ranks`` local batches together.
@@ -35,6 +35,8 @@ class ShardWork:
     # The cluster and the messages that all tables share.
     num_ranks: int
     ranks_per_host: int
+    #: whether the rows that a cache misses are fetched before the step that needs them begins
+    prefetches: bool
     #: bytes of output rows (all tables) that one rank's local batch receives in the forward
     #: pass, in the type that the forward exchange has: the size of the real collective,
     #: which carries all tables at once
@@ -55,6 +57,7 @@ class ShardWork:
     row_shards: Ints
     element_bytes: Floats  # stored bytes of one weight (0.5 for int4)
     row_overhead_bytes: Floats  # scale and bias of a quantised row, else 0
+    row_alignment_bytes: Floats  # what a stored row is padded to a multiple of; 1 for no padding
     #: optimizer state read and written per updated weight, bytes
     optimizer_element_bytes: Floats
     #: optimizer state read and written per updated row, bytes
@@ -67,8 +70,17 @@ class ShardWork:
     expected_outputs: Floats
     lookups: Floats  # rows that this shard gathers per step, over all ranks' batches
     distinct_rows: Floats  # expected distinct rows among them; NaN where nothing is known
+    #: share of the shard's rows that its kernel keeps in the device's memory; NaN where it has no cache
+    cache_load_factor: Floats
+    #: share of the distinct rows of a step that the cache does not hold; NaN where it has no cache, or nothing is known
+    missed_share: Floats
+    #: share of the lookups that rows in the device's memory serve though the kernel keeps its rows in host memory
+    hot_lookup_share: Floats
+    hot_distinct_share: Floats  # the same of the distinct rows of a step
+    hot_row_share: Floats  # the same of the shard's rows; 0 where it is not split by heat
     is_weighted: Bools
     is_pooled: Bools
+    is_trained: Bools  # whether an optimizer changes the rows that were looked up
 
     # Bytes of one element on the wire and in the output; NaN where the spec leaves it to
     # the model (TorchRec: the table's type; roofline: fp32).

@@ -6,10 +6,11 @@ from types import MappingProxyType
 from cost_models.errors import UnknownCostModel
 from cost_models.protocol import CostModel
 from cost_models.roofline import RooflineModel
+from cost_models.serving import ServingModel
 from cost_models.torchrec import TorchRecModel
 
 COST_MODELS: Mapping[str, Callable[[], CostModel]] = MappingProxyType(
-    {"roofline": RooflineModel, "torchrec": TorchRecModel}
+    {"roofline": RooflineModel, "torchrec": TorchRecModel, "serving": ServingModel}
 )
 
 

@@ -18,6 +18,7 @@ Computation (:class:`_Compute`), divided by the gather rate of the table's memor
   row and its optimizer state is read and written once, ``2 u (g(r) + state)`` [2]. Unknown
   ``u`` is taken as the most there can be, min(n, rows): repeats only make the update cheaper than
   predicted;
+- rows that lie in host memory or block storage, and the caches before them: :mod:`cost_models.tiers`;
 - the ``dense`` kernel writes a full gradient in the type of the weights, of ``h`` bytes per row,
   and the optimizer passes over the whole table: ``u g(h) + R (2 h + 2 r + 2 state)``.
 
@@ -37,19 +38,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cost_models.errors import UnsupportedWork
 from cost_models.exchange import add_exchange
 from cost_models.hardware import Hardware
 from cost_models.protocol import Bools, Floats, Ledger, ShardSeconds, ShardWork
-from cost_models.sizes import ID_BYTES, dense_gradient_bytes, element_bytes, id_bytes
+from cost_models.sizes import ID_BYTES, dense_gradient_bytes, element_bytes, id_bytes, output_rows, stored_row_bytes
 from cost_models.table_memory import TableMemory, table_memory
 from cost_models.tally import Tally
-from cost_models.vocabulary import NUM_PHASES, Kernel, Phase, Scheme
+from cost_models.tiers import add_tiers, is_cached, tag_bytes
+from cost_models.vocabulary import NUM_PHASES, Kernel, Phase
 
 SORT_POSITION_BYTES = 4.0  # int32 beside each sort key
 SORT_BITS_PER_PASS = 8
-
-_KERNELS = (Kernel.DENSE, Kernel.FUSED)
+REMAP_BYTES = 4.0  # int32 of each row's place by heat
 
 
 class RooflineModel:
@@ -66,9 +66,6 @@ class RooflineModel:
 
     def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:
         """Price every row of ``work``; see :class:`cost_models.protocol.CostModel`."""
-        for code in np.unique(work.kernel):
-            if code not in _KERNELS:
-                raise UnsupportedWork(self.name, f"kernel {Kernel(int(code)).label}")
         tally = Tally(work.num_shards)
         if work.num_shards == 0:
             return tally.result()
@@ -77,6 +74,8 @@ class RooflineModel:
         rate = memory.rate
         tally.add(Phase.FORWARD_COMPUTE, compute.forward_bytes() / rate.value, rate.evidence)
         tally.add(Phase.BACKWARD_COMPUTE, compute.backward_bytes() / rate.value, rate.evidence)
+        tally.add(Phase.PREFETCH, compute.cache_bytes() / rate.value, rate.evidence)
+        add_tiers(tally, work, hardware, compute.distinct_rows())
         add_exchange(tally, work, hardware)
         return tally.result()
 
@@ -91,16 +90,17 @@ class _Compute:
     def forward_bytes(self) -> Floats:
         """Ids read, rows gathered, outputs written."""
         work = self.work
-        row = self.memory.gather_bytes(self._row_bytes())
-        outputs = _output_rows(work) * work.shard_columns * self._output_element_bytes()
-        return work.lookups * (id_bytes(work.is_weighted) + row) + outputs
+        row = self._device_share(work.hot_lookup_share) * self.memory.gather_bytes(self._row_bytes())
+        outputs = output_rows(work) * work.shard_columns * self._output_element_bytes()
+        remap = np.where(work.hot_row_share > 0, self.memory.state_bytes(np.full_like(row, REMAP_BYTES)), 0.0)
+        return work.lookups * (id_bytes(work.is_weighted) + row + remap) + outputs
 
     def backward_bytes(self) -> Floats:
         """Gradient rows read, ids sorted, distinct rows updated or a dense gradient applied."""
         work, memory = self.work, self.memory
         gradient = memory.gather_bytes(work.shard_columns * self._output_element_bytes())
         per_id = gradient + id_bytes(work.is_weighted) + self._sort_bytes()
-        distinct = self._distinct_rows()
+        distinct = self.distinct_rows()
         is_dense = work.kernel == Kernel.DENSE
         update = np.where(is_dense, self._dense_update_bytes(distinct), self._fused_update_bytes(distinct))
         return work.lookups * per_id + update
@@ -108,9 +108,14 @@ class _Compute:
     def _fused_update_bytes(self, distinct: Floats) -> Floats:
         """Weights and optimizer state of each distinct row, read and written once."""
         work, memory = self.work, self.memory
-        element_state = memory.gather_bytes(work.shard_columns * work.optimizer_element_bytes)
-        row_state = memory.state_bytes(work.optimizer_row_bytes)
-        return 2 * distinct * (memory.gather_bytes(self._row_bytes()) + element_state + row_state)
+        row = self._device_share(work.hot_distinct_share) * memory.gather_bytes(self._row_bytes())
+        with_state = np.where(work.kernel == Kernel.FUSED_UVM_CACHING, 0.0, self._device_share(work.hot_distinct_share))
+        element_state = with_state * memory.gather_bytes(work.shard_columns * work.optimizer_element_bytes)
+        return 2 * distinct * (row + element_state + memory.state_bytes(work.optimizer_row_bytes))
+
+    def cache_bytes(self) -> Floats:
+        """Tags of caches read, and ids sorted ahead of the step to find the distinct ones."""
+        return tag_bytes(self.work) + np.where(is_cached(self.work), self.work.lookups * self._sort_bytes(), 0.0)
 
     def _dense_update_bytes(self, distinct: Floats) -> Floats:
         """Gradient rows written, then one optimizer pass over the whole table."""
@@ -127,23 +132,17 @@ class _Compute:
         passes = np.ceil(bits / SORT_BITS_PER_PASS)
         return ID_BYTES + passes * 2 * (ID_BYTES + SORT_POSITION_BYTES)
 
-    def _distinct_rows(self) -> Floats:
+    def distinct_rows(self) -> Floats:
         """Distinct rows of a step; the most there can be where nothing is known."""
         most = np.minimum(self.work.lookups, self.work.shard_rows)
         return np.fmin(self.work.distinct_rows, most)
 
     def _row_bytes(self) -> Floats:
-        return self.work.shard_columns * self.work.element_bytes + self.work.row_overhead_bytes
+        return stored_row_bytes(self.work)
+
+    def _device_share(self, hot_share: Floats) -> Floats:
+        """Share of the rows that lie in the device's memory: where kernels read host memory, the hot ones."""
+        return np.where(self.work.kernel == Kernel.FUSED_UVM, hot_share, 1.0)
 
     def _output_element_bytes(self) -> Floats:
         return element_bytes(self.work.output_element_bytes)
-
-
-def _output_rows(work: ShardWork) -> Floats:
-    """Rows that each shard writes in a step.
-
-    Bags: one row per bag of every batch that the shard serves, even where row cuts leave it
-    only part of a bag's ids, since partial sums are full rows. Sequences: one row per lookup.
-    """
-    served = np.where(work.scheme == Scheme.DATA_PARALLEL, 1.0, float(work.num_ranks))
-    return np.where(work.is_pooled, work.batch_outputs * served, work.lookups)

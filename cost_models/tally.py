@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cost_models.protocol import Floats, ShardSeconds
+from cost_models.protocol import Codes, Floats, ShardSeconds
 from cost_models.vocabulary import NUM_PHASES, Evidence, Phase
 
 
@@ -13,10 +13,10 @@ class Tally:
         self._seconds = np.zeros((num_shards, NUM_PHASES))
         self._evidence = np.full((num_shards, NUM_PHASES), Evidence.MEASURED, dtype=np.int8)
 
-    def add(self, phase: Phase, seconds: Floats, evidence: Evidence) -> None:
-        """Add seconds, shape (num_shards,); only shards that take time take on the evidence."""
+    def add(self, phase: Phase, seconds: Floats, evidence: Evidence | Codes) -> None:
+        """Add seconds, shape (num_shards,); only shards that take time take on the evidence, one or (num_shards,)."""
         self._seconds[:, phase] += seconds
-        weaker = np.maximum(self._evidence[:, phase], np.int8(evidence))
+        weaker = np.maximum(self._evidence[:, phase], np.asarray(evidence, dtype=np.int8))
         self._evidence[:, phase] = np.where(seconds > 0, weaker, self._evidence[:, phase])
 
     def result(self) -> ShardSeconds:

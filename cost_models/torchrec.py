@@ -1,14 +1,22 @@
-r"""TorchRec's own estimate of a shard's time, for its kernels ``fused`` and ``dense``.
+r"""TorchRec's own estimate of a shard's time.
 
 Kept to be compared with TorchRec's planner on its own terms, oddities included: no latency,
 no message size, no row skew, input communication outside the total, an all-reduce that runs
-over network cards even on a single host.
+over network cards even on a single host, kernels that read host memory at a tenth of what the link has.
 
 Symbols, per local batch of one table: ``I`` ids, ``O`` expected output rows (a feature of
 pooling factor L < 1 counts L rows per sample; ids where nothing is pooled), ``W`` ranks,
 ``G`` ranks per host, ``H = W/G`` hosts, ``d`` columns and ``R`` rows of the shard, ``e`` bytes
 of a weight, ``f`` bytes of an element on the wire (the table's ``e`` where not given), ``dev``
-memory rate of the kernel (fused: all of it, dense: half).
+memory rate of the kernel:
+
+==================  =====================================================================
+dense, fused        half of the device's memory rate, all of it
+fused_uvm           link / 10, where the link is the device's to host memory
+fused_uvm_caching   (c memory + (1 - c) link) / 10 with the cached share ``c`` of the rows;
+                    all of the memory's where a pipeline prefetches
+key_value           the rate of block storage, whatever is cached
+==================  =====================================================================
 
 ===============  ==================================  =====================  =====================  =============
 bytes            table_wise, column_wise,            row_wise               table_row_wise,        data_parallel
@@ -29,15 +37,19 @@ output           O W d f                             O W d f                O W 
   copy after an all-gather (row cuts);
 - data_parallel: R d e (2k-1)/k / (G network), k = min(H, 2), doubled over more than two hosts,
   plus 9.22 R d e / dev for the optimizer;
-- input communication = 8 I W / link whatever the cut; none for data_parallel.
+- input communication = 8 I W / link whatever the cut; none for data_parallel;
+- prefetch = m u d e / link to host memory, of fused_uvm_caching alone and only where statistics tell
+  the distinct rows ``u`` of all ranks' batches and the share ``m`` that the cache misses; u is divided
+  by W for row_wise and by G for table_row_wise and grid_shard, not for table_column_wise or the others.
+  It counts in full, with a pipeline as without.
 
-The link is the host's where all ranks of the group share a host, else the network card.
+The link of an exchange is the host's where all ranks of the group share a host, else the network card.
 
 References
 ----------
 meta-pytorch/torchrec release 1.8.0, ``torchrec/distributed/planner``:
-``estimator/estimator.py`` (one evaluator per scheme), ``estimator/types.py``
-(``ShardPerfContext``), ``types.py`` (``BasicCommsBandwidths``), ``constants.py``.
+``estimator/estimator.py`` (one evaluator per scheme, ``_default_prefetch_comp``), ``estimator/types.py``
+(``ShardPerfContext``), ``types.py`` (``BasicCommsBandwidths``), ``constants.py`` (``kernel_bw_lookup``).
 """
 
 from dataclasses import dataclass
@@ -46,9 +58,9 @@ import numpy as np
 
 from cost_models.errors import UnsupportedWork
 from cost_models.hardware import Hardware, Quantity
-from cost_models.protocol import Bools, Floats, Ledger, ShardSeconds, ShardWork
+from cost_models.protocol import Bools, Codes, Floats, Ledger, ShardSeconds, ShardWork
 from cost_models.sizes import ID_BYTES
-from cost_models.table_memory import table_memory
+from cost_models.table_memory import TableMemory, table_memory
 from cost_models.tally import Tally
 from cost_models.vocabulary import NUM_PHASES, Evidence, Kernel, Phase, Scheme
 
@@ -61,8 +73,9 @@ WEIGHTED_KERNEL_MULTIPLIER = 1.1
 BATCHED_COPY_FACTOR = 2.455  # BATCHED_COPY_PERF_FACTOR
 DATA_PARALLEL_KERNELS_FACTOR = 9.22  # DP_ELEMENTWISE_KERNELS_PERF_FACTOR
 DENSE_RATE_FRACTION = 0.5  # kernel_bw_lookup
+HOST_MEMORY_DIVISOR = 10.0  # kernel_bw_lookup, fused_uvm and fused_uvm_caching
 
-_KERNELS = (Kernel.DENSE, Kernel.FUSED)
+_DEVICE_KERNELS = (Kernel.DENSE, Kernel.FUSED)
 _HOST_ROWS = (Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD)
 
 
@@ -78,6 +91,14 @@ class _Sizes:
     lookup_bytes: Floats
     forward_output_bytes: Floats
     backward_output_bytes: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KernelRate:
+    """Bytes per second that each shard's kernel reads and writes rows at, and how well it is known."""
+
+    bytes_per_second: Floats  # (num_shards,)
+    evidence: Codes  # (num_shards,)
 
 
 class TorchRecModel:
@@ -96,23 +117,56 @@ class TorchRecModel:
 
     def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:
         """Price every row of ``work``; see :class:`cost_models.protocol.CostModel`."""
-        for code in np.unique(work.kernel):
-            if code not in _KERNELS:
-                raise UnsupportedWork(self.name, f"kernel {Kernel(int(code)).label}")
         tally = Tally(work.num_shards)
         if work.num_shards == 0:
             return tally.result()
         sizes = _sizes(work)
-        memory = table_memory(hardware).rate
-        rate = memory.value * np.where(work.kernel == Kernel.DENSE, DENSE_RATE_FRACTION, 1.0)
-        _add_compute(tally, work, sizes, rate, memory.evidence)
+        rate = _kernel_rate(work, table_memory(hardware), hardware)
+        _add_compute(tally, work, sizes, rate)
+        _add_prefetch(tally, work, hardware)
         _add_exchange(tally, work, sizes, hardware)
         _add_data_parallel(tally, work, sizes, hardware)
         copied = np.where(sizes.row_wise | sizes.host_rows, sizes.backward_output_bytes, 0.0)
-        tally.add(Phase.BACKWARD_COMM, copied * BATCHED_COPY_FACTOR / rate, memory.evidence)
-        table_bytes = _table_bytes(work, sizes)
-        tally.add(Phase.BACKWARD_COMM, table_bytes * DATA_PARALLEL_KERNELS_FACTOR / rate, memory.evidence)
+        tally.add(Phase.BACKWARD_COMM, copied * BATCHED_COPY_FACTOR / rate.bytes_per_second, rate.evidence)
+        dense_passes = _table_bytes(work, sizes) * DATA_PARALLEL_KERNELS_FACTOR
+        tally.add(Phase.BACKWARD_COMM, dense_passes / rate.bytes_per_second, rate.evidence)
         return tally.result()
+
+
+def _kernel_rate(work: ShardWork, memory: TableMemory, hardware: Hardware) -> _KernelRate:
+    """Return TorchRec's rate of each shard's kernel.
+
+    Raises
+    ------
+    MissingHardwareNumber
+        The rate of the link to host memory, or of block storage, is needed and not known.
+    UnsupportedWork
+        TorchRec has no rate for kernels beyond the device's memory where there is no accelerator.
+    """
+    beyond = np.setdiff1d(work.kernel, _DEVICE_KERNELS)
+    if not memory.is_accelerator and len(beyond):
+        raise UnsupportedWork(TorchRecModel.name, f"kernel {Kernel(int(beyond[0])).label} without an accelerator")
+    value = memory.rate.value * np.where(work.kernel == Kernel.DENSE, DENSE_RATE_FRACTION, 1.0)
+    evidence = np.full(work.num_shards, memory.rate.evidence, dtype=np.int8)
+    cached = (work.kernel == Kernel.FUSED_UVM_CACHING) & (not work.prefetches)
+    over_link = cached | (work.kernel == Kernel.FUSED_UVM)
+    if over_link.any():
+        link = _host_link(hardware)
+        share = np.where(cached, work.cache_load_factor, 0.0)
+        mixed = (share * memory.rate.value + (1.0 - share) * link.value) / HOST_MEMORY_DIVISOR
+        value = np.where(over_link, mixed, value)
+        weaker = np.maximum(link.evidence, np.where(cached, evidence, np.int8(Evidence.MEASURED)))
+        evidence = np.where(over_link, weaker, evidence).astype(np.int8)
+    stored = work.kernel == Kernel.KEY_VALUE
+    if stored.any():
+        storage = hardware.quantity("ssd_bytes_per_second", needed_for="TorchRec's price of rows in block storage")
+        value = np.where(stored, storage.value, value)
+        evidence = np.where(stored, np.int8(storage.evidence), evidence)
+    return _KernelRate(bytes_per_second=value, evidence=evidence)
+
+
+def _host_link(hardware: Hardware) -> Quantity:
+    return hardware.quantity("host_link_bytes_per_second", needed_for="TorchRec's price of rows in host memory")
 
 
 def _sizes(work: ShardWork) -> _Sizes:
@@ -150,15 +204,28 @@ def _wire_bytes(given: Floats, work: ShardWork, as_stored: Bools) -> Floats:
     return np.where(np.isnan(given) | as_stored, work.element_bytes, given)
 
 
-def _add_compute(tally: Tally, work: ShardWork, sizes: _Sizes, rate: Floats, evidence: Evidence) -> None:
+def _add_compute(tally: Tally, work: ShardWork, sizes: _Sizes, rate: _KernelRate) -> None:
     """Forward and backward kernels."""
     columns = work.shard_columns
     narrow = np.where(columns >= 128, 1.0, np.where(columns >= 64, HALF_BLOCK_PENALTY, QUARTER_BLOCK_PENALTY))
     penalty = np.where(sizes.whole_rows, narrow, 1.0)
-    forward = (sizes.input_bytes + sizes.lookup_bytes + sizes.forward_output_bytes) * penalty / rate
+    moved = sizes.input_bytes + sizes.lookup_bytes + sizes.forward_output_bytes
+    forward = moved * penalty / rate.bytes_per_second
     weighted = np.where(work.is_weighted, WEIGHTED_KERNEL_MULTIPLIER, 0.0)
-    tally.add(Phase.FORWARD_COMPUTE, forward, evidence)
-    tally.add(Phase.BACKWARD_COMPUTE, forward * (BACKWARD_MULTIPLIER + weighted), evidence)
+    tally.add(Phase.FORWARD_COMPUTE, forward, rate.evidence)
+    tally.add(Phase.BACKWARD_COMPUTE, forward * (BACKWARD_MULTIPLIER + weighted), rate.evidence)
+
+
+def _add_prefetch(tally: Tally, work: ShardWork, hardware: Hardware) -> None:
+    """Missed rows of caches over host memory, where statistics tell how many there are."""
+    known = (work.kernel == Kernel.FUSED_UVM_CACHING) & ~np.isnan(work.missed_share)
+    if not known.any():
+        return
+    link = _host_link(hardware)
+    # A miss-ratio curve alone tells no distinct rows: its share is one of the most there can be.
+    distinct = np.fmin(work.distinct_rows, np.minimum(work.lookups, work.shard_rows))
+    missed = np.where(known, distinct * np.nan_to_num(work.missed_share), 0.0)
+    tally.add(Phase.PREFETCH, missed * work.shard_columns * work.element_bytes / link.value, link.evidence)
 
 
 def _add_exchange(tally: Tally, work: ShardWork, sizes: _Sizes, hardware: Hardware) -> None:

@@ -61,6 +61,12 @@ class Tier(Code):
     SSD = 2
 
 
+#: Kernels that keep a share of their rows in the device's memory and all rows in another tier.
+CACHED_KERNELS = (Kernel.FUSED_UVM_CACHING, Kernel.KEY_VALUE)
+#: Where the rows of a kernel lie; those of all others lie in the device's own memory.
+TIER_OF_KERNEL = {Kernel.FUSED_UVM: Tier.DDR, Kernel.FUSED_UVM_CACHING: Tier.DDR, Kernel.KEY_VALUE: Tier.SSD}
+
+
 class Phase(Code):
     """A part of the training step that ends when its slowest rank ends."""
 
@@ -70,6 +76,12 @@ class Phase(Code):
     BACKWARD_COMM = 3
     BACKWARD_COMPUTE = 4
     PREFETCH = 5
+    #: no part of a step that a cost model prices: what checkpoints cost per step, where the user asks to balance it
+    CHECKPOINT = 6
+
+
+#: The phases that cost models price.
+STEP_PHASES = tuple(phase for phase in Phase if phase is not Phase.CHECKPOINT)
 
 
 class Evidence(Code):

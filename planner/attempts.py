@@ -25,7 +25,8 @@ from planner.partitioners.greedy import Greedy
 from planner.placing import to_placement
 from planner.priced import PricedOptions
 from planner.pricing import prune, restrict
-from planner.score import device_bytes
+from planner.score import bytes_by_tier, score
+from planner.serving import overrun
 from planner.verify import verify
 
 Bools = NDArray[np.bool_]
@@ -130,12 +131,20 @@ class Attempts:
             self._effort.spend(work_seconds)
             return None
         placement = to_placement(problem, families, mode, outcome.assignment)
-        rules = ledger_rules(self._cost_model.ledger)
-        return None if verify(problem, placement, rules=rules) else placement
+        if verify(problem, placement, rules=ledger_rules(self._cost_model.ledger)):
+            return None
+        return placement if self._sustains_rate(problem, placement) else None
+
+    def _sustains_rate(self, problem: Problem, placement: Placement) -> bool:
+        """Whether requests, where there are any, come no faster than the placement serves them."""
+        if problem.serving is None or problem.serving.requests_per_second is None:
+            return True
+        return not any(overrun(score(problem, placement, self._cost_model)))
 
     def _filled(self, problem: Problem, placement: Placement) -> VerifiedPlan:
-        used = device_bytes(problem, placement, ledger_rules(self._cost_model.ledger))
-        capacity = capacity_bytes(problem)[:, problem.cluster.device_tier]
+        tier = problem.cluster.device_tier
+        used = bytes_by_tier(problem, placement, ledger_rules(self._cost_model.ledger))[:, tier]
+        capacity = capacity_bytes(problem)[:, tier]
         fractions = np.divide(used, capacity, out=np.zeros_like(used), where=capacity > 0)
         return VerifiedPlan(
             used_bytes=float(used.sum()),

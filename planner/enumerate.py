@@ -6,9 +6,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.vocabulary import Kernel, Scheme
+from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Scheme
+from planner.domain.data_type import DATA_TYPES
 from planner.domain.problem import Problem
+from planner.domain.storage import Storage
 from planner.domain.table import PinnedTable, Table
+from planner.heat import hot_row_shares
 from planner.priced import Scope
 from planner.runtimes.base import Runtime
 from planner.runtimes.registry import RUNTIMES
@@ -16,9 +19,14 @@ from planner.schemes.base import DEFAULT_MIN_PARTITION, Geometry
 from planner.schemes.blocks import COLUMN_STEP
 from planner.schemes.registry import SCHEMES
 from planner.schemes.widths import Widths, piece_widths, whole_width
+from planner.work import table_columns
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+
+
+#: Cached shares of the rows that are listed where the user names none: about three per decade, as miss curves bend.
+CACHE_LOAD_FACTORS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +35,14 @@ class Family:
 
     table: int
     scheme: Scheme
-    kernel: Kernel
+    storage: Storage
     geometry: Geometry
     widths: Widths
+
+    @property
+    def kernel(self) -> Kernel:
+        """Which code looks rows up."""
+        return self.storage.kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +116,11 @@ def table_rank_allowed(problem: Problem) -> Bools:
     return allowed
 
 
+def hot_rows_of(problem: Problem, family: Family) -> int:
+    """Return the rows of each piece that lie in the device's memory though the others do not."""
+    return round(family.storage.hot_row_share * problem.tables[family.table].num_embeddings)
+
+
 def narrowest_pieces(table: Table) -> Table:
     """Return the table with the narrowest pieces allowed, unless the user named a width or the pieces themselves."""
     if table.constraints.min_partition is not None or table.constraints.pinned is not None:
@@ -147,23 +165,67 @@ def _families_of_table(
         if refusal is not None:
             reasons.append(f"{scheme.label}: {refusal}")
             continue
-        kernels = [
-            kernel
-            for kernel in runtime.kernels(table, scheme)
-            if wanted.compute_kernels is None or kernel in wanted.compute_kernels
-        ]
-        if not kernels:
-            reasons.append(f"{scheme.label}: none of its kernels is among the allowed compute_kernels")
-            continue
         geometry = maker.geometry(table, problem.cluster)
+        storages = list(_storages(problem, runtime, index, maker.scheme, geometry))
+        if not storages:
+            reasons.append(f"{scheme.label}: {_no_storage(problem, runtime, index, scheme)}")
+            continue
         widths = None
         if geometry is not None and sites.fit(index, geometry):
             widths = _widths(problem, runtime, table, geometry)
         if geometry is None or widths is None:
             reasons.append(f"{scheme.label}: no cut fits the table's shape, the cluster and the constraints")
             continue
-        for kernel in kernels:
-            yield Family(table=index, scheme=scheme, kernel=kernel, geometry=geometry, widths=widths)
+        for storage in storages:
+            yield Family(table=index, scheme=scheme, storage=storage, geometry=geometry, widths=widths)
+
+
+def _storages(
+    problem: Problem, runtime: Runtime, index: int, scheme: Scheme, geometry: Geometry | None
+) -> Iterator[Storage]:
+    """Yield the ways to keep the rows of a table that the user, the runtime and the cluster's memory allow."""
+    table, cluster = problem.tables[index], problem.cluster
+    wanted = table.constraints
+    offered = problem.kernels if wanted.compute_kernels is None else wanted.compute_kernels
+    names = wanted.data_types or (table.data_type.name,)
+    types = [DATA_TYPES[name] for name in dict.fromkeys(names) if table.can_be_trained_as(DATA_TYPES[name])]
+    for kernel in runtime.kernels(table, scheme, offered):
+        tier = TIER_OF_KERNEL.get(kernel, cluster.device_tier)
+        if tier is not cluster.device_tier and not cluster.has_tier(tier):
+            continue
+        shares: tuple[float | None, ...] = (None,)
+        if kernel in CACHED_KERNELS:
+            shares = tuple(sorted(set(wanted.cache_load_factors or CACHE_LOAD_FACTORS), reverse=True))
+        for share in shares:
+            for data_type in types:
+                yield Storage(kernel=kernel, data_type=data_type, cache_load_factor=share)
+        if kernel is Kernel.FUSED_UVM and runtime.splits_rows_by_heat and geometry is not None:
+            for hot in _hot_row_shares(problem, index) if geometry.scope is Scope.RANK else ():
+                for data_type in types:
+                    yield Storage(kernel=kernel, data_type=data_type, hot_row_share=hot)
+
+
+def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) -> str:
+    """Say why no kernel keeps the rows of a table."""
+    table = problem.tables[index]
+    wanted = table.constraints.compute_kernels
+    kernels = runtime.kernels(table, scheme, problem.kernels if wanted is None else wanted)
+    tiers = {TIER_OF_KERNEL.get(kernel, problem.cluster.device_tier) for kernel in kernels}
+    absent = sorted(tier for tier in tiers if not problem.cluster.has_tier(tier))
+    if not kernels:
+        return "none of its kernels is among the allowed compute_kernels"
+    if absent:
+        return f"the cluster has no {' and no '.join(tier.label for tier in absent)}, where its kernels keep rows"
+    return "none of the allowed data_types can be trained with the table's optimizer"
+
+
+def _hot_row_shares(problem: Problem, index: int) -> Iterator[float]:
+    """Yield where a table may be split by heat, each a share of its rows that is a whole number of them."""
+    table = problem.tables[index]
+    rows, wanted = table.num_embeddings, table.constraints.hot_row_fractions
+    listed = hot_row_shares(table_columns(problem).heat.of_table[index]) if wanted is None else wanted
+    for num_hot in sorted({round(share * rows) for share in listed} - {0, rows}):
+        yield num_hot / rows
 
 
 def _pinned_family(problem: Problem, index: int, pinned: PinnedTable) -> Family:
@@ -179,9 +241,10 @@ def _pinned_family(problem: Problem, index: int, pinned: PinnedTable) -> Family:
     else:
         columns = np.arange(given.min(), given.max() + 1, COLUMN_STEP, dtype=np.int64)
         widths = Widths(columns=columns, cuts=((given - given.min()) // COLUMN_STEP,), max_pieces=len(given))
-    return Family(
-        table=index, scheme=pinned.sharding_type, kernel=pinned.compute_kernel, geometry=geometry, widths=widths
+    storage = Storage(
+        kernel=pinned.compute_kernel, data_type=table.data_type, cache_load_factor=pinned.cache_load_factor
     )
+    return Family(table=index, scheme=pinned.sharding_type, storage=storage, geometry=geometry, widths=widths)
 
 
 def _widths(problem: Problem, runtime: Runtime, table: Table, geometry: Geometry) -> Widths | None:

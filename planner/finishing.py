@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cost_models.protocol import CostModel
+from planner.busy_tiers import overloaded
 from planner.domain.movement import Movement
 from planner.domain.placement import Placement
 from planner.domain.plan import Assumption, Plan, PlanResult
@@ -23,6 +24,7 @@ from planner.previous import Stay, movement_of
 from planner.priced import Assignment, Outcome, PricedOptions, Reason, Termination
 from planner.provenance import used_assumptions, versions
 from planner.score import score
+from planner.serving import latency_beside_shards, overrun
 from planner.verify import verify
 
 OnResult = Callable[[PlanResult], None]
@@ -59,6 +61,8 @@ def finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Pla
         raise SolverDefect(f"{outcome.partitioner} returned an illegal plan: {issues[0].message}")
     evaluation = score(run.problem, placement, run.cost_model)
     believed, found = step_seconds_of(mode, outcome.assignment), evaluation.objective_seconds
+    beside_shards = latency_beside_shards(run.problem, believed)
+    believed, bound = believed + beside_shards, bound + beside_shards
     if abs(believed - found) > _AGREEMENT * max(believed, found):
         raise SolverDefect(f"the search believed {believed} s, the plan's geometry costs {found} s")
     if bound > found * (1 + _AGREEMENT):
@@ -130,8 +134,10 @@ class Teller:
             or began < self._rest_until_seconds
         ):
             return
-        self._told = found.objective_seconds
         outcome = Outcome(assignment=found.assignment, termination=_RUNNING, partitioner=found.partitioner)
-        self._on_result(result_of(finish(self._run, mode, outcome, self.bound)))
+        finished = finish(self._run, mode, outcome, self.bound)
+        if not any(overloaded(finished.evaluation)) and not any(overrun(finished.evaluation)):
+            self._told = found.objective_seconds
+            self._on_result(result_of(finished))
         now = time.monotonic()
         self._rest_until_seconds = now + _REST * (now - began)

@@ -5,6 +5,7 @@ A shortfall says whether it is a proof. Options list only some column cuts of a 
 more bytes than the cluster has" always does, because no cut takes fewer bytes in all.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,9 +64,9 @@ def memory_shortfalls(problem: Problem, priced: PricedOptions) -> Dead | None:
 
 def _tables_too_large(problem: Problem, priced: PricedOptions) -> Dead | None:
     """Tables of which every listed option has a piece that fits no site."""
-    tier = problem.cluster.device_tier
     room = roomiest_site(priced)
-    excess = np.max(priced.shape_bytes - room, axis=1)
+    by_tier = priced.shape_bytes - room
+    excess = np.max(by_tier, axis=1)
     worst = np.full(priced.num_options, -np.inf)
     np.maximum.at(worst, priced.unit_option, excess[priced.unit_shape])
     least = np.full(priced.num_tables, np.inf)
@@ -77,6 +78,7 @@ def _tables_too_large(problem: Problem, priced: PricedOptions) -> Dead | None:
     for table in hopeless[:_MOST]:
         shapes = np.flatnonzero((priced.shape_table == table) & (excess == least[table]))
         shape = int(shapes[0])  # the piece that misses by least
+        tier = Tier(int(np.argmax(by_tier[shape])))
         need, free = float(priced.shape_bytes[shape, tier]), max(0.0, float(room[shape, tier]))
         shortfalls.append(_piece_shortfall(problem.tables[int(table)], tier, need, free))
     tables = tuple(int(table) for table in hopeless)
@@ -131,32 +133,39 @@ def _cluster_too_small(problem: Problem, priced: PricedOptions) -> Dead | None:
     No cut takes fewer bytes in all than the best listed one: pieces repeat input buffers and
     row-wise state, and copies repeat everything.
     """
-    tier, cluster = problem.cluster.device_tier, problem.cluster
-    need = least_total_bytes(priced, tier)
-    have = float(priced.capacity_bytes[:, tier].sum())
-    if need <= have:
+    cluster = problem.cluster
+    tiers = [tier for tier in Tier if priced.shape_bytes[:, tier].any()]
+    for some in (*((tier,) for tier in tiers), tuple(tiers)):
+        need = least_total_bytes(priced, some)
+        have = float(priced.capacity_bytes[:, some].sum())
+        if need > have:
+            break
+    else:
         return None
     ranks = int(np.ceil(need * cluster.world_size / have)) if have > 0 else 0
     way_out = f"use at least {ranks} such ranks" if ranks else "lower reserved_hbm_fraction and other reservations"
+    last = some[-1]  # tables that leave the device's memory fill this one
+    elsewhere = float(priced.capacity_bytes[:, some[:-1]].sum())
+    what = " and ".join(f"{format_bytes(float(priced.capacity_bytes[:, tier].sum()))} of {tier.label}" for tier in some)
     shortfall = Shortfall(
-        resource=tier.label,
-        required_bytes=need,
-        available_bytes=have,
+        resource=last.label,
+        required_bytes=need - elsewhere,
+        available_bytes=have - elsewhere,
         scope="cluster",
         message=(
-            f"the tables need at least {format_bytes(need)} of {tier.label} with optimizer state and buffers;"
-            f" {cluster.world_size} ranks have {format_bytes(have)} after reservations"
-            f" ({format_bytes(need - have)} short)"
+            f"the tables need at least {format_bytes(need)} of {' and '.join(tier.label for tier in some)} with"
+            f" optimizer state and buffers; {cluster.world_size} ranks have {what} after reservations"
+            f" ({format_bytes(need - have)} of {last.label} short)"
         ),
         hint=f"{way_out}, reserve less, or choose a smaller data_type or an optimizer with less state",
     )
     return Dead(shortfalls=(shortfall,), proven=True)
 
 
-def least_total_bytes(priced: PricedOptions, tier: Tier) -> float:
-    """Sum over tables of the option with the fewest bytes over all its ranks."""
+def least_total_bytes(priced: PricedOptions, tiers: Sequence[Tier]) -> float:
+    """Sum over tables of the option with the fewest bytes of some tiers over all its ranks."""
     total = np.zeros(priced.num_options)
-    np.add.at(total, priced.unit_option, priced.shape_total_bytes[priced.unit_shape, tier])
+    np.add.at(total, priced.unit_option, priced.shape_total_bytes[:, list(tiers)].sum(axis=1)[priced.unit_shape])
     least = np.full(priced.num_tables, np.inf)
     np.minimum.at(least, priced.option_table, total)
     return float(least.sum())
@@ -190,7 +199,7 @@ def unpackable(problem: Problem, priced: PricedOptions, *, proven: bool) -> Dead
     tier = problem.cluster.device_tier
     exact = bool(np.all(priced.shape_total_bytes == priced.shape_bytes * priced.shape_ranks[:, None]))
     listed = not any(_finer_cuts(problem, index) for index in range(len(problem.tables)))
-    need, have = least_total_bytes(priced, tier), float(priced.capacity_bytes[:, tier].sum())
+    need, have = least_total_bytes(priced, (tier,)), float(priced.capacity_bytes[:, tier].sum())
     groups = [f"{kind} groups" for kind in ("same_rank", "apart") if getattr(problem, kind)]
     also = f" and {' and '.join(groups)}" if groups else ""
     shortfall = Shortfall(

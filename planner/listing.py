@@ -5,9 +5,11 @@ from dataclasses import replace
 from cost_models.protocol import CostModel
 from planner.domain.problem import Problem
 from planner.enumerate import Families, enumerate_families, narrowest_pieces
-from planner.infeasible import Dead, memory_shortfalls, missing_options
+from planner.infeasible import Dead, least_total_bytes, memory_shortfalls, missing_options
 from planner.priced import PricedOptions
 from planner.pricing import price
+
+_TIGHT = 0.5  # of all memory
 
 
 def list_and_price(problem: Problem, cost_model: CostModel) -> tuple[Families, PricedOptions] | Dead:
@@ -20,6 +22,17 @@ def list_and_price(problem: Problem, cost_model: CostModel) -> tuple[Families, P
     )
     finer = _list_once(replace(problem, tables=tables), cost_model)
     return listed if isinstance(finer, Dead) else finer
+
+
+def is_short_of_memory(problem: Problem, cost_model: CostModel) -> bool:
+    """Whether memory may be what a problem without a plan lacks: its tables cannot fit, or fill half of it at least."""
+    families = enumerate_families(problem)
+    if families.refusals:
+        return False
+    priced, tier = price(problem, families, cost_model), problem.cluster.device_tier
+    if memory_shortfalls(problem, priced) is not None:
+        return True
+    return least_total_bytes(priced, (tier,)) > _TIGHT * float(priced.capacity_bytes[:, tier].sum())
 
 
 def _list_once(problem: Problem, cost_model: CostModel) -> tuple[Families, PricedOptions] | Dead:

@@ -1,19 +1,27 @@
-"""Which part of which phase is hidden under the dense part of the model."""
+"""Which phases a plan has, and which part of each is hidden under the dense part of the model."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.vocabulary import NUM_PHASES, Phase
+from cost_models.vocabulary import NUM_PHASES, STEP_PHASES, Phase
 from planner.domain.problem import Problem
+
+
+def phases_of(problem: Problem) -> tuple[Phase, ...]:
+    """Return the phases of a step, and what checkpoints cost where the problem asks to balance that."""
+    balanced = problem.checkpoint is not None and problem.checkpoint.balance
+    return tuple(Phase) if balanced else STEP_PHASES
 
 
 def phase_windows(problem: Problem) -> NDArray[np.float64]:
     """Seconds of each phase that a pipeline hides under dense compute, shape (NUM_PHASES,).
 
-    A pipelined trainer exchanges the next batch's ids while the dense part of this one runs;
-    without a pipeline, or where the spec gives no dense times, nothing is hidden.
+    A pipelined trainer exchanges the next batch's ids while the dense part of this one runs, and one that fetches ahead
+    also fills its caches then; without a pipeline, or where the spec gives no dense times, nothing is hidden.
     """
     windows = np.zeros(NUM_PHASES)
     if problem.pipeline != "none":
         windows[Phase.INPUT_COMM] = problem.dense.window_seconds
+    if problem.pipeline == "train_prefetch_sparse_dist":
+        windows[Phase.PREFETCH] = problem.dense.window_seconds
     return windows

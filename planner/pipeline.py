@@ -17,6 +17,7 @@ import numpy as np
 from cost_models.protocol import CostModel
 from planner.attempts import Attempts, attempt_limits
 from planner.bounds.chain import Bound, lower_bound, quick_bound
+from planner.busy_tiers import overloaded, shortfall_of, with_limits
 from planner.cuts import lists_all_cuts
 from planner.diagnosis import diagnose
 from planner.domain.movement import PreviousPlan
@@ -25,10 +26,11 @@ from planner.domain.problem import Problem
 from planner.evaluate import objective_of
 from planner.finishing import OnResult, Run, Teller, finish, result_of
 from planner.infeasible import Dead, stuck_modules, unpackable
-from planner.listing import list_and_price
+from planner.listing import is_short_of_memory, list_and_price
 from planner.modes import family_modes
 from planner.moving import moved_bytes
 from planner.no_collection import no_collection
+from planner.offers import spilled_kernels, with_host_memory, with_kernels_of
 from planner.partitioners.base import Partitioner, SolveLimits
 from planner.partitioners.greedy import Greedy
 from planner.partitioners.kept_start import may_move
@@ -42,9 +44,12 @@ from planner.previous import (
 )
 from planner.priced import Outcome, PricedOptions, Reason
 from planner.pricing import prune, restrict
+from planner.promotion import promoted
+from planner.serving import REQUEST_RATE, within_rate
 from planner.units import format_bytes
 
 BYTES_MOVED = "max_moved_bytes"  # a limit of the user's, and the resource that it leaves short
+_OF_THE_USER = (BYTES_MOVED, REQUEST_RATE)  # no more memory and no wider constraint mends these
 # Parts of the time limit that a reproducible solve spends, counted in work.
 _FIRST = 0.1  # at most, on the first plan
 _BOUNDED = 0.25  # on the bound
@@ -52,6 +57,7 @@ _SEARCHED = 0.75  # on the search
 #: Nominal work of one box, by the number of options: c n^1.6, fitted to measured bounds of 2,000 to 40,000 options.
 _BOX_SECONDS, _BOX_POWER = 2e-7, 1.6
 _MOST_BOXES = 200
+_LEAST_LEFT = 0.25  # of the time limit, for a second search with host memory
 
 
 @no_collection()
@@ -93,10 +99,56 @@ def plan(
     """
     began = time.monotonic()
     if previous is not None:
-        problem = finer_where_cut_finer(problem, previous)
+        problem = with_kernels_of(finer_where_cut_finer(problem, previous), previous.placement)
+    asked = _Asked(
+        cost_model=cost_model,
+        partitioner=partitioner,
+        limits=limits,
+        assumptions=assumptions,
+        previous=previous,
+        on_result=on_result,
+        began_seconds=began,
+    )
+    result = _solve(problem, asked)
+    wider = None if result.plan is not None else with_host_memory(problem)
+    if wider is None or result.limit in _OF_THE_USER or not is_short_of_memory(problem, cost_model):
+        return _diagnosed(result, problem, cost_model, limits)
+    if any(table.constraints.compute_kernels is None for table in problem.tables):
+        left = limits.time_limit_seconds - (time.monotonic() - began)
+        limits = replace(limits, time_limit_seconds=max(left, _LEAST_LEFT * limits.time_limit_seconds))
+        result = _solve(wider, replace(asked, limits=limits, assumptions=(*assumptions, _spilled())))
+    return _diagnosed(result, wider, cost_model, limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What the caller of ``plan`` asked for, without the problem."""
+
+    cost_model: CostModel
+    partitioner: Partitioner
+    limits: SolveLimits
+    assumptions: tuple[Assumption, ...]
+    previous: PreviousPlan | None
+    on_result: OnResult | None
+    began_seconds: float  # monotonic clock
+
+
+def _spilled() -> Assumption:
+    """Say that host memory was offered, and why."""
+    labels = " and ".join(kernel.label for kernel in spilled_kernels())
+    return Assumption(
+        subject="constraints.compute_kernels",
+        value=f"the tables do not fit into the accelerators' memory: {labels} were considered too",
+        evidence="note",
+    )
+
+
+def _solve(problem: Problem, asked: _Asked) -> PlanResult:
+    """Plan a problem with the kernels that it offers."""
+    cost_model, previous = asked.cost_model, asked.previous
     listed = list_and_price(problem, cost_model)
     if isinstance(listed, Dead):
-        return _diagnosed(_no_plan(listed), problem, cost_model, limits)
+        return _no_plan(listed)
     families, priced = listed
     stay = None
     if previous is not None:
@@ -106,17 +158,32 @@ def plan(
         problem=problem,
         families=families,
         cost_model=cost_model,
-        limits=limits,
-        assumptions=assumptions,
-        began_seconds=began,
+        limits=asked.limits,
+        assumptions=asked.assumptions,
+        began_seconds=asked.began_seconds,
         stay=stay,
     )
-    return _diagnosed(_search(run, priced, partitioner, on_result), problem, cost_model, limits)
+    result = within_rate(_search(run, priced, asked.partitioner, asked.on_result))
+    if result.plan is None or not any(overloaded(result.plan.evaluation)):
+        return result
+    priced = with_limits(priced, problem, families, lower_bound_seconds=result.lower_bound_seconds)
+    limited = _search(run, priced, asked.partitioner, asked.on_result)
+    if limited.plan is not None and not any(overloaded(limited.plan.evaluation)):
+        return limited
+    shortfall = shortfall_of(result.plan.evaluation)
+    return PlanResult(
+        plan=None,
+        reason=Reason.NO_SOLUTION_FOUND,
+        limit="tier_bandwidth",
+        detail=shortfall.message,
+        lower_bound_seconds=result.lower_bound_seconds,
+        shortfalls=(shortfall,),
+    )
 
 
 def _diagnosed(result: PlanResult, problem: Problem, cost_model: CostModel, limits: SolveLimits) -> PlanResult:
     """Say what is in conflict and what would help, where there is no plan."""
-    if result.plan is not None or result.limit == BYTES_MOVED:
+    if result.plan is not None or result.limit in _OF_THE_USER:
         return result
     within = attempt_limits(limits, len(problem.tables))
     attempts = Attempts(cost_model, within)
@@ -248,7 +315,9 @@ def _conclude(run: Run, priced: PricedOptions, modes: list[_Mode], bound: float,
             plan=None, reason=Reason.NO_SOLUTION_FOUND, limit=limit, detail=detail, lower_bound_seconds=bound
         )
     best = min(solved, key=_value)
-    return result_of(finish(run, best.priced, best.outcome, bound))
+    assert best.outcome.assignment is not None
+    outcome = replace(best.outcome, assignment=promoted(best.priced, best.outcome.assignment))
+    return result_of(finish(run, best.priced, outcome, bound))
 
 
 def _over_budget(run: Run, modes: list[_Mode], bound: float) -> PlanResult | None:

@@ -7,10 +7,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from cost_models.vocabulary import Kernel
 from planner.domain.placement import TablePlacement
 from planner.domain.problem import Problem
 from planner.domain.shards import Shards
-from planner.enumerate import Families, Family
+from planner.enumerate import Families, Family, hot_rows_of
 from planner.priced import Scope
 from planner.schemes.expand import SitedPieces, expand_all
 
@@ -42,7 +43,9 @@ class _Cut:
         cluster, geometry, count = problem.cluster, family.geometry, len(self.column_offset)
         ranks_of_site = {Scope.RANK: 1, Scope.HOST: cluster.ranks_per_host, Scope.WORLD: cluster.world_size}
         ranks = ranks_of_site[geometry.scope]
-        if not geometry.min_pieces <= count <= family.widths.max_pieces or count * ranks != len(self.shards):
+        hot_rows = hot_rows_of(problem, family)
+        num_shards = count * (ranks + (hot_rows > 0))
+        if not geometry.min_pieces <= count <= family.widths.max_pieces or num_shards != len(self.shards):
             return None
         table = problem.tables[family.table]
         is_listed = np.any(self.num_columns[:, None] == family.widths.columns, axis=1)
@@ -58,12 +61,19 @@ class _Cut:
             column_offset=self.column_offset,
             num_columns=self.num_columns,
             site=sites,
+            tier=np.full(count, family.storage.tier(cluster.device_tier), dtype=np.int64),
+            hot_rows=np.full(count, hot_rows),
         )
-        if not self.shards.are_those_of(expand_all(pieces, cluster, cluster.device_tier)):
+        if not self.shards.are_those_of(expand_all(pieces, cluster), in_any_tier=True):
             return None
         if geometry.same_host and len(np.unique(sites // cluster.ranks_per_host)) > 1:
             return None
         return tuple(zip(self.num_columns.tolist(), sites.tolist(), strict=True))
+
+
+def storage_key(placed: TablePlacement) -> tuple[Kernel, float | None, int, str]:
+    """Return how a placement keeps the rows of a table: kernel, cached share, hot rows, type (empty where unknown)."""
+    return (placed.compute_kernel, placed.cache_load_factor, placed.hot_rows, placed.data_type)
 
 
 def pieces_of(problem: Problem, family: Family, placed: TablePlacement) -> Pieces | None:
@@ -74,13 +84,16 @@ def pieces_of(problem: Problem, family: Family, placed: TablePlacement) -> Piece
 def cuts_of(
     problem: Problem, families: Families, mine: Iterable[int], placed: TablePlacement
 ) -> Iterator[tuple[int, Pieces]]:
-    """Yield the families of a table, among ``mine``, that give it its shards; its own scheme comes first."""
-    named = (placed.sharding_type, placed.compute_kernel)
+    """Yield the families of a table, among ``mine``, that give it its shards; its own scheme and storage come first."""
+    named = (placed.sharding_type, *storage_key(placed))
     cut = _Cut.of(placed.shards)
 
     def is_other(index: int) -> bool:
         family = families.families[index]
-        return (family.scheme, family.kernel) != named
+        storage = family.storage
+        type_name = storage.data_type.name if placed.data_type else ""
+        key = (storage.kernel, storage.cache_load_factor, hot_rows_of(problem, family), type_name)
+        return (family.scheme, *key) != named
 
     for index in sorted(mine, key=is_other):
         pieces = cut.pieces_of(problem, families.families[index])

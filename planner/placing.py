@@ -4,7 +4,7 @@ import numpy as np
 
 from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
-from planner.enumerate import Families
+from planner.enumerate import Families, hot_rows_of
 from planner.priced import Assignment, PricedOptions
 from planner.schemes.expand import SitedPieces, expand_all
 
@@ -25,9 +25,11 @@ def to_placement(problem: Problem, families: Families, priced: PricedOptions, as
         column_offset=left_of - left_of[first[table]],
         num_columns=columns,
         site=assignment.piece_site,
+        tier=np.array([one.storage.tier(cluster.device_tier) for one in chosen], dtype=np.int64)[table],
+        hot_rows=np.array([hot_rows_of(problem, one) for one in chosen], dtype=np.int64)[table],
     )
     ends = np.concatenate([[0], np.cumsum(pieces.num_shards(cluster))])[first[1:]]
-    shards = expand_all(pieces, cluster, cluster.device_tier).split(ends)
+    shards = expand_all(pieces, cluster).split(ends)
     return Placement(
         world_size=cluster.world_size,
         ranks_per_host=cluster.ranks_per_host,
@@ -38,7 +40,8 @@ def to_placement(problem: Problem, families: Families, priced: PricedOptions, as
                 compute_kernel=family.kernel,
                 shards=its_shards,
                 module_path=one.module_path,
-                data_type=one.data_type.name,
+                cache_load_factor=family.storage.cache_load_factor,
+                data_type=family.storage.data_type.name,
                 pooling=one.pooling,
             )
             for one, family, its_shards in zip(problem.tables, chosen, shards, strict=True)

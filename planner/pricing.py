@@ -3,24 +3,27 @@
 The only caller of cost models on the way to a plan.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.protocol import CostModel, ShardWork
-from cost_models.vocabulary import NUM_TIERS
+from planner.checkpoint import price_work
+from planner.domain.data_type import DATA_TYPES
 from planner.domain.problem import Problem
-from planner.enumerate import Cuts, Families, list_cuts, table_rank_allowed
+from planner.enumerate import Cuts, Families, Family, list_cuts, table_rank_allowed
 from planner.memory import capacity_bytes, ledger_rules, shard_ledger
 from planner.phases import phase_windows
 from planner.priced import Objective, PricedOptions, Scope, no_ints
 from planner.schemes.blocks import COLUMN_STEP
-from planner.work import build_work, table_columns
+from planner.work import build_work, data_type_code, table_columns
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Codes = NDArray[np.int8]
 
 
 def price(problem: Problem, families: Families, cost_model: CostModel) -> PricedOptions:
@@ -28,23 +31,15 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Priced
     cuts, cluster = list_cuts(families), problem.cluster
     listed = families.families
     family_table = np.array([family.table for family in listed], dtype=np.int64)
-    scheme = np.array([family.scheme for family in listed], dtype=np.int8)
-    kernel = np.array([family.kernel for family in listed], dtype=np.int8)
     scope = np.array([family.geometry.scope for family in listed], dtype=np.int8)
     table = family_table[cuts.shape_family]
-    work = build_work(
-        problem,
-        table_columns(problem),
-        table=table,
-        scheme=scheme[cuts.shape_family],
-        kernel=kernel[cuts.shape_family],
-        shard_columns=cuts.shape_columns,
-    )
-    seconds = cost_model.predict(work, cluster.hardware).seconds
+    work = _work_of(problem, listed, cuts)
+    seconds = price_work(problem, work, table=table, cost_model=cost_model, hardware=cluster.hardware).seconds
     # The last row block is shorter than the others; every rank is charged a full one.
     last_rows = work.table_rows - work.shard_rows * (work.row_shards - 1)
     per_rank, last = (
-        _device_bytes(problem, work, cost_model, table=table, stored_rows=rows) for rows in (work.shard_rows, last_rows)
+        shard_ledger(problem, work, table=table, stored_rows=rows, rules=ledger_rules(cost_model.ledger)).by_tier()
+        for rows in (work.shard_rows, last_rows)
     )
     if cluster.num_hosts == 1:
         scope = np.where(scope == Scope.HOST, np.int8(Scope.WORLD), scope)  # the same ranks
@@ -81,6 +76,26 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Priced
     )
 
 
+def shape_work(problem: Problem, families: Families) -> ShardWork:
+    """Return the work of one piece of every shape of every family, in the order of the waist."""
+    return _work_of(problem, families.families, list_cuts(families))
+
+
+def _work_of(problem: Problem, listed: Sequence[Family], cuts: Cuts) -> ShardWork:
+    of = cuts.shape_family
+    return build_work(
+        problem,
+        table_columns(problem),
+        table=np.array([family.table for family in listed], dtype=np.int64)[of],
+        scheme=np.array([family.scheme for family in listed], dtype=np.int8)[of],
+        kernel=np.array([family.kernel for family in listed], dtype=np.int8)[of],
+        shard_columns=cuts.shape_columns,
+        cache_load_factor=cache_load_factors(listed)[of],
+        data_type=data_types(listed)[of],
+        hot_row_share=hot_row_shares(listed)[of],
+    )
+
+
 def _pinned(problem: Problem, families: Families, cuts: Cuts) -> tuple[Ints, Ints]:
     """Return shape and site of every piece that the user fixed, in the order of tables and columns."""
     shapes, sites = [no_ints()], [no_ints()]
@@ -93,15 +108,21 @@ def _pinned(problem: Problem, families: Families, cuts: Cuts) -> tuple[Ints, Int
     return np.concatenate(shapes), np.concatenate(sites)
 
 
-def _device_bytes(
-    problem: Problem, work: ShardWork, cost_model: CostModel, *, table: Ints, stored_rows: Ints
-) -> Floats:
-    """Bytes of shards by tier, (num_shards, NUM_TIERS); all of them in the device's tier."""
-    rules = ledger_rules(cost_model.ledger)
-    result = np.zeros((work.num_shards, NUM_TIERS))
-    ledger = shard_ledger(problem, work, table=table, stored_rows=stored_rows, rules=rules)
-    result[:, problem.cluster.device_tier] = ledger.sum(axis=1)
-    return result
+def cache_load_factors(listed: Sequence[Family]) -> Floats:
+    """Return the cached share of each family; NaN where it has no cache."""
+    shares = (one.storage.cache_load_factor for one in listed)
+    return np.array([np.nan if share is None else share for share in shares])
+
+
+def hot_row_shares(listed: Sequence[Family]) -> Floats:
+    """Return the share of the rows that each family keeps in the device's memory beside others in host memory."""
+    return np.array([one.storage.hot_row_share for one in listed])
+
+
+def data_types(listed: Sequence[Family]) -> Codes:
+    """Return the type of each family's weights, as its position among all types."""
+    code = {name: data_type_code(name) for name in DATA_TYPES}
+    return np.array([code[one.storage.data_type.name] for one in listed], dtype=np.int8)
 
 
 def restrict(priced: PricedOptions, keep: Bools) -> PricedOptions:
@@ -206,13 +227,21 @@ def dominated_families(priced: PricedOptions) -> Bools:
 
     start, stop = priced.families_of_table
     for table in np.flatnonzero(stop - start > 1):
-        families = range(int(start[table]), int(stop[table]))
-        for one in families:
-            dominated[one] = not kept[one] and any(
-                other != one
-                and not dominated[other]
-                and replaces(other, one)
-                and (other < one or not replaces(one, other))
-                for other in families
+        families = np.arange(int(start[table]), int(stop[table]))
+        cheaper = _cheaper_at_ends(cost, families, (first, last - 1), (narrowest, widest))
+        for one in families[~kept[families]].tolist():
+            dominated[one] = any(
+                not dominated[other] and replaces(other, one) and (other < one or not replaces(one, other))
+                for other in families[cheaper[:, one - families[0]]].tolist()
             )
     return dominated
+
+
+def _cheaper_at_ends(cost: Floats, families: Ints, ends: tuple[Ints, Ints], columns: tuple[Ints, Ints]) -> Bools:
+    """Say who might replace whom, (n, n), by the narrowest and widest shapes alone: most pairs need no other look."""
+    cheaper = ~np.eye(len(families), dtype=np.bool_)
+    for end, width in zip(ends, columns, strict=True):
+        mine = cost[end[families]]
+        comparable = width[families][:, None] == width[families][None, :]
+        cheaper &= ~comparable | np.all(mine[:, None, :] <= mine[None, :, :], axis=2)
+    return cheaper

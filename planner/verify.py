@@ -6,8 +6,9 @@ Starts from the shards alone and shares no code with schemes, options or partiti
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cost_models.vocabulary import Scheme
+from cost_models.vocabulary import TIER_OF_KERNEL, Scheme, Tier
 from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
 from planner.domain.shards import Shards
@@ -16,8 +17,10 @@ from planner.errors import Issue
 from planner.memory import EXACT, LedgerRules, capacity_bytes
 from planner.overlap import overlapping_shards
 from planner.runtimes.registry import RUNTIMES
-from planner.score import device_bytes
+from planner.score import bytes_by_tier
 from planner.units import format_bytes
+
+Bools = NDArray[np.bool_]
 
 _ON_ALL_RANKS = (Scheme.ROW_WISE, Scheme.DATA_PARALLEL)
 _ON_A_HOST = (Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD)
@@ -37,6 +40,7 @@ def verify(problem: Problem, placement: Placement, *, rules: LedgerRules = EXACT
             issues.extend(shard_issues.get(index, ()))
             issues.extend(_cover_issues(problem, tables[placed.name], index, placed))
             issues.extend(_model_issues(tables[placed.name], index, placed))
+            issues.extend(_data_type_issues(tables[placed.name], index, placed))
             issues.extend(_allowed_issues(problem, tables[placed.name], index, placed))
             issues.extend(_pin_issues(problem, tables[placed.name], index, placed))
     if issues:
@@ -81,7 +85,9 @@ def _table_set_issues(problem: Problem, placement: Placement) -> Iterator[Issue]
 
 def _shard_issues(problem: Problem, tables: dict[str, Table], placement: Placement) -> dict[int, list[Issue]]:
     """Ranks, ranges and tiers that do not exist, by the index of the table in the plan."""
-    tier, shards, of = problem.cluster.device_tier, placement.all_shards(), placement.table_of_shards()
+    shards, of = placement.all_shards(), placement.table_of_shards()
+    device = problem.cluster.device_tier
+    tiers = [TIER_OF_KERNEL.get(placed.compute_kernel, device) for placed in placement.tables]
     known = [tables.get(placed.name) for placed in placement.tables]
     is_known = np.array([table is not None for table in known])[of]
     rows = np.array([0 if table is None else table.num_embeddings for table in known], dtype=np.int64)[of]
@@ -89,7 +95,7 @@ def _shard_issues(problem: Problem, tables: dict[str, Table], placement: Placeme
     no_rank = (shards.rank < 0) | (shards.rank >= problem.world_size)
     no_part = (shards.row_offset < 0) | (shards.row_end > rows) | (shards.num_rows <= 0)
     no_part |= (shards.column_offset < 0) | (shards.column_end > columns) | (shards.num_columns <= 0)
-    wrong_tier = shards.tier != tier
+    wrong_tier = (shards.tier != np.array(tiers, dtype=np.int64)[of]) & ~_hot_shards(problem, placement)
     first = np.searchsorted(of, np.arange(len(placement.tables)))
     issues: dict[int, list[Issue]] = {}
     for number in np.flatnonzero(is_known & (no_rank | no_part | wrong_tier)).tolist():
@@ -103,9 +109,25 @@ def _shard_issues(problem: Problem, tables: dict[str, Table], placement: Placeme
             message = f"{name} has {rows[number]} x {columns[number]} cells; this shard is not a non-empty part of them"
             found.append(Issue(code="shard-out-of-range", pointer=pointer, message=message))
         if wrong_tier[number]:
-            message = f"{name}: kernel {placed.compute_kernel.label} keeps rows in {tier.label}"
+            message = f"{name}: kernel {placed.compute_kernel.label} keeps rows in {tiers[index].label}"
             found.append(Issue(code="tier", pointer=pointer, message=message))
     return issues
+
+
+def _hot_shards(problem: Problem, placement: Placement) -> Bools:
+    """Mark first rows in the device's memory whose table's other rows are on the same rank, where known."""
+    shards, of = placement.all_shards(), placement.table_of_shards()
+    hot_rows = np.array([placed.hot_rows for placed in placement.tables], dtype=np.int64)[of]
+    is_hot: Bools = (shards.row_offset == 0) & (shards.num_rows == hot_rows)
+    is_hot &= shards.tier == problem.cluster.device_tier
+    if not RUNTIMES[problem.runtime].splits_rows_by_heat or not is_hot.any():
+        return np.zeros(len(shards), dtype=np.bool_)
+    places = np.stack([of, shards.rank, shards.column_offset, shards.num_columns], axis=1).tolist()
+    is_cold = (hot_rows > 0) & (shards.row_offset == hot_rows)
+    with_cold = {tuple(places[shard]) for shard in np.flatnonzero(is_cold).tolist()}
+    for shard in np.flatnonzero(is_hot).tolist():
+        is_hot[shard] = tuple(places[shard]) in with_cold
+    return is_hot
 
 
 def _cover_issues(problem: Problem, table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
@@ -144,7 +166,6 @@ def _model_issues(table: Table, index: int, placed: TablePlacement) -> Iterator[
     """What the plan says of the model, where it says it: a plan for another module shards nothing."""
     facts = (
         ("module_path", placed.module_path, table.module_path),
-        ("data_type", placed.data_type, table.data_type.name),
         ("pooling", placed.pooling, table.pooling),
     )
     for fact, stated, actual in facts:
@@ -155,6 +176,21 @@ def _model_issues(table: Table, index: int, placed: TablePlacement) -> Iterator[
                 message=f'table "{table.name}": the plan was made for {fact} "{stated}", the spec has "{actual}"',
                 hint="plan again for this model",
             )
+
+
+def _data_type_issues(table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
+    """Weights of a type that the model does not have, and that the user did not leave to the planner."""
+    allowed = table.constraints.data_types or (table.data_type.name,)
+    if placed.data_type and placed.data_type not in allowed:
+        yield Issue(
+            code="model-mismatch",
+            pointer=f"/tables/{index}/data_type",
+            message=(
+                f'table "{table.name}": the plan was made for data_type "{placed.data_type}", the spec has'
+                f' "{" or ".join(allowed)}"'
+            ),
+            hint="plan again for this model",
+        )
 
 
 def _allowed_issues(problem: Problem, table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
@@ -169,6 +205,9 @@ def _allowed_issues(problem: Problem, table: Table, index: int, placed: TablePla
         yield Issue(
             code="kernel", pointer=pointer, message=f"{name}: kernel {placed.compute_kernel.label} is not allowed"
         )
+    share = placed.cache_load_factor
+    if wanted.cache_load_factors is not None and share is not None and share not in wanted.cache_load_factors:
+        yield Issue(code="cache", pointer=pointer, message=f"{name}: a cache_load_factor of {share} is not allowed")
     if wanted.ranks is not None and (others := _ranks_of(placed) - wanted.ranks):
         yield Issue(code="rank", pointer=pointer, message=f"{name}: rank {min(others)} is not allowed")
     if wanted.hosts is not None:
@@ -192,6 +231,10 @@ def _pin_issues(problem: Problem, table: Table, index: int, placed: TablePlaceme
     hint = "plan again, or change the table's pinned placement"
     asked = (pinned.sharding_type, pinned.compute_kernel)
     found = (placed.sharding_type, placed.compute_kernel)
+    if found == asked and placed.cache_load_factor != pinned.cache_load_factor:
+        message = f"is pinned with cache_load_factor {pinned.cache_load_factor}, not {placed.cache_load_factor}"
+        yield Issue(code="pinned", pointer=f"/tables/{index}", message=f'table "{table.name}" {message}', hint=hint)
+        return
     if found != asked:
         message = (
             f"is pinned to {asked[0].label} with kernel {asked[1].label}, not {found[0].label} with {found[1].label}"
@@ -240,15 +283,15 @@ def _group_issues(problem: Problem, placement: Placement) -> Iterator[Issue]:
 
 
 def _memory_issues(problem: Problem, placement: Placement, rules: LedgerRules) -> Iterator[Issue]:
-    used = device_bytes(problem, placement, rules)
-    free = capacity_bytes(problem)[:, problem.cluster.device_tier]
-    for rank in np.flatnonzero(used > free):
+    used, free = bytes_by_tier(problem, placement, rules), capacity_bytes(problem)
+    for rank, tier in zip(*np.nonzero(used > free), strict=True):
+        need, have = used[rank, tier], free[rank, tier]
         yield Issue(
             code="memory",
             pointer=f"/ranks/{rank}",
             message=(
-                f"rank {rank} needs {format_bytes(used[rank])} of {problem.cluster.device_tier.label},"
-                f" {format_bytes(used[rank] - free[rank])} more than the {format_bytes(free[rank])} left for tables"
+                f"rank {rank} needs {format_bytes(need)} of {Tier(int(tier)).label},"
+                f" {format_bytes(need - have)} more than the {format_bytes(have)} left for tables"
             ),
             hint="plan again: memory is a hard limit",
         )

@@ -43,9 +43,17 @@ def evaluate_command(
 
 def _say_score(score: ScoreDocument) -> None:
     fullest = max(sum(rank.bytes.values()) for rank in score.ranks)
-    say(f"  step_time      {format_seconds(score.step_time_seconds)}")
-    say(f"  max_rank_time  {format_seconds(score.max_rank_time_seconds)}")
-    say(f"  fullest rank   {format_bytes(fullest)}")
+    seconds = {
+        "step_time": score.step_time_seconds,
+        "max_rank_time": score.max_rank_time_seconds,
+        score.objective: score.objective_seconds,
+    }
+    for name, value in seconds.items():
+        if value is not None:
+            say(f"  {name:<15}  {format_seconds(value)}")
+    say(f"  fullest rank     {format_bytes(fullest)}")
+    if score.checkpoint is not None:
+        say(f"  checkpoints      {format_seconds(score.checkpoint.lost_seconds_per_step)} per step")
 
 
 def _say_violations(evaluation: EvaluationDocument) -> None:

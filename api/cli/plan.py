@@ -41,7 +41,7 @@ def plan_command(
         str | None, typer.Option("--output", "-o", metavar="PLAN.json", help="Where to write the plan, else stdout.")
     ] = None,
     cost_model: CostModelName = None,
-    objective: Annotated[str | None, typer.Option(help="step_time or max_rank_time.")] = None,
+    objective: Annotated[str | None, typer.Option(help="step_time, max_rank_time or request_latency.")] = None,
     partitioner: Annotated[
         str | None, typer.Option(help="portfolio, greedy, ldm, local_search, lns, cp_sat, mathopt.")
     ] = None,

@@ -16,7 +16,7 @@ from api.schemas.catalogue import (
 from cost_models.errors import UnknownProfile
 from cost_models.profiles_loader import load_profile, profile_ids
 from cost_models.registry import cost_model_names, make_cost_model
-from cost_models.vocabulary import Phase
+from cost_models.vocabulary import STEP_PHASES
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])
 
@@ -99,7 +99,7 @@ def list_cost_models() -> Response:
         CostModelDocument(
             name=model.name,
             version=model.version,
-            counted_phases=[phase.label for phase in Phase if model.counted_phases[phase]],
+            counted_phases=[phase.label for phase in STEP_PHASES if model.counted_phases[phase]],
         )
         for model in models
     ]

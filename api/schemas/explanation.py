@@ -54,6 +54,11 @@ class AlternativeDocument(Document):
 
     sharding_type: str = Field(description="Scheme.", examples=["column_wise"])
     compute_kernel: str = Field(description="Kernel.", examples=["fused"])
+    cache_load_factor: float | None = Field(default=None, description="Cached share of the rows.", examples=[None])
+    hot_row_fraction: float | None = Field(
+        default=None, description="Share of the rows, the hottest ones, apart from the others.", examples=[None]
+    )
+    data_type: str = Field(description="Type of the weights.", examples=["fp32"])
     columns: list[int] = Field(description="Columns of each piece.", examples=[[64, 64]])
     ranks: list[int] = Field(description="Ranks that would hold a part of the table.", examples=[[0, 3]])
     objective_seconds: float = Field(description="Of the whole plan with this cut. Unit: seconds.")
@@ -70,6 +75,11 @@ class ExplainedTable(Document):
     name: str = Field(description="Name of the table.", examples=["cat_0"])
     sharding_type: str = Field(description="Scheme.", examples=["row_wise"])
     compute_kernel: str = Field(description="Kernel.", examples=["fused"])
+    cache_load_factor: float | None = Field(default=None, description="Cached share of the rows.", examples=[None])
+    hot_row_fraction: float | None = Field(
+        default=None, description="Share of the rows, the hottest ones, apart from the others.", examples=[None]
+    )
+    data_type: str = Field(description="Type of the weights.", examples=["fp32"])
     columns: list[int] = Field(description="Columns of each piece.", examples=[[128]])
     binding_seconds: float = Field(description="On the slowest ranks of the exposed phases. Unit: seconds.")
     reason: str = Field(description="In words; every number in it was computed.")

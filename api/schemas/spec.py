@@ -5,10 +5,12 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from api.schemas.base import Digest, ModulePath, Name, StatisticsReference, StrictModel, Title
+from api.schemas.checkpoint import CheckpointSpec
 from api.schemas.shard import MAX_SHARDS_OF_TABLE, PinnedShardSpec
 from cost_models.profile_fields import FIELDS
 from planner.domain.cluster import MAX_RANKS, MAX_RELATIVE_SPEED, MIN_RELATIVE_SPEED
 from planner.domain.movement import DEFAULT_MIN_RELATIVE_GAIN, DEFAULT_REMAINING_STEPS
+from planner.domain.serving import DEFAULT_UTILIZATION_LIMIT
 
 MAX_TABLES = 20_000
 MAX_FEATURES_OF_TABLE = 2_000
@@ -34,6 +36,7 @@ OptimizerName = Literal[
 ]
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
+CachedShare = Annotated[float, Field(gt=0, le=1)]
 Point = Annotated[list[Fraction], Field(min_length=2, max_length=2)]
 # Inner lists stop at their first bad item, so that one body cannot cause millions of findings.
 Points = Annotated[list[Point], Field(min_length=1, max_length=10_000, fail_fast=True)]
@@ -102,7 +105,10 @@ class PinnedSpec(StrictModel):
     """The exact placement of one table, in the words of a plan."""
 
     sharding_type: SchemeName = Field(description="Scheme.", examples=["table_wise"])
-    compute_kernel: KernelName = Field(description="Kernel. This version plans dense and fused.", examples=["fused"])
+    compute_kernel: KernelName = Field(description="Kernel.", examples=["fused"])
+    cache_load_factor: CachedShare | None = Field(
+        default=None, description="Cached share of the rows, where the kernel has a cache.", examples=[None]
+    )
     shards: Annotated[list[PinnedShardSpec], Field(min_length=1, max_length=MAX_SHARDS_OF_TABLE, fail_fast=True)] = (
         Field(description="All shards of the table, in any order. data_parallel lists one full copy per rank.")
     )
@@ -115,7 +121,10 @@ class TableConstraintsSpec(StrictModel):
         default=None, description="Schemes that may be used.", examples=[["table_wise", "row_wise"]]
     )
     compute_kernels: Annotated[list[KernelName], Field(min_length=1, max_length=5)] | None = Field(
-        default=None, description="Kernels that may be used. This version plans dense and fused.", examples=[["fused"]]
+        default=None,
+        description="Kernels that may be used; null means dense and fused, and where the tables do not fit into the "
+        "accelerators' memory also fused_uvm and fused_uvm_caching.",
+        examples=[["fused", "fused_uvm_caching"]],
     )
     ranks: Ranks | None = Field(default=None, description="Ranks that may hold a part of the table.", examples=[[0, 1]])
     hosts: Ranks | None = Field(default=None, description="Hosts that may hold a part of the table.", examples=[[0]])
@@ -125,11 +134,25 @@ class TableConstraintsSpec(StrictModel):
     pinned: PinnedSpec | None = Field(
         default=None, description="Where the table goes, exactly; the planner places the others around it."
     )
-    cache_load_factors: Annotated[list[Fraction], Field(max_length=100)] | None = Field(
-        default=None, description="Cached shares to consider. Not in this version.", examples=[None]
+    cache_load_factors: Annotated[list[CachedShare], Field(min_length=1, max_length=100)] | None = Field(
+        default=None,
+        description="Shares of the rows that a kernel with a cache may keep in the accelerator's memory; the planner "
+        "chooses one. null means 0.02, 0.05, 0.1, 0.2, 0.4 and 0.7.",
+        examples=[[0.1, 0.2, 0.5]],
     )
-    data_types: Annotated[list[DataTypeName], Field(max_length=10)] | None = Field(
-        default=None, description="Data types to consider. Not in this version.", examples=[None]
+    hot_row_fractions: (
+        Annotated[list[Annotated[float, Field(gt=0, lt=1)]], Field(max_length=1000, fail_fast=True)] | None
+    ) = Field(
+        default=None,
+        description="Shares of the rows, the hottest ones, that fused_uvm may keep in the accelerator's memory, for "
+        "runtimes that number rows by heat (generic); the planner chooses one, or none. null means those that serve "
+        "30, 50, 70, 80, 90, 95, 98 and 99.5% of the lookups.",
+        examples=[None],
+    )
+    data_types: Annotated[list[DataTypeName], Field(min_length=1, max_length=10)] | None = Field(
+        default=None,
+        description="Types that the weights may have; the planner chooses one. null means data_type alone.",
+        examples=[["fp32", "fp16"]],
     )
 
 
@@ -195,8 +218,11 @@ class DenseSpec(StrictModel):
 class ModelSpec(StrictModel):
     """The model: its tables and what surrounds them."""
 
-    batch_size_per_rank: Annotated[int, Field(ge=1, le=2**24)] = Field(
-        description="Samples of one rank in one step. Unit: samples.", examples=[8192]
+    batch_size_per_rank: Annotated[int, Field(ge=1, le=2**24)] | None = Field(
+        default=None,
+        description="Samples of one rank in one step; required but for request_latency, which has "
+        "serving.samples_per_request instead. Unit: samples.",
+        examples=[8192],
     )
     tables: Annotated[list[TableSpec], Field(min_length=1, max_length=MAX_TABLES)] = Field(
         description="The embedding tables."
@@ -311,6 +337,25 @@ class SolverSpec(StrictModel):
         return self
 
 
+class ServingSpec(StrictModel):
+    """What a host that serves is asked for; its ranks are cards that work on one request together."""
+
+    samples_per_request: Annotated[int, Field(ge=1, le=2**24)] = Field(
+        description="Samples of one request, over all cards of the host. Unit: samples.", examples=[168]
+    )
+    requests_per_second: Annotated[float, Field(gt=0, le=1e9)] | None = Field(
+        default=None,
+        description="Requests of one host; a plan must sustain them. null: any rate, and the plan tells the highest. "
+        "Unit: requests per second.",
+        examples=[500],
+    )
+    utilization_limit: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=DEFAULT_UTILIZATION_LIMIT,
+        description="Share of the time for which any card may be busy.",
+        examples=[DEFAULT_UTILIZATION_LIMIT],
+    )
+
+
 class PreviousPlanSpec(StrictModel):
     """A plan that runs already, and what moving away from it may cost; give the plan or its digest."""
 
@@ -353,16 +398,21 @@ class SpecDocument(StrictModel):
     constraints: JointConstraintsSpec = Field(
         default_factory=JointConstraintsSpec, description="Joint constraints and the memory reservation."
     )
-    runtime: Literal["torchrec"] = Field(
+    runtime: Literal["torchrec", "generic"] = Field(
         default="torchrec", description="What executes the plan; it decides which geometry is legal."
     )
-    objective: Literal["step_time", "max_rank_time"] = Field(
+    objective: Literal["step_time", "max_rank_time", "request_latency"] = Field(
         default="step_time",
-        description="step_time: sum over phases of the slowest rank; max_rank_time: slowest rank's sum.",
+        description="step_time: sum over phases of the slowest rank; max_rank_time: slowest rank's sum; "
+        "request_latency: slowest card's time for one request.",
         examples=["step_time"],
     )
     cost_model: Name = Field(default="roofline", description="Name of the cost model.", examples=["roofline"])
     solver: SolverSpec = Field(default_factory=SolverSpec, description="Who searches, and when to stop.")
+    checkpoint: CheckpointSpec | None = Field(
+        default=None, description="How the job is checkpointed: reported for every plan, and balanced where asked for."
+    )
+    serving: ServingSpec | None = Field(default=None, description="Requests, for the objective request_latency.")
     previous_plan: PreviousPlanSpec | None = Field(
         default=None, description="A plan that runs already, to move away from only where that pays."
     )

@@ -60,6 +60,12 @@ class Cluster:
         )
         return Tier.HBM if has_hbm else Tier.DDR
 
+    def has_tier(self, tier: Tier) -> bool:
+        """Whether every rank has some of a tier."""
+        if tier is Tier.HBM and self.hbm_bytes_by_rank is not None:
+            return min(self.hbm_bytes_by_rank) > 0
+        return self.tier_bytes(0, tier) > 0
+
     def tier_bytes(self, rank: int, tier: Tier) -> float:
         """Bytes of ``tier`` that ``rank`` has, before reservations."""
         if tier is Tier.HBM and self.hbm_bytes_by_rank is not None:

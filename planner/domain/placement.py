@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.vocabulary import Kernel, Scheme
+from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.shards import Shards
 
 Ints = NDArray[np.int64]
@@ -24,6 +24,14 @@ class TablePlacement:
     module_path: str = ""  # of the embedding module that holds the table
     data_type: str = ""
     pooling: str = ""
+
+    @property
+    def hot_rows(self) -> int:
+        """Rows of a table of host memory that lie in the device's own: those before the first shard there; else 0."""
+        is_far = self.shards.tier == Tier.DDR
+        if self.compute_kernel is not Kernel.FUSED_UVM or np.all(is_far) or not np.any(is_far):
+            return 0
+        return int(self.shards.row_offset[is_far].min())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

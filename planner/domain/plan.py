@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.vocabulary import Evidence, Phase, Tier
+from planner.domain.checkpoint import CheckpointLoad
 from planner.domain.diagnosis import Diagnosis
 from planner.domain.movement import Movement
 from planner.domain.placement import Placement
@@ -21,10 +22,10 @@ class RankLoad:
     seconds: Mapping[Phase, float]
     bytes: Mapping[Tier, float]
     capacity_bytes: Mapping[Tier, float]  # after reservations
-    #: named lines that sum to ``bytes`` of the device tier: weights, optimizer_state, ...
-    ledger_bytes: Mapping[str, float]
-    #: named lines taken off the rank's memory before tables: margin, dense_parameters, ...
-    reserved_bytes: Mapping[str, float]
+    #: named lines that sum to ``bytes`` of each tier: weights, optimizer_state, ...
+    ledger_bytes: Mapping[Tier, Mapping[str, float]]
+    #: named lines taken off the rank's memory before tables, by tier: margin, dense_parameters, ...
+    reserved_bytes: Mapping[Tier, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,21 +42,51 @@ class PhaseLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TierLoad:
+    """One tier beside the device's memory, on the rank where it is busiest."""
+
+    tier: Tier
+    busiest_rank: int
+    read_bytes: float  # in one step
+    written_bytes: float
+    operations: float  # of block storage
+    busy_seconds: float
+    utilization: float  # of one step with its dense part; at most 1 in a plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingLoad:
+    """What requests ask of the cards of a host, and what the host sustains."""
+
+    samples_per_request: int
+    num_messages: int  # between the host and all its cards, for one request
+    busiest_rank: int
+    busy_seconds: float  # of that card, with one request
+    requests_per_second: float | None  # as asked
+    utilization: float | None  # busy share of that card's time, at the rate that was asked for
+    utilization_limit: float
+    sustained_requests_per_second: float | None  # at the limit; None where nothing is looked up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """What a placement costs under one cost model, computed from its geometry alone."""
 
     objective: str
     objective_seconds: float
-    #: the other objective, for comparison
-    step_time_seconds: float
-    max_rank_time_seconds: float
+    #: both objectives of a training step, for comparison; None of a request, which has no such step
+    step_time_seconds: float | None
+    max_rank_time_seconds: float | None
     ranks: tuple[RankLoad, ...]
     phases: tuple[PhaseLoad, ...]
-    #: bytes of every shard, shape (num_shards,), in the order of placement.tables and their shards
+    tiers: tuple[TierLoad, ...]  # those that anything is read from
+    #: bytes of every shard in all tiers together, (num_shards,), in the order of placement.tables and their shards
     shard_bytes: NDArray[np.float64]
     cost_model: str  # "roofline@1"
     #: names of the hardware numbers that the seconds and capacities rest on
     hardware_numbers: frozenset[str]
+    checkpoint: CheckpointLoad | None = None  # where the problem says how the job is checkpointed
+    serving: ServingLoad | None = None  # of a request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,23 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from cost_models.vocabulary import Kernel
+from planner.domain.checkpoint import Checkpoint
 from planner.domain.cluster import Cluster
+from planner.domain.serving import Serving
 from planner.domain.table import Table
 
+#: Of a training step; that of a problem with ``serving`` is REQUEST_LATENCY.
 OBJECTIVES = ("step_time", "max_rank_time")
+REQUEST_LATENCY = "request_latency"
 #: What a training pipeline holds at once (TorchRec ``PipelineType``).
 PIPELINES = ("none", "train_sparse_dist", "train_prefetch_sparse_dist")
+
+
+#: Kernels that keep all rows in the device's own memory.
+DEVICE_KERNELS = frozenset({Kernel.DENSE, Kernel.FUSED})
+#: The same, and those that keep rows in the memory of the host.
+HOST_KERNELS = DEVICE_KERNELS | {Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +65,19 @@ class Reservation:
             raise ValueError("Expected reserved_hbm_fraction in [0, 1).")
 
 
+#: What a host that serves keeps free beside the margin: the dense weights once, and one batch's ids
+#: (TorchRec 1.8.0 ``InferenceStorageReservation``: ``multiplier=1`` for both).
+SERVING_DENSE_MULTIPLIER, SERVING_INPUT_COPIES = 1.0, 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """Tables, cluster, joint constraints and objective. Names are unique and cross-checked."""
 
     tables: tuple[Table, ...]
     cluster: Cluster
-    batch_size_per_rank: int
+    batch_size_per_rank: int | None = None  # of a training step; None where requests are served
+    serving: Serving | None = None
     #: element types on the wire and in outputs; ``None`` leaves them to the cost model
     forward_comm_dtype: str | None = None
     backward_comm_dtype: str | None = None
@@ -71,25 +88,50 @@ class Problem:
     same_rank: tuple[frozenset[int], ...] = ()  # groups of table indices
     apart: tuple[frozenset[int], ...] = ()  # groups of table indices
     runtime: str = "torchrec"
+    #: kernels of tables that name none
+    kernels: frozenset[Kernel] = DEVICE_KERNELS
     objective: str = "step_time"
+    checkpoint: Checkpoint | None = None  # how the job is checkpointed, where the user says
 
     def __post_init__(self) -> None:
         """Check what can be checked without names; ``api.convert`` reports the rest with pointers."""
         if not self.tables:
             raise ValueError("Expected at least one table.")
-        if self.batch_size_per_rank < 1:
+        if (self.batch_size_per_rank is None) == (self.serving is None):
+            raise ValueError("Expected either batch_size_per_rank or serving.")
+        if self.batch_size_per_rank is not None and self.batch_size_per_rank < 1:
             raise ValueError("Expected batch_size_per_rank >= 1.")
-        if self.objective not in OBJECTIVES:
-            raise ValueError(f"Expected objective to be one of {', '.join(OBJECTIVES)}.")
+        objectives = OBJECTIVES if self.serving is None else (REQUEST_LATENCY,)
+        if self.objective not in objectives:
+            raise ValueError(f"Expected objective to be one of {', '.join(objectives)}.")
+        if self.serving is not None:
+            self._check_serving()
         if self.pipeline not in PIPELINES:
             raise ValueError(f"Expected pipeline to be one of {', '.join(PIPELINES)}.")
         if len({t.name for t in self.tables}) != len(self.tables):
             raise ValueError("Expected table names to be unique.")
 
+    def _check_serving(self) -> None:
+        """Check that nothing is left of training."""
+        if self.cluster.num_hosts != 1:
+            raise ValueError("Expected one host: requests are not shared between hosts.")
+        if self.pipeline != "none":
+            raise ValueError('Expected pipeline "none" where requests are served.')
+        if any(table.optimizer.name != "none" for table in self.tables):
+            raise ValueError('Expected optimizer "none" of every table where requests are served.')
+
+    @property
+    def samples_per_rank(self) -> float:
+        """Samples of one rank in a step, or its even share of a request."""
+        if self.serving is not None:
+            return self.serving.samples_per_request / self.world_size
+        assert self.batch_size_per_rank is not None
+        return float(self.batch_size_per_rank)
+
     @cached_property
     def batch_pooling(self) -> float:
         """Ids that a local batch brings to all tables, as their pooling factors have it."""
-        return sum(f.pooling_factor for t in self.tables for f in t.features) * self.batch_size_per_rank
+        return sum(f.pooling_factor for t in self.tables for f in t.features) * self.samples_per_rank
 
     @property
     def world_size(self) -> int:

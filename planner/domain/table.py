@@ -59,6 +59,7 @@ class PinnedTable:
     sharding_type: Scheme
     compute_kernel: Kernel
     pieces: tuple[PinnedPiece, ...]  # left to right
+    cache_load_factor: float | None = None
 
     def __post_init__(self) -> None:
         """Check that the pieces follow each other; the table says where they must end."""
@@ -80,6 +81,9 @@ class TableConstraints:
     ranks: frozenset[int] | None = None
     hosts: frozenset[int] | None = None
     min_partition: int | None = None  # columns
+    cache_load_factors: tuple[float, ...] | None = None  # cached shares of the rows, in (0, 1]
+    hot_row_fractions: tuple[float, ...] | None = None  # where tables may be split by heat, in (0, 1)
+    data_types: tuple[str, ...] | None = None  # names of types that the weights may have
     pinned: PinnedTable | None = None
 
     def __post_init__(self) -> None:
@@ -89,6 +93,14 @@ class TableConstraints:
                 raise ValueError(f"Expected at least one entry in {name}.")
         if self.min_partition is not None and self.min_partition < 4:
             raise ValueError("Expected min_partition >= 4.")
+        if self.cache_load_factors is not None and not (
+            self.cache_load_factors and all(0 < share <= 1 for share in self.cache_load_factors)
+        ):
+            raise ValueError("Expected cache_load_factors in (0, 1], at least one.")
+        if self.hot_row_fractions is not None and not all(0 < share < 1 for share in self.hot_row_fractions):
+            raise ValueError("Expected hot_row_fractions in (0, 1).")
+        if self.data_types is not None and not (self.data_types and set(self.data_types) <= DATA_TYPES.keys()):
+            raise ValueError(f"Expected data_types among {', '.join(DATA_TYPES)}, at least one.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,13 +136,17 @@ class Table:
         pinned = self.constraints.pinned
         if pinned is not None and sum(piece.num_columns for piece in pinned.pieces) != self.embedding_dim:
             raise ValueError(f"Expected pinned pieces of {self.embedding_dim} columns in all.")
-        if self.optimizer.name != "none" and not self.data_type.trainable:
+        if not self.can_be_trained_as(self.data_type):
             raise ValueError(f'Expected optimizer "none" for {self.data_type.name} weights, which cannot be trained.')
 
     @property
     def is_pooled(self) -> bool:
         """Whether the lookups of a bag are summed or averaged into one row."""
         return self.pooling != "none"
+
+    def can_be_trained_as(self, data_type: DataType) -> bool:
+        """Whether weights of this type can have the table's optimizer; types that no kernel trains serve inference."""
+        return data_type.trainable or self.optimizer.name == "none"
 
     @property
     def weight_bytes(self) -> float:

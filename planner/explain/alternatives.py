@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.vocabulary import Kernel, Phase, Scheme
+from planner.domain.storage import Storage
 from planner.evaluate import objective_seconds, rank_loads, touched_ranks
 from planner.explain.listed_plan import ListedPlan
 from planner.explain.site_choice import PlacedCut, Rest
@@ -26,7 +27,7 @@ class Alternative:
     """The best listed cut of one other family, or of the same family in other widths."""
 
     scheme: Scheme
-    kernel: Kernel
+    storage: Storage
     columns: tuple[int, ...]  # of each piece
     assignment: Assignment  # the whole plan with this cut
     objective_seconds: float
@@ -51,7 +52,10 @@ class Alternatives:
         self._ties = _Ties(plan)
 
     def of_table(self, table: int) -> tuple[Alternative, ...]:
-        """Return one alternative per family: those that fit first, cheapest first; none for a pinned table."""
+        """Return one alternative per scheme and kernel: those that fit first, cheapest first; none for a pinned table.
+
+        Of families that differ in how much is cached, and in the type of the weights, the best.
+        """
         priced = self._priced
         if priced.table_is_pinned[table]:
             return ()
@@ -63,7 +67,11 @@ class Alternatives:
                 best = self._best_cut(family, rest, mine)
                 if best is not None:
                     found.append(best)
-        return tuple(sorted(found, key=lambda one: (one.excess_bytes, one.change_seconds)))
+        found.sort(key=lambda one: (one.excess_bytes, one.change_seconds))
+        best_of_kind: dict[tuple[Scheme, Kernel], Alternative] = {}
+        for one in found:
+            best_of_kind.setdefault((one.scheme, one.storage.kernel), one)
+        return tuple(best_of_kind.values())
 
     def _rest(self, table: int) -> Rest:
         """Return the plan without a table, and where the other tables leave it to go."""
@@ -105,7 +113,7 @@ class Alternatives:
         phase = int(np.argmax(longer))
         return Alternative(
             scheme=listed.scheme,
-            kernel=listed.kernel,
+            storage=listed.storage,
             columns=tuple(priced.shape_columns[cut.shapes].tolist()),
             assignment=changed,
             objective_seconds=objective,

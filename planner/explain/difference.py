@@ -6,7 +6,7 @@ from typing import cast
 
 from planner.explain.document import PlanDocument, TableEntry
 
-OBJECTIVES = ("step_time", "max_rank_time")
+OBJECTIVES = ("step_time", "max_rank_time", "request_latency")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ def _objectives(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
 
 
 def _objective_seconds(plan: PlanDocument, name: str) -> float | None:
-    """The seconds of an objective, whichever of the two the plan was made for."""
+    """The seconds of an objective, whichever the plan was made for."""
     objective = plan["objective"]
     if objective["name"] == name:
         return objective["seconds"]

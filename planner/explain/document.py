@@ -26,6 +26,7 @@ class TableEntry(TypedDict):
     name: str
     sharding_type: str
     compute_kernel: str
+    cache_load_factor: NotRequired[float | None]
     shards: list[ShardEntry]
 
 
@@ -37,8 +38,19 @@ class RankEntry(TypedDict):
     seconds: Mapping[str, float]
     bytes: Mapping[str, float]
     capacity_bytes: Mapping[str, float]
-    ledger_bytes: NotRequired[Mapping[str, float]]
-    reserved_bytes: NotRequired[Mapping[str, float]]
+    ledger_bytes: NotRequired[Mapping[str, Mapping[str, float]]]
+    reserved_bytes: NotRequired[Mapping[str, Mapping[str, float]]]
+
+
+class TierEntry(TypedDict):
+    """One tier beside the accelerators' memory, on its busiest rank."""
+
+    name: str
+    busiest_rank: int
+    read_bytes: int
+    written_bytes: int
+    busy_seconds: float
+    utilization: float
 
 
 class PhaseEntry(TypedDict):
@@ -60,8 +72,8 @@ class ObjectiveEntry(TypedDict):
     seconds: float
     lower_bound_seconds: float
     relative_gap: float | None  # None where the bound is 0 and the plan is not
-    step_time_seconds: NotRequired[float]
-    max_rank_time_seconds: NotRequired[float]
+    step_time_seconds: NotRequired[float | None]  # None of a request
+    max_rank_time_seconds: NotRequired[float | None]
 
 
 class TerminationEntry(TypedDict):
@@ -118,6 +130,46 @@ class MovementEntry(TypedDict):
     max_moved_bytes: float | None
 
 
+class CheckpointSizeEntry(TypedDict):
+    """One kind of checkpoint."""
+
+    bytes: int
+    snapshot_seconds: float
+    slowest_rank: int
+    upload_seconds: float
+    slowest_host: int
+    mean_upload_seconds: float
+
+
+class CheckpointEntry(TypedDict):
+    """What checkpoints take."""
+
+    policy: str
+    full_every: int
+    interval_steps: int
+    interval_seconds: float
+    full: CheckpointSizeEntry
+    incremental: CheckpointSizeEntry | None
+    restore_seconds: float
+    lost_seconds_per_step: float
+    balanced: bool
+    snapshot_evidence: str
+    warning: str | None
+
+
+class ServingEntry(TypedDict):
+    """What requests ask of the cards, and what the host sustains."""
+
+    samples_per_request: int
+    num_messages: int
+    busiest_rank: int
+    busy_seconds: float
+    requests_per_second: float | None
+    utilization: float | None
+    utilization_limit: float
+    sustained_requests_per_second: float | None
+
+
 class PlanDocument(TypedDict):
     """A plan as launchers fetch it."""
 
@@ -130,6 +182,9 @@ class PlanDocument(TypedDict):
     termination: TerminationEntry
     tables: list[TableEntry]
     ranks: list[RankEntry]
+    tiers: NotRequired[list[TierEntry]]
     phases: list[PhaseEntry]
     provenance: ProvenanceEntry
     movement: NotRequired[MovementEntry | None]
+    checkpoint: NotRequired[CheckpointEntry | None]
+    serving: NotRequired[ServingEntry | None]

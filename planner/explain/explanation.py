@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.protocol import CostModel
-from cost_models.vocabulary import Evidence, Kernel, Scheme
+from cost_models.vocabulary import Evidence, Scheme
 from planner.bounds.chain import lower_bound
 from planner.domain.placement import Placement
 from planner.domain.problem import Problem
+from planner.domain.storage import Storage
 from planner.errors import InvalidProblem
 from planner.evaluate import touched_ranks
 from planner.explain.alternatives import Alternative, Alternatives
@@ -22,6 +23,7 @@ from planner.explain.reasons import reason
 from planner.explain.shadow_prices import ShadowPrice, hardware_prices, memory_price, seconds_of_shapes
 from planner.memory import ledger_rules
 from planner.pricing import prune
+from planner.serving import latency_beside_shards
 from planner.verify import verify
 
 DEFAULT_TABLES = 10
@@ -33,7 +35,7 @@ class TableReason:
 
     name: str
     scheme: Scheme
-    kernel: Kernel
+    storage: Storage
     columns: tuple[int, ...]  # of each piece
     binding_seconds: float  # on the slowest ranks of the exposed phases
     reason: str
@@ -46,6 +48,8 @@ class Explanation:
 
     objective: str
     objective_seconds: float
+    #: of the objective, the same for every placement: the messages of a request; 0 of a training step
+    fixed_seconds: float
     bound_seconds: float  # of the relaxation here; a solve may have proven more
     cost_model: str  # "roofline@1"
     phases: tuple[BindingPhase, ...]
@@ -65,7 +69,7 @@ class Explanation:
             "phases": [_phase_document(phase) for phase in self.phases],
             "shadow_prices": [_price_document(price) for price in self.shadow_prices],
             "num_tables": self.num_tables,
-            "tables": [_table_document(table) for table in self.tables],
+            "tables": [_table_document(table, self.fixed_seconds) for table in self.tables],
         }
 
 
@@ -95,14 +99,16 @@ def explain(
     priced, tier = plan.priced, problem.cluster.device_tier
     found = Alternatives(plan)
     bound = lower_bound(prune(priced), known_seconds=found.objective_seconds)
+    fixed_seconds = latency_beside_shards(problem, found.objective_seconds)
     phases = binding_phases(priced, found.loads.seconds, _evidence(plan, cost_model), bound.guide)
     weakest = max((phase.evidence for phase in phases), default=Evidence.MEASURED)
     weight = seconds_on_binding_ranks(priced, plan.assignment, found.loads.seconds)
     heaviest = np.argsort(-weight, kind="stable")[:max_tables].tolist()
     return Explanation(
         objective=problem.objective,
-        objective_seconds=found.objective_seconds,
-        bound_seconds=bound.seconds,
+        objective_seconds=found.objective_seconds + fixed_seconds,
+        fixed_seconds=fixed_seconds,
+        bound_seconds=bound.seconds + fixed_seconds,
         cost_model=f"{cost_model.name}@{cost_model.version}",
         phases=phases,
         shadow_prices=(memory_price(priced, bound.guide, weakest, tier), *hardware_prices(plan, cost_model)),
@@ -128,12 +134,12 @@ def _table_reason(plan: ListedPlan, found: Alternatives, table: int, binding_sec
     return TableReason(
         name=plan.problem.tables[table].name,
         scheme=family.scheme,
-        kernel=family.kernel,
+        storage=family.storage,
         columns=columns,
         binding_seconds=binding_seconds,
         reason=reason(
             family.scheme,
-            family.kernel,
+            family.storage,
             columns,
             alternatives,
             objective_seconds=found.objective_seconds,
@@ -171,21 +177,30 @@ def _price_document(price: ShadowPrice) -> Mapping[str, object]:
     }
 
 
-def _table_document(table: TableReason) -> Mapping[str, object]:
+def _storage_document(storage: Storage) -> Mapping[str, object]:
+    return {
+        "compute_kernel": storage.kernel.label,
+        "cache_load_factor": storage.cache_load_factor,
+        "hot_row_fraction": storage.hot_row_share or None,
+        "data_type": storage.data_type.name,
+    }
+
+
+def _table_document(table: TableReason, fixed_seconds: float) -> Mapping[str, object]:
     return {
         "name": table.name,
         "sharding_type": table.scheme.label,
-        "compute_kernel": table.kernel.label,
+        **_storage_document(table.storage),
         "columns": list(table.columns),
         "binding_seconds": table.binding_seconds,
         "reason": table.reason,
         "alternatives": [
             {
                 "sharding_type": one.scheme.label,
-                "compute_kernel": one.kernel.label,
+                **_storage_document(one.storage),
                 "columns": list(one.columns),
                 "ranks": list(ranks),
-                "objective_seconds": one.objective_seconds,
+                "objective_seconds": one.objective_seconds + fixed_seconds,
                 "change_seconds": one.change_seconds,
                 "excess_bytes": one.excess_bytes,
                 "is_best_of_kind": one.is_best,

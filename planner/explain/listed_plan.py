@@ -10,9 +10,10 @@ import numpy as np
 from cost_models.protocol import CostModel
 from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
-from planner.enumerate import Families, enumerate_families, narrowest_pieces
+from planner.enumerate import Families, enumerate_families, hot_rows_of, narrowest_pieces
 from planner.errors import Issue, UnsupportedRequest
-from planner.placed_cuts import Pieces, pieces_of
+from planner.offers import with_kernels_of
+from planner.placed_cuts import Pieces, pieces_of, storage_key
 from planner.priced import Assignment, PricedOptions
 from planner.pricing import price
 from planner.schemes.blocks import COLUMN_STEP
@@ -41,6 +42,7 @@ def find_plan(problem: Problem, placement: Placement, cost_model: CostModel) -> 
     """
     position = {table.name: index for index, table in enumerate(placement.tables)}
     placed = [placement.tables[position[table.name]] for table in problem.tables]
+    problem = with_kernels_of(problem, placement)
     families = enumerate_families(problem)
     found, missing = _find(problem, families, placed)
     if missing:
@@ -69,11 +71,19 @@ def _find(
     problem: Problem, families: Families, placed: list[TablePlacement]
 ) -> tuple[list[tuple[int, Pieces]], list[int]]:
     """Return family and pieces of every table, and the tables that are nothing that is listed for them."""
-    index_of = {(one.table, one.scheme, one.kernel): index for index, one in enumerate(families.families)}
+    index_of = {
+        (
+            *(one.table, one.scheme, one.kernel, one.storage.cache_load_factor),
+            *(hot_rows_of(problem, one), one.storage.data_type.name),
+        ): index
+        for index, one in enumerate(families.families)
+    }
     found: list[tuple[int, Pieces]] = []
     missing: list[int] = []
     for table, one in enumerate(placed):
-        family = index_of.get((table, one.sharding_type, one.compute_kernel))
+        kernel, share, hot_rows, type_name = storage_key(one)
+        key = (table, one.sharding_type, kernel, share, hot_rows, type_name or problem.tables[table].data_type.name)
+        family = index_of.get(key)
         pieces = None if family is None else pieces_of(problem, families.families[family], one)
         if family is None or pieces is None:
             missing.append(table)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
+from planner.explain.checkpoint import checkpoint_lines
 from planner.explain.document import PlanDocument, RankEntry, TableEntry
 from planner.explain.movement import movement_lines
 from planner.explain.text import (
@@ -29,11 +30,15 @@ PHASE_GLYPHS = {
     "backward_comm": "░",
     "backward_compute": "▓",
     "prefetch": "+",
+    "checkpoint": "×",
 }
 #: A number of the hardware with its unit, which the name repeats.
 _HARDWARE_NUMBER = re.compile(
-    r"hardware\.(\w+?)_(?:bytes_per_second|bytes|seconds) (\S+) (bytes_per_second|bytes|seconds)"
+    r"hardware\.(\w+?)_(?:bytes_per_second|per_second|bytes|seconds) (\S+)"
+    r" (bytes_per_second|operations_per_second|bytes|seconds)"
 )
+TIER_ORDER = "hbm ddr ssd"  # nearest first
+_NAME_WIDTH = len("request_latency")  # the longest name of an objective
 MAX_RANK_ROWS = 16  # beyond that: the slowest (or fullest) ones, and a count of the rest
 MAX_TABLE_ROWS = 8
 LARGEST_GAP_SHOWN = 100.0  # beyond it the bound says nothing, and its digits fill the line
@@ -50,9 +55,12 @@ def explain_plan(document: Mapping[str, object]) -> str:
         _heading(plan),
         _objective(plan),
         movement_lines(plan),
+        _serving(plan),
         _phases(plan),
         _rank_times(plan),
         _rank_bytes(plan),
+        _tiers(plan),
+        checkpoint_lines(plan),
         _schemes(plan),
         _largest_tables(plan),
         _assumptions(plan),
@@ -77,14 +85,14 @@ def _objective(plan: PlanDocument) -> list[str]:
     objective, termination, provenance = plan["objective"], plan["termination"], plan["provenance"]
     lines = [
         "Objective",
-        f"  {objective['name']:<13}  {format_seconds(objective['seconds'])}"
+        f"  {objective['name']:<{_NAME_WIDTH}}  {format_seconds(objective['seconds'])}"
         f"   lower bound {format_seconds(objective['lower_bound_seconds'])}"
         f"   gap {_gap(objective['relative_gap'])}",
     ]
     for other in ("step_time", "max_rank_time"):
         seconds = objective.get(f"{other}_seconds")
         if other != objective["name"] and isinstance(seconds, float | int):
-            lines.append(f"  {other:<13}  {format_seconds(seconds)}   (the other objective, for comparison)")
+            lines.append(f"  {other:<{_NAME_WIDTH}}  {format_seconds(seconds)}   (the other objective, for comparison)")
     limit = f", stopped by {termination['limit']}" if termination["limit"] else ""
     finder = f" by {provenance['partitioner']}" if provenance.get("partitioner") else ""
     lines += paragraph(
@@ -93,6 +101,23 @@ def _objective(plan: PlanDocument) -> list[str]:
     )
     if termination["detail"]:
         lines += paragraph(termination["detail"])
+    return lines
+
+
+def _serving(plan: PlanDocument) -> list[str]:
+    serving = plan.get("serving")
+    if serving is None:
+        return []
+    samples, messages = counted(serving["samples_per_request"], "sample"), counted(serving["num_messages"], "message")
+    rate, limit = serving["requests_per_second"], f"{serving['utilization_limit']:.4g}"
+    lines = ["Requests", *paragraph(f"{samples} each, {messages} between the host and its cards")]
+    lines += paragraph(
+        f"rank {serving['busiest_rank']} is busiest, {format_seconds(serving['busy_seconds'])} with each"
+    )
+    if rate is not None:
+        lines += paragraph(f"{rate:,g} per second keep it busy for {serving['utilization']:.4g} of its time")
+    if serving["sustained_requests_per_second"] is not None:
+        lines += paragraph(f"at most {serving['sustained_requests_per_second']:,.6g} per second, at a limit of {limit}")
     return lines
 
 
@@ -116,7 +141,10 @@ def _phases(plan: PlanDocument) -> list[str]:
         for phase in plan["phases"]
         if phase["seconds"] > 0
     ]
-    return ["Phases (each lasts as long as its slowest rank)", *columns(rows, left=(0, 5))] if rows[1:] else []
+    if not rows[1:]:
+        return []
+    waits = "each lasts as long as its slowest rank" if plan.get("serving") is None else "ranks do not wait for others"
+    return [f"Phases ({waits})", *columns(rows, left=(0, 5))]
 
 
 def _counted_seconds(plan: PlanDocument) -> dict[int, list[tuple[str, float]]]:
@@ -155,7 +183,8 @@ def _left_out(hidden: Sequence[int], amount: Mapping[int, float], told: Callable
 
 def _rank_bytes(plan: PlanDocument) -> list[str]:
     lines: list[str] = []
-    tiers = sorted({tier for rank in plan["ranks"] for tier, used in rank["bytes"].items() if used > 0})
+    used_tiers = {tier for rank in plan["ranks"] for tier, used in rank["bytes"].items() if used > 0}
+    tiers = sorted(used_tiers, key=lambda tier: (tier not in TIER_ORDER, TIER_ORDER.find(tier), tier))
     for tier in tiers:
         used = {rank["rank"]: rank["bytes"].get(tier, 0.0) for rank in plan["ranks"]}
         capacity = {rank["rank"]: rank["capacity_bytes"].get(tier, 0.0) for rank in plan["ranks"]}
@@ -173,13 +202,31 @@ def _rank_bytes(plan: PlanDocument) -> list[str]:
     return lines
 
 
+def _tiers(plan: PlanDocument) -> list[str]:
+    """How much of a step the tiers beside the accelerators' memory are busy."""
+    rows = [("tier", "rank", "read", "written", "busy", "of the step")]
+    rows += [
+        (
+            tier["name"],
+            str(tier["busiest_rank"]),
+            format_bytes(tier["read_bytes"]),
+            format_bytes(tier["written_bytes"]),
+            format_seconds(tier["busy_seconds"]),
+            f"{tier['utilization']:.0%}",
+        )
+        for tier in plan.get("tiers", [])
+    ]
+    return ["Traffic of one step, on the busiest rank", *columns(rows, left=(0,))] if rows[1:] else []
+
+
 def _ledger(rank: RankEntry) -> list[str]:
     """What the fullest rank holds, and what it may not use, line by line."""
     lines: list[str] = []
     for label, ledger in (("holds", rank.get("ledger_bytes", {})), ("keeps free", rank.get("reserved_bytes", {}))):
-        parts = [f"{name} {format_bytes(value)}" for name, value in ledger.items() if value > 0]
-        if parts:
-            lines += wrapped(parts, label=f"rank {rank['rank']} {label}:")
+        for tier, amounts in ledger.items():
+            parts = [f"{name} {format_bytes(value)}" for name, value in amounts.items() if value > 0]
+            if parts:
+                lines += wrapped(parts, label=f"rank {rank['rank']} {label} in {tier}:")
     return lines
 
 
@@ -200,11 +247,14 @@ def _schemes(plan: PlanDocument) -> list[str]:
     groups: dict[tuple[str, str], list[TableEntry]] = {}
     for table in plan["tables"]:
         groups.setdefault((table["sharding_type"], table["compute_kernel"]), []).append(table)
-    rows = [("scheme", "kernel", "tables", "shards", "bytes")]
+    has_caches = any(table.get("cache_load_factor") for table in plan["tables"])
+    head = ("scheme", "kernel", *(("cached",) if has_caches else ()), "tables", "shards", "bytes")
+    rows: list[tuple[str, ...]] = [head]
     rows += [
         (
             scheme,
             kernel,
+            *((_shares(tables),) if has_caches else ()),
             f"{len(tables):,}",
             f"{sum(len(table['shards']) for table in tables):,}",
             format_bytes(sum(_table_bytes(table) for table in tables)),
@@ -214,6 +264,12 @@ def _schemes(plan: PlanDocument) -> list[str]:
     num_tables = len(plan["tables"])
     title = "How the table is cut" if num_tables == 1 else f"How the {num_tables:,} tables are cut"
     return [title, *columns(rows, left=(0, 1))]
+
+
+def _shares(tables: Sequence[TableEntry]) -> str:
+    """``"0.02-0.4"``: cached shares of tables, from the least to the most."""
+    shares = sorted({share for table in tables if (share := table.get("cache_load_factor"))})
+    return "" if not shares else f"{shares[0]:.3g}" if len(shares) == 1 else f"{shares[0]:.3g}-{shares[-1]:.3g}"
 
 
 def _largest_tables(plan: PlanDocument) -> list[str]:
@@ -264,6 +320,8 @@ def _assumed(subject: str, value: str) -> str:
     if number is None:
         return f"{subject.removeprefix('hardware.')} = {value}"
     name, amount, unit = number.groups()
+    if unit == "operations_per_second":
+        return f"{name} {float(amount):,.0f}/s"
     if unit == "seconds":
         return f"{name} {format_seconds(float(amount))}"
     return f"{name} {format_bytes(float(amount))}{'/s' if unit == 'bytes_per_second' else ''}"

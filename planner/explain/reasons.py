@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Sequence
 
 from cost_models.vocabulary import Kernel, Scheme
+from planner.domain.storage import Storage
 from planner.explain.alternatives import Alternative
 from planner.units import format_bytes, format_seconds
 
@@ -15,6 +16,11 @@ _WHOLE = {
     Scheme.TABLE_WISE: "whole on one rank",
     Scheme.ROW_WISE: "cut by rows over all ranks",
     Scheme.TABLE_ROW_WISE: "cut by rows over one host",
+}
+_PLACES = {
+    Kernel.FUSED_UVM: "host memory",
+    Kernel.FUSED_UVM_CACHING: "host memory",
+    Kernel.KEY_VALUE: "block storage",
 }
 _PIECES = {
     Scheme.COLUMN_WISE: "cut by columns ({})",
@@ -31,9 +37,20 @@ def cut_in_words(scheme: Scheme, columns: Sequence[int]) -> str:
     return _PIECES[scheme].format(" + ".join(f"{count}x{width}" if count > 1 else f"{width}" for width, count in runs))
 
 
+def kept_in_words(storage: Storage) -> str:
+    """``", in host memory behind a cache of 10% of its rows"``; nothing where all rows are in the device's memory."""
+    if storage.hot_row_share > 0:
+        return f", its hottest {_percent(storage.hot_row_share)} of rows near and the others in host memory"
+    place = _PLACES.get(storage.kernel)
+    if place is None:
+        return ""
+    share = storage.cache_load_factor
+    return f", in {place}" if share is None else f", in {place} behind a cache of {_percent(share)} of its rows"
+
+
 def reason(
     scheme: Scheme,
-    kernel: Kernel,
+    storage: Storage,
     columns: Sequence[int],
     alternatives: Sequence[Alternative],
     *,
@@ -44,7 +61,7 @@ def reason(
 
     Parameters
     ----------
-    scheme, kernel, columns
+    scheme, storage, columns
         How the plan has the table; columns of each piece.
     alternatives
         What else it could be, those that fit first, cheapest first.
@@ -53,23 +70,30 @@ def reason(
     is_pinned
         Whether the user fixed the table's pieces.
     """
-    now = cut_in_words(scheme, columns)
+    now = cut_in_words(scheme, columns) + kept_in_words(storage)
     if is_pinned:
         return f"{now}, because the spec pins it"
     if not alternatives:
         return f"{now}; no other cut is allowed while the other tables stay as they are"
     told = [alternatives[0]]
-    told += [one for one in alternatives[1:] if one.scheme is Scheme.TABLE_WISE and Scheme.TABLE_WISE is not scheme]
+    whole = (one for one in alternatives[1:] if one.scheme is Scheme.TABLE_WISE and Scheme.TABLE_WISE is not scheme)
+    told += itertools.islice(whole, 1)
     lead = "no other cut fits" if alternatives[0].excess_bytes > 0 else "next best"
     return f"{now}; {lead}: " + "; ".join(
-        f"{cut_in_words(one.scheme, one.columns)}{_kernel(one, scheme, kernel)} would {_effect(one, objective_seconds)}"
+        f"{cut_in_words(one.scheme, one.columns)}{_storage(one, scheme, storage)} would"
+        f" {_effect(one, objective_seconds)}"
         for one in told
     )
 
 
-def _kernel(one: Alternative, scheme: Scheme, kernel: Kernel) -> str:
-    """Name the kernel where it is all that tells two cuts apart."""
-    return f" with the {one.kernel.label} kernel" if one.scheme is scheme and one.kernel is not kernel else ""
+def _storage(one: Alternative, scheme: Scheme, storage: Storage) -> str:
+    """Say how rows are kept, and name the kernel or the type where that is all that tells two cuts apart."""
+    kept = kept_in_words(one.storage)
+    if one.scheme is not scheme or kept != kept_in_words(storage):
+        return kept
+    if one.storage.kernel is not storage.kernel:
+        return f" with the {one.storage.kernel.label} kernel"
+    return f" as {one.storage.data_type.name}" if one.storage.data_type is not storage.data_type else ""
 
 
 def _effect(one: Alternative, objective_seconds: float) -> str:

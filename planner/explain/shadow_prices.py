@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from cost_models.hardware import Curve, Hardware, Quantity
 from cost_models.protocol import CostModel, ShardSeconds
 from cost_models.vocabulary import Evidence, Tier
+from planner.checkpoint import price_work
 from planner.evaluate import objective_of
 from planner.explain.listed_plan import ListedPlan
 from planner.priced import Guide, PricedOptions
+from planner.pricing import cache_load_factors, data_types, hot_row_shares
 from planner.units import GIBIBYTE
 from planner.work import build_work, table_columns
 
@@ -78,15 +80,19 @@ def seconds_of_shapes(plan: ListedPlan, shapes: Ints, cost_model: CostModel, har
     """Price some shapes of a plan's problem on any hardware, one row each."""
     family = plan.priced.shape_family[shapes]
     listed = [plan.families.families[index] for index in family.tolist()]
+    table = plan.priced.family_table[family]
     work = build_work(
         plan.problem,
         table_columns(plan.problem),
-        table=plan.priced.family_table[family],
+        table=table,
         scheme=np.array([one.scheme for one in listed], dtype=np.int8),
         kernel=np.array([one.kernel for one in listed], dtype=np.int8),
         shard_columns=plan.priced.shape_columns[shapes],
+        cache_load_factor=cache_load_factors(listed),
+        data_type=data_types(listed),
+        hot_row_share=hot_row_shares(listed),
     )
-    return cost_model.predict(work, hardware)
+    return price_work(plan.problem, work, table=table, cost_model=cost_model, hardware=hardware)
 
 
 def _objective(plan: ListedPlan, shapes: Ints, seconds: ShardSeconds) -> float:

@@ -1,11 +1,14 @@
 """The plan document of the contract: plain JSON, versioned, with its digest."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 
 import numpy as np
 
 from cost_models.vocabulary import Tier
 from planner.canonical import DIGEST_KEYS, digest_of
+from planner.checkpoint import late_upload
+from planner.domain.checkpoint import CheckpointLoad, CheckpointSize
 from planner.domain.movement import Movement
 from planner.domain.placement import TablePlacement
 from planner.domain.plan import Evaluation, Plan
@@ -131,7 +134,7 @@ def movement_document(movement: Movement) -> dict[str, object]:
 
 
 def loads(evaluation: Evaluation) -> dict[str, object]:
-    """Return ``ranks`` and ``phases`` of a plan document, for the score of any placement."""
+    """Return ``ranks``, ``phases``, ``tiers``, ``checkpoint`` and ``serving`` of a plan document."""
     return {
         "ranks": [
             {
@@ -140,8 +143,8 @@ def loads(evaluation: Evaluation) -> dict[str, object]:
                 "seconds": {phase.label: value for phase, value in load.seconds.items()},
                 "bytes": {tier.label: round(value) for tier, value in load.bytes.items()},
                 "capacity_bytes": {tier.label: round(value) for tier, value in load.capacity_bytes.items()},
-                "ledger_bytes": {line: round(value) for line, value in load.ledger_bytes.items()},
-                "reserved_bytes": {line: round(value) for line, value in load.reserved_bytes.items()},
+                "ledger_bytes": _rounded(load.ledger_bytes),
+                "reserved_bytes": _rounded(load.reserved_bytes),
             }
             for load in evaluation.ranks
         ],
@@ -157,7 +160,73 @@ def loads(evaluation: Evaluation) -> dict[str, object]:
             }
             for load in evaluation.phases
         ],
+        "tiers": [
+            {
+                "name": load.tier.label,
+                "busiest_rank": load.busiest_rank,
+                "read_bytes": round(load.read_bytes),
+                "written_bytes": round(load.written_bytes),
+                "operations": round(load.operations),
+                "busy_seconds": load.busy_seconds,
+                "utilization": load.utilization,
+            }
+            for load in evaluation.tiers
+        ],
+        "checkpoint": None if evaluation.checkpoint is None else checkpoint_document(evaluation.checkpoint),
+        "serving": None if evaluation.serving is None else asdict(evaluation.serving),
     }
+
+
+def checkpoint_document(load: CheckpointLoad) -> dict[str, object]:
+    """Return ``checkpoint`` of a plan document."""
+    late = late_upload(load)
+    incremental = load.incremental
+    return {
+        "policy": load.policy,
+        "full_every": load.full_every,
+        "interval_steps": load.interval_steps,
+        "interval_seconds": load.interval_seconds,
+        "full": _size(load.full),
+        "incremental": None if incremental is None else _size(incremental),
+        "restore_seconds": load.restore_seconds,
+        "lost_seconds_per_step": load.lost_seconds_per_step,
+        "balanced": load.balanced,
+        "snapshot_evidence": load.snapshot_evidence.label,
+        "fits": load.fits,
+        "warning": None if late is None else f"{late.message}: {late.hint}",
+        "by_rank": _bytes_of(
+            "rank", load.full.bytes_by_rank, None if incremental is None else incremental.bytes_by_rank
+        ),
+        "by_host": _bytes_of(
+            "host", load.full.bytes_by_host, None if incremental is None else incremental.bytes_by_host
+        ),
+    }
+
+
+def _size(size: CheckpointSize) -> dict[str, object]:
+    return {
+        "bytes": round(size.bytes),
+        "snapshot_seconds": size.snapshot_seconds,
+        "slowest_rank": size.slowest_rank,
+        "upload_seconds": size.upload_seconds,
+        "slowest_host": size.slowest_host,
+        "mean_upload_seconds": size.mean_upload_seconds,
+    }
+
+
+def _bytes_of(what: str, full: tuple[float, ...], incremental: tuple[float, ...] | None) -> list[dict[str, object]]:
+    return [
+        {
+            what: number,
+            "full_bytes": round(num_bytes),
+            "incremental_bytes": None if incremental is None else round(incremental[number]),
+        }
+        for number, num_bytes in enumerate(full)
+    ]
+
+
+def _rounded(ledger: Mapping[Tier, Mapping[str, float]]) -> dict[str, dict[str, int]]:
+    return {tier.label: {line: round(value) for line, value in lines.items()} for tier, lines in ledger.items()}
 
 
 def _bytes_by_table(plan: Plan) -> Iterator[list[int]]:

@@ -22,7 +22,7 @@ def hosts_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder | 
     """Add hosts that are like the last one; ``None`` where the cluster is pinned or as large as it may be."""
     cluster = problem.cluster
     most = min(MAX_RANKS // cluster.ranks_per_host, _MOST_TIMES * cluster.num_hosts) - cluster.num_hosts
-    if most < 1 or _pins(problem, _ON_ALL_RANKS):
+    if most < 1 or _pins(problem, _ON_ALL_RANKS) or problem.serving is not None:  # requests stay on one host
         return None
 
     def step(number: int) -> Step:
@@ -45,12 +45,13 @@ def ranks_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder | 
         return None
     if any(table.constraints.hosts is not None for table in problem.tables):
         return None  # another cut of the host is another constraint
+    load = "at the same batch per rank" if problem.serving is None else "for the same request"
 
     def step(number: int) -> Step:
         larger = _larger(cluster, 1, cluster.ranks_per_host + number)
         return Step(
             problem=replace(problem, cluster=larger),
-            message=f"{counted(number, 'rank')} more, {larger.ranks_per_host} in all, at the same batch per rank",
+            message=f"{counted(number, 'rank')} more, {larger.ranks_per_host} in all, {load}",
             changes=(
                 SpecChange(pointer="/hardware/ranks_per_host", value=larger.ranks_per_host),
                 *_list_changes(larger),

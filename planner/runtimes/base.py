@@ -32,8 +32,13 @@ class Runtime(Protocol):
         """Schemes that count as "cut by rows" for ``needs_row_wise_module``."""
         ...
 
-    def kernels(self, table: Table, scheme: Scheme) -> tuple[Kernel, ...]:
-        """Return the kernels that run a scheme of a table, best first."""
+    @property
+    def splits_rows_by_heat(self) -> bool:
+        """Whether a table's hottest rows may lie in another tier than the rest, once rows are numbered by heat."""
+        ...
+
+    def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
+        """Return the kernels that run a scheme of a table, among those offered, fastest first."""
         ...
 
     def refusal(self, table: Table, scheme: Scheme) -> str | None:

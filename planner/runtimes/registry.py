@@ -1,6 +1,7 @@
 """Every runtime that plans can be made for."""
 
 from planner.runtimes.base import Runtime
+from planner.runtimes.generic import Generic
 from planner.runtimes.torchrec import TorchRec
 
-RUNTIMES: dict[str, Runtime] = {runtime.name: runtime for runtime in (TorchRec(),)}
+RUNTIMES: dict[str, Runtime] = {runtime.name: runtime for runtime in (TorchRec(), Generic())}

@@ -23,6 +23,10 @@ from planner.runtimes.torchrec_geometry import MAX_SHARD_COLUMNS, check_placemen
 #: Schemes that cut rows over all ranks of a group and reduce partial pools, as TorchRec
 #: groups them when it divides MEAN pools (grid_shard is missing from that group there).
 ROW_SCHEMES = frozenset({Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE})
+#: Schemes for which TorchRec builds a batched key-value lookup.
+KEY_VALUE_SCHEMES = frozenset({Scheme.TABLE_WISE, Scheme.COLUMN_WISE, Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE})
+#: Optimizers of FBGEMM's ``SSDTableBatchedEmbeddingBags`` that keep no state per weight.
+KEY_VALUE_OPTIMIZERS = frozenset({"none", "rowwise_adagrad"})
 #: What an EmbeddingCollection (sequence embeddings) is sharded by here.
 SEQUENCE_SCHEMES = frozenset({Scheme.DATA_PARALLEL, Scheme.TABLE_WISE, Scheme.COLUMN_WISE, Scheme.ROW_WISE})
 
@@ -34,19 +38,24 @@ class TorchRec:
     #: GPU kernels of some releases returned zeros for wider rows (torchrec issue 3673).
     max_columns = MAX_SHARD_COLUMNS
     row_schemes = ROW_SCHEMES
+    splits_rows_by_heat = False
 
-    def kernels(self, table: Table, scheme: Scheme) -> tuple[Kernel, ...]:
-        """``dense`` is the only kernel of data_parallel, ``fused`` the default of the rest.
+    def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
+        """``dense`` is the only kernel of data_parallel; the others run every scheme but that.
 
         ``dense`` also runs table_wise, with an optimizer outside the kernel; it is offered
-        only where the user asks for it, because the fused one is never slower.
+        only where the user asks for it, because the fused one is never slower. ``key_value``
+        trains with few optimizers.
         """
         if scheme is Scheme.DATA_PARALLEL:
-            return (Kernel.DENSE,)
+            return tuple(offered & {Kernel.DENSE})
+        runs = [Kernel.FUSED, Kernel.FUSED_UVM_CACHING, Kernel.FUSED_UVM]
         asked = table.constraints.compute_kernels
         if scheme is Scheme.TABLE_WISE and asked is not None and Kernel.DENSE in asked:
-            return (Kernel.FUSED, Kernel.DENSE)
-        return (Kernel.FUSED,)
+            runs.append(Kernel.DENSE)
+        if scheme in KEY_VALUE_SCHEMES and table.optimizer.name in KEY_VALUE_OPTIMIZERS:
+            runs.append(Kernel.KEY_VALUE)
+        return tuple(kernel for kernel in runs if kernel in offered)
 
     def refusal(self, table: Table, scheme: Scheme) -> str | None:
         """Say why TorchRec would refuse this scheme of the table, or train it wrongly."""

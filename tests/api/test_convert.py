@@ -14,7 +14,7 @@ from planner.domain.access import AccessCdf, MissRatioCurve, ReuseHistogram, Zip
 from planner.domain.data_type import DATA_TYPES
 from planner.domain.optimizer import OPTIMIZERS
 from planner.domain.table import Table
-from planner.errors import InvalidProblem, UnsupportedRequest
+from planner.errors import InvalidProblem
 from tests.api.specs import TINY, raw, tiny
 
 
@@ -142,7 +142,7 @@ def test_another_cost_model_for_one_reading_does_not_hide_which_spec_it_was() ->
 
 
 def listed(spec: dict[str, object]) -> list[tuple[str, str]]:
-    with pytest.raises((InvalidProblem, UnsupportedRequest)) as caught:
+    with pytest.raises(InvalidProblem) as caught:
         parse_spec(raw(spec))
     assert all(issue.message and issue.hint for issue in caught.value.issues)
     return [(issue.pointer, issue.code) for issue in caught.value.issues]
@@ -162,19 +162,6 @@ def test_broken_form_does_not_hide_names_that_are_wrong() -> None:
     assert "/spec/hardware/profile" in [issue.pointer for issue in caught.value.issues]
 
 
-def test_what_is_wrong_and_what_is_not_in_this_version_are_listed_together() -> None:
-    wishes = {
-        "model__tables__0__constraints": {"cache_load_factors": [0.1], "data_types": ["fp16"]},
-    }
-    unsupported = [
-        ("/model/tables/0/constraints/cache_load_factors", "unsupported"),
-        ("/model/tables/0/constraints/data_types", "unsupported"),
-    ]
-    assert listed(tiny(**wishes)) == unsupported
-    wrong = [("/cost_model", "unknown-cost-model"), ("/hardware/profile", "unknown-hardware-profile")]
-    assert listed(tiny(hardware__profile="dgx-1", cost_model="guess", **wishes)) == wrong + unsupported
-
-
 @pytest.mark.parametrize("spec", [None, [], {"hardware": 3}, {"hardware": {"overrides": []}, "model": {"tables": {}}}])
 def test_a_document_of_another_shape_is_only_told_its_shape(spec: object) -> None:
     with pytest.raises(InvalidProblem):
@@ -188,7 +175,7 @@ def test_statistics_that_are_not_used_are_said_and_assumed_away() -> None:
     (warning,) = request.warnings
     assert (warning.code, warning.severity) == ("statistics-not-used", "warning")
     assert warning.pointer == "/model/tables/0/access/miss_ratio_curve"
-    assert 'of 1 table is not used in this version: "a"' in warning.message
+    assert 'of 1 table prices caches and says nothing of distinct rows: "a"' in warning.message
     (note,) = (item for item in request.assumptions if item.subject == "model.tables.access.miss_ratio_curve")
     assert "every id may be a different row" in note.value
     assert not request_of(model__tables__0__access={"zipf_alpha": 1.05}).warnings
@@ -310,12 +297,31 @@ def test_padding_is_advised_with_the_number() -> None:
 def test_a_table_larger_than_the_cluster_is_refused_with_the_numbers() -> None:
     # 2 ranks x 80e9 B = 149.0 GiB; 1e9 rows x 128 x 4 B = 512e9 B = 476.8 GiB: 6.4 ranks' worth, so 7.
     with pytest.raises(InvalidProblem) as caught:
-        request_of(model__tables__0__num_embeddings=10**9, model__tables__0__embedding_dim=128)
+        request_of(
+            model__tables__0__num_embeddings=10**9,
+            model__tables__0__embedding_dim=128,
+            model__tables__0__constraints={"compute_kernels": ["fused"]},
+        )
     (issue,) = caught.value.issues
     assert (issue.code, issue.pointer) == ("table-too-large", "/model/tables/0")
     assert "476.8 GiB" in issue.message
     assert "149.0 GiB of hbm" in issue.message
     assert "at least 7 ranks" in issue.hint
+
+
+def test_a_table_counts_the_memory_that_its_kernels_may_use() -> None:
+    """512e9 B in fp32: two ranks of 80e9 B of HBM and 150e9 B of DDR have 460e9 B in all, and it takes half in fp16."""
+    large: dict[str, object] = {
+        "model__tables__0__num_embeddings": 10**9,
+        "model__tables__0__embedding_dim": 128,
+        "hardware__overrides": {"ddr_bytes": 150e9},
+    }
+    with pytest.raises(InvalidProblem) as caught:
+        request_of(**large)
+    (issue,) = caught.value.issues
+    assert issue.code == "table-too-large"
+    assert "428.4 GiB of hbm and ddr" in issue.message
+    request_of(**large, model__tables__0__constraints={"data_types": ["fp32", "fp16"]})
 
 
 def test_tables_that_are_too_much_together_are_no_error() -> None:
@@ -329,25 +335,16 @@ def test_tables_that_are_too_much_together_are_no_error() -> None:
     assert request.problem.world_size == 2
 
 
-@pytest.mark.parametrize(
-    ("changes", "where"),
-    [
-        (
-            {"model__tables__0__constraints": {"compute_kernels": ["fused_uvm"]}},
-            "/model/tables/0/constraints/compute_kernels",
-        ),
-        (
-            {"model__tables__0__constraints": {"cache_load_factors": [0.1]}},
-            "/model/tables/0/constraints/cache_load_factors",
-        ),
-        ({"model__tables__0__constraints": {"data_types": ["fp16"]}}, "/model/tables/0/constraints/data_types"),
-    ],
-)
-def test_what_this_version_cannot_do_is_said(changes: dict[str, object], where: str) -> None:
-    with pytest.raises(UnsupportedRequest) as caught:
-        request_of(**changes)
-    assert (caught.value.issue.code, caught.value.issue.pointer) == ("unsupported", where)
-    assert caught.value.issue.hint
+def test_choices_of_storage_are_read_once_each_and_in_order() -> None:
+    wanted = {
+        "compute_kernels": ["key_value", "fused_uvm_caching"],
+        "cache_load_factors": [0.5, 0.1, 0.5],
+        "data_types": ["fp32", "fp16"],
+    }
+    found = request_of(model__tables__0__constraints=wanted).problem.tables[0].constraints
+    assert found.compute_kernels == {Kernel.KEY_VALUE, Kernel.FUSED_UVM_CACHING}
+    assert found.cache_load_factors == (0.1, 0.5)
+    assert found.data_types == ("fp16", "fp32")
 
 
 def test_other_kernels_beside_a_planned_one_are_allowed() -> None:

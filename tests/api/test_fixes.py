@@ -31,10 +31,14 @@ def table(name: str, *, rows: int = 10_000_000, **changes: object) -> dict[str, 
 
 
 def spec(*tables: Mapping[str, object], hbm_bytes: float = 3e9, **constraints: object) -> dict[str, Any]:
-    """A spec without what it may leave out."""
+    """A spec without what it may leave out, on hosts without memory for tables."""
     document: dict[str, Any] = {
         "model": {"batch_size_per_rank": 256, "tables": list(tables)},
-        "hardware": {"profile": "dgx-h100-80g", "ranks_per_host": 4, "overrides": {"hbm_bytes": hbm_bytes}},
+        "hardware": {
+            "profile": "dgx-h100-80g",
+            "ranks_per_host": 4,
+            "overrides": {"hbm_bytes": hbm_bytes, "ddr_bytes": 0},
+        },
     }
     return document | ({"constraints": constraints} if constraints else {})
 
@@ -88,7 +92,7 @@ SPECS = {
                 "profile": "dgx-h100-80g",
                 "num_hosts": 2,
                 "ranks_per_host": 1,
-                "overrides": {"hbm_bytes_by_rank": [2.5e9, 2e9]},
+                "overrides": {"hbm_bytes_by_rank": [2.5e9, 2e9], "ddr_bytes": 0},
             },
         },
         {"constraint", "memory"},

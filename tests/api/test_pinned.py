@@ -11,7 +11,7 @@ from api.convert import SolveRequest, parse_spec
 from cost_models.vocabulary import Kernel, Scheme
 from planner.canonical import canonical_bytes
 from planner.domain.table import PinnedPiece, PinnedTable
-from planner.errors import InvalidProblem, UnsupportedRequest
+from planner.errors import InvalidProblem
 from planner.priced import Scope
 from planner.schemes.base import Piece
 from planner.schemes.expand import expand
@@ -226,8 +226,8 @@ def blocks(*ends: int) -> list[Json]:
         (pin("table_wise", shard(0, (0, 999))), "/shards/0/num_rows", "num_rows 1000 on rank 0 here, and not 999"),
         # ranks, tiers, kernels
         (pin("table_wise", shard(4)), "/shards/0/rank", "the cluster has ranks 0 to 3; use ranks 0 to 3"),
-        (pin("table_wise", shard(0, tier="ddr")), "/shards/0/tier", "are kept in hbm"),
-        (pin("row_wise", shard(0), kernel="dense"), "/compute_kernel", "row_wise runs with fused, not with dense"),
+        (pin("table_wise", shard(0, tier="ddr")), "/shards/0/tier", "kernel fused keeps rows in hbm"),
+        (pin("row_wise", shard(0), kernel="dense"), "/compute_kernel", "row_wise runs with fused, "),
     ],
 )
 def test_what_no_legal_cut_gives_is_refused_where_it_stands(pinned: Json, where: str, told: str) -> None:
@@ -247,10 +247,25 @@ def test_a_scheme_that_does_not_fit_the_table_or_the_runtime() -> None:
     assert (where, "column_wise does not fit" in told) == (PIN + "/sharding_type", True)
 
 
-def test_a_kernel_that_comes_later_is_not_in_this_version() -> None:
-    with pytest.raises(UnsupportedRequest) as caught:
-        request_of(pin("table_wise", shard(0), kernel="fused_uvm"))
-    assert (caught.value.issue.code, caught.value.issue.pointer) == ("unsupported", PIN + "/compute_kernel")
+def test_a_pinned_cache_says_its_share_and_no_other_kernel_has_one() -> None:
+    where, told = refused(pin("table_wise", shard(0), kernel="fused_uvm_caching"))
+    assert (where, "needs the share of the rows" in told) == (PIN + "/cache_load_factor", True)
+    where, told = refused({**pin("table_wise", shard(0), kernel="fused_uvm"), "cache_load_factor": 0.5})
+    assert (where, "fused_uvm has no cache" in told) == (PIN + "/cache_load_factor", True)
+    where, told = refused(pin("table_wise", shard(0, tier="hbm"), kernel="fused_uvm"))
+    assert (where, "fused_uvm keeps rows in ddr" in told) == (PIN + "/shards/0/tier", True)
+
+
+def test_a_pinned_cache_is_kept_with_its_share() -> None:
+    cached = {**pin("table_wise", shard(0, tier="ddr"), kernel="fused_uvm_caching"), "cache_load_factor": 0.5}
+    pinned = request_of(cached).problem.tables[0].constraints.pinned
+    assert pinned is not None
+    assert (pinned.compute_kernel, pinned.cache_load_factor) == (Kernel.FUSED_UVM_CACHING, 0.5)
+
+
+def test_rows_are_not_pinned_to_memory_that_is_not_there() -> None:
+    where, told = refused(pin("table_wise", shard(0), kernel="fused_uvm"), hardware__overrides={"ddr_bytes": 0})
+    assert (where, "of which the cluster has none" in told) == (PIN + "/compute_kernel", True)
 
 
 @pytest.mark.parametrize(

@@ -38,11 +38,12 @@ def body(kernel: str, **changes: object) -> bytes:
     return raw({"spec": tiny(), "plan": {"world_size": 2, "ranks_per_host": 2, "tables": tables, **changes}})
 
 
-def test_a_kernel_that_this_version_does_not_run_is_a_broken_rule_without_a_price() -> None:
-    evaluation = evaluation_of(*parse_evaluation(body("fused_uvm")))
+def test_rows_outside_the_tier_of_their_kernel_are_a_broken_rule_without_a_price() -> None:
+    request, placement = parse_evaluation(body("key_value"))
+    evaluation = evaluation_of(replace(request, cost_model=PricesNothing()), placement)
     assert evaluation.valid is False
     assert evaluation.score is None
-    assert {violation.code for violation in evaluation.violations} == {"kernel"}
+    assert {violation.code for violation in evaluation.violations} == {"tier"}
 
 
 def test_a_valid_plan_that_the_model_cannot_price_is_refused_with_the_field_to_change() -> None:
@@ -112,6 +113,7 @@ def test_a_score_has_the_ledger_of_every_rank() -> None:
     score = evaluation_of(*parse_evaluation(body("fused"))).score
     assert score is not None
     for rank in score.ranks:
-        assert sum(rank.ledger_bytes.values()) == pytest.approx(rank.bytes["hbm"], abs=len(rank.ledger_bytes))
+        for tier, lines in rank.ledger_bytes.items():
+            assert sum(lines.values()) == pytest.approx(rank.bytes[tier], abs=len(lines))
     # Table a has 1000 rows x 8 columns x 4 B of weights, table b 500 x 16 x 4 B.
-    assert [rank.ledger_bytes["weights"] for rank in score.ranks] == [32_000, 32_000]
+    assert [rank.ledger_bytes["hbm"]["weights"] for rank in score.ranks] == [32_000, 32_000]

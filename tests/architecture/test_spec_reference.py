@@ -19,10 +19,10 @@ from api.settings import Settings
 from cost_models.profile_fields import FIELDS
 from cost_models.profiles_loader import CUSTOM, load_profile, profile_ids
 from cost_models.registry import cost_model_names
+from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Tier
 from planner.domain.data_type import DATA_TYPES
 from planner.domain.optimizer import OPTIMIZERS
-from planner.enumerate import enumerate_families
-from planner.errors import UnsupportedRequest
+from planner.enumerate import CACHE_LOAD_FACTORS, enumerate_families
 from planner.partitioners.registry import partitioner_names
 from planner.pricing import price
 from planner.schemes.base import DEFAULT_MIN_PARTITION
@@ -142,9 +142,17 @@ def test_numbers_in_bold_are_those_that_prices_read() -> None:
                 del numbers["hbm_bytes_per_second"]
                 numbers["hbm_bytes"] = 0.0
             hardware = {"profile": "custom", "num_hosts": 2, "ranks_per_host": 2, "overrides": numbers}
-            request = parsed(merged(base(), {"hardware": hardware, "cost_model": model}))
+            if model == "serving":
+                if without_hbm:  # cards have memory of their own
+                    continue
+                hardware["num_hosts"] = 1
+                request = parsed(merged(base(), serving_example() | {"hardware": hardware}))
+            else:
+                request = parsed(merged(base(), {"hardware": hardware, "cost_model": model}))
             copy, names = request.problem.cluster.hardware.recorded()
             problem = replace(request.problem, cluster=replace(request.problem.cluster, hardware=copy))
+            if model == "roofline" and not without_hbm:
+                problem = replace(problem, kernels=frozenset(Kernel))
             price(problem, enumerate_families(problem), request.cost_model)
             read |= names
     assert bold == read
@@ -189,6 +197,12 @@ def examples(text: str) -> list[dict[str, Any]]:
 def base() -> dict[str, Any]:
     """The whole spec at the beginning, over which the other examples go."""
     return examples(TEXT)[0]
+
+
+def serving_example() -> dict[str, Any]:
+    """The part of a spec that serves."""
+    (found,) = examples(sections()["serving"])
+    return found
 
 
 def merged(whole: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,22 +270,17 @@ def test_routes_that_come_later_are_not_there(tmp_path: Path) -> None:
     assert not there & told
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        {"constraints": {"cache_load_factors": [0.5]}},
-        {"constraints": {"data_types": ["fp16"]}},
-        {"constraints": {"compute_kernels": ["fused_uvm"]}},
-        {"constraints": {"compute_kernels": ["fused_uvm_caching", "key_value"]}},
-    ],
-    ids=str,
-)
-def test_parts_of_the_spec_that_come_later_are_refused(part: dict[str, Any]) -> None:
-    table = {"name": "user", "num_embeddings": 1000, "embedding_dim": 64, "pooling_factor": 1}
-    change = {"model": {"tables": [{**table, **part}]}}
-    with pytest.raises(UnsupportedRequest):
-        parsed(merged(base(), change))
-    (name,) = next(iter(part.values()))
-    told = names_told("spec")
-    for spoken in part["constraints"]["compute_kernels"] if name == "compute_kernels" else (name,):
-        assert any(spoken == entry.rpartition(".")[2] for entry in told), spoken
+def test_kernels_and_their_tiers_are_described() -> None:
+    """The table of kernels says where rows lie, as the ledger has it."""
+    words = {Tier.HBM: "accelerator", Tier.DDR: "host memory", Tier.SSD: "block storage"}
+    told = {row[0].strip("`"): row[1] for row in rows(TEXT.partition("### Kernels")[2].partition("## ")[0])[2:]}
+    assert told.keys() == set(Kernel.labels())
+    for kernel in Kernel:
+        assert told[kernel.label].startswith(words[TIER_OF_KERNEL.get(kernel, Tier.HBM)]), kernel
+        assert ("cached" in told[kernel.label]) is (kernel in CACHED_KERNELS), kernel
+
+
+def test_default_cached_shares_are_described() -> None:
+    meaning = row_of(sections()["model.tables[].constraints"], "cache_load_factors")[3]
+    *others, last = map(str, CACHE_LOAD_FACTORS)
+    assert f"Not given: {', '.join(others)} and {last}" in meaning

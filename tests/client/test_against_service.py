@@ -97,7 +97,11 @@ def test_problems_reach_the_caller_with_their_pointers(client: PlannerClient) ->
 
 def test_infeasible_is_an_answer_without_a_plan(client: PlannerClient) -> None:
     # 2 tables of 119 GiB each fit the cluster one by one, 2 x 63 GiB, but not together.
-    tables = [{"name": n, "num_embeddings": 10**9, "embedding_dim": 32, "pooling_factor": 1} for n in "ab"]
+    near = {"compute_kernels": ["fused", "dense"]}
+    tables = [
+        {"name": n, "num_embeddings": 10**9, "embedding_dim": 32, "pooling_factor": 1, "constraints": near}
+        for n in "ab"
+    ]
     solve = client.solve({**SPEC, "model": {"batch_size_per_rank": 1, "tables": tables}}, wait_seconds=60)
     assert solve["state"] == "succeeded"
     with pytest.raises(NoPlan, match="INFEASIBLE"):

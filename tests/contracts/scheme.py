@@ -118,7 +118,7 @@ class SchemeContract:
                 placed = TablePlacement(
                     name=table.name,
                     sharding_type=self.facts.scheme,
-                    compute_kernel=runtime.kernels(table, self.facts.scheme)[0],
+                    compute_kernel=runtime.kernels(table, self.facts.scheme, problem.kernels)[0],
                     shards=shards,
                 )
                 placement = Placement(

@@ -12,7 +12,7 @@ from cost_models.vocabulary import Evidence, Kernel, Scheme
 ROW_CUTS = (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD)
 
 _INTEGERS = ("table_rows", "table_columns", "shard_rows", "shard_columns", "row_shards")
-_FLAGS = ("is_weighted", "is_pooled")
+_FLAGS = ("is_weighted", "is_pooled", "is_trained")
 _CODES = ("scheme", "kernel")
 
 
@@ -20,6 +20,7 @@ def shard_work(
     num_ranks: int = 8,
     ranks_per_host: int = 8,
     *,
+    prefetches: bool = False,
     forward_message_bytes: float = 64 * 2**20,
     backward_message_bytes: float = 64 * 2**20,
     id_message_bytes: float = 2**20,
@@ -36,6 +37,7 @@ def shard_work(
         "row_shards": 1,
         "element_bytes": 4.0,
         "row_overhead_bytes": 0.0,
+        "row_alignment_bytes": 1.0,
         "optimizer_element_bytes": 0.0,
         "optimizer_row_bytes": 4.0,
         "batch_ids": 10_240.0,
@@ -43,8 +45,14 @@ def shard_work(
         "expected_outputs": 1_024.0,
         "lookups": 10_240.0 * num_ranks,
         "distinct_rows": np.nan,
+        "cache_load_factor": np.nan,
+        "missed_share": np.nan,
+        "hot_lookup_share": 0.0,
+        "hot_distinct_share": 0.0,
+        "hot_row_share": 0.0,
         "is_weighted": False,
         "is_pooled": True,
+        "is_trained": True,
         "output_element_bytes": np.nan,
         "forward_comm_element_bytes": np.nan,
         "backward_comm_element_bytes": np.nan,
@@ -60,6 +68,7 @@ def shard_work(
     return ShardWork(
         num_ranks=num_ranks,
         ranks_per_host=ranks_per_host,
+        prefetches=prefetches,
         forward_message_bytes=forward_message_bytes,
         backward_message_bytes=backward_message_bytes,
         id_message_bytes=id_message_bytes,
@@ -139,3 +148,18 @@ def plain_hardware(evidence: Evidence = Evidence.GIVEN) -> Hardware:
         intra_host_bytes_per_second=1e11,
         inter_host_bytes_per_second=1e10,
     )
+
+
+def tiered_hardware(**changes: float) -> Hardware:
+    """The same with 20 GB/s to the host and 10 GB/s back, 25 GB/s of host memory, and a drive of 1 million reads."""
+    numbers = {name: number.value for name, number in plain_hardware().numbers.items()}
+    tiers = {
+        "host_link_bytes_per_second": 2e10,
+        "host_link_return_bytes_per_second": 1e10,
+        "ddr_bytes_per_second": 2.5e10,
+        "ssd_bytes_per_second": 4e9,
+        "ssd_write_bytes_per_second": 2e9,
+        "ssd_reads_per_second": 1e6,
+        "ssd_block_bytes": 4096.0,
+    }
+    return hardware(**(numbers | tiers | changes))

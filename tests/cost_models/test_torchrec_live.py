@@ -10,13 +10,17 @@ import numpy as np
 import pytest
 
 from cost_models.profiles_loader import load_profile
+from cost_models.protocol import ShardWork
 from cost_models.torchrec import TorchRecModel
-from cost_models.vocabulary import Kernel, Phase, Scheme
+from cost_models.vocabulary import CACHED_KERNELS, Kernel, Phase, Scheme
 from tests.cost_models.builders import shard_work
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.filterwarnings("ignore")]
 
 BATCH = 512
+KERNELS = ("dense", "fused", "fused_uvm", "fused_uvm_caching", "key_value")
+MISS_RATE = 0.37
+DISTINCT_SHARE = 0.4  # of a table's rows in a step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +54,45 @@ SEQUENCES = (
 )
 
 
+Found = list[tuple[LiveTable, str, str, int, int, list[float]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveCache:
+    """What TorchRec is told of caches."""
+
+    share: float
+    prefetches: bool
+    has_statistics: bool
+
+    def params(self, table: LiveTable) -> Any:
+        """Return the ``CacheParams`` of a table."""
+        from torchrec.distributed.types import CacheParams, CacheStatistics
+
+        class Statistics(CacheStatistics):
+            expected_lookups = DISTINCT_SHARE * table.rows
+            cacheability = 0.5
+
+            def expected_miss_rate(self, clf: float) -> float:
+                return MISS_RATE * (1.0 - clf)
+
+        return CacheParams(
+            load_factor=self.share,
+            prefetch_pipeline=self.prefetches,
+            stats=Statistics() if self.has_statistics else None,
+        )
+
+
 def estimate(
-    tables: tuple[LiveTable, ...], num_ranks: int, ranks_per_host: int, *, kind: str, half_comms: bool
-) -> list[tuple[LiveTable, str, str, int, int, list[float]]]:
+    tables: tuple[LiveTable, ...],
+    num_ranks: int,
+    ranks_per_host: int,
+    *,
+    kind: str,
+    half_comms: bool,
+    kernels: tuple[str, ...] = ("fused", "dense"),
+    cache: LiveCache | None = None,
+) -> Found:
     """Let TorchRec enumerate and price: (table, scheme, kernel, rows, columns, seconds by part)."""
     pytest.importorskip("torchrec")
     import torch
@@ -70,9 +110,10 @@ def estimate(
     constraints = {
         table.name: ParameterConstraints(
             sharding_types=[scheme.label for scheme in table.schemes],
-            compute_kernels=["fused", "dense"],
+            compute_kernels=list(kernels),
             pooling_factors=list(table.poolings),
             num_poolings=list(table.num_poolings),
+            cache_params=None if cache is None else cache.params(table),
         )
         for table in tables
     }
@@ -129,27 +170,72 @@ def test_equal_to_torchrec(cluster: tuple[int, int], kind: str, half_comms: bool
     num_ranks, ranks_per_host = cluster
     tables = SEQUENCES if kind == "sequence" else TABLES
     found = estimate(tables, num_ranks, ranks_per_host, kind=kind, half_comms=half_comms)
-    ids = np.array([sum(p * n * BATCH for p, n in zip(t.poolings, t.num_poolings, strict=True)) for t, *_ in found])
-    outputs = np.array(
-        [sum(min(1.0, p) * n * BATCH for p, n in zip(t.poolings, t.num_poolings, strict=True)) for t, *_ in found]
-    )
-    work = shard_work(
-        num_ranks,
-        ranks_per_host,
-        scheme=np.array([Scheme.from_label(scheme) for _, scheme, *_ in found]),
-        kernel=np.array([Kernel.from_label(kernel) for _, _, kernel, *_ in found]),
-        shard_rows=np.array([rows for _, _, _, rows, _, _ in found]),
-        shard_columns=np.array([columns for _, _, _, _, columns, _ in found]),
-        element_bytes=np.array([2.0 if t.half else 4.0 for t, *_ in found]),
-        batch_ids=ids,
-        batch_outputs=ids if kind == "sequence" else outputs,
-        expected_outputs=ids if kind == "sequence" else outputs,
-        is_weighted=kind == "weighted",
-        is_pooled=kind != "sequence",
-        forward_comm_element_bytes=2.0 if half_comms else np.nan,
-        backward_comm_element_bytes=4.0 if half_comms else np.nan,
-    )
+    work = work_of(found, num_ranks, ranks_per_host, kind=kind, half_comms=half_comms)
     wanted = {scheme for table in tables for scheme in table.schemes}
     assert set(work.scheme) == wanted
     priced = TorchRecModel().predict(work, load_profile("torchrec-default")).seconds
     np.testing.assert_allclose(priced, np.array([seconds for *_, seconds in found]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("cluster", [(8, 8), (12, 4)], ids=lambda c: f"{c[0]}ranks_{c[1]}perhost")
+@pytest.mark.parametrize("kind", ["weighted", "sequence"])
+@pytest.mark.parametrize("has_statistics", [False, True], ids=["unknown_accesses", "statistics"])
+@pytest.mark.parametrize("prefetches", [False, True], ids=["no_pipeline", "prefetching"])
+@pytest.mark.parametrize("share", [0.02, 0.2, 1.0])
+def test_kernels_beyond_the_device_are_equal_to_torchrec(
+    cluster: tuple[int, int], kind: str, has_statistics: bool, prefetches: bool, share: float
+) -> None:
+    num_ranks, ranks_per_host = cluster
+    tables = SEQUENCES if kind == "sequence" else TABLES
+    cache = LiveCache(share=share, prefetches=prefetches, has_statistics=has_statistics)
+    found = estimate(tables, num_ranks, ranks_per_host, kind=kind, half_comms=True, kernels=KERNELS, cache=cache)
+    work = work_of(found, num_ranks, ranks_per_host, kind=kind, half_comms=True, cache=cache)
+    cached = work.kernel == Kernel.FUSED_UVM_CACHING
+    wanted = {scheme for table in tables for scheme in table.schemes} - {Scheme.DATA_PARALLEL}
+    assert set(work.kernel) == set(Kernel)
+    assert set(work.scheme[cached]) == wanted
+    priced = TorchRecModel().predict(work, load_profile("torchrec-default")).seconds
+    assert np.all((priced[:, Phase.PREFETCH] > 0) == (cached & has_statistics & (share < 1)))
+    np.testing.assert_allclose(priced, np.array([seconds for *_, seconds in found]), rtol=1e-9)
+
+
+def work_of(
+    found: Found, num_ranks: int, ranks_per_host: int, *, kind: str, half_comms: bool, cache: LiveCache | None = None
+) -> ShardWork:
+    """Return the shards that TorchRec enumerated as columns of work."""
+    ids = np.array([sum(p * n * BATCH for p, n in zip(t.poolings, t.num_poolings, strict=True)) for t, *_ in found])
+    outputs = np.array(
+        [sum(min(1.0, p) * n * BATCH for p, n in zip(t.poolings, t.num_poolings, strict=True)) for t, *_ in found]
+    )
+    scheme = np.array([Scheme.from_label(scheme) for _, scheme, *_ in found])
+    kernel = np.array([Kernel.from_label(kernel) for _, _, kernel, *_ in found])
+    table_rows = np.array([t.rows for t, *_ in found])
+    by_host = np.isin(scheme, (Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD))
+    row_shards = np.where(scheme == Scheme.ROW_WISE, num_ranks, np.where(by_host, ranks_per_host, 1))
+    columns: dict[str, Any] = {}
+    if cache is not None:
+        columns["cache_load_factor"] = np.where(np.isin(kernel, CACHED_KERNELS), cache.share, np.nan)
+    if cache is not None and cache.has_statistics:
+        columns["distinct_rows"] = DISTINCT_SHARE * table_rows / row_shards
+        columns["missed_share"] = MISS_RATE * (1.0 - columns["cache_load_factor"])
+    return shard_work(
+        num_ranks,
+        ranks_per_host,
+        prefetches=cache is not None and cache.prefetches,
+        scheme=scheme,
+        kernel=kernel,
+        table_rows=table_rows,
+        shard_rows=-(-table_rows // row_shards),
+        shard_columns=np.array([columns for _, _, _, _, columns, _ in found]),
+        row_shards=row_shards,
+        element_bytes=np.array([2.0 if t.half else 4.0 for t, *_ in found]),
+        batch_ids=ids,
+        batch_outputs=ids if kind == "sequence" else outputs,
+        expected_outputs=ids if kind == "sequence" else outputs,
+        lookups=1e9,
+        is_weighted=kind == "weighted",
+        is_pooled=kind != "sequence",
+        forward_comm_element_bytes=2.0 if half_comms else np.nan,
+        backward_comm_element_bytes=4.0 if half_comms else np.nan,
+        **columns,
+    )

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.hardware import Hardware, Quantity
+from cost_models.profile_fields import FIELDS
 from cost_models.registry import make_cost_model
 from cost_models.vocabulary import Evidence
+from planner.domain.access import AccessStatistics
 from planner.domain.cluster import Cluster
 from planner.domain.data_type import DATA_TYPES
 from planner.domain.optimizer import OPTIMIZERS
@@ -20,22 +22,33 @@ __all__ = ["all_assignments", "best_assignment", "brute_force"]
 
 GIB = 1024**3
 
-_NUMBERS = {
-    "hbm_bytes": (80e9, "bytes"),
-    "ddr_bytes": (250e9, "bytes"),
-    "hbm_bytes_per_second": (2e12, "bytes_per_second"),
-    "ddr_bytes_per_second": (5e10, "bytes_per_second"),
-    "host_link_bytes_per_second": (3e10, "bytes_per_second"),
-    "intra_host_bytes_per_second": (3e11, "bytes_per_second"),
-    "inter_host_bytes_per_second": (4e10, "bytes_per_second"),
+_NUMBERS: dict[str, float] = {
+    "hbm_bytes": 80e9,
+    "ddr_bytes": 250e9,
+    "hbm_bytes_per_second": 2e12,
+    "ddr_bytes_per_second": 5e10,
+    "host_link_bytes_per_second": 3e10,
+    "intra_host_bytes_per_second": 3e11,
+    "inter_host_bytes_per_second": 4e10,
+}
+
+
+#: Block storage for ``make_hardware`` and ``make_cluster``: a drive of 1 TB.
+SSD = {
+    "ssd_bytes": 1e12,
+    "ssd_bytes_per_second": 6e9,
+    "ssd_write_bytes_per_second": 3e9,
+    "ssd_reads_per_second": 1e6,
+    "ssd_block_bytes": 4096,
 }
 
 
 def make_hardware(**overrides: float) -> Hardware:
-    """A round-number accelerator without curves."""
+    """A round-number accelerator without curves, and without block storage where none is given."""
+    units = {name: field.unit for name, field in FIELDS.items()}
     numbers = {
-        name: Quantity(value=overrides.get(name, value), unit=unit, evidence=Evidence.ESTIMATED, source="a test")
-        for name, (value, unit) in _NUMBERS.items()
+        name: Quantity(value=value, unit=units[name], evidence=Evidence.ESTIMATED, source="a test")
+        for name, value in (_NUMBERS | overrides).items()
     }
     return Hardware(profile="test", family="gpu", ranks_per_host=8, numbers=numbers)
 
@@ -54,6 +67,7 @@ def make_table(
     data_type: str = "fp32",
     optimizer: str = "sgd",
     module_path: str = "",
+    access: AccessStatistics | None = None,
     constraints: TableConstraints | None = None,
 ) -> Table:
     return Table(
@@ -65,6 +79,7 @@ def make_table(
         data_type=DATA_TYPES[data_type],
         optimizer=OPTIMIZERS[optimizer],
         module_path=module_path,
+        access=access,
         constraints=constraints or TableConstraints(),
     )
 

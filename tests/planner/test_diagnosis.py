@@ -1,4 +1,7 @@
-"""Which constraints are to blame and what would help, on problems that were made to fail in one way."""
+"""Which constraints are to blame and what would help, on problems that were made to fail in one way.
+
+Hosts have no memory for tables: what does not fit into the accelerators' fits nowhere.
+"""
 
 from dataclasses import replace
 
@@ -22,7 +25,7 @@ from tests.planner.builders import ROOFLINE, make_cluster, make_problem, make_ta
 #: Counted work ends all; the clock is far away, however busy the machine.
 LIMITS = SolveLimits(time_limit_seconds=120.0, work_limit_seconds=10.0)
 WHOLE = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
-ROOM: dict[str, object] = {"cluster": make_cluster(1, 8, hbm_bytes=1.15e9)}
+ROOM: dict[str, object] = {"cluster": make_cluster(1, 8, hbm_bytes=1.15e9, ddr_bytes=0)}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -53,7 +56,7 @@ def large(name: str = "a", constraints: TableConstraints | None = None, **change
 
 
 def ranks_of(num_bytes: float, num_hosts: int = 1) -> dict[str, object]:
-    return {"cluster": make_cluster(num_hosts, 4, hbm_bytes=num_bytes)}
+    return {"cluster": make_cluster(num_hosts, 4, hbm_bytes=num_bytes, ddr_bytes=0)}
 
 
 def test_a_scheme_that_fits_nowhere_is_widened_to_one_that_does() -> None:
@@ -149,7 +152,7 @@ def test_memory_is_the_least_that_was_found() -> None:
 
 
 def test_unequal_ranks_all_get_the_same_more() -> None:
-    cluster = replace(make_cluster(), hbm_bytes_by_rank=(200e6, 100e6, 100e6, 100e6))
+    cluster = replace(make_cluster(ddr_bytes=0), hbm_bytes_by_rank=(200e6, 100e6, 100e6, 100e6))
     found = diagnosed(make_problem(large(constraints=WHOLE), cluster=cluster))
     (change,) = fixes_of(found, "memory")[0].changes
     assert change.pointer == "/hardware/overrides/hbm_bytes_by_rank"
@@ -168,7 +171,9 @@ def test_ranks_of_the_host_and_further_hosts() -> None:
 
 
 def test_hosts_of_unequal_ranks_are_like_the_last_one() -> None:
-    cluster = replace(make_cluster(2, 1), hbm_bytes_by_rank=(300e6, 200e6), relative_speed_by_rank=(1.0, 0.5))
+    cluster = replace(
+        make_cluster(2, 1, ddr_bytes=0), hbm_bytes_by_rank=(300e6, 200e6), relative_speed_by_rank=(1.0, 0.5)
+    )
     found = diagnosed(make_problem(*[large(f"t{i}") for i in range(3)], cluster=cluster))
     (fix,) = fixes_of(found, "ranks")
     assert [(change.pointer, change.value) for change in fix.changes] == [

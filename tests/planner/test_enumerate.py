@@ -151,7 +151,14 @@ def test_groups_shape_the_families() -> None:
     ("table", "words"),
     [
         (make_table(dim=10), "pad embedding_dim to 12"),
-        (make_table(constraints=TableConstraints(compute_kernels=frozenset({Kernel.FUSED_UVM}))), "compute_kernels"),
+        (
+            make_table(
+                constraints=TableConstraints(
+                    sharding_types=frozenset({Scheme.ROW_WISE}), compute_kernels=frozenset({Kernel.DENSE})
+                )
+            ),
+            "compute_kernels",
+        ),
         (make_table(rows=2, constraints=TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))), "no cut fits"),
     ],
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from cost_models.vocabulary import Scheme
+from cost_models.vocabulary import TIER_OF_KERNEL, Kernel, Scheme, Tier
 from planner import pipeline
 from planner.bounds.chain import Bound, lower_bound
 from planner.domain.plan import PlanResult
@@ -240,7 +240,7 @@ def test_cuts_that_are_not_listed_become_shards() -> None:
 def test_infeasible_names_the_cluster_s_shortfall() -> None:
     """Four tables of 256 MB on four ranks of 200 MB: 224 MB and buffers short in all."""
     tables = [make_table(f"t{i}", 10**6, 64) for i in range(4)]
-    result = solve(make_problem(*tables, cluster=make_cluster(hbm_bytes=200e6)))
+    result = solve(make_problem(*tables, cluster=make_cluster(hbm_bytes=200e6, ddr_bytes=0)))
     assert result.reason == "INFEASIBLE"
     (short,) = result.shortfalls
     assert (short.resource, short.scope) == ("hbm", "cluster")
@@ -251,7 +251,8 @@ def test_infeasible_names_the_cluster_s_shortfall() -> None:
 
 def test_infeasible_names_the_table_that_no_rank_holds() -> None:
     only = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
-    result = solve(make_problem(make_table("big", 10**6, 64, constraints=only), cluster=make_cluster(hbm_bytes=200e6)))
+    cluster = make_cluster(hbm_bytes=200e6, ddr_bytes=0)
+    result = solve(make_problem(make_table("big", 10**6, 64, constraints=only), cluster=cluster))
     assert result.reason == "INFEASIBLE"
     assert result.shortfalls[0].table == "big"
     assert result.shortfalls[0].required_bytes > 256e6
@@ -260,10 +261,93 @@ def test_infeasible_names_the_table_that_no_rank_holds() -> None:
 def test_infeasible_by_constraints_is_proved_by_the_search() -> None:
     """Two tables that fill a rank each, kept on one rank."""
     tables = [make_table(name, 10**6, 64) for name in "ab"]
-    problem = make_problem(*tables, cluster=make_cluster(hbm_bytes=300e6), same_rank=(frozenset({0, 1}),))
+    cluster = make_cluster(hbm_bytes=300e6, ddr_bytes=0)
+    problem = make_problem(*tables, cluster=cluster, same_rank=(frozenset({0, 1}),))
     result = solve(problem)
     assert result.reason == "INFEASIBLE"
     assert result.shortfalls[0].resource == "constraints"
+
+
+def eight_tables(**wanted: object) -> list[Table]:
+    """800 MB in all: 390,625 rows x 64 columns x 4 B = 100 MB each."""
+    constraints = TableConstraints(**wanted)  # type: ignore[arg-type]
+    return [make_table(f"t{i}", 390_625, 64, constraints=constraints) for i in range(8)]
+
+
+def test_a_model_of_twice_the_accelerators_memory_is_planned_in_host_memory() -> None:
+    """800 MB on four ranks of 100 MB: nobody named kernels, so that host memory is offered, and the plan says so."""
+    problem = make_problem(*eight_tables(), cluster=make_cluster(hbm_bytes=100e6))
+    result = solve(problem)
+    assert result.plan is not None
+    kernels = {table.compute_kernel for table in result.plan.placement.tables}
+    assert kernels & {Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING}
+    for table in result.plan.placement.tables:
+        assert set(table.shards.tier.tolist()) == {TIER_OF_KERNEL.get(table.compute_kernel, Tier.HBM)}
+    (note,) = [one for one in result.plan.assumptions if one.subject == "constraints.compute_kernels"]
+    assert note.evidence == "note"
+    assert "fused_uvm and fused_uvm_caching were considered too" in note.value
+    assert {"ddr_bytes", "host_link_bytes_per_second"} <= result.plan.evaluation.hardware_numbers
+    assert 0 < result.lower_bound_seconds <= result.plan.evaluation.objective_seconds
+
+
+def test_tables_that_name_their_kernels_stay_where_those_keep_them() -> None:
+    fused = eight_tables(compute_kernels=frozenset({Kernel.FUSED, Kernel.DENSE}))
+    result = solve(make_problem(*fused, cluster=make_cluster(hbm_bytes=100e6)))
+    assert result.reason == "INFEASIBLE"
+    assert (result.shortfalls[0].resource, result.shortfalls[0].scope) == ("hbm", "cluster")
+
+
+def test_a_model_that_fits_is_not_offered_host_memory() -> None:
+    result = solve(make_problem(*eight_tables(), cluster=make_cluster(hbm_bytes=300e6)))
+    assert result.plan is not None
+    assert {table.compute_kernel for table in result.plan.placement.tables} <= {Kernel.FUSED, Kernel.DENSE}
+    assert not [one for one in result.plan.assumptions if one.subject == "constraints.compute_kernels"]
+
+
+@pytest.mark.parametrize("ddr_bytes", [250e9, 250e6, 210e6])
+def test_no_tier_of_a_plan_holds_more_than_it_has(ddr_bytes: float) -> None:
+    """800 MB in 4 x 210 MB of host memory and 4 x 60 MB of the accelerators': both are nearly full."""
+    result = solve(make_problem(*eight_tables(), cluster=make_cluster(hbm_bytes=60e6, ddr_bytes=ddr_bytes)))
+    assert result.plan is not None
+    for load in result.plan.evaluation.ranks:
+        assert set(load.bytes) == {Tier.HBM, Tier.DDR}
+        for tier, held in load.bytes.items():
+            assert held <= load.capacity_bytes[tier]
+            assert held == pytest.approx(sum(load.ledger_bytes[tier].values()))
+    in_ddr = sum(load.bytes[Tier.DDR] for load in result.plan.evaluation.ranks)
+    assert in_ddr >= 800e6 - 4 * 60e6
+
+
+def test_host_memory_that_is_too_small_as_well_is_named() -> None:
+    """Of 800 MB and buffers, 4 x 60 MB go to the accelerators; the others are more than 4 x 100 MB."""
+    result = solve(make_problem(*eight_tables(), cluster=make_cluster(hbm_bytes=60e6, ddr_bytes=100e6)))
+    assert result.reason == "INFEASIBLE"
+    (short,) = result.shortfalls
+    assert (short.resource, short.scope) == ("ddr", "cluster")
+    assert short.available_bytes == 400e6
+    assert 560e6 <= short.required_bytes <= 562e6
+
+
+def test_of_listed_data_types_the_one_that_fits_is_taken() -> None:
+    """800 MB in fp32 and 400 MB in fp16, on 4 x 115 MB with nothing but fused."""
+    wanted = {"compute_kernels": frozenset({Kernel.FUSED})}
+    cluster = make_cluster(hbm_bytes=115e6)
+    assert solve(make_problem(*eight_tables(**wanted), cluster=cluster)).plan is None
+    result = solve(make_problem(*eight_tables(**wanted, data_types=("fp16", "fp32")), cluster=cluster))
+    assert result.plan is not None
+    types = [table.data_type for table in result.plan.placement.tables]
+    assert types.count("fp16") >= 7
+    only = solve(make_problem(*eight_tables(**wanted, data_types=("fp16",)), cluster=cluster))
+    assert only.plan is not None
+    assert {table.data_type for table in only.plan.placement.tables} == {"fp16"}
+    assert sum(load.bytes[Tier.HBM] for load in only.plan.evaluation.ranks) < 410e6
+
+
+def test_types_that_cannot_be_trained_are_not_chosen() -> None:
+    """int8 would fit everywhere, and no kernel trains it."""
+    result = solve(make_problem(*eight_tables(data_types=("int8", "fp32")), cluster=make_cluster()))
+    assert result.plan is not None
+    assert {table.data_type for table in result.plan.placement.tables} == {"fp32"}
 
 
 def test_a_table_without_options_is_named() -> None:
@@ -362,11 +446,12 @@ def test_tables_that_fit_nowhere_are_cut_narrower() -> None:
     """256 MB of 64 columns on ranks of 100 MB: only pieces narrower than the usual 32 columns fit."""
     only = TableConstraints(sharding_types=frozenset({Scheme.COLUMN_WISE}))
     table = make_table("narrow", 10**6, 64, constraints=only)
-    result = solve(make_problem(table, cluster=make_cluster(hbm_bytes=100e6)))
+    cluster = make_cluster(hbm_bytes=100e6, ddr_bytes=0)
+    result = solve(make_problem(table, cluster=cluster))
     assert result.plan is not None
     assert len(result.plan.placement.tables[0].shards) >= 3
     asked = TableConstraints(sharding_types=frozenset({Scheme.COLUMN_WISE}), min_partition=32)
-    held = solve(make_problem(replace(table, constraints=asked), cluster=make_cluster(hbm_bytes=100e6)))
+    held = solve(make_problem(replace(table, constraints=asked), cluster=cluster))
     assert held.plan is None
     assert held.shortfalls[0].required_bytes > 100e6
 
@@ -374,7 +459,7 @@ def test_tables_that_fit_nowhere_are_cut_narrower() -> None:
 def test_row_blocks_are_short_on_the_smallest_rank() -> None:
     """row_wise needs the same of every rank: what is short is measured on the smallest one."""
     rows = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
-    cluster = replace(make_cluster(), hbm_bytes_by_rank=(80e9, 80e9, 80e9, 1e6))
+    cluster = replace(make_cluster(ddr_bytes=0), hbm_bytes_by_rank=(80e9, 80e9, 80e9, 1e6))
     result = solve(make_problem(make_table("t", 10**6, 64, constraints=rows), cluster=cluster))
     (short,) = result.shortfalls
     assert result.reason == "INFEASIBLE"

@@ -215,6 +215,68 @@ def test_groups() -> None:
     assert codes(make_problem(*tables, **apart), *different) == set()
 
 
+ANY_KERNEL = frozenset(Kernel)
+
+
+def cached(share: float | None, tier: Tier = Tier.DDR) -> TablePlacement:
+    return replace(table_wise(tier=tier), compute_kernel=Kernel.FUSED_UVM_CACHING, cache_load_factor=share)
+
+
+def test_a_cached_table_says_its_share_and_lies_in_host_memory() -> None:
+    problem = make_problem(make_table(constraints=TableConstraints(compute_kernels=ANY_KERNEL)))
+    assert codes(problem, cached(0.3)) == set()
+    assert codes(problem, cached(None)) == {"cache"}
+    assert codes(problem, cached(0.3, Tier.HBM)) == {"tier"}
+    assert codes(problem, cached(0.3, Tier.SSD)) == {"tier"}
+
+
+def test_only_shares_that_the_user_listed() -> None:
+    wanted = TableConstraints(compute_kernels=ANY_KERNEL, cache_load_factors=(0.1, 0.3))
+    problem = make_problem(make_table(constraints=wanted))
+    assert codes(problem, cached(0.3)) == set()
+    placement = Placement(world_size=4, ranks_per_host=4, tables=(cached(0.2),))
+    (issue,) = verify(problem, placement)
+    assert issue.code == "cache"
+    assert "0.2" in issue.message
+
+
+def test_kernels_of_host_memory_must_be_allowed_by_name_where_kernels_are_named() -> None:
+    wanted = TableConstraints(compute_kernels=frozenset({Kernel.FUSED}))
+    assert codes(make_problem(make_table(constraints=wanted)), cached(0.3)) == {"kernel"}
+    assert codes(make_problem(), cached(0.3)) == set()
+
+
+def test_a_pinned_share_is_kept() -> None:
+    pin = PinnedTable(
+        sharding_type=Scheme.TABLE_WISE,
+        compute_kernel=Kernel.FUSED_UVM_CACHING,
+        cache_load_factor=0.3,
+        pieces=(PinnedPiece(column_offset=0, num_columns=64, site=0),),
+    )
+    problem = make_problem(make_table(constraints=TableConstraints(pinned=pin)))
+    assert codes(problem, cached(0.3)) == set()
+    assert codes(problem, cached(0.2)) == {"pinned"}
+
+
+def test_only_data_types_that_the_user_listed() -> None:
+    problem = make_problem(make_table(constraints=TableConstraints(data_types=("fp16", "bf16"))))
+    assert codes(problem, replace(table_wise(), data_type="fp16")) == set()
+    assert codes(problem, replace(table_wise(), data_type="fp32")) == {"model-mismatch"}
+
+
+def test_memory_of_every_tier_is_a_limit() -> None:
+    """Weights of 256,000 B lie in host memory; 8,192 + 65,536 B of ids and outputs stay with the accelerator."""
+    uncached = replace(table_wise(tier=Tier.DDR), compute_kernel=Kernel.FUSED_UVM)
+    placement = Placement(world_size=4, ranks_per_host=4, tables=(uncached,))
+    enough = {"hbm_bytes": 73_728, "ddr_bytes": 256_000}
+    assert verify(make_problem(cluster=make_cluster(**enough)), placement) == ()
+    for name, label in (("hbm_bytes", "hbm"), ("ddr_bytes", "ddr")):
+        short = make_cluster(**{**enough, name: enough[name] - 1})
+        (issue,) = verify(make_problem(cluster=short), placement)
+        assert issue.code == "memory"
+        assert f"of {label}, 1 B more" in issue.message
+
+
 def test_memory_names_rank_and_shortfall() -> None:
     """256,000 B of weights + 8,192 B of ids + 65,536 B of outputs = 329,728 B on rank 0."""
     fits = make_problem(cluster=make_cluster(hbm_bytes=329_728))

@@ -138,3 +138,10 @@ def test_optimizer_and_storage_of_each_table() -> None:
     assert work.optimizer_row_bytes.tolist() == [0, 4, 0]
     assert work.element_bytes.tolist() == [4, 2, 1]
     assert work.row_overhead_bytes.tolist() == [0, 0, 4]
+    assert work.row_alignment_bytes.tolist() == [1, 1, 16]  # quantised rows are read by inference kernels
+
+
+def test_rows_in_host_memory_are_not_padded() -> None:
+    hosts = replace(CLUSTER, hardware=make_cluster(hbm_bytes=0.0).hardware)
+    table = make_table("c", optimizer="none", data_type="int8")
+    assert work_of(make_problem(table, cluster=hosts), (0, Scheme.TABLE_WISE, 64)).row_alignment_bytes.tolist() == [1]

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from cost_models.protocol import CostModel
 from cost_models.vocabulary import Scheme
-from planner.domain.problem import OBJECTIVES, PIPELINES, Dense, Problem
+from planner.domain.access import ZipfAccess
+from planner.domain.problem import HOST_KERNELS, OBJECTIVES, PIPELINES, Dense, Problem
 from planner.domain.table import Table, TableConstraints
 from planner.enumerate import enumerate_families
 from planner.evaluate import objective_of
@@ -75,6 +76,30 @@ def problems(draw: st.DrawFn) -> Problem:
         dense=Dense(forward_seconds=draw(st.sampled_from((None, 1e-6, 1e-3)))),
         **joint,
     )
+
+
+@st.composite
+def tiered_problems(draw: st.DrawFn) -> Problem:
+    """One or two tables on two ranks whose own memory holds a part of them, and whose hosts hold all."""
+    wanted = TableConstraints(
+        sharding_types=frozenset({Scheme.TABLE_WISE, Scheme.ROW_WISE}),
+        cache_load_factors=draw(st.sampled_from(((0.1, 0.5), (0.02, 0.2, 0.7)))),
+    )
+    made = tuple(
+        make_table(
+            f"t{i}",
+            draw(st.integers(500, 4000)),
+            64,
+            pooling_factor=draw(st.sampled_from((0.5, 3.0, 40.0))),
+            optimizer=draw(st.sampled_from(("sgd", "rowwise_adagrad", "adam"))),
+            access=draw(st.sampled_from((None, ZipfAccess(alpha=1.05)))),
+            constraints=wanted,
+        )
+        for i in range(draw(st.integers(1, 2)))
+    )
+    held = sum(table.weight_bytes for table in made)
+    room = math.floor(held * draw(st.floats(0.1, 1.0)) + 192 * 1024)  # ids and outputs stay with the accelerator
+    return make_problem(*made, cluster=make_cluster(1, 2, hbm_bytes=room), kernels=HOST_KERNELS)
 
 
 def optimum(problem: Problem, cost_model: CostModel = ROOFLINE) -> float:

@@ -29,6 +29,6 @@ def test_unknown_profiles_are_problems(live: Live) -> None:
 
 def test_cost_models_are_listed_with_versions(live: Live) -> None:
     models = {model["name"]: model for model in live.get("/v1/cost-models").json()["cost_models"]}
-    assert set(models) == {"roofline", "torchrec"}
+    assert set(models) == {"roofline", "serving", "torchrec"}
     assert "input_comm" not in models["torchrec"]["counted_phases"]
     assert models["roofline"]["version"]

@@ -96,7 +96,7 @@ def test_infeasible_is_an_answer(live: Live) -> None:
         model__tables__0__num_embeddings=300_000_000,
         model__tables__1__num_embeddings=300_000_000,
         model__tables__1__embedding_dim=8,
-        hardware__overrides={"hbm_bytes": 8e9},
+        hardware__overrides={"hbm_bytes": 8e9, "ddr_bytes": 0},
     )
     solve = live.solve(spec)
     assert solve["state"] == "succeeded"
@@ -127,8 +127,9 @@ def test_bad_specs_are_refused_and_not_stored(live: Live) -> None:
     problem = assert_problem(live.post("/v1/solves", tiny(model__tables__0__num_embeddings=0)), 422, "invalid-problem")
     assert problem["num_errors"] == 1
     assert problem["errors"][0]["pointer"] == "/model/tables/0/num_embeddings"
-    later = tiny(model__tables__0__constraints={"cache_load_factors": [0.5]})
-    assert_problem(live.post("/v1/solves", later), 422, "unsupported")
+    outside = tiny(model__tables__0__constraints={"cache_load_factors": [0.5, 1.5]})
+    problem = assert_problem(live.post("/v1/solves", outside), 422, "invalid-problem")
+    assert problem["errors"][0]["pointer"] == "/model/tables/0/constraints/cache_load_factors/1"
     hundred = tiny(model__tables=[{"name": "a"}] * 100)
     problem = assert_problem(live.post("/v1/solves", hundred), 422, "invalid-problem")
     assert len(problem["errors"]) == 50

@@ -37,8 +37,8 @@ def rank(number: int, seconds: tuple[float, float], num_bytes: int) -> dict[str,
         "seconds": {"forward_compute": seconds[0], "forward_comm": seconds[1]},
         "bytes": {"hbm": num_bytes, "ddr": 0},
         "capacity_bytes": {"hbm": 8 * GIB, "ddr": 0},
-        "ledger_bytes": {"weights": num_bytes},
-        "reserved_bytes": {"margin": GIB},
+        "ledger_bytes": {"hbm": {"weights": num_bytes}},
+        "reserved_bytes": {"hbm": {"margin": GIB}},
     }
 
 

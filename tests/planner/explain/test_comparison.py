@@ -31,6 +31,16 @@ def test_a_moved_table() -> None:
     assert "+20.00%" in text  # 6 / 5 - 1
 
 
+def test_latencies_of_requests_are_compared() -> None:
+    def served(seconds: float) -> dict[str, object]:
+        steps = {"step_time_seconds": None, "max_rank_time_seconds": None}
+        return document(objective={**document()["objective"], "name": "request_latency", "seconds": seconds, **steps})
+
+    found = difference(served(0.004), served(0.005))
+    assert found.objectives.keys() == {"request_latency"}
+    assert found.objectives["request_latency"].relative_change == 0.25
+
+
 def test_only_rectangles_that_were_not_there_count_as_moved() -> None:
     # users was cut in halves of 2 GiB; now rank 0 keeps its half and rank 1's goes to rank 0
     plan = document()

@@ -47,8 +47,20 @@ def test_memory_against_capacity() -> None:
     assert lines[1].endswith("2.0 GiB of 8.0 GiB    25%")
     assert lines[2].count("█") == 14
     assert lines[2].endswith("3.0 GiB of 8.0 GiB    38%")
-    assert "rank 1 holds: weights 3.0 GiB" in lines[3]
-    assert "rank 1 keeps free: margin 1.0 GiB" in lines[4]
+    assert "rank 1 holds in hbm: weights 3.0 GiB" in lines[3]
+    assert "rank 1 keeps free in hbm: margin 1.0 GiB" in lines[4]
+
+
+def test_lines_of_every_tier_are_told_apart() -> None:
+    plan = document()
+    plan["ranks"][1]["bytes"]["ddr"] = GIB
+    plan["ranks"][1]["capacity_bytes"]["ddr"] = 4 * GIB
+    plan["ranks"][1]["ledger_bytes"]["ddr"] = {"weights": GIB, "gradients": 0}
+    text = explain_plan(plan)
+    assert "1.0 GiB of 4.0 GiB    25%" in text
+    assert "rank 1 holds in hbm: weights 3.0 GiB" in text
+    assert "rank 1 holds in ddr: weights 1.0 GiB" in text
+    assert "gradients" not in text
 
 
 def test_schemes_and_tables() -> None:
@@ -109,8 +121,8 @@ def extreme() -> dict[str, Any]:
             **rank(number, (0.0, 0.0), 10**18),
             "seconds": {"backward_compute": 1234.5 + number},
             "capacity_bytes": {"hbm": 1e18, "ddr": 1e18},
-            "ledger_bytes": {f"line_{i}": 1e18 for i in range(5)},
-            "reserved_bytes": {f"line_{i}": 1e18 for i in range(3)},
+            "ledger_bytes": {tier: {f"line_{i}": 1e18 for i in range(5)} for tier in ("hbm", "ddr")},
+            "reserved_bytes": {"hbm": {f"line_{i}": 1e18 for i in range(3)}},
         }
         for number in range(4096 - MAX_RANK_ROWS - 1, 4096)
     ]
@@ -169,3 +181,41 @@ def test_the_summary_of_what_a_plan_rests_on_is_wrapped() -> None:
 def test_a_plan_that_costs_nothing_can_be_told() -> None:
     plan = document(phases=[], ranks=[rank(0, (0.0, 0.0), 0), rank(1, (0.0, 0.0), 0)])
     assert "rank    0" in explain_plan(plan)
+
+
+def test_requests_are_told_and_no_step() -> None:
+    serving = {
+        "samples_per_request": 168,
+        "num_messages": 4,
+        "busiest_rank": 1,
+        "busy_seconds": 0.004,
+        "requests_per_second": 100.0,
+        "utilization": 0.4,
+        "utilization_limit": 0.8,
+        "sustained_requests_per_second": 200.0,
+    }
+    steps = {"step_time_seconds": None, "max_rank_time_seconds": None}
+    objective = {**document()["objective"], "name": "request_latency", "seconds": 0.004, **steps}
+    text = explain_plan(document(objective=objective, serving=serving))
+    assert "request_latency  4 ms" in text
+    assert "step_time" not in text
+    assert "168 samples each, 4 messages between the host and its cards" in text
+    assert "rank 1 is busiest, 4 ms with each" in text
+    assert "100 per second keep it busy for 0.4 of its time" in text
+    assert "at most 200 per second, at a limit of 0.8" in text
+    assert "ranks do not wait for others" in text
+
+
+def test_a_rate_that_was_not_asked_for_is_not_told() -> None:
+    serving = {
+        "samples_per_request": 1,
+        "num_messages": 0,
+        "busiest_rank": 0,
+        "busy_seconds": 0.0,
+        "requests_per_second": None,
+        "utilization": None,
+        "utilization_limit": 0.8,
+        "sustained_requests_per_second": None,
+    }
+    assert "per second" not in explain_plan(document(serving=serving))
+    assert "Requests" not in explain_plan(document())

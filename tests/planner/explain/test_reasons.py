@@ -5,13 +5,18 @@ from dataclasses import replace
 import pytest
 
 from cost_models.vocabulary import Kernel, Phase, Scheme
+from planner.domain.data_type import DATA_TYPES
+from planner.domain.storage import Storage
 from planner.explain.alternatives import Alternative
-from planner.explain.reasons import cut_in_words, reason
+from planner.explain.reasons import cut_in_words, kept_in_words, reason
 from tests.planner.builders import make_assignment
 
+FUSED = Storage(kernel=Kernel.FUSED, data_type=DATA_TYPES["fp32"])
+DENSE = replace(FUSED, kernel=Kernel.DENSE)
+CACHED = replace(FUSED, kernel=Kernel.FUSED_UVM_CACHING, cache_load_factor=0.1)
 NEXT = Alternative(
     scheme=Scheme.ROW_WISE,
-    kernel=Kernel.FUSED,
+    storage=FUSED,
     columns=(128,),
     assignment=make_assignment([(0, 0)]),
     objective_seconds=11e-3,
@@ -25,7 +30,7 @@ WHOLE = replace(NEXT, scheme=Scheme.TABLE_WISE, change_seconds=4e-3)
 
 
 def why(*alternatives: Alternative, scheme: Scheme = Scheme.COLUMN_WISE, is_pinned: bool = False) -> str:
-    return reason(scheme, Kernel.FUSED, (64, 64), alternatives, objective_seconds=10e-3, is_pinned=is_pinned)
+    return reason(scheme, FUSED, (64, 64), alternatives, objective_seconds=10e-3, is_pinned=is_pinned)
 
 
 def test_the_next_best_with_its_price_and_the_phase_that_lengthens() -> None:
@@ -66,8 +71,26 @@ def test_where_nothing_else_fits_that_is_told() -> None:
 def test_other_widths_and_kernels_of_the_same_cut_are_named() -> None:
     columns = replace(NEXT, scheme=Scheme.COLUMN_WISE, columns=(32, 96))
     assert "cut by columns (96 + 32) would" in why(columns)
-    assert "cut by columns (96 + 32) with the dense kernel would" in why(replace(columns, kernel=Kernel.DENSE))
-    assert "kernel" not in why(replace(NEXT, kernel=Kernel.DENSE))
+    assert "cut by columns (96 + 32) with the dense kernel would" in why(replace(columns, storage=DENSE))
+    assert "kernel" not in why(replace(NEXT, storage=DENSE))
+
+
+def test_where_rows_are_kept_is_told_unless_it_is_the_usual() -> None:
+    assert kept_in_words(FUSED) == kept_in_words(DENSE) == ""
+    assert kept_in_words(CACHED) == ", in host memory behind a cache of 10% of its rows"
+    assert kept_in_words(replace(FUSED, kernel=Kernel.FUSED_UVM)) == ", in host memory"
+    split = replace(FUSED, kernel=Kernel.FUSED_UVM, hot_row_share=0.02)
+    assert kept_in_words(split) == ", its hottest 2% of rows near and the others in host memory"
+    stored = replace(CACHED, kernel=Kernel.KEY_VALUE)
+    assert kept_in_words(stored) == ", in block storage behind a cache of 10% of its rows"
+    assert "cut by rows over all ranks, in host memory behind a cache of 10% of its rows would" in why(
+        replace(NEXT, storage=CACHED)
+    )
+
+
+def test_another_type_of_the_same_cut_is_named() -> None:
+    halves = replace(NEXT, scheme=Scheme.COLUMN_WISE, storage=replace(FUSED, data_type=DATA_TYPES["fp16"]))
+    assert "cut by columns (128) as fp16 would" in why(halves)
 
 
 def test_no_alternative() -> None:

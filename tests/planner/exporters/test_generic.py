@@ -46,8 +46,11 @@ def test_keys_of_the_contract() -> None:
         "tables",
         "ranks",
         "phases",
+        "tiers",
         "provenance",
         "movement",
+        "checkpoint",
+        "serving",
     }
     assert {"name", "seconds", "lower_bound_seconds", "relative_gap"} <= set(found["objective"])
     assert set(found["termination"]) == {"reason", "limit", "detail"}

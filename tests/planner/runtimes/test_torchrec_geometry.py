@@ -4,19 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from cost_models.vocabulary import Kernel, Scheme, Tier
+from cost_models.vocabulary import TIER_OF_KERNEL, Kernel, Scheme, Tier
 from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
 from planner.domain.shards import Shard, Shards
+from planner.domain.table import TableConstraints
 from planner.verify import verify
-from tests.planner.builders import make_cluster, make_problem, make_table
+from tests.planner.builders import SSD, make_cluster, make_problem, make_table
 
 Rectangle = tuple[int, int, int, int, int]  # rank, row offset, rows, column offset, columns
 
 
 def place(name: str, scheme: Scheme, rectangles: list[Rectangle], kernel: Kernel = Kernel.FUSED) -> TablePlacement:
+    tier = TIER_OF_KERNEL.get(kernel, Tier.HBM)
     shards = Shards.of(
-        Shard(rank=r, row_offset=ro, num_rows=nr, column_offset=co, num_columns=nc, tier=Tier.HBM)
+        Shard(rank=r, row_offset=ro, num_rows=nr, column_offset=co, num_columns=nc, tier=tier)
         for r, ro, nr, co, nc in rectangles
     )
     return TablePlacement(name=name, sharding_type=scheme, compute_kernel=kernel, shards=shards)
@@ -29,6 +31,8 @@ def codes(problem: Problem, *tables: TablePlacement) -> set[str]:
 
 
 ONE_HOST = make_cluster(1, 4)
+WITH_STORAGE = make_cluster(1, 4, **SSD)
+ANY_KERNEL = TableConstraints(compute_kernels=frozenset(Kernel))
 TWO_HOSTS = make_cluster(2, 2)
 
 
@@ -98,10 +102,40 @@ def test_sequence_tables() -> None:
     assert codes(problem, place("t", Scheme.TABLE_ROW_WISE, by_rows([100] * 4))) == {"sequence-scheme"}
 
 
-@pytest.mark.parametrize("kernel", [Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING, Kernel.KEY_VALUE])
-def test_kernels_of_other_tiers_are_not_accepted(kernel: Kernel) -> None:
-    problem = make_problem(make_table(), cluster=ONE_HOST)
-    assert codes(problem, place("t", Scheme.TABLE_WISE, [(0, 0, 1000, 0, 64)], kernel)) == {"kernel"}
+@pytest.mark.parametrize("kernel", [Kernel.FUSED_UVM_CACHING, Kernel.KEY_VALUE])
+@pytest.mark.parametrize("share", [None, 0.0, -0.1, 1.1])
+def test_a_cache_needs_a_share_of_the_rows(kernel: Kernel, share: float | None) -> None:
+    problem = make_problem(make_table(optimizer="rowwise_adagrad", constraints=ANY_KERNEL), cluster=WITH_STORAGE)
+    cached = place("t", Scheme.TABLE_WISE, [(0, 0, 1000, 0, 64)], kernel)
+    assert codes(problem, replace(cached, cache_load_factor=share)) == {"cache"}
+    assert codes(problem, replace(cached, cache_load_factor=0.3)) == set()
+    assert codes(problem, replace(cached, cache_load_factor=1.0)) == set()
+
+
+def test_kernels_that_read_host_memory_have_no_cache() -> None:
+    problem = make_problem(make_table(constraints=ANY_KERNEL), cluster=ONE_HOST)
+    uncached = place("t", Scheme.TABLE_WISE, [(0, 0, 1000, 0, 64)], Kernel.FUSED_UVM)
+    assert codes(problem, uncached) == set()
+    assert codes(problem, replace(uncached, cache_load_factor=0.3)) == {"cache"}
+
+
+@pytest.mark.parametrize(("optimizer", "issues"), [("rowwise_adagrad", set()), ("none", set()), ("adam", {"kernel"})])
+def test_block_storage_trains_with_few_optimizers(optimizer: str, issues: set[str]) -> None:
+    problem = make_problem(make_table(optimizer=optimizer, constraints=ANY_KERNEL), cluster=WITH_STORAGE)
+    stored = place("t", Scheme.TABLE_WISE, [(0, 0, 1000, 0, 64)], Kernel.KEY_VALUE)
+    assert codes(problem, replace(stored, cache_load_factor=0.3)) == issues
+
+
+@pytest.mark.parametrize("scheme", [Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD])
+def test_block_storage_runs_the_schemes_that_torchrec_builds_it_for(scheme: Scheme) -> None:
+    """Two column pieces on one host of four: whole, or cut by rows over it."""
+    problem = make_problem(make_table(optimizer="rowwise_adagrad", constraints=ANY_KERNEL), cluster=WITH_STORAGE)
+    rows = [(0, 1000)] if scheme is Scheme.TABLE_COLUMN_WISE else [(250 * i, 250) for i in range(4)]
+    pieces: list[Rectangle] = [(i, at, num, 32 * half, 32) for half in (0, 1) for i, (at, num) in enumerate(rows)]
+    stored = replace(place("t", scheme, pieces, Kernel.KEY_VALUE), cache_load_factor=0.3)
+    assert codes(problem, stored) == {"kernel"}
+    cached = replace(place("t", scheme, pieces, Kernel.FUSED_UVM_CACHING), cache_load_factor=0.3)
+    assert codes(problem, cached) == set()
 
 
 def test_a_cache_share_needs_a_cache() -> None:

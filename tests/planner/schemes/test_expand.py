@@ -39,23 +39,25 @@ def test_replicas() -> None:
 
 def test_pieces_of_several_tables_are_expanded_one_after_the_other() -> None:
     sited = (
-        (7, Piece(scope=Scope.HOST, column_offset=0, num_columns=4), 1),
-        (7, Piece(scope=Scope.HOST, column_offset=4, num_columns=8), 0),
-        (9, Piece(scope=Scope.RANK, column_offset=0, num_columns=64), 3),
-        (5, Piece(scope=Scope.WORLD, column_offset=0, num_columns=64, replicated=True), 0),
-        (8, Piece(scope=Scope.WORLD, column_offset=0, num_columns=64), 0),
+        (7, Piece(scope=Scope.HOST, column_offset=0, num_columns=4), 1, Tier.HBM),
+        (7, Piece(scope=Scope.HOST, column_offset=4, num_columns=8), 0, Tier.DDR),
+        (9, Piece(scope=Scope.RANK, column_offset=0, num_columns=64), 3, Tier.SSD),
+        (5, Piece(scope=Scope.WORLD, column_offset=0, num_columns=64, replicated=True), 0, Tier.HBM),
+        (8, Piece(scope=Scope.WORLD, column_offset=0, num_columns=64), 0, Tier.DDR),
     )
     pieces = SitedPieces(
-        table_rows=np.array([rows for rows, _, _ in sited]),
-        scope=np.array([piece.scope for _, piece, _ in sited], dtype=np.int64),
-        replicated=np.array([piece.replicated for _, piece, _ in sited]),
-        column_offset=np.array([piece.column_offset for _, piece, _ in sited]),
-        num_columns=np.array([piece.num_columns for _, piece, _ in sited]),
-        site=np.array([site for _, _, site in sited]),
+        table_rows=np.array([rows for rows, _, _, _ in sited]),
+        scope=np.array([piece.scope for _, piece, _, _ in sited], dtype=np.int64),
+        replicated=np.array([piece.replicated for _, piece, _, _ in sited]),
+        column_offset=np.array([piece.column_offset for _, piece, _, _ in sited]),
+        num_columns=np.array([piece.num_columns for _, piece, _, _ in sited]),
+        site=np.array([site for _, _, site, _ in sited]),
+        tier=np.array([tier for _, _, _, tier in sited], dtype=np.int64),
+        hot_rows=np.zeros(len(sited), dtype=np.int64),
     )
     assert pieces.num_shards(CLUSTER).tolist() == [2, 2, 1, 4, 4]
-    one_by_one = [expand(make_table(rows=rows), piece, site, CLUSTER, Tier.HBM) for rows, piece, site in sited]
-    assert expand_all(pieces, CLUSTER, Tier.HBM) == Shards.joined(one_by_one)
+    one_by_one = [expand(make_table(rows=rows), piece, site, CLUSTER, tier) for rows, piece, site, tier in sited]
+    assert expand_all(pieces, CLUSTER) == Shards.joined(one_by_one)
 
 
 def test_empty_blocks_are_refused() -> None:

@@ -1,0 +1,156 @@
+r"""Rows that lie outside the device's memory: what a step moves from and to host memory and block storage.
+
+Symbols as in :mod:`cost_models.roofline`: ``n`` lookups, ``u`` distinct rows, ``r`` bytes of a stored row; ``m`` the
+share of the distinct rows that a cache misses, ``c(.)`` whole cache lines of 64 bytes, ``b(.)`` whole blocks.
+
+- ``fused_uvm``: the kernels read and write host memory through the link. Forward ``n c(r)``, since a row that is looked
+  up twice is read twice [1]; backward ``2 u (c(r) + element state)``. Row-wise state stays in the device's memory [2].
+- ``fused_uvm`` split by heat: the same for the lookups and rows that the hot part does not serve.
+- ``fused_uvm_caching``: before the step, the missed rows ``m u`` are fetched and, where rows are trained, as many are
+  written back, since every row that was looked up was changed: ``max(in / link, out / return link, (in + out) / DDR)``.
+  Element state of the optimizer is never cached [2]: the backward pass reads and writes it through the link.
+- ``key_value``: the same rows, from block storage: ``max(blocks / reads per second, bytes / rate)`` both ways.
+- Both caches look every id up in a set of 32 tags of 8 bytes in the device's memory and, where the batch is looked up
+  ahead, sort its ids once more to find the distinct ones [3].
+
+Every rate of host memory and storage is one rank's share, so that the ranks of a host never take more than there is.
+
+References
+----------
+.. [1] FBGEMM reads managed memory by zero copy: there is no cache between a kernel and the link but the device's L2.
+.. [2] FBGEMM 1.8.0 ``split_table_batched_embeddings_ops_training.construct_split_state``.
+.. [3] FBGEMM 1.8.0 ``lru_cache_find_uncached``, ``lxu_cache_lookup`` (``DEFAULT_ASSOC`` = 32 on CUDA devices).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cost_models.hardware import Hardware, Quantity
+from cost_models.protocol import Bools, Floats, ShardWork
+from cost_models.sizes import stored_row_bytes
+from cost_models.table_memory import CACHE_LINE_BYTES
+from cost_models.tally import Tally
+from cost_models.vocabulary import CACHED_KERNELS, Evidence, Kernel, Phase
+
+TAG_SET_BYTES = 32 * 8.0  # one cache set: 32 tags of int64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostMemory:
+    """Host memory as a device sees it: the link, both ways, and the memory behind it, one rank's share."""
+
+    link: Quantity
+    return_link: Quantity
+    memory: Quantity
+
+    @property
+    def evidence(self) -> Evidence:
+        """The weakest of the three."""
+        return Evidence(max(one.evidence for one in (self.link, self.return_link, self.memory)))
+
+    def direct_rate(self) -> float:
+        """Bytes per second of a kernel that reads host memory itself."""
+        return min(self.link.value, self.memory.value)
+
+    def copy_seconds(self, fetched_bytes: Floats, returned_bytes: Floats) -> Floats:
+        """Seconds of copies in both directions at once."""
+        both: Floats = np.maximum(fetched_bytes / self.link.value, returned_bytes / self.return_link.value)
+        return np.maximum(both, (fetched_bytes + returned_bytes) / self.memory.value)
+
+
+def host_links(hardware: Hardware, *, needed_for: str) -> tuple[Quantity, Quantity]:
+    """Return the rates to a device and back; raises ``MissingHardwareNumber`` where none is known.
+
+    A link whose way back is not known returns as fast as it fetches.
+    """
+    link = hardware.quantity("host_link_bytes_per_second", needed_for=needed_for)
+    if not hardware.has("host_link_return_bytes_per_second"):
+        return link, link
+    return link, hardware.quantity("host_link_return_bytes_per_second", needed_for=needed_for)
+
+
+def host_memory(hardware: Hardware) -> HostMemory:
+    """Return the numbers of host memory; raises ``MissingHardwareNumber`` where one is not known."""
+    needed_for = "rows in host memory"
+    link, back = host_links(hardware, needed_for=needed_for)
+    memory = hardware.quantity("ddr_bytes_per_second", needed_for=needed_for)
+    return HostMemory(link=link, return_link=back, memory=memory)
+
+
+def add_tiers(tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows: Floats) -> None:
+    """Add what each shard moves outside the device's memory; ``distinct_rows`` of a step are known or the most."""
+    _add_direct(tally, work, hardware, distinct_rows)
+    _add_copies(tally, work, hardware, distinct_rows)
+    _add_storage(tally, work, hardware, distinct_rows)
+
+
+def missed_rows(work: ShardWork, distinct_rows: Floats) -> Floats:
+    """Return the rows that each shard fetches in a step; where nothing is known of accesses, they are spread evenly."""
+    evenly = 1.0 - np.nan_to_num(work.cache_load_factor, nan=1.0)
+    return distinct_rows * np.where(np.isnan(work.missed_share), evenly, work.missed_share)
+
+
+def tag_bytes(work: ShardWork) -> Floats:
+    """Bytes of tags that a step reads in the device's memory, once for every id."""
+    return np.where(is_cached(work), work.lookups * TAG_SET_BYTES, 0.0)
+
+
+def is_cached(work: ShardWork) -> Bools:
+    """Which shards keep a part of their rows in the device's memory."""
+    return np.isin(work.kernel, CACHED_KERNELS)
+
+
+def _lines(row_bytes: Floats) -> Floats:
+    """Whole cache lines."""
+    return np.ceil(row_bytes / CACHE_LINE_BYTES) * CACHE_LINE_BYTES
+
+
+def _add_direct(tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows: Floats) -> None:
+    """Kernels that read and write host memory themselves: all rows of fused_uvm, element state of cached tables."""
+    uncached = work.kernel == Kernel.FUSED_UVM
+    state = work.shard_columns * work.optimizer_element_bytes
+    with_state = (uncached | (work.kernel == Kernel.FUSED_UVM_CACHING)) & (state > 0)
+    if not (uncached | with_state).any():
+        return
+    host = host_memory(hardware)
+    row = _lines(stored_row_bytes(work))
+    cold_lookups = work.lookups * (1 - work.hot_lookup_share)
+    cold_rows = distinct_rows * (1 - work.hot_distinct_share)
+    forward = np.where(uncached, cold_lookups * row, 0.0)
+    updated = np.where(uncached & work.is_trained, row, 0.0) + np.where(with_state, _lines(state), 0.0)
+    tally.add(Phase.FORWARD_COMPUTE, forward / host.direct_rate(), host.evidence)
+    tally.add(Phase.BACKWARD_COMPUTE, 2 * cold_rows * updated / host.direct_rate(), host.evidence)
+
+
+def _add_copies(tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows: Floats) -> None:
+    """Missed rows of caches over host memory."""
+    cached = work.kernel == Kernel.FUSED_UVM_CACHING
+    if not cached.any():
+        return
+    host = host_memory(hardware)
+    fetched = np.where(cached, missed_rows(work, distinct_rows) * _lines(stored_row_bytes(work)), 0.0)
+    returned = np.where(work.is_trained, fetched, 0.0)
+    tally.add(Phase.PREFETCH, host.copy_seconds(fetched, returned), host.evidence)
+
+
+def _add_storage(tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows: Floats) -> None:
+    """Missed rows of caches over block storage: whole blocks at random, then the link."""
+    stored = work.kernel == Kernel.KEY_VALUE
+    if not stored.any():
+        return
+    needed_for = "rows in block storage"
+    block = hardware.quantity("ssd_block_bytes", needed_for=needed_for)
+    reads = hardware.quantity("ssd_reads_per_second", needed_for=needed_for)
+    rate = hardware.quantity("ssd_bytes_per_second", needed_for=needed_for)
+    written = hardware.quantity("ssd_write_bytes_per_second", needed_for=needed_for)
+    host = host_memory(hardware)
+    rows = np.where(stored, missed_rows(work, distinct_rows), 0.0)
+    blocks = rows * np.ceil(stored_row_bytes(work) / block.value)
+    fetched_bytes = blocks * block.value
+    returned_bytes = np.where(work.is_trained, fetched_bytes, 0.0)
+    seconds = np.maximum(blocks / reads.value, fetched_bytes / rate.value) + returned_bytes / written.value
+    row = rows * _lines(stored_row_bytes(work))
+    seconds = np.maximum(seconds, host.copy_seconds(row, np.where(work.is_trained, row, 0.0)))
+    evidence = Evidence(max(host.evidence, *(one.evidence for one in (block, reads, rate, written))))
+    tally.add(Phase.PREFETCH, seconds, evidence)

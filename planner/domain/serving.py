@@ -1,0 +1,27 @@
+"""A host that serves requests: how large they are, how often they come, how busy its cards may be."""
+
+import math
+from dataclasses import dataclass
+
+#: Where requests of equal length come at random, one then waits for two others on average:
+#: rho / (2 (1 - rho)) service times (Pollaczek and Khinchine's formula for a queue M/D/1).
+DEFAULT_UTILIZATION_LIMIT = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """What a host is asked for; its ranks are cards that work on one request together."""
+
+    samples_per_request: int
+    requests_per_second: float | None = None  # where given, a rate that a plan must sustain
+    utilization_limit: float = DEFAULT_UTILIZATION_LIMIT  # busy share of the time of every card, at most
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if self.samples_per_request < 1:
+            raise ValueError("Expected samples_per_request >= 1.")
+        rate = self.requests_per_second
+        if rate is not None and not (math.isfinite(rate) and rate > 0):
+            raise ValueError("Expected requests_per_second > 0.")
+        if not 0 < self.utilization_limit <= 1:
+            raise ValueError("Expected utilization_limit in (0, 1].")

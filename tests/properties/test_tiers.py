@@ -1,0 +1,40 @@
+"""What more memory may not do to tables that lie in several tiers."""
+
+import math
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.bounds.chain import lower_bound
+from planner.domain.cluster import Cluster
+from planner.domain.problem import Problem
+from planner.enumerate import enumerate_families
+from planner.pricing import price, prune
+from tests.planner.builders import ROOFLINE, make_hardware
+from tests.properties.problems import is_at_most, optimum, tiered_problems
+
+CAREFUL = settings(max_examples=15, derandomize=True, deadline=None, database=None)
+
+
+def with_hbm(cluster: Cluster, num_bytes: float) -> Cluster:
+    return replace(cluster, hardware=make_hardware(hbm_bytes=num_bytes))
+
+
+def bound(problem: Problem) -> float:
+    """The lower bound of the listed cuts."""
+    return lower_bound(prune(price(problem, enumerate_families(problem), ROOFLINE)), max_boxes=1).seconds
+
+
+@CAREFUL
+@given(tiered_problems(), st.floats(1.0, 3.0))
+def test_more_accelerator_memory_never_worsens_a_tiered_model(problem: Problem, times: float) -> None:
+    """Neither its optimum nor its bound, which stays below the optimum of the smaller memory, too."""
+    hbm_bytes = problem.cluster.hardware.numbers["hbm_bytes"].value
+    larger = replace(problem, cluster=with_hbm(problem.cluster, math.ceil(hbm_bytes * times)))
+    less, more = optimum(problem), optimum(larger)
+    assert less < math.inf, "the host holds all tables"
+    assert is_at_most(more, less)
+    assert is_at_most(bound(problem), less)
+    assert is_at_most(bound(larger), more)
+    assert is_at_most(bound(larger), bound(problem) * (1 + 1e-3))

@@ -1,5 +1,7 @@
 """Every legal way to shard every table: families of pieces, with the user's constraints applied."""
 
+import functools
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -72,12 +74,12 @@ def enumerate_families(problem: Problem) -> Families:
     them may be used together is decided by :mod:`planner.modes`.
     """
     runtime = RUNTIMES[problem.runtime]
-    sites = _Sites(problem)
+    sites, kept = _Sites(problem), _Storages(problem, runtime)
     families: list[Family] = []
     refusals: dict[int, tuple[str, ...]] = {}
     for index, table in enumerate(problem.tables):
         reasons: list[str] = []
-        mine = list(_families_of_table(problem, runtime, sites, index, table, reasons))
+        mine = list(_families_of_table(problem, runtime, sites, kept, index, table, reasons))
         if not mine:
             refusals[index] = tuple(reasons)
         families.extend(mine)
@@ -150,7 +152,13 @@ class _Sites:
 
 
 def _families_of_table(
-    problem: Problem, runtime: Runtime, sites: _Sites, index: int, table: Table, reasons: list[str]
+    problem: Problem,
+    runtime: Runtime,
+    sites: _Sites,
+    kept: "_Storages",
+    index: int,
+    table: Table,
+    reasons: list[str],
 ) -> Iterator[Family]:
     wanted = table.constraints
     if wanted.pinned is not None:
@@ -166,7 +174,7 @@ def _families_of_table(
             reasons.append(f"{scheme.label}: {refusal}")
             continue
         geometry = maker.geometry(table, problem.cluster)
-        storages = list(_storages(problem, runtime, index, maker.scheme, geometry))
+        storages = list(kept.of(index, scheme, geometry))
         if not storages:
             reasons.append(f"{scheme.label}: {_no_storage(problem, runtime, index, scheme)}")
             continue
@@ -180,29 +188,56 @@ def _families_of_table(
             yield Family(table=index, scheme=scheme, storage=storage, geometry=geometry, widths=widths)
 
 
-def _storages(
-    problem: Problem, runtime: Runtime, index: int, scheme: Scheme, geometry: Geometry | None
-) -> Iterator[Storage]:
-    """Yield the ways to keep the rows of a table that the user, the runtime and the cluster's memory allow."""
-    table, cluster = problem.tables[index], problem.cluster
-    wanted = table.constraints
-    offered = problem.kernels if wanted.compute_kernels is None else wanted.compute_kernels
-    names = wanted.data_types or (table.data_type.name,)
-    types = [DATA_TYPES[name] for name in dict.fromkeys(names) if table.can_be_trained_as(DATA_TYPES[name])]
-    for kernel in runtime.kernels(table, scheme, offered):
-        tier = TIER_OF_KERNEL.get(kernel, cluster.device_tier)
-        if tier is not cluster.device_tier and not cluster.has_tier(tier):
-            continue
-        shares: tuple[float | None, ...] = (None,)
-        if kernel in CACHED_KERNELS:
-            shares = tuple(sorted(set(wanted.cache_load_factors or CACHE_LOAD_FACTORS), reverse=True))
-        for share in shares:
-            for data_type in types:
-                yield Storage(kernel=kernel, data_type=data_type, cache_load_factor=share)
-        if kernel is Kernel.FUSED_UVM and runtime.splits_rows_by_heat and geometry is not None:
-            for hot in _hot_row_shares(problem, index) if geometry.scope is Scope.RANK else ():
-                for data_type in types:
-                    yield Storage(kernel=kernel, data_type=data_type, hot_row_share=hot)
+class _Storages:
+    """Ways to keep rows that the user, the runtime and the cluster's memory allow."""
+
+    def __init__(self, problem: Problem, runtime: Runtime) -> None:
+        self._problem, self._runtime = problem, runtime
+        cluster = problem.cluster
+        tiers = {kernel: TIER_OF_KERNEL.get(kernel, cluster.device_tier) for kernel in Kernel}
+        self._has_memory = {
+            kernel: tier is cluster.device_tier or cluster.has_tier(tier) for kernel, tier in tiers.items()
+        }
+
+    def of(self, index: int, scheme: Scheme, geometry: Geometry | None) -> Iterator[Storage]:
+        """Yield those of one scheme of a table."""
+        table = self._problem.tables[index]
+        wanted = table.constraints
+        offered = self._problem.kernels if wanted.compute_kernels is None else wanted.compute_kernels
+        names = wanted.data_types or (table.data_type.name,)
+        for kernel in self._runtime.kernels(table, scheme, offered):
+            if not self._has_memory[kernel]:
+                continue
+            shares: tuple[float | None, ...] = (None,)
+            if kernel in CACHED_KERNELS:
+                shares = tuple(sorted(set(wanted.cache_load_factors or CACHE_LOAD_FACTORS), reverse=True))
+            hot: tuple[float, ...] = (0.0,)
+            if kernel is Kernel.FUSED_UVM and geometry is not None and geometry.scope is Scope.RANK:
+                hot += tuple(self._hot_row_shares(index))
+            for share, hot_share, name in itertools.product(shares, hot, names):
+                if table.can_be_trained_as(DATA_TYPES[name]):
+                    yield _storage(kernel, name, share, hot_share)
+
+    def _hot_row_shares(self, index: int) -> Iterator[float]:
+        """Yield where a table may be split by heat, each a share of its rows that is a whole number of them."""
+        if not self._runtime.splits_rows_by_heat:
+            return
+        table = self._problem.tables[index]
+        rows, wanted = table.num_embeddings, table.constraints.hot_row_fractions
+        listed = hot_row_shares(table_columns(self._problem).heat.of_table[index]) if wanted is None else wanted
+        for num_hot in sorted({round(share * rows) for share in listed} - {0, rows}):
+            yield num_hot / rows
+
+
+@functools.lru_cache(maxsize=4096)
+def _storage(kernel: Kernel, data_type: str, cache_load_factor: float | None, hot_row_share: float) -> Storage:
+    """Return the one object of a way to keep rows: thousands of families have the same."""
+    return Storage(
+        kernel=kernel,
+        data_type=DATA_TYPES[data_type],
+        cache_load_factor=cache_load_factor,
+        hot_row_share=hot_row_share,
+    )
 
 
 def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) -> str:
@@ -217,15 +252,6 @@ def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) 
     if absent:
         return f"the cluster has no {' and no '.join(tier.label for tier in absent)}, where its kernels keep rows"
     return "none of the allowed data_types can be trained with the table's optimizer"
-
-
-def _hot_row_shares(problem: Problem, index: int) -> Iterator[float]:
-    """Yield where a table may be split by heat, each a share of its rows that is a whole number of them."""
-    table = problem.tables[index]
-    rows, wanted = table.num_embeddings, table.constraints.hot_row_fractions
-    listed = hot_row_shares(table_columns(problem).heat.of_table[index]) if wanted is None else wanted
-    for num_hot in sorted({round(share * rows) for share in listed} - {0, rows}):
-        yield num_hot / rows
 
 
 def _pinned_family(problem: Problem, index: int, pinned: PinnedTable) -> Family:

@@ -25,6 +25,8 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Codes = NDArray[np.int8]
 
+_FEW = 10  # families of one table, which are compared pair by pair sooner than told apart at once
+
 
 def price(problem: Problem, families: Families, cost_model: CostModel) -> PricedOptions:
     """Price every shape of every family, each once, however many pieces have it."""
@@ -228,18 +230,24 @@ def dominated_families(priced: PricedOptions) -> Bools:
     start, stop = priced.families_of_table
     for table in np.flatnonzero(stop - start > 1):
         families = np.arange(int(start[table]), int(stop[table]))
-        cheaper = _cheaper_at_ends(cost, families, (first, last - 1), (narrowest, widest))
+        others = {one: families.tolist() for one in families.tolist()}
+        if len(families) > _FEW:
+            cheaper = _cheaper_at_ends(cost, families, (first, last - 1), (narrowest, widest))
+            others = {one: families[cheaper[:, one - families[0]]].tolist() for one in families.tolist()}
         for one in families[~kept[families]].tolist():
             dominated[one] = any(
-                not dominated[other] and replaces(other, one) and (other < one or not replaces(one, other))
-                for other in families[cheaper[:, one - families[0]]].tolist()
+                other != one
+                and not dominated[other]
+                and replaces(other, one)
+                and (other < one or not replaces(one, other))
+                for other in others[one]
             )
     return dominated
 
 
 def _cheaper_at_ends(cost: Floats, families: Ints, ends: tuple[Ints, Ints], columns: tuple[Ints, Ints]) -> Bools:
     """Say who might replace whom, (n, n), by the narrowest and widest shapes alone: most pairs need no other look."""
-    cheaper = ~np.eye(len(families), dtype=np.bool_)
+    cheaper = np.ones((len(families), len(families)), dtype=np.bool_)
     for end, width in zip(ends, columns, strict=True):
         mine = cost[end[families]]
         comparable = width[families][:, None] == width[families][None, :]

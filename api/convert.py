@@ -269,7 +269,10 @@ def _serving(spec: ServingSpec | None) -> Serving | None:
 
 
 def _reservation(spec: SpecDocument) -> Reservation:
-    margin = Reservation(hbm_fraction=spec.constraints.reserved_hbm_fraction)
+    margin = Reservation(
+        hbm_fraction=spec.constraints.reserved_hbm_fraction,
+        collective_bytes=spec.constraints.reserved_collective_bytes or 0.0,
+    )
     if spec.serving is None:
         return margin
     return replace(margin, dense_multiplier=SERVING_DENSE_MULTIPLIER, input_copies=SERVING_INPUT_COPIES)

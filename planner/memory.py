@@ -238,6 +238,7 @@ def reserved_bytes(problem: Problem, capacity_bytes: float) -> dict[str, float]:
         "margin": capacity_bytes - math.floor((1 - rules.hbm_fraction) * capacity_bytes),
         "dense_parameters": rules.dense_multiplier * problem.dense.parameter_bytes,
         "input_batches": float(math.ceil(problem.batch_pooling * ID_BYTES)) * rules.input_copies,
+        "collective_buffers": rules.collective_bytes,
     }
 
 

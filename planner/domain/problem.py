@@ -50,7 +50,8 @@ class Dense:
 class Reservation:
     """Memory of every rank that tables may not use (TorchRec ``HeuristicalStorageReservation``).
 
-    ``hbm_fraction`` of the capacity, ``dense_multiplier`` x dense parameters (weights,
+    ``hbm_fraction`` of the capacity, ``collective_bytes`` of communication buffers (NCCL's, which TorchRec leaves to
+    the margin), ``dense_multiplier`` x dense parameters (weights,
     gradients, optimizer state, DDP buckets), and ``input_copies`` copies of one local
     batch's ids (two pipelined batches with ten internal copies each).
     """
@@ -58,11 +59,14 @@ class Reservation:
     hbm_fraction: float = 0.15
     dense_multiplier: float = 6.0
     input_copies: int = 20
+    collective_bytes: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the fraction."""
         if not (math.isfinite(self.hbm_fraction) and 0 <= self.hbm_fraction < 1):
             raise ValueError("Expected reserved_hbm_fraction in [0, 1).")
+        if not (math.isfinite(self.collective_bytes) and self.collective_bytes >= 0):
+            raise ValueError("Expected reserved_collective_bytes >= 0.")
 
 
 #: What a host that serves keeps free beside the margin: the dense weights once, and one batch's ids

@@ -286,7 +286,15 @@ def test_reservation_lines() -> None:
     """15% of 80e9; 6 x 1e6 dense; 64 samples x 4 ids x 8 B x 20 copies = 40,960."""
     problem = make_problem(make_table(), reservation=Reservation(), dense=Dense(parameter_bytes=1e6))
     lines = reserved_bytes(problem, 80e9)
-    assert lines == {"margin": pytest.approx(12e9), "dense_parameters": 6e6, "input_batches": 40_960}
+    assert lines == {
+        "margin": pytest.approx(12e9),
+        "dense_parameters": 6e6,
+        "input_batches": 40_960,
+        "collective_buffers": 0.0,
+    }
+    buffers = replace(problem, reservation=replace(problem.reservation, collective_bytes=4e8))
+    assert reserved_bytes(buffers, 80e9) == lines | {"collective_buffers": 4e8}
+    assert np.all(capacity_bytes(problem)[:, Tier.HBM] - capacity_bytes(buffers)[:, Tier.HBM] == 4e8)
     assert capacity_bytes(problem)[0, Tier.HBM] == pytest.approx(68e9 - 6e6 - 40_960)
 
 

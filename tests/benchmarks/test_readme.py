@@ -1,5 +1,6 @@
 """The page of the benchmarks names what is there, and the figures that it is about."""
 
+import sys
 from pathlib import Path
 
 from benchmarks.peers import TORCHREC_RESULTS
@@ -16,3 +17,9 @@ def test_every_file_command_suite_and_instance_is_described(root: Path) -> None:
             assert f"python benchmarks/{script.name} " in text, script
     for name in (*TORCHREC_RESULTS, *SUITES):
         assert f"`{name}`" in text, name
+
+
+def test_no_script_hides_a_module_of_the_standard_library(root: Path) -> None:
+    """A script's own folder comes first on the path of whatever it imports."""
+    scripts = {script.stem for script in (root / "benchmarks").glob("*.py")}
+    assert not scripts & sys.stdlib_module_names

@@ -1,7 +1,7 @@
 """Access statistics of a made-up stream of ids: time, memory, errors, and whether merged sketches equal one.
 
-    python benchmarks/statistics.py [--lookups 100000000] [--rows 20000000] [--alpha 1.05] [--seed 0]
-    python benchmarks/statistics.py --accuracy [--seed 0]
+    python benchmarks/sketches.py [--lookups 100000000] [--rows 20000000] [--alpha 1.05] [--seed 0]
+    python benchmarks/sketches.py --accuracy [--seed 0]
 
 The first form streams ids of one table from memory (drawing them is not timed), once into one sketch
 and trace by trace into those of eight workers. The second sets distinct rows and miss ratios beside exact

@@ -150,14 +150,14 @@ def heuristic_line(problem: Problem, limits: Limits) -> str:
     hbm = problem.cluster.tier_bytes(0, problem.cluster.device_tier)
     times = sum(table.weight_bytes for table in problem.tables) / (hbm * problem.world_size)
     head = f"{len(problem.tables)} x {problem.world_size} ranks of {hbm / 1e9:.0f} GB, {times:.1f} times HBM"
-    if result.plan is None or rule is None:
-        return f"{head}: no plan ({result.detail})" if result.plan is None else f"{head}: no rule finds a plan"
+    if result.plan is None:
+        return f"{head}: no plan ({result.detail})"
     ours, gap = result.plan.evaluation.objective_seconds, result.plan.relative_gap or 0.0
     busiest = max((load.utilization for load in result.plan.evaluation.tiers), default=0.0)
-    return (
-        f"{head}: {ours * 1e3:8.3f} ms (gap {gap:.2%}) in {seconds:.1f} s, {rule[0]}: {rule[1] * 1e3:8.3f} ms,"
-        f" ratio {ours / rule[1]:.3f}, busiest tier {busiest:.0%}"
-    )
+    told = "no rule finds a plan"
+    if rule is not None:
+        told = f"{rule[0]}: {rule[1] * 1e3:8.3f} ms, ratio {ours / rule[1]:.3f}"
+    return f"{head}: {ours * 1e3:8.3f} ms (gap {gap:.2%}) in {seconds:.1f} s, {told}, busiest tier {busiest:.0%}"
 
 
 def main(arguments: list[str] | None = None) -> int:

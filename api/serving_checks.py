@@ -30,6 +30,8 @@ def check_serving(spec: SpecDocument, hardware: Hardware | None, base: str) -> I
             f"this cost model prices training steps, and the objective is {REQUEST_LATENCY}",
             f"use the cost model {ServingModel.name}",
         )
+    if spec.checkpoint is not None:
+        yield rule(f"{base}/checkpoint", "a host that serves trains nothing to keep", "leave checkpoint out")
     yield from _check_model(spec, base)
     if spec.hardware.num_hosts != 1:
         yield rule(

@@ -204,6 +204,19 @@ def _check_sites(table: TableSpec, spec: SpecDocument, hardware: Hardware | None
                 "none of the ranks is on one of the hosts",
                 "give ranks or hosts, or ranks that are on these hosts",
             )
+    types = constraints.data_types or ()
+    if types and table.optimizer != "none" and not any(DATA_TYPES[name].trainable for name in types):
+        yield rule(
+            f"{where}/constraints/data_types",
+            f"no kernel trains weights of {', '.join(types)} with {table.optimizer}",
+            'list a type that can be trained (fp32, fp16, bf16), or set optimizer "none" for inference',
+        )
+    if constraints.hot_row_fractions is not None and not RUNTIMES[spec.runtime].splits_rows_by_heat:
+        yield rule(
+            f"{where}/constraints/hot_row_fractions",
+            f"the runtime {spec.runtime} does not split tables by heat",
+            'use the runtime "generic", or leave hot_row_fractions out',
+        )
     if constraints.min_partition is not None and constraints.min_partition > table.embedding_dim:
         yield rule(
             f"{where}/constraints/min_partition",

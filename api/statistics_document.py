@@ -55,7 +55,7 @@ def parse_statistics(raw: bytes) -> Statistics:
     ------
     RejectedDocument
         With the place and the reason: another version, sums that are wrong, bytes that are no registers,
-        tables that stand twice, a digest of something else.
+        sketches that are too large, tables that stand twice, a digest of something else.
     """
     document = parse_document(raw, StatisticsDocument)
     issues: list[Issue] = []
@@ -93,7 +93,7 @@ def merge_statistics(parts: Iterable[Statistics]) -> Statistics:
 
 
 def _table_document(sketch: TableSketch) -> dict[str, object]:
-    document: dict[str, object] = {
+    return {
         "name": sketch.table,
         "samples": sketch.samples,
         "batches": sketch.batches,
@@ -112,11 +112,12 @@ def _table_document(sketch: TableSketch) -> dict[str, object]:
             "cells": sketch.cells.tolist(),
         },
     }
-    assert len(canonical_bytes(document)) <= MAX_SKETCH_BYTES
-    return document
 
 
 def _sketch(table: TableSketchDocument, hash_seed: int) -> TableSketch:
+    num_bytes = len(canonical_bytes(table.model_dump(mode="json")))
+    if num_bytes > MAX_SKETCH_BYTES:  # registers that nobody's lookups give, almost equally frequent, pack badly
+        raise ValueError(f"sketch of {num_bytes:,} bytes, {MAX_SKETCH_BYTES:,} at most")
     return TableSketch(
         table=table.name,
         hash_seed=hash_seed,

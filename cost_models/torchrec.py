@@ -41,7 +41,8 @@ output           O W d f                             O W d f                O W 
 - prefetch = m u d e / link to host memory, of fused_uvm_caching alone and only where statistics tell
   the distinct rows ``u`` of all ranks' batches and the share ``m`` that the cache misses; u is divided
   by W for row_wise and by G for table_row_wise and grid_shard, not for table_column_wise or the others.
-  It counts in full, with a pipeline as without.
+  As the phase ``prefetch`` it counts in full, with a pipeline as without, in TorchRec's own objective, the slowest
+  rank's sum over phases; a sum over the slowest rank of each phase leaves out what dense compute hides of it.
 
 The link of an exchange is the host's where all ranks of the group share a host, else the network card.
 

@@ -3,7 +3,8 @@
 Prices of :mod:`cost_models.roofline` hold the time of every tier, so that its plans keep the limit by themselves. A
 model that hides traffic (TorchRec's, of caches that are filled ahead) may find plans that no tier can serve. Then the
 waist gets a column more for each tier: what a shard moves through it, of what it can move in the shortest step that
-there can be. Every plan within that limit keeps its own, longer step, too.
+there can be. Every plan within that limit keeps its own, longer step, too; where there is none, longer steps are tried,
+and plans are judged by their own.
 """
 
 from collections.abc import Iterator
@@ -43,16 +44,14 @@ def overloaded(evaluation: Evaluation) -> Iterator[Issue]:
             )
 
 
-def with_limits(
-    priced: PricedOptions, problem: Problem, families: Families, *, lower_bound_seconds: float
-) -> PricedOptions:
-    """Return the waist with a column for every tier that shards are read from.
+def with_limits(priced: PricedOptions, problem: Problem, families: Families, *, step_seconds: float) -> PricedOptions:
+    """Return the waist with a column for every tier that shards are read from, busy for ``step_seconds`` at most.
 
-    ``priced`` holds all shapes of ``families``; the bound is of the problem's objective.
+    ``priced`` holds all shapes of ``families``.
     """
     busy = shard_traffic(shape_work(problem, families), problem.cluster.hardware).busy_seconds * _UNITS_PER_SECOND
     busy = busy[:, busy.any(axis=0)]
-    room = np.full((priced.num_ranks, busy.shape[1]), _shortest_step(problem, lower_bound_seconds) * _UNITS_PER_SECOND)
+    room = np.full((priced.num_ranks, busy.shape[1]), step_seconds * _UNITS_PER_SECOND)
     return replace(
         priced,
         shape_bytes=np.concatenate([priced.shape_bytes, busy], axis=1),
@@ -61,8 +60,10 @@ def with_limits(
     )
 
 
-def _shortest_step(problem: Problem, lower_bound_seconds: float) -> float:
-    """No plan has a shorter step: its dense part, and what the bound says is not hidden under that."""
+def shortest_step(problem: Problem, lower_bound_seconds: float) -> float:
+    """No plan has a shorter step: its dense part, and what a bound of the objective says is not hidden under that."""
+    if problem.checkpoint is not None and problem.checkpoint.balance:
+        return problem.dense.window_seconds  # the bound may be of checkpoints, which are no part of a step
     hidden = 0.0 if problem.objective == "step_time" else float(phase_windows(problem).sum())
     return problem.dense.window_seconds + max(lower_bound_seconds - hidden, 0.0)
 
@@ -77,6 +78,6 @@ def shortfall_of(evaluation: Evaluation) -> Shortfall:
         required_bytes=moved,
         available_bytes=moved / worst.utilization,
         scope="rank",
-        message=f"{issue.message}; no plan was found that leaves it time",
+        message=f"{issue.message}; none of the plans found leaves it time",
         hint=issue.hint,
     )

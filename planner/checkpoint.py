@@ -16,8 +16,9 @@ The price of checkpoints per step, with ``s`` steps between them and ``f`` steps
 .. math:: \frac{\mathrm{snapshot}}{s} + \frac{\mathrm{upload} + \mathrm{restore}}{f}
 
 A failure loses the steps since the last checkpoint that was stored whole. Half an interval of them is lost whatever the
-plan; the upload adds its own seconds to it, and the restore adds reading. Averages over the checkpoints of a cycle;
-every rank has an equal part of its host's rate.
+plan; the upload adds its own seconds to it, and the restore adds reading. Averages over the checkpoints of a cycle.
+Reports have the snapshot of the slowest rank and the upload and restore of the slowest host, which has its rate to
+itself. Searches see loads of ranks: their prices give every rank an equal part of its host's rate.
 
 References
 ----------
@@ -34,8 +35,7 @@ from cost_models.hardware import Hardware, Quantity
 from cost_models.protocol import CostModel, ShardSeconds, ShardWork
 from cost_models.sizes import stored_row_bytes
 from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Evidence, Kernel, Phase, Scheme, Tier
-from planner.domain.checkpoint import STORED_TYPES, Checkpoint, CheckpointLoad, CheckpointSize
-from planner.domain.data_type import DATA_TYPES
+from planner.domain.checkpoint import Checkpoint, CheckpointLoad, CheckpointSize
 from planner.domain.problem import Problem
 from planner.errors import Issue
 from planner.modified import ModifiedRows
@@ -97,9 +97,9 @@ def checkpoint_load(
         shards.snapshot_seconds(shards.held),
         shards.snapshot_seconds(last),
         shards.most_restored_bytes(),
-        shards.lost_seconds(),
+        *shards.mean_seconds(),
     )
-    full, increment, full_snapshot, snapshot, restored, lost = by_rank(np.stack(amounts, axis=1)).T
+    full, increment, full_snapshot, snapshot, restored, stall, store = by_rank(np.stack(amounts, axis=1)).T
     hosts = (problem.cluster.num_hosts, problem.cluster.ranks_per_host)
     return CheckpointLoad(
         policy=checkpoint.policy,
@@ -109,7 +109,10 @@ def checkpoint_load(
         full=_size(checkpoint, full, full_snapshot, hosts),
         incremental=_size(checkpoint, increment, snapshot, hosts) if shards.increments else None,
         restore_seconds=float(restored.reshape(hosts).sum(axis=1).max() / checkpoint.download_bytes_per_second),
-        lost_seconds_per_step=float(lost.max()),
+        lost_seconds_per_step=float(
+            stall.max() / checkpoint.interval_steps
+            + store.reshape(hosts).sum(axis=1).max() / checkpoint.steps_between_failures
+        ),
         balanced=checkpoint.balance,
         snapshot_evidence=shards.copies.evidence,
     )
@@ -215,12 +218,10 @@ class _Shards:
 
     def stored_bytes(self, rows: Floats) -> Floats:
         """Bytes of rows on the store."""
-        work, bits = self.work, self.checkpoint.bits
-        weights = stored_row_bytes(work)
-        if bits is not None:
-            narrower = DATA_TYPES[STORED_TYPES[bits]]
-            quantised = work.shard_columns * narrower.element_bytes + narrower.row_overhead_bytes
-            weights = np.where(narrower.element_bytes < work.element_bytes, quantised, weights)
+        work = self.work
+        weights = self.checkpoint.weight_bytes(
+            as_held=stored_row_bytes(work), element_bytes=work.element_bytes, columns=work.shard_columns
+        )
         return rows * (weights + work.shard_columns * work.optimizer_element_bytes + work.optimizer_row_bytes)
 
     def increment_bytes(self, rows: Floats) -> Floats:
@@ -250,7 +251,13 @@ class _Shards:
         return full + times * self.increment_bytes(self.increments[-1])
 
     def lost_seconds(self) -> Floats:
-        """Expected seconds per step, by the formula of the module docstring."""
+        """Expected seconds per step, by the formula of the module docstring, at a rank's part of its host's rate."""
+        snapshot, store = self.mean_seconds()
+        checkpoint = self.checkpoint
+        return snapshot / checkpoint.interval_steps + store * self.ranks_per_host / checkpoint.steps_between_failures
+
+    def mean_seconds(self) -> tuple[Floats, Floats]:
+        """Seconds of a snapshot, and of an upload and a restore at the whole rate of a host, on average of a cycle."""
         checkpoint, cycle = self.checkpoint, self.modified.full_every
         snapshot, stored = self.snapshot_seconds(self.held), self.stored_bytes(self.held)
         increments = np.zeros(self.work.num_shards)
@@ -261,5 +268,4 @@ class _Shards:
         read = increments / (2 if checkpoint.policy == "consecutive" else cycle)
         upload = (stored + increments) / cycle / checkpoint.upload_bytes_per_second
         restore = (stored + read) / checkpoint.download_bytes_per_second
-        lost: Floats = snapshot / cycle / checkpoint.interval_steps
-        return lost + (upload + restore) * self.ranks_per_host / checkpoint.steps_between_failures
+        return snapshot / cycle, upload + restore

@@ -196,7 +196,8 @@ class _Storages:
         cluster = problem.cluster
         tiers = {kernel: TIER_OF_KERNEL.get(kernel, cluster.device_tier) for kernel in Kernel}
         self._has_memory = {
-            kernel: tier is cluster.device_tier or cluster.has_tier(tier) for kernel, tier in tiers.items()
+            kernel: kernel not in TIER_OF_KERNEL or (tier is not cluster.device_tier and cluster.has_tier(tier))
+            for kernel, tier in tiers.items()
         }
 
     def of(self, index: int, scheme: Scheme, geometry: Geometry | None) -> Iterator[Storage]:
@@ -249,6 +250,8 @@ def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) 
     absent = sorted(tier for tier in tiers if not problem.cluster.has_tier(tier))
     if not kernels:
         return "none of its kernels is among the allowed compute_kernels"
+    if all(kernel in TIER_OF_KERNEL for kernel in kernels) and problem.cluster.device_tier in tiers:
+        return "the cluster has no accelerators, beside whose memory its kernels keep rows"
     if absent:
         return f"the cluster has no {' and no '.join(tier.label for tier in absent)}, where its kernels keep rows"
     return "none of the allowed data_types can be trained with the table's optimizer"

@@ -5,7 +5,7 @@ What :mod:`planner.verify` rejects, or what costs or moves other than the search
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cost_models.protocol import CostModel
 from planner.busy_tiers import overloaded
@@ -104,6 +104,20 @@ def _movement(
     if abs(believed - counted.moved_bytes) > _AGREEMENT * max(believed, counted.moved_bytes):
         raise SolverDefect(f"the search moved {believed} bytes, the plan's geometry {counted.moved_bytes}")
     return counted
+
+
+def within_bound(finished: Plan, bound: float, relative_gap: float) -> Plan:
+    """Return a plan that was found in a part of what is legal, judged by a bound over all of it."""
+    found = finished.evaluation.objective_seconds
+    bound = min(bound, found)
+    gap = found / bound - 1 if bound > 0 else (0.0 if found == 0 else None)
+    if gap is not None and gap <= relative_gap + _RESOLUTION:
+        return replace(finished, lower_bound_seconds=bound, relative_gap=gap)
+    detail = "found where no tier is busy for longer than a step takes; the bound is over all legal cuts"
+    limit = finished.limit or "tier_bandwidth"
+    return replace(
+        finished, lower_bound_seconds=bound, relative_gap=gap, reason=Reason.FEASIBLE, limit=limit, detail=detail
+    )
 
 
 def result_of(finished: Plan) -> PlanResult:

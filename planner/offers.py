@@ -42,8 +42,11 @@ def with_kernels_of(problem: Problem, placement: Placement) -> Problem:
 
 
 def _with_share(table: Table, placed: TablePlacement | None) -> Table:
-    """List the share of a plan beside the usual ones, where the user names none."""
+    """List the cached share of a plan beside the usual ones, and where it splits a table, if the user names none."""
     share = None if placed is None else placed.cache_load_factor
+    if placed is not None and placed.hot_rows and table.constraints.hot_row_fractions is None:
+        hot = placed.hot_rows / table.num_embeddings
+        table = replace(table, constraints=replace(table.constraints, hot_row_fractions=(hot,)))
     is_listed = table.constraints.cache_load_factors is not None or share in CACHE_LOAD_FACTORS
     if is_listed or share is None or not 0 < share <= 1:
         return table

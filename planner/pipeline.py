@@ -17,14 +17,14 @@ import numpy as np
 from cost_models.protocol import CostModel
 from planner.attempts import Attempts, attempt_limits
 from planner.bounds.chain import Bound, lower_bound, quick_bound
-from planner.busy_tiers import overloaded, shortfall_of, with_limits
+from planner.busy_tiers import overloaded, shortest_step, shortfall_of, with_limits
 from planner.cuts import lists_all_cuts
 from planner.diagnosis import diagnose
 from planner.domain.movement import PreviousPlan
 from planner.domain.plan import Assumption, PlanResult, Shortfall
 from planner.domain.problem import Problem
 from planner.evaluate import objective_of
-from planner.finishing import OnResult, Run, Teller, finish, result_of
+from planner.finishing import OnResult, Run, Teller, finish, result_of, within_bound
 from planner.infeasible import Dead, stuck_modules, unpackable
 from planner.listing import is_short_of_memory, list_and_price
 from planner.modes import family_modes
@@ -57,7 +57,9 @@ _SEARCHED = 0.75  # on the search
 #: Nominal work of one box, by the number of options: c n^1.6, fitted to measured bounds of 2,000 to 40,000 options.
 _BOX_SECONDS, _BOX_POWER = 2e-7, 1.6
 _MOST_BOXES = 200
-_LEAST_LEFT = 0.25  # of the time limit, for a second search with host memory
+_NEARLY = 0.98  # of the time limit: what ends then may have been cut by the clock
+_LEAST_LEFT = 0.25  # of the time limit, for every search after the first
+_STEPS = (1.0, 1.5, 2.0, 4.0, 8.0)  # times the shortest step, that tiers may be busy for
 
 
 @no_collection()
@@ -114,10 +116,19 @@ def plan(
     if wider is None or result.limit in _OF_THE_USER or not is_short_of_memory(problem, cost_model):
         return _diagnosed(result, problem, cost_model, limits)
     if any(table.constraints.compute_kernels is None for table in problem.tables):
-        left = limits.time_limit_seconds - (time.monotonic() - began)
-        limits = replace(limits, time_limit_seconds=max(left, _LEAST_LEFT * limits.time_limit_seconds))
-        result = _solve(wider, replace(asked, limits=limits, assumptions=(*assumptions, _spilled())))
+        again = replace(asked, limits=_extended(limits, began), assumptions=(*assumptions, _spilled(problem)))
+        result = _solve(wider, again)
     return _diagnosed(result, wider, cost_model, limits)
+
+
+def _extended(limits: SolveLimits, began_seconds: float) -> SolveLimits:
+    """Return limits that leave another search a part of the time, counted from the beginning of the first."""
+    needed = time.monotonic() - began_seconds + _LEAST_LEFT * limits.time_limit_seconds
+    return replace(
+        limits,
+        time_limit_seconds=max(limits.time_limit_seconds, needed),
+        work_limit_seconds=limits.work_limit_seconds or limits.time_limit_seconds,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,12 +144,14 @@ class _Asked:
     began_seconds: float  # monotonic clock
 
 
-def _spilled() -> Assumption:
+def _spilled(problem: Problem) -> Assumption:
     """Say that host memory was offered, and why."""
+    prefetches = problem.pipeline == "train_prefetch_sparse_dist"
+    ahead = "" if prefetches else "; model.pipeline train_prefetch_sparse_dist would fill caches under dense compute"
     labels = " and ".join(kernel.label for kernel in spilled_kernels())
     return Assumption(
         subject="constraints.compute_kernels",
-        value=f"the tables do not fit into the accelerators' memory: {labels} were considered too",
+        value=f"the tables do not fit into the accelerators' memory: {labels} were considered too{ahead}",
         evidence="note",
     )
 
@@ -166,10 +179,13 @@ def _solve(problem: Problem, asked: _Asked) -> PlanResult:
     result = within_rate(_search(run, priced, asked.partitioner, asked.on_result))
     if result.plan is None or not any(overloaded(result.plan.evaluation)):
         return result
-    priced = with_limits(priced, problem, families, lower_bound_seconds=result.lower_bound_seconds)
-    limited = _search(run, priced, asked.partitioner, asked.on_result)
-    if limited.plan is not None and not any(overloaded(limited.plan.evaluation)):
-        return limited
+    shortest = shortest_step(problem, result.lower_bound_seconds)
+    for times in _STEPS:
+        limited = with_limits(priced, problem, families, step_seconds=times * shortest)
+        run = replace(run, limits=_extended(asked.limits, asked.began_seconds))
+        found = _search(run, limited, asked.partitioner, asked.on_result)
+        if found.plan is not None and not any(overloaded(found.plan.evaluation)):
+            return result_of(within_bound(found.plan, result.lower_bound_seconds, asked.limits.relative_gap))
     shortfall = shortfall_of(result.plan.evaluation)
     return PlanResult(
         plan=None,
@@ -222,7 +238,8 @@ def _search(run: Run, priced: PricedOptions, partitioner: Partitioner, on_result
             time_limit_seconds=max(left / (len(open_modes) - index), 1e-3),
             work_limit_seconds=_SEARCHED * _work_seconds(run) / len(open_modes),
         )
-        mode.outcome = _better(
+        mode.outcome = _told_by_the_clock(
+            run,
             mode,
             partitioner.solve(
                 mode.priced,
@@ -265,6 +282,16 @@ def _hesitant(run: Run, modes: list[_Mode]) -> list[_Mode]:
 
 def _moved_bytes(mode: _Mode) -> float:
     return np.inf if mode.outcome.assignment is None else moved_bytes(mode.priced, mode.outcome.assignment)
+
+
+def _told_by_the_clock(run: Run, mode: _Mode, found: Outcome) -> Outcome:
+    """Keep the better plan, and say so where the clock may have cut the search: it may not come out again."""
+    best = _better(mode, found)
+    late = time.monotonic() - run.began_seconds >= _NEARLY * run.limits.time_limit_seconds
+    proven = best.termination.reason in (Reason.OPTIMAL, Reason.INFEASIBLE)
+    if proven or not late or best.termination.limit == "cancelled":
+        return best
+    return replace(best, termination=replace(best.termination, limit="time"))
 
 
 def _better(mode: _Mode, found: Outcome) -> Outcome:

@@ -14,6 +14,7 @@ from planner.schemes.blocks import COLUMN_STEP
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 _ROUNDS = 20  # more than there are sizes of a cache, each a step nearer
 
@@ -24,25 +25,29 @@ def promoted(priced: PricedOptions, assignment: Assignment) -> Assignment:
         return assignment
     shape, sites = assignment.piece_shape.copy(), assignment.piece_site
     free = priced.capacity_bytes - rank_loads(priced, assignment).bytes
+    again = np.ones(priced.num_tables, dtype=np.bool_)
     for _ in range(_ROUNDS):
-        if not _round(priced, shape, sites, free):
+        again = _round(priced, shape, sites, free, again)  # what did not fit will hardly: near memory only gets less
+        if not again.any():
             break
     return Assignment(piece_shape=shape, piece_site=sites.copy())
 
 
-def _round(priced: PricedOptions, shape: Ints, sites: Ints, free: Floats) -> bool:
-    """Let every table change once, and say whether any did; ``shape`` and ``free`` change in place."""
+def _round(priced: PricedOptions, shape: Ints, sites: Ints, free: Floats, again: Bools) -> Bools:
+    """Let every table of ``again`` change once, and say which did; ``shape`` and ``free`` change in place."""
     table = priced.shape_table[shape]
-    swaps = [swap for one in range(priced.num_tables) for swap in _swaps(priced, shape, np.flatnonzero(table == one))]
+    of_tables = np.split(np.arange(len(shape)), np.searchsorted(table, np.arange(1, priced.num_tables)))
+    may_gain = np.flatnonzero(again).tolist()
+    swaps = [swap for one in may_gain for swap in _swaps(priced, shape, of_tables[one])]
     changed = np.zeros(priced.num_tables, dtype=np.bool_)
     for _, pieces, shapes in sorted(swaps, key=lambda swap: -swap[0]):
         if not changed[table[pieces[0]]]:
-            more = _on_ranks(priced, shapes, sites[pieces]) - _on_ranks(priced, shape[pieces], sites[pieces])
-            if np.all((more <= free) | (more <= 0)):
-                free -= more
+            ranks, more = _more_on_ranks(priced, shape[pieces], shapes, sites[pieces])
+            if np.all((more <= free[ranks]) | (more <= 0)):
+                free[ranks] -= more
                 shape[pieces] = shapes
                 changed[table[pieces[0]]] = True
-    return bool(changed.any())
+    return changed
 
 
 def _swaps(priced: PricedOptions, shape: Ints, pieces: Ints) -> list[tuple[float, Ints, Ints]]:
@@ -75,16 +80,18 @@ def _lands_alike(priced: PricedOptions, one: int, other: int, num_pieces: int) -
     )
 
 
-def _on_ranks(priced: PricedOptions, shapes: Ints, sites: Ints) -> Floats:
-    """Bytes that some pieces put on every rank, (R, M)."""
-    total = np.zeros_like(priced.capacity_bytes)
-    for shape, site in zip(shapes.tolist(), sites.tolist(), strict=True):
-        scope = priced.shape_scope[shape]
-        if scope == Scope.RANK:
-            ranks: Ints = np.array([site])
-        elif scope == Scope.HOST:
-            ranks = np.flatnonzero(priced.host_of_rank == site)
-        else:
-            ranks = np.arange(priced.num_ranks)
-        total[ranks] += priced.shape_bytes[shape]
-    return total
+def _more_on_ranks(priced: PricedOptions, before: Ints, after: Ints, sites: Ints) -> tuple[Ints, Floats]:
+    """Return the ranks that some pieces lie on, and the bytes that each has more of after a change, (ranks, M)."""
+    more = priced.shape_bytes[after] - priced.shape_bytes[before]
+    scope = priced.shape_scope[before[0]]
+    if scope == Scope.RANK:
+        ranks, of = np.unique(sites, return_inverse=True)
+        total = np.zeros((len(ranks), more.shape[1]))
+        np.add.at(total, of, more)
+        return ranks, total
+    if scope == Scope.WORLD:
+        return np.arange(priced.num_ranks), np.repeat(more.sum(axis=0, keepdims=True), priced.num_ranks, axis=0)
+    hosts = np.zeros((priced.num_hosts, more.shape[1]))
+    np.add.at(hosts, sites, more)
+    ranks = np.flatnonzero(np.isin(priced.host_of_rank, sites))
+    return ranks, hosts[priced.host_of_rank[ranks]]

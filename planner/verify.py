@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.vocabulary import TIER_OF_KERNEL, Scheme, Tier
+from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Scheme, Tier
 from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
 from planner.domain.shards import Shards
@@ -206,6 +206,14 @@ def _allowed_issues(problem: Problem, table: Table, index: int, placed: TablePla
             code="kernel", pointer=pointer, message=f"{name}: kernel {placed.compute_kernel.label} is not allowed"
         )
     share = placed.cache_load_factor
+    has_cache = placed.compute_kernel in CACHED_KERNELS
+    if has_cache != (share is not None) or (share is not None and not 0 < share <= 1):
+        rule = "needs a cache_load_factor above 0, at most 1" if has_cache else "has no cache"
+        yield Issue(code="cache", pointer=pointer, message=f"{name}: kernel {placed.compute_kernel.label} {rule}")
+    splits = {round(fraction * table.num_embeddings) for fraction in wanted.hot_row_fractions or ()}
+    if placed.hot_rows and wanted.hot_row_fractions is not None and placed.hot_rows not in splits:
+        message = f"{name}: a split at {placed.hot_rows} rows is none of the hot_row_fractions"
+        yield Issue(code="hot-rows", pointer=pointer, message=message)
     if wanted.cache_load_factors is not None and share is not None and share not in wanted.cache_load_factors:
         yield Issue(code="cache", pointer=pointer, message=f"{name}: a cache_load_factor of {share} is not allowed")
     if wanted.ranks is not None and (others := _ranks_of(placed) - wanted.ranks):

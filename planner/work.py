@@ -104,14 +104,19 @@ def _modified(problem: Problem, ids_of_step: Floats) -> ModifiedRows | None:
     if problem.checkpoint is None:
         return None
     tables = problem.tables
-    whole_rows = [t.data_type.row_bytes(t.embedding_dim) + t.optimizer.state_bytes(1, t.embedding_dim) for t in tables]
+    weights = problem.checkpoint.weight_bytes(
+        as_held=np.array([t.data_type.row_bytes(t.embedding_dim) for t in tables], dtype=np.float64),
+        element_bytes=np.array([t.data_type.element_bytes for t in tables], dtype=np.float64),
+        columns=np.array([t.embedding_dim for t in tables], dtype=np.int64),
+    )
+    state = np.array([t.optimizer.state_bytes(1, t.embedding_dim) for t in tables], dtype=np.float64)
     return modified_rows(
         problem.checkpoint,
         accesses=[t.access for t in tables],
         num_rows=[t.num_embeddings for t in tables],
         lookups_per_step=ids_of_step,
         is_trained=np.array([t.optimizer.name != "none" for t in tables], dtype=np.bool_),
-        row_bytes=np.array(whole_rows, dtype=np.float64),
+        row_bytes=weights + state,
     )
 
 

@@ -1,9 +1,11 @@
 """``stats``: access statistics of id traces, their merge, and what changed between two."""
 
+import contextlib
 import re
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,8 +13,13 @@ from api.cli.errors import BadInput, say
 from api.cli.files import read_bytes, refuse_overwriting, write_content, write_document
 from api.schemas.base import MAX_NAME_LENGTH, NAME_PATTERN
 
+if TYPE_CHECKING:
+    from api.statistics_document import Statistics
+
 DEFAULT_BATCH_SIZE = 65_536
 _SECONDS_BETWEEN_LINES = 2.0
+_SHOWN_TABLES, _SHOWN_ROWS = 20, 5
+_TEXT_COLUMNS, _NAME_COLUMNS = 80, 22
 
 StatisticsFiles = Annotated[
     list[str] | None,
@@ -33,49 +40,63 @@ def stats_command(
         typer.Option(metavar="COLUMN=TABLE", help="Read this column, as lookups of this table; may be repeated."),
     ] = None,
     batch_size: Annotated[
-        int, typer.Option(metavar="N", min=1, max=2**24, help="Samples of one batch, of all ranks together.")
-    ] = DEFAULT_BATCH_SIZE,
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=2**24,
+            show_default=str(DEFAULT_BATCH_SIZE),
+            help="Samples of one batch, of all ranks together.",
+        ),
+    ] = None,
     hash_seed: Annotated[
-        int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Seed of the hashes; merge only equal ones.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            metavar="N", min=0, max=2**32 - 1, show_default="0", help="Seed of the hashes; merge only equal ones."
+        ),
+    ] = None,
     merge: Annotated[bool, typer.Option("--merge", help="Merge statistics of workers that read other traces.")] = False,
     compare: Annotated[bool, typer.Option("--compare", help="Tell what changed from OLD to NEW statistics.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on stderr.")] = False,
 ) -> None:
     """Sketch the lookups of id traces, table by table; merge or compare such sketches."""
     from api.statistics_collection import collect
-    from api.statistics_document import merge_statistics, parse_statistics
+    from api.statistics_document import merge_statistics
     from api.traces.base import UnreadableTrace
     from planner.statistics.sketch import OtherSketch
 
     refuse_overwriting(output, *files)
     if merge and compare:
         raise BadInput("give either --merge or --compare")
-    if (merge or compare) and table:
-        raise BadInput("--table is for traces")
+    for option, given in (("--table", table or None), ("--batch-size", batch_size), ("--hash-seed", hash_seed)):
+        if (merge or compare) and given is not None:
+            raise BadInput(f"{option} is for traces")
     if compare:
         _compare(files, output, quiet)
         return
+    _refuse_twice((path, str(Path(path).resolve())) for path in files)
     try:
         if merge:
-            statistics = merge_statistics(parse_statistics(read_bytes(path)) for path in files)
+            statistics = merge_statistics(_parts(files))
         else:
+            tables = _columns_of_tables(table)
+            _check_names(files, tables)
             tell = None if quiet else _Progress(len(files))
             statistics = collect(
                 [Path(path) for path in files],
-                batch_size=batch_size,
-                tables=_columns_of_tables(table),
-                hash_seed=hash_seed,
+                batch_size=DEFAULT_BATCH_SIZE if batch_size is None else batch_size,
+                tables=tables,
+                hash_seed=hash_seed or 0,
                 on_progress=tell,
             )
     except (UnreadableTrace, OtherSketch) as error:
         raise BadInput(str(error)) from None
-    _check_names(list(statistics.sketches))
     write_content(statistics.canonical, output)
     if not quiet:
         from api.statistics_text import statistics_text
 
-        say(statistics_text(statistics))
+        say(_hot_rows_text(statistics) + "\n")
+        say(statistics_text(statistics))  # ends with the digest that a spec names
 
 
 def _compare(files: list[str], output: str | None, quiet: bool) -> None:
@@ -105,10 +126,52 @@ def _columns_of_tables(assignments: list[str] | None) -> dict[str, list[str]] | 
     return columns
 
 
-def _check_names(names: list[str]) -> None:
-    for name in names:
+def _parts(files: list[str]) -> "list[Statistics]":
+    from api.statistics_document import parse_statistics
+
+    parts = [parse_statistics(read_bytes(path)) for path in files]
+    _refuse_twice((path, part.digest) for path, part in zip(files, parts, strict=True))
+    return parts
+
+
+def _refuse_twice(files: Iterable[tuple[str, str]]) -> None:
+    """Refuse files of one identity, whose lookups would count twice."""
+    known: dict[str, str] = {}
+    for path, identity in files:
+        if identity in known:
+            raise BadInput(f"{path} is the same as {known[identity]}: its lookups would count twice")
+        known[identity] = path
+
+
+def _check_names(files: list[str], tables: dict[str, list[str]] | None) -> None:
+    """Refuse names that no table has, by the first sample of every trace: before hours of reading, not after."""
+    from api.traces.registry import read_trace
+
+    columns = None if tables is None else tuple(dict.fromkeys(name for names in tables.values() for name in names))
+    found = dict.fromkeys(tables or ())
+    for path in files:
+        with contextlib.closing(read_trace(Path(path), 1, columns)) as pieces:
+            first = next(pieces, None)
+        if first is not None and tables is None:
+            found.update(dict.fromkeys(first.ids))
+    for name in found:
         if len(name) > MAX_NAME_LENGTH or not re.fullmatch(NAME_PATTERN.rstrip("$").lstrip("^"), name):
             raise BadInput(f"{name!r} is no name of a table: call it otherwise with --table COLUMN=TABLE")
+
+
+def _hot_rows_text(statistics: "Statistics") -> str:
+    """Return the hottest rows of the tables with the most lookups, as many as fit into a line."""
+    lines = [f"{'table':<{_NAME_COLUMNS}} hottest rows (about this share of the lookups)"]
+    sketches = sorted(statistics.sketches.values(), key=lambda sketch: (-sketch.lookups, sketch.table))
+    for sketch in sketches[:_SHOWN_TABLES]:
+        line = f"{sketch.table[:_NAME_COLUMNS]:<{_NAME_COLUMNS}}"
+        for hot in sketch.heavy_hitters[:_SHOWN_ROWS]:
+            told = f" {hot.row} ({hot.lookups / sketch.lookups:.1%})"
+            if len(line) + len(told) > _TEXT_COLUMNS:
+                break
+            line += told
+        lines.append(line.rstrip())
+    return "\n".join(lines)
 
 
 class _Progress:

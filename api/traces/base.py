@@ -7,6 +7,7 @@ at most as many samples as asked for, in the order of the file, and never holds 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,21 @@ class Piece:
 #: Reads a file in pieces of a number of samples, the last one shorter; of these columns, or of all without a choice.
 #: Raises ``UnreadableTrace``.
 Reader = Callable[[Path, int, tuple[str, ...] | None], Iterator[Piece]]
+
+
+def ids_of(where: str, values: NDArray[Any]) -> Integers:
+    """Return whole numbers of any type as ids.
+
+    Raises
+    ------
+    UnreadableTrace
+        With ``where`` and the first unsigned number that is 2^63 or more, which would come out negative.
+    """
+    if values.dtype.kind == "u" and values.dtype.itemsize == np.dtype(np.int64).itemsize:
+        too_large = np.flatnonzero(values > np.uint64(np.iinfo(np.int64).max))
+        if len(too_large):
+            raise UnreadableTrace(f"{where}: id {values[too_large[0]]} is no row number in [0, 2^40)")
+    return values.astype(np.int64, copy=False)
 
 
 def chosen_columns(path: Path, there: list[str], wanted: tuple[str, ...] | None) -> list[str]:

@@ -20,7 +20,8 @@ def read_csv(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None
     csv.field_size_limit(_MAX_CELL)
     size = max(path.stat().st_size, 1)
     with path.open("rb") as raw:
-        lines = csv.reader(line.decode("utf-8") for line in raw)
+        # Spreadsheets put a byte order mark before the first name.
+        lines = csv.reader(line.decode("utf-8" if number else "utf-8-sig") for number, line in enumerate(raw))
         try:
             head = next(lines, [])
             names = chosen_columns(path, head, columns)

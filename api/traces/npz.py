@@ -12,7 +12,7 @@ from typing import IO
 
 import numpy as np
 
-from api.traces.base import Integers, Piece, UnreadableTrace, chosen_columns
+from api.traces.base import Integers, Piece, UnreadableTrace, chosen_columns, ids_of
 
 _SUFFIX = ".npy"
 _MAX_IDS_OF_SAMPLE = 1_000_000
@@ -27,13 +27,14 @@ class _Column:
     num_samples: int
     ids_per_sample: int
 
-    def read(self, path: Path, name: str, num_samples: int) -> Integers:
-        """Return the ids of the next samples."""
+    def read(self, path: Path, name: str, first_sample: int, num_samples: int) -> Integers:
+        """Return the ids of the next samples, of which ``first_sample`` is the first."""
         wanted = num_samples * self.ids_per_sample * self.data_type.itemsize
         content = self.stream.read(wanted)
         if len(content) != wanted:
             raise UnreadableTrace(f"{path}: the array {name} ends early")
-        return np.frombuffer(content, dtype=self.data_type).astype(np.int64)
+        where = f"{path}: the array {name} at or after sample {first_sample}"
+        return ids_of(where, np.frombuffer(content, dtype=self.data_type))
 
 
 def read_npz(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None) -> Iterator[Piece]:
@@ -50,7 +51,7 @@ def read_npz(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None
             total = next(iter(num_samples.values()), 0)
             for start in range(0, total, samples_per_piece):
                 count = min(samples_per_piece, total - start)
-                ids = {name: column.read(path, name, count) for name, column in opened.items()}
+                ids = {name: column.read(path, name, start, count) for name, column in opened.items()}
                 yield Piece(num_samples=count, ids=ids, read_fraction=(start + count) / total)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
         raise UnreadableTrace(f"{path} is no NPZ archive that can be read: {error}") from None

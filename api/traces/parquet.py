@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from api.traces.base import Integers, Piece, UnreadableTrace, chosen_columns
+from api.traces.base import Integers, Piece, UnreadableTrace, chosen_columns, ids_of
 
 
 def read_parquet(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None) -> Iterator[Piece]:
@@ -66,6 +66,7 @@ def _ids(path: Path, name: str, column: Any, first_row: int) -> Integers:
         values = chunk.flatten() if is_list else chunk
         if values.null_count:
             raise UnreadableTrace(f"{path}: column {name} has an id that is null at or after row {first_row}")
-        parts.append(values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False))
+        where = f"{path}: column {name} at or after row {first_row}"
+        parts.append(ids_of(where, values.to_numpy(zero_copy_only=False)))
         first_row += len(chunk)
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)

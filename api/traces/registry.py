@@ -1,6 +1,6 @@
 """Which reader reads which file."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from api.traces.base import Piece, Reader, UnreadableTrace
@@ -11,7 +11,9 @@ from api.traces.parquet import read_parquet
 READERS: dict[str, Reader] = {".parquet": read_parquet, ".npz": read_npz, ".csv": read_csv}
 
 
-def read_trace(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None = None) -> Iterator[Piece]:
+def read_trace(
+    path: Path, samples_per_piece: int, columns: tuple[str, ...] | None = None
+) -> Generator[Piece, None, None]:
     """Yield the pieces of a trace, which is told by the end of its name; raises ``UnreadableTrace``."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:

@@ -3,7 +3,13 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cost_models.vocabulary import Evidence
+from planner.domain.data_type import DATA_TYPES
+
+Floats = NDArray[np.float64]
 
 #: What an incremental checkpoint stores: nothing (every one is full), the rows changed since the last full one
 #: (``one_shot``; ``intermittent`` takes a full one again once that is cheaper), or those since the last of any kind.
@@ -56,6 +62,17 @@ class Checkpoint:
         """Steps from one failure to the next, on average."""
         return self.interval_steps * self.intervals_between_failures
 
+    def weight_bytes(self, *, as_held: Floats, element_bytes: Floats, columns: NDArray[np.int64]) -> Floats:
+        """Bytes on the store of the weights of one row, with a quantised one's scale and bias; shapes as given.
+
+        ``as_held`` are bytes of the row in memory, of ``columns`` weights of ``element_bytes`` each.
+        """
+        if self.bits is None:
+            return as_held
+        narrower = DATA_TYPES[STORED_TYPES[self.bits]]
+        quantised = columns * narrower.element_bytes + narrower.row_overhead_bytes
+        return np.where(narrower.element_bytes < element_bytes, quantised, as_held)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointSize:
@@ -82,7 +99,8 @@ class CheckpointLoad:
     full: CheckpointSize
     incremental: CheckpointSize | None  # the largest before the next full one; ``None`` where all are full
     restore_seconds: float  # slowest host's reading of the full checkpoint and of the increments, at most
-    #: expected seconds per step: snapshots, and work that a failure loses to uploads and restores
+    #: expected seconds per step: snapshots of the slowest rank, and work that a failure loses to the slowest host's
+    #: uploads and restores, averages over the checkpoints of a cycle
     lost_seconds_per_step: float
     balanced: bool  # whether the objective counts them
     snapshot_evidence: Evidence  # of the weakest rate behind the snapshots

@@ -123,6 +123,8 @@ class Problem:
             raise ValueError('Expected pipeline "none" where requests are served.')
         if any(table.optimizer.name != "none" for table in self.tables):
             raise ValueError('Expected optimizer "none" of every table where requests are served.')
+        if self.checkpoint is not None:
+            raise ValueError("Expected no checkpoint where requests are served.")
 
     @property
     def samples_per_rank(self) -> float:

@@ -40,7 +40,9 @@ def _policy(checkpoint: CheckpointEntry) -> str:
 
 
 def _cost(checkpoint: CheckpointEntry) -> str:
-    counts = "a part of the objective" if checkpoint["balanced"] else "no part of the objective"
+    # So that the phase of that name and this figure, which is of hosts, are not taken for one another.
+    priced = "a part of the objective, which counts every rank at an equal part of its host's rate"
+    counts = priced if checkpoint["balanced"] else "no part of the objective"
     return (
         f"an interval takes {format_seconds(checkpoint['interval_seconds'])}, a restore reads for"
         f" {format_seconds(checkpoint['restore_seconds'])}; checkpoints cost"

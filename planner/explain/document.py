@@ -27,6 +27,7 @@ class TableEntry(TypedDict):
     sharding_type: str
     compute_kernel: str
     cache_load_factor: NotRequired[float | None]
+    data_type: NotRequired[str]
     shards: list[ShardEntry]
 
 

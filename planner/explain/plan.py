@@ -204,7 +204,7 @@ def _rank_bytes(plan: PlanDocument) -> list[str]:
 
 def _tiers(plan: PlanDocument) -> list[str]:
     """How much of a step the tiers beside the accelerators' memory are busy."""
-    rows = [("tier", "rank", "read", "written", "busy", "of the step")]
+    rows = [("tier", "rank", "read", "written", "busy", "of it")]
     rows += [
         (
             tier["name"],
@@ -216,7 +216,8 @@ def _tiers(plan: PlanDocument) -> list[str]:
         )
         for tier in plan.get("tiers", [])
     ]
-    return ["Traffic of one step, on the busiest rank", *columns(rows, left=(0,))] if rows[1:] else []
+    title = "Traffic of one step (with its dense part), on the busiest rank"
+    return [title, *columns(rows, left=(0,))] if rows[1:] else []
 
 
 def _ledger(rank: RankEntry) -> list[str]:
@@ -263,7 +264,9 @@ def _schemes(plan: PlanDocument) -> list[str]:
     ]
     num_tables = len(plan["tables"])
     title = "How the table is cut" if num_tables == 1 else f"How the {num_tables:,} tables are cut"
-    return [title, *columns(rows, left=(0, 1))]
+    types = Counter(name for table in plan["tables"] if (name := table.get("data_type")))
+    told = [f"{name} {counted(types[name], 'table')}" for name in sorted(types)] if types.keys() - {"fp32"} else []
+    return [title, *columns(rows, left=(0, 1)), *(wrapped(told, label="weights:") if told else [])]
 
 
 def _shares(tables: Sequence[TableEntry]) -> str:

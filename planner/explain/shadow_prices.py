@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from cost_models.hardware import Curve, Hardware, Quantity
 from cost_models.protocol import CostModel, ShardSeconds
-from cost_models.vocabulary import Evidence, Tier
+from cost_models.vocabulary import TIER_OF_KERNEL, Evidence, Tier
 from planner.checkpoint import price_work
+from planner.enumerate import Family
 from planner.evaluate import objective_of
 from planner.explain.listed_plan import ListedPlan
 from planner.priced import Guide, PricedOptions
@@ -105,8 +106,17 @@ def _objective(plan: ListedPlan, shapes: Ints, seconds: ShardSeconds) -> float:
 def _rates(plan: ListedPlan) -> Iterator[str]:
     """Yield the rates that people ask for, in the order of a step."""
     yield f"{plan.problem.cluster.device_tier.label}_bytes_per_second"
+    if any(one.kernel in TIER_OF_KERNEL for one in _chosen(plan)):
+        yield "host_link_bytes_per_second"
+        yield "ddr_bytes_per_second"
     yield "intra_host_bytes_per_second"
     yield "inter_host_bytes_per_second"
+
+
+def _chosen(plan: ListedPlan) -> Iterator[Family]:
+    """Yield the families that the plan has."""
+    for family in np.unique(plan.priced.shape_family[plan.assignment.piece_shape]).tolist():
+        yield plan.families.families[int(plan.priced.family_source[family])]
 
 
 def _faster(

@@ -23,10 +23,11 @@ class Generic:
     splits_rows_by_heat = True
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
-        """``dense`` replicates; the others run every other scheme."""
+        """``dense`` replicates; the others run every other scheme, ``key_value`` without state per weight."""
         if scheme is Scheme.DATA_PARALLEL:
             return tuple(offered & {Kernel.DENSE})
-        return tuple(kernel for kernel in _RUNS if kernel in offered)
+        stateless = table.optimizer.states_per_element == 0
+        return tuple(kernel for kernel in _RUNS if kernel in offered and (stateless or kernel is not Kernel.KEY_VALUE))
 
     def refusal(self, table: Table, scheme: Scheme) -> str | None:
         """Nothing is refused."""
@@ -37,5 +38,15 @@ class Generic:
         return False
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
-        """Nothing but what every runtime needs."""
-        return []
+        """Kernels that run the scheme; the rest is what every runtime needs."""
+        tables = {table.name: table for table in problem.tables}
+        issues = []
+        for index, placed in enumerate(placement.tables):
+            fitting = self.kernels(tables[placed.name], placed.sharding_type, frozenset(Kernel))
+            if placed.compute_kernel not in fitting:
+                names = ", ".join(kernel.label for kernel in fitting)
+                message = f"{placed.sharding_type.label} runs with {names}, not {placed.compute_kernel.label}"
+                issues.append(
+                    Issue(code="kernel", pointer=f"/tables/{index}", message=f'table "{placed.name}": {message}')
+                )
+        return issues

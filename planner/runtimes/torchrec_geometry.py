@@ -31,7 +31,6 @@ _KERNELS = {
     Scheme.TABLE_COLUMN_WISE: _ROWS_ANYWHERE,
     Scheme.GRID_SHARD: _ROWS_ANYWHERE,
 }
-_CACHED = (Kernel.FUSED_UVM_CACHING, Kernel.KEY_VALUE)
 _ROW_REDUCED = (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE)
 _BY_COLUMNS = (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE)
 
@@ -79,14 +78,10 @@ def _table_faults(
         yield "empty-shard", "a shard has no rows or no columns; FBGEMM then updates wrong rows", "use fewer row blocks"
     if has_too_wide:
         yield "column-width", f"a shard is wider than {MAX_SHARD_COLUMNS} columns", "cut it by columns"
-    fitting, share = _KERNELS[scheme], placed.cache_load_factor
+    fitting = _KERNELS[scheme]
     if kernel not in fitting:
         names = " or ".join(one.label for one in fitting)
         yield "kernel", f"{scheme.label} runs with kernel {names}, not {kernel.label}", f"use kernel {names}"
-    elif share is not None and kernel not in _CACHED:
-        yield "cache", f"kernel {kernel.label} has no cache, cache_load_factor must be null", "leave it out"
-    elif kernel in _CACHED and (share is None or not 0 < share <= 1):
-        yield "cache", f"kernel {kernel.label} needs a cache_load_factor above 0, at most 1", "say how much is cached"
     elif kernel is Kernel.KEY_VALUE and table.optimizer.name not in ("none", "rowwise_adagrad"):
         yield "kernel", f"key_value does not train with {table.optimizer.name} here", "use rowwise_adagrad"
     if scheme is Scheme.GRID_SHARD and table.pooling == "mean":

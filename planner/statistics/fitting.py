@@ -53,9 +53,3 @@ def fit_rates(footprint: Footprint) -> RowRates:
     share = nnls(matrix, target)
     used = share > _LEAST_SHARE
     return RowRates(probability=probability[used], rows=share[used] / share.sum() / probability[used])
-
-
-def misfit(footprint: Footprint, rates: RowRates) -> float:
-    """Return the largest relative difference of a footprint from what rates say."""
-    told = rates.distinct_rows(footprint.lookups)
-    return float(np.max(np.abs(told / footprint.distinct_rows - 1.0)))

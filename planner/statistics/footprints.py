@@ -1,22 +1,17 @@
-"""How distinct rows grow with lookups: of a sketch, and of a reuse histogram."""
+"""How distinct rows grow with lookups, as a sketch tells it."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.statistics.cardinality import STANDARD_ERROR, estimate
 from planner.statistics.fitting import Footprint
 from planner.statistics.sketch import THINNED_INDEX_BITS, TableSketch
 from planner.statistics.windows import NUM_PARTS
 
-Floats = NDArray[np.float64]
-
-_PARTS_OF_BATCH = 2.0 ** -np.arange(1.0, 17.0, 2.0)
-_PART_ERROR = 0.003  # of a bin whose rows are all taken for its mean row
+_PART_ERROR = 0.003  # of parts of batches
 _BATCH_ERROR = 0.002
 _LEVEL_ERROR = STANDARD_ERROR / 2 ** (THINNED_INDEX_BITS / 2)
 _SPREAD = 0.02  # of distinct rows among windows or batches
 _APART = 2.0  # thinned batches are for more lookups than windows have
-_LEAST_ROWS = 1.0
 
 
 def footprint_of(sketch: TableSketch) -> Footprint | None:
@@ -48,26 +43,3 @@ def footprint_of(sketch: TableSketch) -> Footprint | None:
 def _error_of(num: int) -> float:
     """Return the relative error of the mean of some estimates, of windows or of batches that differ."""
     return float(np.hypot(_LEVEL_ERROR, _SPREAD / num**0.5))
-
-
-def batch_footprint(rows: Floats, lookups: Floats) -> Footprint:
-    """Return the footprint of one batch and of random parts of it.
-
-    A row that the batch looks up c times is in a part s of its lookups with probability
-    1 - (1 - s)^c.
-
-    Parameters
-    ----------
-    rows, lookups
-        Of the batch, by bin of the reuse histogram: distinct rows, and their lookups.
-    """
-    total = float(lookups.sum())
-    used = rows > 0
-    repeats = lookups[used] / rows[used]
-    parts = _PARTS_OF_BATCH[_PARTS_OF_BATCH * total >= _LEAST_ROWS]
-    distinct = (1.0 - (1.0 - parts[:, None]) ** repeats) @ rows[used]
-    return Footprint(
-        lookups=np.append(parts, 1.0) * total,
-        distinct_rows=np.append(distinct, rows.sum()),
-        relative_error=np.append(np.full(len(parts), _PART_ERROR), _BATCH_ERROR),
-    )

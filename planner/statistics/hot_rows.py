@@ -29,7 +29,6 @@ class HotRow:
     """A row that is looked up often."""
 
     row: int
-    most_in_one_batch: int
     lookups: int  # estimated: the error is that of a few cells of 256 that share all other lookups
 
 
@@ -78,10 +77,7 @@ def estimated(rows: Integers, most_in_one_batch: Integers, cells: Integers, seed
                 left[depth, places[index]] -= signs[index] * (better - lookups_of[index])
             lookups_of[index] = better
     order = np.lexsort((rows, -lookups_of)).tolist()
-    return [
-        HotRow(row=int(rows[i]), most_in_one_batch=int(most_in_one_batch[i]), lookups=round(lookups_of[i]))
-        for i in order
-    ]
+    return [HotRow(row=int(rows[i]), lookups=round(lookups_of[i])) for i in order]
 
 
 def _places(hashes: Hashes) -> list[tuple[Integers, Integers]]:

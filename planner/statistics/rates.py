@@ -20,13 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.domain.access import AccessCdf, MissRatioCurve
+from planner.domain.access import AccessCdf
 
 Floats = NDArray[np.float64]
 
 _BISECTIONS = 80
-_CURVE_POINTS = 40
-_LEAST_CACHE_FRACTION = 1e-4
 _DIGITS = 9  # of fractions in points: their slopes differ by far more
 
 
@@ -91,12 +89,6 @@ class RowRates:
         if points[-1][0] >= 1:
             points.pop()
         return AccessCdf(points=(*points, (1.0, 1.0)))
-
-    def miss_ratio_curve(self, num_embeddings: int) -> MissRatioCurve:
-        """Return the miss-ratio curve of a table of ``num_embeddings`` rows, denser where caches are small."""
-        fractions = np.geomspace(_LEAST_CACHE_FRACTION, 1.0, _CURVE_POINTS)
-        misses = np.minimum.accumulate(np.clip(self.miss_ratio(fractions * num_embeddings), 0.0, 1.0))
-        return MissRatioCurve(points=tuple(zip(fractions.tolist(), misses.tolist(), strict=True)))
 
 
 def _cut(rows: Floats, shares: Floats) -> tuple[Floats, Floats]:

@@ -24,7 +24,6 @@ Integers = NDArray[np.int64]
 #: Registers of all rows: 2^15, a standard error of 0.6%; of each level of thinned batches: 2^13, 1.1%.
 INDEX_BITS, THINNED_INDEX_BITS = 15, 13
 NUM_LEVELS = 7
-THINNING = 4  # batches of one level for each of the next
 MAX_ROW = 2**40 - 1
 MAX_LOOKUPS = 2**53 - 1
 MAX_SEED = 2**32 - 1

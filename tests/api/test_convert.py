@@ -384,3 +384,15 @@ def test_cross_checks_of_an_evaluation_point_below_spec() -> None:
     with pytest.raises(InvalidProblem) as caught:
         parse_evaluation(raw(body))
     assert [issue.pointer for issue in caught.value.issues] == ["/spec/cost_model"]
+
+
+def test_choices_that_can_only_fail_are_refused_where_they_stand() -> None:
+    assert listed(tiny(model__tables__0__constraints={"data_types": ["int8", "int4"]})) == [
+        ("/model/tables/0/constraints/data_types", "invalid-value")
+    ]
+    request_of(model__tables__0__constraints={"data_types": ["int8", "fp16"]})
+    split = {"model__tables__0__constraints": {"hot_row_fractions": [0.1]}}
+    assert listed(tiny(**split)) == [("/model/tables/0/constraints/hot_row_fractions", "invalid-value")]
+    request_of(runtime="generic", **split)
+    histogram = {"model__tables__0__access": {"reuse_histogram": [10**12, *[0] * 16]}}
+    assert listed(tiny(**histogram)) == [("/model/tables/0/access/reuse_histogram", "invalid-value")]

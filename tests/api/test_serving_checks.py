@@ -72,6 +72,7 @@ def test_a_spec_that_serves_becomes_a_problem() -> None:
         ({"model__backward_comm_dtype": "fp16"}, "/model/backward_comm_dtype"),
         ({"model__tables__1__optimizer": None}, "/model/tables/1/optimizer"),
         ({"model__tables__0__optimizer": "sgd"}, "/model/tables/0/optimizer"),
+        ({"checkpoint": {"interval_steps": 10}}, "/checkpoint"),
         ({"hardware__num_hosts": 2}, "/hardware/num_hosts"),
         ({"hardware__overrides__hbm_bytes": 0.0}, "/hardware"),
         ({"serving__samples_per_request": 0}, "/serving/samples_per_request"),

@@ -2,17 +2,20 @@
 
 import copy
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from api.json_input import RejectedDocument
 from api.schemas.statistics import MAX_SKETCH_BYTES
-from api.statistics_document import merge_statistics, parse_statistics
+from api.statistics_document import Statistics, merge_statistics, parse_statistics
 from planner.canonical import canonical_bytes, digest
-from planner.statistics.sketch import OtherSketch
+from planner.statistics.sketch import INDEX_BITS, OtherSketch
 from tests.api.statistics_files import ROWS, document, idle, statistics
-from tests.planner.statistics.streams import sketched, zipf
+from tests.planner.statistics.streams import in_batches, sketched, zipf
 
 
 def test_there_and_back() -> None:
@@ -29,8 +32,6 @@ def test_a_table_that_is_never_looked_up() -> None:
 
 def test_a_sketch_of_many_rows_stays_small() -> None:
     sketch = sketched([zipf(0.3, 3_000_000, 500_000, seed) for seed in range(40)])
-    from api.statistics_document import Statistics
-
     (table,) = Statistics(sketches={"t": sketch}).document["tables"]  # type: ignore[misc]
     assert 40_000 < len(canonical_bytes(table)) <= MAX_SKETCH_BYTES
 
@@ -44,7 +45,7 @@ def test_merged_documents() -> None:
         merge_statistics([one, statistics("z", hash_seed=1)])
 
 
-def refusal(document: dict[str, Any], *, renew: bool = True) -> tuple[str, str]:
+def refusal(document: Mapping[str, Any], *, renew: bool = True) -> tuple[str, str]:
     """Place and reason of the first problem of a document, whose digest is made right."""
     if renew:
         content = {key: value for key, value in document.items() if key != "statistics_digest"}
@@ -89,6 +90,14 @@ def test_what_contradicts_itself_is_refused(path: tuple[str | int, ...], value: 
     found = refusal(edited(*path, value=value))
     assert found[0] == where
     assert reason in found[1]
+
+
+def test_a_sketch_that_packs_badly_is_refused() -> None:
+    sketch = sketched(in_batches(zipf(0.0, 600_000, 700_000), 10_000))
+    registers = (np.arange(2**INDEX_BITS) % 20).astype(np.uint8)  # equally often: 10 bits each, where lookups make 3
+    given = Statistics(sketches={"a": idle("a").sketches["a"], "t": replace(sketch, table="t", registers=registers)})
+    size = len(canonical_bytes(given.document["tables"][1]))  # type: ignore[index]
+    assert refusal(given.document) == ("/tables/1", f'table "t": sketch of {size:,} bytes, 65,536 at most')
 
 
 def test_a_digest_of_something_else_is_refused() -> None:

@@ -38,6 +38,7 @@ def test_workers_merge_into_one(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     code, out, err = run(capsys, "stats", *traces, *batch, "-o", tmp_path / "all.json")
     assert (code, out) == (0, "")
     assert "access.statistics: sha256:" in err
+    assert "hottest rows" in err
     assert run(capsys, "stats", *traces[:1], *batch, "-q", "-o", tmp_path / "a.json") == (0, "", "")
     assert run(capsys, "stats", *traces[1:], *batch, "-q", "-o", tmp_path / "b.json")[0] == 0
     code, out, _ = run(capsys, "stats", "--merge", tmp_path / "b.json", tmp_path / "a.json", "-q")
@@ -56,6 +57,43 @@ def test_two_columns_of_one_table(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert run(capsys, "stats", traces[0], *columns, "-q", "-o", output)[0] == 0
     (table,) = read(output)["tables"]
     assert (table["name"], table["samples"], table["lookups"]) == ("person", 3_000, 6_000)
+
+
+def test_the_hottest_rows_are_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", user=np.repeat([7, 8, 9], [600, 300, 100]), item=np.arange(1_000) + 2**39)
+    _, _, err = run(capsys, "stats", tmp_path / "t.npz", "-o", tmp_path / "s.json")
+    lines = err.splitlines()
+    lines = lines[: lines.index("")]  # the summary follows
+    assert "hottest rows" in lines[0]
+    (line,) = (line for line in lines if line.startswith("user"))
+    assert line.split() == ["user", "7", "(60.0%)", "8", "(30.0%)", "9", "(10.0%)"]
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_names_are_refused_before_traces_are_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "broken_later.csv").write_text("user\n1\n2\nx\n")
+    (tmp_path / "odd.csv").write_text("=user\n1\n")
+    code, _, err = run(capsys, "stats", tmp_path / "broken_later.csv", tmp_path / "odd.csv", "--batch-size", "1")
+    assert code == 1
+    assert "'=user' is no name of a table" in err
+    code, _, err = run(capsys, "stats", tmp_path / "broken_later.csv", "--table", "user=a" + 500 * "b")
+    assert code == 1
+    assert "is no name of a table" in " ".join(err.split())
+
+
+def test_what_was_given_twice_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, traces: list[Path]
+) -> None:
+    run(capsys, "stats", traces[0], "-q", "-o", tmp_path / "a.json")
+    (tmp_path / "copy.json").write_bytes((tmp_path / "a.json").read_bytes())
+    for arguments in (
+        [traces[0], traces[1], tmp_path / "x" / ".." / traces[0].name],
+        ["--merge", tmp_path / "a.json", tmp_path / "a.json"],
+        ["--merge", tmp_path / "a.json", tmp_path / "copy.json"],
+    ):
+        code, out, err = run(capsys, "stats", *arguments)
+        assert (code, out) == (1, "")
+        assert "would count twice" in " ".join(err.split())
 
 
 def test_compare_tells_what_changed(capsys: pytest.CaptureFixture[str], tmp_path: Path, traces: list[Path]) -> None:
@@ -112,7 +150,9 @@ def test_bad_input_is_refused_with_its_place(
         (["--merge", tmp_path / "t.csv"], "not JSON"),
         (["--compare", tmp_path / "one.json"], "two files"),
         (["--compare", "--merge", tmp_path / "one.json"], "either"),
-        (["--merge", tmp_path / "one.json", "--table", "a=b"], "for traces"),
+        (["--merge", tmp_path / "one.json", "--table", "a=b"], "--table is for traces"),
+        (["--merge", tmp_path / "one.json", "--batch-size", "65536"], "--batch-size is for traces"),
+        (["--merge", tmp_path / "one.json", "--hash-seed", "0"], "--hash-seed is for traces"),
         (["--merge", tmp_path / "one.json", "-o", tmp_path / "one.json"], "is the input file"),
     ):
         code, _, err = run(capsys, "stats", *arguments)

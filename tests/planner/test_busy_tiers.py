@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from cost_models.vocabulary import Kernel, Scheme, Tier
-from planner.busy_tiers import overloaded, with_limits
+from planner.busy_tiers import overloaded, shortest_step, with_limits
 from planner.domain.access import ZipfAccess
+from planner.domain.checkpoint import Checkpoint
 from planner.domain.problem import Dense, Problem
 from planner.domain.table import TableConstraints
 from planner.enumerate import enumerate_families
+from planner.evaluate import objective_of, violations
 from planner.memory import TORCHREC as TORCHREC_LEDGER
 from planner.partitioners.base import SolveLimits
 from planner.partitioners.portfolio import Portfolio
@@ -19,7 +21,7 @@ from planner.placing import to_placement
 from planner.pricing import price
 from planner.score import score
 from planner.verify import verify
-from tests.planner.builders import ROOFLINE, TORCHREC, make_cluster, make_problem, make_table
+from tests.planner.builders import ROOFLINE, TORCHREC, all_assignments, make_cluster, make_problem, make_table
 
 LIMITS = SolveLimits(time_limit_seconds=2.0)
 CACHED = TableConstraints(
@@ -111,7 +113,7 @@ def test_the_limit_is_one_more_column_that_every_plan_within_it_keeps() -> None:
     problem = hidden_traffic(1e9, dense=Dense(forward_seconds=2e-4, backward_seconds=2e-4))
     families = enumerate_families(problem)
     priced = price(problem, families, TORCHREC)
-    limited = with_limits(priced, problem, families, lower_bound_seconds=6e-4)
+    limited = with_limits(priced, problem, families, step_seconds=shortest_step(problem, 6e-4))
     assert limited.num_tiers == priced.num_tiers + 1
     busy_seconds = limited.shape_bytes[:, -1] / limited.capacity_bytes[0, -1] * 1e-3
     cached = np.isfinite([one.storage.cache_load_factor or np.nan for one in families.families])
@@ -119,3 +121,41 @@ def test_the_limit_is_one_more_column_that_every_plan_within_it_keeps() -> None:
     # a cache of a tenth: 0.9 x 4,096 rows of 256 B each way at 1 GB/s
     smallest = [one.storage.cache_load_factor == 0.1 for one in families.families]
     np.testing.assert_allclose(busy_seconds[np.array(smallest)[priced.shape_family]], 0.9 * 4096 * 512 / 1e9)
+
+
+def test_longer_steps_are_tried_where_the_shortest_serves_no_plan() -> None:
+    """Two tables on two ranks, kernels that read host memory as TorchRec prices them: brute force finds the plans that
+    keep their own step, and a plan is found wherever there is one.
+    """
+    kernels = frozenset({Kernel.FUSED, Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING})
+    wanted = TableConstraints(
+        sharding_types=frozenset({Scheme.TABLE_WISE}), compute_kernels=kernels, cache_load_factors=(0.1, 0.5)
+    )
+    found = 0
+    for power in (9.0, 10.0, 10.5, 11.0, 11.5):
+        tables = [make_table(f"t{i}", 20_000, 64, pooling_factor=16.0 + 16 * i, constraints=wanted) for i in range(2)]
+        cluster = make_cluster(1, 2, hbm_bytes=5.5e6, ddr_bytes_per_second=10**power)
+        problem = make_problem(*tables, cluster=cluster)
+        families = enumerate_families(problem)
+        priced = price(problem, families, TORCHREC)
+        legal = [
+            assignment
+            for assignment in all_assignments(priced)
+            if not violations(priced, assignment)
+            and not any(overloaded(score(problem, to_placement(problem, families, priced, assignment), TORCHREC)))
+        ]
+        result = plan(problem, cost_model=TORCHREC, partitioner=Portfolio(), limits=LIMITS)
+        assert (result.plan is not None) == bool(legal), power
+        if result.plan is not None:
+            found += 1
+            assert not any(overloaded(result.plan.evaluation))
+            best = min(objective_of(priced, assignment) for assignment in legal)
+            assert result.plan.lower_bound_seconds <= best * (1 + 1e-9)
+    assert found >= 2
+
+
+def test_checkpoints_are_no_part_of_a_step() -> None:
+    checkpoint = Checkpoint(interval_steps=1000, balance=True)
+    problem = hidden_traffic(1e9, dense=Dense(forward_seconds=2e-4, backward_seconds=2e-4))
+    assert shortest_step(problem, 6e-4) == pytest.approx(1e-3)
+    assert shortest_step(replace(problem, checkpoint=checkpoint), 6e-4) == pytest.approx(4e-4)

@@ -13,6 +13,7 @@ from planner.enumerate import enumerate_families
 from planner.explain.explanation import explain
 from planner.heat import HOT_LOOKUP_SHARES, HeatCurve, heat_curves, hot_row_shares
 from planner.memory import EXACT, LINES
+from planner.offers import with_kernels_of
 from planner.partitioners.base import SolveLimits
 from planner.partitioners.portfolio import Portfolio
 from planner.pipeline import plan
@@ -117,3 +118,33 @@ def test_hot_rows_apart_from_the_others_are_rejected(what: str, value: int) -> N
     tables = tuple(replace(one, shards=shards) if one is placed else one for one in result.plan.placement.tables)
     assert verify(problem, replace(result.plan.placement, tables=tables)) != ()
     assert verify(replace(problem, runtime="torchrec"), result.plan.placement) != ()
+
+
+def test_a_split_that_the_user_did_not_list_is_rejected_and_one_of_before_is_listed() -> None:
+    problem = split_problem()
+    result = plan(problem, cost_model=ROOFLINE, partitioner=Portfolio(), limits=SolveLimits(time_limit_seconds=1.0))
+    assert result.plan is not None
+    placement = result.plan.placement
+    share = placement.tables[0].hot_rows / 100_000
+
+    def listing(*shares: float) -> Problem:
+        tables = tuple(
+            replace(table, constraints=replace(table.constraints, hot_row_fractions=shares)) for table in problem.tables
+        )
+        return replace(problem, tables=tables)
+
+    assert verify(listing(share, placement.tables[1].hot_rows / 100_000), placement) == ()
+    for shares in ((), (0.001,)):
+        assert {issue.code for issue in verify(listing(*shares), placement)} == {"hot-rows"}
+    other = replace(problem, tables=tuple(replace(table, access=ZipfAccess(alpha=1.3)) for table in problem.tables))
+    assert share not in {one.storage.hot_row_share for one in enumerate_families(other).families}
+    kept = with_kernels_of(other, placement)
+    assert share in {one.storage.hot_row_share for one in enumerate_families(kept).families}
+
+
+def test_hosts_without_accelerators_have_no_second_memory() -> None:
+    cluster = make_cluster(1, 2, hbm_bytes=0.0)
+    table = make_table(access=SKEWED, constraints=TableConstraints(compute_kernels=frozenset({Kernel.FUSED_UVM})))
+    found = enumerate_families(make_problem(table, cluster=cluster, runtime="generic"))
+    assert found.families == ()
+    assert any("no accelerators" in reason for reason in found.refusals[0])

@@ -8,6 +8,7 @@ import pytest
 
 from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme, Tier
 from planner.bounds.chain import lower_bound
+from planner.domain.checkpoint import Checkpoint
 from planner.domain.placement import Placement, TablePlacement
 from planner.domain.plan import Plan, PlanResult
 from planner.domain.problem import Problem
@@ -264,6 +265,7 @@ def test_fixes_add_cards_and_no_hosts() -> None:
         {"pipeline": "train_sparse_dist"},
         {"cluster": replace(cards(2), num_hosts=2)},
         {"tables": (make_table("a"),)},
+        {"checkpoint": Checkpoint(interval_steps=10)},
     ],
     ids=lambda changes: next(iter(changes)),
 )

@@ -108,6 +108,24 @@ def test_broken_npz(tmp_path: Path, arrays: dict[str, np.ndarray], reason: str) 
         list(read_trace(tmp_path / "t.npz", 10))
 
 
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbfa,b\n1,2\n")
+    (piece,) = read_trace(tmp_path / "t.csv", 10)
+    assert list(piece.ids) == ["a", "b"]
+
+
+@pytest.mark.parametrize("suffix", ["npz", "parquet"])
+def test_an_unsigned_id_is_told_as_it_stands(tmp_path: Path, suffix: str) -> None:
+    path, ids = tmp_path / f"t.{suffix}", np.array([1, 2, 3, 2**64 - 2], dtype=np.uint64)
+    if suffix == "npz":
+        np.savez(path, a=ids)
+    else:
+        pyarrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"a": ids}), path)
+    with pytest.raises(UnreadableTrace, match=r"a at or after (sample|row) 2: id 18446744073709551614 is no row"):
+        list(read_trace(path, 2))
+
+
 @pytest.mark.parametrize("name", ["t.npz", "t.parquet"])
 def test_files_of_something_else(tmp_path: Path, name: str) -> None:
     if name.endswith("parquet"):

@@ -47,7 +47,8 @@ def test_sizes_times_and_price() -> None:
 def test_full_checkpoints_alone_and_balanced() -> None:
     found = lines(policy="full", full_every=1, incremental=None, balanced=True)
     assert found[3].strip() == "every checkpoint is full"
-    assert "a part of the objective" in " ".join(found[4:])
+    told = " ".join(line.strip() for line in found[4:])
+    assert "a part of the objective, which counts every rank at an equal part of its host's rate" in told
     assert "no part" not in " ".join(found)
 
 

@@ -43,7 +43,7 @@ def test_rows_outside_the_tier_of_their_kernel_are_a_broken_rule_without_a_price
     evaluation = evaluation_of(replace(request, cost_model=PricesNothing()), placement)
     assert evaluation.valid is False
     assert evaluation.score is None
-    assert {violation.code for violation in evaluation.violations} == {"tier"}
+    assert {violation.code for violation in evaluation.violations} == {"tier", "cache"}  # key_value needs a share, too
 
 
 def test_a_valid_plan_that_the_model_cannot_price_is_refused_with_the_field_to_change() -> None:

@@ -7,7 +7,8 @@ from pydantic import BaseModel
 
 from api.checkpoint import checkpoint_assumptions
 from api.json_input import quoted
-from api.schemas.spec import SpecDocument, TableSpec
+from api.schemas.spec import SpecDocument
+from api.schemas.table import TableSpec
 from cost_models.vocabulary import Scheme
 from planner.domain.plan import Assumption
 from planner.domain.problem import Problem

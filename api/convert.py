@@ -18,7 +18,8 @@ from api.previous import FindPlan, previous_of, previous_warnings
 from api.schemas.base import StrictModel
 from api.schemas.plan import EvaluationRequest, PlanDocument
 from api.schemas.shard import Rectangle
-from api.schemas.spec import AccessSpec, ServingSpec, SpecDocument, TableConstraintsSpec, TableSpec
+from api.schemas.spec import ServingSpec, SpecDocument
+from api.schemas.table import AccessSpec, TableConstraintsSpec, TableSpec
 from api.serving_checks import check_serving
 from api.spec_checks import check_memory, check_spec
 from api.spec_fields import (

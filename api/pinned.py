@@ -10,7 +10,8 @@ from itertools import groupby
 
 from api.json_input import quoted
 from api.schemas.shard import PinnedShardSpec
-from api.schemas.spec import PinnedSpec, SpecDocument
+from api.schemas.spec import SpecDocument
+from api.schemas.table import PinnedSpec
 from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Scheme, Tier
 from planner.domain.cluster import Cluster
 from planner.domain.problem import Problem

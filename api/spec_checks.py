@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from api.json_input import quoted
-from api.schemas.spec import AccessSpec, SpecDocument, TableSpec
+from api.schemas.spec import SpecDocument
+from api.schemas.table import AccessSpec, TableSpec
 from cost_models.hardware import Hardware
 from cost_models.vocabulary import TIER_OF_KERNEL, Scheme, Tier
 from planner.domain.access import AccessCdf, MissRatioCurve, ReuseHistogram

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from api.json_input import RejectedDocument, quoted
-from api.schemas.spec import AccessSpec, SpecDocument, TableSpec
+from api.schemas.spec import SpecDocument
+from api.schemas.table import AccessSpec, TableSpec
 from api.statistics_document import Statistics, parse_statistics
 from planner.domain.plan import Assumption
 from planner.errors import Issue

@@ -4,18 +4,18 @@ import numpy as np
 
 from api.schemas.statistics import DriftDocument
 from api.statistics_document import Statistics
-from planner.explain.text import counted
+from planner.explain.text import WIDTH, counted
 from planner.statistics.drift import rates_of
 from planner.statistics.sketch import TableSketch
 
-_SHOWN_TABLES = 20
+_SHOWN_TABLES, _SHOWN_ROWS = 20, 5
 _CACHE_FRACTION = 0.1
 _NAME_COLUMNS = 22
 
 
 def statistics_text(statistics: Statistics) -> str:
     """Return the tables with the most lookups, and the digest that a spec names."""
-    sketches = sorted(statistics.sketches.values(), key=lambda sketch: (-sketch.lookups, sketch.table))
+    sketches = _most_looked_up(statistics)
     lines = [
         f"{'table':<{_NAME_COLUMNS}} {'lookups':>15} {'distinct rows':>14} {'per batch':>10} {'misses at':>9}",
         f"{'':<{_NAME_COLUMNS}} {'':>15} {'':>14} {'distinct':>10} {_CACHE_FRACTION:>9.0%}",
@@ -24,6 +24,25 @@ def statistics_text(statistics: Statistics) -> str:
     if len(sketches) > _SHOWN_TABLES:
         lines.append(f"... and {counted(len(sketches) - _SHOWN_TABLES, 'more table')}")
     return "\n".join([*lines, "", f"access.statistics: {statistics.digest}"])
+
+
+def hot_rows_text(statistics: Statistics) -> str:
+    """Return the hottest rows of the tables with the most lookups, as many as fit into a line."""
+    lines = [f"{'table':<{_NAME_COLUMNS}} hottest rows (about this share of the lookups)"]
+    for sketch in _most_looked_up(statistics)[:_SHOWN_TABLES]:
+        line = f"{sketch.table[:_NAME_COLUMNS]:<{_NAME_COLUMNS}}"
+        for hot in sketch.heavy_hitters[:_SHOWN_ROWS]:
+            told = f" {hot.row} ({hot.lookups / sketch.lookups:.1%})"
+            if len(line) + len(told) > WIDTH:
+                break
+            line += told
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def _most_looked_up(statistics: Statistics) -> list[TableSketch]:
+    """Those with the most lookups first."""
+    return sorted(statistics.sketches.values(), key=lambda sketch: (-sketch.lookups, sketch.table))
 
 
 def drift_text(document: DriftDocument) -> str:

@@ -41,7 +41,15 @@ import numpy as np
 from cost_models.exchange import add_exchange
 from cost_models.hardware import Hardware
 from cost_models.protocol import Bools, Floats, Ledger, ShardSeconds, ShardWork
-from cost_models.sizes import ID_BYTES, dense_gradient_bytes, element_bytes, id_bytes, output_rows, stored_row_bytes
+from cost_models.sizes import (
+    ID_BYTES,
+    REMAP_BYTES,
+    dense_gradient_bytes,
+    element_bytes,
+    id_bytes,
+    output_rows,
+    stored_row_bytes,
+)
 from cost_models.table_memory import TableMemory, table_memory
 from cost_models.tally import Tally
 from cost_models.tiers import add_tiers, is_cached, tag_bytes
@@ -49,7 +57,6 @@ from cost_models.vocabulary import NUM_PHASES, Kernel, Phase
 
 SORT_POSITION_BYTES = 4.0  # int32 beside each sort key
 SORT_BITS_PER_PASS = 8
-REMAP_BYTES = 4.0  # int32 of each row's place by heat
 
 
 class RooflineModel:

@@ -32,6 +32,12 @@ _ROW_BYTES = np.array([128.0, 256.0, 512.0])  # 32, 64, 128 columns of fp32
 _COST_BYTES = np.array([128 * 1.75, 256 * 1.15, 512.0])
 
 
+def cache_lines(row_bytes: Floats) -> Floats:
+    """Bytes of the whole cache lines of host memory that rows take."""
+    lines: Floats = np.ceil(row_bytes / CACHE_LINE_BYTES) * CACHE_LINE_BYTES
+    return lines
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableMemory:
     """Where the tables of a rank live, and how fast full-width rows are gathered there."""
@@ -42,7 +48,7 @@ class TableMemory:
     def gather_bytes(self, row_bytes: Floats) -> Floats:
         """Bytes at full rate that one gathered (or scattered) row takes, by its stored bytes."""
         if not self.is_accelerator:
-            return np.ceil(row_bytes / CACHE_LINE_BYTES) * CACHE_LINE_BYTES
+            return cache_lines(row_bytes)
         sectors = np.ceil(row_bytes / SECTOR_BYTES) * SECTOR_BYTES
         cost = np.maximum(np.interp(sectors, _ROW_BYTES, _COST_BYTES), sectors)
         return np.where(row_bytes > 0, cost, 0.0)

@@ -29,7 +29,7 @@ import numpy as np
 from cost_models.hardware import Hardware, Quantity
 from cost_models.protocol import Bools, Floats, ShardWork
 from cost_models.sizes import stored_row_bytes
-from cost_models.table_memory import CACHE_LINE_BYTES
+from cost_models.table_memory import cache_lines
 from cost_models.tally import Tally
 from cost_models.vocabulary import CACHED_KERNELS, Evidence, Kernel, Phase
 
@@ -60,14 +60,15 @@ class HostMemory:
 
 
 def host_links(hardware: Hardware, *, needed_for: str) -> tuple[Quantity, Quantity]:
-    """Return the rates to a device and back; raises ``MissingHardwareNumber`` where none is known.
-
-    A link whose way back is not known returns as fast as it fetches.
-    """
+    """Return the rates to a device and back; raises ``MissingHardwareNumber`` where none is known."""
     link = hardware.quantity("host_link_bytes_per_second", needed_for=needed_for)
-    if not hardware.has("host_link_return_bytes_per_second"):
-        return link, link
-    return link, hardware.quantity("host_link_return_bytes_per_second", needed_for=needed_for)
+    return link, return_link(hardware, needed_for=needed_for)
+
+
+def return_link(hardware: Hardware, *, needed_for: str) -> Quantity:
+    """Return the rate from a device to its host; a link whose way back is not known returns as fast as it fetches."""
+    back = "host_link_return_bytes_per_second"
+    return hardware.quantity(back if hardware.has(back) else "host_link_bytes_per_second", needed_for=needed_for)
 
 
 def host_memory(hardware: Hardware) -> HostMemory:
@@ -101,11 +102,6 @@ def is_cached(work: ShardWork) -> Bools:
     return np.isin(work.kernel, CACHED_KERNELS)
 
 
-def _lines(row_bytes: Floats) -> Floats:
-    """Whole cache lines."""
-    return np.ceil(row_bytes / CACHE_LINE_BYTES) * CACHE_LINE_BYTES
-
-
 def _add_direct(tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows: Floats) -> None:
     """Kernels that read and write host memory themselves: all rows of fused_uvm, element state of cached tables."""
     uncached = work.kernel == Kernel.FUSED_UVM
@@ -114,11 +110,11 @@ def _add_direct(tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows
     if not (uncached | with_state).any():
         return
     host = host_memory(hardware)
-    row = _lines(stored_row_bytes(work))
+    row = cache_lines(stored_row_bytes(work))
     cold_lookups = work.lookups * (1 - work.hot_lookup_share)
     cold_rows = distinct_rows * (1 - work.hot_distinct_share)
     forward = np.where(uncached, cold_lookups * row, 0.0)
-    updated = np.where(uncached & work.is_trained, row, 0.0) + np.where(with_state, _lines(state), 0.0)
+    updated = np.where(uncached & work.is_trained, row, 0.0) + np.where(with_state, cache_lines(state), 0.0)
     tally.add(Phase.FORWARD_COMPUTE, forward / host.direct_rate(), host.evidence)
     tally.add(Phase.BACKWARD_COMPUTE, 2 * cold_rows * updated / host.direct_rate(), host.evidence)
 
@@ -129,7 +125,7 @@ def _add_copies(tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows
     if not cached.any():
         return
     host = host_memory(hardware)
-    fetched = np.where(cached, missed_rows(work, distinct_rows) * _lines(stored_row_bytes(work)), 0.0)
+    fetched = np.where(cached, missed_rows(work, distinct_rows) * cache_lines(stored_row_bytes(work)), 0.0)
     returned = np.where(work.is_trained, fetched, 0.0)
     tally.add(Phase.PREFETCH, host.copy_seconds(fetched, returned), host.evidence)
 
@@ -150,7 +146,7 @@ def _add_storage(tally: Tally, work: ShardWork, hardware: Hardware, distinct_row
     fetched_bytes = blocks * block.value
     returned_bytes = np.where(work.is_trained, fetched_bytes, 0.0)
     seconds = np.maximum(blocks / reads.value, fetched_bytes / rate.value) + returned_bytes / written.value
-    row = rows * _lines(stored_row_bytes(work))
+    row = rows * cache_lines(stored_row_bytes(work))
     seconds = np.maximum(seconds, host.copy_seconds(row, np.where(work.is_trained, row, 0.0)))
     evidence = Evidence(max(host.evidence, *(one.evidence for one in (block, reads, rate, written))))
     tally.add(Phase.PREFETCH, seconds, evidence)

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from cost_models.hardware import Hardware, Quantity
 from cost_models.protocol import CostModel, ShardSeconds, ShardWork
 from cost_models.sizes import stored_row_bytes
+from cost_models.tiers import return_link
 from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Evidence, Kernel, Phase, Scheme, Tier
 from planner.domain.checkpoint import Checkpoint, CheckpointLoad, CheckpointSize
 from planner.domain.problem import Problem
@@ -167,18 +168,20 @@ class _Copies:
         in_host_memory = np.isin(work.kernel, _IN_HOST_MEMORY).any() or not on_device
         read: list[Quantity] = []
 
-        def seconds(name: str) -> float:
-            read.append(hardware.quantity(name, needed_for=needed_for))
-            return 1.0 / read[-1].value
+        def seconds(rate: Quantity) -> float:
+            read.append(rate)
+            return 1.0 / rate.value
 
-        back = "host_link_return_bytes_per_second"
-        link = seconds(back if hardware.has(back) else "host_link_bytes_per_second") if on_device else 0.0
-        host = 2 * seconds("ddr_bytes_per_second") if in_host_memory else 0.0
+        def named(name: str) -> Quantity:
+            return hardware.quantity(name, needed_for=needed_for)
+
+        link = seconds(return_link(hardware, needed_for=needed_for)) if on_device else 0.0
+        host = 2 * seconds(named("ddr_bytes_per_second")) if in_host_memory else 0.0
         is_stored = (work.kernel == Kernel.KEY_VALUE).any()
         return cls(
             device=link if on_device else host,
             host=host,
-            written_back=seconds("ssd_write_bytes_per_second") if is_stored else 0.0,
+            written_back=seconds(named("ssd_write_bytes_per_second")) if is_stored else 0.0,
             evidence=Evidence(max((one.evidence for one in read), default=Evidence.MEASURED)),
         )
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.protocol import Ledger, ShardWork
-from cost_models.sizes import ID_BYTES, dense_gradient_bytes, element_bytes, id_bytes, stored_row_bytes
+from cost_models.sizes import ID_BYTES, REMAP_BYTES, dense_gradient_bytes, element_bytes, id_bytes, stored_row_bytes
 from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Scheme, Tier
 from planner.domain.problem import Problem
 
@@ -49,7 +49,6 @@ LINES = (
 #: Lines that lie where the kernel keeps its rows; all others lie in the device's memory.
 _BESIDE_ROWS = ("weights", "optimizer_state")
 INDEX_BYTES_PER_ROW = 4.0
-REMAP_BYTES_PER_ROW = 4.0  # int32 of each row's place by heat
 TAG_BYTES_PER_CACHED_ROW = 16.0  # int64 row and int64 time of its last use
 #: Input buffers more that fetching ahead holds: one, and six of its bursts (TorchRec ``calculate_pipeline_io_cost``).
 PREFETCH_INPUTS = 7
@@ -149,7 +148,7 @@ def shard_ledger(
         per_row,
         gradients,
         hot_weights + hot_state,
-        np.where(hot_rows > 0, stored_rows * REMAP_BYTES_PER_ROW, 0.0),
+        np.where(hot_rows > 0, stored_rows * REMAP_BYTES, 0.0),
         np.where(is_cached & ~index_alone, cache, 0.0),
         np.where(is_cached, index, 0.0),
         _input_buffers(work, rules) * inputs,

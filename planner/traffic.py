@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from cost_models.hardware import Hardware
 from cost_models.protocol import ShardWork
+from cost_models.table_memory import cache_lines
 from cost_models.vocabulary import NUM_TIERS, Kernel, Tier
 
 Floats = NDArray[np.float64]
-
-LINE_BYTES = 64  # what host memory reads at least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +69,8 @@ def _columns(tier: Tier, amount: Floats) -> Floats:
 def _host_memory(work: ShardWork, hardware: Hardware) -> Traffic:
     """Rows and state per weight that kernels read directly, and rows that caches fetch and write back."""
     direct, cached = work.kernel == Kernel.FUSED_UVM, work.kernel == Kernel.FUSED_UVM_CACHING
-    row = np.ceil((work.shard_columns * work.element_bytes + work.row_overhead_bytes) / LINE_BYTES) * LINE_BYTES
-    state = np.ceil(work.shard_columns * work.optimizer_element_bytes / LINE_BYTES) * LINE_BYTES
+    row = cache_lines(work.shard_columns * work.element_bytes + work.row_overhead_bytes)
+    state = cache_lines(work.shard_columns * work.optimizer_element_bytes)
     cold_rows = _distinct(work) * (1 - work.hot_distinct_share)
     updated = np.where((direct | cached) & work.is_trained, cold_rows, 0.0)
     changed = updated * (state + np.where(direct, row, 0.0))  # read, and written again

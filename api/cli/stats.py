@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 DEFAULT_BATCH_SIZE = 65_536
 _SECONDS_BETWEEN_LINES = 2.0
-_SHOWN_TABLES, _SHOWN_ROWS = 20, 5
-_TEXT_COLUMNS, _NAME_COLUMNS = 80, 22
 
 StatisticsFiles = Annotated[
     list[str] | None,
@@ -93,9 +91,9 @@ def stats_command(
         raise BadInput(str(error)) from None
     write_content(statistics.canonical, output)
     if not quiet:
-        from api.statistics_text import statistics_text
+        from api.statistics_text import hot_rows_text, statistics_text
 
-        say(_hot_rows_text(statistics) + "\n")
+        say(hot_rows_text(statistics) + "\n")
         say(statistics_text(statistics))  # ends with the digest that a spec names
 
 
@@ -157,21 +155,6 @@ def _check_names(files: list[str], tables: dict[str, list[str]] | None) -> None:
     for name in found:
         if len(name) > MAX_NAME_LENGTH or not re.fullmatch(NAME_PATTERN.rstrip("$").lstrip("^"), name):
             raise BadInput(f"{name!r} is no name of a table: call it otherwise with --table COLUMN=TABLE")
-
-
-def _hot_rows_text(statistics: "Statistics") -> str:
-    """Return the hottest rows of the tables with the most lookups, as many as fit into a line."""
-    lines = [f"{'table':<{_NAME_COLUMNS}} hottest rows (about this share of the lookups)"]
-    sketches = sorted(statistics.sketches.values(), key=lambda sketch: (-sketch.lookups, sketch.table))
-    for sketch in sketches[:_SHOWN_TABLES]:
-        line = f"{sketch.table[:_NAME_COLUMNS]:<{_NAME_COLUMNS}}"
-        for hot in sketch.heavy_hitters[:_SHOWN_ROWS]:
-            told = f" {hot.row} ({hot.lookups / sketch.lookups:.1%})"
-            if len(line) + len(told) > _TEXT_COLUMNS:
-                break
-            line += told
-        lines.append(line.rstrip())
-    return "\n".join(lines)
 
 
 class _Progress:

@@ -6,15 +6,8 @@ from pydantic import Field, JsonValue
 
 from api.schemas.base import Digest, ModulePath, Name, StrictModel
 from api.schemas.shard import MAX_SHARDS_OF_TABLE, ShardDocument
-from api.schemas.spec import (
-    MAX_TABLES,
-    DataTypeName,
-    Fraction,
-    KernelName,
-    PoolingName,
-    SchemeName,
-    SpecDocument,
-)
+from api.schemas.spec import MAX_TABLES, SpecDocument
+from api.schemas.table import DataTypeName, Fraction, KernelName, PoolingName, SchemeName
 from planner.domain.cluster import MAX_RANKS
 
 

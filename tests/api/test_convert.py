@@ -6,7 +6,8 @@ import pytest
 
 from api.convert import SolveRequest, parse_evaluation, parse_plan, parse_spec
 from api.json_input import RejectedDocument
-from api.schemas.spec import CommTypeName, DataTypeName, KernelName, OptimizerName, SchemeName
+from api.schemas.spec import CommTypeName
+from api.schemas.table import DataTypeName, KernelName, OptimizerName, SchemeName
 from cost_models.profiles_loader import load_profile
 from cost_models.vocabulary import Evidence, Kernel, Scheme, Tier
 from planner.canonical import canonical_bytes

@@ -11,7 +11,7 @@ from planner.domain.problem import Problem
 from planner.domain.table import TableConstraints
 from planner.enumerate import enumerate_families
 from planner.explain.explanation import explain
-from planner.heat import HOT_LOOKUP_SHARES, HeatCurve, heat_curves, hot_row_shares
+from planner.heat import HOT_LOOKUP_SHARES, HeatCurve, HeatCurves, heat_curves, hot_row_shares
 from planner.memory import EXACT, LINES
 from planner.offers import with_kernels_of
 from planner.partitioners.base import SolveLimits
@@ -148,3 +148,14 @@ def test_hosts_without_accelerators_have_no_second_memory() -> None:
     found = enumerate_families(make_problem(table, cluster=cluster, runtime="generic"))
     assert found.families == ()
     assert any("no accelerators" in reason for reason in found.refusals[0])
+
+
+def test_shares_of_shards_are_those_of_the_curves_of_their_tables() -> None:
+    """A tenth of 1,000 rows gets 160 of 200 lookups: 100 x (1 - (1 - 0.008)^200) of them are touched, of the others
+    900 x (1 - (1 - 0.2 / 900)^200).
+    """
+    curves = HeatCurves(accesses=(None, SKEWED), num_rows=(1000, 1000), num_lookups=np.array([200.0, 200.0]))
+    lookups, distinct = curves.at(np.array([1, 1, 0]), np.array([0.1, 0.0, 0.1]))
+    near, far = 100 * (1 - (1 - 0.008) ** 200), 900 * (1 - (1 - 0.2 / 900) ** 200)
+    np.testing.assert_allclose(lookups, [0.8, 0.0, 0.0])
+    np.testing.assert_allclose(distinct, [near / (near + far), 0.0, 0.0])

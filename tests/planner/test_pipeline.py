@@ -1,6 +1,7 @@
 """From problem to plan; what a defective partitioner returns never leaves."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ from planner.domain.problem import Problem
 from planner.domain.table import Table, TableConstraints
 from planner.errors import SolverDefect
 from planner.exporters.generic import to_document
+from planner.finishing import within_bound
 from planner.partitioners.base import OnIncumbent, Partitioner, SolveLimits
 from planner.partitioners.greedy import Greedy
 from planner.partitioners.portfolio import Portfolio
@@ -487,3 +489,49 @@ def test_columns_that_no_width_could_help_are_proven() -> None:
     only = TableConstraints(sharding_types=frozenset({Scheme.TABLE_COLUMN_WISE}))
     problem = make_problem(make_table(constraints=only), cluster=make_cluster(2, 1))
     assert solve(problem).reason == "INFEASIBLE"
+
+
+def nothing_found(limit: str = "deterministic_time") -> Outcome:
+    return Outcome(assignment=None, termination=Termination(reason=Reason.NO_SOLUTION_FOUND, limit=limit))
+
+
+def test_a_search_with_host_memory_has_time_of_its_own() -> None:
+    """Three tables of 0.6 of a rank fit two ranks together and not one by one; the first search takes all the time."""
+    whole = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
+    tables = [make_table(f"t{i}", 100_000, 64, constraints=whole) for i in range(3)]
+    problem = make_problem(*tables, cluster=make_cluster(1, 2, hbm_bytes=25.6e6 / 0.6))
+
+    def slow(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+        time.sleep(0.5)
+        return nothing_found()
+
+    partitioner = Scripted(slow)
+    result = solve(problem, partitioner, SolveLimits(time_limit_seconds=0.4))
+    assert result.plan is not None  # the first one, of host memory
+    assert len(partitioner.heard) == 2
+    assert 0.05 < partitioner.heard[1].limits.time_limit_seconds <= 0.1
+    assert {placed.compute_kernel for placed in result.plan.placement.tables} & {
+        Kernel.FUSED_UVM,
+        Kernel.FUSED_UVM_CACHING,
+    }
+
+
+def test_what_the_clock_may_have_cut_says_so() -> None:
+    def slow(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+        time.sleep(0.5)
+        return nothing_found()
+
+    late = solve(small_problem(), Scripted(slow), SolveLimits(time_limit_seconds=0.4, relative_gap=0.0))
+    soon = solve(small_problem(), Scripted(lambda *_: nothing_found()), SolveLimits(time_limit_seconds=60))
+    assert (late.limit, soon.limit) == ("time", "deterministic_time")
+
+
+@pytest.mark.parametrize(("share", "reason", "limit"), [(0.5, "FEASIBLE", "tier_bandwidth"), (1.0, "OPTIMAL", None)])
+def test_a_plan_of_a_part_is_judged_by_the_bound_of_all(share: float, reason: str, limit: str | None) -> None:
+    result = solve(small_problem(), limits=SolveLimits(time_limit_seconds=2.0, relative_gap=0.3))
+    assert result.plan is not None
+    seconds = result.plan.evaluation.objective_seconds
+    judged = within_bound(result.plan, share * seconds, 0.3)
+    assert (judged.reason, judged.limit) == (reason, limit)
+    assert judged.lower_bound_seconds == pytest.approx(share * seconds)
+    assert judged.relative_gap == pytest.approx(1 / share - 1)

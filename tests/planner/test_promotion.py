@@ -32,11 +32,11 @@ def hidden_problem(hbm_bytes: float = 1e9) -> Problem:
     return make_problem(*tables, cluster=cluster, dense=dense, pipeline="train_prefetch_sparse_dist")
 
 
-def smallest_caches(priced: PricedOptions) -> Assignment:
-    """Every table behind its smallest cache, two on each rank."""
+def smallest_caches(priced: PricedOptions, place: int = 0) -> Assignment:
+    """Every table behind its smallest cache, or one of the next in size, two on each rank."""
     shapes = [
-        int(np.flatnonzero(priced.shape_table == table)[np.argmin(priced.shape_bytes[priced.shape_table == table, 0])])
-        for table in range(priced.num_tables)
+        int(mine[np.argsort(priced.shape_bytes[mine, Tier.HBM])[place]])
+        for mine in (np.flatnonzero(priced.shape_table == table) for table in range(priced.num_tables))
     ]
     return Assignment(piece_shape=np.array(shapes), piece_site=np.array([0, 0, 1, 1]))
 
@@ -82,3 +82,16 @@ def test_pinned_tables_stay(hbm_bytes: float) -> None:
     before = smallest_caches(priced)
     pinned = replace(priced, pinned_shape=before.piece_shape[:1].copy(), pinned_site=before.piece_site[:1].copy())
     assert promoted(pinned, before).piece_shape[0] == before.piece_shape[0]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_nothing_comes_nearer_that_is_slower_in_any_phase(place: int) -> None:
+    """All rows near would save the fetches, and take longer to look up, maybe on the slowest rank of that phase."""
+    problem = hidden_problem()
+    priced = price(problem, enumerate_families(problem), ROOFLINE)
+    seconds = priced.shape_seconds.copy()
+    seconds[priced.shape_bytes[:, Tier.DDR] == 0, Phase.FORWARD_COMPUTE] += 1e-9
+    slower = replace(priced, shape_seconds=seconds)
+    after = promoted(slower, smallest_caches(slower, place))
+    assert np.all(rank_loads(slower, after).bytes[:, Tier.DDR] > 0)
+    assert np.all(slower.shape_bytes[after.piece_shape, Tier.HBM] > slower.shape_bytes[:, Tier.HBM].min())

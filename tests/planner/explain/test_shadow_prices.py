@@ -7,9 +7,10 @@ import pytest
 
 from cost_models.hardware import Curve, Hardware
 from cost_models.profile_fields import FIELDS
-from cost_models.vocabulary import Evidence, Tier
+from cost_models.vocabulary import Evidence, Kernel, Tier
 from planner.bounds.chain import lower_bound
 from planner.domain.problem import Problem
+from planner.domain.table import TableConstraints
 from planner.explain.listed_plan import find_plan
 from planner.explain.shadow_prices import ShadowPrice, hardware_prices, memory_price
 from planner.priced import Guide, PricedOptions, Scope
@@ -131,3 +132,13 @@ def test_the_price_is_for_a_host_full_of_ranks() -> None:
     guide = Guide(option=np.zeros(3, dtype=np.int64), slowest_seconds=np.zeros(2), memory_price=np.array([2e-12]))
     price = memory_price(random_priced(0, num_hosts=2, ranks_per_host=3), guide, Evidence.GIVEN, Tier.HBM)
     assert price.saved_seconds == pytest.approx(2e-12 * GIBIBYTE * 3)
+
+
+def test_host_memory_has_prices_where_rows_lie_there() -> None:
+    """A table that kernels read through the link alone: a faster link shortens every look at it."""
+    far = TableConstraints(compute_kernels=frozenset({Kernel.FUSED_UVM}))
+    found = prices(make_problem(make_table(rows=100_000, constraints=far)))
+    assert found["host_link_bytes_per_second"].saved_seconds is not None
+    assert found["host_link_bytes_per_second"].saved_seconds > 0
+    assert found["ddr_bytes_per_second"].saved_seconds == 0  # the link is slower
+    assert "host_link_bytes_per_second" not in prices(make_problem(make_table(rows=100_000)))

@@ -9,19 +9,34 @@ from pathlib import Path
 from fastapi import APIRouter, Depends, FastAPI, params
 from fastapi.routing import APIRoute
 
+from api.activations import ActivationService
 from api.body_limit import BodyLimitMiddleware
 from api.channels import ChannelService
 from api.console import add_console
+from api.end_signals import EndSignals
 from api.engine import SolverEngine
 from api.errors import add_error_handlers
+from api.fit_engine import FitEngine
+from api.fit_process import FitFunction, fit_model
+from api.model_versions import ModelService
 from api.openapi import add_openapi
 from api.plan_cache import PlanCache
 from api.request_id import RequestIdMiddleware
-from api.routes import catalogue, channels, operations, plans, solves, statistics
+from api.routes import (
+    activations,
+    catalogue,
+    channels,
+    cost_models,
+    measurements,
+    operations,
+    plans,
+    solves,
+    statistics,
+)
 from api.routes.known_query import refuse_unknown_parameters
 from api.settings import Settings
 from api.solver_process import PlanFunction
-from api.solves import EndSignals, SolveService
+from api.solves import SolveService
 from api.state import Services
 from api.store.base import Store
 from api.store.sqlite import SqliteStore
@@ -35,23 +50,34 @@ TAGS = [
     {"name": "plans", "description": "Immutable results, by digest."},
     {"name": "statistics", "description": "Access statistics of tables, which specs refer to; and their drift."},
     {"name": "channels", "description": "Named pointers to plans, which launchers read."},
-    {"name": "catalogue", "description": "Hardware profiles and cost models."},
+    {"name": "cost models", "description": "Formulas, and models learned from measurements; which one is active."},
+    {"name": "catalogue", "description": "Hardware profiles."},
     {"name": "operations", "description": "Health, version and the meaning of problems."},
 ]
 
 
-ROUTERS = (solves.router, plans.router, statistics.router, channels.router, catalogue.router, operations.router)
+ROUTERS = (
+    solves.router,
+    plans.router,
+    statistics.router,
+    channels.router,
+    measurements.router,
+    cost_models.router,
+    activations.router,
+    catalogue.router,
+    operations.router,
+)
 
 
 class DataFolderInUse(Exception):
     """Another server works with this folder."""
 
 
-def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline) -> FastAPI:
+def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: FitFunction = fit_model) -> FastAPI:
     """Return the service.
 
-    ``plan`` is what solver processes call; they find it by its module and name, so it must be
-    a function at the top of a module.
+    ``plan`` and ``fit`` are what processes of solves and fits call; they find them by module and
+    name, so each must be a function at the top of a module.
     """
 
     @contextlib.asynccontextmanager
@@ -60,19 +86,25 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline) -> Fas
             signals = EndSignals()
             signals.attach()
             engine = SolverEngine(store, settings, plan, on_end=signals.tell)
+            fits = FitEngine(store, settings, fit, on_end=signals.tell)
             app.state.services = Services(
                 settings=settings,
                 store=store,
                 engine=engine,
                 solves=SolveService(store, engine, signals, settings),
                 channels=ChannelService(store),
+                fits=fits,
+                models=ModelService(store, fits, signals, settings),
+                activations=ActivationService(store),
                 plans=PlanCache(lambda digest: _canonical(store, digest), max_bytes=settings.plan_cache_bytes),
             )
             engine.start()
+            fits.start()
             try:
                 yield
             finally:
                 app.state.services.solves.release()
+                fits.stop()
                 engine.stop()
 
     app = FastAPI(

@@ -5,21 +5,24 @@ bytes --json_input--> SpecDocument --spec_checks--> issues, or a SolveRequest
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from api.assumptions import assumptions_of, statistics_of_caches, unused_tables
-from api.checkpoint import checkpoint_of, normalised_checkpoint
+from api.checkpoint import normalised_checkpoint
 from api.given_plan import GivenPlan, given_plan
 from api.hardware_check import missing_numbers
 from api.json_input import UNREADABLE, RejectedDocument, parse_document
+from api.memory_warnings import outgrown_memory
+from api.model_reference import ChosenModel, FindModel, ShippedModels, choose_model, is_reference
 from api.pinned import pin_tables
 from api.previous import FindPlan, previous_of, previous_warnings
+from api.problem_of_spec import problem_of
 from api.schemas.base import StrictModel
 from api.schemas.plan import EvaluationRequest, PlanDocument
 from api.schemas.shard import Rectangle
-from api.schemas.spec import ServingSpec, SpecDocument
-from api.schemas.table import AccessSpec, TableConstraintsSpec, TableSpec
+from api.schemas.spec import SpecDocument
+from api.schemas.table import TableConstraintsSpec
 from api.serving_checks import check_serving
 from api.spec_checks import check_memory, check_spec
 from api.spec_fields import (
@@ -32,24 +35,13 @@ from cost_models.hardware import Hardware
 from cost_models.profile_fields import FIELDS
 from cost_models.profiles_loader import load_profile, profile_ids
 from cost_models.protocol import CostModel
-from cost_models.registry import make_cost_model
-from cost_models.vocabulary import Kernel, Scheme
+from cost_models.registry import cost_model_names
 from planner.canonical import digest
-from planner.domain.access import AccessCdf, AccessStatistics, MissRatioCurve, ReuseHistogram, ZipfAccess
-from planner.domain.cluster import Cluster
-from planner.domain.data_type import DATA_TYPES
 from planner.domain.movement import PreviousPlan
-from planner.domain.optimizer import OPTIMIZERS
 from planner.domain.plan import Assumption
 from planner.domain.problem import (
-    SERVING_DENSE_MULTIPLIER,
-    SERVING_INPUT_COPIES,
-    Dense,
     Problem,
-    Reservation,
 )
-from planner.domain.serving import Serving
-from planner.domain.table import Feature, Table, TableConstraints
 from planner.errors import Issue
 from planner.partitioners.base import Partitioner, SolveLimits
 from planner.partitioners.registry import make_partitioner
@@ -94,8 +86,11 @@ def parse_spec(
     cost_model: str | None = None,
     find_plan: FindPlan | None = None,
     find_statistics: FindStatistics | None = None,
+    find_model: FindModel | None = None,
 ) -> SolveRequest:
     """Check a spec; ``cost_model`` replaces its own; ``find_plan``, ``find_statistics`` have what is named by digest.
+
+    ``find_model`` has learned cost models; without it there are those of the package.
 
     Raises
     ------
@@ -103,7 +98,9 @@ def parse_spec(
         (as ``RejectedDocument``) with every broken rule, at most 50 of them.
     """
     spec = _checked(raw, SpecDocument)
-    return to_request(spec, cost_model=cost_model, find_plan=find_plan, find_statistics=find_statistics)
+    return to_request(
+        spec, cost_model=cost_model, find_plan=find_plan, find_statistics=find_statistics, find_model=find_model
+    )
 
 
 def parse_plan(raw: bytes) -> GivenPlan:
@@ -117,11 +114,17 @@ def parse_evaluation(
     cost_model: str | None = None,
     find_plan: FindPlan | None = None,
     find_statistics: FindStatistics | None = None,
+    find_model: FindModel | None = None,
 ) -> tuple[SolveRequest, GivenPlan]:
     """Check a request to score a plan; raises like ``parse_spec``, with pointers below /spec and /plan."""
     document = _checked(raw, EvaluationRequest, spec_key="spec")
     request = to_request(
-        document.spec, base="/spec", cost_model=cost_model, find_plan=find_plan, find_statistics=find_statistics
+        document.spec,
+        base="/spec",
+        cost_model=cost_model,
+        find_plan=find_plan,
+        find_statistics=find_statistics,
+        find_model=find_model,
     )
     return request, given_plan(document.plan, json.loads(raw)["plan"])
 
@@ -163,13 +166,20 @@ def to_request(
     cost_model: str | None = None,
     find_plan: FindPlan | None = None,
     find_statistics: FindStatistics | None = None,
+    find_model: FindModel | None = None,
 ) -> SolveRequest:
     """Cross-check a spec and turn it into values of the domain."""
-    stated_cost_model = spec.cost_model
+    stated_cost_model = None
     if cost_model is not None:
+        stated_cost_model = _pinned(spec, base, find_model or ShippedModels())
         spec = spec.model_copy(update={"cost_model": cost_model})
     hardware, issues = _hardware(spec, base)
-    spec, wrong_references, measured = inline_statistics(spec, base, find_statistics)
+    chosen = _chosen_model(spec, base, find_model or ShippedModels())
+    if isinstance(chosen, Issue):
+        issues.append(chosen)
+    elif chosen is not None and chosen.name != spec.cost_model:  # a default that stays is still told as one
+        spec = spec.model_copy(update={"cost_model": chosen.name})
+    spec, wrong_references, measured, mismatches = inline_statistics(spec, base, find_statistics)
     issues.extend(wrong_references)
     issues.extend(check_spec(spec, hardware, base))
     issues.extend(check_serving(spec, hardware, base))
@@ -180,15 +190,21 @@ def to_request(
     if issues:
         raise RejectedDocument(issues)
     assert hardware is not None
-    problem, wrong_pins = pin_tables(_problem(spec, hardware), spec, base)
-    model = make_cost_model(spec.cost_model)
+    assert isinstance(chosen, ChosenModel)
+    problem, wrong_pins = pin_tables(problem_of(spec, hardware), spec, base)
+    model = chosen.model
     issues = [*check_memory(problem, base), *wrong_pins]
     if not wrong_pins:  # else it would be asked what prices of other cuts need
         issues.extend(missing_numbers(problem, model, base))
     if issues:
         raise RejectedDocument(issues)
     normalised = _normalised(spec, problem)
-    warnings = [*unused_tables(problem, base), *statistics_of_caches(spec, base)]
+    warnings = [
+        *unused_tables(problem, base),
+        *statistics_of_caches(spec, base),
+        *outgrown_memory(problem, model.ledger, base),
+        *mismatches,
+    ]
     if previous is not None:
         normalised["previous_plan"] = previous.document
         warnings.extend(previous_warnings(previous.plan, problem, spec, base))
@@ -207,11 +223,25 @@ def to_request(
         previous=None if previous is None else previous.plan,
         spec=normalised,
         spec_digest=spec_digest_of(normalised),
-        stated_spec_digest=spec_digest_of(normalised | {"cost_model": stated_cost_model}),
-        assumptions=(*assumptions_of(spec, problem), *measured),
+        stated_spec_digest=spec_digest_of(normalised | {"cost_model": stated_cost_model or spec.cost_model}),
+        assumptions=(*assumptions_of(spec, problem), *chosen.assumptions, *measured),
         warnings=tuple(warnings),
         hardware_profile=spec.hardware.profile,
     )
+
+
+def _chosen_model(spec: SpecDocument, base: str, find: FindModel) -> ChosenModel | Issue | None:
+    """Return the cost model of a spec, or why there is none; ``None`` where a name is wrong, as told elsewhere."""
+    known = spec.cost_model in cost_model_names() or is_reference(spec.cost_model)
+    if not known or spec.hardware.profile not in profile_ids():
+        return None
+    return choose_model(spec.cost_model, spec.hardware.profile, base, find)
+
+
+def _pinned(spec: SpecDocument, base: str, find: FindModel) -> str:
+    """Return the name that the cost model of a spec has for ever; its own where it means none."""
+    chosen = _chosen_model(spec, base, find)
+    return chosen.name if isinstance(chosen, ChosenModel) else spec.cost_model
 
 
 def _hardware(spec: SpecDocument, base: str) -> tuple[Hardware | None, list[Issue]]:
@@ -225,118 +255,6 @@ def _hardware(spec: SpecDocument, base: str) -> tuple[Hardware | None, list[Issu
     profile = load_profile(spec.hardware.profile)
     units = {name: field.unit for name, field in FIELDS.items()}
     return (profile if wrong_overrides else profile.with_overrides(values, units)), issues
-
-
-def _problem(spec: SpecDocument, hardware: Hardware) -> Problem:
-    index_of = {table.name: index for index, table in enumerate(spec.model.tables)}
-    overrides = spec.hardware.overrides
-    return Problem(
-        tables=tuple(_table(table) for table in spec.model.tables),
-        cluster=Cluster(
-            hardware=hardware,
-            num_hosts=spec.hardware.num_hosts,
-            ranks_per_host=spec.hardware.ranks_per_host or hardware.ranks_per_host,
-            hbm_bytes_by_rank=_by_rank(overrides.hbm_bytes_by_rank),
-            relative_speed_by_rank=_by_rank(overrides.relative_speed_by_rank),
-        ),
-        batch_size_per_rank=spec.model.batch_size_per_rank,
-        serving=_serving(spec.serving),
-        forward_comm_dtype=spec.model.forward_comm_dtype,
-        backward_comm_dtype=spec.model.backward_comm_dtype,
-        output_dtype=spec.model.output_dtype,
-        dense=Dense(
-            forward_seconds=spec.model.dense.forward_seconds,
-            backward_seconds=spec.model.dense.backward_seconds,
-            parameter_bytes=spec.model.dense.parameter_bytes,
-        ),
-        pipeline=spec.model.pipeline,
-        reservation=_reservation(spec),
-        same_rank=tuple(frozenset(index_of[name] for name in group) for group in spec.constraints.same_rank),
-        apart=tuple(frozenset(index_of[name] for name in group) for group in spec.constraints.apart),
-        runtime=spec.runtime,
-        objective=spec.objective,
-        checkpoint=checkpoint_of(spec.checkpoint),
-    )
-
-
-def _serving(spec: ServingSpec | None) -> Serving | None:
-    if spec is None:
-        return None
-    return Serving(
-        samples_per_request=spec.samples_per_request,
-        requests_per_second=spec.requests_per_second,
-        utilization_limit=spec.utilization_limit,
-    )
-
-
-def _reservation(spec: SpecDocument) -> Reservation:
-    margin = Reservation(
-        hbm_fraction=spec.constraints.reserved_hbm_fraction,
-        collective_bytes=spec.constraints.reserved_collective_bytes or 0.0,
-    )
-    if spec.serving is None:
-        return margin
-    return replace(margin, dense_multiplier=SERVING_DENSE_MULTIPLIER, input_copies=SERVING_INPUT_COPIES)
-
-
-def _by_rank(numbers: list[float] | None) -> tuple[float, ...] | None:
-    return None if numbers is None else tuple(numbers)
-
-
-def _table(spec: TableSpec) -> Table:
-    return Table(
-        name=spec.name,
-        num_embeddings=spec.num_embeddings,
-        embedding_dim=spec.embedding_dim,
-        features=_features(spec),
-        data_type=DATA_TYPES[spec.data_type],
-        pooling=spec.pooling,
-        is_weighted=spec.is_weighted,
-        optimizer=OPTIMIZERS[spec.optimizer],
-        access=_access(spec.access) if spec.access else None,
-        constraints=_constraints(spec.constraints),
-        module_path=spec.module_path,
-    )
-
-
-def _features(spec: TableSpec) -> tuple[Feature, ...]:
-    if spec.features is None:
-        return (Feature(name=spec.name, pooling_factor=spec.pooling_factor or 0.0),)
-    return tuple(
-        Feature(name=feature.name, pooling_factor=feature.pooling_factor, num_poolings=feature.num_poolings)
-        for feature in spec.features
-    )
-
-
-def _access(spec: AccessSpec) -> AccessStatistics:
-    if spec.zipf_alpha is not None:
-        return ZipfAccess(alpha=spec.zipf_alpha)
-    if spec.reuse_histogram is not None:
-        return ReuseHistogram(distinct_rows=tuple(spec.reuse_histogram))
-    if spec.access_cdf is not None:
-        return AccessCdf(points=_points(spec.access_cdf))
-    return MissRatioCurve(points=_points(spec.miss_ratio_curve or []))
-
-
-def _points(points: list[list[float]]) -> tuple[tuple[float, float], ...]:
-    return tuple((first, second) for first, second in points)
-
-
-def _constraints(spec: TableConstraintsSpec) -> TableConstraints:
-    return TableConstraints(
-        sharding_types=None
-        if spec.sharding_types is None
-        else frozenset(Scheme.from_label(label) for label in spec.sharding_types),
-        compute_kernels=None
-        if spec.compute_kernels is None
-        else frozenset(Kernel.from_label(label) for label in spec.compute_kernels),
-        ranks=None if spec.ranks is None else frozenset(spec.ranks),
-        hosts=None if spec.hosts is None else frozenset(spec.hosts),
-        min_partition=spec.min_partition,
-        cache_load_factors=None if spec.cache_load_factors is None else tuple(sorted(set(spec.cache_load_factors))),
-        hot_row_fractions=None if spec.hot_row_fractions is None else tuple(sorted(set(spec.hot_row_fractions))),
-        data_types=None if spec.data_types is None else tuple(sorted(set(spec.data_types))),
-    )
 
 
 def _normalised(spec: SpecDocument, problem: Problem) -> dict[str, object]:

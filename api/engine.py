@@ -23,15 +23,17 @@ from typing import TypeVar
 from pebble import ProcessExpired
 from sqlalchemy.exc import SQLAlchemyError
 
+from api.model_reference import learned_digest
 from api.process_slot import ProcessSlot
+from api.retrying import retried
 from api.settings import Settings
 from api.solve_results import STOPPED, Stop, progress_of, result_of, result_of_stopped
-from api.solver_process import Incumbent, PlanFunction, SolveAnswer, SolveJob
+from api.solver_process import Incumbent, PlanFunction, SolveAnswer, SolveJob, run_solve, start_solver
 from api.store.base import CANCELLED, FAILED, SUCCEEDED, Json, PlanRecord, SolveRecord, Store
+from api.stored_models import StoredModels
 
 _POLL_SECONDS = 0.02
 _IDLE_SECONDS = 5.0
-_RETRY_SECONDS = 1.0
 _MAX_ATTEMPTS = 2
 _INCUMBENT_FOLDER = "running"
 
@@ -112,7 +114,7 @@ class SolverEngine:
 
     def _work(self) -> None:
         """Life of one thread: one solve after another, in a process of its own."""
-        with ProcessSlot(self._settings.solver_memory_bytes) as process:
+        with ProcessSlot(self._settings.solver_memory_bytes, start_solver) as process:
             with _logged("the solver process did not start; trying again with the first solve"):
                 process.warm_up()
             while not self._stopping.is_set():
@@ -127,17 +129,8 @@ class SolverEngine:
                         self._wake.wait(_IDLE_SECONDS)
 
     def _retried(self, operation: Callable[[], Value]) -> Value | None:
-        """Do something with the store, as often as it takes; ``None`` where the server stops first.
-
-        The disk may be full or the file locked for a while: an accepted solve must survive that.
-        """
-        while True:
-            try:
-                return operation()
-            except SQLAlchemyError:
-                log.exception("the store failed; trying again")
-                if self._stopping.wait(_RETRY_SECONDS):
-                    return None
+        """Do something with the store, as often as it takes; ``None`` where the server stops first."""
+        return retried(operation, self._stopping)
 
     def _run(self, solve: SolveRecord, process: ProcessSlot) -> None:
         """Run one solve to its end; what fails on the way ends this solve and no other."""
@@ -187,10 +180,11 @@ class SolverEngine:
             assumptions=[{key: str(value) for key, value in item.items()} for item in solve.assumptions],
             incumbent_file=run.incumbent_file,
             plan=self._plan,
+            learned_model=self._retried(lambda: self._learned_model(spec_bytes)),
         )
         limit_seconds = self._limit_seconds(spec_bytes)
         for _ in range(_MAX_ATTEMPTS):
-            future = process.schedule(job, limit_seconds)
+            future = process.schedule(run_solve, job, limit_seconds)
             stop = self._watch(run, future)
             if stop is not None:
                 return None, stop
@@ -210,6 +204,12 @@ class SolverEngine:
             else:
                 return answer, Stop.MEMORY if answer.is_out_of_memory else None
         return None, Stop.KILLED
+
+    def _learned_model(self, spec_bytes: bytes) -> bytes | None:
+        """Return the document of the learned model that a spec names."""
+        digest = learned_digest(json.loads(spec_bytes)["cost_model"])
+        found = None if digest is None else StoredModels(self._store).of_digest(digest)
+        return None if found is None else found.canonical
 
     def _limit_seconds(self, spec_bytes: bytes) -> float:
         """When a solve is stopped by force: its own limit, preparation by size, and some grace."""

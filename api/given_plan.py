@@ -31,9 +31,12 @@ class GivenPlan:
         hint = "it was changed after it was made: plan again, or fetch it again; or leave plan_digest out"
         yield Issue(code="digest-mismatch", pointer="/plan_digest", message=message, hint=hint)
 
-    def other_spec(self, spec_digest: str) -> Iterator[Issue]:
-        """Yield a warning where the plan states another spec than the one it is judged against."""
-        if self.stated_spec_digest is not None and self.stated_spec_digest != spec_digest:
+    def other_spec(self, spec_digest: str, chosen_digest: str) -> Iterator[Issue]:
+        """Yield a warning where the plan states another spec than the one it is judged against.
+
+        ``chosen_digest`` is that of the same spec under the cost model that was chosen to judge.
+        """
+        if self.stated_spec_digest not in (None, spec_digest, chosen_digest):
             yield Issue(
                 code="spec-mismatch",
                 pointer="/spec_digest",

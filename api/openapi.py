@@ -8,8 +8,16 @@ from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from api.schemas.channel import ChannelDocument, ChannelUpdate
+from api.schemas.cost_models import (
+    ActivationDocument,
+    ActivationUpdate,
+    CostModelDocument,
+    CostModelRequest,
+    ModelComparison,
+)
 from api.schemas.evaluation import EvaluationDocument
 from api.schemas.explanation import ExplanationDocument
+from api.schemas.measurements import JobTimes, MeasuredRows, MeasurementsDocument, MeasurementsSummary
 from api.schemas.plan import EvaluationRequest, PlanDocument
 from api.schemas.solve import ProblemDocument, SolveDocument, ValidationDocument
 from api.schemas.spec import SpecDocument
@@ -31,6 +39,15 @@ _RAW_DOCUMENTS = (
     StatisticsDocument,
     StatisticsSummary,
     DriftDocument,
+    MeasuredRows,
+    JobTimes,
+    MeasurementsSummary,
+    MeasurementsDocument,
+    CostModelRequest,
+    CostModelDocument,
+    ModelComparison,
+    ActivationUpdate,
+    ActivationDocument,
     ChannelUpdate,
     ChannelDocument,
     SolveDocument,

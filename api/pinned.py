@@ -19,6 +19,7 @@ from planner.domain.table import PinnedPiece, PinnedTable, Table, TableConstrain
 from planner.errors import Issue
 from planner.explain.text import counted
 from planner.priced import Scope
+from planner.row_tiers import row_tiers
 from planner.runtimes.base import Runtime
 from planner.runtimes.registry import RUNTIMES
 from planner.schemes.base import Geometry, Piece
@@ -69,12 +70,12 @@ def _pinned(problem: Problem, table: Table, pin: PinnedSpec) -> PinnedTable:
     cluster, runtime = problem.cluster, RUNTIMES[problem.runtime]
     scheme, kernel = Scheme.from_label(pin.sharding_type), Kernel.from_label(pin.compute_kernel)
     _check_executed(runtime, table, scheme, kernel)
-    _check_storage(cluster, kernel, pin.cache_load_factor)
+    in_scm = _check_storage(problem, kernel, pin)
     geometry = _GEOMETRY[scheme](table, cluster)
     if geometry is None or geometry.max_pieces < geometry.min_pieces:
         hosts = f"{cluster.num_hosts} x {cluster.ranks_per_host} ranks"
         raise _Fault("/sharding_type", f"{scheme.label} does not fit {table.num_embeddings} rows on {hosts}")
-    _check_sites(cluster, pin, TIER_OF_KERNEL.get(kernel, cluster.device_tier))
+    _check_sites(cluster, pin, Tier.SCM if in_scm else TIER_OF_KERNEL.get(kernel, cluster.device_tier))
     pieces = _pieces(pin, geometry)
     if not geometry.min_pieces <= len(pieces) <= geometry.max_pieces:
         least = "" if geometry.min_pieces == geometry.max_pieces else f"{geometry.min_pieces} to "
@@ -87,6 +88,7 @@ def _pinned(problem: Problem, table: Table, pin: PinnedSpec) -> PinnedTable:
         sharding_type=scheme,
         compute_kernel=kernel,
         cache_load_factor=pin.cache_load_factor,
+        in_scm=in_scm,
         pieces=tuple(_piece(table, cluster, scheme, geometry, shards) for shards in pieces),
     )
 
@@ -102,14 +104,18 @@ def _check_executed(runtime: Runtime, table: Table, scheme: Scheme, kernel: Kern
         raise _Fault("/compute_kernel", f"{scheme.label} runs with {names}, not with {kernel.label}", f"use {names}")
 
 
-def _check_storage(cluster: Cluster, kernel: Kernel, cache_load_factor: float | None) -> None:
-    tier = TIER_OF_KERNEL.get(kernel, cluster.device_tier)
-    if tier is not cluster.device_tier and not cluster.has_tier(tier):
-        raise _Fault("/compute_kernel", f"{kernel.label} keeps rows in {tier.label}, of which the cluster has none")
+def _check_storage(problem: Problem, kernel: Kernel, pin: PinnedSpec) -> bool:
+    """Return whether the rows lie in storage-class memory: where a shard says so, or the cluster has no other."""
+    cluster, cache_load_factor = problem.cluster, pin.cache_load_factor
+    usual, *others = row_tiers(kernel, cluster, RUNTIMES[problem.runtime])
+    has_usual = usual is cluster.device_tier or cluster.has_tier(usual)
+    if not has_usual and not others:
+        raise _Fault("/compute_kernel", f"{kernel.label} keeps rows in {usual.label}, of which the cluster has none")
     if (kernel in CACHED_KERNELS) != (cache_load_factor is not None):
         if cache_load_factor is None:
             raise _Fault("/cache_load_factor", f"{kernel.label} needs the share of the rows that it caches", "say it")
         raise _Fault("/cache_load_factor", f"{kernel.label} has no cache", "leave cache_load_factor out")
+    return bool(others) and (not has_usual or any(shard.tier == Tier.SCM.label for shard in pin.shards))
 
 
 def _check_sites(cluster: Cluster, pin: PinnedSpec, tier: Tier) -> None:

@@ -65,6 +65,13 @@ PROBLEMS: dict[str, ProblemKind] = {
             "in If-Match.",
         ),
         ProblemKind(
+            code="activation-changed",
+            status=412,
+            title="Another model is active than you expected",
+            explanation="Somebody activated another cost model, or none is active. Read the activation, decide again, "
+            "and send its ETag in If-Match.",
+        ),
+        ProblemKind(
             code="body-too-large",
             status=413,
             title="The body is too large",
@@ -86,7 +93,7 @@ PROBLEMS: dict[str, ProblemKind] = {
             code="precondition-required",
             status=428,
             title="Say which version you change",
-            explanation="The channel exists. Send its ETag in If-Match, so that no change is lost.",
+            explanation="The channel exists, or a model is active. Send its ETag in If-Match, so no change is lost.",
         ),
         ProblemKind(
             code="internal",
@@ -97,8 +104,9 @@ PROBLEMS: dict[str, ProblemKind] = {
         ProblemKind(
             code="queue-full",
             status=503,
-            title="Too many solves are waiting",
-            explanation="Try again after the time in Retry-After. The limit is SHARDPLAN_MAX_QUEUED_SOLVES.",
+            title="Too many solves or fits are waiting",
+            explanation="Try again after the time in Retry-After. The limits are SHARDPLAN_MAX_QUEUED_SOLVES and "
+            "SHARDPLAN_MAX_QUEUED_FITS.",
             retryable=True,
         ),
         ProblemKind(

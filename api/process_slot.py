@@ -1,19 +1,24 @@
-"""One place for a solver process, filled again whenever the process is gone."""
+"""One place for a process that works, filled again whenever the process is gone."""
 
 import multiprocessing
 import os
+from collections.abc import Callable
 from concurrent.futures import Future
+from typing import TypeVar
 
 from pebble import ProcessPool
 
-from api.solver_process import SolveAnswer, SolveJob, run_solve, start_process, warm_up
+from api.child_process import start_process, warm_up
+
+Job = TypeVar("Job")
+Answer = TypeVar("Answer")
 
 
 class ProcessSlot:
-    """One solver process, made again whenever it is gone."""
+    """One process, made again whenever it is gone."""
 
-    def __init__(self, memory_bytes: int | None) -> None:
-        self._memory_bytes = memory_bytes
+    def __init__(self, memory_bytes: int | None, start: Callable[[int, int | None], None] = start_process) -> None:
+        self._memory_bytes, self._start = memory_bytes, start
         self._pool: ProcessPool | None = None
 
     def __enter__(self) -> "ProcessSlot":
@@ -26,9 +31,9 @@ class ProcessSlot:
         """Start the process, so that the first job finds it ready."""
         self._ready_pool().schedule(warm_up)
 
-    def schedule(self, job: SolveJob, limit_seconds: float) -> "Future[SolveAnswer]":
-        """Run a job; the process is killed at the limit."""
-        future: Future[SolveAnswer] = self._ready_pool().schedule(run_solve, args=[job], timeout=limit_seconds)
+    def schedule(self, work: Callable[[Job], Answer], job: Job, limit_seconds: float) -> "Future[Answer]":
+        """Run a function at the top of a module on a job; the process is killed at the limit."""
+        future: Future[Answer] = self._ready_pool().schedule(work, args=[job], timeout=limit_seconds)
         return future
 
     def discard(self) -> None:
@@ -46,7 +51,7 @@ class ProcessSlot:
             self._pool = ProcessPool(
                 max_workers=1,
                 context=multiprocessing.get_context("spawn"),
-                initializer=start_process,
+                initializer=self._start,
                 initargs=(os.getpid(), self._memory_bytes),
             )
         return self._pool

@@ -78,7 +78,10 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
         valid=not violations,
         num_violations=len(violations),
         violations=[_in_plan(issue) for issue in violations[:_MAX_VIOLATIONS]],
-        warnings=[_in_plan(issue) for issue in (*plan.other_spec(request.stated_spec_digest), *_late(scored))],
+        warnings=[
+            _in_plan(issue)
+            for issue in (*plan.other_spec(request.stated_spec_digest, request.spec_digest), *_late(scored))
+        ],
         score=None if scored is None else _score(scored),
     )
 

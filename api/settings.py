@@ -32,7 +32,21 @@ class Settings(BaseSettings):
         description="Time allowed on top for listing, pricing and checking, for each table of the spec. Unit: seconds.",
     )
     solver_memory_bytes: int | None = Field(
-        default=None, ge=256 * 1024**2, description="Address space of a solver process; none: no limit. Unit: bytes."
+        default=None,
+        ge=1024**3,
+        description="Address space of a solver process, which takes 0.8 GiB before it solves; none: no limit."
+        " Unit: bytes.",
+    )
+    max_queued_fits: int = Field(
+        default=16, ge=1, description="Fits of cost models that may wait; more are refused with 503 and Retry-After."
+    )
+    fit_limit_seconds: float = Field(
+        default=1800.0, gt=0, description="Longest time of a fit; it is stopped then. Unit: seconds."
+    )
+    fit_memory_bytes: int | None = Field(
+        default=None,
+        ge=256 * 1024**2,
+        description="Address space of the process of a fit; none: no limit. Unit: bytes.",
     )
     max_wait_seconds: float = Field(
         default=60.0, ge=0, le=600, description="Longest time that a request may wait for a solve to end."

@@ -6,17 +6,16 @@ or lock that it could die holding.
 """
 
 import contextlib
-import ctypes
 import json
 import os
-import resource
-import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from api.child_process import start_process
 from api.convert import SolveRequest, parse_spec
+from api.model_reference import OneModel
 from cost_models.errors import CostModelError
 from cost_models.protocol import CostModel
 from planner.canonical import canonical_bytes
@@ -27,9 +26,6 @@ from planner.errors import PlannerError
 from planner.exporters.generic import to_bytes
 from planner.partitioners.base import Partitioner, SolveLimits
 from planner.partitioners.warm import is_warm, warm
-
-_PR_SET_PDEATHSIG = 1
-NICENESS = 19
 
 
 class PlanFunction(Protocol):
@@ -58,6 +54,7 @@ class SolveJob:
     assumptions: Sequence[dict[str, str]]  # what was assumed when the spec was first read
     incumbent_file: Path  # where the best plan so far goes
     plan: PlanFunction
+    learned_model: bytes | None = None  # the document of the one that the spec names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,28 +125,19 @@ class SolveAnswer:
     is_out_of_memory: bool = False
 
 
-def start_process(parent_pid: int, memory_bytes: int | None) -> None:
-    """Prepare a solver process: it yields to the server, dies with it, and has the searches' machine code loaded."""
-    os.setsid()
-    os.nice(NICENESS)
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent_pid:  # the server died before the line above
-        os._exit(1)
-    if memory_bytes is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+def start_solver(parent_pid: int, memory_bytes: int | None) -> None:
+    """Prepare a solver process, and load the searches' machine code."""
+    start_process(parent_pid, memory_bytes)
     # Half a second that no solve has to wait for; one that lacks something loads or compiles it itself.
     with contextlib.suppress(Exception):
         if is_warm():
             warm()
 
 
-def warm_up() -> None:
-    """Nothing to do: that this module is imported has loaded the planner and its solvers."""
-
-
 def run_solve(job: SolveJob) -> SolveAnswer:
     """Plan one spec, and leave every improvement in the job's file."""
-    request = parse_spec(job.spec_bytes)
+    model = None if job.learned_model is None else OneModel(job.learned_model)
+    request = parse_spec(job.spec_bytes, find_model=model)
 
     def keep(result: PlanResult) -> None:
         if result.plan is not None:

@@ -4,65 +4,21 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 
 from anyio.to_thread import run_sync
 
 from api.convert import SolveRequest
+from api.end_signals import EndSignals
 from api.engine import SolverEngine
 from api.errors import ApiError, not_found
 from api.release import VERSION
 from api.settings import Settings
-from api.store.base import ENDED, NewSolve, QueueFull, SolveRecord, Store
+from api.store.base import ENDED, NewSolve, SolveRecord, Store
+from api.store.queue import QueueFull
 from planner.canonical import canonical_bytes, digest
 from planner.explain.text import counted
-
-
-class EndSignals:
-    """Lets requests wait for the end of a solve without a thread each."""
-
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._events: dict[str, set[asyncio.Event]] = {}
-        self._all_told = False
-
-    def attach(self) -> None:
-        """Use the running event loop."""
-        self._loop = asyncio.get_running_loop()
-
-    def tell(self, solve_id: str) -> None:
-        """Say, from any thread, that a solve ended."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._set, solve_id)
-
-    def tell_all(self) -> None:
-        """Let everybody go who waits or begins to, because the server stops; from any thread or signal handler."""
-        self._all_told = True
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._set_all)
-
-    @contextlib.contextmanager
-    def listening(self, solve_id: str) -> Iterator[asyncio.Event]:
-        """Yield an event that is set when the solve ends."""
-        event = asyncio.Event()
-        if self._all_told:
-            event.set()
-        self._events.setdefault(solve_id, set()).add(event)
-        try:
-            yield event
-        finally:
-            self._events[solve_id].discard(event)
-            if not self._events[solve_id]:
-                del self._events[solve_id]
-
-    def _set_all(self) -> None:
-        for solve_id in tuple(self._events):
-            self._set(solve_id)
-
-    def _set(self, solve_id: str) -> None:
-        for event in self._events.get(solve_id, ()):
-            event.set()
 
 
 class SolveService:

@@ -8,13 +8,15 @@ from api.json_input import quoted
 from api.schemas.spec import SpecDocument
 from api.schemas.table import AccessSpec, TableSpec
 from cost_models.hardware import Hardware
-from cost_models.vocabulary import TIER_OF_KERNEL, Scheme, Tier
+from cost_models.registry import cost_model_names, make_cost_model
+from cost_models.vocabulary import Scheme, Tier
 from planner.domain.access import AccessCdf, MissRatioCurve, ReuseHistogram
 from planner.domain.cluster import MAX_RANKS
 from planner.domain.data_type import DATA_TYPES
 from planner.domain.problem import DEVICE_KERNELS, HOST_KERNELS, Problem
 from planner.domain.table import MAX_COLUMNS, Feature, Table
 from planner.errors import Issue
+from planner.row_tiers import row_tiers
 from planner.runtimes.base import Runtime
 from planner.runtimes.registry import RUNTIMES
 from planner.units import format_bytes
@@ -47,7 +49,7 @@ def check_memory(problem: Problem, base: str) -> tuple[Issue, ...]:
     for index, table in enumerate(problem.tables):
         named = table.constraints.compute_kernels
         kernels = (HOST_KERNELS if device is Tier.HBM else DEVICE_KERNELS) if named is None else named
-        tiers = sorted({TIER_OF_KERNEL.get(kernel, device) for kernel in kernels})
+        tiers = sorted({tier for kernel in kernels for tier in row_tiers(kernel, cluster, RUNTIMES[problem.runtime])})
         available = sum(of_tier[tier] for tier in tiers)
         smallest = min(
             (DATA_TYPES[name] for name in table.constraints.data_types or ()),
@@ -77,6 +79,7 @@ def _more_ranks(needed: float, available: float, world_size: int) -> str:
 def _check_cluster(spec: SpecDocument, hardware: Hardware | None, base: str) -> Iterator[Issue]:
     if hardware is None:
         return
+    yield from _check_scm(spec, hardware, base)
     per_host = spec.hardware.ranks_per_host or hardware.ranks_per_host
     if per_host > hardware.ranks_per_host and hardware.family != "custom":
         yield rule(
@@ -103,6 +106,28 @@ def _check_cluster(spec: SpecDocument, hardware: Hardware | None, base: str) -> 
     if overrides.hbm_bytes_by_rank is None and not any(_number(hardware, name) for name in ("hbm_bytes", "ddr_bytes")):
         yield rule(
             f"{base}/hardware/overrides", "no rank has any memory", "give hbm_bytes, or ddr_bytes for hosts alone"
+        )
+
+
+def _check_scm(spec: SpecDocument, hardware: Hardware, base: str) -> Iterator[Issue]:
+    """Storage-class memory that no price could be made of."""
+    if not _number(hardware, "scm_bytes"):
+        return
+    for name, what in (("scm_bytes_per_second", "read"), ("scm_write_bytes_per_second", "written")):
+        if not hardware.has(name):
+            yield rule(
+                f"{base}/hardware/overrides/{name}",
+                f"every rank has {format_bytes(_number(hardware, 'scm_bytes'))} of scm, and how fast they are {what} is"
+                " not known",
+                f"give {name}, or set scm_bytes to 0",
+            )
+    if not RUNTIMES[spec.runtime].keeps_rows_in_scm or spec.cost_model not in cost_model_names():
+        return
+    if make_cost_model(spec.cost_model).ledger == "torchrec":  # which counts no such memory
+        yield rule(
+            f"{base}/cost_model",
+            f"the cost model {spec.cost_model} has no price of rows in scm, which the runtime {spec.runtime} has",
+            "use the cost model roofline, or set hardware.overrides.scm_bytes to 0",
         )
 
 

@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 
 from api.json_input import is_quotable
+from api.model_reference import LEARNED, SPELLINGS, is_reference
 from api.schemas.spec import HardwareOverrides
 from cost_models.profile_fields import FIELDS
 from cost_models.profiles_loader import profile_ids
@@ -31,11 +32,19 @@ def single_fields(spec: object, base: str) -> Iterator[Issue]:
 def check_names_of_parts(profile: object, cost_model: object, partitioner: object, base: str) -> Iterator[Issue]:
     """Yield the names of parts that do not exist; what is no text is not judged."""
     for where, what, name, known in (
-        ("/cost_model", "cost model", cost_model, cost_model_names()),
+        ("/cost_model", "cost model", cost_model, (*cost_model_names(), LEARNED)),
         ("/solver/partitioner", "partitioner", partitioner, partitioner_names()),
         ("/hardware/profile", "hardware profile", profile, profile_ids()),
     ):
-        if isinstance(name, str) and name not in known:
+        if what == "cost model" and isinstance(name, str) and name.startswith(LEARNED):
+            if not is_reference(name):
+                yield Issue(
+                    code="unknown-cost-model",
+                    pointer=base + where,
+                    message="no name of a learned cost model",
+                    hint=f"spell it {SPELLINGS}",
+                )
+        elif isinstance(name, str) and name not in known:
             yield Issue(
                 code=f"unknown-{what.replace(' ', '-')}",
                 pointer=base + where,

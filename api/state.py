@@ -5,8 +5,11 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from api.activations import ActivationService
 from api.channels import ChannelService
 from api.engine import SolverEngine
+from api.fit_engine import FitEngine
+from api.model_versions import ModelService
 from api.plan_cache import PlanCache
 from api.settings import Settings
 from api.solves import SolveService
@@ -22,6 +25,9 @@ class Services:
     engine: SolverEngine
     solves: SolveService
     channels: ChannelService
+    fits: FitEngine
+    models: ModelService
+    activations: ActivationService
     plans: PlanCache
 
 

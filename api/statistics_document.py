@@ -4,14 +4,14 @@ import base64
 import binascii
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from api.json_input import RejectedDocument, parse_document, quoted
 from api.schemas.statistics import MAX_SKETCH_BYTES, StatisticsDocument, TableSketchDocument
-from planner.canonical import canonical_bytes, digest
+from planner.canonical import canonical_bytes, digest_of
 from planner.errors import Issue
 from planner.statistics.cardinality import Registers
 from planner.statistics.register_packing import pack, unpack
@@ -26,26 +26,35 @@ class Statistics:
     """Sketches of tables with their digest. Equal sketches have equal digests, in whatever order they came."""
 
     sketches: Mapping[str, TableSketch]  # by name of the table
+    #: canonical bytes of the sketch of each table, where they are known; else they are made when they are asked for
+    packed: Mapping[str, bytes] = field(default_factory=dict, compare=False)
 
     @cached_property
     def document(self) -> dict[str, object]:
         """The document, with its digest."""
-        content: dict[str, object] = {
-            "schema_version": SCHEMA_VERSION,
-            "hash_seed": next(iter(self.sketches.values())).hash_seed,
-            "tables": [_table_document(self.sketches[name]) for name in sorted(self.sketches)],
-        }
-        return {**content, "statistics_digest": digest(content)}
+        found: dict[str, object] = json.loads(self.canonical)
+        return found
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Digest of everything but itself."""
-        return str(self.document["statistics_digest"])
+        return digest_of(_canonical(self._hash_seed, self._tables))
 
     @cached_property
     def canonical(self) -> bytes:
         """Canonical bytes of the document."""
-        return canonical_bytes(self.document)
+        return _canonical(self._hash_seed, self._tables, self.digest)
+
+    @property
+    def _hash_seed(self) -> int:
+        return next(iter(self.sketches.values())).hash_seed
+
+    @cached_property
+    def _tables(self) -> list[bytes]:
+        return [
+            self.packed.get(name) or canonical_bytes(_table_document(self.sketches[name]))
+            for name in sorted(self.sketches)
+        ]
 
 
 def parse_statistics(raw: bytes) -> Statistics:
@@ -60,21 +69,24 @@ def parse_statistics(raw: bytes) -> Statistics:
     document = parse_document(raw, StatisticsDocument)
     issues: list[Issue] = []
     sketches: dict[str, TableSketch] = {}
+    packed: dict[str, bytes] = {}
     for index, table in enumerate(document.tables):
         where = f"/tables/{index}"
         try:
             if table.name in sketches:
                 raise ValueError("the table stands twice in the document")
+            packed[table.name] = _packed(table)
             sketches[table.name] = _sketch(table, document.hash_seed)
         except ValueError as error:
             issues.append(_issue(where, f"table {quoted(table.name)}: {error}"))
     if not issues:
-        content = {key: value for key, value in json.loads(raw).items() if key != "statistics_digest"}
-        stated, actual = document.statistics_digest, digest(content)
-        found = Statistics(sketches=sketches)
-        if stated not in (actual, found.digest):
-            message = f"the document says {stated}, but its content has the digest {actual}"
-            issues.append(_issue("/statistics_digest", message, code="digest-mismatch"))
+        found = Statistics(sketches=sketches, packed=packed)
+        stated = document.statistics_digest
+        if stated != found.digest:  # that of tables in order of their names
+            actual = digest_of(_canonical(document.hash_seed, packed.values()))
+            if stated != actual:
+                message = f"the document says {stated}, but its content has the digest {actual}"
+                issues.append(_issue("/statistics_digest", message, code="digest-mismatch"))
     if issues:
         raise RejectedDocument(issues)
     return found
@@ -90,6 +102,21 @@ def merge_statistics(parts: Iterable[Statistics]) -> Statistics:
                 raise OtherSketch(f"sketches were made with the hash seeds {', '.join(map(str, sorted(seeds)))}")
             merged[name] = merge(merged[name], sketch) if name in merged else sketch
     return Statistics(sketches=merged)
+
+
+def _canonical(hash_seed: int, tables: Iterable[bytes], statistics_digest: str | None = None) -> bytes:
+    """Return canonical bytes of a document, from those of its tables: keys sorted, no white space."""
+    stated = b"" if statistics_digest is None else b',"statistics_digest":' + canonical_bytes(statistics_digest)
+    head = b'{"hash_seed":%d,"schema_version":%d' % (hash_seed, SCHEMA_VERSION)
+    return head + stated + b',"tables":[' + b",".join(tables) + b"]}"
+
+
+def _packed(table: TableSketchDocument) -> bytes:
+    """Return canonical bytes of a table; each sketch has one form only, so that these are of the sketch, too."""
+    content = canonical_bytes(table.model_dump(mode="json"))
+    if len(content) > MAX_SKETCH_BYTES:  # registers that nobody's lookups give, almost equally frequent, pack badly
+        raise ValueError(f"sketch of {len(content):,} bytes, {MAX_SKETCH_BYTES:,} at most")
+    return content
 
 
 def _table_document(sketch: TableSketch) -> dict[str, object]:
@@ -115,9 +142,6 @@ def _table_document(sketch: TableSketch) -> dict[str, object]:
 
 
 def _sketch(table: TableSketchDocument, hash_seed: int) -> TableSketch:
-    num_bytes = len(canonical_bytes(table.model_dump(mode="json")))
-    if num_bytes > MAX_SKETCH_BYTES:  # registers that nobody's lookups give, almost equally frequent, pack badly
-        raise ValueError(f"sketch of {num_bytes:,} bytes, {MAX_SKETCH_BYTES:,} at most")
     return TableSketch(
         table=table.name,
         hash_seed=hash_seed,

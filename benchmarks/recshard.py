@@ -47,6 +47,7 @@ class GatherOnly:
     name = "recshard"
     version = "1"
     ledger: Ledger = "exact"
+    rounding = 0.0
 
     @property
     def counted_phases(self) -> Bools:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-from planner import finishing, listing, pipeline
+from planner import finishing, listing, mode_search
 from planner.partitioners.base import OnIncumbent, Partitioner, SolveLimits
 from planner.partitioners.greedy import Greedy
 from planner.priced import Assignment, Guide, Outcome, PricedOptions
@@ -20,8 +20,8 @@ from planner.priced import Assignment, Guide, Outcome, PricedOptions
 _FUNCTIONS = {
     "enumerate": (listing, ("enumerate_families",)),
     "price": (listing, ("price",)),
-    "prune": (pipeline, ("family_modes", "restrict", "prune")),
-    "bound": (pipeline, ("quick_bound", "lower_bound")),
+    "prune": (mode_search, ("family_modes", "restrict", "prune")),
+    "bound": (mode_search, ("quick_bound", "lower_bound")),
     "finish": (finishing, ("to_placement", "score", "verify")),
 }
 #: "parse": spec to problem. "first plan": the construction before anything that takes time.
@@ -63,7 +63,7 @@ class StageClock:
                     timed = self._timed(stage, getattr(module, name))
                     patches.enter_context(mock.patch.object(module, name, timed))
             first = functools.partial(_first_plan, self)
-            patches.enter_context(mock.patch.object(pipeline, "Greedy", first))
+            patches.enter_context(mock.patch.object(mode_search, "Greedy", first))
             yield
 
     def _timed(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:

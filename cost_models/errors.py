@@ -5,7 +5,11 @@ CostModelError
     UnknownProfile           no hardware profile of that id
     UnknownCostModel         no cost model of that name
     UnsupportedWork          the model has no formula for this scheme or kernel
+    InvalidMeasurements      measured rows break rules of their schema
+    InvalidModelFile         the file of a learned model is damaged, foreign or of another version
 """
+
+from dataclasses import dataclass
 
 
 class CostModelError(Exception):
@@ -57,3 +61,46 @@ class UnsupportedWork(CostModelError):
         self.model, self.what = model, what
         super().__init__(f'cost model "{model}" cannot price {what}')
         self.hint = "use another cost model, or constrain the table to kernels it can price"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFinding:
+    """One thing that is wrong with measured rows: where, what stands there, why it cannot be."""
+
+    row: int  # from 0; -1 where it is about the whole file
+    column: str  # "" where it is about the whole row
+    value: str  # what stands there, cut short, without characters that a terminal obeys; "" where nothing does
+    reason: str
+
+    @property
+    def pointer(self) -> str:
+        """JSON pointer into a list of rows."""
+        row = "" if self.row < 0 else f"/{self.row}"
+        return f"{row}/{self.column}" if self.column else row
+
+
+class InvalidMeasurements(CostModelError):
+    """Measured rows break rules of their schema; the first of the findings, and how many there are in all."""
+
+    code = "invalid-measurements"
+
+    def __init__(self, findings: tuple[RowFinding, ...], num_findings: int) -> None:
+        if not findings:
+            raise ValueError("Expected at least one finding.")
+        self.findings, self.num_findings = findings, num_findings
+        first = findings[0]
+        where = "" if first.row < 0 else f"row {first.row + 1}: "
+        column = f"{first.column}: " if first.column else ""
+        more = f" (and {num_findings - 1} more)" if num_findings > 1 else ""
+        super().__init__(f"{where}{column}{first.reason}{more}")
+
+
+class InvalidModelFile(CostModelError):
+    """The file of a learned model is not what this version reads."""
+
+    code = "invalid-model-file"
+
+    def __init__(self, place: str, reason: str) -> None:
+        self.place, self.reason = place, reason
+        super().__init__(f"learned cost model: {place}: {reason}")
+        self.hint = "fit the model again from its measurements with this version"

@@ -42,6 +42,19 @@ FIELDS: Mapping[str, ProfileField] = MappingProxyType(
             _SECONDS, "start of a copy between host memory and the accelerator, in either direction"
         ),
         "host_link_peak_bytes_per_second": ProfileField(_RATE, "host link rate of the data sheet, one direction"),
+        "scm_bytes": ProfileField(_BYTES, "byte-addressable storage-class memory, one rank's share"),
+        "scm_bytes_per_second": ProfileField(
+            _RATE, "rate at which rows are read from storage-class memory, one rank's share"
+        ),
+        "scm_write_bytes_per_second": ProfileField(
+            _RATE, "rate at which rows are written to storage-class memory, one rank's share"
+        ),
+        "scm_block_bytes": ProfileField(
+            _BYTES, "bytes that storage-class memory moves at least, wherever a row is; a cache line where not given"
+        ),
+        "scm_latency_seconds": ProfileField(
+            _SECONDS, "one read of storage-class memory while it is idle; a fact that no price contains"
+        ),
         "ssd_bytes": ProfileField(_BYTES, "block storage, one rank's share"),
         "ssd_bytes_per_second": ProfileField(_RATE, "read rate of block storage, one rank's share"),
         "ssd_write_bytes_per_second": ProfileField(_RATE, "write rate of block storage, one rank's share"),

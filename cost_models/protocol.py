@@ -5,8 +5,8 @@ prices the options of a solve, the shards of a foreign plan and the rows of a me
 file. Adding a column to :class:`ShardWork` is a reviewed change to this one class.
 """
 
-from dataclasses import dataclass, fields
-from typing import Literal, Protocol
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,7 @@ class ShardWork:
     hot_lookup_share: Floats
     hot_distinct_share: Floats  # the same of the distinct rows of a step
     hot_row_share: Floats  # the same of the shard's rows; 0 where it is not split by heat
+    in_scm: Bools  # whether rows that the kernel keeps in the host lie in storage-class memory, else in host memory
     is_weighted: Bools
     is_pooled: Bools
     is_trained: Bools  # whether an optimizer changes the rows that were looked up
@@ -105,6 +106,15 @@ class ShardWork:
     def num_shards(self) -> int:
         """Number of rows."""
         return int(self.scheme.shape[0])
+
+    def take(self, rows: Ints) -> "ShardWork":
+        """Return the work of some shards, or of the same ones several times."""
+        taken: dict[str, Any] = {}
+        for field in fields(self):
+            column = getattr(self, field.name)
+            if isinstance(column, np.ndarray):
+                taken[field.name] = column[rows]
+        return replace(self, **taken)
 
     @property
     def num_hosts(self) -> int:
@@ -164,6 +174,93 @@ class CostModel(Protocol):
         """
         ...
 
+    @property
+    def rounding(self) -> float:
+        """Relative difference between prices of equal work beside other work: of single precision, else 0."""
+        ...
+
     def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:
         """Price every row of ``work`` on ``hardware``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankSeconds:
+    """Predicted time of every rank of a whole assignment, per phase, and between which limits it lies.
+
+    Every array has shape ``(num_ranks, NUM_PHASES)``. The intervals hold each number by itself with
+    the probability that the model states.
+    """
+
+    seconds: Floats
+    lower_seconds: Floats
+    upper_seconds: Floats
+    #: the part of ``seconds`` that was learned from measurements; the rest is the analytic model's
+    learned_seconds: Floats
+    evidence: Codes
+
+    def __post_init__(self) -> None:
+        """Check shapes and order, and make the arrays read-only."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value.shape != self.seconds.shape or value.ndim != 2 or value.shape[1] != NUM_PHASES:
+                raise ValueError(f"Expected {field.name} of shape (num_ranks, NUM_PHASES).")
+            value.flags.writeable = False
+        if not np.all((self.lower_seconds <= self.seconds) & (self.seconds <= self.upper_seconds)):
+            raise ValueError("Expected lower_seconds <= seconds <= upper_seconds.")
+
+
+class Assigned(Protocol):
+    """Shards on ranks under a model that prices ranks as a whole, ready to be asked about changes."""
+
+    @property
+    def seconds(self) -> Floats:
+        """Seconds of every rank and phase, (num_ranks, NUM_PHASES)."""
+        ...
+
+    def after(self, shards: Ints, ranks: Ints) -> Floats:
+        """Return the seconds after each of K changes, (K, num_ranks, NUM_PHASES).
+
+        In change k the shards ``shards[k]``, M different ones, go to ``ranks[k]``; a shard may stay where it is.
+        """
+        ...
+
+    def moved(self, shards: Ints, ranks: Ints) -> "Assigned":
+        """Return the assignment after one change, shards (M,) to ranks (M,)."""
+        ...
+
+
+@runtime_checkable
+class AssignmentModel(CostModel, Protocol):
+    """A cost model whose shards are dearer or cheaper by what else lies on their rank.
+
+    ``predict`` prices each shard additively, which is what searches need; ``predict_ranks`` judges a whole
+    assignment, ``assigned`` tells quickly what moving a few of its shards would do, and ``around`` returns the additive
+    model that agrees best near one.
+    """
+
+    @property
+    def coverage(self) -> float:
+        """Probability that a measured time lies within the interval of its prediction."""
+        ...
+
+    @property
+    def analytic(self) -> CostModel:
+        """The additive model that answers where nothing was measured."""
+        ...
+
+    def predict_ranks(self, work: ShardWork, rank: Ints, hardware: Hardware) -> RankSeconds:
+        """Price the shards of ``work``, of which shard i lies on ``rank[i]``, together."""
+        ...
+
+    def assigned(self, work: ShardWork, rank: Ints, hardware: Hardware) -> Assigned:
+        """Return an assignment whose seconds are those of ``predict_ranks``, to be asked about changes."""
+        ...
+
+    def around(self, work: ShardWork, rank: Ints, hardware: Hardware) -> CostModel:
+        """Return an additive model, linear near the assignment of ``work`` to ``rank``."""
+        ...
+
+    def unknown(self, work: ShardWork, hardware: Hardware) -> tuple[str, ...]:
+        """Return, for each shard, what lies outside the range that was measured; ``""`` where nothing does."""
         ...

@@ -22,7 +22,7 @@ Computation (:class:`_Compute`), divided by the gather rate of the table's memor
 - the ``dense`` kernel writes a full gradient in the type of the weights, of ``h`` bytes per row,
   and the optimizer passes over the whole table: ``u g(h) + R (2 h + 2 r + 2 state)``.
 
-Communication (:mod:`cost_models.exchange`) follows the collectives that each scheme runs [3].
+Communication (:mod:`cost_models.collective_bytes`) follows the collectives that each scheme runs [3].
 
 References
 ----------
@@ -38,6 +38,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cost_models.collective_bytes import exchanges_of
 from cost_models.exchange import add_exchange
 from cost_models.hardware import Hardware
 from cost_models.protocol import Bools, Floats, Ledger, ShardSeconds, ShardWork
@@ -65,6 +66,7 @@ class RooflineModel:
     name = "roofline"
     version = "1"
     ledger: Ledger = "exact"
+    rounding = 0.0
 
     @property
     def counted_phases(self) -> Bools:
@@ -74,17 +76,21 @@ class RooflineModel:
     def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:
         """Price every row of ``work``; see :class:`cost_models.protocol.CostModel`."""
         tally = Tally(work.num_shards)
-        if work.num_shards == 0:
-            return tally.result()
-        memory = table_memory(hardware)
-        compute = _Compute(work=work, memory=memory)
-        rate = memory.rate
-        tally.add(Phase.FORWARD_COMPUTE, compute.forward_bytes() / rate.value, rate.evidence)
-        tally.add(Phase.BACKWARD_COMPUTE, compute.backward_bytes() / rate.value, rate.evidence)
-        tally.add(Phase.PREFETCH, compute.cache_bytes() / rate.value, rate.evidence)
-        add_tiers(tally, work, hardware, compute.distinct_rows())
-        add_exchange(tally, work, hardware)
+        if work.num_shards:
+            add_lookups(tally, work, hardware)
+            add_exchange(tally, work, hardware, exchanges_of(work))
         return tally.result()
+
+
+def add_lookups(tally: Tally, work: ShardWork, hardware: Hardware) -> None:
+    """Add what happens on a rank: everything but communication."""
+    memory = table_memory(hardware)
+    compute = _Compute(work=work, memory=memory)
+    rate = memory.rate
+    tally.add(Phase.FORWARD_COMPUTE, compute.forward_bytes() / rate.value, rate.evidence)
+    tally.add(Phase.BACKWARD_COMPUTE, compute.backward_bytes() / rate.value, rate.evidence)
+    tally.add(Phase.PREFETCH, compute.cache_bytes() / rate.value, rate.evidence)
+    add_tiers(tally, work, hardware, compute.distinct_rows())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

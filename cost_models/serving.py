@@ -63,6 +63,7 @@ class ServingModel:
     name = "serving"
     version = "1"
     ledger: Ledger = "exact"
+    rounding = 0.0
 
     @property
     def counted_phases(self) -> Bools:

@@ -27,7 +27,7 @@ def id_bytes(is_weighted: Bools) -> Floats:
 
 def element_bytes(given: Floats) -> Floats:
     """Bytes of one element of an output or a message: as given, fp32 where NaN says nothing was."""
-    return np.nan_to_num(given, nan=DEFAULT_ELEMENT_BYTES)
+    return np.where(np.isnan(given), DEFAULT_ELEMENT_BYTES, given)
 
 
 def stored_row_bytes(work: ShardWork) -> Floats:

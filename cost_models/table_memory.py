@@ -32,10 +32,16 @@ _ROW_BYTES = np.array([128.0, 256.0, 512.0])  # 32, 64, 128 columns of fp32
 _COST_BYTES = np.array([128 * 1.75, 256 * 1.15, 512.0])
 
 
-def cache_lines(row_bytes: Floats) -> Floats:
-    """Bytes of the whole cache lines of host memory that rows take."""
-    lines: Floats = np.ceil(row_bytes / CACHE_LINE_BYTES) * CACHE_LINE_BYTES
+def cache_lines(row_bytes: Floats, line_bytes: float = CACHE_LINE_BYTES) -> Floats:
+    """Bytes of the whole cache lines of host memory that rows take, or of whole blocks of so many bytes."""
+    lines: Floats = np.ceil(row_bytes / line_bytes) * line_bytes
     return lines
+
+
+def scm_block_bytes(hardware: Hardware) -> float:
+    """Return what storage-class memory moves at least: its blocks, where known, and never less than a cache line."""
+    block = hardware.numbers["scm_block_bytes"].value if hardware.has("scm_block_bytes") else 0.0
+    return max(block, float(CACHE_LINE_BYTES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cost_models.protocol import Codes, Floats, ShardSeconds
+from cost_models.protocol import Codes, Floats, Ints, ShardSeconds
 from cost_models.vocabulary import NUM_PHASES, Evidence, Phase
 
 
@@ -18,6 +18,10 @@ class Tally:
         self._seconds[:, phase] += seconds
         weaker = np.maximum(self._evidence[:, phase], np.asarray(evidence, dtype=np.int8))
         self._evidence[:, phase] = np.where(seconds > 0, weaker, self._evidence[:, phase])
+
+    def put(self, shards: Ints, found: ShardSeconds) -> None:
+        """Take over what was found of some shards, which had nothing yet; one entry of ``shards`` for each."""
+        self._seconds[shards], self._evidence[shards] = found.seconds, found.evidence
 
     def result(self) -> ShardSeconds:
         """Return the sums."""

@@ -9,11 +9,15 @@ share of the distinct rows that a cache misses, ``c(.)`` whole cache lines of 64
 - ``fused_uvm_caching``: before the step, the missed rows ``m u`` are fetched and, where rows are trained, as many are
   written back, since every row that was looked up was changed: ``max(in / link, out / return link, (in + out) / DDR)``.
   Element state of the optimizer is never cached [2]: the backward pass reads and writes it through the link.
+- rows of either in storage-class memory: the same with whole blocks of that memory, and one rate of reads and another
+  of writes where host memory has one for both: read in ``max(c(r) / link, b(r) / reads)``, and of caches fetched and
+  returned in ``max(in / link, out / return link, in / reads + out / writes)``;
 - ``key_value``: the same rows, from block storage: ``max(blocks / reads per second, bytes / rate)`` both ways.
 - Both caches look every id up in a set of 32 tags of 8 bytes in the device's memory and, where the batch is looked up
   ahead, sort its ids once more to find the distinct ones [3].
 
-Every rate of host memory and storage is one rank's share, so that the ranks of a host never take more than there is.
+Every rate of the host's memories and storage is one rank's share, so that the ranks of a host never take more
+than there is.
 
 References
 ----------
@@ -29,34 +33,57 @@ import numpy as np
 from cost_models.hardware import Hardware, Quantity
 from cost_models.protocol import Bools, Floats, ShardWork
 from cost_models.sizes import stored_row_bytes
-from cost_models.table_memory import cache_lines
+from cost_models.table_memory import CACHE_LINE_BYTES, cache_lines, scm_block_bytes
 from cost_models.tally import Tally
-from cost_models.vocabulary import CACHED_KERNELS, Evidence, Kernel, Phase
+from cost_models.vocabulary import CACHED_KERNELS, HOST_TIERS, Evidence, Kernel, Phase, Tier
 
 TAG_SET_BYTES = 32 * 8.0  # one cache set: 32 tags of int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostMemory:
-    """Host memory as a device sees it: the link, both ways, and the memory behind it, one rank's share."""
+    """A memory of the host as a device sees it: the link, both ways, and the memory behind it, one rank's share.
+
+    ``reads`` and ``writes`` are one and the same rate of host memory. Amounts are rows and the bytes of each: the link
+    moves whole cache lines of them, the memory whole blocks.
+    """
 
     link: Quantity
     return_link: Quantity
-    memory: Quantity
+    reads: Quantity
+    writes: Quantity
+    block_bytes: float  # of memory: at least a cache line
 
     @property
     def evidence(self) -> Evidence:
-        """The weakest of the three."""
-        return Evidence(max(one.evidence for one in (self.link, self.return_link, self.memory)))
+        """The weakest of all."""
+        return Evidence(max(one.evidence for one in (self.link, self.return_link, self.reads, self.writes)))
 
-    def direct_rate(self) -> float:
-        """Bytes per second of a kernel that reads host memory itself."""
-        return min(self.link.value, self.memory.value)
+    def read_seconds(self, rows: Floats, *row_bytes: Floats) -> Floats:
+        """Seconds of a kernel that reads rows itself, of one or several parts that lie apart."""
+        return self._direct(rows, row_bytes, self.reads)
 
-    def copy_seconds(self, fetched_bytes: Floats, returned_bytes: Floats) -> Floats:
+    def update_seconds(self, rows: Floats, *row_bytes: Floats) -> Floats:
+        """Seconds of a kernel that reads rows and writes them again."""
+        return self._direct(rows, row_bytes, self.reads) + self._direct(rows, row_bytes, self.writes)
+
+    def _direct(self, rows: Floats, row_bytes: tuple[Floats, ...], rate: Quantity) -> Floats:
+        over_link, in_memory = self._moved(rows, row_bytes)
+        seconds: Floats = np.maximum(over_link / self.link.value, in_memory / rate.value)
+        return seconds
+
+    def copy_seconds(self, fetched_rows: Floats, returned_rows: Floats, row_bytes: Floats) -> Floats:
         """Seconds of copies in both directions at once."""
-        both: Floats = np.maximum(fetched_bytes / self.link.value, returned_bytes / self.return_link.value)
-        return np.maximum(both, (fetched_bytes + returned_bytes) / self.memory.value)
+        fetched, read = self._moved(fetched_rows, (row_bytes,))
+        returned, written = self._moved(returned_rows, (row_bytes,))
+        both: Floats = np.maximum(fetched / self.link.value, returned / self.return_link.value)
+        return np.maximum(both, read / self.reads.value + written / self.writes.value)
+
+    def _moved(self, rows: Floats, row_bytes: tuple[Floats, ...]) -> tuple[Floats, Floats]:
+        """Bytes over the link, and bytes in the memory."""
+        lines = np.add.reduce([cache_lines(part) for part in row_bytes])
+        blocks = np.add.reduce([cache_lines(part, self.block_bytes) for part in row_bytes])
+        return rows * lines, rows * blocks
 
 
 def host_links(hardware: Hardware, *, needed_for: str) -> tuple[Quantity, Quantity]:
@@ -71,18 +98,27 @@ def return_link(hardware: Hardware, *, needed_for: str) -> Quantity:
     return hardware.quantity(back if hardware.has(back) else "host_link_bytes_per_second", needed_for=needed_for)
 
 
-def host_memory(hardware: Hardware) -> HostMemory:
-    """Return the numbers of host memory; raises ``MissingHardwareNumber`` where one is not known."""
-    needed_for = "rows in host memory"
+def host_memory(hardware: Hardware, tier: Tier = Tier.DDR) -> HostMemory:
+    """Return the numbers of a memory of the host; raises ``MissingHardwareNumber`` where one is not known."""
+    in_scm = tier is Tier.SCM
+    needed_for = "rows in storage-class memory" if in_scm else "rows in host memory"
     link, back = host_links(hardware, needed_for=needed_for)
-    memory = hardware.quantity("ddr_bytes_per_second", needed_for=needed_for)
-    return HostMemory(link=link, return_link=back, memory=memory)
+    reads = hardware.quantity(f"{tier.label}_bytes_per_second", needed_for=needed_for)
+    return HostMemory(
+        link=link,
+        return_link=back,
+        reads=reads,
+        writes=hardware.quantity("scm_write_bytes_per_second", needed_for=needed_for) if in_scm else reads,
+        block_bytes=scm_block_bytes(hardware) if in_scm else CACHE_LINE_BYTES,
+    )
 
 
 def add_tiers(tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows: Floats) -> None:
     """Add what each shard moves outside the device's memory; ``distinct_rows`` of a step are known or the most."""
-    _add_direct(tally, work, hardware, distinct_rows)
-    _add_copies(tally, work, hardware, distinct_rows)
+    for tier in HOST_TIERS:
+        is_here = work.in_scm == (tier is Tier.SCM)
+        _add_direct(tally, work, hardware, distinct_rows, tier, is_here)
+        _add_copies(tally, work, hardware, distinct_rows, tier, is_here)
     _add_storage(tally, work, hardware, distinct_rows)
 
 
@@ -102,32 +138,34 @@ def is_cached(work: ShardWork) -> Bools:
     return np.isin(work.kernel, CACHED_KERNELS)
 
 
-def _add_direct(tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows: Floats) -> None:
-    """Kernels that read and write host memory themselves: all rows of fused_uvm, element state of cached tables."""
-    uncached = work.kernel == Kernel.FUSED_UVM
+def _add_direct(
+    tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows: Floats, tier: Tier, is_here: Bools
+) -> None:
+    """Kernels that read and write the host themselves: all rows of fused_uvm, element state of cached tables."""
+    uncached = is_here & (work.kernel == Kernel.FUSED_UVM)
     state = work.shard_columns * work.optimizer_element_bytes
-    with_state = (uncached | (work.kernel == Kernel.FUSED_UVM_CACHING)) & (state > 0)
+    with_state = (uncached | (is_here & (work.kernel == Kernel.FUSED_UVM_CACHING))) & (state > 0)
     if not (uncached | with_state).any():
         return
-    host = host_memory(hardware)
-    row = cache_lines(stored_row_bytes(work))
+    host, row = host_memory(hardware, tier), stored_row_bytes(work)
     cold_lookups = work.lookups * (1 - work.hot_lookup_share)
     cold_rows = distinct_rows * (1 - work.hot_distinct_share)
-    forward = np.where(uncached, cold_lookups * row, 0.0)
-    updated = np.where(uncached & work.is_trained, row, 0.0) + np.where(with_state, cache_lines(state), 0.0)
-    tally.add(Phase.FORWARD_COMPUTE, forward / host.direct_rate(), host.evidence)
-    tally.add(Phase.BACKWARD_COMPUTE, 2 * cold_rows * updated / host.direct_rate(), host.evidence)
+    updated = np.where(uncached & work.is_trained, row, 0.0), np.where(with_state, state, 0.0)
+    tally.add(Phase.FORWARD_COMPUTE, host.read_seconds(np.where(uncached, cold_lookups, 0.0), row), host.evidence)
+    tally.add(Phase.BACKWARD_COMPUTE, host.update_seconds(cold_rows, *updated), host.evidence)
 
 
-def _add_copies(tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows: Floats) -> None:
-    """Missed rows of caches over host memory."""
-    cached = work.kernel == Kernel.FUSED_UVM_CACHING
+def _add_copies(
+    tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows: Floats, tier: Tier, is_here: Bools
+) -> None:
+    """Missed rows of caches over the host's memory."""
+    cached = is_here & (work.kernel == Kernel.FUSED_UVM_CACHING)
     if not cached.any():
         return
-    host = host_memory(hardware)
-    fetched = np.where(cached, missed_rows(work, distinct_rows) * cache_lines(stored_row_bytes(work)), 0.0)
+    host = host_memory(hardware, tier)
+    fetched = np.where(cached, missed_rows(work, distinct_rows), 0.0)
     returned = np.where(work.is_trained, fetched, 0.0)
-    tally.add(Phase.PREFETCH, host.copy_seconds(fetched, returned), host.evidence)
+    tally.add(Phase.PREFETCH, host.copy_seconds(fetched, returned, stored_row_bytes(work)), host.evidence)
 
 
 def _add_storage(tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows: Floats) -> None:
@@ -146,7 +184,7 @@ def _add_storage(tally: Tally, work: ShardWork, hardware: Hardware, distinct_row
     fetched_bytes = blocks * block.value
     returned_bytes = np.where(work.is_trained, fetched_bytes, 0.0)
     seconds = np.maximum(blocks / reads.value, fetched_bytes / rate.value) + returned_bytes / written.value
-    row = rows * cache_lines(stored_row_bytes(work))
-    seconds = np.maximum(seconds, host.copy_seconds(row, np.where(work.is_trained, row, 0.0)))
+    written_rows = np.where(work.is_trained, rows, 0.0)
+    seconds = np.maximum(seconds, host.copy_seconds(rows, written_rows, stored_row_bytes(work)))
     evidence = Evidence(max(host.evidence, *(one.evidence for one in (block, reads, rate, written))))
     tally.add(Phase.PREFETCH, seconds, evidence)

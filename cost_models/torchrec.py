@@ -108,6 +108,7 @@ class TorchRecModel:
     name = "torchrec"
     version = "1.8.0"  # the release that it reproduces
     ledger: Ledger = "torchrec"
+    rounding = 0.0
 
     @property
     def counted_phases(self) -> Bools:
@@ -142,8 +143,11 @@ def _kernel_rate(work: ShardWork, memory: TableMemory, hardware: Hardware) -> _K
     MissingHardwareNumber
         The rate of the link to host memory, or of block storage, is needed and not known.
     UnsupportedWork
-        TorchRec has no rate for kernels beyond the device's memory where there is no accelerator.
+        TorchRec has no rate for storage-class memory, nor for kernels beyond the device's memory where there is no
+        accelerator.
     """
+    if work.in_scm.any():
+        raise UnsupportedWork(TorchRecModel.name, "rows in storage-class memory")
     beyond = np.setdiff1d(work.kernel, _DEVICE_KERNELS)
     if not memory.is_accelerator and len(beyond):
         raise UnsupportedWork(TorchRecModel.name, f"kernel {Kernel(int(beyond[0])).label} without an accelerator")

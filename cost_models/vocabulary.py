@@ -58,13 +58,18 @@ class Tier(Code):
 
     HBM = 0
     DDR = 1
-    SSD = 2
+    SCM = 2  #: storage-class memory: byte-addressable, beside host memory or in its place
+    SSD = 3
 
 
 #: Kernels that keep a share of their rows in the device's memory and all rows in another tier.
 CACHED_KERNELS = (Kernel.FUSED_UVM_CACHING, Kernel.KEY_VALUE)
-#: Where the rows of a kernel lie; those of all others lie in the device's own memory.
+#: Where the rows of a kernel usually lie; those of all others lie in the device's own memory.
 TIER_OF_KERNEL = {Kernel.FUSED_UVM: Tier.DDR, Kernel.FUSED_UVM_CACHING: Tier.DDR, Kernel.KEY_VALUE: Tier.SSD}
+#: Kernels that read the host's memory by the byte: their rows may lie in storage-class memory as well.
+SCM_KERNELS = (Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING)
+#: Memories of the host that such kernels read.
+HOST_TIERS = (Tier.DDR, Tier.SCM)
 
 
 class Phase(Code):

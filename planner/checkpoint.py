@@ -8,7 +8,8 @@ kernel, whose optimizer passes over all of them, are always stored in full. A ro
 rows; of a replicated table, which is stored once, every rank stores an equal part.
 
 Snapshots copy rows as they are, before they are quantised: what lies in the device's memory over the host link, what
-lies in host memory there, read and written. Block storage keeps old versions by itself; rows in its caches and in those
+lies in host memory there, read and written, and what lies in storage-class memory is read there and written to host
+memory. Block storage keeps old versions by itself; rows in its caches and in those
 of host memory are written back first.
 
 The price of checkpoints per step, with ``s`` steps between them and ``f`` steps between failures:
@@ -157,6 +158,7 @@ class _Copies:
 
     device: float
     host: float
+    scm: float
     written_back: float  # to block storage
     evidence: Evidence
 
@@ -165,7 +167,9 @@ class _Copies:
         """Read the rates that the shards need; raises ``MissingHardwareNumber``."""
         needed_for = "snapshots of checkpoints"
         on_device = problem.cluster.device_tier is Tier.HBM
-        in_host_memory = np.isin(work.kernel, _IN_HOST_MEMORY).any() or not on_device
+        is_beside = np.isin(work.kernel, _IN_HOST_MEMORY)
+        in_host_memory = (is_beside & ~work.in_scm).any() or not on_device
+        in_scm = (is_beside & work.in_scm).any()
         read: list[Quantity] = []
 
         def seconds(rate: Quantity) -> float:
@@ -181,6 +185,7 @@ class _Copies:
         return cls(
             device=link if on_device else host,
             host=host,
+            scm=seconds(named("scm_bytes_per_second")) + seconds(named("ddr_bytes_per_second")) if in_scm else 0.0,
             written_back=seconds(named("ssd_write_bytes_per_second")) if is_stored else 0.0,
             evidence=Evidence(max((one.evidence for one in read), default=Evidence.MEASURED)),
         )
@@ -241,9 +246,11 @@ class _Shards:
         on_device, in_host_memory = ~np.isin(work.kernel, tuple(TIER_OF_KERNEL)), np.isin(work.kernel, _IN_HOST_MEMORY)
         hot = np.where(on_device, rows, np.minimum(rows, work.hot_row_share * self.held))
         device = rows * work.optimizer_row_bytes + near + hot * (weights + state)
-        host = np.where(in_host_memory, (rows - hot) * (weights + state), 0.0)
+        beside = np.where(in_host_memory, (rows - hot) * (weights + state), 0.0)
+        host, scm = np.where(work.in_scm, 0.0, beside), np.where(work.in_scm, beside, 0.0)
         written_back = np.where(work.kernel == Kernel.KEY_VALUE, near, 0.0)
-        return device * copies.device + host * copies.host + written_back * copies.written_back
+        in_host = host * copies.host + scm * copies.scm
+        return device * copies.device + in_host + written_back * copies.written_back
 
     def most_restored_bytes(self) -> Floats:
         """Bytes that are read where the checkpoint before the next full one is restored."""

@@ -3,10 +3,20 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from planner.domain.data_type import DATA_TYPES
 from planner.domain.problem import Problem
 from planner.domain.table import Table, TableConstraints
 
-TABLE_FIELDS = ("sharding_types", "compute_kernels", "ranks", "hosts", "min_partition", "pinned")
+TABLE_FIELDS = (
+    "sharding_types",
+    "compute_kernels",
+    "ranks",
+    "hosts",
+    "min_partition",
+    "cache_load_factors",
+    "data_types",
+    "pinned",
+)
 GROUP_FIELDS = ("same_rank", "apart")
 RESERVATION = "reserved_hbm_fraction"
 _MOST_NAMED = 4
@@ -44,7 +54,7 @@ def constraints_of(problem: Problem) -> tuple[Constraint, ...]:
         found.extend(
             Constraint(field=field, index=index, message=f'table "{table.name}" {_asked(table, field)}')
             for field in TABLE_FIELDS
-            if getattr(table.constraints, field) is not None
+            if getattr(table.constraints, field) != getattr(_without(table, (field,)), field)
         )
     fraction = problem.reservation.hbm_fraction
     if fraction > 0:
@@ -75,13 +85,25 @@ def with_only(problem: Problem, kept: Collection[Constraint]) -> Problem:
 def _table_with_only(table: Table, index: int, by_field: dict[str, set[int]]) -> Table:
     if table.constraints == TableConstraints():
         return table
-    asked = table.constraints
-    return replace(
-        table,
-        constraints=TableConstraints(
-            **{field: getattr(asked, field) for field in TABLE_FIELDS if index in by_field.get(field, ())}
-        ),
-    )
+    dropped = [field for field in TABLE_FIELDS if index not in by_field.get(field, ())]
+    return replace(table, constraints=_without(table, dropped))
+
+
+def _without(table: Table, fields: Collection[str]) -> TableConstraints:
+    """Return the constraints of a table without some: as wide as they can be.
+
+    Leaving ``data_types`` out would mean the table's own type, which may be larger than those listed: without the
+    constraint it has any type that can be trained. Splits by heat are an offer and stay.
+    """
+    wide: dict[str, object] = dict.fromkeys(fields)
+    if "data_types" in wide and table.constraints.data_types is not None:
+        wide["data_types"] = all_data_types(table)
+    return replace(table.constraints, **wide)  # type: ignore[arg-type]
+
+
+def all_data_types(table: Table) -> tuple[str, ...]:
+    """Return the types that the weights of a table can have, whatever is asked for."""
+    return tuple(sorted(name for name, kind in DATA_TYPES.items() if table.can_be_trained_as(kind)))
 
 
 def _asked(table: Table, field: str) -> str:
@@ -97,6 +119,11 @@ def _asked(table: Table, field: str) -> str:
         return f"may only be on hosts {_listed([str(host) for host in sorted(asked.hosts or ())])}"
     if field == "min_partition":
         return f"may not have shards narrower than {asked.min_partition} columns"
+    if field == "cache_load_factors":
+        shares = asked.cache_load_factors or ()
+        return f"may only have caches of {_listed([f'{share:g}' for share in shares])} of its rows"
+    if field == "data_types":
+        return f"may only have weights of {_listed(sorted(asked.data_types or ()))}"
     return "is pinned"
 
 

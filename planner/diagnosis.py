@@ -45,15 +45,30 @@ def diagnose(
     for index, ladder in enumerate(ladders):
         attempts.allow(1 / (len(ladders) - index))
         fix = lowest_fix(ladder, attempts)
-        if fix is not None:
+        if fix is not None and all(fix.changes != known.changes for known in fixes):
             fixes.append(fix)
     return Diagnosis(
         conflict=subsets.described(found),
         has_plan_without_constraints=subsets.has_plan_without_any,
-        fixes=tuple(fixes),
+        fixes=_smallest_first(fixes),
         num_solves=attempts.num_solves,
         limit=attempts.limit,
     )
+
+
+def _smallest_first(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
+    """Order fixes by how many changes they are; a bundle of several kinds is no fix where one kind is enough."""
+    one_kind = [
+        fix
+        for fix in fixes
+        if fix.kind != "constraint" or len({_kind_of(change.pointer) for change in fix.changes}) == 1
+    ]
+    return tuple(sorted(one_kind or fixes, key=lambda fix: len(fix.changes)))
+
+
+def _kind_of(pointer: str) -> str:
+    """What is changed, wherever in the spec that is: a pointer without its numbers."""
+    return "/".join(part for part in pointer.split("/") if not part.isdecimal())
 
 
 def _ladders(problem: Problem, shortfalls: Sequence[Shortfall]) -> list[Ladder]:
@@ -85,7 +100,7 @@ def _constraint_fixes(
                     if fix is not None:
                         fixes.append(fix)
                         fixed.append(constraint.field)
-    return fixes or (subsets.removal(conflict) if wishes else [])
+    return fixes or (subsets.removals(conflict) if wishes else [])
 
 
 class _Subsets:
@@ -144,21 +159,44 @@ class _Subsets:
         needed = irreducible_conflict(range(len(fields)), has_plan)
         return tuple(sorted(index for field in needed for index in fields[field]))
 
-    def removal(self, conflict: Sequence[Constraint]) -> list[Fix]:
-        """Return the fix that leaves out as few constraints as the work allows, rather of the conflict than others."""
+    def removals(self, conflict: Sequence[Constraint]) -> list[Fix]:
+        """Return fixes that leave out one constraint, else as few as the work allows: of one field, else of several."""
         blamed = self._indices(conflict)
-        everything = range(len(self._constraints))
-        groups = [[index for index in everything if index not in blamed], sorted(blamed)]
+        everything = frozenset(range(len(self._constraints)))
+        fixes: list[Fix] = []
+        with contextlib.suppress(OutOfWork):
+            for index in sorted(blamed) if len(blamed) <= _MOST_RELAXED else ():  # one of many rarely suffices
+                if self._constraints[index].field != RESERVATION and self.has_plan(everything - {index}):
+                    return self._left_out(everything - {index})
+            fields = dict.fromkeys(self._constraints[index].field for index in sorted(blamed))
+            for field in fields:
+                of_field = frozenset(index for index in everything if self._constraints[index].field == field)
+                if field != RESERVATION and self.has_plan(everything - of_field):
+                    fixes += self._fewest(blamed, of_field)
+        return fixes or self._fewest(blamed, everything)
+
+    def _fewest(self, blamed: frozenset[int], among: frozenset[int]) -> list[Fix]:
+        """Leave out as few of some constraints as the work allows, rather blamed ones than others.
+
+        The reservation is kept before all: less of it is a fix of its own.
+        """
+        kept_always = frozenset(range(len(self._constraints))) - among
+        reserved = {index for index in among if self._constraints[index].field == RESERVATION}
+        groups = [sorted(reserved), sorted(among - blamed - reserved), sorted(blamed & among - reserved)]
         found: tuple[int, ...] = ()
         with contextlib.suppress(OutOfWork):
-            for fewer in removals(groups, self.has_plan):
+            for fewer in removals(groups, lambda kept: self.has_plan(kept | kept_always)):
                 found = fewer
-        kept = frozenset(everything) - frozenset(found)
+        return self._left_out(kept_always | (among - frozenset(found))) if found else []
+
+    def _left_out(self, kept: frozenset[int]) -> list[Fix]:
+        """Return the fix that leaves out all constraints but these, or fewer of them, as far as plans are known."""
         plans = [(more, plan) for more, plan in self._plans.items() if plan is not None and more >= kept]
-        if not found or not plans:
+        if not plans:
             return []
         kept, plan = max(plans, key=lambda one: len(one[0]))
-        return [left_out([self._constraints[index] for index in everything if index not in kept], plan)]
+        gone = [one for index, one in enumerate(self._constraints) if index not in kept]
+        return [left_out(self._problem, gone, plan)]
 
     def is_irreducible(self, conflict: Sequence[Constraint]) -> bool:
         """Whether there is a plan without any one constraint of a conflict."""

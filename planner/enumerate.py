@@ -8,23 +8,27 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Scheme
+from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Scheme, Tier
 from planner.domain.data_type import DATA_TYPES
 from planner.domain.problem import Problem
 from planner.domain.storage import Storage
 from planner.domain.table import PinnedTable, Table
 from planner.heat import hot_row_shares
 from planner.priced import Scope
+from planner.row_tiers import row_tiers
 from planner.runtimes.base import Runtime
 from planner.runtimes.registry import RUNTIMES
 from planner.schemes.base import DEFAULT_MIN_PARTITION, Geometry
 from planner.schemes.blocks import COLUMN_STEP
 from planner.schemes.registry import SCHEMES
 from planner.schemes.widths import Widths, piece_widths, whole_width
+from planner.segments import ends, side_by_side
 from planner.work import table_columns
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+#: What decides how rows can be kept: kernels, data types, cached shares and hot shares.
+_Alike = tuple[tuple[Kernel, ...], tuple[str, ...], tuple[float, ...], tuple[float, ...]]
 
 
 #: Cached shares of the rows that are listed where the user names none: about three per decade, as miss curves bend.
@@ -88,20 +92,24 @@ def enumerate_families(problem: Problem) -> Families:
 
 def list_cuts(families: Families) -> Cuts:
     """Number the shapes and the listed cuts of all families."""
-    widths = [family.widths for family in families.families]
-    num_shapes = np.array([len(w.columns) for w in widths], dtype=np.int64)
-    first_shape = np.cumsum(num_shapes) - num_shapes
-    cuts = [cut for w in widths for cut in w.cuts]
-    num_cuts = np.array([len(w.cuts) for w in widths], dtype=np.int64)
-    option_family = np.repeat(np.arange(len(widths)), num_cuts)
+    distinct = {id(family.widths): family.widths for family in families.families}
+    place = {which: index for index, which in enumerate(distinct)}
+    of = np.array([place[id(family.widths)] for family in families.families], dtype=np.int64)
+    widths = list(distinct.values())  # few, of many families
+    cuts = [cut for one in widths for cut in one.cuts]
+    num_shapes = np.array([len(one.columns) for one in widths], dtype=np.int64)
+    num_cuts = np.array([len(one.cuts) for one in widths], dtype=np.int64)
     num_units = np.array([len(cut) for cut in cuts], dtype=np.int64)
-    unit_option = np.repeat(np.arange(len(cuts)), num_units)
+    shape_family, column = side_by_side(ends(num_shapes)[of], num_shapes[of])
+    option_family, cut = side_by_side(ends(num_cuts)[of], num_cuts[of])
+    unit_option, unit = side_by_side(ends(num_units)[cut], num_units[cut])
+    first_shape = ends(num_shapes[of])[:-1]
     return Cuts(
-        shape_family=np.repeat(np.arange(len(widths)), num_shapes),
-        shape_columns=np.concatenate([w.columns for w in widths]),
+        shape_family=shape_family,
+        shape_columns=np.concatenate([one.columns for one in widths])[column],
         option_family=option_family,
         unit_option=unit_option,
-        unit_shape=np.concatenate(cuts) + first_shape[option_family[unit_option]],
+        unit_shape=np.concatenate(cuts)[unit] + first_shape[option_family[unit_option]],
     )
 
 
@@ -174,7 +182,7 @@ def _families_of_table(
             reasons.append(f"{scheme.label}: {refusal}")
             continue
         geometry = maker.geometry(table, problem.cluster)
-        storages = list(kept.of(index, scheme, geometry))
+        storages = kept.of(index, scheme, geometry)
         if not storages:
             reasons.append(f"{scheme.label}: {_no_storage(problem, runtime, index, scheme)}")
             continue
@@ -194,50 +202,77 @@ class _Storages:
     def __init__(self, problem: Problem, runtime: Runtime) -> None:
         self._problem, self._runtime = problem, runtime
         cluster = problem.cluster
-        tiers = {kernel: TIER_OF_KERNEL.get(kernel, cluster.device_tier) for kernel in Kernel}
-        self._has_memory = {
-            kernel: kernel not in TIER_OF_KERNEL or (tier is not cluster.device_tier and cluster.has_tier(tier))
-            for kernel, tier in tiers.items()
+        #: by kernel: whether its rows lie in storage-class memory; nothing where the cluster has no memory for them
+        self._in_scm = {
+            kernel: [
+                tier is Tier.SCM
+                for tier in row_tiers(kernel, cluster, runtime)
+                if kernel not in TIER_OF_KERNEL or (tier is not cluster.device_tier and cluster.has_tier(tier))
+            ]
+            for kernel in Kernel
         }
+        self._lists: dict[_Alike, tuple[Storage, ...]] = {}
+        self._hot: dict[int, tuple[float, ...]] = {}  # by table
 
-    def of(self, index: int, scheme: Scheme, geometry: Geometry | None) -> Iterator[Storage]:
-        """Yield those of one scheme of a table."""
+    def of(self, index: int, scheme: Scheme, geometry: Geometry | None) -> tuple[Storage, ...]:
+        """Return those of one scheme of a table."""
         table = self._problem.tables[index]
         wanted = table.constraints
         offered = self._problem.kernels if wanted.compute_kernels is None else wanted.compute_kernels
         names = wanted.data_types or (table.data_type.name,)
-        for kernel in self._runtime.kernels(table, scheme, offered):
-            if not self._has_memory[kernel]:
-                continue
-            shares: tuple[float | None, ...] = (None,)
-            if kernel in CACHED_KERNELS:
-                shares = tuple(sorted(set(wanted.cache_load_factors or CACHE_LOAD_FACTORS), reverse=True))
-            hot: tuple[float, ...] = (0.0,)
-            if kernel is Kernel.FUSED_UVM and geometry is not None and geometry.scope is Scope.RANK:
-                hot += tuple(self._hot_row_shares(index))
-            for share, hot_share, name in itertools.product(shares, hot, names):
-                if table.can_be_trained_as(DATA_TYPES[name]):
-                    yield _storage(kernel, name, share, hot_share)
+        kernels = self._runtime.kernels(table, scheme, offered)
+        hot: tuple[float, ...] = (0.0,)
+        if Kernel.FUSED_UVM in kernels and geometry is not None and geometry.scope is Scope.RANK:
+            hot += self._hot_row_shares(index)
+        types = tuple(name for name in names if table.can_be_trained_as(DATA_TYPES[name]))
+        return self._listed(kernels, types, wanted.cache_load_factors or CACHE_LOAD_FACTORS, hot)
 
-    def _hot_row_shares(self, index: int) -> Iterator[float]:
-        """Yield where a table may be split by heat, each a share of its rows that is a whole number of them."""
+    def _listed(
+        self, kernels: tuple[Kernel, ...], types: tuple[str, ...], cached: tuple[float, ...], hot: tuple[float, ...]
+    ) -> tuple[Storage, ...]:
+        """Return one list for all tables that may keep their rows alike: there are few, and thousands of tables."""
+        key = (kernels, types, cached, hot)
+        if key not in self._lists:
+            shares: dict[Kernel, tuple[float | None, ...]] = dict.fromkeys(
+                CACHED_KERNELS, tuple(sorted(set(cached), reverse=True))
+            )
+            self._lists[key] = tuple(
+                _storage(kernel, name, share, hot_share, in_scm)
+                for kernel in kernels
+                for in_scm, share, hot_share, name in itertools.product(
+                    self._in_scm[kernel],
+                    shares.get(kernel, (None,)),
+                    hot if kernel is Kernel.FUSED_UVM else (0.0,),
+                    types,
+                )
+            )
+        return self._lists[key]
+
+    def _hot_row_shares(self, index: int) -> tuple[float, ...]:
+        """Return where a table may be split by heat, each a share of its rows that is a whole number of them."""
         if not self._runtime.splits_rows_by_heat:
-            return
-        table = self._problem.tables[index]
-        rows, wanted = table.num_embeddings, table.constraints.hot_row_fractions
-        listed = hot_row_shares(table_columns(self._problem).heat.of_table[index]) if wanted is None else wanted
-        for num_hot in sorted({round(share * rows) for share in listed} - {0, rows}):
-            yield num_hot / rows
+            return ()
+        if index not in self._hot:
+            table = self._problem.tables[index]
+            rows, wanted = table.num_embeddings, table.constraints.hot_row_fractions
+            listed = hot_row_shares(table_columns(self._problem).heat.of_table[index]) if wanted is None else wanted
+            self._hot[index] = tuple(
+                num / rows for num in sorted({round(share * rows) for share in listed} - {0, rows})
+            )
+        return self._hot[index]
 
 
 @functools.lru_cache(maxsize=4096)
-def _storage(kernel: Kernel, data_type: str, cache_load_factor: float | None, hot_row_share: float) -> Storage:
+def _storage(
+    kernel: Kernel, data_type: str, cache_load_factor: float | None, hot_row_share: float, in_scm: bool
+) -> Storage:
     """Return the one object of a way to keep rows: thousands of families have the same."""
     return Storage(
         kernel=kernel,
         data_type=DATA_TYPES[data_type],
         cache_load_factor=cache_load_factor,
         hot_row_share=hot_row_share,
+        in_scm=in_scm,
     )
 
 
@@ -246,7 +281,7 @@ def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) 
     table = problem.tables[index]
     wanted = table.constraints.compute_kernels
     kernels = runtime.kernels(table, scheme, problem.kernels if wanted is None else wanted)
-    tiers = {TIER_OF_KERNEL.get(kernel, problem.cluster.device_tier) for kernel in kernels}
+    tiers = {tier for kernel in kernels for tier in row_tiers(kernel, problem.cluster, runtime)}
     absent = sorted(tier for tier in tiers if not problem.cluster.has_tier(tier))
     if not kernels:
         return "none of its kernels is among the allowed compute_kernels"
@@ -271,7 +306,10 @@ def _pinned_family(problem: Problem, index: int, pinned: PinnedTable) -> Family:
         columns = np.arange(given.min(), given.max() + 1, COLUMN_STEP, dtype=np.int64)
         widths = Widths(columns=columns, cuts=((given - given.min()) // COLUMN_STEP,), max_pieces=len(given))
     storage = Storage(
-        kernel=pinned.compute_kernel, data_type=table.data_type, cache_load_factor=pinned.cache_load_factor
+        kernel=pinned.compute_kernel,
+        data_type=table.data_type,
+        cache_load_factor=pinned.cache_load_factor,
+        in_scm=pinned.in_scm,
     )
     return Family(table=index, scheme=pinned.sharding_type, storage=storage, geometry=geometry, widths=widths)
 

@@ -63,9 +63,10 @@ def finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Pla
     believed, found = step_seconds_of(mode, outcome.assignment), evaluation.objective_seconds
     beside_shards = latency_beside_shards(run.problem, believed)
     believed, bound = believed + beside_shards, bound + beside_shards
-    if abs(believed - found) > _AGREEMENT * max(believed, found):
+    agreement = _AGREEMENT + run.cost_model.rounding
+    if abs(believed - found) > agreement * max(believed, found):
         raise SolverDefect(f"the search believed {believed} s, the plan's geometry costs {found} s")
-    if bound > found * (1 + _AGREEMENT):
+    if bound > found * (1 + agreement):
         raise SolverDefect(f"the lower bound {bound} s exceeds a plan of {found} s")
     bound = min(bound, found)
     gap = found / bound - 1 if bound > 0 else (0.0 if found == 0 else None)

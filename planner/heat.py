@@ -1,4 +1,4 @@
-"""Tables split by heat: the hottest rows in the device's memory, the others in host memory.
+"""Tables split by heat: the hottest rows in the device's memory, the others in the host's.
 
 The rows of such a table are renumbered by heat, hottest first (RecShard's remap, arXiv 2201.10095), so that both parts
 are ranges of rows. Here is what share of a step's lookups, and of the distinct rows among them, the hot part serves.
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from planner.domain.access import AccessStatistics
 from planner.row_classes import RowClasses, row_classes
+from planner.segments import by_owner
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,11 +47,11 @@ class HeatCurves:
     def at(self, table: Ints, hot_row_share: Floats) -> tuple[Floats, Floats]:
         """Return the hot shares of lookups and of distinct rows of each shard; 0 where no row is hot."""
         lookups, distinct = np.zeros(len(table)), np.zeros(len(table))
-        for shard in np.flatnonzero(hot_row_share > 0).tolist():
-            curve = self.of_table[table[shard]]
+        for one, shards in by_owner(table, np.flatnonzero(hot_row_share > 0)):
+            curve = self.of_table[one]
             if curve is not None:
-                lookups[shard] = np.interp(hot_row_share[shard], curve.rows, curve.lookups)
-                distinct[shard] = np.interp(hot_row_share[shard], curve.rows, curve.distinct)
+                lookups[shards] = np.interp(hot_row_share[shards], curve.rows, curve.lookups)
+                distinct[shards] = np.interp(hot_row_share[shards], curve.rows, curve.distinct)
         return lookups, distinct
 
 

@@ -146,7 +146,6 @@ def _cluster_too_small(problem: Problem, priced: PricedOptions) -> Dead | None:
     way_out = f"use at least {ranks} such ranks" if ranks else "lower reserved_hbm_fraction and other reservations"
     last = some[-1]  # tables that leave the device's memory fill this one
     elsewhere = float(priced.capacity_bytes[:, some[:-1]].sum())
-    what = " and ".join(f"{format_bytes(float(priced.capacity_bytes[:, tier].sum()))} of {tier.label}" for tier in some)
     shortfall = Shortfall(
         resource=last.label,
         required_bytes=need - elsewhere,
@@ -154,7 +153,7 @@ def _cluster_too_small(problem: Problem, priced: PricedOptions) -> Dead | None:
         scope="cluster",
         message=(
             f"the tables need at least {format_bytes(need)} of {' and '.join(tier.label for tier in some)} with"
-            f" optimizer state and buffers; {cluster.world_size} ranks have {what} after reservations"
+            f" optimizer state and buffers; {cluster.world_size} ranks have {_by_tier(priced, some)} after reservations"
             f" ({format_bytes(need - have)} of {last.label} short)"
         ),
         hint=f"{way_out}, reserve less, or choose a smaller data_type or an optimizer with less state",
@@ -196,10 +195,10 @@ def unpackable(problem: Problem, priced: PricedOptions, *, proven: bool) -> Dead
     Proven only where every legal cut is listed and every row block is full: otherwise another
     column width, or the few bytes that a shorter last block saves, might make the difference.
     """
-    tier = problem.cluster.device_tier
+    tiers = [tier for tier in Tier if priced.shape_bytes[:, tier].any()] or [problem.cluster.device_tier]
     exact = bool(np.all(priced.shape_total_bytes == priced.shape_bytes * priced.shape_ranks[:, None]))
     listed = not any(_finer_cuts(problem, index) for index in range(len(problem.tables)))
-    need, have = least_total_bytes(priced, (tier,)), float(priced.capacity_bytes[:, tier].sum())
+    need, have = least_total_bytes(priced, tiers), float(priced.capacity_bytes[:, tiers].sum())
     groups = [f"{kind} groups" for kind in ("same_rank", "apart") if getattr(problem, kind)]
     also = f" and {' and '.join(groups)}" if groups else ""
     shortfall = Shortfall(
@@ -208,9 +207,16 @@ def unpackable(problem: Problem, priced: PricedOptions, *, proven: bool) -> Dead
         available_bytes=have,
         scope="cluster",
         message=(
-            f"all tables need {format_bytes(need)} of the cluster's {format_bytes(have)} of {tier.label}, but no"
+            f"all tables need {format_bytes(need)} of the cluster's {_by_tier(priced, tiers)}, but no"
             f" placement of the listed cuts satisfies memory per rank{also} together"
         ),
         hint="relax same_rank, apart, ranks or sharding_types, lower min_partition, or add memory",
     )
     return Dead(shortfalls=(shortfall,), proven=proven and exact and listed)
+
+
+def _by_tier(priced: PricedOptions, tiers: Sequence[Tier]) -> str:
+    """What all ranks together have left of some tiers, in words."""
+    return " and ".join(
+        f"{format_bytes(float(priced.capacity_bytes[:, tier].sum()))} of {tier.label}" for tier in tiers
+    )

@@ -1,10 +1,10 @@
 """Bytes of shards, line by line and tier by tier, and what a rank has left for them.
 
-Weights lie where the kernel keeps them: in the device's memory, in host memory or in block storage. Whatever the
-kernel, the ids and outputs of a step lie in the device's memory, and so does the row-wise state of an optimizer (FBGEMM
-1.8.0 ``construct_split_state``: "if optimizer state is rowwise, optimizer is on device, otherwise managed"). A cache
-takes its share of the rows there, 4 bytes of index for every row of the table and 16 of tags and times for every
-cached one (TorchRec 1.8.0 ``_calculate_cache_aux_state_sizes``).
+Weights lie where the kernel keeps them: in the device's memory, in host memory, in storage-class memory or in block
+storage. Whatever the kernel, the ids and outputs of a step lie in the device's memory, and so does the row-wise state
+of an optimizer (FBGEMM 1.8.0 ``construct_split_state``: "if optimizer state is rowwise, optimizer is on device,
+otherwise managed"). A cache takes its share of the rows there, 4 bytes of index for every row of the table and 16 of
+tags and times for every cached one (TorchRec 1.8.0 ``_calculate_cache_aux_state_sizes``).
 
 Two ledgers. EXACT counts what a training job really holds. TORCHREC repeats TorchRec's
 ``EmbeddingStorageEstimator`` (1.8.0 ``shard_estimators.py``), with what it leaves out:
@@ -157,7 +157,8 @@ def shard_ledger(
     device = problem.cluster.device_tier
     of_kernel = np.array([TIER_OF_KERNEL.get(kernel, device) for kernel in Kernel], dtype=np.int8)
     tier = np.full((work.num_shards, len(LINES)), device, dtype=np.int8)
-    tier[:, [LINES.index(line) for line in _BESIDE_ROWS]] = of_kernel[work.kernel][:, None]
+    of_rows = np.where(work.in_scm, np.int8(Tier.SCM), of_kernel[work.kernel])
+    tier[:, [LINES.index(line) for line in _BESIDE_ROWS]] = of_rows[:, None]
     tier[index_alone, LINES.index("cache_index")] = Tier.SSD
     return ShardLedger(bytes=np.stack(lines, axis=1), tier=tier)
 
@@ -241,14 +242,26 @@ def reserved_bytes(problem: Problem, capacity_bytes: float) -> dict[str, float]:
     }
 
 
+def reserved_by_tier(problem: Problem, rank: int) -> dict[Tier, dict[str, float]]:
+    """Return what is taken off one rank's memory before tables, by tier and line."""
+    cluster, fraction = problem.cluster, problem.reservation.ddr_fraction
+    found = {cluster.device_tier: reserved_bytes(problem, cluster.tier_bytes(rank, cluster.device_tier))}
+    share = cluster.tier_bytes(rank, Tier.DDR)
+    if cluster.device_tier is not Tier.DDR and fraction and share:
+        found[Tier.DDR] = {"margin": share - math.floor((1 - fraction) * share)}
+    return found
+
+
 def capacity_bytes(problem: Problem) -> Floats:
     """Return what each rank has left for tables, shape (num_ranks, num_tiers), never negative.
 
-    Only the tier of the device is reserved from; the others are left whole, as TorchRec does.
+    Block storage is left whole.
     """
     cluster = problem.cluster
     total = np.array([[cluster.tier_bytes(rank, tier) for tier in Tier] for rank in range(cluster.world_size)])
     sizes, which = np.unique(total[:, cluster.device_tier], return_inverse=True)
     left = [max(0.0, float(size) - sum(reserved_bytes(problem, float(size)).values())) for size in sizes]
     total[:, cluster.device_tier] = np.array(left)[which]
+    if cluster.device_tier is not Tier.DDR:  # of which every rank has the same share
+        total[:, Tier.DDR] -= sum(reserved_by_tier(problem, 0).get(Tier.DDR, {}).values())
     return total

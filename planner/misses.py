@@ -26,12 +26,14 @@ from numpy.typing import NDArray
 
 from planner.domain.access import AccessStatistics, MissRatioCurve
 from planner.row_classes import row_classes
+from planner.segments import by_owner
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _STEPS = np.concatenate([[0.0], np.geomspace(1e-4, 1e9, 63)])
 _BATCH = 256  # tables whose classes are in memory at once
+_AT_ONCE = 8  # of which curves are made together: what a curve is made of stays in the processor's cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +63,8 @@ class MissCurves:
     def at(self, table: Ints, cache_load_factor: Floats) -> Floats:
         """Return the missed share of each shard; NaN where it has no cache or nothing is known."""
         missed = np.full(cache_load_factor.shape, np.nan)
-        cached = np.flatnonzero(~np.isnan(cache_load_factor))
-        order = cached[np.argsort(table[cached], kind="stable")]
-        starts = np.flatnonzero(np.diff(table[order], prepend=-1))
-        for part in np.split(order, starts[1:]) if len(order) else ():
-            missed[part] = self.missed_of(int(table[part[0]]), cache_load_factor[part])
+        for one, shards in by_owner(table, np.flatnonzero(~np.isnan(cache_load_factor))):
+            missed[shards] = self.missed_of(one, cache_load_factor[shards])
         return missed
 
 
@@ -83,7 +82,10 @@ def _all_curves(
         if told:
             rows = np.array([num_rows[i] for i in told], dtype=np.float64)
             chances, sizes = (_padded([getattr(one, name) for one in told.values()]) for name in ("chance", "size"))
-            held[list(told)], missed[list(told)] = _curves(chances, sizes, rows)
+            tables = np.array(list(told))
+            for first in range(0, len(tables), _AT_ONCE):
+                few = slice(first, first + _AT_ONCE)
+                held[tables[few]], missed[tables[few]] = _curves(chances[few], sizes[few], rows[few])
     for i in known:
         access = accesses[i]
         if isinstance(access, MissRatioCurve):

@@ -2,13 +2,19 @@
 
 from dataclasses import replace
 
-from cost_models.vocabulary import TIER_OF_KERNEL, Kernel, Tier
+from cost_models.vocabulary import SCM_KERNELS, TIER_OF_KERNEL, Kernel, Tier
 from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import DEVICE_KERNELS, HOST_KERNELS, Problem
 from planner.domain.table import Table
 from planner.enumerate import CACHE_LOAD_FACTORS
+from planner.row_tiers import row_tiers
+from planner.runtimes.registry import RUNTIMES
 
-_NEEDED = ("host_link_bytes_per_second", "ddr_bytes_per_second")
+#: Numbers that rows in each memory of the host need.
+_NEEDED = {
+    Tier.DDR: ("host_link_bytes_per_second", "ddr_bytes_per_second"),
+    Tier.SCM: ("host_link_bytes_per_second", "scm_bytes_per_second", "scm_write_bytes_per_second"),
+}
 
 
 def with_host_memory(problem: Problem) -> Problem | None:
@@ -16,20 +22,38 @@ def with_host_memory(problem: Problem) -> Problem | None:
 
     Requests are served from the cards' own memory alone.
 
-    Host memory is offered where the hardware states it and its rates: a number that nobody gave is not asked for on
-    behalf of somebody who named no such kernel.
+    Host memory, or storage-class memory that the runtime can use, is offered where the hardware states it and its
+    rates: a number that nobody gave is not asked for on behalf of somebody who named no such kernel.
     """
-    cluster = problem.cluster
-    if (
-        problem.serving is not None
-        or problem.kernels != DEVICE_KERNELS
-        or cluster.device_tier is not Tier.HBM
-        or not cluster.has_tier(Tier.DDR)
-    ):
-        return None
-    if not all(cluster.hardware.has(number) for number in _NEEDED):
+    if not _unused_tiers(problem) or numbers_of_host_memory(problem):
         return None
     return replace(problem, kernels=HOST_KERNELS)
+
+
+def numbers_of_host_memory(problem: Problem) -> tuple[str, ...]:
+    """Return the numbers without which memory of the host that the hardware states is not offered, by their names."""
+    needed = dict.fromkeys(number for tier in _unused_tiers(problem) for number in _NEEDED[tier])
+    return tuple(number for number in needed if not problem.cluster.hardware.has(number))
+
+
+def why_not_host_memory(problem: Problem) -> str:
+    """Say which numbers are missing, and where they are given; nothing where none is."""
+    numbers = numbers_of_host_memory(problem)
+    if not numbers:
+        return ""
+    places = " and ".join(f"/hardware/overrides/{number}" for number in numbers)
+    stated = " and ".join(f"{tier.label}_bytes" for tier in _unused_tiers(problem))
+    return f"host memory ({stated}) was not considered, because the hardware does not state its rates: give {places}"
+
+
+def _unused_tiers(problem: Problem) -> tuple[Tier, ...]:
+    """Return the memories of the host that could hold rows, where no kernel is offered that keeps any there."""
+    cluster = problem.cluster
+    if problem.serving is not None or problem.kernels != DEVICE_KERNELS or cluster.device_tier is not Tier.HBM:
+        return ()
+    runtime = RUNTIMES[problem.runtime]
+    tiers = {tier for kernel in SCM_KERNELS for tier in row_tiers(kernel, cluster, runtime)}
+    return tuple(sorted(tier for tier in tiers if cluster.has_tier(tier)))
 
 
 def with_kernels_of(problem: Problem, placement: Placement) -> Problem:

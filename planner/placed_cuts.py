@@ -71,9 +71,9 @@ class _Cut:
         return tuple(zip(self.num_columns.tolist(), sites.tolist(), strict=True))
 
 
-def storage_key(placed: TablePlacement) -> tuple[Kernel, float | None, int, str]:
-    """Return how a placement keeps the rows of a table: kernel, cached share, hot rows, type (empty where unknown)."""
-    return (placed.compute_kernel, placed.cache_load_factor, placed.hot_rows, placed.data_type)
+def storage_key(placed: TablePlacement) -> tuple[Kernel, bool, float | None, int, str]:
+    """Return how a placement keeps rows: kernel, whether in scm, cached share, hot rows, type (empty where unknown)."""
+    return (placed.compute_kernel, placed.in_scm, placed.cache_load_factor, placed.hot_rows, placed.data_type)
 
 
 def pieces_of(problem: Problem, family: Family, placed: TablePlacement) -> Pieces | None:
@@ -92,7 +92,7 @@ def cuts_of(
         family = families.families[index]
         storage = family.storage
         type_name = storage.data_type.name if placed.data_type else ""
-        key = (storage.kernel, storage.cache_load_factor, hot_rows_of(problem, family), type_name)
+        key = (storage.kernel, storage.in_scm, storage.cache_load_factor, hot_rows_of(problem, family), type_name)
         return (family.scheme, *key) != named
 
     for index in sorted(mine, key=is_other):

@@ -164,3 +164,15 @@ def movement_of(
         remaining_steps=previous.remaining_steps,
         max_moved_bytes=previous.max_moved_bytes,
     )
+
+
+def judged_again(movement: Movement, previous_seconds: float, step_seconds: float) -> Movement:
+    """Return what moves with the objectives of both plans under another cost model."""
+    saved = previous_seconds - step_seconds
+    pays = saved > 0 and movement.seconds is not None
+    return replace(
+        movement,
+        previous_seconds=previous_seconds,
+        saved_seconds_per_step=saved,
+        break_even_steps=math.ceil(movement.seconds / saved) if pays and movement.seconds is not None else None,
+    )

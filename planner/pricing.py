@@ -4,7 +4,7 @@ The only caller of cost models on the way to a plan.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,11 @@ from cost_models.protocol import CostModel, ShardWork
 from planner.checkpoint import price_work
 from planner.domain.data_type import DATA_TYPES
 from planner.domain.problem import Problem
+from planner.dominance import dominated_families
 from planner.enumerate import Cuts, Families, Family, list_cuts, table_rank_allowed
 from planner.memory import capacity_bytes, ledger_rules, shard_ledger
 from planner.phases import phase_windows
 from planner.priced import Objective, PricedOptions, Scope, no_ints
-from planner.schemes.blocks import COLUMN_STEP
 from planner.work import build_work, data_type_code, table_columns
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Codes = NDArray[np.int8]
 
-_FEW = 10  # families of one table, which are compared pair by pair sooner than told apart at once
+_SHAPES = 65_536  # that are priced together: columns of their work stay in the processor's cache
 
 
 def price(problem: Problem, families: Families, cost_model: CostModel) -> PricedOptions:
@@ -34,15 +34,7 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Priced
     listed = families.families
     family_table = np.array([family.table for family in listed], dtype=np.int64)
     scope = np.array([family.geometry.scope for family in listed], dtype=np.int8)
-    table = family_table[cuts.shape_family]
-    work = _work_of(problem, listed, cuts)
-    seconds = price_work(problem, work, table=table, cost_model=cost_model, hardware=cluster.hardware).seconds
-    # The last row block is shorter than the others; every rank is charged a full one.
-    last_rows = work.table_rows - work.shard_rows * (work.row_shards - 1)
-    per_rank, last = (
-        shard_ledger(problem, work, table=table, stored_rows=rows, rules=ledger_rules(cost_model.ledger)).by_tier()
-        for rows in (work.shard_rows, last_rows)
-    )
+    seconds, per_rank, last = _shape_costs(problem, listed, cuts, cost_model)
     if cluster.num_hosts == 1:
         scope = np.where(scope == Scope.HOST, np.int8(Scope.WORLD), scope)  # the same ranks
     touched = np.array([1, cluster.ranks_per_host, cluster.world_size])[scope[cuts.shape_family]][:, None]
@@ -78,23 +70,75 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Priced
     )
 
 
+def _shape_costs(
+    problem: Problem, listed: Sequence[Family], cuts: Cuts, cost_model: CostModel
+) -> tuple[Floats, Floats, Floats]:
+    """Return the seconds of every shape by phase, and its bytes by tier as a full and as the last row block.
+
+    The last row block is shorter than the others; every rank is charged a full one.
+    """
+    columns, rules = _FamilyColumns.of(listed), ledger_rules(cost_model.ledger)
+    parts = []
+    for start in range(0, len(cuts.shape_family), _SHAPES):
+        some = slice(start, start + _SHAPES)
+        table = columns.table[cuts.shape_family[some]]
+        work = _work_of(problem, columns, cuts, some)
+        seconds = price_work(
+            problem, work, table=table, cost_model=cost_model, hardware=problem.cluster.hardware
+        ).seconds
+        last_rows = work.table_rows - work.shard_rows * (work.row_shards - 1)
+        per_rank, last = (
+            shard_ledger(problem, work, table=table, stored_rows=rows, rules=rules).by_tier()
+            for rows in (work.shard_rows, last_rows)
+        )
+        parts.append((seconds, per_rank, last))
+    seconds, per_rank, last = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return seconds, per_rank, last
+
+
 def shape_work(problem: Problem, families: Families) -> ShardWork:
     """Return the work of one piece of every shape of every family, in the order of the waist."""
-    return _work_of(problem, families.families, list_cuts(families))
+    return _work_of(problem, _FamilyColumns.of(families.families), list_cuts(families), slice(None))
 
 
-def _work_of(problem: Problem, listed: Sequence[Family], cuts: Cuts) -> ShardWork:
-    of = cuts.shape_family
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FamilyColumns:
+    """What every piece of a family shares, one entry per family, shape (F,)."""
+
+    table: Ints
+    scheme: Codes
+    kernel: Codes
+    cache_load_factor: Floats
+    data_type: Codes
+    hot_row_share: Floats
+    in_scm: Bools
+
+    @classmethod
+    def of(cls, listed: Sequence[Family]) -> "_FamilyColumns":
+        return cls(
+            table=np.array([family.table for family in listed], dtype=np.int64),
+            scheme=np.array([family.scheme for family in listed], dtype=np.int8),
+            kernel=np.array([family.kernel for family in listed], dtype=np.int8),
+            cache_load_factor=cache_load_factors(listed),
+            data_type=data_types(listed),
+            hot_row_share=hot_row_shares(listed),
+            in_scm=are_in_scm(listed),
+        )
+
+
+def _work_of(problem: Problem, columns: _FamilyColumns, cuts: Cuts, shapes: slice) -> ShardWork:
+    of = cuts.shape_family[shapes]
     return build_work(
         problem,
         table_columns(problem),
-        table=np.array([family.table for family in listed], dtype=np.int64)[of],
-        scheme=np.array([family.scheme for family in listed], dtype=np.int8)[of],
-        kernel=np.array([family.kernel for family in listed], dtype=np.int8)[of],
-        shard_columns=cuts.shape_columns,
-        cache_load_factor=cache_load_factors(listed)[of],
-        data_type=data_types(listed)[of],
-        hot_row_share=hot_row_shares(listed)[of],
+        table=columns.table[of],
+        scheme=columns.scheme[of],
+        kernel=columns.kernel[of],
+        shard_columns=cuts.shape_columns[shapes],
+        cache_load_factor=columns.cache_load_factor[of],
+        data_type=columns.data_type[of],
+        hot_row_share=columns.hot_row_share[of],
+        in_scm=columns.in_scm[of],
     )
 
 
@@ -121,6 +165,11 @@ def hot_row_shares(listed: Sequence[Family]) -> Floats:
     return np.array([one.storage.hot_row_share for one in listed])
 
 
+def are_in_scm(listed: Sequence[Family]) -> Bools:
+    """Return which families keep the rows that they read from the host in storage-class memory."""
+    return np.array([one.storage.in_scm for one in listed], dtype=np.bool_)
+
+
 def data_types(listed: Sequence[Family]) -> Codes:
     """Return the type of each family's weights, as its position among all types."""
     code = {name: data_type_code(name) for name in DATA_TYPES}
@@ -134,13 +183,15 @@ def restrict(priced: PricedOptions, keep: Bools) -> PricedOptions:
 
 def _renumbered(priced: PricedOptions, keep_family: Bools, keep_shape: Bools) -> PricedOptions:
     """Drop families and shapes, and with them the options that need them."""
+    if np.all(keep_family) and np.all(keep_shape):
+        return priced
     keep_shape = keep_shape & keep_family[priced.shape_family]
-    keep_option = np.ones(priced.num_options, dtype=np.bool_)
-    keep_option[priced.unit_option[~keep_shape[priced.unit_shape]]] = False
+    keep_option = _whole_options(priced, keep_shape)
     keep_unit = keep_option[priced.unit_option]
     new_family, new_shape, new_option = (np.cumsum(kept) - 1 for kept in (keep_family, keep_shape, keep_option))
     if not np.all(keep_shape[priced.pinned_shape]):
         raise ValueError("Expected to keep the shapes of pinned tables.")
+    shape, option, unit = (np.flatnonzero(kept) for kept in (keep_shape, keep_option, keep_unit))
     return replace(
         priced,
         family_table=priced.family_table[keep_family],
@@ -149,17 +200,24 @@ def _renumbered(priced: PricedOptions, keep_family: Bools, keep_shape: Bools) ->
         family_min_pieces=priced.family_min_pieces[keep_family],
         family_max_pieces=priced.family_max_pieces[keep_family],
         family_source=priced.family_source[keep_family],
-        shape_family=new_family[priced.shape_family[keep_shape]],
-        shape_columns=priced.shape_columns[keep_shape],
-        shape_seconds=priced.shape_seconds[keep_shape],
-        shape_bytes=priced.shape_bytes[keep_shape],
-        shape_total_bytes=priced.shape_total_bytes[keep_shape],
-        option_family=new_family[priced.option_family[keep_option]],
-        unit_option=new_option[priced.unit_option[keep_unit]],
-        unit_shape=new_shape[priced.unit_shape[keep_unit]],
+        shape_family=new_family[priced.shape_family[shape]],
+        shape_columns=priced.shape_columns[shape],
+        shape_seconds=priced.shape_seconds[shape],
+        shape_bytes=priced.shape_bytes[shape],
+        shape_total_bytes=priced.shape_total_bytes[shape],
+        option_family=new_family[priced.option_family[option]],
+        unit_option=new_option[priced.unit_option[unit]],
+        unit_shape=new_shape[priced.unit_shape[unit]],
         pinned_shape=new_shape[priced.pinned_shape],
         move=None if priced.move is None else priced.move.of_families(keep_family),
     )
+
+
+def _whole_options(priced: PricedOptions, keep_shape: Bools) -> Bools:
+    """Mark the options all of whose shapes are kept, shape (O,)."""
+    whole = np.ones(priced.num_options, dtype=np.bool_)
+    whole[priced.unit_option[~keep_shape[priced.unit_shape]]] = False
+    return whole
 
 
 def prune(priced: PricedOptions) -> PricedOptions:
@@ -171,10 +229,9 @@ def prune(priced: PricedOptions) -> PricedOptions:
     piece by another one at no cost, so that no optimum is lost.
     """
     fits = np.all(priced.shape_bytes <= roomiest_site(priced), axis=1)
-    smaller = _renumbered(priced, np.ones(priced.num_families, dtype=np.bool_), fits)
-    has_option = np.zeros(smaller.num_families, dtype=np.bool_)
-    has_option[smaller.option_family] = True
-    usable = restrict(smaller, has_option)
+    has_option = np.zeros(priced.num_families, dtype=np.bool_)
+    has_option[priced.option_family[_whole_options(priced, fits)]] = True
+    usable = _renumbered(priced, has_option, fits)
     return restrict(usable, ~dominated_families(usable))
 
 
@@ -195,61 +252,3 @@ def roomiest_site(priced: PricedOptions) -> Floats:
         room[:, Scope.WORLD, tier] = np.where(ranks_allowed.all(axis=1), capacity.min(), -1.0)
     result: Floats = room[priced.shape_table, priced.shape_scope]
     return result
-
-
-def dominated_families(priced: PricedOptions) -> Bools:
-    """Return families that another family of the same table replaces at no cost, shape (F,).
-
-    The other one must land on the same kind of site, be no less free to place, allow at least the
-    same numbers of pieces and widths, and be nowhere dearer, width by width.
-    """
-    first, last = priced.shapes_of_family
-    cost = np.concatenate([priced.shape_seconds * (priced.phase_weight > 0), priced.shape_bytes], axis=1)
-    narrowest, widest = priced.shape_columns[first], priced.shape_columns[last - 1]
-    # What tables are cut by now stays a choice: whatever replaces it would have to be moved to.
-    kept = priced.table_is_pinned[priced.family_table]
-    if priced.move is not None:
-        kept = kept | priced.move.family_in_use
-    dominated = np.zeros(priced.num_families, dtype=np.bool_)
-
-    def replaces(other: int, one: int) -> bool:
-        if (
-            priced.family_scope[other] != priced.family_scope[one]
-            or (priced.family_same_host[other] and not priced.family_same_host[one])
-            or priced.family_min_pieces[other] > priced.family_min_pieces[one]
-            or priced.family_max_pieces[other] < priced.family_max_pieces[one]
-            or narrowest[other] > narrowest[one]
-            or widest[other] < widest[one]
-        ):
-            return False
-        offset = first[other] + int(narrowest[one] - narrowest[other]) // COLUMN_STEP
-        theirs = cost[offset : offset + last[one] - first[one]]
-        mine = cost[first[one] : last[one]]
-        return bool(np.all(theirs <= mine))
-
-    start, stop = priced.families_of_table
-    for table in np.flatnonzero(stop - start > 1):
-        families = np.arange(int(start[table]), int(stop[table]))
-        others = {one: families.tolist() for one in families.tolist()}
-        if len(families) > _FEW:
-            cheaper = _cheaper_at_ends(cost, families, (first, last - 1), (narrowest, widest))
-            others = {one: families[cheaper[:, one - families[0]]].tolist() for one in families.tolist()}
-        for one in families[~kept[families]].tolist():
-            dominated[one] = any(
-                other != one
-                and not dominated[other]
-                and replaces(other, one)
-                and (other < one or not replaces(one, other))
-                for other in others[one]
-            )
-    return dominated
-
-
-def _cheaper_at_ends(cost: Floats, families: Ints, ends: tuple[Ints, Ints], columns: tuple[Ints, Ints]) -> Bools:
-    """Say who might replace whom, (n, n), by the narrowest and widest shapes alone: most pairs need no other look."""
-    cheaper = np.ones((len(families), len(families)), dtype=np.bool_)
-    for end, width in zip(ends, columns, strict=True):
-        mine = cost[end[families]]
-        comparable = width[families][:, None] == width[families][None, :]
-        cheaper &= ~comparable | np.all(mine[:, None, :] <= mine[None, :, :], axis=2)
-    return cheaper

@@ -5,12 +5,15 @@ one. Here every table may take another family of the waist that lands on the sam
 slower, somewhere faster, and fits; the largest gains per byte go first. The objective cannot rise.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.evaluate import rank_loads
 from planner.priced import Assignment, PricedOptions, Scope
 from planner.schemes.blocks import COLUMN_STEP
+from planner.segments import side_by_side
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,58 +36,94 @@ def promoted(priced: PricedOptions, assignment: Assignment) -> Assignment:
     return Assignment(piece_shape=shape, piece_site=sites.copy())
 
 
+class _Swaps(NamedTuple):
+    """What pieces of tables could be instead, one entry per swap, or per piece of a swap."""
+
+    gain: Floats  # seconds saved per byte more
+    table: Ints
+    first: Ints  # (swaps + 1,) into the pieces
+    piece: Ints
+    shape: Ints  # new shape of each piece
+    more: Floats  # (pieces, M) bytes that each takes more on every rank that it touches
+
+
 def _round(priced: PricedOptions, shape: Ints, sites: Ints, free: Floats, again: Bools) -> Bools:
     """Let every table of ``again`` change once, and say which did; ``shape`` and ``free`` change in place."""
-    table = priced.shape_table[shape]
-    of_tables = np.split(np.arange(len(shape)), np.searchsorted(table, np.arange(1, priced.num_tables)))
-    may_gain = np.flatnonzero(again).tolist()
-    swaps = [swap for one in may_gain for swap in _swaps(priced, shape, of_tables[one])]
+    swaps = _swaps(priced, shape, np.flatnonzero(again & ~priced.table_is_pinned))
     changed = np.zeros(priced.num_tables, dtype=np.bool_)
-    for _, pieces, shapes in sorted(swaps, key=lambda swap: -swap[0]):
-        if not changed[table[pieces[0]]]:
-            ranks, more = _more_on_ranks(priced, shape[pieces], shapes, sites[pieces])
+    scope_of_table = np.zeros(priced.num_tables, dtype=np.int64)
+    scope_of_table[priced.shape_table[shape]] = priced.shape_scope[shape]
+    for swap in np.argsort(-swaps.gain, kind="stable").tolist():
+        table = swaps.table[swap]
+        if not changed[table]:
+            some = slice(swaps.first[swap], swaps.first[swap + 1])
+            piece = swaps.piece[some]
+            ranks, more = _more_on_ranks(priced, scope_of_table[table], sites[piece], swaps.more[some])
             if np.all((more <= free[ranks]) | (more <= 0)):
                 free[ranks] -= more
-                shape[pieces] = shapes
-                changed[table[pieces[0]]] = True
+                shape[piece] = swaps.shape[some]
+                changed[table] = True
     return changed
 
 
-def _swaps(priced: PricedOptions, shape: Ints, pieces: Ints) -> list[tuple[float, Ints, Ints]]:
-    """Return what else a table's pieces could be: seconds saved per byte, the pieces, their new shapes."""
-    mine = shape[pieces]
-    family = int(priced.shape_family[mine[0]])
-    table = int(priced.family_table[family])
-    if priced.table_is_pinned[table]:
-        return []
+def _swaps(priced: PricedOptions, shape: Ints, tables: Ints) -> _Swaps:
+    """List the families that each of the tables' pieces could be of: nowhere slower, somewhere faster."""
+    of_tables = np.searchsorted(priced.shape_table[shape], np.arange(priced.num_tables + 1))
+    num_pieces = np.diff(of_tables)
+    now = np.zeros(priced.num_tables, dtype=np.int64)
+    now[priced.shape_table[shape]] = priced.shape_family[shape]
+    start, stop = priced.families_of_table
+    place, other = side_by_side(start[tables], (stop - start)[tables])
+    table = tables[place]
+    may = (other != now[table]) & _lands_alike(priced, now[table], other, num_pieces[table])
+    table, other = table[may], other[may]
+    swap, piece = side_by_side(of_tables[table], num_pieces[table])
     first, last = priced.shapes_of_family
-    found = []
-    for other in range(int(priced.families_of_table[0][table]), int(priced.families_of_table[1][table])):
-        if other == family or not _lands_alike(priced, family, other, len(pieces)):
-            continue
-        shapes = first[other] + (priced.shape_columns[mine] - priced.shape_columns[first[other]]) // COLUMN_STEP
-        if np.any(shapes < first[other]) or np.any(shapes >= last[other]):
-            continue
-        saved = priced.shape_seconds[mine] - priced.shape_seconds[shapes]
-        if np.all(saved >= 0) and np.any(saved > 0):
-            more = float(np.maximum(priced.shape_bytes[shapes] - priced.shape_bytes[mine], 0.0).sum())
-            found.append((float(saved.sum()) / max(more, 1.0), pieces, shapes))
-    return found
-
-
-def _lands_alike(priced: PricedOptions, one: int, other: int, num_pieces: int) -> bool:
-    return bool(
-        priced.family_scope[one] == priced.family_scope[other]
-        and priced.family_same_host[one] == priced.family_same_host[other]
-        and priced.family_min_pieces[other] <= num_pieces <= priced.family_max_pieces[other]
+    wider = (priced.shape_columns[shape[piece]] - priced.shape_columns[first[other]][swap]) // COLUMN_STEP
+    new = first[other][swap] + wider
+    may = _all_of(swap, (wider >= 0) & (new < last[other][swap]), len(other))
+    new = np.where(may[swap], new, 0)
+    saved = priced.shape_seconds[shape[piece]] - priced.shape_seconds[new]
+    may &= _all_of(swap, ~np.any(saved < 0, axis=1), len(other))
+    may &= ~_all_of(swap, ~np.any(saved > 0, axis=1), len(other))
+    kept = may[swap]
+    swap, piece, new, saved = (np.cumsum(may) - 1)[swap[kept]], piece[kept], new[kept], saved[kept]
+    more = priced.shape_bytes[new] - priced.shape_bytes[shape[piece]]
+    count = int(np.count_nonzero(may))
+    taken = np.bincount(swap, np.maximum(more, 0.0).sum(axis=1), minlength=count)
+    return _Swaps(
+        gain=np.bincount(swap, saved.sum(axis=1), minlength=count) / np.maximum(taken, 1.0),
+        table=table[may],
+        first=np.searchsorted(swap, np.arange(count + 1)),
+        piece=piece,
+        shape=new,
+        more=more,
     )
 
 
-def _more_on_ranks(priced: PricedOptions, before: Ints, after: Ints, sites: Ints) -> tuple[Ints, Floats]:
+def _all_of(swap: Ints, holds: Bools, count: int) -> Bools:
+    """Whether something holds for all pieces of each swap, shape (count,)."""
+    every = np.ones(count, dtype=np.bool_)
+    every[swap[~holds]] = False
+    return every
+
+
+def _lands_alike(priced: PricedOptions, one: Ints, other: Ints, num_pieces: Ints) -> Bools:
+    """Whether so many pieces of a family could be as many of another one, on the same sites, shape (families,)."""
+    alike: Bools = (
+        (priced.family_scope[one] == priced.family_scope[other])
+        & (priced.family_same_host[one] == priced.family_same_host[other])
+        & (priced.family_min_pieces[other] <= num_pieces)
+        & (num_pieces <= priced.family_max_pieces[other])
+    )
+    return alike
+
+
+def _more_on_ranks(priced: PricedOptions, scope: int, sites: Ints, more: Floats) -> tuple[Ints, Floats]:
     """Return the ranks that some pieces lie on, and the bytes that each has more of after a change, (ranks, M)."""
-    more = priced.shape_bytes[after] - priced.shape_bytes[before]
-    scope = priced.shape_scope[before[0]]
     if scope == Scope.RANK:
+        if len(sites) == 1:
+            return sites, more
         ranks, of = np.unique(sites, return_inverse=True)
         total = np.zeros((len(ranks), more.shape[1]))
         np.add.at(total, of, more)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from planner.domain.access import NUM_REUSE_BINS, AccessCdf, AccessStatistics, ReuseHistogram, ZipfAccess
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 _HEAD_ROWS = 32  # hottest rows that are told apart
 _TAIL_CLASSES = 128
@@ -52,12 +53,19 @@ def row_classes(
     """
     histograms = {index: access for index, access in enumerate(accesses) if isinstance(access, ReuseHistogram)}
     fitted = dict(zip(histograms, _rows_by_rate(list(histograms.values())), strict=True))
+    alphas = {
+        i: one.alpha for i, one in enumerate(accesses) if isinstance(one, ZipfAccess) and num_rows[i] > _HEAD_ROWS
+    }
+    rows_of = np.array([num_rows[i] for i in alphas], dtype=np.int64)
+    zipf = dict(zip(alphas, zip(*_zipf_classes(np.array(list(alphas.values())), rows_of), strict=True), strict=True))
     found: list[RowClasses | None] = []
     for index, (access, rows, lookups) in enumerate(zip(accesses, num_rows, num_lookups.tolist(), strict=True)):
         if lookups <= 0:
             found.append(None)
         elif isinstance(access, ReuseHistogram):
             found.append(_histogram_classes(fitted[index], sum(access.distinct_rows), rows, lookups))
+        elif index in zipf:
+            found.append(_stationary(*zipf[index], lookups))
         else:
             found.append(_stationary_classes(access, rows, lookups))
     return found
@@ -65,27 +73,34 @@ def row_classes(
 
 def _stationary_classes(access: AccessStatistics | None, num_rows: int, num_lookups: float) -> RowClasses | None:
     """Rows of which each lookup has the same chance."""
-    if isinstance(access, ZipfAccess):
-        probability, size = _zipf_classes(access.alpha, num_rows)
-    elif isinstance(access, AccessCdf):
-        points = np.array([(0.0, 0.0), *access.points])
-        size = np.diff(points[:, 0]) * num_rows
-        probability = np.diff(points[:, 1]) / size
-    else:
+    if isinstance(access, ZipfAccess):  # of few rows: each is a class
+        weight = np.arange(1, num_rows + 1, dtype=np.float64) ** -access.alpha
+        size = np.ones(num_rows)
+        return _stationary(weight / np.sum(weight * size), size, num_lookups)
+    if not isinstance(access, AccessCdf):
         return None
+    points = np.array([(0.0, 0.0), *access.points])
+    size = np.diff(points[:, 0]) * num_rows
+    return _stationary(np.diff(points[:, 1]) / size, size, num_lookups)
+
+
+def _stationary(probability: Floats, size: Floats, num_lookups: float) -> RowClasses:
     with np.errstate(divide="ignore"):
         chance = -np.expm1(num_lookups * np.log1p(-np.minimum(probability, 1.0)))
     return RowClasses(size=size, lookups=num_lookups * probability, chance=chance)
 
 
-def _zipf_classes(alpha: float, num_rows: int) -> tuple[Floats, Floats]:
-    """Probability and number of rows: the hottest one by one, the others in log-spaced classes at their mid row."""
-    head = np.arange(1, min(_HEAD_ROWS, num_rows) + 1, dtype=np.float64)
-    edges = np.geomspace(len(head) + 0.5, num_rows + 0.5, _TAIL_CLASSES + 1) if num_rows > len(head) else np.ones(1)
-    rows = np.concatenate([head, np.sqrt(edges[:-1] * edges[1:])])
-    size = np.concatenate([np.ones(len(head)), np.diff(edges)])
-    weight = rows**-alpha
-    return weight / np.sum(weight * size), size
+def _zipf_classes(alpha: Floats, num_rows: Ints) -> tuple[Floats, Floats]:
+    """Probability and number of rows of tables, (tables, classes): the hottest one by one, then log-spaced classes.
+
+    These stand at their mid row. Tables have more rows than are told apart.
+    """
+    head = np.ones((len(alpha), _HEAD_ROWS))
+    edges = np.geomspace(_HEAD_ROWS + 0.5, num_rows + 0.5, _TAIL_CLASSES + 1, axis=1)
+    rows = np.concatenate([head * np.arange(1, _HEAD_ROWS + 1), np.sqrt(edges[:, :-1] * edges[:, 1:])], axis=1)
+    size = np.concatenate([head, np.diff(edges, axis=1)], axis=1)
+    weight = rows ** -alpha[:, None]
+    return weight / np.sum(weight * size, axis=1, keepdims=True), size
 
 
 def _rows_by_rate(histograms: Sequence[ReuseHistogram]) -> Floats:

@@ -1,10 +1,12 @@
-"""What a step moves through host memory and block storage, and how long each is busy with it.
+"""What a step moves through host memory, storage-class memory and block storage, and how long each is busy with it.
 
 Counted from the work of shards, without cost models: a model that hides or forgets the traffic of a tier must not make
 a plan that the tier cannot serve. A tier of a rank is too slow where it is busy for longer than a step takes; since the
 numbers of a tier are one rank's share, the ranks of a host then never ask more of it than it has.
 """
 
+import functools
+import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +14,8 @@ from numpy.typing import NDArray
 
 from cost_models.hardware import Hardware
 from cost_models.protocol import ShardWork
-from cost_models.table_memory import cache_lines
-from cost_models.vocabulary import NUM_TIERS, Kernel, Tier
+from cost_models.table_memory import CACHE_LINE_BYTES, cache_lines, scm_block_bytes
+from cost_models.vocabulary import HOST_TIERS, NUM_TIERS, Kernel, Tier
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +44,8 @@ class Traffic:
 
 def shard_traffic(work: ShardWork, hardware: Hardware) -> Traffic:
     """Return what each shard moves; tiers without a rate in ``hardware`` are taken as never busy."""
-    return _host_memory(work, hardware) + _storage(work, hardware)
+    host = (_host_memory(work, hardware, tier) for tier in HOST_TIERS)
+    return functools.reduce(operator.add, host, _storage(work, hardware))
 
 
 def _distinct(work: ShardWork) -> Floats:
@@ -66,11 +69,15 @@ def _columns(tier: Tier, amount: Floats) -> Floats:
     return columns
 
 
-def _host_memory(work: ShardWork, hardware: Hardware) -> Traffic:
-    """Rows and state per weight that kernels read directly, and rows that caches fetch and write back."""
-    direct, cached = work.kernel == Kernel.FUSED_UVM, work.kernel == Kernel.FUSED_UVM_CACHING
-    row = cache_lines(work.shard_columns * work.element_bytes + work.row_overhead_bytes)
-    state = cache_lines(work.shard_columns * work.optimizer_element_bytes)
+def _host_memory(work: ShardWork, hardware: Hardware, tier: Tier) -> Traffic:
+    """Of one memory, rows and state per weight that kernels use directly, rows that caches fetch and write back."""
+    in_scm = tier is Tier.SCM
+    is_here = work.in_scm == in_scm
+    direct = is_here & (work.kernel == Kernel.FUSED_UVM)
+    cached = is_here & (work.kernel == Kernel.FUSED_UVM_CACHING)
+    block = scm_block_bytes(hardware) if in_scm else CACHE_LINE_BYTES
+    row = cache_lines(work.shard_columns * work.element_bytes + work.row_overhead_bytes, block)
+    state = cache_lines(work.shard_columns * work.optimizer_element_bytes, block)
     cold_rows = _distinct(work) * (1 - work.hot_distinct_share)
     updated = np.where((direct | cached) & work.is_trained, cold_rows, 0.0)
     changed = updated * (state + np.where(direct, row, 0.0))  # read, and written again
@@ -78,11 +85,15 @@ def _host_memory(work: ShardWork, hardware: Hardware) -> Traffic:
     cold_lookups = work.lookups * (1 - work.hot_lookup_share)
     read = np.where(direct, cold_lookups * row, 0.0) + changed + fetched
     written = changed + np.where(work.is_trained, fetched, 0.0)
+    if in_scm:
+        busy = read / _rate(hardware, "scm_bytes_per_second") + written / _rate(hardware, "scm_write_bytes_per_second")
+    else:
+        busy = (read + written) / _rate(hardware, "ddr_bytes_per_second")
     return Traffic(
-        read_bytes=_columns(Tier.DDR, read),
-        written_bytes=_columns(Tier.DDR, written),
-        operations=_columns(Tier.DDR, np.zeros(len(read))),
-        busy_seconds=_columns(Tier.DDR, (read + written) / _rate(hardware, "ddr_bytes_per_second")),
+        read_bytes=_columns(tier, read),
+        written_bytes=_columns(tier, written),
+        operations=_columns(tier, np.zeros(len(read))),
+        busy_seconds=_columns(tier, busy),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Scheme, Tier
+from cost_models.vocabulary import CACHED_KERNELS, Scheme, Tier
 from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
 from planner.domain.shards import Shards
@@ -16,6 +16,7 @@ from planner.domain.table import Table
 from planner.errors import Issue
 from planner.memory import EXACT, LedgerRules, capacity_bytes
 from planner.overlap import overlapping_shards
+from planner.row_tiers import row_tiers
 from planner.runtimes.registry import RUNTIMES
 from planner.score import bytes_by_tier
 from planner.units import format_bytes
@@ -86,8 +87,7 @@ def _table_set_issues(problem: Problem, placement: Placement) -> Iterator[Issue]
 def _shard_issues(problem: Problem, tables: dict[str, Table], placement: Placement) -> dict[int, list[Issue]]:
     """Ranks, ranges and tiers that do not exist, by the index of the table in the plan."""
     shards, of = placement.all_shards(), placement.table_of_shards()
-    device = problem.cluster.device_tier
-    tiers = [TIER_OF_KERNEL.get(placed.compute_kernel, device) for placed in placement.tables]
+    tiers = [_tier_of_rows(problem, placed) for placed in placement.tables]
     known = [tables.get(placed.name) for placed in placement.tables]
     is_known = np.array([table is not None for table in known])[of]
     rows = np.array([0 if table is None else table.num_embeddings for table in known], dtype=np.int64)[of]
@@ -109,9 +109,18 @@ def _shard_issues(problem: Problem, tables: dict[str, Table], placement: Placeme
             message = f"{name} has {rows[number]} x {columns[number]} cells; this shard is not a non-empty part of them"
             found.append(Issue(code="shard-out-of-range", pointer=pointer, message=message))
         if wrong_tier[number]:
-            message = f"{name}: kernel {placed.compute_kernel.label} keeps rows in {tiers[index].label}"
+            places = row_tiers(placed.compute_kernel, problem.cluster, RUNTIMES[problem.runtime])
+            labels = " or ".join(tier.label for tier in places)
+            apart = ", all of a table in one of them" if len(places) > 1 else ""
+            message = f"{name}: kernel {placed.compute_kernel.label} keeps rows in {labels}{apart}"
             found.append(Issue(code="tier", pointer=pointer, message=message))
     return issues
+
+
+def _tier_of_rows(problem: Problem, placed: TablePlacement) -> Tier:
+    """Return where the rows of a table must lie: all in storage-class memory where some do and may."""
+    places = row_tiers(placed.compute_kernel, problem.cluster, RUNTIMES[problem.runtime])
+    return Tier.SCM if placed.in_scm and Tier.SCM in places else places[0]
 
 
 def _hot_shards(problem: Problem, placement: Placement) -> Bools:
@@ -247,6 +256,10 @@ def _pin_issues(problem: Problem, table: Table, index: int, placed: TablePlaceme
         message = (
             f"is pinned to {asked[0].label} with kernel {asked[1].label}, not {found[0].label} with {found[1].label}"
         )
+        yield Issue(code="pinned", pointer=f"/tables/{index}", message=f'table "{table.name}" {message}', hint=hint)
+        return
+    if placed.in_scm != pinned.in_scm:
+        message = "is pinned to scm" if pinned.in_scm else "is not pinned to scm"
         yield Issue(code="pinned", pointer=f"/tables/{index}", message=f'table "{table.name}" {message}', hint=hint)
         return
     wanted = {(piece.column_offset, piece.num_columns, piece.site) for piece in pinned.pieces}

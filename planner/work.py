@@ -25,6 +25,7 @@ from planner.modified import ModifiedRows, modified_rows
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int8]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +146,14 @@ def build_work(
     cache_load_factor: Floats | None = None,
     data_type: Codes | None = None,
     hot_row_share: Floats | None = None,
+    in_scm: Bools | None = None,
 ) -> ShardWork:
     """Return the work of shards that are given by table, scheme, kernel and width.
 
     ``cache_load_factor`` is NaN where a kernel has no cache, and ``data_type`` holds positions in ``DATA_TYPES``;
     without them no shard has a cache, and each has the type of its table. ``hot_row_share`` is 0 where a table
-    is not split by heat. A cache of a row block holds the same share
-    of its rows as all blocks together.
+    is not split by heat; ``in_scm`` says whether rows of the host lie in storage-class memory. A cache of a row block
+    holds the same share of its rows as all blocks together.
 
     Row blocks are priced as full blocks (``ceil(rows / n)``), also the last, shorter one:
     a plan's time does not depend on which rank holds it.
@@ -196,6 +198,7 @@ def build_work(
         hot_lookup_share=hot_lookups,
         hot_distinct_share=hot_distinct,
         hot_row_share=hot_rows,
+        in_scm=np.zeros(table.shape, dtype=np.bool_) if in_scm is None else in_scm,
         is_weighted=columns.is_weighted[table],
         is_pooled=columns.is_pooled[table],
         is_trained=columns.is_trained[table],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 from api.client import ClientError, ProblemError
-from cost_models.errors import CostModelError
+from cost_models.errors import CostModelError, InvalidMeasurements, RowFinding
 from planner.errors import InvalidProblem, Issue, SolverDefect, UnsupportedRequest
 
 #: Typer's own exit code for a command line that it cannot read.
@@ -59,6 +59,13 @@ def report(error: Exception) -> ExitCode:
             say("shardplan: this version cannot do that")
             say_issues(issues_of(error))
             return ExitCode.BAD_INPUT
+        case InvalidMeasurements():
+            count = error.num_findings
+            say(f"shardplan: {count} {'problem' if count == 1 else 'problems'} in the measurements")
+            say_findings(error.findings)
+            if count > len(error.findings):
+                say(f"  ... and {count - len(error.findings)} more")
+            return ExitCode.BAD_INPUT
         case CostModelError():
             say(f"shardplan: {error}")
             if error.hint:
@@ -96,6 +103,16 @@ def say_issues(issues: Sequence[Issue]) -> None:
     for issue in issues:
         text = f"{issue.severity} at {issue.pointer or 'the whole document'}: {issue.message}"
         for line in (*_wrapped(text, "  "), *_wrapped(issue.hint, "    ")):
+            say(line)
+
+
+def say_findings(findings: Sequence[RowFinding]) -> None:
+    """List findings in measured rows in at most 80 columns; the first row after the head line is row 1."""
+    for finding in findings:
+        where = "the file" if finding.row < 0 else f"row {finding.row + 1}"
+        column = f", {finding.column}" if finding.column else ""
+        value = f" ({finding.value})" if finding.value else ""
+        for line in _wrapped(f"{where}{column}{value}: {finding.reason}", "  "):
             say(line)
 
 

@@ -6,6 +6,7 @@ import typer
 
 from api.cli.errors import ExitCode, say
 from api.cli.files import read_bytes, refuse_swapped, write_document
+from api.cli.model_files import CostModelFile, chosen_cost_model
 from api.cli.plan import Changes, CostModelName, SpecFile, changed_spec
 from api.cli.stats import StatisticsFiles, found_statistics
 from api.schemas.evaluation import EvaluationDocument, ScoreDocument
@@ -17,6 +18,7 @@ def evaluate_command(
     spec: SpecFile,
     plan_file: Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan from anywhere; - is standard input.")],
     cost_model: CostModelName = None,
+    cost_model_file: CostModelFile = None,
     statistics: StatisticsFiles = None,
     changes: Changes = None,
 ) -> None:
@@ -25,8 +27,13 @@ def evaluate_command(
     from api.report import evaluation_of
 
     refuse_swapped(spec, plan_file)
-    find_statistics = found_statistics(statistics).get
-    request = parse_spec(changed_spec(spec, {}, changes), cost_model=cost_model, find_statistics=find_statistics)
+    cost_model, find_model = chosen_cost_model(cost_model, cost_model_file)
+    request = parse_spec(
+        changed_spec(spec, {}, changes),
+        cost_model=cost_model,
+        find_statistics=found_statistics(statistics).get,
+        find_model=find_model,
+    )
     evaluation = evaluation_of(request, parse_plan(read_bytes(plan_file)))
     write_document(evaluation.model_dump(mode="json"), None)
     if evaluation.score is not None:
@@ -51,6 +58,9 @@ def _say_score(score: ScoreDocument) -> None:
     for name, value in seconds.items():
         if value is not None:
             say(f"  {name:<15}  {format_seconds(value)}")
+    if score.prediction is not None:
+        lower, upper = score.prediction.lower_seconds, score.prediction.upper_seconds
+        say(f"  between          {format_seconds(lower)} and {format_seconds(upper)}")
     say(f"  fullest rank     {format_bytes(fullest)}")
     if score.checkpoint is not None:
         say(f"  checkpoints      {format_seconds(score.checkpoint.lost_seconds_per_step)} per step")

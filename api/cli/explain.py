@@ -6,6 +6,7 @@ import typer
 
 from api.cli.errors import say
 from api.cli.files import read_bytes, refuse_swapped, write_document
+from api.cli.model_files import CostModelFile, chosen_cost_model
 from api.cli.plan import Changes, CostModelName, SpecFile, changed_spec
 from api.cli.stats import StatisticsFiles, found_statistics
 
@@ -17,6 +18,7 @@ def explain_command(
         int, typer.Option(metavar="N", min=0, help="How many tables are explained, the heaviest first.")
     ] = 10,
     cost_model: CostModelName = None,
+    cost_model_file: CostModelFile = None,
     statistics: StatisticsFiles = None,
     changes: Changes = None,
 ) -> None:
@@ -26,12 +28,17 @@ def explain_command(
     from planner.explain.explanation_text import explanation_text
 
     refuse_swapped(spec, plan_file)
-    find_statistics = found_statistics(statistics).get
-    request = parse_spec(changed_spec(spec, {}, changes), cost_model=cost_model, find_statistics=find_statistics)
+    cost_model, find_model = chosen_cost_model(cost_model, cost_model_file)
+    request = parse_spec(
+        changed_spec(spec, {}, changes),
+        cost_model=cost_model,
+        find_statistics=found_statistics(statistics).get,
+        find_model=find_model,
+    )
     plan = parse_plan(read_bytes(plan_file))
     explanation = explain_given(request, plan, max_tables=tables)
     write_document(explanation_document(request, plan, explanation).model_dump(mode="json"), None)
-    for warning in plan.other_spec(request.stated_spec_digest):
+    for warning in plan.other_spec(request.stated_spec_digest, request.spec_digest):
         say(f"  {warning.severity} at {warning.pointer}: {warning.message}")
         say(f"    {warning.hint}")
     say(explanation_text(explanation, name=request.name))

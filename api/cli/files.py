@@ -15,7 +15,7 @@ from planner.errors import InvalidProblem, Issue
 
 STDIN = "-"
 #: Larger than the service takes; a file beyond it is no spec.
-_ADDED = frozenset({"movement", "checkpoint"})  # fields that plans of earlier versions lack
+_ADDED = frozenset({"movement", "checkpoint", "prediction", "surrogate"})  # fields that plans of earlier versions lack
 MAX_FILE_BYTES = 256 * 1024 * 1024
 
 

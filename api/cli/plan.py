@@ -18,6 +18,7 @@ from api.cli.files import (
     write_content,
     write_document,
 )
+from api.cli.model_files import CostModelFile, chosen_cost_model
 from api.cli.stats import StatisticsFiles, found_statistics
 from planner.domain.plan import PlanResult
 from planner.errors import InvalidProblem, UnsupportedRequest
@@ -41,6 +42,7 @@ def plan_command(
         str | None, typer.Option("--output", "-o", metavar="PLAN.json", help="Where to write the plan, else stdout.")
     ] = None,
     cost_model: CostModelName = None,
+    cost_model_file: CostModelFile = None,
     objective: Annotated[str | None, typer.Option(help="step_time, max_rank_time or request_latency.")] = None,
     partitioner: Annotated[
         str | None, typer.Option(help="portfolio, greedy, ldm, local_search, lns, cp_sat, mathopt.")
@@ -68,6 +70,7 @@ def plan_command(
     from planner.pipeline import plan
     from planner.priced import Reason
 
+    cost_model, find_model = chosen_cost_model(cost_model, cost_model_file)
     options: dict[tuple[str, ...], object] = {
         ("cost_model",): cost_model,
         ("objective",): objective,
@@ -84,7 +87,7 @@ def plan_command(
         options["previous_plan", "plan"] = read_plan(previous)
     refuse_overwriting(output, spec, *([] if previous is None else [previous]))
     find_statistics = found_statistics(statistics).get
-    request = parse_spec(changed_spec(spec, options, changes), find_statistics=find_statistics)
+    request = parse_spec(changed_spec(spec, options, changes), find_statistics=find_statistics, find_model=find_model)
     if not quiet:
         say_issues(request.warnings)
     if not is_warm():
@@ -144,13 +147,23 @@ def _told(result: PlanResult) -> dict[str, object]:
     return {**told, "lower_bound_seconds": result.lower_bound_seconds}
 
 
-def validate_command(spec: SpecFile, statistics: StatisticsFiles = None, changes: Changes = None) -> None:
+def validate_command(
+    spec: SpecFile,
+    cost_model_file: CostModelFile = None,
+    statistics: StatisticsFiles = None,
+    changes: Changes = None,
+) -> None:
     """Check a spec without solving: problems with their place and the way out."""
     from api.convert import parse_spec
     from api.report import validation_of
 
+    cost_model, find_model = chosen_cost_model(None, cost_model_file)
     try:
-        request = parse_spec(changed_spec(spec, {}, changes), find_statistics=found_statistics(statistics).get)
+        request = parse_spec(
+            changed_spec(spec, {("cost_model",): cost_model}, changes),
+            find_statistics=found_statistics(statistics).get,
+            find_model=find_model,
+        )
     except (InvalidProblem, UnsupportedRequest) as error:
         issues = issues_of(error)
         listed = [{"pointer": i.pointer, "code": i.code, "message": i.message, "hint": i.hint} for i in issues]

@@ -98,13 +98,12 @@ def stats_command(
 
 
 def _compare(files: list[str], output: str | None, quiet: bool) -> None:
-    from api.statistics_document import parse_statistics
     from api.statistics_drift import drift_document
     from api.statistics_text import drift_text
 
     if len(files) != 2:
         raise BadInput("--compare takes two files: the old statistics and the new ones")
-    old, new = (parse_statistics(read_bytes(path)) for path in files)
+    old, new = (_read_statistics(path) for path in files)
     document = drift_document([old], new)
     write_document(document.model_dump(mode="json"), output)
     if not quiet:
@@ -125,11 +124,37 @@ def _columns_of_tables(assignments: list[str] | None) -> dict[str, list[str]] | 
 
 
 def _parts(files: list[str]) -> "list[Statistics]":
-    from api.statistics_document import parse_statistics
-
-    parts = [parse_statistics(read_bytes(path)) for path in files]
+    parts = [_read_statistics(path) for path in files]
     _refuse_twice((path, part.digest) for path, part in zip(files, parts, strict=True))
+    seeds = [next(iter(part.sketches.values())).hash_seed for part in parts]
+    for path, seed in zip(files, seeds, strict=True):
+        if seed != seeds[0]:
+            raise BadInput(
+                f"{path} was made with --hash-seed {seed}, and {files[0]} with {seeds[0]}: only equal ones merge"
+            )
     return parts
+
+
+def _read_statistics(path: str) -> "Statistics":
+    """Read statistics; a file that is none is refused by its name, with what is wrong and the way out."""
+    from api.json_input import UNREADABLE, RejectedDocument
+    from api.statistics_document import SCHEMA_VERSION, parse_statistics
+
+    try:
+        return parse_statistics(read_bytes(path))
+    except RejectedDocument as error:
+        again = "collect it again with shardplan stats TRACE..."
+        version = next((issue for issue in error.issues if issue.pointer == "/schema_version"), None)
+        if error.issues[0].code in UNREADABLE:
+            what = f"cannot be read: {error.issues[0].message}; it was cut short, or is another file"
+        elif any(issue.pointer == "/statistics_digest" and issue.code == "missing-field" for issue in error.issues):
+            what = "is no access statistics: it has no statistics_digest"
+        elif version is not None:
+            what = f"is of another version: {version.message}; this version reads schema_version {SCHEMA_VERSION}"
+        else:
+            first = error.issues[0]
+            what = f"is no access statistics as they were written: at {first.pointer}: {first.message}"
+        raise BadInput(f"{path} {what}; {again}") from None
 
 
 def _refuse_twice(files: Iterable[tuple[str, str]]) -> None:
@@ -177,7 +202,5 @@ class _Progress:
 
 def found_statistics(files: list[str] | None) -> dict[str, bytes]:
     """Return the content of statistics files by digest, each file checked."""
-    from api.statistics_document import parse_statistics
-
-    found = [parse_statistics(read_bytes(path)) for path in files or ()]
+    found = [_read_statistics(path) for path in files or ()]
     return {statistics.digest: statistics.canonical for statistics in found}

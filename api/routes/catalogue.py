@@ -1,12 +1,10 @@
-"""What specs can name: hardware profiles with their sources, and cost models."""
+"""Hardware profiles with the sources of their numbers."""
 
 from fastapi import APIRouter, Response
 
 from api.errors import not_found
 from api.routes.documentation import problems
 from api.schemas.catalogue import (
-    CostModelDocument,
-    CostModelList,
     CurveDocument,
     NumberDocument,
     ProfileDocument,
@@ -15,8 +13,6 @@ from api.schemas.catalogue import (
 )
 from cost_models.errors import UnknownProfile
 from cost_models.profiles_loader import load_profile, profile_ids
-from cost_models.registry import cost_model_names, make_cost_model
-from cost_models.vocabulary import STEP_PHASES
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])
 
@@ -83,24 +79,3 @@ def get_hardware_profile(profile_id: str) -> Response:
         },
     )
     return Response(document.model_dump_json(), media_type="application/json")
-
-
-@router.get(
-    "/cost-models",
-    summary="List cost models",
-    operation_id="list_cost_models",
-    response_model=CostModelList,
-    responses=problems(),
-)
-def list_cost_models() -> Response:
-    """List the models that ``cost_model`` can name."""
-    models = [make_cost_model(name) for name in cost_model_names()]
-    documents = [
-        CostModelDocument(
-            name=model.name,
-            version=model.version,
-            counted_phases=[phase.label for phase in STEP_PHASES if model.counted_phases[phase]],
-        )
-        for model in models
-    ]
-    return Response(CostModelList(cost_models=documents).model_dump_json(), media_type="application/json")

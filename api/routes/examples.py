@@ -32,3 +32,30 @@ CONSTRAINED_SPEC: dict[str, object] = {
 }
 
 SPECS: dict[str, object] = {"Three tables on one host": SMALL_SPEC, "With constraints": CONSTRAINED_SPEC}
+
+LOOKUP_ROW: dict[str, object] = {
+    "kind": "lookup",
+    "launch": 0,
+    "task": "example",
+    "device": "example device",
+    "library": "fbgemm_gpu 1.8.0",
+    "implementation": "fbgemm_tbe",
+    "num_ranks": 1,
+    "ranks_per_host": 1,
+    "table": "t0",
+    "shard_rows": 1_000_000,
+    "shard_columns": 128,
+    "element_bytes": 4.0,
+    "lookups": 65_536.0,
+    "outputs": 8192.0,
+    "distinct_rows": 60_000.0,
+    "forward_seconds": 0.0011,
+    "backward_seconds": 0.0027,
+    "seconds": 0.0038,
+}
+
+MEASUREMENTS: dict[str, object] = {"One launch of one table": {"rows": [LOOKUP_ROW]}}
+#: To the example of measurements, once they are stored.
+COST_MODELS: dict[str, object] = {
+    "Fit to all measurements of a device": {"name": "example", "device": "example device", "seed": 0}
+}

@@ -27,10 +27,10 @@ async def livez() -> Response:
     responses=problems("not-ready", "storage-unavailable"),
 )
 async def readyz(shell: Shell) -> Response:
-    """Answer 200 when the database can be read and solvers work."""
+    """Answer 200 when the database can be read and solvers and fits work."""
     await run_sync(shell.store.ping)
-    if not shell.engine.is_running:
-        raise ApiError("not-ready", "no solver takes work")
+    if not (shell.engine.is_running and shell.fits.is_running):
+        raise ApiError("not-ready", "no solver takes work, or no fit begins")
     return _json(HealthDocument(status="ok"))
 
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from api.convert import parse_evaluation, parse_plan, parse_spec
 from api.errors import ApiError, not_found
+from api.model_reference import COST_MODEL_PATTERN
 from api.plan_cache import ServedPlan
 from api.report import evaluation_of, explain_given, explanation_document
 from api.routes.documentation import json_answer, json_body, problems
@@ -15,7 +16,7 @@ from api.schemas.base import DIGEST_PATTERN, ModulePath
 from api.schemas.explanation import ExplanationDocument
 from api.served_plan import plan_response
 from api.state import Services, Shell
-from cost_models.registry import cost_model_names
+from api.stored_models import StoredModels
 from planner.canonical import canonical_bytes
 from planner.explain.explanation import DEFAULT_TABLES
 from planner.exporters.registry import EXPORTERS
@@ -27,8 +28,8 @@ router = APIRouter(prefix="/v1", tags=["plans"])
 MAX_EXPLAINED_TABLES = 100
 IMMUTABLE = "public, max-age=31536000, immutable"
 
-#: The registry is the list; a name that is not in it is refused like any other parameter.
-CostModelName = Annotated[str, Query(pattern=f"^({'|'.join(cost_model_names())})$")]
+#: A name that no cost model can have is refused like any other parameter.
+CostModelName = Annotated[str, Query(pattern=COST_MODEL_PATTERN)]
 PlanDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the plan.")]
 
 
@@ -129,7 +130,11 @@ async def evaluate_plan(
     evaluation = await run_sync(
         lambda: evaluation_of(
             *parse_evaluation(
-                raw, cost_model=cost_model, find_plan=shell.plans.find, find_statistics=shell.store.statistics
+                raw,
+                cost_model=cost_model,
+                find_plan=shell.plans.find,
+                find_statistics=shell.store.statistics,
+                find_model=StoredModels(shell.store),
             )
         )
     )
@@ -150,5 +155,5 @@ def _explanation(shell: Services, digest: str, max_tables: int) -> ExplanationDo
     spec = shell.store.spec_of_problem(plan.stated_spec_digest or "")
     if spec is None:
         raise not_found("spec of this plan")
-    request = parse_spec(spec)
+    request = parse_spec(spec, find_model=StoredModels(shell.store))
     return explanation_document(request, plan, explain_given(request, plan, max_tables=max_tables))

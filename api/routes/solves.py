@@ -13,6 +13,7 @@ from api.routes.examples import SPECS
 from api.schemas.solve import SolveDocument, SolvePage, StateName
 from api.state import Services, Shell
 from api.store.base import ENDED, SolveRecord
+from api.stored_models import StoredModels
 
 router = APIRouter(prefix="/v1", tags=["solves"])
 
@@ -32,8 +33,13 @@ def _answer(record: SolveRecord, headers: dict[str, str] | None = None, *, statu
 
 
 def _parsed(shell: Services, raw: bytes) -> SolveRequest:
-    """Check a spec, with the plans and the statistics that this service keeps."""
-    return parse_spec(raw, find_plan=shell.plans.find, find_statistics=shell.store.statistics)
+    """Check a spec, with the plans, the statistics and the learned models that this service keeps."""
+    return parse_spec(
+        raw,
+        find_plan=shell.plans.find,
+        find_statistics=shell.store.statistics,
+        find_model=StoredModels(shell.store),
+    )
 
 
 @router.post(

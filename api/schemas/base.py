@@ -12,6 +12,10 @@ DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
 #: A digest of statistics and, after #, the name of a table in them.
 STATISTICS_PATTERN = rf"{DIGEST_PATTERN[:-1]}(#{NAME_PATTERN[1:-1]})?$"
 
+#: Names of learned models are parts of addresses and of references; with the version, they are ids.
+MODEL_NAME = r"[a-z0-9_][a-z0-9._-]{0,63}"
+MODEL_ID = rf"{MODEL_NAME}@[1-9][0-9]{{0,8}}"
+
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=NAME_PATTERN)]
 Title = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=r"^[A-Za-z0-9_][ -~]*$")]
 Digest = Annotated[str, Field(pattern=DIGEST_PATTERN)]

@@ -1,4 +1,4 @@
-"""Hardware profiles and cost models as documents."""
+"""Hardware profiles, releases and kinds of problems as documents."""
 
 from pydantic import Field
 
@@ -45,20 +45,6 @@ class ProfileDocument(ProfileSummary):
 
     numbers: dict[str, NumberDocument]
     intra_host_curves: dict[str, CurveDocument]
-
-
-class CostModelDocument(Document):
-    """A cost model."""
-
-    name: str = Field(description="What cost_model names.", examples=["roofline"])
-    version: str = Field(description="Changes whenever a prediction can change.", examples=["1"])
-    counted_phases: list[str] = Field(description="Phases that its objective counts.")
-
-
-class CostModelList(Document):
-    """All cost models."""
-
-    cost_models: list[CostModelDocument]
 
 
 class VersionDocument(Document):

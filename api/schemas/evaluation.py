@@ -4,6 +4,7 @@ from pydantic import Field
 
 from api.schemas.base import Document
 from api.schemas.checkpoint import CheckpointDocument
+from api.schemas.prediction import PredictionDocument
 from api.schemas.solve import IssueDocument
 
 
@@ -77,6 +78,9 @@ class ScoreDocument(Document):
         default=None, description="What checkpoints take; null where the spec says nothing of them."
     )
     serving: ServingDocument | None = Field(description="Where requests are served; null of a training step.")
+    prediction: PredictionDocument | None = Field(
+        default=None, description="How well a learned model knows these seconds; null of other models."
+    )
 
 
 class EvaluationDocument(Document):

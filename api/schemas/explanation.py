@@ -54,6 +54,7 @@ class AlternativeDocument(Document):
 
     sharding_type: str = Field(description="Scheme.", examples=["column_wise"])
     compute_kernel: str = Field(description="Kernel.", examples=["fused"])
+    tier: str = Field(description="Memory that the rows lie in.", examples=["hbm"])
     cache_load_factor: float | None = Field(default=None, description="Cached share of the rows.", examples=[None])
     hot_row_fraction: float | None = Field(
         default=None, description="Share of the rows, the hottest ones, apart from the others.", examples=[None]
@@ -75,6 +76,7 @@ class ExplainedTable(Document):
     name: str = Field(description="Name of the table.", examples=["cat_0"])
     sharding_type: str = Field(description="Scheme.", examples=["row_wise"])
     compute_kernel: str = Field(description="Kernel.", examples=["fused"])
+    tier: str = Field(description="Memory that the rows lie in.", examples=["hbm"])
     cache_load_factor: float | None = Field(default=None, description="Cached share of the rows.", examples=[None])
     hot_row_fraction: float | None = Field(
         default=None, description="Share of the rows, the hottest ones, apart from the others.", examples=[None]

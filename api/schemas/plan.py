@@ -43,9 +43,13 @@ class PlanDocument(StrictModel):
     )
     ranks: JsonValue = Field(default=None, description="Predicted load of every rank.")
     phases: JsonValue = Field(default=None, description="Predicted seconds of every phase.")
-    tiers: JsonValue = Field(default=None, description="Predicted traffic of host memory and block storage.")
+    tiers: JsonValue = Field(
+        default=None, description="Predicted traffic of host memory, storage-class memory and block storage."
+    )
     checkpoint: JsonValue = Field(default=None, description="What checkpoints take; null where the spec has none.")
     serving: JsonValue = Field(default=None, description="What requests ask of the cards; null of a training step.")
+    prediction: JsonValue = Field(default=None, description="How well a learned model knows the seconds; else null.")
+    surrogate: JsonValue = Field(default=None, description="The additive model of the search; null without one.")
     movement: JsonValue = Field(default=None, description="What moves from the previous plan; null without one.")
     provenance: JsonValue = Field(default=None, description="Cost model, hardware, evidence, seed and versions.")
 

@@ -12,7 +12,7 @@ from planner.domain.cluster import MAX_RANKS
 MAX_SHARDS_OF_TABLE = 2 * MAX_RANKS
 
 Count = Annotated[int, Field(ge=0, le=2**40)]
-TierName = Literal["hbm", "ddr", "ssd"]
+TierName = Literal["hbm", "ddr", "scm", "ssd"]
 
 
 class Rectangle(StrictModel):
@@ -38,7 +38,7 @@ class PinnedShardSpec(Rectangle):
     """A rectangle of a pinned table: a shard of a plan can be pasted as it is."""
 
     tier: TierName | None = Field(
-        default=None, description="Memory tier; where given, the one that holds tables.", examples=["hbm"]
+        default=None, description="Memory tier; where given, the one where the kernel keeps rows.", examples=["hbm"]
     )
     bytes: Annotated[float, Field(ge=0)] | None = Field(
         default=None, description="Bytes of the shard in the plan that it comes from; not used.", examples=[None]

@@ -43,7 +43,7 @@ class TerminationDocument(Document):
 class ShortfallDocument(Document):
     """A resource that is short."""
 
-    resource: str = Field(description="hbm, ddr, options or constraints.", examples=["hbm"])
+    resource: str = Field(description="A tier (hbm, ddr, scm or ssd), options or constraints.", examples=["hbm"])
     required_bytes: float = Field(description="Unit: bytes.", examples=[9e11])
     available_bytes: float = Field(description="Unit: bytes.", examples=[6e11])
     scope: str = Field(description="cluster, rank or table.", examples=["cluster"])

@@ -124,6 +124,12 @@ class JointConstraintsSpec(StrictModel):
     reserved_hbm_fraction: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.15, description="Share of every rank's memory that tables may not use.", examples=[0.15]
     )
+    reserved_ddr_fraction: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.05,
+        description="Share of the host memory of every rank that tables may not use where ranks have accelerators: the "
+        "system and the loading of data need it.",
+        examples=[0.05],
+    )
     reserved_collective_bytes: Annotated[float, Field(ge=0, le=2.0**60)] | None = Field(
         default=None,
         description="Memory of every rank that communication buffers take, beside the margin: NCCL's take about 4e8 "

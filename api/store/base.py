@@ -16,14 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from api.store.models import ModelStore
+
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = STATES = ("queued", "running", "succeeded", "failed", "cancelled")
 ENDED = frozenset({SUCCEEDED, FAILED, CANCELLED})
 
 Json = Mapping[str, object]
-
-
-class QueueFull(Exception):
-    """As many solves wait as may wait."""
 
 
 class VersionConflict(Exception):
@@ -101,8 +99,8 @@ class ChannelRecord:
     updated_at: float
 
 
-class Store(Protocol):
-    """Specs, solves, plans, statistics and channels."""
+class Store(ModelStore, Protocol):
+    """Specs, solves, plans, statistics and channels; and what ``ModelStore`` has."""
 
     def accept(self, new: NewSolve, *, max_queued: int, reuse: bool) -> tuple[SolveRecord, bool]:
         """Queue a solve, and return it with True; or return an equal one that waits, runs or

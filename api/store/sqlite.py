@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import zstandard
 from sqlalchemy import Connection, Engine, RowMapping, create_engine, event, func, insert, select, update
 from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 
@@ -22,14 +21,15 @@ from api.store.base import (
     Json,
     NewSolve,
     PlanRecord,
-    QueueFull,
     SolveRecord,
     StatisticsRecord,
     UnknownPlan,
     VersionConflict,
 )
+from api.store.blobs import insert_missing, packed, unpacked
+from api.store.queue import QueueFull
+from api.store.sqlite_models import SqliteModels
 
-_ZSTD_LEVEL = 9
 _INCUMBENT_LEVEL = 3  # a plan on its way is soon replaced, and somebody waits to hear of it
 _SWITCH_RETRY_SECONDS = 0.01
 
@@ -38,15 +38,17 @@ class WrongSchema(Exception):
     """The file was written by another version of the service; it was not touched."""
 
 
-class SqliteStore:
+class SqliteStore(SqliteModels):
     """A store in a file on a local disk. Fulfils ``api.store.base.Store``."""
 
     def __init__(self, path: Path, *, busy_timeout_seconds: float = 30.0) -> None:
-        self._readers = _engine(path, busy_timeout_seconds, begin="BEGIN", pool_size=8, max_overflow=32)
-        self._writer = _engine(path, busy_timeout_seconds, begin="BEGIN IMMEDIATE", pool_size=1, max_overflow=0)
+        super().__init__(
+            readers=_engine(path, busy_timeout_seconds, begin="BEGIN", pool_size=8, max_overflow=32),
+            writer=_engine(path, busy_timeout_seconds, begin="BEGIN IMMEDIATE", pool_size=1, max_overflow=0),
+        )
         with self._writer.begin() as connection:
             version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-            if version not in (0, tables.SCHEMA_VERSION):
+            if version not in (0, *tables.READ_VERSIONS):
                 raise WrongSchema(f"{path} has schema {version}; this version reads {tables.SCHEMA_VERSION}")
             tables.metadata.create_all(connection)
             connection.exec_driver_sql(f"PRAGMA user_version={tables.SCHEMA_VERSION}")
@@ -65,7 +67,7 @@ class SqliteStore:
             waiting = select(func.count()).select_from(solves).where(solves.c.state == QUEUED)
             if connection.execute(waiting).scalar_one() >= max_queued:
                 raise QueueFull
-            _insert_missing(
+            insert_missing(
                 connection,
                 tables.specs,
                 {"request_digest": new.request_digest, "created_at": new.created_at},
@@ -126,7 +128,7 @@ class SqliteStore:
         solves = tables.solves
         change = update(solves).where(solves.c.id == solve_id, solves.c.state == RUNNING)
         with self._writer.begin() as connection:
-            connection.execute(change.values(incumbent=_packed(document, _INCUMBENT_LEVEL), progress=dict(progress)))
+            connection.execute(change.values(incumbent=packed(document, _INCUMBENT_LEVEL), progress=dict(progress)))
 
     def incumbent(self, solve_id: str) -> bytes | None:
         """Return the best plan so far."""
@@ -148,7 +150,7 @@ class SqliteStore:
         change = update(solves).where(solves.c.id == solve_id, solves.c.state.not_in(ENDED))
         with self._writer.begin() as connection:
             if plan is not None:
-                _insert_missing(
+                insert_missing(
                     connection,
                     tables.plans,
                     {"digest": plan.digest, "created_at": plan.created_at},
@@ -192,7 +194,7 @@ class SqliteStore:
             row = connection.execute(query).mappings().first()
         if row is None:
             return None
-        return PlanRecord(digest=digest, canonical=_unpacked(row["document"]), created_at=row["created_at"])
+        return PlanRecord(digest=digest, canonical=unpacked(row["document"]), created_at=row["created_at"])
 
     def keep_statistics(self, record: StatisticsRecord, *, canonical: bytes) -> tuple[StatisticsRecord, bool]:
         """Keep statistics, or return equal ones."""
@@ -201,7 +203,7 @@ class SqliteStore:
             known = connection.execute(query).mappings().first()
             if known is not None:
                 return StatisticsRecord(**known), False
-            _insert_missing(connection, tables.statistics, asdict(record), document=canonical)
+            insert_missing(connection, tables.statistics, asdict(record), document=canonical)
             return record, True
 
     def statistics(self, digest: str) -> bytes | None:
@@ -266,8 +268,8 @@ class SqliteStore:
 
     def _blob(self, query: Any) -> bytes | None:
         with self._readers.begin() as connection:
-            packed = connection.execute(query).scalar()
-        return None if packed is None else _unpacked(packed)
+            content = connection.execute(query).scalar()
+        return None if content is None else unpacked(content)
 
 
 #: What lists show: everything but the long columns.
@@ -320,11 +322,6 @@ def _write_ahead(cursor: DBAPICursor, busy_timeout_seconds: float) -> None:
             return
 
 
-def _insert_missing(connection: Connection, table: Any, values: Mapping[str, object], *, document: bytes) -> None:
-    """Insert a document that is found by a digest, where it is not there yet."""
-    connection.execute(insert(table).prefix_with("OR IGNORE").values(**values, document=_packed(document)))
-
-
 def _find(connection: Connection, solve_id: str) -> SolveRecord | None:
     columns = [column for column in tables.solves.c if column.name != "incumbent"]
     row = connection.execute(select(*columns).where(tables.solves.c.id == solve_id)).mappings().first()
@@ -346,11 +343,3 @@ def _channel(connection: Connection, name: str) -> ChannelRecord | None:
     query = select(tables.channels).where(tables.channels.c.name == name)
     row = connection.execute(query).mappings().first()
     return None if row is None else ChannelRecord(**row)
-
-
-def _packed(document: bytes, level: int = _ZSTD_LEVEL) -> bytes:
-    return zstandard.ZstdCompressor(level=level).compress(document)
-
-
-def _unpacked(packed: bytes) -> bytes:
-    return zstandard.ZstdDecompressor().decompress(packed)

@@ -3,7 +3,9 @@
 from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table
 
 #: Written to ``PRAGMA user_version``; a file of another version is refused, never guessed at.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+#: Versions that this one makes its own by creating the tables that they lack.
+READ_VERSIONS = (2, SCHEMA_VERSION)
 
 metadata = MetaData()
 
@@ -70,5 +72,58 @@ channel_history = Table(
     Column("name", String, primary_key=True),
     Column("version", Integer, primary_key=True),
     Column("plan_digest", String, ForeignKey("plans.digest"), nullable=False),
+    Column("updated_at", Float, nullable=False),
+)
+
+measurements = Table(
+    "measurements",
+    metadata,
+    Column("digest", String, primary_key=True),
+    Column("document", LargeBinary, nullable=False),  # canonical bytes, zstd
+    Column("device", String, nullable=False),
+    Column("num_rows", Integer, nullable=False),
+    Column("source", String, nullable=False),
+    Column("plan_digest", String),
+    Column("comparison", JSON(none_as_null=True)),
+    Column("created_at", Float, nullable=False),
+    Index("measurements_by_device", "device", "digest"),
+)
+
+cost_model_documents = Table(
+    "cost_model_documents",
+    metadata,
+    Column("digest", String, primary_key=True),
+    Column("document", LargeBinary, nullable=False),  # canonical bytes, zstd
+    Column("created_at", Float, nullable=False),
+)
+
+cost_models = Table(
+    "cost_models",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("state", String, nullable=False),
+    Column("digest", String, ForeignKey("cost_model_documents.digest")),
+    Column("device", String, nullable=False),
+    Column("figures", JSON(none_as_null=True)),
+    Column("request", JSON(none_as_null=True)),
+    Column("error", JSON(none_as_null=True)),
+    Column("created_at", Float, nullable=False),
+    Column("ended_at", Float),
+    Column("is_claimed", Boolean, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Index("cost_models_by_digest", "digest"),
+    Index("cost_models_by_state", "state", "created_at"),
+)
+
+#: Every model that was active for a profile; the last version is.
+activations = Table(
+    "activations",
+    metadata,
+    Column("profile", String, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("model_name", String, nullable=False),
+    Column("model_version", Integer, nullable=False),
+    Column("digest", String, ForeignKey("cost_model_documents.digest"), nullable=False),
     Column("updated_at", Float, nullable=False),
 )

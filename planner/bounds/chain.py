@@ -85,15 +85,16 @@ def priced_memory(model: Relaxation) -> Prices:
     """
     memory = np.zeros(model.cluster_bytes.shape[0])
     prices = average_prices(model, memory)
+    seconds = model.total @ prices.average
     for tier in np.flatnonzero(model.cluster_bytes > 0).tolist():
-        if _needed(model, prices, tier) <= model.cluster_bytes[tier]:
+        if _needed(model, seconds, memory, tier) <= model.cluster_bytes[tier]:
             continue
-        worth = float(np.sum(model.total @ model.weight)) / model.cluster_bytes[tier]
+        worth = float(np.sum(seconds)) / model.cluster_bytes[tier]
         low, high = 0.0, worth * 1e6
         for _ in range(_MEMORY_STEPS):
             middle = np.sqrt(max(low, high * 1e-13) * high)
             memory[tier] = middle
-            if _needed(model, average_prices(model, memory), tier) > model.cluster_bytes[tier]:
+            if _needed(model, seconds, memory, tier) > model.cluster_bytes[tier]:
                 low = middle
             else:
                 high = middle
@@ -108,9 +109,10 @@ def _value_at(model: Relaxation, memory: Floats, tier: int, price: float) -> flo
     return dual_value(model, average_prices(model, memory))
 
 
-def _needed(model: Relaxation, prices: Prices, tier: int) -> float:
-    """Bytes of the choices that are cheapest at these prices."""
-    cost = model.total @ prices.average + model.total_bytes @ prices.memory
-    order = np.lexsort((model.total_bytes[:, tier], cost, model.choice_table))
-    first = np.searchsorted(model.choice_table[order], np.arange(model.num_tables))
-    return float(np.sum(model.total_bytes[order[first], tier]))
+def _needed(model: Relaxation, seconds: Floats, memory: Floats, tier: int) -> float:
+    """Bytes of the choices that are cheapest at these prices of bytes, where they take so many seconds, shape (C,)."""
+    cost = seconds + model.total_bytes @ memory
+    first = np.searchsorted(model.choice_table, np.arange(model.num_tables))
+    cheapest = cost == np.minimum.reduceat(cost, first)[model.choice_table]
+    fewest = np.minimum.reduceat(np.where(cheapest, model.total_bytes[:, tier], np.inf), first)
+    return float(np.sum(fewest))

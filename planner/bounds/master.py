@@ -14,6 +14,7 @@ from ortools.linear_solver import pywraplp
 
 from planner.bounds.dual import Prices, admissible, dual_value, reduced_costs
 from planner.bounds.relaxation import Relaxation
+from planner.segments import first_least
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -205,7 +206,5 @@ def _exceeds_memory(model: Relaxation) -> bool:
 
 def cheapest_choices(model: Relaxation, cost: Floats) -> Ints:
     """Return the cheapest choice of every table."""
-    order = np.lexsort((cost, model.choice_table))
-    first = np.searchsorted(model.choice_table[order], np.arange(model.num_tables))
-    cheapest: Ints = order[first]
-    return cheapest
+    first = np.searchsorted(model.choice_table, np.arange(model.num_tables))
+    return first_least(cost, first, model.choice_table)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.kept import kept_with_problem
 from planner.priced import Objective, PricedOptions, Scope
 
 Floats = NDArray[np.float64]
@@ -25,6 +26,9 @@ Ints = NDArray[np.int64]
 
 #: Numbers of pieces at which a new choice begins.
 _PIECE_STEPS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024])
+
+#: Shapes that are looked at together: their costs stay in the processor's cache.
+_SHAPES = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,7 @@ class Speeds:
     least: Floats  # (P,)
 
 
+@kept_with_problem
 def relaxations(priced: PricedOptions) -> list[Relaxation]:
     """Return one relaxation per way in which ranks of unequal speed can be added up (one where they are equal)."""
     return [_relaxation(priced, speeds) for speeds in _speeds(priced)]
@@ -118,7 +123,10 @@ def _choices(priced: PricedOptions) -> tuple[Ints, Ints, Floats, Floats, Floats]
     """
     parts = []
     for families, shapes in _alike(priced):
-        parts.append(_choices_of_alike(priced, families, shapes))
+        at_once = max(_SHAPES // shapes.shape[1], 1)
+        for start in range(0, len(families), at_once):
+            some = slice(start, start + at_once)
+            parts.append(_choices_of_alike(priced, families[some], shapes[some]))
     joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
     order = np.lexsort((joined[1], joined[0]))
     family, pieces, total, big, total_bytes = (column[order] for column in joined)
@@ -148,18 +156,21 @@ def _choices_of_alike(priced: PricedOptions, families: Ints, shapes: Ints) -> tu
     columns = float(priced.table_columns[priced.family_table[one]])
     fewest, most = int(priced.family_min_pieces[one]), int(priced.family_max_pieces[one])
     fewest = max(fewest, int(np.ceil(columns / widths[-1])))
-    seconds, sizes = priced.shape_seconds[shapes], priced.shape_total_bytes[shapes]  # (F', W, P or M)
-    least_from = np.minimum.accumulate(seconds[:, ::-1], axis=1)[:, ::-1]  # least seconds at a width or more
+    # Families come last, so that every step below runs over many of them.
+    seconds, sizes = (
+        np.moveaxis(cost[shapes], 0, 2).copy() for cost in (priced.shape_seconds, priced.shape_total_bytes)
+    )
+    least_from = np.minimum.accumulate(seconds[::-1])[::-1]  # (W, P, F'), least seconds at a width or more
     starts = [int(k) for k in _PIECE_STEPS if fewest <= k <= most]
     starts = sorted({fewest, *starts})
     rows = []
     for start, after in zip(starts, [*starts[1:], most + 1], strict=True):
         total, total_bytes = (
-            np.min([_least_in_all(cost, widths, columns, k) for k in _ends(start, after - 1)], axis=0)
+            np.min([_least_in_all(cost, widths, columns, k) for k in _ends(start, after - 1)], axis=0).T
             for cost in (seconds, sizes)
         )
         widest = np.searchsorted(widths, np.ceil(columns / (after - 1)))
-        rows.append((families, np.full(len(families), start), total, least_from[:, widest], total_bytes))
+        rows.append((families, np.full(len(families), start), total, least_from[widest].T, total_bytes))
     family, pieces, total, big, total_bytes = (np.concatenate(column) for column in zip(*rows, strict=True))
     return family, pieces, np.maximum(total, 0.0), big, np.maximum(total_bytes, 0.0)
 
@@ -170,15 +181,16 @@ def _ends(first: int, last: int) -> range:
 
 
 def _least_in_all(cost: Floats, widths: Floats, columns: float, pieces: int) -> Floats:
-    """Return what k pieces of all columns cost at least, shape (F', P or M); ``cost`` is (F', W, P or M)."""
+    """Return what k pieces of all columns cost at least, shape (P or M, F'); ``cost`` is (W, P or M, F')."""
     if len(widths) == 1:
-        return pieces * cost[:, 0]
+        whole: Floats = pieces * cost[0]
+        return whole
     share = columns / pieces
     at = int(np.clip(np.searchsorted(widths, share), 1, len(widths) - 1))
     bounds = []
     for low, high in {(at - 1, at), (max(at - 1, 0), min(at + 1, len(widths) - 1)), (0, len(widths) - 1)}:
-        slope = (cost[:, high] - cost[:, low]) / (widths[high] - widths[low])  # (F', P)
-        least = np.min(cost - slope[:, None, :] * widths[None, :, None], axis=1)
+        slope = (cost[high] - cost[low]) / (widths[high] - widths[low])  # (P, F')
+        least = np.min(cost - slope * widths[:, None, None], axis=0)
         bounds.append(pieces * least + slope * columns)
     best: Floats = np.max(bounds, axis=0)
     return best

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.vocabulary import Kernel, Scheme, Tier
+from cost_models.vocabulary import HOST_TIERS, Kernel, Scheme, Tier
 from planner.domain.shards import Shards
 
 Ints = NDArray[np.int64]
@@ -27,11 +27,18 @@ class TablePlacement:
 
     @property
     def hot_rows(self) -> int:
-        """Rows of a table of host memory that lie in the device's own: those before the first shard there; else 0."""
-        is_far = self.shards.tier == Tier.DDR
-        if self.compute_kernel is not Kernel.FUSED_UVM or np.all(is_far) or not np.any(is_far):
+        """Rows of a table of the host's memory that lie in the device's: those before the first shard there; else 0."""
+        if self.compute_kernel is not Kernel.FUSED_UVM:
+            return 0
+        is_far = np.isin(self.shards.tier, HOST_TIERS)
+        if np.all(is_far) or not np.any(is_far):
             return 0
         return int(self.shards.row_offset[is_far].min())
+
+    @property
+    def in_scm(self) -> bool:
+        """Whether rows lie in storage-class memory."""
+        return bool(np.any(self.shards.tier == Tier.SCM))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,6 +69,30 @@ class ServingLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fallback:
+    """Shards that a learned model was not trained for, and that its analytic model priced."""
+
+    table: str
+    num_shards: int
+    reason: str  # "lookups 3e+09 of a shard; measured were 1 to 2e+07"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """How well a learned model knows the seconds of a plan."""
+
+    coverage: float  # probability that each rank's time in each phase lies within its own interval
+    #: the objective with all of them at their lower, and at their upper limit
+    lower_seconds: float
+    upper_seconds: float
+    #: shares of the seconds of all ranks, which add up to 1: learned; analytic, from measured rates alone; analytic
+    learned_share: float
+    measured_share: float
+    analytic_share: float
+    fallbacks: tuple[Fallback, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """What a placement costs under one cost model, computed from its geometry alone."""
 
@@ -87,6 +111,7 @@ class Evaluation:
     hardware_numbers: frozenset[str]
     checkpoint: CheckpointLoad | None = None  # where the problem says how the job is checkpointed
     serving: ServingLoad | None = None  # of a request
+    prediction: Prediction | None = None  # of a learned model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +122,18 @@ class Assumption:
     value: str
     evidence: str  # an Evidence label, "default" or "note"
     source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surrogate:
+    """The additive model that a plan was searched with, where the cost model judges whole plans only."""
+
+    seconds: float  # the plan's objective under it
+    lower_bound_seconds: float  # of all plans, under it
+    relative_gap: float | None
+    round: int  # the first is the model's own additive prices, later ones are linear near the best plan before
+    num_rounds: int
+    moved_shards: int  # that went to another rank after the search, as the model of whole ranks advised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,13 +153,14 @@ class Plan:
     versions: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
     movement: Movement | None = None  # from the plan that ran before, where there is one
+    surrogate: Surrogate | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
     """A resource that is short, by how much, and the way out."""
 
-    resource: str  # "hbm", "ddr", "options", "constraints"
+    resource: str  # a tier ("hbm", "ddr", ...), "options", "constraints"
     required_bytes: float
     available_bytes: float
     scope: str  # "cluster", "rank", "table"

@@ -53,16 +53,20 @@ class Reservation:
     ``hbm_fraction`` of the capacity, ``collective_bytes`` of communication buffers (NCCL's, which TorchRec leaves to
     the margin), ``dense_multiplier`` x dense parameters (weights,
     gradients, optimizer state, DDP buckets), and ``input_copies`` copies of one local
-    batch's ids (two pipelined batches with ten internal copies each).
+    batch's ids (two pipelined batches with ten internal copies each). Where ranks have accelerators, ``ddr_fraction``
+    of each rank's share of host memory stays free besides, for the system and the loading of data; TorchRec keeps none.
     """
 
     hbm_fraction: float = 0.15
     dense_multiplier: float = 6.0
     input_copies: int = 20
     collective_bytes: float = 0.0
+    ddr_fraction: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check the fraction."""
+        """Check the fractions."""
+        if not (math.isfinite(self.ddr_fraction) and 0 <= self.ddr_fraction < 1):
+            raise ValueError("Expected reserved_ddr_fraction in [0, 1).")
         if not (math.isfinite(self.hbm_fraction) and 0 <= self.hbm_fraction < 1):
             raise ValueError("Expected reserved_hbm_fraction in [0, 1).")
         if not (math.isfinite(self.collective_bytes) and self.collective_bytes >= 0):

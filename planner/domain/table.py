@@ -60,6 +60,7 @@ class PinnedTable:
     compute_kernel: Kernel
     pieces: tuple[PinnedPiece, ...]  # left to right
     cache_load_factor: float | None = None
+    in_scm: bool = False  # whether rows that the kernel reads from the host lie in storage-class memory
 
     def __post_init__(self) -> None:
         """Check that the pieces follow each other; the table says where they must end."""

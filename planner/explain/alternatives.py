@@ -52,7 +52,7 @@ class Alternatives:
         self._ties = _Ties(plan)
 
     def of_table(self, table: int) -> tuple[Alternative, ...]:
-        """Return one alternative per scheme and kernel: those that fit first, cheapest first; none for a pinned table.
+        """Return one per scheme, kernel and memory: those that fit first, cheapest first; none for a pinned table.
 
         Of families that differ in how much is cached, and in the type of the weights, the best.
         """
@@ -68,9 +68,9 @@ class Alternatives:
                 if best is not None:
                     found.append(best)
         found.sort(key=lambda one: (one.excess_bytes, one.change_seconds))
-        best_of_kind: dict[tuple[Scheme, Kernel], Alternative] = {}
+        best_of_kind: dict[tuple[Scheme, Kernel, bool], Alternative] = {}
         for one in found:
-            best_of_kind.setdefault((one.scheme, one.storage.kernel), one)
+            best_of_kind.setdefault((one.scheme, one.storage.kernel, one.storage.in_scm), one)
         return tuple(best_of_kind.values())
 
     def _rest(self, table: int) -> Rest:

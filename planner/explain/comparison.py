@@ -5,6 +5,7 @@ from typing import cast
 
 from planner.explain.difference import Pair, PlanDifference, difference
 from planner.explain.document import PlanDocument, TableEntry
+from planner.explain.storage import storage_of, with_storage
 from planner.explain.text import columns, counted, number_ranges, paragraph, short_digest, shortened
 from planner.units import format_bytes, format_seconds
 
@@ -59,6 +60,15 @@ def _cut(table: TableEntry) -> str:
     return f"{table['sharding_type']} [{shortened(ranks, 9)}]"
 
 
+def _storages(before: TableEntry | None, after: TableEntry | None) -> list[str]:
+    """How the rows are kept in A and in B; once where that is the same, and nothing where it is plain."""
+    told = ["-" if table is None else storage_of(table) or "fused, fp32" for table in (before, after)]
+    plain = all(table is None or not storage_of(table) for table in (before, after))
+    if plain:
+        return []
+    return told[:1] if told[0] == told[1] else [f"A: {told[0]}", f"B: {told[1]}"]
+
+
 def _tables(a: PlanDocument, b: PlanDocument, found: PlanDifference) -> list[str]:
     before = {table["name"]: table for table in a["tables"]}
     after = {table["name"]: table for table in b["tables"]}
@@ -78,7 +88,8 @@ def _tables(a: PlanDocument, b: PlanDocument, found: PlanDifference) -> list[str
         for name in names[:MAX_TABLE_ROWS]
     ]
     if names:
-        lines += columns(rows, left=(0, 1, 2))
+        storages = [_storages(before.get(name), after.get(name)) for name in names[:MAX_TABLE_ROWS]]
+        lines += with_storage(columns(rows, left=(0, 1, 2)), storages)
     if len(names) > MAX_TABLE_ROWS:
         lines.append(f"  ... and {counted(len(names) - MAX_TABLE_ROWS, 'more table')}")
     return lines

@@ -129,7 +129,8 @@ def _places(table: TableEntry) -> tuple[tuple[int, int, int, int, int, str], ...
 
 def _choice(table: TableEntry) -> tuple[object, ...]:
     """What determines how a table is trained."""
-    return table["sharding_type"], table["compute_kernel"], _places(table)
+    storage = table["compute_kernel"], table.get("cache_load_factor"), table.get("data_type")
+    return table["sharding_type"], storage, _places(table)
 
 
 def _moved_bytes(before: TableEntry, after: TableEntry) -> int:

@@ -171,6 +171,44 @@ class ServingEntry(TypedDict):
     sustained_requests_per_second: float | None
 
 
+class FallbackEntry(TypedDict):
+    """Shards outside the measured range."""
+
+    table: str
+    num_shards: int
+    reason: str
+
+
+class SharesEntry(TypedDict):
+    """Parts of the seconds by where they come from."""
+
+    learned: float
+    measured: float
+    analytic: float
+
+
+class PredictionEntry(TypedDict):
+    """How well a learned model knows the seconds."""
+
+    coverage: float
+    lower_seconds: float
+    upper_seconds: float
+    shares: SharesEntry
+    num_fallbacks: int
+    fallbacks: list[FallbackEntry]
+
+
+class SurrogateEntry(TypedDict):
+    """The additive model that a plan was searched with."""
+
+    seconds: float
+    lower_bound_seconds: float
+    relative_gap: float | None
+    round: int
+    num_rounds: int
+    moved_shards: NotRequired[int]
+
+
 class PlanDocument(TypedDict):
     """A plan as launchers fetch it."""
 
@@ -189,3 +227,5 @@ class PlanDocument(TypedDict):
     movement: NotRequired[MovementEntry | None]
     checkpoint: NotRequired[CheckpointEntry | None]
     serving: NotRequired[ServingEntry | None]
+    prediction: NotRequired[PredictionEntry | None]
+    surrogate: NotRequired[SurrogateEntry | None]

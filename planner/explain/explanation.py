@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.protocol import CostModel
-from cost_models.vocabulary import Evidence, Scheme
+from cost_models.vocabulary import Evidence, Scheme, Tier
 from planner.bounds.chain import lower_bound
 from planner.domain.placement import Placement
 from planner.domain.problem import Problem
@@ -24,6 +24,7 @@ from planner.explain.shadow_prices import ShadowPrice, hardware_prices, memory_p
 from planner.memory import ledger_rules
 from planner.pricing import prune
 from planner.serving import latency_beside_shards
+from planner.surrogates import additive_near
 from planner.verify import verify
 
 DEFAULT_TABLES = 10
@@ -52,6 +53,7 @@ class Explanation:
     fixed_seconds: float
     bound_seconds: float  # of the relaxation here; a solve may have proven more
     cost_model: str  # "roofline@1"
+    device_tier: Tier  # where rows lie that no kernel keeps elsewhere
     phases: tuple[BindingPhase, ...]
     shadow_prices: tuple[ShadowPrice, ...]
     num_tables: int
@@ -69,7 +71,7 @@ class Explanation:
             "phases": [_phase_document(phase) for phase in self.phases],
             "shadow_prices": [_price_document(price) for price in self.shadow_prices],
             "num_tables": self.num_tables,
-            "tables": [_table_document(table, self.fixed_seconds) for table in self.tables],
+            "tables": [_table_document(table, self.fixed_seconds, self.device_tier) for table in self.tables],
         }
 
 
@@ -95,6 +97,7 @@ def explain(
     issues = verify(problem, placement, rules=ledger_rules(cost_model.ledger))
     if issues:
         raise InvalidProblem(issues)
+    cost_model = additive_near(problem, placement, cost_model)
     plan = find_plan(problem, placement, cost_model)
     priced, tier = plan.priced, problem.cluster.device_tier
     found = Alternatives(plan)
@@ -110,6 +113,7 @@ def explain(
         fixed_seconds=fixed_seconds,
         bound_seconds=bound.seconds + fixed_seconds,
         cost_model=f"{cost_model.name}@{cost_model.version}",
+        device_tier=tier,
         phases=phases,
         shadow_prices=(memory_price(priced, bound.guide, weakest, tier), *hardware_prices(plan, cost_model)),
         num_tables=priced.num_tables,
@@ -177,27 +181,28 @@ def _price_document(price: ShadowPrice) -> Mapping[str, object]:
     }
 
 
-def _storage_document(storage: Storage) -> Mapping[str, object]:
+def _storage_document(storage: Storage, device_tier: Tier) -> Mapping[str, object]:
     return {
         "compute_kernel": storage.kernel.label,
+        "tier": storage.tier(device_tier).label,
         "cache_load_factor": storage.cache_load_factor,
         "hot_row_fraction": storage.hot_row_share or None,
         "data_type": storage.data_type.name,
     }
 
 
-def _table_document(table: TableReason, fixed_seconds: float) -> Mapping[str, object]:
+def _table_document(table: TableReason, fixed_seconds: float, device_tier: Tier) -> Mapping[str, object]:
     return {
         "name": table.name,
         "sharding_type": table.scheme.label,
-        **_storage_document(table.storage),
+        **_storage_document(table.storage, device_tier),
         "columns": list(table.columns),
         "binding_seconds": table.binding_seconds,
         "reason": table.reason,
         "alternatives": [
             {
                 "sharding_type": one.scheme.label,
-                **_storage_document(one.storage),
+                **_storage_document(one.storage, device_tier),
                 "columns": list(one.columns),
                 "ranks": list(ranks),
                 "objective_seconds": one.objective_seconds + fixed_seconds,

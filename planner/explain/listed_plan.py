@@ -73,7 +73,7 @@ def _find(
     """Return family and pieces of every table, and the tables that are nothing that is listed for them."""
     index_of = {
         (
-            *(one.table, one.scheme, one.kernel, one.storage.cache_load_factor),
+            *(one.table, one.scheme, one.kernel, one.storage.in_scm, one.storage.cache_load_factor),
             *(hot_rows_of(problem, one), one.storage.data_type.name),
         ): index
         for index, one in enumerate(families.families)
@@ -81,8 +81,9 @@ def _find(
     found: list[tuple[int, Pieces]] = []
     missing: list[int] = []
     for table, one in enumerate(placed):
-        kernel, share, hot_rows, type_name = storage_key(one)
-        key = (table, one.sharding_type, kernel, share, hot_rows, type_name or problem.tables[table].data_type.name)
+        kernel, in_scm, share, hot_rows, type_name = storage_key(one)
+        stored = type_name or problem.tables[table].data_type.name
+        key = (table, one.sharding_type, kernel, in_scm, share, hot_rows, stored)
         family = index_of.get(key)
         pieces = None if family is None else pieces_of(problem, families.families[family], one)
         if family is None or pieces is None:

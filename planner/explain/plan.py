@@ -2,12 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import cast
 
 from planner.explain.checkpoint import checkpoint_lines
 from planner.explain.document import PlanDocument, RankEntry, TableEntry
 from planner.explain.movement import movement_lines
+from planner.explain.prediction import prediction_lines
+from planner.explain.storage import storage_of, with_storage
 from planner.explain.text import (
     INDENT,
     WIDTH,
@@ -37,7 +39,7 @@ _HARDWARE_NUMBER = re.compile(
     r"hardware\.(\w+?)_(?:bytes_per_second|per_second|bytes|seconds) (\S+)"
     r" (bytes_per_second|operations_per_second|bytes|seconds)"
 )
-TIER_ORDER = "hbm ddr ssd"  # nearest first
+TIER_ORDER = "hbm ddr scm ssd"  # nearest first
 _NAME_WIDTH = len("request_latency")  # the longest name of an objective
 MAX_RANK_ROWS = 16  # beyond that: the slowest (or fullest) ones, and a count of the rest
 MAX_TABLE_ROWS = 8
@@ -54,6 +56,7 @@ def explain_plan(document: Mapping[str, object]) -> str:
     sections = (
         _heading(plan),
         _objective(plan),
+        prediction_lines(plan),
         movement_lines(plan),
         _serving(plan),
         _phases(plan),
@@ -198,7 +201,7 @@ def _rank_bytes(plan: PlanDocument) -> list[str]:
         lines += _left_out(hidden, used, format_bytes)
     if plan["ranks"]:
         fullest = max(plan["ranks"], key=lambda rank: sum(rank["bytes"].values()))
-        lines += _ledger(fullest)
+        lines += _ledger(fullest, used_tiers)
     return lines
 
 
@@ -220,13 +223,13 @@ def _tiers(plan: PlanDocument) -> list[str]:
     return [title, *columns(rows, left=(0,))] if rows[1:] else []
 
 
-def _ledger(rank: RankEntry) -> list[str]:
-    """What the fullest rank holds, and what it may not use, line by line."""
+def _ledger(rank: RankEntry, tiers: Collection[str]) -> list[str]:
+    """What the fullest rank holds in these tiers, and what it may not use of them, line by line."""
     lines: list[str] = []
     for label, ledger in (("holds", rank.get("ledger_bytes", {})), ("keeps free", rank.get("reserved_bytes", {}))):
         for tier, amounts in ledger.items():
             parts = [f"{name} {format_bytes(value)}" for name, value in amounts.items() if value > 0]
-            if parts:
+            if parts and tier in tiers:
                 lines += wrapped(parts, label=f"rank {rank['rank']} {label} in {tier}:")
     return lines
 
@@ -289,7 +292,9 @@ def _largest_tables(plan: PlanDocument) -> list[str]:
         for table in largest
     ]
     title = f"The largest {len(largest)} of them" if len(plan["tables"]) > 1 else "Where it is"
-    return [title, *columns(rows, left=(0, 1, 4))] if largest else []
+    if not largest:
+        return []
+    return [title, *with_storage(columns(rows, left=(0, 1, 4)), [[storage_of(table)] for table in largest])]
 
 
 def _assumptions(plan: PlanDocument) -> list[str]:

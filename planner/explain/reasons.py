@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Sequence
 
-from cost_models.vocabulary import Kernel, Scheme
+from cost_models.vocabulary import Scheme, Tier
 from planner.domain.storage import Storage
 from planner.explain.alternatives import Alternative
 from planner.units import format_bytes, format_seconds
@@ -17,11 +17,7 @@ _WHOLE = {
     Scheme.ROW_WISE: "cut by rows over all ranks",
     Scheme.TABLE_ROW_WISE: "cut by rows over one host",
 }
-_PLACES = {
-    Kernel.FUSED_UVM: "host memory",
-    Kernel.FUSED_UVM_CACHING: "host memory",
-    Kernel.KEY_VALUE: "block storage",
-}
+_PLACES = {Tier.DDR: "host memory", Tier.SCM: "storage-class memory", Tier.SSD: "block storage"}
 _PIECES = {
     Scheme.COLUMN_WISE: "cut by columns ({})",
     Scheme.TABLE_COLUMN_WISE: "cut by columns ({}) on one host",
@@ -39,11 +35,12 @@ def cut_in_words(scheme: Scheme, columns: Sequence[int]) -> str:
 
 def kept_in_words(storage: Storage) -> str:
     """``", in host memory behind a cache of 10% of its rows"``; nothing where all rows are in the device's memory."""
-    if storage.hot_row_share > 0:
-        return f", its hottest {_percent(storage.hot_row_share)} of rows near and the others in host memory"
-    place = _PLACES.get(storage.kernel)
-    if place is None:
+    tier = storage.tier(Tier.HBM)
+    if tier is Tier.HBM:
         return ""
+    place = _PLACES[tier]
+    if storage.hot_row_share > 0:
+        return f", its hottest {_percent(storage.hot_row_share)} of rows near and the others in {place}"
     share = storage.cache_load_factor
     return f", in {place}" if share is None else f", in {place} behind a cache of {_percent(share)} of its rows"
 

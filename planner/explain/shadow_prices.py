@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from cost_models.hardware import Curve, Hardware, Quantity
 from cost_models.protocol import CostModel, ShardSeconds
-from cost_models.vocabulary import TIER_OF_KERNEL, Evidence, Tier
+from cost_models.vocabulary import Evidence, Tier
 from planner.checkpoint import price_work
 from planner.enumerate import Family
 from planner.evaluate import objective_of
 from planner.explain.listed_plan import ListedPlan
 from planner.priced import Guide, PricedOptions
-from planner.pricing import cache_load_factors, data_types, hot_row_shares
+from planner.pricing import are_in_scm, cache_load_factors, data_types, hot_row_shares
 from planner.units import GIBIBYTE
 from planner.work import build_work, table_columns
 
@@ -92,6 +92,7 @@ def seconds_of_shapes(plan: ListedPlan, shapes: Ints, cost_model: CostModel, har
         cache_load_factor=cache_load_factors(listed),
         data_type=data_types(listed),
         hot_row_share=hot_row_shares(listed),
+        in_scm=are_in_scm(listed),
     )
     return price_work(plan.problem, work, table=table, cost_model=cost_model, hardware=hardware)
 
@@ -105,10 +106,16 @@ def _objective(plan: ListedPlan, shapes: Ints, seconds: ShardSeconds) -> float:
 
 def _rates(plan: ListedPlan) -> Iterator[str]:
     """Yield the rates that people ask for, in the order of a step."""
-    yield f"{plan.problem.cluster.device_tier.label}_bytes_per_second"
-    if any(one.kernel in TIER_OF_KERNEL for one in _chosen(plan)):
+    device = plan.problem.cluster.device_tier
+    yield f"{device.label}_bytes_per_second"
+    tiers = {one.storage.tier(device) for one in _chosen(plan)} - {device}
+    if tiers:
         yield "host_link_bytes_per_second"
+    if tiers - {Tier.SCM}:
         yield "ddr_bytes_per_second"
+    if Tier.SCM in tiers:
+        yield "scm_bytes_per_second"
+        yield "scm_write_bytes_per_second"
     yield "intra_host_bytes_per_second"
     yield "inter_host_bytes_per_second"
 

@@ -13,6 +13,7 @@ from planner.domain.movement import Movement
 from planner.domain.placement import TablePlacement
 from planner.domain.plan import Evaluation, Plan
 from planner.domain.shards import Shards
+from planner.exporters.prediction import prediction_document, surrogate_document
 from planner.exporters.shard_text import bare_list, filled_in, full_list, geometry_texts
 
 SCHEMA_VERSION = 1
@@ -72,6 +73,7 @@ def _without_shards(plan: Plan, name: str, spec_digest: str, hardware_profile: s
         "termination": {"reason": plan.reason, "limit": plan.limit, "detail": plan.detail},
         "tables": _tables(plan),
         **loads(evaluation),
+        "surrogate": surrogate_document(plan.surrogate),
         "movement": None if plan.movement is None else movement_document(plan.movement),
         "provenance": {
             "cost_model": evaluation.cost_model,
@@ -134,7 +136,7 @@ def movement_document(movement: Movement) -> dict[str, object]:
 
 
 def loads(evaluation: Evaluation) -> dict[str, object]:
-    """Return ``ranks``, ``phases``, ``tiers``, ``checkpoint`` and ``serving`` of a plan document."""
+    """Return ``ranks``, ``phases``, ``tiers``, ``checkpoint``, ``serving`` and ``prediction`` of a plan document."""
     return {
         "ranks": [
             {
@@ -174,6 +176,7 @@ def loads(evaluation: Evaluation) -> dict[str, object]:
         ],
         "checkpoint": None if evaluation.checkpoint is None else checkpoint_document(evaluation.checkpoint),
         "serving": None if evaluation.serving is None else asdict(evaluation.serving),
+        "prediction": prediction_document(evaluation.prediction),
     }
 
 

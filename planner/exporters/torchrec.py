@@ -108,7 +108,10 @@ def _module_path(table: Mapping[str, object], given: str | None) -> str:
 def _parameter_sharding(
     table: Mapping[str, object], shards: list[Mapping[str, int]], device: str, ranks_per_host: int
 ) -> dict[str, object]:
-    if len({shard["tier"] for shard in shards}) > 1:
+    tiers = {cast("str", cast("object", shard["tier"])) for shard in shards}
+    if "scm" in tiers:
+        raise UnexportablePlan(f'Table "{table["name"]}" lies in scm, where TorchRec puts no rows.')
+    if len(tiers) > 1:
         raise UnexportablePlan(f'Table "{table["name"]}" is split by heat between tiers, which TorchRec does not run.')
     sharding: dict[str, object] = {
         "sharding_type": table["sharding_type"],

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.attempts import Attempts
-from planner.constraints import RESERVATION, TABLE_FIELDS, Constraint, constraints_of, with_only
+from planner.constraints import RESERVATION, TABLE_FIELDS, Constraint, all_data_types, constraints_of, with_only
 from planner.domain.diagnosis import ChangedValue, Fix, SpecChange, VerifiedPlan
 from planner.domain.placement import TablePlacement
 from planner.domain.problem import Problem
@@ -32,24 +32,30 @@ def relaxed(problem: Problem, constraint: Constraint, attempts: Attempts) -> Fix
         again = attempts.solve(wider[0])
         if again.plan is not None:
             return Fix(kind=_KIND, message=wider[1], changes=(wider[2],), plan=again.plan)
-    return left_out((constraint,), found.plan)
+    return left_out(problem, (constraint,), found.plan)
 
 
-def left_out(constraints: Sequence[Constraint], plan: VerifiedPlan) -> Fix:
+def left_out(problem: Problem, constraints: Sequence[Constraint], plan: VerifiedPlan) -> Fix:
     """Return the fix that leaves constraints out, with the plan that was found without them.
 
-    Its changes may be made one after the other: entries of a list go from its end.
+    Its changes may be made one after the other: entries of a list go from its end. The reservation is named first.
     """
+    constraints = sorted(constraints, key=lambda one: one.field != RESERVATION)
     last_first = sorted(constraints, key=lambda one: (one.field, -one.index))
     more = f"; and {len(constraints) - _MOST_NAMED} more" if len(constraints) > _MOST_NAMED else ""
     return Fix(
         kind=_KIND,
         message="leave out: " + "; ".join(constraint.message for constraint in constraints[:_MOST_NAMED]) + more,
-        changes=tuple(
-            SpecChange(pointer=one.pointer, value=0.0 if one.field == RESERVATION else None) for one in last_first
-        ),
+        changes=tuple(SpecChange(pointer=one.pointer, value=_value_without(problem, one)) for one in last_first),
         plan=plan,
     )
+
+
+def _value_without(problem: Problem, constraint: Constraint) -> ChangedValue:
+    """Return what a field becomes where its constraint is left out; ``None`` for none."""
+    if constraint.field == RESERVATION:
+        return 0.0
+    return all_data_types(problem.tables[constraint.index]) if constraint.field == "data_types" else None
 
 
 def _widened(problem: Problem, constraint: Constraint, used: TablePlacement) -> tuple[Problem, str, SpecChange]:
@@ -83,5 +89,19 @@ def _allowing(
         hosts = (asked.hosts or frozenset()) | {problem.cluster.host_of(rank) for rank in ranks}
         what = f"allow hosts {number_ranges(sorted(hosts - (asked.hosts or frozenset())))}, too,"
         return replace(asked, hosts=hosts), what, tuple(sorted(hosts))
+    if field == "data_types":
+        types = tuple(sorted({*(asked.data_types or ()), used.data_type}))
+        return replace(asked, data_types=types), f"allow weights of {used.data_type}", types
+    if field == "cache_load_factors":
+        shares = tuple(
+            sorted(
+                {
+                    *(asked.cache_load_factors or ()),
+                    *([] if used.cache_load_factor is None else [used.cache_load_factor]),
+                }
+            )
+        )
+        what = f"allow caches of {', '.join(f'{share:g}' for share in shares)} of the rows"
+        return replace(asked, cache_load_factors=shares), what, shares
     narrowest = int(used.shards.num_columns.min())
     return replace(asked, min_partition=narrowest), f"allow shards of {narrowest} columns", narrowest

@@ -22,20 +22,41 @@ def data_type_ladder(problem: Problem, shortfalls: Sequence[Shortfall], kind: Da
     """
 
     def saved_bytes(table: Table) -> float:
-        if not kind.trainable and table.optimizer.name != "none":
-            return 0.0
-        return table.weight_bytes - replace(table, data_type=kind).weight_bytes
+        return _least_weight_bytes(table) - _weight_bytes(table, kind) if table.can_be_trained_as(kind) else 0.0
+
+    def allowed(table: Table) -> Table:
+        listed = table.constraints.data_types
+        if listed is None:
+            return replace(table, data_type=kind)
+        wider = tuple(sorted({*listed, kind.name}))
+        return replace(table, constraints=replace(table.constraints, data_types=wider))
+
+    def change(index: int, table: Table) -> SpecChange:
+        where, listed = f"/model/tables/{index}", allowed(table).constraints.data_types
+        if listed is None:
+            return SpecChange(pointer=f"{where}/data_type", value=kind.name)
+        return SpecChange(pointer=f"{where}/constraints/data_types", value=listed)
 
     return _ladder(
         problem,
         shortfalls,
         ladder_kind="data_type",
-        field="data_type",
         value=kind.name,
         saved_bytes=saved_bytes,
-        changed=lambda table: replace(table, data_type=kind),
-        was=lambda table: table.data_type.name,
+        changed=allowed,
+        change=change,
+        was=lambda table: " or ".join(table.constraints.data_types or (table.data_type.name,)),
     )
+
+
+def _weight_bytes(table: Table, kind: DataType) -> float:
+    return table.num_embeddings * kind.row_bytes(table.embedding_dim)
+
+
+def _least_weight_bytes(table: Table) -> float:
+    """Bytes of the weights in the narrowest type that the table may have."""
+    listed = [DATA_TYPES[name] for name in table.constraints.data_types or ()]
+    return min(_weight_bytes(table, kind) for kind in (listed or [table.data_type]) if table.can_be_trained_as(kind))
 
 
 def optimizer_ladder(
@@ -53,10 +74,10 @@ def optimizer_ladder(
         problem,
         shortfalls,
         ladder_kind="optimizer",
-        field="optimizer",
         value=target.name,
         saved_bytes=saved_bytes,
         changed=lambda table: replace(table, optimizer=target),
+        change=lambda index, _: SpecChange(pointer=f"/model/tables/{index}/optimizer", value=target.name),
         was=lambda table: table.optimizer.name,
     )
 
@@ -79,10 +100,10 @@ def _ladder(
     shortfalls: Sequence[Shortfall],
     *,
     ladder_kind: str,
-    field: str,
     value: str,
     saved_bytes: Callable[[Table], float],
     changed: Callable[[Table], Table],
+    change: Callable[[int, Table], SpecChange],
     was: Callable[[Table], str],
 ) -> Ladder | None:
     saved = [saved_bytes(table) for table in problem.tables]
@@ -97,10 +118,8 @@ def _ladder(
         tables = tuple(changed(table) if index in chosen else table for index, table in enumerate(problem.tables))
         return Step(
             problem=replace(problem, tables=tables),
-            message=_message(problem, helped[:number], field, value, was),
-            changes=tuple(
-                SpecChange(pointer=f"/model/tables/{index}/{field}", value=value) for index in sorted(chosen)
-            ),
+            message=_message(problem, helped[:number], ladder_kind, value, was),
+            changes=tuple(change(index, problem.tables[index]) for index in sorted(chosen)),
         )
 
     guess = max(sum(problem.tables[index].name in urgent for index in helped), _enough(shortfalls, helped, saved))

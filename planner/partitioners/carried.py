@@ -5,13 +5,13 @@ can be put in an order so that each finds its own, that is exact (:mod:`planner.
 that order); else it is less than what really moves, and :mod:`planner.moving` has the last word.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.moving import found_cells, row_blocks
+from planner.partitioners.items import Items
 from planner.priced import PricedOptions, Scope
 
 Floats = NDArray[np.float64]
@@ -29,24 +29,22 @@ class MovingItems(NamedTuple):
     move: Floats
 
 
-def moving_items(
-    priced: PricedOptions, items: Sequence[tuple[int, ...]], members: Sequence[tuple[int, ...]], shape_family: Ints
-) -> MovingItems:
-    """Count what pieces find where, for items of tables and search shapes of ``members`` and families."""
+def moving_items(priced: PricedOptions, items: Items) -> MovingItems:
+    """Count what pieces find where."""
     if priced.move is None:
         nothing = np.zeros((0, 0))
         endless = np.array([0.0, np.inf, 1.0])
         return MovingItems(nothing.astype(np.int32), nothing, np.zeros(0, dtype=np.int64), np.zeros(0), endless)
     move = priced.move
     item_of = np.zeros(priced.num_tables, dtype=np.int64)
-    for item, tables in enumerate(items):
+    for item, tables in enumerate(items.tables):
         item_of[list(tables)] = item
-    shape_item = np.array([item_of[priced.shape_table[shapes[0]]] for shapes in members], dtype=np.int64)
+    shape_item = item_of[priced.shape_table[items.leader]]
     columns, cells = _found(priced)
     found_bytes = cells * move.cell_bytes[:, None]
-    before = np.zeros((len(items), columns.shape[1]), dtype=np.int32)
+    before = np.zeros((len(items.tables), columns.shape[1]), dtype=np.int32)
     column_bytes = np.zeros(before.shape)
-    for item, tables in enumerate(items):
+    for item, tables in enumerate(items.tables):
         if len(tables) == 1:
             before[item] = columns[tables[0]]
             column_bytes[item] = found_bytes[tables[0]] / np.maximum(before[item], 1)
@@ -55,10 +53,11 @@ def moving_items(
             column_bytes[item] = found_bytes[list(tables)].sum(axis=0) / before[item]
     all_cells = priced.shape_columns * move.table_rows[priced.shape_table]
     table_shape_moved = all_cells * move.cell_bytes[priced.shape_table]
-    shape_moved = np.array([table_shape_moved[list(shapes)].sum() for shapes in members])
+    shape_moved = np.add.reduceat(table_shape_moved[items.member_shape], items.shape_member[:-1])
+    shape_family = np.repeat(items.family_source, np.diff(items.family_shape))
     on_all = np.flatnonzero(priced.family_scope[shape_family] == Scope.WORLD)
     per_column = move.family_moved_cells / priced.table_columns[priced.family_table]
-    shape = np.array([shapes[0] for shapes in members], dtype=np.int64)[on_all]
+    shape = items.leader[on_all]
     bytes_of_cell = move.cell_bytes[priced.shape_table[shape]]
     shape_moved[on_all] = per_column[shape_family[on_all]] * priced.shape_columns[shape] * bytes_of_cell
     total = float(np.sum(move.cell_bytes * move.table_rows * priced.table_columns))

@@ -258,13 +258,16 @@ class Chain:
 def _pinned(view: View) -> dict[int, tuple[int, Ints, Ints]]:
     """Return family, shapes and sites of the items that the user fixed."""
     priced = view.priced
+    if not len(priced.pinned_shape):
+        return {}
     table = priced.shape_table[priced.pinned_shape]
-    item_of = {tables[0]: item for item, tables in enumerate(view.item_tables)}
-    search_shape = {members: index for index, members in enumerate(view.shape_members)} if len(table) else {}
+    item_of = {tables[0]: item for item, tables in enumerate(view.items.tables)}
+    search_shape = np.full(priced.num_shapes, -1, dtype=np.int64)
+    search_shape[view.items.leader] = np.arange(len(view.items.leader))
     shape_family = shape_families(view.data)
     pinned = {}
     for t in np.unique(table).tolist():
         mine = table == t
-        shapes = np.array([search_shape[(int(s),)] for s in priced.pinned_shape[mine]], dtype=np.int64)
+        shapes = search_shape[priced.pinned_shape[mine]]
         pinned[item_of[t]] = (int(shape_family[shapes[0]]), shapes, priced.pinned_site[mine])
     return pinned

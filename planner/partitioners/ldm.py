@@ -147,7 +147,7 @@ def _bound_first(view: View, options: Ints, target: Target) -> Ints:
     """Order items with the least choice of ranks first and those that differencing will move last, shape (I,)."""
     data = view.data
     choice = data.allowed.sum(axis=1) - np.diff(data.apart_first)
-    first_shape = np.array([view.shape_members[shape][0] for shape in data.unit_shape[data.option_unit[options]]])
+    first_shape = view.items.leader[data.unit_shape[data.option_unit[options]]]
     movable = is_movable(view.priced, first_shape)
     order = heaviest_first(view, options, target)
     return order[np.argsort(np.where(movable, data.allowed.shape[1] + 1, choice)[order], kind="stable")]

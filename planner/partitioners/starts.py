@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from planner.partitioners.view import View, unit_options
 from planner.priced import Guide, Scope
+from planner.segments import first_least
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -85,18 +86,22 @@ def choose(
     ``over_memory``, shape (O,), is the largest piece of every option in parts of the memory that it may take;
     ``waste``, shape (O,), the seconds that an option costs besides its price.
     """
-    data = view.data
     cost = priced_cost(view, target)
     if waste is not None:
         cost = cost + waste
-    over = np.max(view.option_largest / target.slowest_seconds, axis=1) / cap
-    if over_memory is not None:
-        over = np.maximum(over, over_memory)
-    cost = np.where(over > 1, (cost + expected_seconds(target)) * over * _TOO_LARGE, cost)
-    order = np.lexsort((cost, view.option_item))
-    first = np.searchsorted(view.option_item[order], np.arange(len(data.item_columns)))
-    cheapest: Ints = order[first]
-    return cheapest
+    return _cheapest(view, cost, _over_cap(view, target, cap, over_memory), expected_seconds(target))
+
+
+def _over_cap(view: View, target: Target, cap: float, over_memory: Floats | None = None) -> Floats:
+    """Return the largest piece of every option in parts of what the cap allows, shape (O,)."""
+    over: Floats = np.max((view.option_largest / target.slowest_seconds).T.copy(), axis=0) / cap
+    return over if over_memory is None else np.maximum(over, over_memory)
+
+
+def _cheapest(view: View, cost: Floats, over: Floats, expected: float) -> Ints:
+    """Return the cheapest option of every item, those over the cap last, shape (I,)."""
+    cost = np.where(over > 1, (cost + expected) * over * _TOO_LARGE, cost)
+    return first_least(cost, view.data.item_option[:-1], view.option_item)
 
 
 def expected_seconds(target: Target) -> float:
@@ -106,15 +111,19 @@ def expected_seconds(target: Target) -> float:
 
 def priced_cost(view: View, target: Target) -> Floats:
     """Return what every option costs: its seconds over all ranks, as a mean, and its bytes, shape (O,)."""
-    data = view.data
-    mean: Floats = view.option_seconds @ data.weight / data.rank_class.shape[0]
-    return mean + view.option_bytes @ target.memory_price
+    return mean_seconds(view) + view.option_bytes @ target.memory_price
+
+
+def mean_seconds(view: View) -> Floats:
+    """Return the seconds of every option over all ranks, as a mean, shape (O,)."""
+    mean: Floats = view.option_seconds @ view.data.weight / view.data.rank_class.shape[0]
+    return mean
 
 
 def _of_guide(view: View, target: Target, guide: Guide) -> Ints:
     """Translate the options of tables to those of items, and choose for those without: groups, options not legal."""
     options = choose(view, target, 1.0)
-    listed = np.flatnonzero(np.isin(view.option_source, guide.option))
+    listed = np.flatnonzero(np.isin(view.items.option_source, guide.option))
     options[view.option_item[listed]] = listed
     return options
 
@@ -140,8 +149,10 @@ def _memory_price(view: View, slowest: Floats) -> Floats:
     capacity: Floats = np.sum(view.data.capacity, axis=0)
     price: Floats = np.zeros_like(capacity)
     step = float(np.sum(slowest)) / np.maximum(capacity, 1.0) * 1e-3
+    target = Target(slowest_seconds=slowest, memory_price=price)
+    over, expected, mean = _over_cap(view, target, 1.0), expected_seconds(target), mean_seconds(view)
     for _ in range(_MEMORY_STEPS):
-        options = choose(view, Target(slowest_seconds=slowest, memory_price=price), 1.0)
+        options = _cheapest(view, mean + view.option_bytes @ price, over, expected)
         short = view.option_bytes[options].sum(axis=0) > 0.97 * capacity
         if not np.any(short):
             break

@@ -37,6 +37,11 @@ class Runtime(Protocol):
         """Whether a table's hottest rows may lie in another tier than the rest, once rows are numbered by heat."""
         ...
 
+    @property
+    def keeps_rows_in_scm(self) -> bool:
+        """Whether kernels that read the host's memory can be told to read storage-class memory."""
+        ...
+
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """Return the kernels that run a scheme of a table, among those offered, fastest first."""
         ...

@@ -1,7 +1,8 @@
 """Any executor that takes a plan as it stands: shards as rectangles, several of a table on a rank, rows by heat.
 
 It is asked for less than TorchRec: pooling is right however tables are cut, rows may be cut in two between tiers after
-they were renumbered by heat. What holds everywhere (exact cover, ranks, memory, tiers) is checked by
+they were renumbered by heat, and what is read from the host may lie in storage-class memory as well as in host memory:
+both are an address space of a processor. What holds everywhere (exact cover, ranks, memory, tiers) is checked by
 :mod:`planner.verify`.
 """
 
@@ -21,6 +22,7 @@ class Generic:
     max_columns = 2**14
     row_schemes: frozenset[Scheme] = frozenset()
     splits_rows_by_heat = True
+    keeps_rows_in_scm = True
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """``dense`` replicates; the others run every other scheme, ``key_value`` without state per weight."""

@@ -39,6 +39,8 @@ class TorchRec:
     max_columns = MAX_SHARD_COLUMNS
     row_schemes = ROW_SCHEMES
     splits_rows_by_heat = False
+    #: FBGEMM allocates the rows of its UVM kernels itself (``new_managed_tensor``) and takes no memory to put them in.
+    keeps_rows_in_scm = False
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """``dense`` is the only kernel of data_parallel; the others run every scheme but that.

@@ -23,6 +23,7 @@ class Widths:
     max_pieces: int
 
 
+@functools.lru_cache(maxsize=4096)
 def whole_width(num_columns: int) -> Widths:
     """Return the one piece that has all columns."""
     columns = np.array([num_columns], dtype=np.int64)

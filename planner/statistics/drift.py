@@ -45,15 +45,16 @@ class TableDrift:
         return len(self.reasons), self.access_distance or 0.0
 
 
-def rates_of(sketch: TableSketch) -> RowRates | None:
-    """Return the rates of a sketch's rows; ``None`` of a table that is never looked up."""
+def rates_of(sketch: TableSketch, *, like: RowRates | None = None) -> RowRates | None:
+    """Return the rates of a sketch's rows, ``None`` of a table that is never looked up; ``like``: see ``fit_rates``."""
     footprint = footprint_of(sketch)
-    return None if footprint is None else fit_rates(footprint)
+    return None if footprint is None else fit_rates(footprint, like=like)
 
 
 def drift(before: TableSketch, now: TableSketch) -> TableDrift:
     """Return what changed in the lookups of a table."""
-    rates_before, rates_now = rates_of(before), rates_of(now)
+    rates_before = rates_of(before)
+    rates_now = rates_of(now, like=rates_before)
     if rates_before is None or rates_now is None:
         looked_up = ("looked up", "never looked up")
         both_idle = rates_before is None and rates_now is None

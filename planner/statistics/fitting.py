@@ -39,8 +39,8 @@ class Footprint:
     relative_error: Floats  # (num_points,), > 0
 
 
-def fit_rates(footprint: Footprint) -> RowRates:
-    """Return the rates of rows that explain a footprint."""
+def fit_rates(footprint: Footprint, *, like: RowRates | None = None) -> RowRates:
+    """Return the rates of rows that explain a footprint; found sooner where they are like some that are known."""
     lookups, distinct = footprint.lookups, footprint.distinct_rows
     octaves = np.log2(float(lookups.max()) / _COLDEST_LOOKUPS)
     probability = 2.0 ** -np.arange(0.0, octaves + 1 / _RATES_PER_OCTAVE, 1 / _RATES_PER_OCTAVE)
@@ -50,6 +50,6 @@ def fit_rates(footprint: Footprint) -> RowRates:
     bends = _SMOOTHING * num * np.diff(np.eye(num), n=2, axis=0)
     matrix = np.concatenate([seen, np.full((1, num), _SUM_WEIGHT), bends])
     target = np.concatenate([distinct * weight, [_SUM_WEIGHT], np.zeros(len(bends))])
-    share = nnls(matrix, target)
+    share = nnls(matrix, target, start=None if like is None else np.isin(probability, like.probability))
     used = share > _LEAST_SHARE
     return RowRates(probability=probability[used], rows=share[used] / share.sum() / probability[used])

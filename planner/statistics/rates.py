@@ -24,7 +24,8 @@ from planner.domain.access import AccessCdf
 
 Floats = NDArray[np.float64]
 
-_BISECTIONS = 80
+_MOST_STEPS = 100  # of Newton's method: a dozen in practice
+_NEARLY = 1e-13  # relative
 _DIGITS = 9  # of fractions in points: their slopes differ by far more
 
 
@@ -62,14 +63,28 @@ class RowRates:
 
     def miss_ratio(self, cache_rows: Floats) -> Floats:
         """Return the share of lookups that an LRU cache of each number of rows misses once it is full."""
-        low, high = np.zeros(cache_rows.shape), np.full(cache_rows.shape, np.log(1e3 / self.probability[-1]))
-        for _ in range(_BISECTIONS):
-            middle = (low + high) / 2
-            is_enough = self.distinct_rows(np.exp(middle)) >= cache_rows
-            low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
-        misses = np.exp(-np.multiply.outer(np.exp(high), self.probability)) @ self.shares
+        held = np.where(cache_rows >= self.num_rows, 0.5 * self.num_rows, cache_rows)  # any that has an answer
+        misses = np.exp(-np.multiply.outer(self._lookups_held(held), self.probability)) @ self.shares
         result: Floats = np.where(cache_rows >= self.num_rows, 0.0, np.where(cache_rows < 1, 1.0, misses))
         return result
+
+    def _lookups_held(self, distinct: Floats) -> Floats:
+        """Return the lookups n with D(n) = C, for each number C of distinct rows below ``num_rows``.
+
+        Newton's method on -log(R - D(n)) for R rows, which is concave as the logarithm of a sum of exponentials is
+        convex: from where all lookups are of different rows, and D is too small, it never overshoots; a single rate is
+        met in one step.
+        """
+        lookups: Floats = distinct / float(self.probability @ self.rows)
+        for _ in range(_MOST_STEPS):
+            exponents = -np.multiply.outer(lookups, self.probability)
+            left = np.exp(exponents) * self.rows
+            short = distinct + np.expm1(exponents) @ self.rows
+            step = np.log1p(short / (self.num_rows - distinct)) * left.sum(axis=-1) / (left @ self.probability)
+            lookups = lookups + step
+            if np.all(np.abs(step) <= _NEARLY * lookups):
+                break
+        return lookups
 
     def access_cdf(self, num_embeddings: int) -> AccessCdf:
         """Return the access CDF of a table of ``num_embeddings`` rows, one segment for each group."""

@@ -6,6 +6,7 @@ Equal registers give equal bytes.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.statistics.cardinality import MAX_REGISTER, Registers
 
@@ -30,13 +31,22 @@ def unpack(content: bytes, num_registers: int) -> Registers:
     head, end, body = content.partition(bytes([_END]))
     values = np.frombuffer(head, dtype=np.uint8)
     bits = np.unpackbits(np.frombuffer(body, dtype=np.uint8))
-    ends = np.flatnonzero(bits)
+    ends = np.flatnonzero(bits.view(np.bool_))
     if not end or len(ends) != num_registers:
         raise ValueError(f"Expected {num_registers} registers.")
-    places = np.diff(ends, prepend=-1) - 1
-    if places.max() >= len(values) or values.max(initial=0) > MAX_REGISTER:
+    low = ends.astype(np.uint8)
+    places = np.diff(low, prepend=low.dtype.type(_END)) - np.uint8(1)  # zeros before each one, modulo 256
+    has_many_zeros = int(places.sum(dtype=np.int64)) + num_registers != int(ends[-1]) + 1
+    if has_many_zeros or places.max() >= len(values) or values.max(initial=0) > MAX_REGISTER:
         raise ValueError(f"Expected registers of at most {MAX_REGISTER}.")
-    registers: Registers = values[places]
-    if pack(registers) != content:
+    if len(body) != ends[-1] // 8 + 1 or not _is_by_frequency(values, np.bincount(places, minlength=len(values))):
         raise ValueError("Expected registers in their shortest form.")
-    return registers
+    value_of_place = values.tobytes().ljust(_END + 1, b"\0")
+    return np.frombuffer(places.tobytes().translate(value_of_place), dtype=np.uint8).copy()
+
+
+def _is_by_frequency(values: Registers, counts: NDArray[np.int64]) -> bool:
+    """Whether these are the values in use by falling frequency, equal ones by value: the head that ``pack`` writes."""
+    after, values_after = counts[1:], values[1:].astype(np.int64)
+    follows = (counts[:-1] > after) | ((counts[:-1] == after) & (values[:-1] < values_after))
+    return bool(counts[-1] > 0 and np.all(follows)) and len(np.unique(values)) == len(values)

@@ -10,6 +10,7 @@ from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
 
 from api.app import create_app
+from api.fit_process import FitFunction, fit_model
 from api.settings import Settings
 from api.solver_process import PlanFunction
 from planner.pipeline import plan as plan_pipeline
@@ -28,9 +29,11 @@ class Live:
         self._stack = contextlib.ExitStack()
 
     @classmethod
-    def of(cls, folder: Path, *, plan: PlanFunction = plan_pipeline, **changes: object) -> "Live":
+    def of(
+        cls, folder: Path, *, plan: PlanFunction = plan_pipeline, fit: FitFunction = fit_model, **changes: object
+    ) -> "Live":
         """A service with its data in ``folder``."""
-        return cls(create_app(settings_for(folder, **changes), plan=plan))
+        return cls(create_app(settings_for(folder, **changes), plan=plan, fit=fit))
 
     def __enter__(self) -> Self:
         self._portal = self._stack.enter_context(start_blocking_portal())

@@ -136,7 +136,7 @@ def test_a_refusal_of_the_planner_is_told_with_its_way_out(folder: Path) -> None
 
 
 def test_a_process_that_eats_memory_is_told_from_the_rest(folder: Path) -> None:
-    with Live.of(folder, plan=planners.eat_memory, solver_memory_bytes=768 * 1024**2) as live:
+    with Live.of(folder, plan=planners.eat_memory, solver_memory_bytes=1024**3) as live:
         assert live.solve(tiny(solver__time_limit_seconds=30))["error"]["code"] == "out-of-memory"
 
 

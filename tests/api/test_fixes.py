@@ -77,6 +77,10 @@ SPECS = {
         spec(table("a", constraints={"sharding_types": ["column_wise"], "min_partition": 32}), hbm_bytes=1.2e9),
         {"constraint", "memory", "data_type"},
     ),
+    "types": (
+        spec(*[table(f"t{i}", constraints={"data_types": ["fp32"]}) for i in range(5)], hbm_bytes=3.5e9),
+        {"constraint", "reservation", "memory"},
+    ),
     "groups": (
         spec(*[table(name) for name in "abcd"], same_rank=[["a", "b"], ["c", "d"]], reserved_hbm_fraction=0.0),
         {"constraint", "memory"},

@@ -134,3 +134,43 @@ def test_what_a_cost_model_refuses_has_a_place_and_a_way_out() -> None:
     unknown = cost_model_issue(UnsupportedWork("roofline", "kernel fused_uvm"), "")
     assert (unknown.code, unknown.pointer) == ("unsupported-work", "/cost_model")
     assert unknown.hint
+
+
+SCM = {"scm_bytes": 1e11, "scm_bytes_per_second": 1e10, "scm_write_bytes_per_second": 3e9}
+
+
+def refused(overrides: dict[str, float], **changes: object) -> dict[str, str]:
+    """Where a spec is refused, and why."""
+    with pytest.raises(InvalidProblem) as caught:
+        parse_spec(raw(tiny(hardware__overrides=overrides, **changes)))
+    assert all(issue.hint for issue in caught.value.issues)
+    return {issue.pointer: issue.message for issue in caught.value.issues}
+
+
+@pytest.mark.parametrize("runtime", ["torchrec", "generic"])
+@pytest.mark.parametrize("name", ["scm_bytes_per_second", "scm_write_bytes_per_second"])
+def test_storage_class_memory_says_how_fast_it_is(runtime: str, name: str) -> None:
+    """Whether or not a table may lie there: 1e11 B of which nobody knows what they cost are a mistake."""
+    without = {other: value for other, value in SCM.items() if other != name}
+    (told,) = refused(without, runtime=runtime).items()
+    assert told[0] == f"/hardware/overrides/{name}"
+    assert "every rank has 93.1 GiB of scm" in told[1]
+    (where,) = refused(SCM | {name: 0.0}, runtime=runtime)
+    assert where == f"/hardware/overrides/{name}"
+    parse_spec(raw(tiny(hardware__overrides={**without, "scm_bytes": 0}, runtime=runtime)))
+
+
+def test_a_cost_model_without_a_price_of_storage_class_memory_is_refused_where_rows_may_lie_there() -> None:
+    found = refused(SCM, runtime="generic", cost_model="torchrec")
+    assert list(found) == ["/cost_model"]
+    assert "no price of rows in scm" in found["/cost_model"]
+    parse_spec(raw(tiny(hardware__overrides=SCM, cost_model="torchrec")))
+    parse_spec(raw(tiny(hardware__overrides=SCM, runtime="generic")))
+
+
+def test_a_table_counts_storage_class_memory_among_what_it_may_use() -> None:
+    """512e9 B on two ranks of 80e9 B of HBM and 150e9 of DDR: 460e9 B are too little, and 30e9 of scm make up."""
+    large = {"model__tables__0__num_embeddings": 10**9, "model__tables__0__embedding_dim": 128}
+    overrides = {"hbm_bytes": 80e9, "ddr_bytes": 150e9, **SCM, "scm_bytes": 30e9}
+    assert list(refused(overrides, **large)) == ["/model/tables/0"]
+    parse_spec(raw(tiny(hardware__overrides=overrides, runtime="generic", **large)))

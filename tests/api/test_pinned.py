@@ -268,6 +268,29 @@ def test_rows_are_not_pinned_to_memory_that_is_not_there() -> None:
     assert (where, "of which the cluster has none" in told) == (PIN + "/compute_kernel", True)
 
 
+SCM = {"scm_bytes": 1e11, "scm_bytes_per_second": 1e10, "scm_write_bytes_per_second": 3e9}
+
+
+def test_rows_are_pinned_to_storage_class_memory_where_a_shard_says_so_or_there_is_no_other() -> None:
+    def is_in_scm(tier: str | None, *, runtime: str = "generic", **overrides: float) -> bool:
+        there = pin("table_wise", shard(0, tier=tier), kernel="fused_uvm")
+        return pinned_of(request_of(there, runtime=runtime, hardware__overrides=SCM | overrides)).in_scm
+
+    assert is_in_scm("scm")
+    assert not is_in_scm("ddr")
+    assert not is_in_scm(None)
+    assert is_in_scm(None, ddr_bytes=0)
+    halves = (shard(0, columns=(0, 64), tier="scm"), shard(1, columns=(64, 128), tier="ddr"))
+    changes = {"runtime": "generic", "hardware__overrides": SCM}
+    where, told = refused(pin("column_wise", *halves, kernel="fused_uvm"), **changes)
+    assert (where, "use scm" in told) == (PIN + "/shards/1/tier", True)
+    there = pin("table_wise", shard(0, tier="scm"), kernel="fused_uvm")
+    where, told = refused(there, runtime="torchrec", hardware__overrides=SCM)
+    assert (where, "use ddr" in told) == (PIN + "/shards/0/tier", True)
+    where, told = refused(pin("table_wise", shard(0, tier="scm")), **changes)
+    assert (where, "keeps rows in hbm" in told) == (PIN + "/shards/0/tier", True)
+
+
 @pytest.mark.parametrize(
     ("wish", "where", "told"),
     [

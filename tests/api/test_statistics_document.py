@@ -26,6 +26,17 @@ def test_there_and_back() -> None:
     assert again.document["statistics_digest"] == again.digest
 
 
+def test_documents_in_another_order_with_white_space_have_the_same_digest() -> None:
+    given = statistics("b", "a")
+    content = {key: value for key, value in reversed(given.document.items()) if key != "statistics_digest"}
+    content["tables"] = list(reversed(content["tables"]))  # type: ignore[call-overload]
+    other = {**content, "statistics_digest": digest(content)}
+    assert other["statistics_digest"] != given.digest
+    again = parse_statistics(json.dumps(other, indent=1).encode())
+    assert (again.digest, again.canonical) == (given.digest, given.canonical)
+    assert again.digest == digest({key: value for key, value in again.document.items() if key != "statistics_digest"})
+
+
 def test_a_table_that_is_never_looked_up() -> None:
     assert parse_statistics(idle("a").canonical).sketches["a"].lookups == 0
 

@@ -146,8 +146,8 @@ def test_bad_input_is_refused_with_its_place(
         ([tmp_path / "none.csv"], "cannot read"),
         ([traces[0], "--table", "user"], "COLUMN=TABLE"),
         ([traces[0], "--table", "goods=goods"], "no column goods"),
-        (["--merge", tmp_path / "one.json", tmp_path / "two.json"], "hash seeds 1, 2"),
-        (["--merge", tmp_path / "t.csv"], "not JSON"),
+        (["--merge", tmp_path / "one.json", tmp_path / "two.json"], "two.json was made with --hash-seed 2, and"),
+        (["--merge", tmp_path / "t.csv"], "t.csv cannot be read: the body is not JSON"),
         (["--compare", tmp_path / "one.json"], "two files"),
         (["--compare", "--merge", tmp_path / "one.json"], "either"),
         (["--merge", tmp_path / "one.json", "--table", "a=b"], "--table is for traces"),
@@ -158,3 +158,26 @@ def test_bad_input_is_refused_with_its_place(
         code, _, err = run(capsys, "stats", *arguments)
         assert code == 1, arguments
         assert reason in " ".join(err.split()), arguments
+
+
+def test_a_file_that_is_no_sketch_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, traces: list[Path]
+) -> None:
+    good = tmp_path / "good.json"
+    assert run(capsys, "stats", traces[0], "-q", "-o", good)[0] == 0
+    document = read(good)
+    (tmp_path / "cut.json").write_bytes(good.read_bytes()[:1000])
+    (tmp_path / "plan.json").write_text('{"schema_version": 1, "plan_digest": "sha256:0"}')
+    (tmp_path / "next.json").write_text(json.dumps(document | {"schema_version": 2}))
+    (tmp_path / "edited.json").write_text(json.dumps(document | {"hash_seed": 5}))
+    for name, what in (
+        ("cut", "cannot be read: the body is not JSON"),
+        ("plan", "is no access statistics: it has no statistics_digest"),
+        ("next", "is of another version: not one of the values that are taken; this version reads schema_version 1"),
+        ("edited", "is no access statistics as they were written: at /"),
+    ):
+        for arguments in (["--merge", good, tmp_path / f"{name}.json"], ["--compare", good, tmp_path / f"{name}.json"]):
+            code, out, err = run(capsys, "stats", *arguments)
+            assert (code, out) == (1, "")
+            assert f"{name}.json {what}" in err
+            assert "collect it again with shardplan stats" in err

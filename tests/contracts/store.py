@@ -1,12 +1,12 @@
 """What every store promises; each one's test class inherits this."""
 
-import threading
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from api.store.base import NewSolve, PlanRecord, QueueFull, StatisticsRecord, Store, UnknownPlan, VersionConflict
+from api.store.base import NewSolve, PlanRecord, StatisticsRecord, Store, UnknownPlan, VersionConflict
+from api.store.queue import QueueFull
+from tests.contracts.race import race
 
 DIGEST = "sha256:" + "1" * 64
 OTHER = "sha256:" + "2" * 64
@@ -27,26 +27,6 @@ def new_solve(number: int, *, request: str | None = None) -> NewSolve:
 
 def plan(digest: str = DIGEST, canonical: bytes = b"{}") -> PlanRecord:
     return PlanRecord(digest=digest, canonical=canonical, created_at=1.0)
-
-
-def race(number: int, action: Callable[[int], object]) -> list[object]:
-    """Run an action in many threads at once; return results and exceptions."""
-    results: list[object] = [None] * number
-    barrier = threading.Barrier(number)
-
-    def run(index: int) -> None:
-        barrier.wait()
-        try:
-            results[index] = action(index)
-        except Exception as error:
-            results[index] = error
-
-    threads = [threading.Thread(target=run, args=(index,)) for index in range(number)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
 
 
 class StoreContract:

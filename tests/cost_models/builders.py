@@ -12,7 +12,7 @@ from cost_models.vocabulary import Evidence, Kernel, Scheme
 ROW_CUTS = (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD)
 
 _INTEGERS = ("table_rows", "table_columns", "shard_rows", "shard_columns", "row_shards")
-_FLAGS = ("is_weighted", "is_pooled", "is_trained")
+_FLAGS = ("in_scm", "is_weighted", "is_pooled", "is_trained")
 _CODES = ("scheme", "kernel")
 
 
@@ -50,6 +50,7 @@ def shard_work(
         "hot_lookup_share": 0.0,
         "hot_distinct_share": 0.0,
         "hot_row_share": 0.0,
+        "in_scm": False,
         "is_weighted": False,
         "is_pooled": True,
         "is_trained": True,
@@ -151,12 +152,18 @@ def plain_hardware(evidence: Evidence = Evidence.GIVEN) -> Hardware:
 
 
 def tiered_hardware(**changes: float) -> Hardware:
-    """The same with 20 GB/s to the host and 10 GB/s back, 25 GB/s of host memory, and a drive of 1 million reads."""
+    """The same with 20 GB/s to the host and 10 GB/s back, 25 GB/s of host memory, and a drive of 1 million reads.
+
+    Storage-class memory is read at 8 GB/s and written at 2 GB/s, in blocks of 256 bytes.
+    """
     numbers = {name: number.value for name, number in plain_hardware().numbers.items()}
     tiers = {
         "host_link_bytes_per_second": 2e10,
         "host_link_return_bytes_per_second": 1e10,
         "ddr_bytes_per_second": 2.5e10,
+        "scm_bytes_per_second": 8e9,
+        "scm_write_bytes_per_second": 2e9,
+        "scm_block_bytes": 256.0,
         "ssd_bytes_per_second": 4e9,
         "ssd_write_bytes_per_second": 2e9,
         "ssd_reads_per_second": 1e6,

@@ -79,7 +79,8 @@ def derived_of_storage(read_bytes_per_second: float) -> dict[str, tuple[float, s
 
 
 def test_every_machine_of_the_collection_is_a_profile() -> None:
-    assert {entry["id"] for entry in collection()} | {"torchrec-default", "custom"} == set(profile_ids())
+    others = {"torchrec-default", "zionex-a100-40g-scm", "custom"}
+    assert {entry["id"] for entry in collection()} | others == set(profile_ids())
 
 
 def test_every_number_equals_the_collection() -> None:
@@ -110,6 +111,24 @@ def test_every_number_equals_the_collection() -> None:
             assert found.evidence.label == evidence, (entry["id"], field)
             compared += 1
     assert compared > 250
+
+
+def test_a_host_with_storage_class_memory_is_another_with_two_sockets_of_it() -> None:
+    """Eight ranks share two sockets of the collection's persistent memory, of which every number is an estimate."""
+    machine, bare = load_profile("zionex-a100-40g-scm"), load_profile("zionex-a100-40g")
+    assert {name: number for name, number in machine.numbers.items() if not name.startswith("scm_")} == bare.numbers
+    (memory,) = [tier for tier in whole_collection()["storage_tiers"] if tier["id"] == "optane-pmem-byte-addressable"]
+    expected = {
+        "scm_bytes": memory["capacity_gb"]["v"] * GIGA * 2 / 8,
+        "scm_bytes_per_second": memory["read_gbps"]["v"] * GIGA * 2 / 8,
+        "scm_write_bytes_per_second": memory["write_gbps"]["v"] * GIGA * 2 / 8,
+        "scm_block_bytes": memory["block_bytes"],
+        "scm_latency_seconds": memory["read_latency_us"]["v"] * MICRO,
+    }
+    found = {name: number for name, number in machine.numbers.items() if name.startswith("scm_")}
+    assert {name: number.value for name, number in found.items()} == pytest.approx(expected)
+    assert {number.evidence.label for number in found.values()} == {memory["read_gbps"]["e"]} == {"estimated"}
+    assert all("recalled" in number.source for number in found.values()) is not memory["read_gbps"]["seen"]
 
 
 def test_every_curve_equals_the_collection() -> None:

@@ -173,6 +173,66 @@ def test_block_storage_is_never_faster_than_the_link_behind_which_it_lies() -> N
     assert stored == pytest.approx(seconds(Kernel.FUSED_UVM_CACHING, **CACHED)[Phase.PREFETCH])
 
 
+def test_direct_reads_of_storage_class_memory_take_whole_blocks() -> None:
+    """1,000 lookups of 400 B are two blocks each: 512 B at 8 GB/s, 64 us, where 448 B over the link take 22.4 us."""
+    found = seconds(Kernel.FUSED_UVM, in_scm=True)
+    assert found[Phase.FORWARD_COMPUTE] == pytest.approx(FORWARD_WITHOUT_ROWS + 1_000 * 512 / 8e9)
+    slow_link = tiered_hardware(host_link_bytes_per_second=1e9)
+    over_link = seconds(Kernel.FUSED_UVM, slow_link, in_scm=True)[Phase.FORWARD_COMPUTE]
+    assert over_link == pytest.approx(FORWARD_WITHOUT_ROWS + 1_000 * 448 / 1e9)
+
+
+def test_direct_updates_of_storage_class_memory_are_read_and_written_each_at_its_own_rate() -> None:
+    """400 distinct rows of 512 B at 8 GB/s, and at 2 GB/s: 25.6 and 102.4 us. AdaGrad has as many bytes of state."""
+    near = seconds(Kernel.FUSED_UVM)[Phase.BACKWARD_COMPUTE] - 2 * 400 * 448 / 2e10
+    found = seconds(Kernel.FUSED_UVM, in_scm=True)[Phase.BACKWARD_COMPUTE]
+    assert found - near == pytest.approx(400 * 512 / 8e9 + 400 * 512 / 2e9)
+    with_state = seconds(Kernel.FUSED_UVM, in_scm=True, optimizer_element_bytes=4.0)[Phase.BACKWARD_COMPUTE]
+    assert with_state - near == pytest.approx(2 * (400 * 512 / 8e9 + 400 * 512 / 2e9))
+
+
+def test_caches_over_storage_class_memory_share_it_between_reads_and_writes() -> None:
+    """200 missed rows: 102,400 B read at 8 GB/s and written at 2 GB/s, 64 us together; over the link 4.5 and 9 us."""
+    found = seconds(Kernel.FUSED_UVM_CACHING, in_scm=True, **CACHED)[Phase.PREFETCH]
+    assert found == pytest.approx(200 * 512 / 8e9 + 200 * 512 / 2e9 + tag_seconds())
+    untrained = seconds(Kernel.FUSED_UVM_CACHING, in_scm=True, is_trained=False, **CACHED)[Phase.PREFETCH]
+    assert untrained == pytest.approx(200 * 512 / 8e9 + tag_seconds())
+
+
+def test_storage_class_memory_of_the_rates_and_lines_of_host_memory_costs_the_same() -> None:
+    """To the bit, with blocks that are not known, or smaller than a cache line."""
+    for block in ({}, {"scm_block_bytes": 0.0}, {"scm_block_bytes": 32.0}):
+        machine = without(tiered_hardware(), "scm_block_bytes")
+        machine = replace(machine, numbers={**machine.numbers, **hardware(**block).numbers})
+        alike = hardware(scm_bytes_per_second=2.5e10, scm_write_bytes_per_second=2.5e10).numbers
+        machine = replace(machine, numbers={**machine.numbers, **alike})
+        for kernel, more in ((Kernel.FUSED_UVM, {}), (Kernel.FUSED_UVM_CACHING, CACHED)):
+            columns = {"optimizer_element_bytes": 4.0, **more}
+            assert seconds(kernel, machine, in_scm=True, **columns) == seconds(kernel, machine, **columns)
+
+
+@pytest.mark.parametrize("kernel", [Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING])
+@pytest.mark.parametrize(
+    "name", ["host_link_bytes_per_second", "scm_bytes_per_second", "scm_write_bytes_per_second", "ddr_bytes_per_second"]
+)
+def test_missing_numbers_of_storage_class_memory_are_named(kernel: Kernel, name: str) -> None:
+    shares = {} if kernel is Kernel.FUSED_UVM else CACHED
+    machine = without(tiered_hardware(), name)
+    if name == "ddr_bytes_per_second":
+        priced(kernel, machine, in_scm=True, **shares)  # nothing of these rows lies in host memory
+    else:
+        with pytest.raises(MissingHardwareNumber, match=f"{name}, needed for rows in storage-class memory"):
+            priced(kernel, machine, in_scm=True, **shares)
+
+
+def test_shards_of_both_memories_are_each_priced_by_their_own() -> None:
+    columns = {**CACHED, "optimizer_element_bytes": 4.0}
+    both = priced(Kernel.FUSED_UVM_CACHING, in_scm=[True, False], **columns).seconds
+    for index, in_scm in enumerate((True, False)):
+        alone = seconds(Kernel.FUSED_UVM_CACHING, in_scm=in_scm, **columns)
+        assert both[index].tolist() == [alone[phase] for phase in Phase]
+
+
 @pytest.mark.parametrize(
     ("kernel", "name"),
     [

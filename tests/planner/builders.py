@@ -43,6 +43,15 @@ SSD = {
 }
 
 
+#: Storage-class memory for ``make_hardware`` and ``make_cluster``, read faster than written, in blocks of 256 bytes.
+SCM = {
+    "scm_bytes": 500e9,
+    "scm_bytes_per_second": 1e10,
+    "scm_write_bytes_per_second": 4e9,
+    "scm_block_bytes": 256,
+}
+
+
 def make_hardware(**overrides: float) -> Hardware:
     """A round-number accelerator without curves, and without block storage where none is given."""
     units = {name: field.unit for name, field in FIELDS.items()}

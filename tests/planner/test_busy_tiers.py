@@ -154,6 +154,47 @@ def test_longer_steps_are_tried_where_the_shortest_serves_no_plan() -> None:
     assert found >= 2
 
 
+def test_a_step_longer_than_the_shortest_has_the_only_plan() -> None:
+    """Two tables on one rank of 2 MB, objective max_rank_time, which says nothing of the 0.2 ms of dense compute.
+
+    The shortest step is these 0.2 ms, and no plan keeps ddr busy for less than 0.284 ms. In steps of 0.3 ms one does:
+    caches of 0.02 and 0.3, a step of 0.316 ms. Both cheaper plans, with t1 in fused_uvm, take 0.297 ms and 0.305 ms
+    and are busy for 0.306 ms and 0.347 ms.
+    """
+    on_host = frozenset({Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING})
+    table_wise = frozenset({Scheme.TABLE_WISE})
+    tables = [
+        make_table(
+            name,
+            20_000,
+            columns,
+            pooling_factor=pooling_factor,
+            access=ZipfAccess(alpha=alpha),
+            constraints=TableConstraints(
+                sharding_types=table_wise, compute_kernels=kernels, cache_load_factors=cached_shares
+            ),
+        )
+        for name, columns, pooling_factor, alpha, kernels, cached_shares in (
+            ("t0", 16, 16.0, 0.8, on_host | {Kernel.FUSED}, (0.02, 0.5)),
+            ("t1", 64, 4.0, 0.0, on_host, (0.3, 0.9)),
+        )
+    ]
+    problem = make_problem(
+        *tables,
+        cluster=make_cluster(1, 1, hbm_bytes=2e6, ddr_bytes_per_second=6.4e8),
+        pipeline="train_sparse_dist",
+        objective="max_rank_time",
+        dense=Dense(forward_seconds=1e-4, backward_seconds=1e-4),
+    )
+    result = plan(problem, cost_model=TORCHREC, partitioner=Portfolio(), limits=LIMITS)
+    assert result.plan is not None
+    assert [table.cache_load_factor for table in result.plan.placement.tables] == [0.02, 0.3]
+    (load,) = result.plan.evaluation.tiers
+    assert shortest_step(problem, result.plan.lower_bound_seconds) == pytest.approx(2e-4)
+    assert load.busy_seconds == pytest.approx(2.8444e-4, rel=1e-3)
+    assert load.utilization == pytest.approx(0.8993, rel=1e-3)
+
+
 def test_checkpoints_are_no_part_of_a_step() -> None:
     checkpoint = Checkpoint(interval_steps=1000, balance=True)
     problem = hidden_traffic(1e9, dense=Dense(forward_seconds=2e-4, backward_seconds=2e-4))

@@ -15,6 +15,8 @@ def constrained() -> Problem:
         ranks=frozenset({2, 0}),
         hosts=frozenset({0}),
         min_partition=64,
+        cache_load_factors=(0.1, 0.5),
+        data_types=("fp32",),
     )
     piece = PinnedPiece(column_offset=0, num_columns=64, site=1)
     pin = PinnedTable(sharding_type=Scheme.TABLE_WISE, compute_kernel=Kernel.FUSED, pieces=(piece,))
@@ -37,6 +39,8 @@ def test_each_is_named_by_its_place_in_the_spec_and_what_it_asks_for() -> None:
         ("/model/tables/1/constraints/ranks", 'table "b" may only be on ranks 0, 2'),
         ("/model/tables/1/constraints/hosts", 'table "b" may only be on hosts 0'),
         ("/model/tables/1/constraints/min_partition", 'table "b" may not have shards narrower than 64 columns'),
+        ("/model/tables/1/constraints/cache_load_factors", 'table "b" may only have caches of 0.1, 0.5 of its rows'),
+        ("/model/tables/1/constraints/data_types", 'table "b" may only have weights of fp32'),
         ("/model/tables/2/constraints/pinned", 'table "c" is pinned'),
         ("/constraints/reserved_hbm_fraction", "0.15 of every rank's memory is kept free of tables"),
     ]
@@ -62,3 +66,9 @@ def test_all_of_them_are_the_problem_and_each_can_be_taken_away_alone() -> None:
 def test_other_reservations_are_no_wishes() -> None:
     free = with_only(constrained(), ()).reservation
     assert (free.hbm_fraction, free.dense_multiplier, free.input_copies) == (0.0, 6.0, 20)
+
+
+def test_without_a_list_of_types_a_table_may_have_any_that_can_be_trained_and_keeps_its_splits() -> None:
+    half = TableConstraints(data_types=("fp16",), hot_row_fractions=(0.1,))
+    (table,) = with_only(make_problem(make_table("a", constraints=half)), ()).tables
+    assert table.constraints == TableConstraints(data_types=("bf16", "fp16", "fp32"), hot_row_fractions=(0.1,))

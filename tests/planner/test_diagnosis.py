@@ -199,6 +199,48 @@ def test_weights_of_a_smaller_type_for_as_few_tables_as_possible() -> None:
     assert fix.message == 'data_type fp16 instead of fp32 for 1 table: "t2"'
 
 
+FP32 = TableConstraints(data_types=("fp32",))
+
+
+def test_a_list_of_types_is_widened_for_as_few_tables_as_possible() -> None:
+    """The same where the tables say which types they may have: it is the list that is widened."""
+    tables = [make_table(f"t{i}", 10**6 + (i == 2), 64, constraints=FP32) for i in range(4)]
+    found = diagnosed(make_problem(*tables, **ranks_of(240e6)))
+    assert set(blamed(found)) <= {f"/model/tables/{index}/constraints/data_types" for index in range(4)}
+    assert blamed(found)
+    for fix in fixes_of(found, "data_type"):
+        assert [(change.pointer, change.value) for change in fix.changes] == [
+            ("/model/tables/2/constraints/data_types", ("fp16", "fp32"))
+        ]
+    wider = [fix for fix in fixes_of(found, "constraint") if fix.message.startswith("allow weights of ")]
+    assert wider
+    for fix in wider:
+        (change,) = fix.changes
+        assert change.value in (("bf16", "fp32"), ("fp16", "fp32"))
+
+
+def test_a_list_that_has_the_type_already_saves_nothing() -> None:
+    both = TableConstraints(data_types=("fp16", "fp32"))
+    found = diagnosed(make_problem(large(constraints=both), **ranks_of(25e6)))
+    assert not fixes_of(found, "data_type")
+
+
+def test_cached_shares_that_are_too_large_are_widened() -> None:
+    """A cache of nine tenths of 256 MB in 100 MB; the constraints that stay, stay: row_wise is not allowed."""
+    cached = TableConstraints(
+        sharding_types=frozenset({Scheme.TABLE_WISE}),
+        compute_kernels=frozenset({Kernel.FUSED_UVM_CACHING}),
+        cache_load_factors=(0.9,),
+    )
+    cluster = make_cluster(1, 1, hbm_bytes=100e6, ddr_bytes=1e9)
+    found = diagnosed(make_problem(large(constraints=cached), cluster=cluster))
+    assert blamed(found)[-1] == "/model/tables/0/constraints/cache_load_factors"
+    (fix,) = [fix for fix in fixes_of(found, "constraint") if fix.changes[0].pointer.endswith("cache_load_factors")]
+    (change,) = fix.changes
+    assert isinstance(change.value, tuple)
+    assert min(change.value) < 0.9 == max(change.value)
+
+
 def test_types_that_cannot_be_trained_are_for_inference() -> None:
     trained = diagnosed(make_problem(large(data_type="fp16"), **ranks_of(25e6)))
     assert not fixes_of(trained, "data_type")
@@ -209,8 +251,10 @@ def test_types_that_cannot_be_trained_are_for_inference() -> None:
 def test_an_optimizer_with_less_state() -> None:
     found = diagnosed(make_problem(*[large(f"t{i}", optimizer="adam") for i in range(2)], **ranks_of(300e6)))
     fixes = fixes_of(found, "optimizer")
-    assert [fix.changes[0].value for fix in fixes] == ["partial_rowwise_adam", "rowwise_adagrad"]
-    assert len(fixes[1].changes) == 1
+    assert [(fix.changes[0].value, len(fix.changes)) for fix in fixes] == [
+        ("rowwise_adagrad", 1),
+        ("partial_rowwise_adam", 2),
+    ]
 
 
 def test_what_nothing_changes_has_no_fix() -> None:
@@ -227,6 +271,30 @@ def test_fixes_stand_in_the_order_of_how_little_they_change() -> None:
     kinds = [fix.kind for fix in found.fixes]
     assert kinds == sorted(kinds, key=order.index)
     assert kinds[0] == "constraint"
+
+
+def test_the_smallest_fix_stands_first_and_no_bundle_where_one_kind_is_enough() -> None:
+    """Two whole tables of 256 MB on ranks of 280 MB, 30% of them reserved: less of it reserved is enough alone."""
+    reserved = Reservation(hbm_fraction=0.3, dense_multiplier=0.0, input_copies=0)
+    tables = [large("a", WHOLE), large("b", WHOLE), large("c", WHOLE)]
+    found = diagnosed(make_problem(*tables, **ranks_of(280e6), reservation=reserved))
+    sizes = [len(fix.changes) for fix in found.fixes]
+    assert sizes == sorted(sizes)
+    assert sizes[0] == 1
+    for fix in found.fixes:
+        assert len({change.pointer.split("/")[-1] for change in fix.changes}) == 1, fix.message
+
+
+def test_where_little_is_known_one_field_is_left_out_before_several() -> None:
+    """Work ends before the constraints of a conflict are told apart; the reservation plays no part in it."""
+    reserved = Reservation(hbm_fraction=0.01, dense_multiplier=0.0, input_copies=0)
+    only = TableConstraints(ranks=frozenset({0, 1}))
+    tables = [*(large(f"t{i}", only) for i in range(12)), make_table("b", constraints=WHOLE)]
+    problem = make_problem(*tables, **ROOM, reservation=reserved)
+    found = diagnose(problem, (), Attempts(ROOFLINE, replace(LIMITS, work_limit_seconds=0.3)))
+    assert found.fixes
+    for fix in found.fixes:
+        assert len({change.pointer.split("/")[-1] for change in fix.changes}) == 1, fix.message
 
 
 def test_equal_problems_have_equal_diagnoses() -> None:

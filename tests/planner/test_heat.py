@@ -50,6 +50,19 @@ def test_the_hottest_rows_come_first() -> None:
         assert np.all(np.diff(one) >= 0)
 
 
+def test_shards_of_all_tables_at_once_as_one_by_one() -> None:
+    """Shards in any order, some of them not split, one of a table that nothing is known of."""
+    accesses = (SKEWED, None, ZipfAccess(alpha=1.2))
+    curves = HeatCurves(accesses=accesses, num_rows=(1000, 500, 70_000), num_lookups=np.array([200.0, 90.0, 3000.0]))
+    table, share = np.array([2, 0, 1, 2, 0, 2]), np.array([0.3, 0.0, 0.5, 0.001, 0.1, 0.3])
+    together = curves.at(table, share)
+    for shard in range(len(table)):
+        alone = curves.at(table[shard : shard + 1], share[shard : shard + 1])
+        assert [one[0] for one in alone] == [one[shard] for one in together]
+    assert together[0][1] == together[0][2] == 0.0
+    assert together[0][4] == pytest.approx(0.8)
+
+
 def test_tables_are_split_where_hot_rows_serve_round_shares() -> None:
     curve = curve_of(ZipfAccess(alpha=1.2))
     served = np.interp(hot_row_shares(curve), curve.rows, curve.lookups)

@@ -17,6 +17,7 @@ from planner.memory import (
     ShardLedger,
     capacity_bytes,
     ledger_rules,
+    reserved_by_tier,
     reserved_bytes,
     shard_ledger,
 )
@@ -171,14 +172,14 @@ def test_torchrec_s_row_state_of_a_cache_is_counted_twice() -> None:
 def test_torchrec_s_tables_in_host_memory_take_buffers_alone_of_the_device() -> None:
     problem = make_problem(make_table(optimizer="adam"), pipeline="train_prefetch_sparse_dist")
     tiers = shard(problem, Scheme.TABLE_WISE, Kernel.FUSED_UVM, TORCHREC, np.nan).by_tier()[0]
-    assert tiers.tolist() == [3 * 8_192, 256_000 + 512_000, 0]
+    assert tiers.tolist() == [3 * 8_192, 256_000 + 512_000, 0, 0]
 
 
 def test_torchrec_s_key_value_tables_have_an_index_without_a_cache() -> None:
     """The index of a fifth, 7,200 B, lies in block storage with the rows; no cache is counted anywhere."""
     problem = make_problem(make_table(optimizer="adam"))
     tiers = shard(problem, Scheme.TABLE_WISE, Kernel.KEY_VALUE, TORCHREC, 0.2).by_tier()[0]
-    assert tiers.tolist() == [8_192 + 65_536, 0, 256_000 + 512_000 + 7_200]
+    assert tiers.tolist() == [8_192 + 65_536, 0, 0, 256_000 + 512_000 + 7_200]
 
 
 def test_weights_of_ids_are_received_with_the_ids() -> None:
@@ -352,3 +353,18 @@ def compare(instance: GoldenInstance, shards: list[GoldenShard]) -> int:
     found = shard_ledger(problem, work, table=table, stored_rows=rows, rules=TORCHREC).by_tier()[:, Tier.HBM]
     np.testing.assert_array_equal(found, [shard.hbm_bytes for shard in filled])
     return len(filled)
+
+
+def test_a_part_of_host_memory_stays_free_where_ranks_have_accelerators() -> None:
+    """5% of 250 GB; on hosts alone the reservation of the device's memory holds, and nothing is taken twice."""
+    reserved = Reservation(hbm_fraction=0.1, dense_multiplier=0.0, input_copies=0, ddr_fraction=0.05)
+    problem = make_problem(make_table(), reservation=reserved)
+    assert capacity_bytes(problem)[0, [Tier.HBM, Tier.DDR]].tolist() == [72e9, 237.5e9]
+    lines = reserved_by_tier(problem, 0)
+    assert lines[Tier.DDR] == {"margin": 12.5e9}
+    assert lines[Tier.HBM]["margin"] == 8e9
+    host = make_problem(make_table(), cluster=make_cluster(hbm_bytes=0), reservation=reserved)
+    assert capacity_bytes(host)[0, [Tier.HBM, Tier.DDR]].tolist() == [0.0, 225e9]
+    assert list(reserved_by_tier(host, 0)) == [Tier.DDR]
+    with pytest.raises(ValueError, match="reserved_ddr_fraction"):
+        Reservation(ddr_fraction=1.0)

@@ -86,7 +86,7 @@ def torchrec_bytes(settings: Settings) -> list[tuple[str, str, str, int, int, li
             option.sharding_type,
             option.compute_kernel,
             *shard.size,
-            [getattr(shard.storage, tier.label) for tier in Tier],
+            [getattr(shard.storage, tier.label, 0) for tier in Tier],  # it knows of no storage-class memory
         )
         for option in enumerator.enumerate(module, [sharder])
         for shard in option.shards
@@ -138,5 +138,5 @@ def test_torchrec_s_ledger_is_torchrec_s(is_weighted: bool) -> None:
 @pytest.mark.parametrize("optimizer", OPTIMIZER_CLASSES)
 def test_caches_and_tiers_are_torchrec_s(pipeline: str, share: float, optimizer: str) -> None:
     theirs, peer, _ = ledgers(Settings(pipeline=pipeline, share=share, optimizer=optimizer))
-    assert np.all(theirs.sum(axis=0) > 0)
+    assert np.all(np.delete(theirs, Tier.SCM, axis=1).sum(axis=0) > 0)
     np.testing.assert_array_equal(peer.by_tier(), theirs)

@@ -11,8 +11,11 @@ from planner.domain.problem import DEVICE_KERNELS, HOST_KERNELS
 from planner.domain.shards import Shard, Shards
 from planner.domain.table import TableConstraints
 from planner.enumerate import CACHE_LOAD_FACTORS, enumerate_families
-from planner.offers import spilled_kernels, with_host_memory, with_kernels_of
-from tests.planner.builders import make_cluster, make_problem, make_table
+from planner.offers import spilled_kernels, why_not_host_memory, with_host_memory, with_kernels_of
+from planner.partitioners.base import SolveLimits
+from planner.partitioners.greedy import Greedy
+from planner.pipeline import plan
+from tests.planner.builders import ROOFLINE, make_cluster, make_problem, make_table
 
 FUSED_ONLY = TableConstraints(compute_kernels=frozenset({Kernel.FUSED}))
 
@@ -88,3 +91,15 @@ def test_a_plan_does_not_bring_what_the_user_ruled_out() -> None:
 def test_a_share_that_is_none_is_not_listed() -> None:
     found = with_kernels_of(make_problem(), placed(Kernel.FUSED_UVM_CACHING, 1.5))
     assert found.tables == make_problem().tables
+
+
+def test_a_rate_that_keeps_host_memory_out_is_named_with_its_place() -> None:
+    """Without a plan for want of memory; where host memory is offered, or there is none, nothing is said of it."""
+    cluster = without("ddr_bytes_per_second")
+    small = cluster.hardware.with_overrides({"hbm_bytes": 1e5}, {"hbm_bytes": "bytes"})
+    problem = make_problem(make_table("a", 10_000), cluster=replace(cluster, hardware=small))
+    result = plan(problem, cost_model=ROOFLINE, partitioner=Greedy(), limits=SolveLimits(time_limit_seconds=1.0))
+    assert result.plan is None
+    assert result.detail.endswith("does not state its rates: give /hardware/overrides/ddr_bytes_per_second")
+    assert why_not_host_memory(make_problem()) == ""
+    assert why_not_host_memory(make_problem(cluster=make_cluster(ddr_bytes=0))) == ""

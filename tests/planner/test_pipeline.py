@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cost_models.vocabulary import TIER_OF_KERNEL, Kernel, Scheme, Tier
-from planner import pipeline
+from planner import mode_search
 from planner.bounds.chain import Bound, lower_bound
 from planner.domain.plan import PlanResult
 from planner.domain.problem import Problem
@@ -138,7 +138,7 @@ def hurried(priced: PricedOptions, limits: SolveLimits) -> Outcome:
 @pytest.fixture
 def no_first_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """All depends on the partitioner."""
-    monkeypatch.setattr(pipeline, "Greedy", lambda **_: Scripted(nothing))
+    monkeypatch.setattr(mode_search, "Greedy", lambda **_: Scripted(nothing))
 
 
 def whole_tables(count: int, rows: int = 10**6) -> list[Table]:
@@ -210,7 +210,7 @@ def test_the_bound_looks_at_more_boxes_where_they_cost_less(monkeypatch: pytest.
         asked.append(max_boxes)
         return lower_bound(priced, max_boxes=1, known_seconds=known_seconds)
 
-    monkeypatch.setattr(pipeline, "lower_bound", bounding)
+    monkeypatch.setattr(mode_search, "lower_bound", bounding)
     limits = replace(LIMITS, work_limit_seconds=0.01)
     few, many = small_problem(), make_problem(*whole_tables(60, rows=1000))
     for problem, problem_limits in ((few, limits), (many, limits), (many, replace(limits, work_limit_seconds=0.04))):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cost_models.vocabulary import Scheme
 from planner.canonical import canonical_bytes
 from planner.domain.movement import PreviousPlan
 from planner.domain.placement import Placement, TablePlacement
@@ -12,11 +13,12 @@ from planner.domain.plan import Plan, PlanResult
 from planner.domain.problem import Problem
 from planner.domain.table import Table, TableConstraints
 from planner.exporters.generic import to_document
+from planner.mode_search import BYTES_MOVED
 from planner.movement import transfer
 from planner.partitioners.base import SolveLimits
 from planner.partitioners.local_search import LocalSearch
 from planner.partitioners.portfolio import Portfolio
-from planner.pipeline import BYTES_MOVED, plan
+from planner.pipeline import plan
 from tests.planner.builders import ROOFLINE, make_cluster, make_problem, make_table
 
 #: Counted work ends the search; the clock is far away, however busy the machine.
@@ -195,8 +197,8 @@ def test_another_cluster_keeps_what_ranks_of_the_same_number_hold() -> None:
 
 def test_a_budget_that_no_plan_keeps_is_told_with_the_bytes_that_would_do() -> None:
     problem = problem_of(factors(num_tables=3))
-    runs = before(problem)
-    assert len(runs.tables[0].shards) < 8
+    whole = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
+    runs = before(replace(problem, tables=(replace(problem.tables[0], constraints=whole), *problem.tables[1:])))
     elsewhere = TableConstraints(ranks=frozenset(range(8)) - {shard.rank for shard in runs.tables[0].shards})
     tables = (replace(problem.tables[0], constraints=elsewhere), *problem.tables[1:])
     moved = replace(problem, tables=tables)

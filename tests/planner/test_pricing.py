@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from cost_models.vocabulary import Scheme
 from planner.domain.problem import Problem
+from planner.dominance import dominated_families
 from planner.enumerate import enumerate_families
 from planner.priced import Objective, PricedOptions, Scope
-from planner.pricing import dominated_families, price, prune, restrict, roomiest_site
+from planner.pricing import price, prune, restrict, roomiest_site
 from tests.planner.builders import (
     ROOFLINE,
     brute_force,

@@ -6,7 +6,7 @@ import pytest
 from cost_models.vocabulary import Kernel, Tier
 from planner.traffic import shard_traffic
 from tests.cost_models.builders import shard_work
-from tests.planner.builders import make_hardware
+from tests.planner.builders import SCM, make_hardware
 
 HARDWARE = make_hardware(
     ssd_bytes=1e13,
@@ -68,3 +68,27 @@ def test_storage_reads_whole_blocks() -> None:
     assert found.read_bytes[0, Tier.SSD] == 25 * 4096
     assert found.busy_seconds[0, Tier.SSD] == pytest.approx(max(25e-6, 25 * 4096 / 4e9) + 25 * 4096 / 2e9)
     assert not np.any(found.read_bytes[:, Tier.DDR])
+
+
+SCM_HARDWARE = make_hardware(**SCM)
+
+
+def test_storage_class_memory_moves_whole_blocks_at_two_rates() -> None:
+    """Rows of 400 B are two blocks of 256: 1,000 lookups and 100 updates read 563,200 B at 10 GB/s, and write 51,200 B
+    at 4 GB/s. Host memory rests.
+    """
+    shape = {"lookups": 1000.0, "distinct_rows": 100.0, "shard_columns": 100}
+    found = shard_traffic(shard_work(kernel=Kernel.FUSED_UVM, in_scm=True, **shape), SCM_HARDWARE)
+    assert found.read_bytes[0].tolist() == [0, 0, 512_000 + 51_200, 0]
+    assert found.written_bytes[0].tolist() == [0, 0, 51_200, 0]
+    assert found.busy_seconds[0, Tier.SCM] == pytest.approx(563_200 / 1e10 + 51_200 / 4e9)
+    assert not found.operations.any()
+    cached = {"kernel": Kernel.FUSED_UVM_CACHING, "cache_load_factor": 0.2, "missed_share": 0.25, "in_scm": True}
+    missed = shard_traffic(shard_work(**cached, **shape), SCM_HARDWARE)
+    assert (missed.read_bytes[0, Tier.SCM], missed.written_bytes[0, Tier.SCM]) == (25 * 512, 25 * 512)
+
+
+def test_a_tier_whose_rates_nobody_knows_is_never_busy() -> None:
+    found = shard_traffic(shard_work(kernel=Kernel.FUSED_UVM, in_scm=True), make_hardware())
+    assert found.read_bytes[0, Tier.SCM] > 0
+    assert found.busy_seconds[0, Tier.SCM] == 0

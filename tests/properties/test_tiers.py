@@ -11,7 +11,7 @@ from planner.domain.cluster import Cluster
 from planner.domain.problem import Problem
 from planner.enumerate import enumerate_families
 from planner.pricing import price, prune
-from tests.planner.builders import ROOFLINE, make_hardware
+from tests.planner.builders import ROOFLINE, SCM, make_hardware
 from tests.properties.problems import is_at_most, optimum, tiered_problems
 
 CAREFUL = settings(max_examples=15, derandomize=True, deadline=None, database=None)
@@ -38,3 +38,23 @@ def test_more_accelerator_memory_never_worsens_a_tiered_model(problem: Problem, 
     assert is_at_most(bound(problem), less)
     assert is_at_most(bound(larger), more)
     assert is_at_most(bound(larger), bound(problem) * (1 + 1e-3))
+
+
+@CAREFUL
+@given(tiered_problems(), st.floats(0.0, 1.0), st.sampled_from((1e9, 1e11)))
+def test_storage_class_memory_never_worsens_a_model_whatever_its_rate(
+    problem: Problem, ddr_share: float, bytes_per_second: float
+) -> None:
+    """Of hosts that hold a share of the tables in host memory; neither the optimum nor the bound below it."""
+    held = sum(table.weight_bytes + 8 * table.num_embeddings * table.embedding_dim for table in problem.tables)
+    hbm_bytes = problem.cluster.hardware.numbers["hbm_bytes"].value
+    numbers = {"hbm_bytes": hbm_bytes, "ddr_bytes": math.floor(held * ddr_share)}
+    rates = {"scm_bytes_per_second": bytes_per_second, "scm_write_bytes_per_second": bytes_per_second / 3}
+    without, with_scm = (
+        replace(problem, runtime="generic", cluster=replace(problem.cluster, hardware=make_hardware(**each)))
+        for each in (numbers, numbers | SCM | rates)
+    )
+    less, more = optimum(without), optimum(with_scm)
+    assert more < math.inf, "storage-class memory holds all tables"
+    assert is_at_most(more, less)
+    assert is_at_most(bound(with_scm), more)

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from api.store.sqlite import SqliteStore, WrongSchema
-from tests.contracts.store import DIGEST, StoreContract, new_solve, plan, race
+from tests.contracts.model_store import ModelStoreContract
+from tests.contracts.race import race
+from tests.contracts.store import DIGEST, StoreContract, new_solve, plan
 
 
-class TestSqliteStore(StoreContract):
+class TestSqliteStore(StoreContract, ModelStoreContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[SqliteStore]:
         store = SqliteStore(tmp_path / "db.sqlite")
@@ -50,6 +52,18 @@ class TestSqliteStore(StoreContract):
         (size,) = connection.execute("SELECT length(document) FROM plans").fetchone()
         connection.close()
         assert size < 1000
+
+    def test_a_file_of_the_version_before_models_is_made_one_of_this(self, tmp_path: Path) -> None:
+        path = tmp_path / "db.sqlite"
+        SqliteStore(path).close()
+        connection = sqlite3.connect(path)
+        for name in ("activations", "cost_models", "cost_model_documents", "measurements"):
+            connection.execute(f"DROP TABLE {name}")
+        connection.execute("PRAGMA user_version=2")
+        connection.close()
+        store = SqliteStore(path)
+        assert store.models(limit=1, after=None) == []
+        store.close()
 
     def test_a_file_of_another_version_is_refused_untouched(self, tmp_path: Path) -> None:
         path = tmp_path / "db.sqlite"

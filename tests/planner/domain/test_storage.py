@@ -1,8 +1,10 @@
 """How rows are kept: a share exactly where there is a cache, and the tier that follows from the kernel."""
 
+from dataclasses import replace
+
 import pytest
 
-from cost_models.vocabulary import CACHED_KERNELS, Kernel, Tier
+from cost_models.vocabulary import CACHED_KERNELS, SCM_KERNELS, Kernel, Tier
 from planner.domain.data_type import DATA_TYPES
 from planner.domain.storage import Storage
 
@@ -42,3 +44,13 @@ def test_a_share_is_a_share(share: float) -> None:
 def test_the_kernel_says_where_rows_lie_and_else_the_device(kernel: Kernel, tier: Tier | None, device: Tier) -> None:
     kept = storage(kernel, 0.1 if kernel in CACHED_KERNELS else None)
     assert kept.tier(device) is (device if tier is None else tier)
+
+
+@pytest.mark.parametrize("kernel", Kernel)
+def test_only_rows_that_are_read_from_the_host_by_the_byte_lie_in_storage_class_memory(kernel: Kernel) -> None:
+    kept = storage(kernel, 0.1 if kernel in CACHED_KERNELS else None)
+    if kernel in SCM_KERNELS:
+        assert replace(kept, in_scm=True).tier(Tier.HBM) is Tier.SCM
+    else:
+        with pytest.raises(ValueError, match="by the byte"):
+            replace(kept, in_scm=True)

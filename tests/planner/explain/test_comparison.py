@@ -99,3 +99,24 @@ def test_one_is_not_told_as_many() -> None:
     text = compare_plans(document(world_size=1, tables=[]), plan)
     assert "two-tables, 1 rank\n" in text
     assert text.splitlines()[-1] == "  ... and 1 more table"
+
+
+def test_what_is_kept_otherwise_is_a_change_and_told_within_a_terminal() -> None:
+    def kept(**changes: object) -> dict[str, object]:
+        items = table("items", "table_wise", [shard(1, (0, 100), GIB)]) | changes
+        return document(tables=[document()["tables"][0], items])
+
+    cached = {"compute_kernel": "fused_uvm_caching", "cache_load_factor": 0.2, "data_type": "fp16"}
+    plain = kept(data_type="fp32")
+    for changes, told in (
+        (cached, "    A: fused, fp32\n    B: fused_uvm_caching, 0.2 cached, fp16\n"),
+        ({"data_type": "fp16"}, "    A: fused, fp32\n    B: fp16\n"),
+    ):
+        assert difference(plain, kept(**changes)).changed == ("items",)
+        text = compare_plans(plain, kept(**changes))
+        assert told in text
+        assert max(map(len, text.splitlines())) <= 80
+    other = cached | {"cache_load_factor": 0.4}
+    assert difference(kept(**cached), kept(**other)).changed == ("items",)
+    longest = compare_plans(kept(**cached), kept(**other))
+    assert max(map(len, longest.splitlines())) <= 80

@@ -219,3 +219,12 @@ def test_a_rate_that_was_not_asked_for_is_not_told() -> None:
     }
     assert "per second" not in explain_plan(document(serving=serving))
     assert "Requests" not in explain_plan(document())
+
+
+def test_the_largest_tables_say_how_their_rows_are_kept_where_that_is_not_plain() -> None:
+    plan = document()
+    cached = {"compute_kernel": "fused_uvm_caching", "cache_load_factor": 0.1, "data_type": "fp16"}
+    first, *others = plan["tables"]
+    text = explain_plan(document(tables=[first | cached, *others]))
+    assert "\n    fused_uvm_caching, 0.1 cached, fp16\n" in text
+    assert "cached, " not in explain_plan(plan)

@@ -81,6 +81,8 @@ def test_where_rows_are_kept_is_told_unless_it_is_the_usual() -> None:
     assert kept_in_words(replace(FUSED, kernel=Kernel.FUSED_UVM)) == ", in host memory"
     split = replace(FUSED, kernel=Kernel.FUSED_UVM, hot_row_share=0.02)
     assert kept_in_words(split) == ", its hottest 2% of rows near and the others in host memory"
+    assert kept_in_words(replace(CACHED, in_scm=True)) == ", in storage-class memory behind a cache of 10% of its rows"
+    assert kept_in_words(replace(split, in_scm=True)).endswith("rows near and the others in storage-class memory")
     stored = replace(CACHED, kernel=Kernel.KEY_VALUE)
     assert kept_in_words(stored) == ", in block storage behind a cache of 10% of its rows"
     assert "cut by rows over all ranks, in host memory behind a cache of 10% of its rows would" in why(

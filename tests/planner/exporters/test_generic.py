@@ -51,6 +51,8 @@ def test_keys_of_the_contract() -> None:
         "movement",
         "checkpoint",
         "serving",
+        "prediction",
+        "surrogate",
     }
     assert {"name", "seconds", "lower_bound_seconds", "relative_gap"} <= set(found["objective"])
     assert set(found["termination"]) == {"reason", "limit", "detail"}

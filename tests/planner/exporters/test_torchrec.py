@@ -56,6 +56,15 @@ def without_paths() -> dict[str, object]:
     return document(tables=tables)
 
 
+def test_rows_in_storage_class_memory_are_not_exported() -> None:
+    """TorchRec would put them into host memory without a word."""
+    tables = document()["tables"]
+    for shard in tables[0]["shards"]:
+        shard["tier"] = "scm"
+    with pytest.raises(UnexportablePlan, match='"pieces" lies in scm'):
+        to_torchrec(document(tables=tables))
+
+
 def test_the_whole_export() -> None:
     export = to_torchrec(document())
     content = {key: value for key, value in export.items() if key != "content_sha256"}

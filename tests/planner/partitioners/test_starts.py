@@ -32,7 +32,7 @@ def test_the_relaxations_choice_comes_first() -> None:
     priced = random_priced(1, num_tables=12)
     view, guide = search_view(priced), guide_of(priced)
     first = next(starts(view, target_of(view, guide), guide))
-    np.testing.assert_array_equal(view.option_source[first], guide.option)
+    np.testing.assert_array_equal(view.items.option_source[first], guide.option)
 
 
 def test_a_guide_may_name_options_that_the_search_leaves_out() -> None:
@@ -49,8 +49,8 @@ def test_a_guide_may_name_options_that_the_search_leaves_out() -> None:
     option[0] = everywhere[-1]
     view = search_view(limited)
     first = next(starts(view, target_of(view, guide), replace(guide, option=option)))
-    assert scope[view.option_source[first[0]]] != Scope.WORLD
-    np.testing.assert_array_equal(view.option_source[first[1:]], option[1:])
+    assert scope[view.items.option_source[first[0]]] != Scope.WORLD
+    np.testing.assert_array_equal(view.items.option_source[first[1:]], option[1:])
 
 
 def test_what_lies_on_all_ranks_goes_first_and_then_what_may_use_few() -> None:

@@ -48,6 +48,11 @@ def test_packed_registers_are_the_same_and_small(num: int) -> None:
         b"\x20\xff" + b"\xff" * 1024,  # a register of 32
         b"\xff" + b"\xff" * 1024,  # no values
         b"\x00\xff" + b"\x7f" + b"\xff" * 1024,  # a value that is not listed
+        b"\x00\x01\xff" + b"\xff" * 1024,  # a value that no register has
+        b"\x01\x00\xff" + b"\x55" * 512 + b"\xff" * 256 + b"\x55" * 1024,  # as frequent, in the wrong order
+        b"\x00\x01\xff" + b"\x55" * 2048,  # the less frequent one first
+        b"\x00\x00\xff" + b"\x55" * 512 + b"\xff" * 768,  # a value twice
+        b"\x00\xff" + bytes(32) + b"\xff" * 1024,  # 256 zeros before a one
     ],
 )
 def test_other_bytes_are_refused(content: bytes) -> None:

@@ -99,3 +99,42 @@ def test_least_squares_without_negative_coefficients() -> None:
     assert nnls(matrix, target) == pytest.approx([1.5, 0.0])
     assert nnls(matrix, np.array([-1.0, -1.0])) == pytest.approx([0.0, 0.0])
     assert nnls(matrix, np.array([1.0, 3.0])) == pytest.approx([1.0, 2.0])
+
+
+def test_least_squares_of_any_start_meets_the_conditions_of_the_least() -> None:
+    """Nothing at zero would make the error smaller, and nothing above zero changes it."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        num = int(rng.integers(1, 25))
+        matrix, target = rng.normal(size=(num + 5, num)), rng.normal(size=num + 5)
+        if num > 3:
+            matrix[:, 1] = matrix[:, 0]  # columns that depend on each other
+        for start in (None, rng.random(num) < 0.5, np.zeros(num, dtype=np.bool_)):
+            x = nnls(matrix, target, start=start)
+            pull = matrix.T @ (target - matrix @ x)
+            assert x.min() >= 0
+            assert np.all(pull <= 1e-7)
+            assert np.all(np.abs(pull[x > 0]) <= 1e-7)
+
+
+def test_misses_of_caches_of_every_size_against_bisection() -> None:
+    """Lookups n with D(n) = C, by Newton's method and by halving, for rates over 40 octaves."""
+    rng = np.random.default_rng(1)
+    rates = RowRates(probability=2.0 ** -np.arange(1.0, 41.0), rows=rng.random(40) * 2.0 ** np.arange(40.0))
+    cache_rows = np.array([1.0, 5.0, 1e3, 1e6, 0.5 * rates.num_rows, (1 - 1e-6) * rates.num_rows])
+    for rows, told in zip(cache_rows, rates.miss_ratio(cache_rows), strict=True):
+        low, high = -20.0, 100.0
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (low, middle) if rates.distinct_rows(np.array(np.exp(middle))) >= rows else (middle, high)
+        assert told == pytest.approx(np.exp(-np.exp(high) * rates.probability) @ rates.shares, rel=1e-6), rows
+
+
+def test_rates_that_are_like_others_are_the_same() -> None:
+    sketch = sketched(in_batches(zipf(1.0, ROWS, 400_000), 4_000))
+    other = rates_of(sketched(in_batches(zipf(0.4, ROWS, 900_000), 4_000)))
+    alone, helped = rates_of(sketch), rates_of(sketch, like=other)
+    assert alone is not None
+    assert helped is not None
+    sizes = np.array([10.0, 1_000.0, 10_000.0])
+    assert helped.miss_ratio(sizes) == pytest.approx(alone.miss_ratio(sizes), abs=1e-8)

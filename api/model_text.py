@@ -1,0 +1,39 @@
+"""The report of a learned model as text of at most 80 columns."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from api.model_facts import Table, facts
+from planner.explain.text import WIDTH, columns, paragraph, short_digest, shortened
+
+_LABEL_WIDTH = 16
+
+
+def model_text(document: Mapping[str, Any]) -> str:
+    """Return the report of a model's document for terminals."""
+    told = facts(document)
+    lines = paragraph(told.title, indent="")
+    for label, words in told.summary:
+        if words.startswith("sha256:"):
+            words = short_digest(words)
+        lines += paragraph(f"{label:<{_LABEL_WIDTH}}{words}", hanging=" " * _LABEL_WIDTH)
+    for table in told.tables:
+        lines += ["", *_table(table)]
+    lines += ["", "Not measured"]
+    for words in told.not_measured:
+        lines += paragraph(f"- {words}", hanging="  ")
+    return "\n".join([*lines, "", "cost_model of a spec:", told.reference])
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield table.title
+    yield from paragraph(table.note)
+    rows = [row for _, body in table.bodies for row in body]
+    heading, *aligned = columns([table.columns, *rows])
+    yield heading
+    place = iter(aligned)
+    for name, body in table.bodies:
+        if name:
+            yield shortened(f"  {name}", WIDTH)
+        for _ in body:
+            yield next(place)

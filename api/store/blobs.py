@@ -1,0 +1,24 @@
+"""Documents in columns: compressed, and inserted where they are not there yet."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import zstandard
+from sqlalchemy import Connection, insert
+
+_ZSTD_LEVEL = 9
+
+
+def packed(document: bytes, level: int = _ZSTD_LEVEL) -> bytes:
+    """Compress a document."""
+    return zstandard.ZstdCompressor(level=level).compress(document)
+
+
+def unpacked(content: bytes) -> bytes:
+    """Return what was packed."""
+    return zstandard.ZstdDecompressor().decompress(content)
+
+
+def insert_missing(connection: Connection, table: Any, values: Mapping[str, object], *, document: bytes) -> None:
+    """Insert a document that is found by a digest, where it is not there yet."""
+    connection.execute(insert(table).prefix_with("OR IGNORE").values(**values, document=packed(document)))

@@ -1,0 +1,5 @@
+"""Queues are bounded."""
+
+
+class QueueFull(Exception):
+    """As many wait as may wait."""

@@ -1,0 +1,236 @@
+"""Measurements and learned cost models in SQLite: the part of the store that plans know nothing of."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Select, func, insert, select, tuple_, update
+
+from api.store import tables
+from api.store.blobs import insert_missing, unpacked
+from api.store.models import (
+    FAILED,
+    FITTING,
+    READY,
+    ActivationConflict,
+    ActivationRecord,
+    Json,
+    MeasurementsRecord,
+    ModelRecord,
+    UnknownModel,
+)
+from api.store.queue import QueueFull
+
+CUT_OFF = {
+    "code": "cut-off",
+    "message": "the server ended while the model was fitted, as often as it was begun",
+    "hint": "fit it to fewer rows, or give the server more memory",
+}
+_BATCH = [column for column in tables.measurements.c if column.name != "document"]
+_MODEL = [column for column in tables.cost_models.c if column.name not in ("is_claimed", "attempts")]
+
+
+class SqliteModels:
+    """Fulfils ``api.store.models.ModelStore`` over two engines: one that reads, one that writes."""
+
+    def __init__(self, readers: Engine, writer: Engine) -> None:
+        self._readers, self._writer = readers, writer
+
+    def keep_measurements(self, record: MeasurementsRecord, *, canonical: bytes) -> tuple[MeasurementsRecord, bool]:
+        """Keep a batch, or return an equal one."""
+        with self._writer.begin() as connection:
+            known = _batch(connection, record.digest)
+            if known is not None:
+                return known, False
+            insert_missing(connection, tables.measurements, asdict(record), document=canonical)
+            return record, True
+
+    def measurements(self, digest: str) -> bytes | None:
+        """Return the canonical bytes of a batch."""
+        return self._document(select(tables.measurements.c.document).where(tables.measurements.c.digest == digest))
+
+    def measurements_record(self, digest: str) -> MeasurementsRecord | None:
+        """Return what is known of a batch."""
+        with self._readers.begin() as connection:
+            return _batch(connection, digest)
+
+    def measurements_records(self, *, limit: int, after: str | None, device: str | None) -> list[MeasurementsRecord]:
+        """Return batches by digest."""
+        query = select(*_BATCH).order_by(tables.measurements.c.digest).limit(limit)
+        if after is not None:
+            query = query.where(tables.measurements.c.digest > after)
+        if device is not None:
+            query = query.where(tables.measurements.c.device == device)
+        with self._readers.begin() as connection:
+            return [MeasurementsRecord(**row) for row in connection.execute(query).mappings()]
+
+    def add_fit(self, name: str, *, request: Json, max_fitting: int, now: float) -> ModelRecord:
+        """Give a fit the next version of its name."""
+        models = tables.cost_models
+        with self._writer.begin() as connection:
+            fitting = select(func.count()).select_from(models).where(models.c.state == FITTING)
+            if connection.execute(fitting).scalar_one() >= max_fitting:
+                raise QueueFull
+            return _add(connection, name, state=FITTING, request=dict(request), device="", created_at=now)
+
+    def add_model(
+        self, name: str, *, digest: str, canonical: bytes, device: str, figures: Json, now: float
+    ) -> tuple[ModelRecord, bool]:
+        """Keep a document as the next version, or return the version that has it."""
+        models = tables.cost_models
+        with self._writer.begin() as connection:
+            same = select(*_MODEL).where(models.c.name == name, models.c.digest == digest).order_by(models.c.version)
+            known = connection.execute(same.limit(1)).mappings().first()
+            if known is not None:
+                return ModelRecord(**known), False
+            _keep_document(connection, digest, canonical, now)
+            values = {"digest": digest, "device": device, "figures": dict(figures), "created_at": now, "ended_at": now}
+            return _add(connection, name, state=READY, **values), True
+
+    def claim_fit(self, *, max_attempts: int, now: float) -> ModelRecord | None:
+        """Return the oldest fit that nobody claimed."""
+        models = tables.cost_models
+        unclaimed = (models.c.state == FITTING) & ~models.c.is_claimed
+        with self._writer.begin() as connection:
+            given_up = update(models).where(unclaimed, models.c.attempts >= max_attempts)
+            connection.execute(given_up.values(state=FAILED, error=CUT_OFF, ended_at=now))
+            oldest = select(*_MODEL).where(unclaimed).order_by(models.c.created_at, models.c.name, models.c.version)
+            row = connection.execute(oldest.limit(1)).mappings().first()
+            if row is None:
+                return None
+            this = update(models).where(models.c.name == row["name"], models.c.version == row["version"])
+            connection.execute(this.values(is_claimed=True, attempts=models.c.attempts + 1))
+            return ModelRecord(**row)
+
+    def release_fits(self) -> int:
+        """Let fits be claimed again that a dead process left."""
+        models = tables.cost_models
+        change = update(models).where(models.c.state == FITTING, models.c.is_claimed)
+        with self._writer.begin() as connection:
+            return connection.execute(change.values(is_claimed=False)).rowcount
+
+    def finish_fit(
+        self,
+        name: str,
+        version: int,
+        *,
+        now: float,
+        digest: str | None = None,
+        canonical: bytes | None = None,
+        device: str = "",
+        figures: Json | None = None,
+        error: Json | None = None,
+    ) -> bool:
+        """End a fit."""
+        models = tables.cost_models
+        this = update(models).where(models.c.name == name, models.c.version == version, models.c.state == FITTING)
+        with self._writer.begin() as connection:
+            if digest is not None and canonical is not None:
+                _keep_document(connection, digest, canonical, now)
+            state = FAILED if digest is None else READY
+            values = {"state": state, "digest": digest, "device": device, "ended_at": now}
+            told = {
+                name: None if value is None else dict(value) for name, value in (("figures", figures), ("error", error))
+            }
+            ended = connection.execute(this.values(**values, **told))
+            if ended.rowcount == 0:
+                connection.rollback()
+            return ended.rowcount == 1
+
+    def model(self, name: str, version: int) -> ModelRecord | None:
+        """Return one version."""
+        models = tables.cost_models
+        return self._model(select(*_MODEL).where(models.c.name == name, models.c.version == version))
+
+    def models(self, *, limit: int, after: tuple[str, int] | None) -> list[ModelRecord]:
+        """Return versions by name and number."""
+        models = tables.cost_models
+        query = select(*_MODEL).order_by(models.c.name, models.c.version).limit(limit)
+        if after is not None:
+            query = query.where(tuple_(models.c.name, models.c.version) > after)
+        with self._readers.begin() as connection:
+            return [ModelRecord(**row) for row in connection.execute(query).mappings()]
+
+    def model_of_digest(self, digest: str) -> ModelRecord | None:
+        """Return the first version that has this document."""
+        models = tables.cost_models
+        query = select(*_MODEL).where(models.c.digest == digest)
+        return self._model(query.order_by(models.c.created_at, models.c.name, models.c.version).limit(1))
+
+    def model_document(self, digest: str) -> bytes | None:
+        """Return the canonical bytes of a model."""
+        documents = tables.cost_model_documents
+        return self._document(select(documents.c.document).where(documents.c.digest == digest))
+
+    def activation(self, profile: str) -> ActivationRecord | None:
+        """Return the model that is active for a hardware profile."""
+        with self._readers.begin() as connection:
+            return _activation(connection, profile)
+
+    def activate(
+        self, profile: str, *, model_name: str, model_version: int, expected_version: int, now: float
+    ) -> ActivationRecord:
+        """Make a version active."""
+        models = tables.cost_models
+        with self._writer.begin() as connection:
+            current = _activation(connection, profile)
+            if (current.version if current else 0) != expected_version:
+                raise ActivationConflict(current)
+            named = (models.c.name == model_name) & (models.c.version == model_version) & (models.c.state == READY)
+            digest = connection.execute(select(models.c.digest).where(named)).scalar()
+            if digest is None:
+                raise UnknownModel
+            values = {
+                "profile": profile,
+                "version": expected_version + 1,
+                "model_name": model_name,
+                "model_version": model_version,
+                "digest": digest,
+                "updated_at": now,
+            }
+            connection.execute(insert(tables.activations).values(**values))
+            return ActivationRecord(**values)
+
+    def activation_history(self, profile: str) -> list[ActivationRecord]:
+        """Return all that were active for a profile."""
+        history = tables.activations
+        query = select(history).where(history.c.profile == profile).order_by(history.c.version)
+        with self._readers.begin() as connection:
+            return [ActivationRecord(**row) for row in connection.execute(query).mappings()]
+
+    def _model(self, query: "Select[Any]") -> ModelRecord | None:
+        with self._readers.begin() as connection:
+            row = connection.execute(query).mappings().first()
+        return None if row is None else ModelRecord(**row)
+
+    def _document(self, query: "Select[Any]") -> bytes | None:
+        with self._readers.begin() as connection:
+            packed = connection.execute(query).scalar()
+        return None if packed is None else unpacked(packed)
+
+
+def _add(connection: Connection, name: str, **values: Any) -> ModelRecord:
+    """Add the next version of a name."""
+    models = tables.cost_models
+    last = connection.execute(select(func.max(models.c.version)).where(models.c.name == name)).scalar()
+    version = (last or 0) + 1
+    connection.execute(insert(models).values(name=name, version=version, is_claimed=False, attempts=0, **values))
+    row = connection.execute(select(*_MODEL).where(models.c.name == name, models.c.version == version)).mappings()
+    return ModelRecord(**row.one())
+
+
+def _keep_document(connection: Connection, digest: str, canonical: bytes, now: float) -> None:
+    values: Mapping[str, object] = {"digest": digest, "created_at": now}
+    insert_missing(connection, tables.cost_model_documents, values, document=canonical)
+
+
+def _batch(connection: Connection, digest: str) -> MeasurementsRecord | None:
+    row = connection.execute(select(*_BATCH).where(tables.measurements.c.digest == digest)).mappings().first()
+    return None if row is None else MeasurementsRecord(**row)
+
+
+def _activation(connection: Connection, profile: str) -> ActivationRecord | None:
+    history = tables.activations
+    query = select(history).where(history.c.profile == profile).order_by(history.c.version.desc()).limit(1)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else ActivationRecord(**row)

@@ -1,0 +1,49 @@
+"""The learned models that a service knows: those it keeps, and those of the package."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from api.model_reference import LEARNED, FoundModel, ShippedModels
+from api.store.models import READY, ModelRecord, ModelStore
+
+_SHIPPED = ShippedModels()
+_MAX_LISTED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class StoredModels:
+    """Fulfils ``api.model_reference.FindModel``."""
+
+    store: ModelStore
+
+    def active(self, profile: str) -> FoundModel | None:
+        """Return the model that was activated for a profile; else the shipped one of its machines."""
+        active = self.store.activation(profile)
+        if active is None:
+            return _SHIPPED.active(profile)
+        return self._found(active.digest, f"{active.model_name}@{active.model_version}")
+
+    def named(self, name: str, version: int) -> FoundModel | None:
+        """Return a version that is ready."""
+        record = self.store.model(name, version)
+        return None if record is None or record.digest is None else self._found(record.digest, model_id(record))
+
+    def of_digest(self, digest: str) -> FoundModel | None:
+        """Return the model of a digest."""
+        record = self.store.model_of_digest(digest)
+        return _SHIPPED.of_digest(digest) if record is None else self._found(digest, model_id(record))
+
+    def available(self) -> Sequence[str]:
+        """Return references to the first that are ready."""
+        kept = self.store.models(limit=_MAX_LISTED, after=None)
+        ready = [f"{LEARNED}:{model_id(record)}" for record in kept if record.state == READY]
+        return [*ready, *_SHIPPED.available()]
+
+    def _found(self, digest: str, called: str) -> FoundModel | None:
+        canonical = self.store.model_document(digest)
+        return None if canonical is None else FoundModel(canonical=canonical, called=called)
+
+
+def model_id(record: ModelRecord) -> str:
+    """Return what a version is called in addresses and references."""
+    return f"{record.name}@{record.version}"

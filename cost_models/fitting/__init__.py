@@ -1,0 +1,1 @@
+"""Fits learned cost models to measured rows: pure functions of (rows, seed)."""

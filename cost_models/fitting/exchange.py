@@ -1,0 +1,236 @@
+"""Fits the curves of collectives to measured rows: physics first, learned ramps second, then intervals.
+
+For every operation, direction and reach (one host or several):
+
+1. pieces of straight lines over the rank's own, the mean and the largest bytes, with bends at powers of two (where
+   allocators and protocols change their ways), once as they are and once times log2(ranks);
+2. ramps over geometric means of byte counts, drawn at random, of which the fit keeps those with a coefficient > 0;
+   several rounds, each beside what the last ones kept;
+3. coefficients >= 0 by least relative deviations (:mod:`cost_models.fitting.non_negative`);
+4. intervals from the ratio of measured to predicted seconds on folds of whole tasks that a fit has not seen.
+
+Where every rank always held the same, rows cannot tell own, mean and largest bytes apart: the largest alone counts
+then, and nothing is learned beyond its line, so that an uneven exchange is priced by its busiest rank.
+
+References
+----------
+Vovk, "Cross-conformal predictors", 2015 (intervals from held-out folds).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cost_models.fitting.exchange_rows import Exchanges, exchanges
+from cost_models.fitting.non_negative import fit_non_negative
+from cost_models.learned.exchange import LearnedExchange
+from cost_models.learned.exchange_curve import SCALARS, ExchangeCurve, ramp_bytes, scalars, skew_terms
+from cost_models.measurements.schema import Measurements
+
+Floats = NDArray[np.float64]
+
+COVERAGE = 0.9
+NUM_FOLDS = 5
+NUM_BINS = 6
+#: Fewer held-out exchanges than this in a bin, and its interval would hang on single ones.
+EXCHANGES_PER_BIN = 200
+#: Fewer exchanges than this do not support ramps beyond straight lines.
+EXCHANGES_FOR_RAMPS = 300
+RAMPS_PER_ROUND = 120
+RAMP_ROUNDS = 4
+#: The search for ramps looks at so many rows, and fits so many rounds each time: it needs no exact coefficients.
+SEARCHED_ROWS = 60_000
+SEARCH_ROUNDS = 8
+#: How much a share of the bytes a drawn ramp spans at least.
+NARROWEST_RAMP = 1.05
+#: A fit that has not seen the smallest exchanges may find that they take no time; it is taken to say this share of the
+#: fastest that was measured, or a ratio to it would be none.
+LEAST_OF_FASTEST = 0.1
+#: Largest over mean bytes above which ranks count as unevenly loaded.
+UNEVEN = 1.01
+_PHYSICAL = ("own", "mean", "largest", "second")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ramps:
+    """Candidate or chosen ramps, as in :class:`ExchangeCurve`."""
+
+    weights: Floats
+    low_bytes: Floats
+    high_bytes: Floats
+    log_ranks: Floats
+
+    @property
+    def count(self) -> int:
+        """Number of ramps."""
+        return len(self.low_bytes)
+
+    def take(self, chosen: NDArray[np.bool_]) -> "Ramps":
+        """Some of them."""
+        return Ramps(
+            weights=self.weights[chosen],
+            low_bytes=self.low_bytes[chosen],
+            high_bytes=self.high_bytes[chosen],
+            log_ranks=self.log_ranks[chosen],
+        )
+
+    def joined(self, more: "Ramps") -> "Ramps":
+        """These and others."""
+        return Ramps(
+            weights=np.concatenate([self.weights, more.weights]),
+            low_bytes=np.concatenate([self.low_bytes, more.low_bytes]),
+            high_bytes=np.concatenate([self.high_bytes, more.high_bytes]),
+            log_ranks=np.concatenate([self.log_ranks, more.log_ranks]),
+        )
+
+    def columns(self, counts: Floats, num_ranks: Floats) -> Floats:
+        """What each ramp adds per unit of its coefficient; rows of SCALARS and ranks to (num_rows, count)."""
+        filled = ramp_bytes(counts, self.weights, self.low_bytes, self.high_bytes)
+        return filled * np.log2(num_ranks)[:, None] ** self.log_ranks
+
+
+def fit_exchange(rows: Measurements, *, seed: int) -> dict[str, object]:
+    """Fit every collective of ``rows``; returns the document of :class:`LearnedExchange`.
+
+    Raises
+    ------
+    ValueError
+        A row of a collective makes no sense; the text names it.
+    """
+    rng = np.random.default_rng(seed)
+    curves = {key: _fit_curve(found, rng) for key, found in sorted(exchanges(rows).items())}
+    return LearnedExchange(curves=curves, coverage=COVERAGE).to_document()
+
+
+def _fit_curve(found: Exchanges, rng: np.random.Generator) -> ExchangeCurve:
+    """Choose ramps on all rows, then fit them once on all and once without each fold."""
+    counts = np.concatenate([scalars(part.held_bytes).reshape(-1, len(SCALARS)) for part in found.parts])
+    num_ranks = np.concatenate([np.full(part.held_bytes.size, part.num_ranks, np.float64) for part in found.parts])
+    seconds = np.concatenate([part.seconds.ravel() for part in found.parts])
+    starts = np.concatenate([skew_terms(part.start_seconds).reshape(-1, 3) for part in found.parts])
+    tasks = np.concatenate([np.repeat(part.task, part.num_ranks) for part in found.parts])
+    largest = SCALARS.index("largest")
+    uneven = bool(np.mean(counts[:, largest]) > UNEVEN * np.mean(counts[:, SCALARS.index("mean")]))
+    several = len(found.parts) > 1
+    ramps = _pieces(counts, _PHYSICAL if uneven else ("largest",), with_log=several)
+    fixed = np.stack([np.ones_like(seconds), (num_ranks - 1) * several], axis=1)
+    fixed = np.concatenate([fixed, starts], axis=1)
+    num_exchanges = sum(len(part.task) for part in found.parts)
+    if uneven and num_exchanges >= EXCHANGES_FOR_RAMPS:
+        sample = rng.permutation(len(seconds))[:SEARCHED_ROWS]
+        ramps = _learned(ramps, fixed[sample], counts[sample], num_ranks[sample], seconds[sample], rng)
+    matrix = np.concatenate([fixed, ramps.columns(counts, num_ranks)], axis=1)
+    solution = fit_non_negative(matrix, seconds)
+    used = solution[fixed.shape[1] :] > 0
+    ramps, matrix = ramps.take(used), matrix[:, np.concatenate([np.ones(fixed.shape[1], np.bool_), used])]
+    solution = fit_non_negative(matrix, seconds)
+    # One task alone has nothing else to be fitted on: its interval is that of the fit itself.
+    unseen = matrix @ solution
+    for fold in _folds(tasks, rng):
+        unseen[fold] = matrix[fold] @ fit_non_negative(matrix[~fold], seconds[~fold], rounds=8)
+    predicted = np.maximum(unseen, LEAST_OF_FASTEST * seconds.min())
+    bin_seconds, lower, upper = _intervals(predicted, seconds, num_ranks)
+    total = np.concatenate([part.held_bytes.sum(axis=1) for part in found.parts])
+    return ExchangeCurve(
+        start_seconds=float(solution[0]),
+        peer_seconds=float(solution[1]),
+        weights=ramps.weights,
+        low_bytes=ramps.low_bytes,
+        high_bytes=ramps.high_bytes,
+        log_ranks=ramps.log_ranks,
+        seconds_per_byte=solution[fixed.shape[1] :],
+        skew=solution[2 : fixed.shape[1]],
+        rank_counts=np.array([part.num_ranks for part in found.parts], dtype=np.int64),
+        least_bytes=float(total.min()),
+        most_bytes=float(total.max()),
+        bin_seconds=bin_seconds,
+        lower=lower,
+        upper=upper,
+        num_rows=len(seconds),
+    )
+
+
+def _learned(
+    pieces: Ramps, fixed: Floats, counts: Floats, num_ranks: Floats, seconds: Floats, rng: np.random.Generator
+) -> Ramps:
+    """Add to the straight pieces those drawn ramps that a fit beside them uses."""
+    ramps, columns = pieces, pieces.columns(counts, num_ranks)
+    for _ in range(RAMP_ROUNDS):
+        drawn = _draw(counts, rng, with_log=bool(np.any(num_ranks != num_ranks[0])))
+        columns = np.concatenate([columns, drawn.columns(counts, num_ranks)], axis=1)
+        ramps = ramps.joined(drawn)
+        solution = fit_non_negative(np.concatenate([fixed, columns], axis=1), seconds, rounds=SEARCH_ROUNDS)
+        # Straight pieces stay candidates: a ramp that is dropped later may bring them back.
+        kept = (solution[fixed.shape[1] :] > 0) | (np.arange(ramps.count) < pieces.count)
+        ramps, columns = ramps.take(kept), columns[:, kept]
+    return ramps
+
+
+def _pieces(counts: Floats, names: tuple[str, ...], *, with_log: bool) -> Ramps:
+    """Straight pieces over single byte counts, between powers of two that were seen on both sides."""
+    weights, low, high, logs = [], [], [], []
+    for name in names:
+        column = counts[:, SCALARS.index(name)]
+        positive = column[column > 0]
+        # The last piece goes on for ever: it starts where at least one doubling was measured of what it adds.
+        powers = 2.0 ** np.arange(np.ceil(np.log2(positive.min())) + 1, np.log2(positive.max()) - 1)
+        bends = np.sort(np.concatenate([powers, powers * NARROWEST_RAMP])) if len(names) > 1 else powers
+        edges = np.concatenate([[0.0], bends[bends < positive.max()], [np.inf]])
+        for power in (0.0, 1.0) if with_log else (0.0,):
+            weights += [np.eye(len(SCALARS))[SCALARS.index(name)]] * (len(edges) - 1)
+            low += list(edges[:-1])
+            high += list(edges[1:])
+            logs += [power] * (len(edges) - 1)
+    return Ramps(
+        weights=np.array(weights), low_bytes=np.array(low), high_bytes=np.array(high), log_ranks=np.array(logs)
+    )
+
+
+def _draw(counts: Floats, rng: np.random.Generator, *, with_log: bool) -> Ramps:
+    """Ramps over geometric means with random weights, between random quantiles of what was measured."""
+    weights = rng.dirichlet(np.full(len(SCALARS), 0.4), RAMPS_PER_ROUND)
+    sample = np.log(np.maximum(counts[rng.permutation(len(counts))[:5000]], 1.0))
+    mixed = np.exp(sample @ weights.T)
+    at = np.sort(rng.uniform(size=(2, RAMPS_PER_ROUND)), axis=0)
+    low = np.array([np.quantile(column, q) for column, q in zip(mixed.T, at[0], strict=True)])
+    high = np.array([np.quantile(column, q) for column, q in zip(mixed.T, at[1], strict=True)])
+    return Ramps(
+        weights=weights,
+        low_bytes=low,
+        high_bytes=np.maximum(high, low * NARROWEST_RAMP),
+        log_ranks=rng.integers(0, 2, RAMPS_PER_ROUND).astype(np.float64) * with_log,
+    )
+
+
+def _folds(tasks: NDArray[np.str_], rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
+    """Rows of each fold; a task lies in one fold."""
+    names, row_task = np.unique(tasks, return_inverse=True)
+    num_folds = min(NUM_FOLDS, len(names))
+    fold = rng.permutation(len(names)) % num_folds
+    for f in range(num_folds if num_folds > 1 else 0):
+        yield fold[row_task] == f
+
+
+def _intervals(predicted: Floats, seconds: Floats, num_ranks: Floats) -> tuple[Floats, Floats, Floats]:
+    """Bins of predicted seconds, and factors (num_rank_counts, num_bins) that hold a share COVERAGE of the rows."""
+    measured = np.unique(num_ranks)
+    fewest = min(int(np.sum(num_ranks == n) / n) for n in measured)
+    num_bins = max(1, min(NUM_BINS, fewest // EXCHANGES_PER_BIN))
+    edges = np.unique(np.quantile(predicted, np.linspace(0, 1, num_bins + 1)[1:-1]))
+    bins = np.searchsorted(edges, predicted, side="right")
+    lower = np.ones((len(measured), len(edges) + 1))
+    upper = np.ones_like(lower)
+    for i, n in enumerate(measured):
+        for b in range(len(edges) + 1):
+            here = (num_ranks == n) & (bins == b)
+            # A bin that this rank count hardly reaches takes the ratios of all its rows.
+            here = here if np.sum(here) >= EXCHANGES_PER_BIN * n else num_ranks == n
+            ratio = seconds[here] / predicted[here]
+            # An unseen exchange is one more than there are. Ranks of one are late together: they count as one.
+            independent = max(len(ratio) / n, 1.0)
+            above = min(1.0, (1 + COVERAGE) / 2 * (independent + 1) / independent)
+            upper[i, b] = max(1.0, float(np.quantile(ratio, above, method="higher")))
+            lower[i, b] = min(1.0, float(np.quantile(ratio, 1 - above, method="lower")))
+    return edges, lower, upper

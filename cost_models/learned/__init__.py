@@ -1,0 +1,1 @@
+"""Costs learned from measurements: physics first, a correction second, and how far it is known."""

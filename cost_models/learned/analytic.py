@@ -1,0 +1,28 @@
+"""What the roofline says where nothing was measured: it is asked for no more than that."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from cost_models.collective_bytes import Exchange
+from cost_models.exchange import add_exchange
+from cost_models.hardware import Hardware
+from cost_models.protocol import Bools, ShardSeconds, ShardWork
+from cost_models.roofline import add_lookups
+from cost_models.tally import Tally
+
+
+def analytic_seconds(
+    work: ShardWork, hardware: Hardware, lookups_of: Bools, exchanges: Iterable[Exchange]
+) -> ShardSeconds:
+    """Return seconds of the lookups of some shards, 0 for those of the others, and of some collectives of all."""
+    tally = Tally(work.num_shards)
+    if np.all(lookups_of):
+        add_lookups(tally, work, hardware)
+    elif np.any(lookups_of):
+        shards = np.flatnonzero(lookups_of)
+        some = Tally(len(shards))
+        add_lookups(some, work.take(shards), hardware)
+        tally.put(shards, some.result())
+    add_exchange(tally, work, hardware, exchanges)
+    return tally.result()

@@ -1,0 +1,62 @@
+"""Which collectives of a step were measured, and the bytes that each shard puts into them.
+
+Those of :mod:`cost_models.collective_bytes` in which all ranks take part. All-reduces go bucket by bucket beside the
+backward pass, and collectives inside hosts or across them are measured by nobody here: these stay analytic.
+"""
+
+from dataclasses import dataclass
+
+from cost_models.collective_bytes import Exchange, exchanges_of
+from cost_models.learned.exchange import LearnedExchange
+from cost_models.protocol import Bools, Floats, ShardWork
+from cost_models.vocabulary import Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective:
+    """One collective of a step that was measured."""
+
+    phase: Phase
+    operation: str
+    direction: str
+    spans_hosts: bool
+    shards: Bools  # (num_shards,): whose rows travel in it
+    shard_bytes: Floats  # (num_shards,): 0 for the others
+    message_bytes: float  # of one rank's buffer when all tables use it
+
+
+def learned_and_left(
+    work: ShardWork, exchange: LearnedExchange | None
+) -> tuple[tuple[Collective, ...], tuple[Exchange, ...]]:
+    """Return the collectives of a step of which ``exchange`` knows the time, and the others."""
+    learned, left = [], []
+    for one in exchanges_of(work):
+        message_bytes = float(one.message_bytes[0])
+        if exchange is None or _why_not(one, message_bytes, work, exchange):
+            left.append(one)
+            continue
+        learned.append(
+            Collective(
+                phase=one.phase,
+                operation=one.operation,
+                direction=one.direction,
+                spans_hosts=work.num_hosts > 1,
+                shards=one.shard_bytes > 0,
+                shard_bytes=one.shard_bytes,
+                message_bytes=message_bytes,
+            )
+        )
+    return tuple(learned), tuple(left)
+
+
+def _why_not(one: Exchange, message_bytes: float, work: ShardWork, exchange: LearnedExchange) -> str:
+    """Say why a collective has no learned time; ``""`` where it has one."""
+    if one.group != "all" or one.operation == "all_reduce":
+        return f"{one.operation} among some ranks, or beside lookups, was not measured"
+    return exchange.unmeasured(
+        one.operation,
+        one.direction,
+        num_ranks=work.num_ranks,
+        total_bytes=message_bytes * work.num_ranks,
+        spans_hosts=work.num_hosts > 1,
+    )

@@ -1,0 +1,212 @@
+"""Collectives as one platform runs them, learned from measured rows: one model for any number of ranks.
+
+Holds a curve (:mod:`cost_models.learned.exchange_curve`) for every operation, direction of the training step, and
+reach (one host, or several) that was measured. What was not measured is not guessed: ``unmeasured`` says why, and
+``rank_seconds`` refuses.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cost_models.learned.exchange_curve import ExchangeCurve
+from cost_models.learned.exchange_document import (
+    MOST_CURVES,
+    CurveKey,
+    InvalidExchange,
+    curve_document,
+    items,
+    members,
+    number,
+    parse_curve,
+)
+
+Floats = NDArray[np.float64]
+
+VERSION = 1
+#: How far beyond the measured bytes and rank counts a curve is still used: straight lines hold so far.
+REACH = 2.0
+#: Relative step of the slope that :meth:`LearnedExchange.around` takes.
+STEP = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slope:
+    """A line through the time of a collective: seconds = start + seconds_per_byte x bytes of the slowest rank."""
+
+    start_seconds: float
+    seconds_per_byte: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedExchange:
+    """Seconds of collectives by rank, with intervals that hold each with the probability ``coverage``."""
+
+    curves: Mapping[CurveKey, ExchangeCurve]
+    coverage: float
+
+    def __post_init__(self) -> None:
+        """Check the coverage and make the mapping read-only."""
+        if not 0 < self.coverage < 1:
+            raise ValueError("Expected coverage in (0, 1).")
+        object.__setattr__(self, "curves", MappingProxyType(dict(self.curves)))
+
+    @classmethod
+    def from_document(cls, document: object) -> "LearnedExchange":
+        """Read :meth:`to_document`'s form; raises ``InvalidExchange`` (a ``ValueError``) by place and reason."""
+        top = members(document, ("version", "coverage", "curves"), "exchange")
+        if top["version"] != VERSION or isinstance(top["version"], bool):
+            raise InvalidExchange(f"exchange.version: expected {VERSION}.")
+        coverage = number(top["coverage"], "exchange.coverage")
+        if not 0 < coverage < 1:
+            raise InvalidExchange("exchange.coverage: expected a number between 0 and 1.")
+        curves: dict[CurveKey, ExchangeCurve] = {}
+        for i, item in enumerate(items(top["curves"], MOST_CURVES, "exchange.curves")):
+            key, curve = parse_curve(item, f"exchange.curves[{i}]")
+            if key in curves:
+                raise InvalidExchange(f"exchange.curves[{i}]: a second curve of the same operation and direction.")
+            curves[key] = curve
+        return cls(curves=curves, coverage=coverage)
+
+    def to_document(self) -> dict[str, object]:
+        """Return JSON values that :meth:`from_document` reads."""
+        curves = [curve_document(key, curve) for key, curve in sorted(self.curves.items())]
+        return {"version": VERSION, "coverage": self.coverage, "curves": curves}
+
+    def unmeasured(
+        self,
+        operation: str,
+        direction: str,
+        *,
+        num_ranks: int,
+        total_bytes: float | None = None,
+        spans_hosts: bool = False,
+    ) -> str:
+        """Say why a collective has no learned time; ``""`` where it has one.
+
+        ``total_bytes`` is the sum over the ranks of what they hold. Sizes and rank counts may lie up to a factor
+        :data:`REACH` beyond what was measured.
+        """
+        curve = self._curve(operation, direction, spans_hosts)
+        what = f"{operation} {'over several hosts' if spans_hosts else 'inside one host'}"
+        if curve is None:
+            return f"{what} was not measured"
+        least, most = int(curve.rank_counts[0]), int(curve.rank_counts[-1])
+        if not least / REACH <= num_ranks <= most * REACH:
+            return f"{what} was measured with {least} to {most} ranks, not with {num_ranks}"
+        if total_bytes is not None and total_bytes > curve.most_bytes * REACH:
+            return f"{what} was measured up to {curve.most_bytes:.3g} bytes in all, not with {total_bytes:.3g}"
+        return ""
+
+    def rank_seconds(
+        self,
+        operation: str,
+        direction: str,
+        sent_bytes: Floats,
+        received_bytes: Floats,
+        start_seconds: Floats | None = None,
+        *,
+        spans_hosts: bool = False,
+    ) -> tuple[Floats, Floats, Floats]:
+        """Seconds of every rank from its own start, and the limits of their intervals.
+
+        Arrays have shape (..., num_ranks), with any leading axes; so have the results. Bytes include a rank's own
+        part. ``start_seconds`` are the starts of the ranks where they are known; without them all start together.
+
+        Raises
+        ------
+        KeyError
+            The collective was not measured; see :meth:`unmeasured`.
+        """
+        curve = self._required(operation, direction, spans_hosts)
+        held = self._held(operation, direction, sent_bytes, received_bytes, spans_hosts)
+        seconds = curve.rank_seconds(held, start_seconds)
+        lower, upper = curve.interval(seconds, held.shape[-1])
+        return seconds, lower, upper
+
+    def shard_seconds(
+        self,
+        operation: str,
+        direction: str,
+        shard_bytes: Floats,
+        *,
+        num_ranks: int,
+        total_bytes: float,
+        spans_hosts: bool = False,
+    ) -> Floats:
+        """Additive price of each shard's bytes, shape (num_shards,): its share of an evenly loaded rank's time.
+
+        The rate is that of ``total_bytes`` spread evenly over the ranks, less the start, which is paid once per
+        collective whatever the plan is.
+        """
+        curve = self._required(operation, direction, spans_hosts)
+        if num_ranks < 2 or total_bytes <= 0:
+            return np.zeros(shard_bytes.shape)
+        even = np.full(num_ranks, total_bytes / num_ranks)
+        start = curve.start_seconds + curve.peer_seconds * (num_ranks - 1)
+        rate = max(float(curve.rank_seconds(even)[0]) - start, 0.0) / float(even[0])
+        return shard_bytes * rate
+
+    def around(self, operation: str, direction: str, held_bytes: Floats, *, spans_hosts: bool = False) -> Slope:
+        """Line through the slowest rank's time, near the bytes (num_ranks,) that the ranks hold.
+
+        The slope is what the slowest rank's time changes by when bytes move from all others to the rank that holds
+        most: a search moves bytes, it does not add any. It is at least the rate of an even load, times 1/100, so
+        that no byte is free.
+        """
+        curve = self._required(operation, direction, spans_hosts)
+        num_ranks = held_bytes.shape[-1]
+        total = float(held_bytes.sum())
+        if num_ranks < 2 or total <= 0:
+            return Slope(start_seconds=0.0, seconds_per_byte=0.0)
+        busiest = int(np.argmax(held_bytes))
+        moved = max(STEP * float(held_bytes[busiest]), 1.0)
+        others = total - float(held_bytes[busiest])
+        share = held_bytes / others if others > 0 else np.zeros(num_ranks)
+        more = held_bytes - min(moved, others) * share
+        more[busiest] = held_bytes[busiest] + moved
+        now, then = (float(curve.rank_seconds(held).max()) for held in (held_bytes, more))
+        even = self.shard_seconds(
+            operation,
+            direction,
+            np.ones(1),
+            num_ranks=num_ranks,
+            total_bytes=total,
+            spans_hosts=spans_hosts,
+        )[0]
+        slope = max((then - now) / moved, 0.01 * float(even))
+        return Slope(start_seconds=now - slope * float(held_bytes[busiest]), seconds_per_byte=slope)
+
+    def _curve(self, operation: str, direction: str, spans_hosts: bool) -> ExchangeCurve | None:
+        """The curve of this direction, or the one measured outside a training step."""
+        return self.curves.get((operation, direction, spans_hosts)) or self.curves.get((operation, "", spans_hosts))
+
+    def _required(self, operation: str, direction: str, spans_hosts: bool) -> ExchangeCurve:
+        found = self._curve(operation, direction, spans_hosts)
+        if found is None:
+            raise KeyError(f"{operation} {direction}".strip())
+        return found
+
+    def _held(
+        self, operation: str, direction: str, sent_bytes: Floats, received_bytes: Floats, spans_hosts: bool
+    ) -> Floats:
+        """Bytes by which the curve goes."""
+        directed = (operation, direction, spans_hosts) in self.curves
+        return held_bytes(operation, direction if directed else "", sent_bytes, received_bytes)
+
+
+def held_bytes(operation: str, direction: str, sent_bytes: Floats, received_bytes: Floats) -> Floats:
+    """The side of a collective that depends on who holds which tables, any shape.
+
+    An all-to-all sends what a rank holds (forward) and brings its gradients back (backward). The others have one
+    buffer size for all ranks: the input of a reduce-scatter, the output of an all-gather. Where an all-to-all has no
+    direction, the busier side counts.
+    """
+    if operation == "all_to_all" and direction == "forward":
+        return sent_bytes
+    if operation == "all_to_all" and direction == "backward":
+        return received_bytes
+    return np.maximum(sent_bytes, received_bytes)

@@ -1,0 +1,64 @@
+r"""Features of shards: counts as logarithms for the network, and products of counts for the physics.
+
+Physics (:data:`TERMS`): seconds of a shard are a sum of non-negative multiples of these, as in
+:mod:`cost_models.roofline`: with ``n`` lookups, ``u`` distinct rows, ``o`` outputs, ``R`` rows, ``r`` bytes of a row,
+``s`` of its state, ``w`` of an output row and ``c(.)`` whole cache lines,
+
+.. math:: 1,\ n,\ n r,\ n c(r),\ n \log_2 R,\ u,\ u r,\ u c(r),\ u s,\ o w
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cost_models.learned.columns import LookupColumns
+from cost_models.protocol import Floats
+from cost_models.table_memory import cache_lines
+
+Singles = NDArray[np.float32]
+
+#: What the network reads, each as ln(1 + count).
+FEATURES: Mapping[str, Callable[[LookupColumns], Floats]] = MappingProxyType(
+    {
+        "lookups": lambda of: of.lookups,
+        "distinct_rows": lambda of: of.distinct_rows,
+        "row_bytes": lambda of: of.row_bytes,
+        "output_row_bytes": lambda of: of.output_row_bytes,
+        "outputs": lambda of: of.outputs,
+        "state_bytes": lambda of: of.state_bytes,
+        "shard_rows": lambda of: of.shard_rows,
+    }
+)
+#: Features that may lower the seconds as they grow; more of any other never costs less. A larger table spreads the
+#: same lookups and distinct rows over more memory, or has its hot rows closer together: measurements decide.
+FREE_FEATURES = frozenset({"shard_rows"})
+
+TERMS: Mapping[str, Callable[[LookupColumns], Floats]] = MappingProxyType(
+    {
+        "shards": lambda of: np.ones_like(of.lookups),
+        "lookups": lambda of: of.lookups,
+        "gathered_bytes": lambda of: of.lookups * of.row_bytes,
+        "gathered_line_bytes": lambda of: of.lookups * cache_lines(of.row_bytes),
+        "sorted_bits": lambda of: of.lookups * np.log2(np.maximum(of.shard_rows, 2.0)),
+        "distinct_rows": lambda of: of.distinct_rows,
+        "updated_bytes": lambda of: of.distinct_rows * of.row_bytes,
+        "updated_line_bytes": lambda of: of.distinct_rows * cache_lines(of.row_bytes),
+        "state_bytes": lambda of: of.distinct_rows * of.state_bytes,
+        "output_bytes": lambda of: of.outputs * of.output_row_bytes,
+    }
+)
+
+
+def feature_matrix(columns: LookupColumns, names: tuple[str, ...]) -> Singles:
+    """Return ln(1 + count) of each feature, float32 of shape (num_shards, len(names))."""
+    counts = np.empty((columns.num_shards, len(names)), dtype=np.float32)
+    for i, name in enumerate(names):
+        counts[:, i] = FEATURES[name](columns)
+    return np.log1p(counts, out=counts)
+
+
+def term_matrix(columns: LookupColumns, names: tuple[str, ...]) -> Floats:
+    """Return the physics terms, shape (num_shards, len(names))."""
+    return np.stack([TERMS[name](columns) for name in names], axis=1)

@@ -1,0 +1,290 @@
+"""The learned cost model: fused lookups and collectives as they were measured, all else as the roofline says.
+
+A shard outside the measured range takes the roofline's growth from where measurements end
+(:mod:`cost_models.learned.fallback`), and :meth:`LearnedModel.unknown` says why. Phases that nothing was measured of
+keep the roofline's seconds as they are.
+
+Where a launch was only timed as a whole, its seconds are divided between forward and backward in the roofline's ratio:
+their sum is measured, the division is not.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from cost_models.additive import Additive
+from cost_models.hardware import Hardware
+from cost_models.learned.analytic import analytic_seconds
+from cost_models.learned.assigned import LearnedAssignment, RankLaw
+from cost_models.learned.collectives import Collective, learned_and_left
+from cost_models.learned.columns import LookupColumns, columns_of_work
+from cost_models.learned.compute import sum_by_rank
+from cost_models.learned.exchange import LearnedExchange, Slope
+from cost_models.learned.fallback import anchored, nearest_measured
+from cost_models.learned.fitted import FittedCompute
+from cost_models.learned.ranges import known_shards, rank_sums, why_unknown
+from cost_models.learned.rank_laws import COMPUTE_PHASES, analytic_law, by_phase, compute_law, compute_parts
+from cost_models.learned.rank_tally import RankTally, by_rank
+from cost_models.protocol import Bools, Codes, CostModel, Floats, Ints, Ledger, RankSeconds, ShardSeconds, ShardWork
+from cost_models.roofline import RooflineModel
+from cost_models.vocabulary import NUM_PHASES, Evidence, Phase
+
+#: Of float32 through logarithms, exponents up to 40 and sums, whose order depends on how many shards are priced.
+ROUNDING = 1e-5
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedModel:
+    """An assignment model that was fitted to measurements of one device; see ``AssignmentModel``."""
+
+    name: str
+    device: str
+    digest: str  # of the document that it was read from
+    fitted: FittedCompute | None
+    exchange: LearnedExchange | None
+    #: what the document says of its rows and its held-out figures
+    trained_on: Mapping[str, object] = field(default_factory=dict)
+    figures: Mapping[str, object] = field(default_factory=dict)
+    ledger: Ledger = "exact"
+    rounding: float = ROUNDING
+
+    @property
+    def version(self) -> str:
+        """The beginning of the document's digest."""
+        return self.digest.removeprefix("sha256:")[:12]
+
+    @property
+    def counted_phases(self) -> Bools:
+        """All of them."""
+        return np.ones(NUM_PHASES, dtype=np.bool_)
+
+    @property
+    def coverage(self) -> float:
+        """Probability that a measured time lies within its interval; the lowest of what was calibrated."""
+        stated = [interval.coverage for interval in self.fitted.intervals] if self.fitted else []
+        return min([*stated, *([self.exchange.coverage] if self.exchange else [])])
+
+    @cached_property
+    def analytic(self) -> CostModel:
+        """The model that answers where nothing was measured."""
+        return RooflineModel()
+
+    def __post_init__(self) -> None:
+        """Reject a model that learned nothing."""
+        if self.fitted is None and self.exchange is None:
+            raise ValueError("Expected a fitted compute model, an exchange model, or both.")
+
+    def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:
+        """Price every row of ``work`` as on a typical rank."""
+        return self.priced(work, hardware, None, {})
+
+    def priced(
+        self, work: ShardWork, hardware: Hardware, prices: Floats | None, slopes: Mapping[tuple[Phase, str], Slope]
+    ) -> ShardSeconds:
+        """Price every row by the prices of parts and the slopes of collectives; the typical ones where not given."""
+        columns = columns_of_work(work)
+        known = self._known(work, columns)
+        collectives, left = learned_and_left(work, self.exchange)
+        base = analytic_seconds(work, hardware, self._asked(known), left)
+        seconds, evidence = base.seconds.copy(), base.evidence.copy()
+        if self.fitted:
+            self._price_compute(seconds, evidence, known, work, columns, hardware, prices)
+        for one in collectives:
+            slope = slopes.get((one.phase, one.operation))
+            if slope is None:
+                assert self.exchange is not None
+                learned = self.exchange.shard_seconds(
+                    one.operation,
+                    one.direction,
+                    one.shard_bytes,
+                    num_ranks=work.num_ranks,
+                    total_bytes=one.message_bytes * work.num_ranks,
+                    spans_hosts=one.spans_hosts,
+                )
+            else:
+                learned = one.shard_bytes * slope.seconds_per_byte
+            seconds[:, one.phase] += learned
+        return ShardSeconds(seconds=seconds, evidence=evidence)
+
+    def predict_ranks(self, work: ShardWork, rank: Ints, hardware: Hardware) -> RankSeconds:
+        """Price the shards of ``work``, of which shard i lies on ``rank[i]``, together."""
+        columns = columns_of_work(work)
+        known = self._known(work, columns)
+        collectives, exchanges = learned_and_left(work, self.exchange)
+        base = analytic_seconds(work, hardware, self._asked(known), exchanges)
+        left = base.seconds.copy()
+        ranks = RankTally(work.num_ranks)
+        if self.fitted:
+            self._rank_compute(ranks, left, known, work, columns, rank, hardware)
+        for one in collectives:
+            self._rank_collective(ranks, one, rank)
+        ranks.add_analytic(left, base.evidence, rank)
+        return ranks.result()
+
+    def assigned(self, work: ShardWork, rank: Ints, hardware: Hardware) -> LearnedAssignment:
+        """Return the assignment, ready to be asked about changes."""
+        columns = columns_of_work(work)
+        known = self._known(work, columns)
+        collectives, exchanges = learned_and_left(work, self.exchange)
+        left = analytic_seconds(work, hardware, self._asked(known), exchanges).seconds.copy()
+        parts: Floats = left
+        law: RankLaw = analytic_law
+        if self.fitted:
+            contention, is_known = self.fitted.contention.of(work.ranks_per_host), known[:, None]
+            divided = left[:, COMPUTE_PHASES] * is_known
+            left[:, COMPUTE_PHASES] *= ~is_known
+            self._anchor(left, ~known, work, hardware, None)
+            learned = self.fitted.compute.parts(columns, contention) * is_known
+            parts, law = compute_parts(learned, left, divided, is_known), compute_law(self.fitted.compute, contention)
+        return LearnedAssignment.of(
+            parts=parts,
+            law=law,
+            collectives=collectives,
+            collective_law=self._collective_seconds,
+            rank=rank,
+            num_ranks=work.num_ranks,
+        )
+
+    def around(self, work: ShardWork, rank: Ints, hardware: Hardware) -> CostModel:
+        """Return an additive model, linear near the assignment of ``work`` to ``rank``."""
+        prices = None
+        if self.fitted:
+            columns = columns_of_work(work)
+            known = self._known(work, columns)
+            contention = self.fitted.contention.of(work.ranks_per_host)
+            parts = self.fitted.compute.parts(columns, contention)
+            sums = sum_by_rank(parts[known], rank[known], work.num_ranks)
+            prices = self.fitted.compute.linear_at(sums, contention)
+        slopes = {}
+        for one in learned_and_left(work, self.exchange)[0]:
+            assert self.exchange is not None
+            held = _held(one, by_rank(one.shard_bytes, rank, work.num_ranks))
+            slopes[one.phase, one.operation] = self.exchange.around(
+                one.operation, one.direction, held, spans_hosts=one.spans_hosts
+            )
+        return LinearModel(model=self, prices=prices, slopes=slopes)
+
+    def unknown(self, work: ShardWork, hardware: Hardware) -> tuple[str, ...]:
+        """Return, for each shard, why its lookups are priced by the analytic model; ``""`` where they are learned."""
+        if self.fitted is None:
+            return ("lookups were not measured",) * work.num_shards
+        contention = self.fitted.contention
+        if not contention.holds(work.ranks_per_host):
+            reason = f"{work.ranks_per_host} ranks per host; measured {contention.text()}"
+            return (reason,) * work.num_shards
+        return why_unknown(work, columns_of_work(work), self.fitted.ranges)
+
+    def _known(self, work: ShardWork, columns: LookupColumns) -> Bools:
+        """Tell whose lookups are learned."""
+        if self.fitted is None or not self.fitted.contention.holds(work.ranks_per_host):
+            return np.zeros(work.num_shards, dtype=np.bool_)
+        return known_shards(work, columns, self.fitted.ranges)
+
+    def _asked(self, known: Bools) -> Bools:
+        """Tell of whose lookups the analytic seconds are needed: to divide what was timed as a whole, of all."""
+        divides = self.fitted is not None and len(self.fitted.compute.targets) < len(COMPUTE_PHASES)
+        return np.ones_like(known) if divides else ~known
+
+    def _price_compute(
+        self,
+        seconds: Floats,
+        evidence: Codes,
+        known: Bools,
+        work: ShardWork,
+        columns: LookupColumns,
+        hardware: Hardware,
+        prices: Floats | None,
+    ) -> None:
+        """Replace the compute seconds of the shards that are known, and anchor those of the others."""
+        learned = by_phase(self._shard_prices(work, columns, prices), seconds[:, COMPUTE_PHASES])
+        self._anchor(seconds, ~known, work, hardware, prices)
+        seconds[:, COMPUTE_PHASES] = np.where(known[:, None], learned, seconds[:, COMPUTE_PHASES])
+        evidence[:, COMPUTE_PHASES] = np.where(known[:, None], Evidence.MEASURED, evidence[:, COMPUTE_PHASES])
+
+    def _shard_prices(self, work: ShardWork, columns: LookupColumns, prices: Floats | None) -> Floats:
+        """Return the additive seconds of shards, (num_shards, num_targets)."""
+        assert self.fitted is not None
+        contention = self.fitted.contention.of(work.ranks_per_host)
+        return self.fitted.compute.shard_seconds(columns, contention, prices)
+
+    def _anchor(
+        self, seconds: Floats, unknown: Bools, work: ShardWork, hardware: Hardware, prices: Floats | None
+    ) -> None:
+        """Anchor the analytic compute seconds of unknown shards where measurements end."""
+        if not np.any(unknown):
+            return
+        assert self.fitted is not None
+        nearest = nearest_measured(work.take(np.flatnonzero(unknown)), self.fitted.ranges)
+        everywhere = np.ones(nearest.num_shards, dtype=np.bool_)
+        analytic = analytic_seconds(nearest, hardware, everywhere, ()).seconds[:, COMPUTE_PHASES]
+        learned = by_phase(self._shard_prices(nearest, columns_of_work(nearest), prices), analytic)
+        places = np.ix_(np.flatnonzero(unknown), np.array(COMPUTE_PHASES))
+        seconds[places] = anchored(learned, seconds[places], analytic)
+
+    def _rank_compute(
+        self,
+        ranks: RankTally,
+        left: Floats,
+        known: Bools,
+        work: ShardWork,
+        columns: LookupColumns,
+        rank: Ints,
+        hardware: Hardware,
+    ) -> None:
+        """Add the learned seconds of every rank, and leave those of unknown shards, anchored, in ``left``."""
+        assert self.fitted is not None
+        if not np.all(known):
+            columns = columns.take(known)
+        contention = self.fitted.contention.of(work.ranks_per_host)
+        sums = sum_by_rank(self.fitted.compute.parts(columns, contention), rank[known], work.num_ranks)
+        seconds = self.fitted.compute.rank_seconds(sums, contention)
+        beyond = self.fitted.contention.doublings_beyond(work.ranks_per_host)
+        held = rank_sums(columns, rank[known], work.num_ranks)
+        reach = self.fitted.reach(seconds, held, contention, beyond)
+        weakest = np.where((beyond > 0) | (self.fitted.excess(held) > 0), Evidence.ESTIMATED, Evidence.MEASURED)
+        shares = np.stack(
+            [by_rank(left[known, phase], rank[known], work.num_ranks) for phase in COMPUTE_PHASES], axis=1
+        )
+        split = by_phase(seconds, shares)
+        reach = np.broadcast_to(reach, split.shape)
+        for i, phase in enumerate(COMPUTE_PHASES):
+            ranks.add(
+                phase, split[:, i], split[:, i] * np.exp(-reach[:, i]), split[:, i] * np.exp(reach[:, i]), weakest
+            )
+        left[:, COMPUTE_PHASES] *= ~known[:, None]
+        self._anchor(left, ~known, work, hardware, None)
+
+    def _rank_collective(self, ranks: RankTally, one: Collective, rank: Ints) -> None:
+        held = _held(one, by_rank(one.shard_bytes, rank, ranks.num_ranks))
+        seconds, lower, upper = self._collective_times(one, held)
+        ranks.add(one.phase, seconds, lower, upper, np.full(ranks.num_ranks, Evidence.MEASURED))
+
+    def _collective_seconds(self, one: Collective, held: Floats) -> Floats:
+        """Return the seconds of ranks that hold bytes, both (..., num_ranks)."""
+        return self._collective_times(one, _held(one, held))[0]
+
+    def _collective_times(self, one: Collective, held: Floats) -> tuple[Floats, Floats, Floats]:
+        assert self.exchange is not None
+        even = np.broadcast_to(held.mean(axis=-1, keepdims=True), held.shape)
+        sent, received = (even, held) if one.direction == "backward" else (held, even)
+        return self.exchange.rank_seconds(one.operation, one.direction, sent, received, spans_hosts=one.spans_hosts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearModel(Additive):
+    """The additive model that agrees best with a learned one near an assignment."""
+
+    model: LearnedModel
+    prices: Floats | None
+    slopes: Mapping[tuple[Phase, str], Slope]
+
+    def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:
+        """Price every row of ``work``."""
+        return self.model.priced(work, hardware, self.prices, self.slopes)
+
+
+def _held(one: Collective, held: Floats) -> Floats:
+    """Return the bytes that count, (..., num_ranks): but for all-to-alls, all have what the fullest rank has."""
+    return held if one.operation == "all_to_all" else np.broadcast_to(held.max(axis=-1, keepdims=True), held.shape)

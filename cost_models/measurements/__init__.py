@@ -1,0 +1,1 @@
+"""Measured seconds: one schema for every source, read, checked and split without leaks."""

@@ -1,0 +1,75 @@
+"""What ``cost_model`` of a spec means, without a service."""
+
+import pytest
+
+from api import model_reference
+from api.convert import parse_spec
+from api.json_input import RejectedDocument
+from api.learned_models import load_model
+from api.model_reference import ChosenModel, OneModel, ShippedModels, choose_model, learned_digest
+from cost_models.learned.shipped import shipped_for, shipped_models
+from cost_models.profiles_loader import profile_ids
+from planner.errors import Issue
+from tests.api.measured import model_bytes
+from tests.api.specs import raw, tiny
+
+PROFILE = "dgx-h100-80g"
+
+
+@pytest.fixture
+def shipped(monkeypatch: pytest.MonkeyPatch) -> str:
+    """One model in the package, for one profile; returns its digest."""
+    monkeypatch.setattr(model_reference, "shipped_models", lambda: {"h100": model_bytes()})
+    monkeypatch.setattr(model_reference, "shipped_for", {PROFILE: "h100"}.get)
+    return load_model(model_bytes()).digest
+
+
+def test_models_of_the_package_can_be_read_and_their_profiles_exist() -> None:
+    for content in shipped_models().values():
+        load_model(content)
+    for profile in profile_ids():
+        assert shipped_for(profile) in (None, *shipped_models())
+
+
+def test_a_shipped_model_is_active_for_its_profile_alone(shipped: str) -> None:
+    chosen = choose_model("learned", PROFILE, "", ShippedModels())
+    assert isinstance(chosen, ChosenModel)
+    assert chosen.name == f"learned:{shipped}"
+    missing = choose_model("learned", "dgx-a100-80g", "", ShippedModels())
+    assert isinstance(missing, Issue)
+    assert missing.pointer == "/cost_model"
+    assert f"learned:{shipped}" in missing.hint
+    by_digest = choose_model(f"learned:{shipped}", "dgx-a100-80g", "", ShippedModels())
+    assert isinstance(by_digest, ChosenModel)
+    assert isinstance(choose_model("learned:m@1", PROFILE, "", ShippedModels()), Issue)
+
+
+def test_a_spec_that_was_read_means_the_same_when_it_is_read_again(shipped: str) -> None:
+    first = parse_spec(raw(tiny(cost_model="learned")))
+    assert first.spec["cost_model"] == f"learned:{shipped}"
+    again = parse_spec(raw(first.spec), find_model=OneModel(model_bytes()))
+    assert (again.spec, again.spec_digest) == (first.spec, first.spec_digest)
+    with pytest.raises(RejectedDocument) as refused:
+        parse_spec(raw(first.spec), find_model=OneModel(model_bytes("other")))
+    assert refused.value.issues[0].code == "unknown-cost-model"
+
+
+def test_an_unknown_profile_is_told_once_and_not_repeated() -> None:
+    spec = tiny(cost_model="learned", hardware__profile="nobody-has-this")
+    with pytest.raises(RejectedDocument) as refused:
+        parse_spec(raw(spec))
+    assert [issue.pointer for issue in refused.value.issues] == ["/hardware/profile"]
+    assert "nobody" not in str(refused.value.issues)
+
+
+def test_a_learned_model_prices_no_requests() -> None:
+    spec = tiny(cost_model="learned", objective="request_latency", serving={"samples_per_request": 64})
+    with pytest.raises(RejectedDocument) as refused:
+        parse_spec(raw(spec), find_model=OneModel(model_bytes()))
+    assert "/cost_model" in [issue.pointer for issue in refused.value.issues]
+
+
+def test_digests_of_names() -> None:
+    digest = "sha256:" + "0" * 64
+    assert learned_digest(f"learned:{digest}") == digest
+    assert learned_digest("learned:m@1") is learned_digest("learned") is learned_digest("roofline") is None

@@ -1,0 +1,91 @@
+"""Fitting: what it finds of a machine whose costs are known, and that it finds the same again."""
+
+import json
+
+import numpy as np
+import pytest
+
+from cost_models.fitting.compute import fit_compute
+from cost_models.fitting.launches import launches
+from cost_models.fitting.model import fit_model, judge, rows_digest
+from cost_models.fitting.split import split_by_task
+from cost_models.learned.file import model_bytes
+from tests.cost_models.fitting.builders import QUICK, document, made_up_rows, quick_model
+
+
+def test_forty_launches_make_a_model_of_physics_alone() -> None:
+    model = quick_model(40)
+    assert model.fitted is not None
+    assert model.fitted.compute.networks == ()
+    rows = launches(made_up_rows(300, seed=1))
+    judged = judge(model.fitted, rows)
+    error = np.abs(judged.predicted_seconds / judged.measured_seconds - 1)
+    assert error.mean() < 0.15
+
+
+def test_networks_learn_what_physics_leaves() -> None:
+    torch = pytest.importorskip("torch")
+    assert torch
+    rows = launches(made_up_rows(900, seed=2))
+    split = split_by_task(rows, 0)
+    learned = fit_compute(rows, split, seed=0, effort=QUICK)
+    assert len(learned.compute.networks) == QUICK.members
+    physics = fit_compute(rows.take(np.arange(300)), split_by_task(rows.take(np.arange(300)), 0), seed=0)
+    test = rows.take(split.test)
+    errors = [
+        float(np.abs(one.predicted_seconds / one.measured_seconds - 1).mean())
+        for one in (judge(learned, test), judge(physics, test))
+    ]
+    assert errors[0] < errors[1]
+
+
+def test_same_rows_and_seed_make_the_same_document() -> None:
+    pytest.importorskip("torch")
+    again = fit_model(made_up_rows(600), name="made up", seed=0, effort=QUICK)
+    assert model_bytes(again) == model_bytes(document())
+
+
+def test_another_seed_makes_another_document() -> None:
+    assert model_bytes(document(40, seed=1)) != model_bytes(document(40))
+
+
+def test_forward_and_backward_are_learned_apart_where_they_were_timed_apart() -> None:
+    model = quick_model(40, apart=True)
+    assert model.fitted is not None
+    assert model.fitted.compute.targets == ("forward", "backward")
+    assert len(model.fitted.intervals) == 2
+    groups = [group["group"] for group in document(40, apart=True)["figures"]["groups"]]  # type: ignore[index]
+    assert {"all", "forward", "backward"} <= set(groups)
+
+
+def test_intervals_cover_about_nine_in_ten() -> None:
+    rows = launches(made_up_rows(1500, seed=3))
+    split = split_by_task(rows, 0)
+    # Physics alone will do: the promise does not depend on how good predictions are.
+    few = rows.take(split.training[:300])
+    training = split_by_task(few, 0)
+    fitted = fit_compute(few, training, seed=0)
+    judged = judge(fitted, rows.take(np.concatenate([split.validation, split.test, split.training[300:]])))
+    inside = (judged.lower_seconds <= judged.measured_seconds) & (judged.measured_seconds <= judged.upper_seconds)
+    assert 0.8 <= inside.mean() <= 0.98
+
+
+def test_the_document_says_what_it_was_trained_on() -> None:
+    found = document(40)
+    assert found["trained_on"]["rows_digest"] == rows_digest(made_up_rows(40))  # type: ignore[index]
+    assert found["trained_on"]["launches"] == 40  # type: ignore[index]
+    json.dumps(found, allow_nan=False)
+
+
+@pytest.mark.parametrize("column", ["device", "implementation"])
+def test_rows_of_several_machines_are_refused(column: str) -> None:
+    rows = made_up_rows(40)
+    changed = {**rows.columns, column: np.where(rows.counts("launch") == 0, "other", rows.text(column))}
+    with pytest.raises(ValueError, match=f"one {column}, not of"):
+        fit_model(type(rows)(changed), name="x")
+
+
+def test_no_rows_are_refused() -> None:
+    rows = made_up_rows(40)
+    with pytest.raises(ValueError, match="there are none"):
+        fit_model(rows.take(np.array([], dtype=np.int64)), name="x")

@@ -1,0 +1,67 @@
+"""An assignment under change: what it says of a change is what the model says of the changed assignment."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cost_models.learned.model import LearnedModel
+from cost_models.protocol import ShardWork
+from tests.cost_models.builders import shard_work, tiered_hardware
+from tests.cost_models.fitting.builders import quick_model
+from tests.cost_models.learned.test_collectives import model as with_exchange
+
+MACHINE = tiered_hardware()
+RANK = np.array([0, 0, 1, 2, 2, 2, 3, 3])
+#: moves, exchanges, one that empties a rank, and one that changes nothing
+SHARDS = np.array([[0, 1], [1, 3], [2, 5], [6, 0], [3, 4]])
+TO = np.array([[3, 0], [2, 0], [0, 2], [3, 0], [0, 1]])
+
+
+def work() -> ShardWork:
+    """Eight shards of four ranks, the last of them with more lookups than were measured."""
+    return shard_work(
+        num_ranks=4,
+        ranks_per_host=4,
+        batch_outputs=2048.0,
+        lookups=np.array([1e5, 2e5, 3e5, 1e4, 2e4, 5e4, 1e5, 1e12]),
+        distinct_rows=2e4,
+        shard_columns=np.array([32, 64, 32, 16, 64, 32, 128, 64]),
+        shard_rows=1_000_000,
+    )
+
+
+def physics() -> LearnedModel:
+    """Lookups timed as a whole, collectives left to the roofline."""
+    return quick_model(40)
+
+
+def networks() -> LearnedModel:
+    """With networks."""
+    pytest.importorskip("torch")
+    return quick_model()
+
+
+def exchanges() -> LearnedModel:
+    """With a learned all-to-all."""
+    return with_exchange()
+
+
+@pytest.mark.parametrize("model", [physics, networks, exchanges])
+def test_changes_cost_what_the_changed_assignment_costs(model: Any) -> None:
+    model = model()
+    now = model.assigned(work(), RANK, MACHINE)
+    np.testing.assert_allclose(now.seconds, model.predict_ranks(work(), RANK, MACHINE).seconds, rtol=1e-6)
+    after = now.after(SHARDS, TO)
+    for shards, ranks, seconds in zip(SHARDS, TO, after, strict=True):
+        rank = RANK.copy()
+        rank[shards] = ranks
+        anew = model.predict_ranks(work(), rank, MACHINE).seconds
+        np.testing.assert_allclose(seconds, anew, rtol=1e-6, atol=1e-15)
+        np.testing.assert_allclose(now.moved(shards, ranks).seconds, anew, rtol=1e-6, atol=1e-15)
+
+
+def test_a_rank_without_shards_takes_nothing() -> None:
+    """A launch has a start, which a rank that rounding left next to nothing on does not pay."""
+    emptied = physics().assigned(work(), RANK, MACHINE).after(np.array([[2, 0]]), np.array([[0, 0]]))
+    assert not emptied[0, 1].any()

@@ -1,0 +1,92 @@
+"""A learned model with collectives: phases of what was measured are learned, the others stay the roofline's."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from cost_models.learned.exchange import LearnedExchange
+from cost_models.learned.exchange_curve import SCALARS, ExchangeCurve
+from cost_models.learned.model import LearnedModel
+from cost_models.roofline import RooflineModel
+from cost_models.vocabulary import Evidence, Phase, Scheme
+from tests.cost_models.builders import shard_work, tiered_hardware
+from tests.cost_models.fitting.builders import quick_model
+
+MACHINE = tiered_hardware()
+
+
+def model() -> LearnedModel:
+    """1 ms a collective, and 1 ns for every byte of the rank that holds most."""
+    weights = np.zeros((1, len(SCALARS)))
+    weights[0, SCALARS.index("largest")] = 1.0
+    curve = ExchangeCurve(
+        start_seconds=1e-3,
+        peer_seconds=0.0,
+        weights=weights,
+        low_bytes=np.zeros(1),
+        high_bytes=np.full(1, np.inf),
+        log_ranks=np.zeros(1),
+        seconds_per_byte=np.full(1, 1e-9),
+        skew=np.zeros(3),
+        rank_counts=np.array([4]),
+        least_bytes=0.0,
+        most_bytes=1e12,
+        bin_seconds=np.zeros(0),
+        lower=np.full((1, 1), 0.5),
+        upper=np.full((1, 1), 2.0),
+        num_rows=100,
+    )
+    exchange = LearnedExchange(curves={("all_to_all", "forward", False): curve}, coverage=0.8)
+    return dataclasses.replace(quick_model(40), exchange=exchange)
+
+
+def test_ranks_of_a_measured_collective() -> None:
+    work = shard_work(num_ranks=4, ranks_per_host=4, shard_columns=32, batch_outputs=2048.0, lookups=np.full(3, 1e5))
+    found = model().predict_ranks(work, np.array([0, 0, 1]), MACHINE)
+    # Rank 0 holds two shards of 4 x 2048 bags x 32 columns x 4 bytes
+    expected = 1e-3 + 2 * 4 * 2048 * 32 * 4 * 1e-9
+    np.testing.assert_allclose(found.seconds[:, Phase.FORWARD_COMM], expected)
+    np.testing.assert_allclose(found.upper_seconds[:, Phase.FORWARD_COMM], 2 * expected)
+    np.testing.assert_array_equal(found.learned_seconds[:, Phase.BACKWARD_COMM], 0.0)
+    assert model().coverage == 0.8
+
+
+def test_prices_of_a_measured_collective_leave_out_its_start() -> None:
+    work = shard_work(num_ranks=4, ranks_per_host=4, shard_columns=32, batch_outputs=2048.0, lookups=np.full(2, 1e5))
+    priced = model().predict(work, MACHINE)
+    np.testing.assert_allclose(priced.seconds[:, Phase.FORWARD_COMM], 4 * 2048 * 32 * 4 * 1e-9)
+    assert np.all(priced.evidence[:, Phase.FORWARD_COMM] == Evidence.MEASURED)
+    analytic = RooflineModel().predict(work, MACHINE).seconds
+    np.testing.assert_array_equal(priced.seconds[:, Phase.BACKWARD_COMM], analytic[:, Phase.BACKWARD_COMM])
+
+
+def test_prices_around_follow_the_busiest_rank() -> None:
+    work = shard_work(num_ranks=4, ranks_per_host=4, shard_columns=32, batch_outputs=2048.0, lookups=np.full(2, 1e5))
+    near = model().around(work, np.array([0, 1]), MACHINE).predict(work, MACHINE)
+    np.testing.assert_allclose(near.seconds[:, Phase.FORWARD_COMM], 4 * 2048 * 32 * 4 * 1e-9, rtol=1e-6)
+
+
+@pytest.mark.parametrize("columns", [{"scheme": Scheme.ROW_WISE}, {"num_ranks": 32, "ranks_per_host": 8}])
+def test_collectives_that_were_not_measured_are_the_rooflines(columns: dict[str, object]) -> None:
+    work = shard_work(**({"num_ranks": 4, "ranks_per_host": 4} | columns))  # type: ignore[arg-type]
+    analytic = RooflineModel().predict(work, MACHINE).seconds[0, Phase.FORWARD_COMM]
+    assert model().predict(work, MACHINE).seconds[0, Phase.FORWARD_COMM] == analytic
+
+
+def test_all_ranks_of_a_ring_have_what_the_fullest_has() -> None:
+    """As rows of measured rings have it, whoever holds the shards."""
+    with_ring = model()
+    assert with_ring.exchange is not None
+    curve = with_ring.exchange.curves["all_to_all", "forward", False]
+    exchange = LearnedExchange(curves={("reduce_scatter", "", False): curve}, coverage=0.8)
+    work = shard_work(
+        num_ranks=4,
+        ranks_per_host=4,
+        shard_columns=32,
+        batch_outputs=2048.0,
+        lookups=np.full(2, 1e5),
+        scheme=Scheme.ROW_WISE,
+    )
+    found = dataclasses.replace(with_ring, exchange=exchange).predict_ranks(work, np.array([0, 1]), MACHINE)
+    np.testing.assert_allclose(found.seconds[:, Phase.FORWARD_COMM], 1e-3 + 4 * 2048 * 32 * 4 * 1e-9)

@@ -1,0 +1,23 @@
+"""Models of the package were fitted to the rows that are kept beside the benchmarks."""
+
+from pathlib import Path
+
+import pytest
+
+from cost_models.fitting.model import rows_digest
+from cost_models.learned.file import parse_model
+from cost_models.learned.shipped import shipped_models
+from cost_models.measurements.files import read_measurements
+
+MEASURED = Path(__file__).parents[3] / "benchmarks" / "measured"
+
+
+@pytest.mark.parametrize("name", shipped_models())
+def test_rows_of_a_shipped_model_are_kept(name: str) -> None:
+    model = parse_model(shipped_models()[name])
+    digests = {rows_digest(read_measurements(path)) for path in MEASURED.glob("*.csv.gz")}
+    assert model.trained_on["rows_digest"] in digests
+
+
+def test_there_is_a_model_of_a_cpu() -> None:
+    assert "EPYC" in parse_model(shipped_models()["cpu-epyc"]).device

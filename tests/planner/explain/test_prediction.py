@@ -1,0 +1,36 @@
+"""What a learned model says of itself, as text."""
+
+from typing import Any
+
+from planner.explain.plan import explain_plan
+from planner.exporters.generic import to_document
+from tests.planner.launching_model import LaunchingModel
+from tests.planner.test_rounds import solve, whole_tables
+
+
+def text_of(model: LaunchingModel) -> tuple[str, dict[str, Any]]:
+    found = solve(whole_tables(), model).plan
+    assert found is not None
+    document = to_document(found, name="m", spec_digest="sha256:s", hardware_profile="test")
+    return explain_plan(document), document
+
+
+def test_limits_shares_and_the_search_are_told_in_80_columns() -> None:
+    text, document = text_of(LaunchingModel(launch_seconds=3e-7))
+    told = text[text.index("Prediction") :].split("\n\n")[0]
+    assert "probability of 0.9" in " ".join(told.split())
+    assert "are learned" in told
+    assert f"search {document['surrogate']['round']} of at most 3" in " ".join(told.split())
+    assert max(map(len, told.splitlines())) <= 80
+
+
+def test_a_plan_of_an_analytic_model_has_no_such_lines() -> None:
+    _, document = text_of(LaunchingModel(launch_seconds=3e-7))
+    assert "Prediction" not in explain_plan({**document, "prediction": None, "surrogate": None})
+
+
+def test_fallbacks_are_named_up_to_a_number() -> None:
+    text, document = text_of(LaunchingModel(launch_seconds=3e-7, most_lookups=1.0))
+    assert len(document["prediction"]["fallbacks"]) == 7
+    assert "and 3 more" in text
+    assert "large (1 shard): lookups" in " ".join(text.split())

@@ -81,6 +81,9 @@ def _summary(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Measured with", ", ".join([*trained["implementations"], *trained["libraries"]])
     yield "Rows digest", trained["rows_digest"]
     yield "Seed", str(trained["seed"])
+    if (repeats := trained["repeats"]) is not None:
+        difference = _percent(repeats["mean_relative_difference"])
+        yield "Repeats", f"{repeats['launches']} of the same launch differ by {difference}: no error can be less"
     if compute is not None:
         networks = len(compute["networks"])
         form = f"physics and {counted(networks, 'network')}" if networks else "physics alone: too few rows for networks"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from api.measure.embeddings import implementation_for
 from api.measure.errors import RanksLost
-from api.measure.lookup_design import LookupLimits, lookup_launch
+from api.measure.lookup_design import LookupLaunch, LookupLimits, lookup_launch
 from api.measure.lookups import measure_lookups
 from api.measure.machine import Machine
 from api.measure.rank_design import CollectiveLaunch, CopyLaunch, collective_launch, copy_launch
@@ -26,7 +26,11 @@ _LOOKUPS_PER_SECOND = {"cpu": 4_096, "cuda": 131_072}
 _MOST_LOOKUPS = {"cpu": 2.0**22, "cuda": 2.0**24}
 _MOST_WEIGHT_BYTES = {"cpu": 512 * 1024**2, "cuda": 16 * 1024**3}
 
-#: Hears after each launch: what is measured, and which share of the time is gone.
+#: Launches that take turns on a CPU: no more than this, than a part of the budget is enough for, and than a part of the
+#: memory holds.
+_MOST_TOGETHER, _BLOCK_SHARE, _SECONDS_OF_LAUNCH, _WEIGHTS_SHARE = 18, 0.1, 0.6, 0.25
+
+#: Hears after each launch, or those that took turns: what is measured, and which share of the time is gone.
 Progress = Callable[[str, float], None]
 
 
@@ -113,10 +117,31 @@ def _measure_lookups(plan: Plan, machine: Machine, file: RowFile, tell: Progress
     implementation, watch = implementation_for(device), Stopwatch(device)
     bounds, began, done = limits(plan, machine), plan.gone(), 0
     while not _is_last(plan, 1.0, began, done):
-        launch = lookup_launch(file.done("lookup"), plan.seed, bounds)
-        file.add(measure_lookups(launch, implementation, device, watch))
+        launches = _together(file.done("lookup"), plan, machine, bounds)
+        for rows in measure_lookups(launches, implementation, device, watch):
+            file.add(rows)
         done += 1
         tell(f"lookups ({implementation.name})", plan.gone())
+
+
+def _together(first: int, plan: Plan, machine: Machine, bounds: LookupLimits) -> list[LookupLaunch]:
+    """Return the next launches, as many as take turns: on an accelerator, whose pace does not change, one."""
+    launches = [lookup_launch(first, plan.seed, bounds)]
+    if machine.is_cuda:
+        return launches
+    most = min(_MOST_TOGETHER, max(int(_BLOCK_SHARE * plan.budget_seconds / _SECONDS_OF_LAUNCH), 1))
+    left = machine.memory_bytes * _WEIGHTS_SHARE - _weight_bytes(launches[0])
+    while len(launches) < most:
+        further = lookup_launch(first + len(launches), plan.seed, bounds)
+        left -= _weight_bytes(further)
+        if left < 0:
+            break
+        launches.append(further)
+    return launches
+
+
+def _weight_bytes(launch: LookupLaunch) -> float:
+    return sum(float(table.rows * table.columns) for table in launch.tables) * launch.element_bytes
 
 
 def _measure_ranks(

@@ -12,6 +12,7 @@ from cost_models.fitting.exchange_split import held_out_exchanges
 from cost_models.fitting.held_out import exchange_figures, held_out_document, lookup_figures
 from cost_models.fitting.launches import Launches, launches
 from cost_models.fitting.predicting import contentions, launch_seconds
+from cost_models.fitting.repeats import repeats_document
 from cost_models.fitting.split import split_by_task
 from cost_models.fitting.training import Effort
 from cost_models.learned.contention import Contention
@@ -40,9 +41,10 @@ def fit_model(rows: Measurements, *, name: str, seed: int = 0, effort: Effort | 
     devices = np.unique(rows.text("device"))
     if len(devices) > 1:
         raise ValueError(f"Expected rows of one device, not of {', '.join(devices.tolist())}; choose one of them.")
-    fitted, of_lookups, exchange, of_collectives = None, None, None, None
+    fitted, of_lookups, repeats, exchange, of_collectives = None, None, None, None, None
     if has_lookups:
         measured = launches(rows)
+        repeats = repeats_document(measured)
         split = split_by_task(measured, seed)
         fitted = fit_compute(measured, split, seed=seed, effort=effort)
         if len(split.test):
@@ -61,7 +63,7 @@ def fit_model(rows: Measurements, *, name: str, seed: int = 0, effort: Effort | 
         device=str(devices[0]),
         fitted=fitted,
         exchange=exchange,
-        trained_on=_trained_on(rows, seed),
+        trained_on={**_trained_on(rows, seed), "repeats": repeats},
         figures=held_out_document(of_lookups, of_collectives),
     )
 

@@ -20,7 +20,7 @@ LARGEST_COUNT = 2**53
 _SHARES = ("coverage",)
 _NUMBERS = ("mean_relative_error", "median_relative_error", "mean_interval_ratio")
 _GROUP = ("kind", "by", "group", "num_rows", *_NUMBERS, "rank_correlation", *_SHARES)
-_TRAINED_ON = ("rows_digest", "rows", "launches", "libraries", "implementations", "seed")
+_TRAINED_ON = ("rows_digest", "rows", "launches", "libraries", "implementations", "seed", "repeats")
 
 
 def checked_figures(value: object) -> Mapping[str, object]:
@@ -53,6 +53,10 @@ def checked_trained_on(value: object) -> Mapping[str, object]:
         _count(count, f"trained_on.rows.{kind}")
     for name in ("launches", "seed"):
         _count(top[name], f"trained_on.{name}")
+    if top["repeats"] is not None:
+        repeats = members(top["repeats"], ("launches", "mean_relative_difference"), "trained_on.repeats")
+        _count(repeats["launches"], "trained_on.repeats.launches")
+        _number(repeats["mean_relative_difference"], "trained_on.repeats.mean_relative_difference")
     return top
 
 

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'shardplan[train]'")
 
 from api.measure.embedding_bag import EmbeddingBags  # noqa: E402
-from api.measure.embeddings import EPSILON, INITIAL_WEIGHT, LEARNING_RATE, implementation_for  # noqa: E402
+from api.measure.embeddings import EPSILON, INITIAL_WEIGHT, LEARNING_RATE, FusedTables, implementation_for  # noqa: E402
 from api.measure.ids import draw_batches  # noqa: E402
 from api.measure.lookup_design import LookupLaunch, TableDesign  # noqa: E402
 from api.measure.lookups import measure_lookups  # noqa: E402
@@ -89,7 +89,7 @@ def test_the_triton_kernel_does_the_same() -> None:
 def test_rows_of_a_launch_are_sound(data_type: Any) -> None:
     launch = LookupLaunch(task="seed0-round0", batch=SAMPLES, data_type=data_type, tables=TABLES)
     implementation = implementation_for("cpu")
-    found = measure_lookups(launch, implementation, "cpu", Stopwatch("cpu"))
+    (found,) = measure_lookups([launch], implementation, "cpu", Stopwatch("cpu"))
     rows = rows_from_json([{**row, "launch": 0, "device": "this one"} for row in found])
     assert rows.text("table").tolist() == ["t0", "t1", "t2"]
     assert set(rows.text("implementation")) == {implementation.name}
@@ -97,3 +97,34 @@ def test_rows_of_a_launch_are_sound(data_type: Any) -> None:
     assert (rows.counts("repeats") >= 5).all()
     assert len(set(rows.numbers("seconds"))) == 1
     assert (rows.numbers("spread_seconds") >= 0).all()
+
+
+def test_launches_take_turns() -> None:
+    """Visits to one launch lie between visits to the others."""
+    visited: list[int] = []
+    implementation = implementation_for("cpu")
+
+    class Noted:
+        def __init__(self, number: int, tables: FusedTables) -> None:
+            self.number, self.tables = number, tables
+
+        def forward(self, ids: Any, offsets: Any) -> Any:
+            visited.append(self.number)
+            return self.tables.forward(ids, offsets)
+
+        def backward(self, output: Any, gradient: Any) -> None:
+            self.tables.backward(output, gradient)
+
+    class Noting:
+        name, library = implementation.name, implementation.library
+        built = 0
+
+        def build(self, launch: LookupLaunch, device: str) -> Noted:
+            self.built += 1
+            return Noted(self.built, implementation.build(launch, device))
+
+    launches = [LookupLaunch(task=f"seed0-round{i}", batch=SAMPLES, data_type="fp32", tables=TABLES) for i in (1, 2)]
+    found = measure_lookups(launches, Noting(), "cpu", Stopwatch("cpu"))  # type: ignore[arg-type]
+    assert [rows[0]["task"] for rows in found] == ["seed0-round1", "seed0-round2"]
+    turns = [number for number, before in zip(visited, [0, *visited], strict=False) if number != before]
+    assert turns == [1, 2] * 6  # a warm-up of each, then five visits

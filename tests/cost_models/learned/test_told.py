@@ -50,6 +50,13 @@ def changed(place: tuple[str | int, ...], value: object) -> bytes:
         (("trained_on",), {}, "trained_on"),
         (("trained_on", "libraries"), ["torch\x1b[2J"], "trained_on.libraries[0]"),
         (("trained_on", "implementations"), "gloo", "trained_on.implementations"),
+        (("trained_on", "repeats"), {"launches": 5}, "trained_on.repeats"),
+        (("trained_on", "repeats"), {"launches": -1, "mean_relative_difference": 0.1}, "trained_on.repeats.launches"),
+        (
+            ("trained_on", "repeats"),
+            {"launches": 5, "mean_relative_difference": "0"},
+            "trained_on.repeats.mean_relative_difference",
+        ),
         (("trained_on", "rows"), {"lookup": 1.5}, "trained_on.rows.lookup"),
         (("trained_on", "rows_digest"), 3, "trained_on.rows_digest"),
         (("trained_on", "seed"), None, "trained_on.seed"),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.hardware import Hardware
-from cost_models.vocabulary import NUM_PHASES
+from cost_models.vocabulary import NUM_PHASES, Phase
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -263,4 +263,12 @@ class AssignmentModel(CostModel, Protocol):
 
     def unknown(self, work: ShardWork, hardware: Hardware) -> tuple[str, ...]:
         """Return, for each shard, what lies outside the range that was measured; ``""`` where nothing does."""
+        ...
+
+    def unmeasured_collectives(self, work: ShardWork) -> tuple[tuple[Phase, str], ...]:
+        """Return phase and reason of the collectives of a step that the model does not price, each once, in its order.
+
+        ``work`` are the shards that take part, each kind of them at least once: which collectives a step runs does
+        not depend on how many there are, nor on where they lie.
+        """
         ...

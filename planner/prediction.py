@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from cost_models.hardware import Hardware
 from cost_models.protocol import AssignmentModel, RankSeconds, ShardWork
 from cost_models.vocabulary import Evidence
-from planner.domain.plan import Fallback, Prediction
+from planner.domain.plan import AnalyticPhase, Fallback, Prediction
 from planner.domain.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -57,6 +57,10 @@ def prediction(
         measured_share=share(measured),
         analytic_share=1.0 - share(learned) - share(measured) if total > 0 else 0.0,
         fallbacks=_fallbacks(problem, placed, model.unknown(placed.work, hardware)),
+        analytic_phases=tuple(
+            AnalyticPhase(phase=phase, reason=reason)
+            for phase, reason in model.unmeasured_collectives(placed.work.take(np.unique(placed.kind)))
+        ),
     )
 
 

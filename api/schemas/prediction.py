@@ -23,6 +23,15 @@ class FallbackDocument(Document):
     )
 
 
+class AnalyticPhaseDocument(Document):
+    """A phase with a collective that the model does not price, and that its analytic model priced."""
+
+    phase: str = Field(description="Name of the phase.", examples=["forward_comm"])
+    reason: str = Field(
+        description="Which collective, and why.", examples=["all_to_all over several hosts was not measured"]
+    )
+
+
 class PredictionDocument(Document):
     """How well a learned model knows the seconds of a plan."""
 
@@ -34,3 +43,6 @@ class PredictionDocument(Document):
     shares: SharesDocument
     num_fallbacks: int = Field(description="Tables and reasons outside the measured range.", examples=[0])
     fallbacks: list[FallbackDocument] = Field(description="The first 50 of them.")
+    analytic_phases: list[AnalyticPhaseDocument] = Field(
+        description="In the order of a step; a phase stands there once for each reason."
+    )

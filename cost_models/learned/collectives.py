@@ -31,8 +31,7 @@ def learned_and_left(
     """Return the collectives of a step of which ``exchange`` knows the time, and the others."""
     learned, left = [], []
     for one in exchanges_of(work):
-        message_bytes = float(one.message_bytes[0])
-        if exchange is None or _why_not(one, message_bytes, work, exchange):
+        if _why_not(one, work, exchange):
             left.append(one)
             continue
         learned.append(
@@ -43,20 +42,35 @@ def learned_and_left(
                 spans_hosts=work.num_hosts > 1,
                 shards=one.shard_bytes > 0,
                 shard_bytes=one.shard_bytes,
-                message_bytes=message_bytes,
+                message_bytes=_message_bytes(one),
             )
         )
     return tuple(learned), tuple(left)
 
 
-def _why_not(one: Exchange, message_bytes: float, work: ShardWork, exchange: LearnedExchange) -> str:
+def unmeasured(work: ShardWork, exchange: LearnedExchange | None) -> tuple[tuple[Phase, str], ...]:
+    """Return phase and reason, each once, of the collectives of which ``exchange`` does not know the time."""
+    reasons = [(one.phase, _why_not(one, work, exchange)) for one in exchanges_of(work)]
+    return tuple(dict.fromkeys((phase, reason) for phase, reason in reasons if reason))
+
+
+def _why_not(one: Exchange, work: ShardWork, exchange: LearnedExchange | None) -> str:
     """Say why a collective has no learned time; ``""`` where it has one."""
-    if one.group != "all" or one.operation == "all_reduce":
-        return f"{one.operation} among some ranks, or beside lookups, was not measured"
+    if exchange is None:
+        return "collectives were not measured"
+    if one.group != "all":
+        where = "inside hosts" if one.group == "host" else "across hosts"
+        return f"{one.operation} {where}, as table_row_wise and grid_shard run it, is not learned"
+    if one.operation == "all_reduce":
+        return "all_reduce of replicated tables, beside the backward pass, is not learned"
     return exchange.unmeasured(
         one.operation,
         one.direction,
         num_ranks=work.num_ranks,
-        total_bytes=message_bytes * work.num_ranks,
+        total_bytes=_message_bytes(one) * work.num_ranks,
         spans_hosts=work.num_hosts > 1,
     )
+
+
+def _message_bytes(one: Exchange) -> float:
+    return float(one.message_bytes[0])

@@ -91,7 +91,7 @@ class LearnedExchange:
         :data:`REACH` beyond what was measured.
         """
         curve = self._curve(operation, direction, spans_hosts)
-        what = f"{operation} {'over several hosts' if spans_hosts else 'inside one host'}"
+        what = f"{f'{operation} {direction}'.strip()} {'over several hosts' if spans_hosts else 'inside one host'}"
         if curve is None:
             return f"{what} was not measured"
         least, most = int(curve.rank_counts[0]), int(curve.rank_counts[-1])

@@ -18,7 +18,7 @@ from cost_models.additive import Additive
 from cost_models.hardware import Hardware
 from cost_models.learned.analytic import analytic_seconds
 from cost_models.learned.assigned import LearnedAssignment, RankLaw
-from cost_models.learned.collectives import Collective, learned_and_left
+from cost_models.learned.collectives import Collective, learned_and_left, unmeasured
 from cost_models.learned.columns import LookupColumns, columns_of_work
 from cost_models.learned.compute import sum_by_rank
 from cost_models.learned.exchange import LearnedExchange, Slope
@@ -175,6 +175,10 @@ class LearnedModel:
             reason = f"{work.ranks_per_host} ranks per host; measured {contention.text()}"
             return (reason,) * work.num_shards
         return why_unknown(work, columns_of_work(work), self.fitted.ranges)
+
+    def unmeasured_collectives(self, work: ShardWork) -> tuple[tuple[Phase, str], ...]:
+        """Return phase and reason of the collectives that are priced by the analytic model."""
+        return unmeasured(work, self.exchange)
 
     def _known(self, work: ShardWork, columns: LookupColumns) -> Bools:
         """Tell whose lookups are learned."""

@@ -78,6 +78,14 @@ class Fallback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyticPhase:
+    """A phase with a collective that a learned model does not price, and that its analytic model priced."""
+
+    phase: Phase
+    reason: str  # "all_to_all over several hosts was not measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
     """How well a learned model knows the seconds of a plan."""
 
@@ -90,6 +98,9 @@ class Prediction:
     measured_share: float
     analytic_share: float
     fallbacks: tuple[Fallback, ...]
+    analytic_phases: tuple[
+        AnalyticPhase, ...
+    ]  # in the order of a step; a phase with several reasons stands several times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

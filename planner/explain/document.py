@@ -179,6 +179,13 @@ class FallbackEntry(TypedDict):
     reason: str
 
 
+class AnalyticPhaseEntry(TypedDict):
+    """A phase with a collective that the model does not price."""
+
+    phase: str
+    reason: str
+
+
 class SharesEntry(TypedDict):
     """Parts of the seconds by where they come from."""
 
@@ -196,6 +203,7 @@ class PredictionEntry(TypedDict):
     shares: SharesEntry
     num_fallbacks: int
     fallbacks: list[FallbackEntry]
+    analytic_phases: NotRequired[list[AnalyticPhaseEntry]]
 
 
 class SurrogateEntry(TypedDict):

@@ -34,6 +34,11 @@ def _prediction(prediction: PredictionEntry, objective: str) -> list[str]:
         more = prediction["num_fallbacks"] - _MOST_SHOWN
         if more > 0:
             lines += paragraph(f"and {more} more")
+    analytic = prediction.get("analytic_phases", [])
+    if analytic:
+        lines += paragraph("collectives that the analytic model prices:")
+        for phase in analytic:
+            lines += paragraph(f"{phase['phase']}: {phase['reason']}")
     return lines
 
 

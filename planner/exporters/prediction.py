@@ -8,7 +8,7 @@ MOST_FALLBACKS = 50
 
 
 def prediction_document(prediction: Prediction | None) -> dict[str, object] | None:
-    """Return ``prediction`` of a plan document: limits, shares, and at most ``MOST_FALLBACKS`` of the fallbacks."""
+    """Return ``prediction`` of a plan document; of the fallbacks at most ``MOST_FALLBACKS``."""
     if prediction is None:
         return None
     return {
@@ -22,6 +22,7 @@ def prediction_document(prediction: Prediction | None) -> dict[str, object] | No
         },
         "num_fallbacks": len(prediction.fallbacks),
         "fallbacks": [asdict(one) for one in prediction.fallbacks[:MOST_FALLBACKS]],
+        "analytic_phases": [{"phase": one.phase.label, "reason": one.reason} for one in prediction.analytic_phases],
     }
 
 

@@ -174,7 +174,10 @@ def test_the_file_of_a_model_replaces_the_cost_model(
     assert document["provenance"]["evidence"]["cost_model"]["value"] == f"learned:{digest}"
     code, out, err = run(capsys, "evaluate", spec, plan, "--cost-model-file", model)
     assert code == 0
-    assert json.loads(out)["score"]["prediction"]["coverage"] == 0.9
+    prediction = json.loads(out)["score"]["prediction"]
+    assert prediction["coverage"] == 0.9
+    assert prediction["analytic_phases"] == document["prediction"]["analytic_phases"]
+    assert {one["reason"] for one in prediction["analytic_phases"]} == {"collectives were not measured"}
     assert "warning" not in err
     assert run(capsys, "explain", spec, plan, "--cost-model-file", model)[0] == 0
     code, out, _ = run(capsys, "validate", spec, "--cost-model-file", model)

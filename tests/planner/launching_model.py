@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cost_models.collective_bytes import exchanges_of
 from cost_models.hardware import Hardware
 from cost_models.protocol import Bools, Floats, Ints, Ledger, RankSeconds, ShardSeconds, ShardWork
 from cost_models.roofline import RooflineModel
@@ -80,6 +81,9 @@ class LaunchingModel:
 
     def unknown(self, work: ShardWork, hardware: Hardware) -> tuple[str, ...]:
         return tuple("lookups" if n > self.most_lookups else "" for n in work.lookups)
+
+    def unmeasured_collectives(self, work: ShardWork) -> tuple[tuple[Phase, str], ...]:
+        return tuple(dict.fromkeys((one.phase, f"{one.operation} is not priced") for one in exchanges_of(work)))
 
 
 @dataclass(frozen=True, slots=True)

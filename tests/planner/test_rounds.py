@@ -7,7 +7,7 @@ import pytest
 
 from cost_models.additive import Additive
 from cost_models.protocol import AssignmentModel, CostModel
-from cost_models.vocabulary import Scheme
+from cost_models.vocabulary import Phase, Scheme
 from planner.domain.movement import PreviousPlan
 from planner.domain.placement import TablePlacement
 from planner.domain.plan import PlanResult
@@ -205,6 +205,16 @@ def test_tables_outside_the_measured_range_are_named() -> None:
     assert found is not None
     assert found.evaluation.prediction is not None
     assert [(one.table, one.num_shards) for one in found.evaluation.prediction.fallbacks] == [("large", 1)]
+
+
+def test_collectives_that_the_model_does_not_price_are_told_of_the_shards_that_are_placed() -> None:
+    problem = whole_tables()
+    found = solve(problem).plan
+    assert found is not None
+    assert found.evaluation.prediction is not None
+    told = [(one.phase, one.reason) for one in found.evaluation.prediction.analytic_phases]
+    reason = "all_to_all is not priced"
+    assert told == [(phase, reason) for phase in (Phase.INPUT_COMM, Phase.FORWARD_COMM, Phase.BACKWARD_COMM)]
 
 
 def test_what_moves_is_judged_by_the_model_too() -> None:

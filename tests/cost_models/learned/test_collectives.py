@@ -90,3 +90,56 @@ def test_all_ranks_of_a_ring_have_what_the_fullest_has() -> None:
     )
     found = dataclasses.replace(with_ring, exchange=exchange).predict_ranks(work, np.array([0, 1]), MACHINE)
     np.testing.assert_allclose(found.seconds[:, Phase.FORWARD_COMM], 1e-3 + 4 * 2048 * 32 * 4 * 1e-9)
+
+
+def test_collectives_that_were_not_measured_are_told_by_phase_with_the_reason() -> None:
+    learned = model()  # all-to-alls of the forward pass of 4 ranks alone
+    one_host = shard_work(num_ranks=4, ranks_per_host=4, scheme=np.array([Scheme.TABLE_WISE, Scheme.TABLE_WISE]))
+    missing = "all_to_all backward inside one host was not measured"
+    assert learned.unmeasured_collectives(one_host) == ((Phase.INPUT_COMM, missing), (Phase.BACKWARD_COMM, missing))
+    assert learned.unmeasured_collectives(shard_work(num_ranks=1, ranks_per_host=1)) == ()
+
+
+def test_schemes_run_collectives_that_nobody_learns() -> None:
+    work = shard_work(num_ranks=8, ranks_per_host=4, scheme=np.array([Scheme.TABLE_ROW_WISE, Scheme.DATA_PARALLEL]))
+    as_run = "as table_row_wise and grid_shard run it, is not learned"
+    assert model().unmeasured_collectives(work) == (
+        (Phase.INPUT_COMM, "all_to_all backward over several hosts was not measured"),
+        (Phase.FORWARD_COMM, f"reduce_scatter inside hosts, {as_run}"),
+        (Phase.FORWARD_COMM, f"all_to_all across hosts, {as_run}"),
+        (Phase.BACKWARD_COMM, f"all_to_all across hosts, {as_run}"),
+        (Phase.BACKWARD_COMM, f"all_gather inside hosts, {as_run}"),
+        (Phase.BACKWARD_COMM, "all_reduce of replicated tables, beside the backward pass, is not learned"),
+    )
+
+
+def test_a_model_without_collectives_says_so_once_for_each_phase() -> None:
+    work = shard_work(
+        num_ranks=4, ranks_per_host=4, scheme=np.array([Scheme.TABLE_WISE, Scheme.ROW_WISE, Scheme.DATA_PARALLEL])
+    )
+    phases = (Phase.INPUT_COMM, Phase.FORWARD_COMM, Phase.BACKWARD_COMM)
+    expected = tuple((phase, "collectives were not measured") for phase in phases)
+    assert quick_model(40).unmeasured_collectives(work) == expected
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {},
+        {"scheme": Scheme.ROW_WISE},
+        {"num_ranks": 8, "ranks_per_host": 4},
+        {"scheme": Scheme.DATA_PARALLEL},
+        {"forward_message_bytes": 1e13},
+    ],
+)
+def test_a_phase_is_told_where_its_seconds_are_the_rooflines_and_nowhere_else(columns: dict[str, object]) -> None:
+    learned = model()
+    assert learned.exchange is not None
+    curve = learned.exchange.curves["all_to_all", "forward", False]
+    curves = {("all_to_all", "forward", False): curve, ("all_to_all", "backward", False): curve}
+    learned = dataclasses.replace(learned, exchange=LearnedExchange(curves=curves, coverage=0.8))
+    work = shard_work(**({"num_ranks": 4, "ranks_per_host": 4} | columns))  # type: ignore[arg-type]
+    ranks = learned.predict_ranks(work, np.array([0]), MACHINE)
+    phases = [Phase.INPUT_COMM, Phase.FORWARD_COMM, Phase.BACKWARD_COMM]
+    analytic = [phase for phase in phases if np.any(ranks.seconds[:, phase] > ranks.learned_seconds[:, phase])]
+    assert [phase for phase, _ in learned.unmeasured_collectives(work)] == analytic

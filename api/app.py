@@ -40,6 +40,7 @@ from api.solves import SolveService
 from api.state import Services
 from api.store.base import Store
 from api.store.sqlite import SqliteStore
+from cost_models.learned.shipped import shipped_models
 from planner.pipeline import plan as plan_pipeline
 
 #: Version of the HTTP interface: the path prefix /v1 and additions to it.
@@ -98,6 +99,7 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
                 activations=ActivationService(store),
                 plans=PlanCache(lambda digest: _canonical(store, digest), max_bytes=settings.plan_cache_bytes),
             )
+            app.state.services.models.add_shipped(shipped_models())
             engine.start()
             fits.start()
             try:

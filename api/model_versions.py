@@ -5,7 +5,7 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from anyio.to_thread import run_sync
 
@@ -33,6 +33,10 @@ from planner.errors import Issue
 from planner.explain.text import counted
 
 _HINT = "GET /v1/measurements lists what there is"
+
+
+class UnusableModel(Exception):
+    """A model of the package cannot be read; the message is for people."""
 
 
 class ModelService:
@@ -66,6 +70,25 @@ class ModelService:
             raise ApiError("queue-full", detail, headers={"Retry-After": "30"}) from None
         self._engine.wake()
         return record, True
+
+    def add_shipped(self, documents: Mapping[str, bytes]) -> None:
+        """Keep the models of the package, by the names of their files, as versions like those that were uploaded.
+
+        One that is kept already stays as it is; of another release with the same name it is the next version.
+
+        Raises
+        ------
+        UnusableModel
+            A document is damaged. A service without it would refuse what specs say, or plan by another model.
+        """
+        for name, content in documents.items():
+            try:
+                self._keep(content)
+            except RejectedDocument as error:
+                why = error.issues[0].message
+                raise UnusableModel(
+                    f"the cost model {name} of this installation is damaged: {why}; install shardplan again"
+                ) from error
 
     def get(self, name: str) -> ModelRecord:
         """Return the version that an id such as ``prod@3`` names."""
@@ -121,7 +144,7 @@ class ModelService:
             digests = list(dict.fromkeys(digest for record in records for digest in fitted_to(record)))
             if not digests:
                 raise ApiError(
-                    "invalid-parameter", "both models were uploaded: say which measurements to compare them on"
+                    "invalid-parameter", "neither model was fitted here: say which measurements to compare them on"
                 )
         batches = self._batches(list(digests), None, base="/measurements")
         rows = self._rows(batches)
@@ -133,13 +156,17 @@ class ModelService:
         if len(content) > MAX_MODEL_BYTES:
             raise ApiError("body-too-large", f"the document of a model has at most {MAX_MODEL_BYTES} bytes")
         try:
-            model = load_model(content)
-            if re.fullmatch(MODEL_NAME, model.name) is None:
-                message = f"the name of a model is spelled {MODEL_NAME}"
-                raise RejectedDocument([Issue(code="invalid-value", pointer="/name", message=message)])
+            return self._keep(content)
         except RejectedDocument as error:
             below = [_below("/document", issue) for issue in error.issues]
             raise RejectedDocument(below, error.num_issues) from None
+
+    def _keep(self, content: bytes) -> tuple[ModelRecord, bool]:
+        """Check canonical bytes of a document and keep them; pointers of refusals begin at the document."""
+        model = load_model(content)
+        if re.fullmatch(MODEL_NAME, model.name) is None:
+            message = f"the name of a model is spelled {MODEL_NAME}"
+            raise RejectedDocument([Issue(code="invalid-value", pointer="/name", message=message)])
         return self._store.add_model(
             model.name,
             digest=model.digest,
@@ -182,7 +209,7 @@ class ModelService:
 
 
 def fitted_to(record: ModelRecord) -> list[str]:
-    """Return the digests of the measurements that a version was fitted to; none of one that was uploaded."""
+    """Return the digests of the measurements that a version was fitted to; none of one that was fitted elsewhere."""
     digests = (record.request or {}).get("measurements", [])
     assert isinstance(digests, list)
     return digests

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.app import DataFolderInUse, create_app
+from api.model_versions import UnusableModel
 from api.settings import Settings
 from api.solver_process import PlanFunction
 from api.state import Services
@@ -32,7 +33,7 @@ def serve(settings: Settings, *, plan: PlanFunction = plan_pipeline) -> None:
     Raises
     ------
     StartFailed
-        The data folder, the database or the port cannot be used.
+        The data folder, the database, a model of the package or the port cannot be used.
     """
     app = create_app(settings, plan=plan)
     # The lifespan is entered below and not by uvicorn, which would turn what fails there into
@@ -54,7 +55,7 @@ async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> No
     async with contextlib.AsyncExitStack() as stack:
         try:
             await stack.enter_async_context(app.router.lifespan_context(app))
-        except (DataFolderInUse, WrongSchema) as error:
+        except (DataFolderInUse, WrongSchema, UnusableModel) as error:
             raise StartFailed(str(error)) from error
         except OSError as error:
             raise StartFailed(f"cannot use {settings.data_dir}: {error.strerror or error}") from error

@@ -1,12 +1,13 @@
-"""The learned models that a service knows: those it keeps, and those of the package."""
+"""The learned models that a service knows: those it keeps, among them those of the package."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from api.model_reference import LEARNED, FoundModel, ShippedModels
+from api.learned_models import load_model
+from api.model_reference import LEARNED, FoundModel
 from api.store.models import READY, ModelRecord, ModelStore
+from cost_models.learned.shipped import shipped_for, shipped_models
 
-_SHIPPED = ShippedModels()
 _MAX_LISTED = 20
 
 
@@ -20,7 +21,8 @@ class StoredModels:
         """Return the model that was activated for a profile; else the shipped one of its machines."""
         active = self.store.activation(profile)
         if active is None:
-            return _SHIPPED.active(profile)
+            name = shipped_for(profile)
+            return None if name is None else self.of_digest(load_model(shipped_models()[name]).digest)
         return self._found(active.digest, f"{active.model_name}@{active.model_version}")
 
     def named(self, name: str, version: int) -> FoundModel | None:
@@ -31,13 +33,12 @@ class StoredModels:
     def of_digest(self, digest: str) -> FoundModel | None:
         """Return the model of a digest."""
         record = self.store.model_of_digest(digest)
-        return _SHIPPED.of_digest(digest) if record is None else self._found(digest, model_id(record))
+        return None if record is None else self._found(digest, model_id(record))
 
     def available(self) -> Sequence[str]:
         """Return references to the first that are ready."""
         kept = self.store.models(limit=_MAX_LISTED, after=None)
-        ready = [f"{LEARNED}:{model_id(record)}" for record in kept if record.state == READY]
-        return [*ready, *_SHIPPED.available()]
+        return [f"{LEARNED}:{model_id(record)}" for record in kept if record.state == READY]
 
     def _found(self, digest: str, called: str) -> FoundModel | None:
         canonical = self.store.model_document(digest)

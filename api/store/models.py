@@ -53,7 +53,7 @@ class ModelRecord:
     digest: str | None  # of the document; None before it is ready
     device: str  # "" before it is ready
     figures: Json | None  # of rows that were held out of its fit; None before it is ready
-    request: Json | None  # what it is fitted to; None of one that was uploaded
+    request: Json | None  # what it is fitted to; None of one that was fitted elsewhere
     error: Json | None  # code and message of one that failed
     created_at: float
     ended_at: float | None

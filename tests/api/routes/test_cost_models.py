@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from api.model_report import PAGE_POLICY, report_page
+from api.server import StartFailed, serve
 from cost_models.learned.file import document_digest
+from cost_models.learned.shipped import shipped_models
 from cost_models.registry import cost_model_names
 from planner.canonical import canonical_bytes
 from tests.api import fits
-from tests.api.live import Live
+from tests.api.live import Live, settings_for
 from tests.api.measured import DEVICE, benchmark_rows, model_bytes, model_document
 from tests.api.problems import assert_problem
 from tests.api.specs import tiny
@@ -191,6 +193,79 @@ def test_two_models_are_judged_on_the_same_rows(live: Live) -> None:
     assert_problem(live.get("/v1/cost-models/right@1/compare/slow@9"), 404, "not-found")
     unknown = live.get(f"/v1/cost-models/right@1/compare/slow@1?measurements={NOTHING}")
     assert_problem(unknown, 422, "invalid-problem")
+
+
+def test_models_of_the_package_are_versions_like_others(own: Live) -> None:
+    listed = {one["id"]: one for one in own.get("/v1/cost-models").json()["cost_models"]}
+    for name, content in shipped_models().items():
+        one = listed[f"{name}@1"]
+        assert (one["state"], one["kind"], one["reference"]) == ("ready", "learned", f"learned:{name}@1")
+        assert own.get(f"/v1/cost-models/{name}@1").json() == one
+        assert own.get(one["document_url"]).content == content
+        assert own.get(one["report_url"]).text == report_page(json.loads(content))
+        again = own.post("/v1/cost-models", {"document": json.loads(content)})
+        assert (again.status_code, again.json()) == (200, one)
+    upload(own, "m")
+    digest = store_rows(own)
+    compared = own.get(f"/v1/cost-models/cpu-epyc@1/compare/m@1?measurements={digest}").json()
+    assert [model["id"] for model in compared["models"]] == ["cpu-epyc@1", "m@1"]
+    assert_problem(own.get("/v1/cost-models/cpu-epyc@1/compare/m@1"), 400, "invalid-parameter")
+    assert_problem(own.get(ACTIVE), 404, "not-found")  # nobody activated anything
+    active = own.put(ACTIVE, {"cost_model": "cpu-epyc@1"})
+    assert (active.status_code, active.json()["digest"]) == (201, listed["cpu-epyc@1"]["digest"])
+
+
+def test_models_of_the_package_are_kept_once_however_often_a_server_starts(tmp_path: Path) -> None:
+    seen = []
+    for _ in range(2):
+        with Live.of(tmp_path) as live:
+            seen.append(live.get("/v1/cost-models").json())
+    assert seen[0] == seen[1]
+
+
+def test_a_model_of_the_package_is_the_next_version_of_a_name_that_is_taken(own: Live) -> None:
+    models = own.app.state.services.models
+    upload(own, "later")
+    models.add_shipped({"later": model_bytes("later", slowdown=2.0)})
+    models.add_shipped({"later": model_bytes("later")})
+    digests = [own.get(f"/v1/cost-models/later@{version}").json()["digest"] for version in (1, 2)]
+    assert digests == [model_document("later")["digest"], model_document("later", slowdown=2.0)["digest"]]
+    assert_problem(own.get("/v1/cost-models/later@3"), 404, "not-found")
+
+
+def test_learned_means_the_model_of_the_package_for_its_profile_until_one_is_activated(
+    own: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.stored_models.shipped_for", {PROFILE: "cpu-epyc"}.get)
+    shipped = own.get("/v1/cost-models/cpu-epyc@1").json()
+    (told,) = chosen_for(own, tiny(cost_model="learned"))
+    assert told["value"] == f"learned:{shipped['digest']}"
+    assert told["source"].startswith(f"cpu-epyc@1, which was active for {PROFILE}")
+    (by_digest,) = chosen_for(own, tiny(cost_model=told["value"]))
+    assert by_digest["source"].startswith("cpu-epyc@1; ")
+    one = upload(own, "m")
+    own.put(ACTIVE, {"cost_model": "m@1"})
+    assert chosen_for(own, tiny(cost_model="learned"))[0]["value"] == f"learned:{one['digest']}"
+
+
+def chosen_for(live: Live, spec: object) -> list[dict[str, str]]:
+    """What the check of a spec says of its cost model."""
+    answer = live.post("/v1/specs:validate", spec)
+    assert answer.status_code == 200, answer.text
+    return [item for item in answer.json()["assumptions"] if item["subject"] == "cost_model"]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"), [(b"{}", "lacks format"), (model_bytes().replace(b'"seed":0', b'"seed":1'), "was edited")]
+)
+def test_a_server_whose_installation_has_a_damaged_model_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, told: str
+) -> None:
+    monkeypatch.setattr("api.app.shipped_models", lambda: {"torn": content})
+    with pytest.raises(StartFailed) as failed:
+        serve(settings_for(tmp_path, port=0))
+    assert "cost model torn of this installation is damaged" in str(failed.value)
+    assert told in str(failed.value)
 
 
 def test_activations_never_get_lost(own: Live) -> None:

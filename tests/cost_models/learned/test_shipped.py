@@ -1,13 +1,17 @@
 """Models of the package were fitted to the rows that are kept beside the benchmarks."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
+from api.schemas.base import MODEL_NAME
 from cost_models.fitting.model import rows_digest
 from cost_models.learned.file import parse_model
 from cost_models.learned.shipped import shipped_models
 from cost_models.measurements.files import read_measurements
+from planner.canonical import canonical_bytes
 
 MEASURED = Path(__file__).parents[3] / "benchmarks" / "measured"
 
@@ -17,6 +21,15 @@ def test_rows_of_a_shipped_model_are_kept(name: str) -> None:
     model = parse_model(shipped_models()[name])
     digests = {rows_digest(read_measurements(path)) for path in MEASURED.glob("*.csv.gz")}
     assert model.trained_on["rows_digest"] in digests
+
+
+@pytest.mark.parametrize("name", shipped_models())
+def test_a_shipped_model_is_canonical_and_named_like_its_file(name: str) -> None:
+    """So that a service keeps it under this name, as an upload of it would be."""
+    content = shipped_models()[name]
+    assert canonical_bytes(json.loads(content)) == content
+    assert parse_model(content).name == name
+    assert re.fullmatch(MODEL_NAME, name)
 
 
 def test_there_is_a_model_of_a_cpu() -> None:

@@ -24,6 +24,8 @@ _GROUPINGS = {
 }
 _FIGURES = ("Rows", "Mean error", "Median", "Tau", "Inside", "Width")
 _KINDS = {"lookup": "lookups", "collective": "collectives"}
+#: Parts of a document, and the rows that each learns from.
+_PARTS = (("compute", "lookup"), ("exchange", "collective"))
 #: What each scheme runs forward and backward (cost_models/collective_bytes.py): None for nothing, "" for what is never
 #: learned.
 _SCHEMES = (
@@ -63,8 +65,19 @@ def facts(document: Mapping[str, Any]) -> Facts:
         summary=tuple(_summary(document)),
         tables=tuple([*_errors(document), _schemes(document), *_ranges(document)]),
         not_measured=tuple(_not_measured(document)),
-        reference=f"learned:{document['digest']}",
+        reference=reference_of(document),
     )
+
+
+def reference_of(document: Mapping[str, Any]) -> str:
+    """Return what ``cost_model`` of a spec says to mean the model of a document."""
+    return f"learned:{document['digest']}"
+
+
+def held_out_errors(document: Mapping[str, Any]) -> str:
+    """Return ``"lookups 20.4%, collectives not known"``: mean errors of what the model learned."""
+    learned = [kind for part, kind in _PARTS if document[part] is not None]
+    return ", ".join(f"{_KINDS[kind]} {_mean_error(groups_of(document, kind, 'all'))}" for kind in learned)
 
 
 def groups_of(document: Mapping[str, Any], kind: str, by: str) -> Sequence[Mapping[str, Any]]:
@@ -96,7 +109,7 @@ def _summary(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Held out", "no rows: how well it does is not known; measure more"
         return
     yield "Held out", f"split {document['figures']['split']}; intervals are made to hold {_stated(document)}"
-    for part, kind in (("compute", "lookup"), ("exchange", "collective")):
+    for part, kind in _PARTS:
         if document[part] is not None and not groups_of(document, kind, "all"):
             yield f"No {_KINDS[kind]}", "were held out, for there are too few: how well it does there is not known"
 

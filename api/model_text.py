@@ -1,9 +1,9 @@
-"""The report of a learned model as text of at most 80 columns."""
+"""Learned models as text of at most 80 columns: the report of one, and a list of several."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from api.model_facts import Table, facts
+from api.model_facts import Table, facts, held_out_errors, reference_of
 from planner.explain.text import WIDTH, columns, paragraph, short_digest, shortened
 
 _LABEL_WIDTH = 16
@@ -23,6 +23,16 @@ def model_text(document: Mapping[str, Any]) -> str:
     for words in told.not_measured:
         lines += paragraph(f"- {words}", hanging="  ")
     return "\n".join([*lines, "", "cost_model of a spec:", told.reference])
+
+
+def list_text(documents: Iterable[Mapping[str, Any]]) -> str:
+    """Return name, device, held-out error and reference of each model, which stands on a line of its own."""
+    entries = []
+    for document in documents:
+        lines = paragraph(f"{document['name']}: {document['device']}", indent="", hanging="  ")
+        lines += paragraph(f"mean error of held-out rows: {held_out_errors(document)}", hanging="  ")
+        entries.append("\n".join([*lines, reference_of(document)]))
+    return "\n\n".join(entries)
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from api.cli import doctor, documents, evaluate, explain, fit, measure, plan, serve, stats
+from api.cli import doctor, documents, evaluate, explain, fit, measure, model, plan, serve, stats
 from api.cli.errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, report, say
 from api.release import VERSION
 
@@ -35,6 +35,7 @@ app.command("export")(documents.export_command)
 app.command("stats")(stats.stats_command)
 app.command("measure")(measure.measure_command)
 app.command("fit")(fit.fit_command)
+app.command("model")(model.model_command)
 app.command("fetch")(documents.fetch_command)
 app.command("serve")(serve.serve_command)
 app.command("doctor")(doctor.doctor_command)

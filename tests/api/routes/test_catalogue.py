@@ -1,5 +1,6 @@
 """What specs can name, with sources."""
 
+from cost_models.learned.shipped import shipped_models
 from cost_models.profiles_loader import profile_ids
 from tests.api.live import Live
 from tests.api.problems import assert_problem
@@ -29,6 +30,6 @@ def test_unknown_profiles_are_problems(live: Live) -> None:
 
 def test_cost_models_are_listed_with_versions(live: Live) -> None:
     models = {model["name"]: model for model in live.get("/v1/cost-models").json()["cost_models"]}
-    assert set(models) == {"roofline", "serving", "torchrec"}
+    assert set(models) == {"roofline", "serving", "torchrec", *shipped_models()}
     assert "input_comm" not in models["torchrec"]["counted_phases"]
     assert models["roofline"]["version"]

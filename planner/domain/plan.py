@@ -98,9 +98,7 @@ class Prediction:
     measured_share: float
     analytic_share: float
     fallbacks: tuple[Fallback, ...]
-    analytic_phases: tuple[
-        AnalyticPhase, ...
-    ]  # in the order of a step; a phase with several reasons stands several times
+    analytic_phases: tuple[AnalyticPhase, ...]  # in the order of a step, one for each reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

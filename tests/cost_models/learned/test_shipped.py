@@ -33,4 +33,4 @@ def test_a_shipped_model_is_canonical_and_named_like_its_file(name: str) -> None
 
 
 def test_there_is_a_model_of_a_cpu() -> None:
-    assert "EPYC" in parse_model(shipped_models()["cpu-epyc"]).device
+    assert "Xeon" in parse_model(shipped_models()["cpu-xeon"]).device

@@ -1,0 +1,49 @@
+"""What shards cost by: terms of physics that know the type of the weights."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cost_models.fitting.model import fit_model
+from cost_models.learned.columns import columns_of_rows
+from cost_models.learned.features import FEATURES, TERMS, term_matrix
+from cost_models.learned.file import model_bytes, parse_model
+from cost_models.measurements.schema import Measurements, joined
+from tests.cost_models.fitting.builders import made_up_rows
+from tests.cost_models.learned.test_model import compute_seconds, work_of
+
+
+def with_narrow_weights(factor: float) -> Measurements:
+    """Launches of fp32 tables, and others of fp16 tables that take ``factor`` times as long for the same counts."""
+    wide, narrow = made_up_rows(100), made_up_rows(100, seed=1)
+    changed = {
+        "element_bytes": np.full(narrow.num_rows, 2.0),
+        "seconds": factor * narrow.numbers("seconds"),
+        "task": np.char.add(narrow.text("task"), " narrow"),
+    }
+    return joined([wide, Measurements({**narrow.columns, **changed})])
+
+
+@pytest.mark.parametrize("factor", [0.3, 1.0, 3.0])
+def test_narrow_weights_may_be_cheaper_or_dearer(factor: float) -> None:
+    model = parse_model(model_bytes(fit_model(with_narrow_weights(factor), name="m")))
+    wide = compute_seconds(model, work_of(element_bytes=4.0), [0])[0]
+    narrow = compute_seconds(model, work_of(element_bytes=2.0), [0])[0]
+    assert narrow / wide == pytest.approx(factor, rel=0.15)
+
+
+def test_every_term_is_of_one_type() -> None:
+    launches = with_narrow_weights(2.0)
+    columns = columns_of_rows(launches)
+    terms = term_matrix(columns, tuple(TERMS))
+    narrow = columns.row_bytes < 4 * columns.shard_columns
+    of_narrow = np.array([name.endswith("_narrow") for name in TERMS])
+    assert not terms[narrow][:, ~of_narrow].any()
+    assert not terms[~narrow][:, of_narrow].any()
+    assert (terms[narrow][:, of_narrow] > 0).any(axis=0).all()
+    np.testing.assert_array_equal(FEATURES["narrow_weights"](columns), narrow)
+    alike = replace(columns, row_bytes=4 * columns.shard_columns)
+    np.testing.assert_array_equal(
+        term_matrix(alike, ("lookups",))[narrow], terms[narrow][:, list(TERMS).index("lookups_narrow"), None]
+    )

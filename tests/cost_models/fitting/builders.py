@@ -10,7 +10,7 @@ from cost_models.learned.file import model_bytes, parse_model
 from cost_models.learned.model import LearnedModel
 from cost_models.measurements.schema import Measurements, measurements
 
-QUICK = Effort(members=2, hidden=16, parts=4, rank_hidden=8, epochs=25, batch_launches=64)
+QUICK = Effort(members=2, hidden=16, parts=4, rank_hidden=8, epochs=25, least_steps=1_000, batch_launches=64)
 
 
 def made_up_rows(

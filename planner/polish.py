@@ -44,17 +44,25 @@ class Limit:
     until_seconds: float  # monotonic clock
 
 
-def polished(problem: Problem, placement: Placement, model: AssignmentModel, limit: Limit, seed: int) -> Placement:
-    """Return the best placement that was found by moving shards of ``placement``; itself where none is better."""
+@dataclass(frozen=True, slots=True)
+class Polished:
+    """What became of a plan."""
+
+    placement: Placement  # the one it was where none is better
+    is_cut_by_clock: bool  # before its work was done: it may not come out again
+
+
+def polished(problem: Problem, placement: Placement, model: AssignmentModel, limit: Limit, seed: int) -> Polished:
+    """Return the best placement that was found by moving shards of ``placement``."""
     if min(problem.world_size, len(placement.all_shards())) < 2:
-        return placement
+        return Polished(placement, False)
     if any(placed.hot_rows for placed in placement.tables):  # their shards go in pairs
-        return placement
+        return Polished(placement, False)
     start = _Polish(problem, placement, model, seed)
     if not start.movable.any():
-        return placement
+        return Polished(placement, False)
     best = start.run(limit)
-    return placement if best is None else _with_ranks(placement, best)
+    return Polished(placement if best is None else _with_ranks(placement, best), start.is_cut_by_clock)
 
 
 class _Polish:
@@ -78,6 +86,7 @@ class _Polish:
         work = shards.work.take(shards.kind)
         self._now = model.assigned(work, shards.rank, problem.cluster.hardware)
         self._tabu = np.full(len(self._rank), -_TABU)
+        self.is_cut_by_clock = False
 
     def run(self, limit: Limit) -> Ints | None:
         """Move shards until a limit; return the ranks of the best plan, ``None`` where the first is."""
@@ -86,7 +95,10 @@ class _Polish:
         seconds = self._now.seconds
         first = now = self._objective(seconds[None])[0]
         best_seconds, best, turn = first, self._rank.copy(), 0
-        while left > 0 and time.monotonic() < limit.until_seconds:
+        while left > 0:
+            if time.monotonic() >= limit.until_seconds:
+                self.is_cut_by_clock = True
+                break
             shards, to = self._changes(seconds, turn)
             left -= max(len(shards), _LEAST_CHANGES)
             if not len(shards):

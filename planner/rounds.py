@@ -145,8 +145,11 @@ class _Judge:
             work_seconds=limits.work_limit_seconds or limits.time_limit_seconds,
             until_seconds=until_seconds,
         )
-        before = self.best.placement
-        placement = polished(self._problem, before, self._model, limit, limits.seed)
+        before, surrogate = self.best.placement, self.best.surrogate
+        found = polished(self._problem, before, self._model, limit, limits.seed)
+        if found.is_cut_by_clock:
+            self.best = replace(self.best, limit="time")
+        placement = found.placement
         if placement is before:
             return
         if issues := verify(self._problem, placement, rules=ledger_rules(self._model.ledger)):
@@ -154,11 +157,14 @@ class _Judge:
         evaluation = score(self._problem, placement, self._model)
         if any(overloaded(evaluation)) or evaluation.objective_seconds >= self.best_seconds:
             return
-        moved = int(np.count_nonzero(placement.all_shards().rank != before.all_shards().rank))
-        under_surrogate = score(self._problem, placement, self._searched_with).objective_seconds
-        surrogate = replace(self.best.surrogate, seconds=under_surrogate, moved_shards=moved)
+        seconds = score(self._problem, placement, self._searched_with).objective_seconds
         bound = surrogate.lower_bound_seconds
-        surrogate = replace(surrogate, relative_gap=under_surrogate / bound - 1 if bound > 0 else None)
+        surrogate = replace(
+            surrogate,
+            seconds=seconds,
+            relative_gap=seconds / bound - 1 if bound > 0 else None,
+            moved_shards=int(np.count_nonzero(placement.all_shards().rank != before.all_shards().rank)),
+        )
         self.best = replace(self.best, placement=placement, evaluation=evaluation, surrogate=surrogate)
         if self._on_result is not None:
             self._on_result(result_of(self.best))

@@ -53,7 +53,7 @@ def fit_compute(launches: Launches, split: Split, *, seed: int, effort: Effort |
 
 def _fit_physics(launches: Launches, contention: Contention) -> LearnedCompute:
     """Fit physics, and leave out the terms that turned out to cost nothing."""
-    names, num_targets = tuple(TERMS), len(launches.targets)
+    names, num_targets = TERMS, len(launches.targets)
     terms = term_matrix(launches.columns, names)
     sums = np.stack([np.bincount(launches.launch, term, launches.num_launches) for term in terms.T], axis=1)
     design = np.concatenate([sums, np.ones((len(sums), 1))], axis=1)

@@ -32,11 +32,6 @@ def has_narrow_weights(of: LookupColumns) -> Bools:
     return narrow
 
 
-def _of_type(value: Callable[[LookupColumns], Floats], *, narrow: bool) -> Callable[[LookupColumns], Floats]:
-    """Return a term that is 0 for shards of the other type."""
-    return lambda of: np.where(has_narrow_weights(of) == narrow, value(of), 0.0)
-
-
 #: What the network reads, each as ln(1 + count).
 FEATURES: Mapping[str, Callable[[LookupColumns], Floats]] = MappingProxyType(
     {
@@ -71,12 +66,7 @@ _TERMS_OF_ONE_TYPE: Mapping[str, Callable[[LookupColumns], Floats]] = MappingPro
 )
 _NARROW = "_narrow"
 #: Each term for weights of four bytes and more, and again for those of fewer.
-TERMS: Mapping[str, Callable[[LookupColumns], Floats]] = MappingProxyType(
-    {
-        **{name: _of_type(value, narrow=False) for name, value in _TERMS_OF_ONE_TYPE.items()},
-        **{name + _NARROW: _of_type(value, narrow=True) for name, value in _TERMS_OF_ONE_TYPE.items()},
-    }
-)
+TERMS: tuple[str, ...] = (*_TERMS_OF_ONE_TYPE, *(name + _NARROW for name in _TERMS_OF_ONE_TYPE))
 
 
 def feature_matrix(columns: LookupColumns, names: tuple[str, ...]) -> Singles:
@@ -88,5 +78,17 @@ def feature_matrix(columns: LookupColumns, names: tuple[str, ...]) -> Singles:
 
 
 def term_matrix(columns: LookupColumns, names: tuple[str, ...]) -> Floats:
-    """Return the physics terms, shape (num_shards, len(names))."""
-    return np.stack([TERMS[name](columns) for name in names], axis=1)
+    """Return the physics terms, shape (num_shards, len(names)); 0 for shards of the other type."""
+    narrow = has_narrow_weights(columns)
+    types = {True: narrow, False: ~narrow}
+    is_there = {wanted: bool(np.any(shards)) for wanted, shards in types.items()}
+    found: dict[str, Floats] = {}
+    matrix = np.zeros((columns.num_shards, len(names)))
+    for i, name in enumerate(names):
+        bare, wanted = name.removesuffix(_NARROW), name.endswith(_NARROW)
+        if not is_there[wanted]:
+            continue
+        if bare not in found:
+            found[bare] = _TERMS_OF_ONE_TYPE[bare](columns)
+        matrix[:, i] = found[bare] if not is_there[not wanted] else np.where(types[wanted], found[bare], 0.0)
+    return matrix

@@ -36,7 +36,7 @@ def test_narrow_weights_may_be_cheaper_or_dearer(factor: float) -> None:
 def test_every_term_is_of_one_type() -> None:
     launches = with_narrow_weights(2.0)
     columns = columns_of_rows(launches)
-    terms = term_matrix(columns, tuple(TERMS))
+    terms = term_matrix(columns, TERMS)
     narrow = columns.row_bytes < 4 * columns.shard_columns
     of_narrow = np.array([name.endswith("_narrow") for name in TERMS])
     assert not terms[narrow][:, ~of_narrow].any()
@@ -45,5 +45,5 @@ def test_every_term_is_of_one_type() -> None:
     np.testing.assert_array_equal(FEATURES["narrow_weights"](columns), narrow)
     alike = replace(columns, row_bytes=4 * columns.shard_columns)
     np.testing.assert_array_equal(
-        term_matrix(alike, ("lookups",))[narrow], terms[narrow][:, list(TERMS).index("lookups_narrow"), None]
+        term_matrix(alike, ("lookups",))[narrow], terms[narrow][:, TERMS.index("lookups_narrow"), None]
     )

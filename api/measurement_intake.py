@@ -138,7 +138,7 @@ def _comparison(found: Comparison, left_out: tuple[str, ...]) -> ComparisonDocum
         cost_model=found.cost_model,
         coverage=None if found.drift is None else found.drift.coverage,
         phases=[_phase(one) for one in found.phases],
-        drift=None if found.drift is None else _drift(found.drift),
+        drift=None if found.drift is None else _drift(found.drift, sum(one.num_ranks for one in found.phases)),
         left_out=list(left_out),
     )
 
@@ -155,15 +155,17 @@ def _phase(one: ObservedPhase) -> PhaseComparison:
     )
 
 
-def _drift(drift: Drift) -> DriftWarning:
+def _drift(drift: Drift, num_times: int) -> DriftWarning:
     expected = (1 - drift.coverage) * drift.num_compared
     outside = f"{drift.num_outside} of {counted(drift.num_compared, 'time')} outside their intervals"
     verdict = "more than chance explains: fit the model again" if drift.drifted else "no more than chance explains"
+    rest = num_times - drift.num_compared
+    unjudged = f"; {counted(rest, 'time')} rest on analytic prices, too, and were not judged" if rest else ""
     return DriftWarning(
         drifted=drift.drifted,
         num_compared=drift.num_compared,
         num_outside=drift.num_outside,
         expected_outside=expected,
         probability=drift.probability,
-        detail=f"{outside}, {expected:.3g} expected; {verdict}",
+        detail=f"{outside}, {expected:.3g} expected; {verdict}{unjudged}",
     )

@@ -31,7 +31,7 @@ _PARTS = (("compute", "lookup"), ("exchange", "collective"))
 _SCHEMES = (
     ("table_wise, column_wise", "all_to_all", "all_to_all"),
     ("row_wise", "reduce_scatter", "all_gather"),
-    ("table_row_wise, grid_shard", "", ""),
+    ("table_row_wise, grid_shard", "reduce_scatter", "all_gather"),
     ("data_parallel", None, ""),
 )
 ROOFLINE = "roofline"
@@ -96,7 +96,7 @@ def _summary(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Seed", str(trained["seed"])
     if (repeats := trained["repeats"]) is not None:
         difference = _percent(repeats["mean_relative_difference"])
-        yield "Repeats", f"{repeats['launches']} of the same launch differ by {difference}: no error can be less"
+        yield "Repeats", f"{repeats['launches']} of the same launch differ by {difference} on average: so far is chance"
     if compute is not None:
         networks = len(compute["networks"])
         form = f"physics and {counted(networks, 'network')}" if networks else "physics alone: too few rows for networks"
@@ -157,7 +157,7 @@ def _percent(share: float) -> str:
 
 
 def _times(ratio: float) -> str:
-    return f"{ratio:.2f}x" if ratio < 1e2 else f"{ratio:.1e}x"
+    return f"{ratio:.2f}x" if ratio < 1e2 else f"{min(ratio, 999_999):,.0f}x"
 
 
 def _schemes(document: Mapping[str, Any]) -> Table:
@@ -211,7 +211,7 @@ def _ranges(document: Mapping[str, Any]) -> Iterator[Table]:
     if exchange is not None:
         yield Table(
             title="Where collectives are learned",
-            note="Bytes are those of all ranks together. Up to twice the ranks and the bytes are priced, with wider "
+            note="Bytes are those of all ranks together. Up to twice the ranks and any bytes are priced, with wider "
             "intervals; roofline prices all else.",
             columns=("Collective", "Hosts", "Ranks", "Least bytes", "Most bytes", "Rows"),
             bodies=(("", tuple(_curve(curve) for curve in exchange["curves"])),),

@@ -105,7 +105,7 @@ class ModelService:
         record = self.get(name)
         document = None if record.digest is None else self._store.model_document(record.digest)
         if record.digest is None or document is None:
-            raise ApiError("not-found", f"the cost model is {record.state}, and has no document")
+            raise ApiError("not-found", f"the cost model has no document: its state is {record.state}")
         return record.digest, document
 
     async def wait(self, name: str, seconds: float) -> ModelRecord:

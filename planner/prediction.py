@@ -69,7 +69,7 @@ def _fallbacks(problem: Problem, placed: PlacedShards, reasons: tuple[str, ...])
     counts = np.bincount(placed.kind, minlength=placed.work.num_shards)
     found: dict[tuple[int, str], int] = {}
     for kind, reason in enumerate(reasons):
-        if reason and counts[kind]:
+        if reason and counts[kind] and placed.work.lookups[kind] > 0:  # what is never looked up takes no time
             key = (int(placed.table[kind]), reason)
             found[key] = found.get(key, 0) + int(counts[kind])
     return tuple(

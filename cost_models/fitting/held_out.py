@@ -97,16 +97,11 @@ def judged_exchanges(
     found, reasons = [], []
     for key, measured in exchanges(rows).items():
         for part in measured.parts:
-            why = [
-                exchange.unmeasured(
-                    key[0], key[1], num_ranks=part.num_ranks, total_bytes=total_bytes, spans_hosts=key[2]
-                )
-                for total_bytes in part.held_bytes.sum(axis=1).tolist()
-            ]
-            reasons += [reason for reason in why if reason]
-            known = part.take(np.array([not reason for reason in why]))
-            if len(known.task):
-                found.append((key, known, _judged(exchange, key, known)))
+            reason = exchange.unmeasured(key[0], key[1], num_ranks=part.num_ranks, spans_hosts=key[2])
+            if reason:
+                reasons.append(reason)
+            else:
+                found.append((key, part, _judged(exchange, key, part)))
     return found, list(dict.fromkeys(reasons))
 
 

@@ -1,12 +1,13 @@
 """Which collectives of a step were measured, and the bytes that each shard puts into them.
 
-Those of :mod:`cost_models.collective_bytes` in which all ranks take part. All-reduces go bucket by bucket beside the
-backward pass, and collectives inside hosts or across them are measured by nobody here: these stay analytic.
+Those of :mod:`cost_models.collective_bytes` in which all ranks take part, as they do in those inside a host where there
+is one host. All-reduces go bucket by bucket beside the backward pass, and collectives inside one of several hosts or
+across them are measured by nobody here: these stay analytic.
 """
 
 from dataclasses import dataclass
 
-from cost_models.collective_bytes import Exchange, exchanges_of
+from cost_models.collective_bytes import Exchange, Group, exchanges_of
 from cost_models.learned.exchange import LearnedExchange
 from cost_models.protocol import Bools, Floats, ShardWork
 from cost_models.vocabulary import Phase
@@ -19,6 +20,7 @@ class Collective:
     phase: Phase
     operation: str
     direction: str
+    group: Group
     spans_hosts: bool
     shards: Bools  # (num_shards,): whose rows travel in it
     shard_bytes: Floats  # (num_shards,): 0 for the others
@@ -39,6 +41,7 @@ def learned_and_left(
                 phase=one.phase,
                 operation=one.operation,
                 direction=one.direction,
+                group=one.group,
                 spans_hosts=work.num_hosts > 1,
                 shards=one.shard_bytes > 0,
                 shard_bytes=one.shard_bytes,
@@ -58,7 +61,7 @@ def _why_not(one: Exchange, work: ShardWork, exchange: LearnedExchange | None) -
     """Say why a collective has no learned time; ``""`` where it has one."""
     if exchange is None:
         return "collectives were not measured"
-    if one.group != "all":
+    if not _is_of_all(one, work):
         where = "inside hosts" if one.group == "host" else "across hosts"
         return f"{one.operation} {where}, as table_row_wise and grid_shard run it, is not learned"
     if one.operation == "all_reduce":
@@ -67,9 +70,13 @@ def _why_not(one: Exchange, work: ShardWork, exchange: LearnedExchange | None) -
         one.operation,
         one.direction,
         num_ranks=work.num_ranks,
-        total_bytes=_message_bytes(one) * work.num_ranks,
         spans_hosts=work.num_hosts > 1,
     )
+
+
+def _is_of_all(one: Exchange, work: ShardWork) -> bool:
+    """Tell whether all ranks take part: on one host those of the host are all."""
+    return one.group == "all" or (one.group == "host" and work.num_hosts == 1)
 
 
 def _message_bytes(one: Exchange) -> float:

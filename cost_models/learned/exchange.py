@@ -23,11 +23,12 @@ from cost_models.learned.exchange_document import (
     number,
     parse_curve,
 )
+from cost_models.learned.fitted import REACH_PER_DOUBLING
 
 Floats = NDArray[np.float64]
 
 VERSION = 1
-#: How far beyond the measured bytes and rank counts a curve is still used: straight lines hold so far.
+#: How far beyond the measured rank counts a curve is still used.
 REACH = 2.0
 #: Relative step of the slope that :meth:`LearnedExchange.around` takes.
 STEP = 0.02
@@ -82,13 +83,12 @@ class LearnedExchange:
         direction: str,
         *,
         num_ranks: int,
-        total_bytes: float | None = None,
         spans_hosts: bool = False,
     ) -> str:
         """Say why a collective has no learned time; ``""`` where it has one.
 
-        ``total_bytes`` is the sum over the ranks of what they hold. Sizes and rank counts may lie up to a factor
-        :data:`REACH` beyond what was measured.
+        Rank counts may lie up to a factor :data:`REACH` beyond what was measured. Bytes may lie anywhere: the last
+        straight piece of a curve goes on for ever, and a cheaper price beyond some size would be one to exploit.
         """
         curve = self._curve(operation, direction, spans_hosts)
         what = f"{f'{operation} {direction}'.strip()} {'over several hosts' if spans_hosts else 'inside one host'}"
@@ -97,8 +97,6 @@ class LearnedExchange:
         least, most = int(curve.rank_counts[0]), int(curve.rank_counts[-1])
         if not least / REACH <= num_ranks <= most * REACH:
             return f"{what} was measured with {least} to {most} ranks, not with {num_ranks}"
-        if total_bytes is not None and total_bytes > curve.most_bytes * REACH:
-            return f"{what} was measured up to {curve.most_bytes:.3g} bytes in all, not with {total_bytes:.3g}"
         return ""
 
     def rank_seconds(
@@ -125,7 +123,12 @@ class LearnedExchange:
         held = self._held(operation, direction, sent_bytes, received_bytes, spans_hosts)
         seconds = curve.rank_seconds(held, start_seconds)
         lower, upper = curve.interval(seconds, held.shape[-1])
-        return seconds, lower, upper
+        wider = np.exp(REACH_PER_DOUBLING * _doublings(held.sum(axis=-1, keepdims=True), curve.most_bytes))
+        return seconds, lower / wider, upper * wider
+
+    def is_beyond(self, operation: str, direction: str, total_bytes: float, *, spans_hosts: bool = False) -> bool:
+        """Tell whether all ranks together hold more than was measured."""
+        return total_bytes > self._required(operation, direction, spans_hosts).most_bytes
 
     def shard_seconds(
         self,
@@ -196,6 +199,12 @@ class LearnedExchange:
         """Bytes by which the curve goes."""
         directed = (operation, direction, spans_hosts) in self.curves
         return held_bytes(operation, direction if directed else "", sent_bytes, received_bytes)
+
+
+def _doublings(total_bytes: Floats, most_bytes: float) -> Floats:
+    """Return how many doublings bytes lie beyond the most that was measured."""
+    beyond: Floats = np.log2(np.maximum(total_bytes / max(most_bytes, 1.0), 1.0))
+    return beyond
 
 
 def held_bytes(operation: str, direction: str, sent_bytes: Floats, received_bytes: Floats) -> Floats:

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from cost_models.additive import Additive
+from cost_models.collective_bytes import Group
 from cost_models.hardware import Hardware
 from cost_models.learned.analytic import analytic_seconds
 from cost_models.learned.assigned import LearnedAssignment, RankLaw
@@ -31,6 +32,8 @@ from cost_models.protocol import Bools, Codes, CostModel, Floats, Ints, Ledger, 
 from cost_models.roofline import RooflineModel
 from cost_models.vocabulary import NUM_PHASES, Evidence, Phase
 
+#: Phase, operation and group of a collective.
+SlopeKey = tuple[Phase, str, Group]
 #: Of float32 through logarithms, exponents up to 40 and sums, whose order depends on how many shards are priced.
 ROUNDING = 1e-5
 
@@ -81,7 +84,7 @@ class LearnedModel:
         return self.priced(work, hardware, None, {})
 
     def priced(
-        self, work: ShardWork, hardware: Hardware, prices: Floats | None, slopes: Mapping[tuple[Phase, str], Slope]
+        self, work: ShardWork, hardware: Hardware, prices: Floats | None, slopes: Mapping[SlopeKey, Slope]
     ) -> ShardSeconds:
         """Price every row by the prices of parts and the slopes of collectives; the typical ones where not given."""
         columns = columns_of_work(work)
@@ -92,7 +95,7 @@ class LearnedModel:
         if self.fitted:
             self._price_compute(seconds, evidence, known, work, columns, hardware, prices)
         for one in collectives:
-            slope = slopes.get((one.phase, one.operation))
+            slope = slopes.get((one.phase, one.operation, one.group))
             if slope is None:
                 assert self.exchange is not None
                 learned = self.exchange.shard_seconds(
@@ -106,6 +109,8 @@ class LearnedModel:
             else:
                 learned = one.shard_bytes * slope.seconds_per_byte
             seconds[:, one.phase] += learned
+            if self._is_estimated(one, one.message_bytes * work.num_ranks):
+                evidence[one.shards, one.phase] = Evidence.ESTIMATED
         return ShardSeconds(seconds=seconds, evidence=evidence)
 
     def predict_ranks(self, work: ShardWork, rank: Ints, hardware: Hardware) -> RankSeconds:
@@ -157,11 +162,11 @@ class LearnedModel:
             parts = self.fitted.compute.parts(columns, contention)
             sums = sum_by_rank(parts[known], rank[known], work.num_ranks)
             prices = self.fitted.compute.linear_at(sums, contention)
-        slopes = {}
+        slopes: dict[SlopeKey, Slope] = {}
         for one in learned_and_left(work, self.exchange)[0]:
             assert self.exchange is not None
             held = _held(one, by_rank(one.shard_bytes, rank, work.num_ranks))
-            slopes[one.phase, one.operation] = self.exchange.around(
+            slopes[one.phase, one.operation, one.group] = self.exchange.around(
                 one.operation, one.direction, held, spans_hosts=one.spans_hosts
             )
         return LinearModel(model=self, prices=prices, slopes=slopes)
@@ -263,7 +268,13 @@ class LearnedModel:
     def _rank_collective(self, ranks: RankTally, one: Collective, rank: Ints) -> None:
         held = _held(one, by_rank(one.shard_bytes, rank, ranks.num_ranks))
         seconds, lower, upper = self._collective_times(one, held)
-        ranks.add(one.phase, seconds, lower, upper, np.full(ranks.num_ranks, Evidence.MEASURED))
+        known = Evidence.ESTIMATED if self._is_estimated(one, float(held.sum())) else Evidence.MEASURED
+        ranks.add(one.phase, seconds, lower, upper, np.full(ranks.num_ranks, known))
+
+    def _is_estimated(self, one: Collective, total_bytes: float) -> bool:
+        """Tell whether a curve goes on beyond what was measured."""
+        assert self.exchange is not None
+        return self.exchange.is_beyond(one.operation, one.direction, total_bytes, spans_hosts=one.spans_hosts)
 
     def _collective_seconds(self, one: Collective, held: Floats) -> Floats:
         """Return the seconds of ranks that hold bytes, both (..., num_ranks)."""
@@ -282,7 +293,7 @@ class LinearModel(Additive):
 
     model: LearnedModel
     prices: Floats | None
-    slopes: Mapping[tuple[Phase, str], Slope]
+    slopes: Mapping[SlopeKey, Slope]
 
     def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:
         """Price every row of ``work``."""

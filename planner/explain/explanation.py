@@ -43,6 +43,10 @@ class TableReason:
     alternatives: tuple[tuple[Alternative, tuple[int, ...]], ...]  # each with the table's ranks
 
 
+#: Said of a model that prices whole ranks: single shards have a price near the plan alone.
+_ADDITIVELY = ", additively near this plan"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Everything that is computed about one plan."""
@@ -97,7 +101,7 @@ def explain(
     issues = verify(problem, placement, rules=ledger_rules(cost_model.ledger))
     if issues:
         raise InvalidProblem(issues)
-    cost_model = additive_near(problem, placement, cost_model)
+    asked, cost_model = cost_model, additive_near(problem, placement, cost_model)
     plan = find_plan(problem, placement, cost_model)
     priced, tier = plan.priced, problem.cluster.device_tier
     found = Alternatives(plan)
@@ -112,7 +116,7 @@ def explain(
         objective_seconds=found.objective_seconds + fixed_seconds,
         fixed_seconds=fixed_seconds,
         bound_seconds=bound.seconds + fixed_seconds,
-        cost_model=f"{cost_model.name}@{cost_model.version}",
+        cost_model=f"{cost_model.name}@{cost_model.version}" + ("" if asked is cost_model else _ADDITIVELY),
         device_tier=tier,
         phases=phases,
         shadow_prices=(memory_price(priced, bound.guide, weakest, tier), *hardware_prices(plan, cost_model)),

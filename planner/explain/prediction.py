@@ -20,8 +20,8 @@ def _prediction(prediction: PredictionEntry, objective: str) -> list[str]:
     lower, upper = format_seconds(prediction["lower_seconds"]), format_seconds(prediction["upper_seconds"])
     shares = prediction["shares"]
     lines = paragraph(
-        f"{objective} between {lower} and {upper}: every rank and phase at its own limit, which holds with a"
-        f" probability of {prediction['coverage']:.4g}"
+        f"{objective} between {lower} and {upper}: every rank and phase at its own limit at once;"
+        f" each of these holds with a probability of {prediction['coverage']:.4g}"
     )
     lines += paragraph(
         f"{shares['learned']:.0%} of the seconds are learned, {shares['measured']:.0%} rest on measured rates,"

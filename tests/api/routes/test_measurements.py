@@ -160,6 +160,13 @@ def test_times_outside_their_intervals_are_drift_once_there_are_enough(live: Liv
     assert slow["drift"]["num_outside"] == slow["drift"]["num_compared"] > 4
     assert slow["drift"]["probability"] < 0.001
     assert "fit the model again" in slow["drift"]["detail"]
+    rest = sum(one["num_ranks"] for one in slow["phases"]) - slow["drift"]["num_compared"]
+    assert ("were not judged" in slow["drift"]["detail"]) == (rest > 0)
+    exchanged = job(plan)
+    for rank in exchanged["ranks"]:
+        rank["seconds"]["input_comm"] = 1e-3
+    told = live.post("/v1/measurements", exchanged).json()["comparison"]["drift"]["detail"]
+    assert "8 times rest on analytic prices, too, and were not judged" in told
     assert [round(one["ratio"], 6) for one in slow["phases"]] == [3.0, 3.0]
     assert all(one["in_interval"] is False for one in slow["phases"])
 

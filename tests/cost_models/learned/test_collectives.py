@@ -143,3 +143,43 @@ def test_a_phase_is_told_where_its_seconds_are_the_rooflines_and_nowhere_else(co
     phases = [Phase.INPUT_COMM, Phase.FORWARD_COMM, Phase.BACKWARD_COMM]
     analytic = [phase for phase in phases if np.any(ranks.seconds[:, phase] > ranks.learned_seconds[:, phase])]
     assert [phase for phase, _ in learned.unmeasured_collectives(work)] == analytic
+
+
+def test_no_size_is_cheaper_than_a_smaller_one() -> None:
+    """Beyond the measured bytes the curve goes on, as an estimate with wider limits."""
+    exchange = model().exchange
+    assert exchange is not None
+    ((key, curve),) = exchange.curves.items()
+    short = dataclasses.replace(
+        model(), exchange=LearnedExchange(curves={key: dataclasses.replace(curve, most_bytes=1e6)}, coverage=0.8)
+    )
+    found = []
+    for batch in (1.0, 64.0, 4096.0, 262_144.0):
+        work = shard_work(num_ranks=4, ranks_per_host=4, shard_columns=32, batch_outputs=batch, lookups=np.full(2, 1e5))
+        ranks = short.predict_ranks(work, np.array([0, 1]), MACHINE)
+        seconds = ranks.seconds[0, Phase.FORWARD_COMM]
+        found.append((seconds, ranks.upper_seconds[0, Phase.FORWARD_COMM] / seconds))
+        is_beyond = 2 * 4 * batch * 32 * 4 > 1e6
+        assert ranks.evidence[0, Phase.FORWARD_COMM] == (Evidence.ESTIMATED if is_beyond else Evidence.MEASURED)
+        assert short.unmeasured_collectives(work)[0][0] != Phase.FORWARD_COMM
+    seconds, widths = zip(*found, strict=True)
+    assert sorted(seconds) == list(seconds)
+    assert widths[0] == widths[1] == pytest.approx(2.0)
+    assert widths[1] < widths[2] < widths[3]
+
+
+def test_collectives_inside_the_only_host_are_those_of_all_ranks() -> None:
+    """Or a scheme would be cheaper for the name of its collective alone."""
+    measured = model().exchange
+    assert measured is not None
+    (curve,) = measured.curves.values()
+    rings = LearnedExchange(curves={("reduce_scatter", "", False): curve}, coverage=0.8)
+    learned = dataclasses.replace(model(), exchange=rings)
+    by_scheme = []
+    for scheme in (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE):
+        work = shard_work(
+            num_ranks=4, ranks_per_host=4, scheme=scheme, row_shards=4, batch_outputs=2048.0, lookups=np.full(4, 1e5)
+        )
+        by_scheme.append(learned.predict_ranks(work, np.arange(4), MACHINE).seconds[:, Phase.FORWARD_COMM])
+    np.testing.assert_allclose(by_scheme[0], by_scheme[1])
+    assert by_scheme[0].min() > 1e-3

@@ -1,4 +1,4 @@
-"""Reads the request headers that decide about encodings, conditions and waiting."""
+"""Request headers that decide about encodings, conditions and waiting, and those of a page of a list."""
 
 import math
 import re
@@ -41,3 +41,11 @@ def preferred_wait(prefer: str) -> int | None:
     """Return N of ``Prefer: wait=N``, seconds."""
     found = _WAIT.search(prefer)
     return int(found.group(1)) if found else None
+
+
+def page_headers(address: str, page_size: int, page_token: str | None, chosen: str = "") -> dict[str, str]:
+    """Return the headers of a page of a list, with a link to the next one where there is one."""
+    headers = {"Cache-Control": "no-store"}
+    if page_token is not None:
+        headers["Link"] = f'<{address}?page_size={page_size}&page_token={page_token}{chosen}>; rel="next"'
+    return headers

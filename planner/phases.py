@@ -6,6 +6,9 @@ from numpy.typing import NDArray
 from cost_models.vocabulary import NUM_PHASES, STEP_PHASES, Phase
 from planner.domain.problem import Problem
 
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
 
 def phases_of(problem: Problem) -> tuple[Phase, ...]:
     """Return the phases of a step, and what checkpoints cost where the problem asks to balance that."""
@@ -13,7 +16,7 @@ def phases_of(problem: Problem) -> tuple[Phase, ...]:
     return tuple(Phase) if balanced else STEP_PHASES
 
 
-def phase_windows(problem: Problem) -> NDArray[np.float64]:
+def phase_windows(problem: Problem) -> Floats:
     """Seconds of each phase that a pipeline hides under dense compute, shape (NUM_PHASES,).
 
     A pipelined trainer exchanges the next batch's ids while the dense part of this one runs, and one that fetches ahead
@@ -25,3 +28,18 @@ def phase_windows(problem: Problem) -> NDArray[np.float64]:
     if problem.pipeline == "train_prefetch_sparse_dist":
         windows[Phase.PREFETCH] = problem.dense.window_seconds
     return windows
+
+
+def exposed_seconds(problem: Problem, counted: Bools, seconds: Floats) -> Floats:
+    """Return what each counted phase adds to a step: its slowest rank, less what dense compute hides.
+
+    ``seconds`` are those of every rank and phase, (..., num_ranks, NUM_PHASES); the result has shape (..., NUM_PHASES).
+    """
+    return np.where(counted, np.maximum(seconds.max(axis=-2) - phase_windows(problem), 0.0), 0.0)
+
+
+def objective_of_ranks(problem: Problem, counted: Bools, seconds: Floats) -> Floats:
+    """Return the objective of the seconds of every rank and phase, (..., num_ranks, NUM_PHASES) to (...)."""
+    if problem.objective == "step_time":
+        return np.asarray(np.sum(exposed_seconds(problem, counted, seconds), axis=-1))
+    return np.asarray(np.max(seconds @ counted.astype(np.float64), axis=-1))

@@ -18,7 +18,7 @@ from planner.domain.placement import Placement
 from planner.domain.problem import Problem
 from planner.domain.shards import Shards
 from planner.memory import capacity_bytes, ledger_rules
-from planner.phases import phase_windows
+from planner.phases import objective_of_ranks, phase_windows
 from planner.placed_work import PlacedWork
 
 Floats = NDArray[np.float64]
@@ -124,13 +124,7 @@ class _Polish:
 
     def _objective(self, seconds: Floats) -> Floats:
         """Return the objective of each of (K, num_ranks, NUM_PHASES) seconds."""
-        slowed = seconds * self._slowdown
-        if self._problem.objective == "step_time":
-            exposed = np.maximum(slowed.max(axis=1) - self._windows, 0.0)
-            total: Floats = exposed @ self._counted.astype(np.float64)
-            return total
-        of_ranks: Floats = (slowed @ self._counted.astype(np.float64)).max(axis=1)
-        return of_ranks
+        return objective_of_ranks(self._problem, self._counted, seconds * self._slowdown)
 
     def _slowest(self, seconds: Floats) -> Ints:
         """Return the ranks that the objective waits for."""
@@ -204,14 +198,14 @@ class _Polish:
 
 
 def _movable(problem: Problem, placement: Placement) -> Bools:
-    """Tell which shards stand alone: of tables cut by columns at most, in no group, pinned nowhere, in one tier."""
+    """Tell which shards stand alone: of tables cut by columns at most, in no group, pinned nowhere."""
     grouped = {table for group in (*problem.same_rank, *problem.apart) for table in group}
     by_name = {table.name: i for i, table in enumerate(problem.tables)}
     free = []
     for placed in placement.tables:
         table = by_name[placed.name]
         pinned = problem.tables[table].constraints.pinned is not None
-        free.append(placed.sharding_type in _FREE and not placed.hot_rows and table not in grouped and not pinned)
+        free.append(placed.sharding_type in _FREE and table not in grouped and not pinned)
     return np.array(free, dtype=np.bool_)[placement.table_of_shards()]
 
 

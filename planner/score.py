@@ -16,7 +16,7 @@ from planner.domain.placement import Placement
 from planner.domain.plan import Evaluation, PhaseLoad, RankLoad, TierLoad
 from planner.domain.problem import Problem
 from planner.memory import LINES, LedgerRules, capacity_bytes, ledger_rules, reserved_by_tier
-from planner.phases import phase_windows, phases_of
+from planner.phases import exposed_seconds, objective_of_ranks, phase_windows, phases_of
 from planner.placed_work import PlacedWork
 from planner.prediction import prediction, rank_seconds
 from planner.serving import message_evidence, message_loads, serving_load
@@ -39,7 +39,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     ledger = placed.ledger(problem, ledger_rules(cost_model.ledger))
     slowdown = problem.cluster.phase_slowdown()
     seconds = placed.by_rank(problem, predicted.seconds) * slowdown
-    known, learned = predicted.evidence, None
+    known, learned, counted = predicted.evidence, None, cost_model.counted_phases
     if isinstance(cost_model, AssignmentModel):
         together = rank_seconds(placed.shards(), cost_model, hardware)
         known = together.evidence
@@ -47,15 +47,18 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
             _with_checkpoints(one * slowdown, seconds)
             for one in (together.seconds, together.lower_seconds, together.upper_seconds)
         )
-        limits = (_objective(problem, cost_model, lower), _objective(problem, cost_model, upper))
+        limits = (
+            float(objective_of_ranks(problem, counted, lower)),
+            float(objective_of_ranks(problem, counted, upper)),
+        )
         learned = prediction(problem, placed.shards(), cost_model, together, limits=limits, hardware=hardware)
     seconds += message_loads(problem, seconds)
     lines = placed.by_rank(problem, ledger.by_tier_and_line())
     used = {problem.cluster.device_tier, *(Tier(int(tier)) for tier in np.unique(ledger.tier[ledger.bytes > 0]))}
     evidence = np.maximum(np.max(known, axis=0, initial=0), message_evidence(problem))
-    counted, windows = cost_model.counted_phases, phase_windows(problem)
+    windows = phase_windows(problem)
     slowest = seconds.max(axis=0)
-    exposed = _exposed(problem, cost_model, seconds)
+    exposed = exposed_seconds(problem, counted, seconds)
     # A step takes its dense part, too, and checkpoints are no part of it.
     step_seconds = float(np.sum(exposed[list(STEP_PHASES)])) + problem.dense.window_seconds
     rank_time = seconds @ counted.astype(np.float64)
@@ -72,7 +75,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     )
     return Evaluation(
         objective=problem.objective,
-        objective_seconds=_objective(problem, cost_model, seconds),
+        objective_seconds=float(objective_of_ranks(problem, counted, seconds)),
         step_time_seconds=float(np.sum(exposed)) if is_step else None,
         max_rank_time_seconds=float(np.max(rank_time)) if is_step else None,
         ranks=_rank_loads(problem, seconds, lines),
@@ -98,18 +101,6 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         serving=serving_load(problem.serving, rank_time),
         prediction=learned,
     )
-
-
-def _objective(problem: Problem, cost_model: CostModel, seconds: Floats) -> float:
-    """Return the objective of the seconds of every rank and phase."""
-    if problem.objective == "step_time":
-        return float(np.sum(_exposed(problem, cost_model, seconds)))
-    return float(np.max(seconds @ cost_model.counted_phases.astype(np.float64)))
-
-
-def _exposed(problem: Problem, cost_model: CostModel, seconds: Floats) -> Floats:
-    """Return what each counted phase adds to a step: its slowest rank, less what dense compute hides."""
-    return np.where(cost_model.counted_phases, np.maximum(seconds.max(axis=0) - phase_windows(problem), 0.0), 0.0)
 
 
 def _with_checkpoints(seconds: Floats, added_up: Floats) -> Floats:

@@ -7,7 +7,7 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
-from api.http_headers import matches, preferred_wait
+from api.http_headers import matches, page_headers, preferred_wait
 from api.model_reference import LEARNED
 from api.model_report import PAGE_POLICY, report_page
 from api.model_versions import fitted_to
@@ -53,9 +53,7 @@ async def list_cost_models(
     records, token = await run_sync(lambda: shell.models.page(limit=page_size, after=page_token))
     analytic = [] if page_token is not None else [_analytic(name) for name in cost_model_names()]
     learned = [_learned(record) for record in records]
-    headers = {"Cache-Control": "no-store"}
-    if token is not None:
-        headers["Link"] = f'</v1/cost-models?page_size={page_size}&page_token={token}>; rel="next"'
+    headers = page_headers("/v1/cost-models", page_size, token)
     document = CostModelList(cost_models=[*analytic, *learned], next_page_token=token)
     return Response(document.model_dump_json(), media_type="application/json", headers=headers)
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from api.convert import parse_plan, parse_spec
 from api.errors import not_found
-from api.http_headers import matches
+from api.http_headers import matches, page_headers
 from api.json_input import RejectedDocument
 from api.measured_batch import MeasuredBatch
 from api.measurement_intake import batch_of_job, is_of_job, parse_job, parse_rows
@@ -86,9 +86,7 @@ async def list_measurements(
     found = await run_sync(lambda: shell.store.measurements_records(limit=page_size + 1, after=page_token, device=None))
     page = found[:page_size]
     token = page[-1].digest if len(found) > page_size else None
-    headers = {"Cache-Control": "no-store"}
-    if token is not None:
-        headers["Link"] = f'</v1/measurements?page_size={page_size}&page_token={token}>; rel="next"'
+    headers = page_headers("/v1/measurements", page_size, token)
     document = MeasurementsPage(measurements=[_summary(record) for record in page], next_page_token=token)
     return Response(document.model_dump_json(), media_type="application/json", headers=headers)
 

@@ -6,7 +6,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from api.convert import SolveRequest, parse_spec
-from api.http_headers import preferred_wait
+from api.http_headers import page_headers, preferred_wait
 from api.report import validation_of
 from api.routes.documentation import json_answer, json_body, problems
 from api.routes.examples import SPECS
@@ -89,10 +89,7 @@ async def list_solves(
     """List solves without their assumptions and warnings."""
     records, token = await run_sync(lambda: shell.solves.page(limit=page_size, before=page_token, state=state))
     page = SolvePage(solves=[SolveDocument.of(record) for record in records], next_page_token=token)
-    headers = {"Cache-Control": "no-store"}
-    if token is not None:
-        chosen = f"&state={state}" if state else ""
-        headers["Link"] = f'</v1/solves?page_size={page_size}&page_token={token}{chosen}>; rel="next"'
+    headers = page_headers("/v1/solves", page_size, token, f"&state={state}" if state else "")
     return Response(page.model_dump_json(), media_type="application/json", headers=headers)
 
 

@@ -10,7 +10,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from api.errors import ApiError, not_found
-from api.http_headers import matches
+from api.http_headers import matches, page_headers
 from api.routes.documentation import json_answer, json_body, problems
 from api.routes.plans import IMMUTABLE, PlanDigest, find_plan
 from api.schemas.base import DIGEST_PATTERN
@@ -67,9 +67,7 @@ async def list_statistics(
     found = await run_sync(lambda: shell.store.statistics_records(limit=page_size + 1, after=page_token))
     page = found[:page_size]
     token = page[-1].digest if len(found) > page_size else None
-    headers = {"Cache-Control": "no-store"}
-    if token is not None:
-        headers["Link"] = f'</v1/statistics?page_size={page_size}&page_token={token}>; rel="next"'
+    headers = page_headers("/v1/statistics", page_size, token)
     document = StatisticsPage(statistics=[_summary(record) for record in page], next_page_token=token)
     return Response(document.model_dump_json(), media_type="application/json", headers=headers)
 

@@ -19,7 +19,7 @@ SUITE ?= smoke
 LIMIT ?=
 BENCH_ARGS ?=
 
-.PHONY: help demo test serve check bench format chromium clean
+.PHONY: help demo test serve check bench format chromium postgres clean
 .DEFAULT_GOAL := help
 
 help:
@@ -71,8 +71,15 @@ chromium:
 			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
 		|| echo "No Chromium and no way to install it here: the browser tests are skipped."
 
+# PostgreSQL's programs; tests start a server of their own, so the one that Debian would start is not wanted.
+postgres:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null \
+		|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq \
+			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null; } \
+		|| echo "No PostgreSQL and no way to install it here: the tests of shared databases are skipped."
+
 # Chromium is wanted only while there are tests that need one.
-test: $(VENV)/.stamp-dev $(VENV)/.stamp-client $(if $(shell grep -rls "mark\.browser" tests),chromium)
+test: $(VENV)/.stamp-dev $(VENV)/.stamp-client postgres $(if $(shell grep -rls "mark\.browser" tests),chromium)
 	$(PYTEST)
 
 check: $(VENV)/.stamp-dev $(VENV)/.stamp-client

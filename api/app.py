@@ -1,11 +1,10 @@
 """The composition root: settings in, a service out. Every part is made here and handed on."""
 
 import contextlib
-import fcntl
-import os
-from collections.abc import AsyncIterator, Iterator, Sequence
-from pathlib import Path
+from collections.abc import AsyncIterator, Sequence
 
+from anyio import CancelScope
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, FastAPI, params
 from fastapi.routing import APIRoute
 
@@ -13,10 +12,10 @@ from api.activations import ActivationService
 from api.body_limit import BodyLimitMiddleware
 from api.channels import ChannelService
 from api.console import add_console
+from api.data_folder import owned
 from api.end_signals import EndSignals
-from api.engine import SolverEngine
+from api.engine.host import EngineHost
 from api.errors import add_error_handlers
-from api.fit_engine import FitEngine
 from api.fit_process import FitFunction, fit_model
 from api.model_versions import ModelService
 from api.openapi import add_openapi
@@ -39,7 +38,7 @@ from api.solver_process import PlanFunction
 from api.solves import SolveService
 from api.state import Services
 from api.store.base import Store
-from api.store.sqlite import SqliteStore
+from api.stores import open_store
 from cost_models.learned.shipped import shipped_models
 from planner.pipeline import plan as plan_pipeline
 
@@ -70,10 +69,6 @@ ROUTERS = (
 )
 
 
-class DataFolderInUse(Exception):
-    """Another server works with this folder."""
-
-
 def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: FitFunction = fit_model) -> FastAPI:
     """Return the service.
 
@@ -83,31 +78,30 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        with _owned(settings.data_dir), contextlib.closing(_store(settings)) as store:
+        with owned(settings.data_dir), contextlib.closing(open_store(settings)) as store:
             signals = EndSignals()
             signals.attach()
-            engine = SolverEngine(store, settings, plan, on_end=signals.tell)
-            fits = FitEngine(store, settings, fit, on_end=signals.tell)
+            host = EngineHost(store, settings, plan=plan, fit=fit, on_end=signals.tell)
             app.state.services = Services(
                 settings=settings,
                 store=store,
-                engine=engine,
-                solves=SolveService(store, engine, signals, settings),
+                engine=host.engine,
+                solves=SolveService(store, host.engine, host.solves, signals, settings),
                 channels=ChannelService(store),
-                fits=fits,
-                models=ModelService(store, fits, signals, settings),
+                models=ModelService(store, host.engine, host.fits, signals, settings),
                 activations=ActivationService(store),
                 plans=PlanCache(lambda digest: _canonical(store, digest), max_bytes=settings.plan_cache_bytes),
             )
             app.state.services.models.add_shipped(shipped_models())
-            engine.start()
-            fits.start()
+            running = host.running()
+            # In a thread: the engine talks to its database as it starts and stops, and waits for what runs.
+            await run_sync(running.__enter__)
             try:
                 yield
             finally:
                 app.state.services.solves.release()
-                fits.stop()
-                engine.stop()
+                with CancelScope(shield=True):
+                    await run_sync(running.__exit__, None, None, None)
 
     app = FastAPI(
         title="shardplan",
@@ -141,29 +135,6 @@ def _answer_head(app: FastAPI, router: APIRouter, dependencies: Sequence[params.
             )
 
 
-def _store(settings: Settings) -> SqliteStore:
-    return SqliteStore(settings.database, busy_timeout_seconds=settings.busy_timeout_seconds)
-
-
 def _canonical(store: Store, digest: str) -> bytes | None:
     record = store.plan(digest)
     return None if record is None else record.canonical
-
-
-@contextlib.contextmanager
-def _owned(folder: Path) -> Iterator[None]:
-    """Own a data folder for as long as the server runs; the lock goes with the process."""
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        _lock(descriptor, folder)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _lock(descriptor: int, folder: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise DataFolderInUse(f"another server works with {folder}; give each its own SHARDPLAN_DATA_DIR") from None

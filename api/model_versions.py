@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from anyio.to_thread import run_sync
 
 from api.end_signals import EndSignals
+from api.engine.base import FITS, SolveEngine, Work
+from api.engine.fit_runner import FitRunner
 from api.errors import ApiError, not_found
-from api.fit_engine import FitEngine
 from api.json_input import RejectedDocument, parse_document
 from api.learned_models import MAX_MODEL_BYTES, assess, load_model, told_figures
 from api.measured_batch import rows_of
@@ -45,13 +46,14 @@ class ModelService:
     def __init__(
         self,
         store: Store,
-        engine: FitEngine,
+        engine: SolveEngine,
+        runner: FitRunner,
         signals: EndSignals,
         settings: Settings,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._store, self._engine, self._signals = store, engine, signals
+        self._store, self._engine, self._runner, self._signals = store, engine, runner, signals
         self._settings, self._clock = settings, clock
 
     def add(self, raw: bytes) -> tuple[ModelRecord, bool]:
@@ -68,7 +70,7 @@ class ModelService:
         except QueueFull:
             detail = f"{counted(limit, 'fit')} {'is' if limit == 1 else 'are'} waiting already"
             raise ApiError("queue-full", detail, headers={"Retry-After": "30"}) from None
-        self._engine.wake()
+        self._engine.submit(Work(FITS, model_id(record)))
         return record, True
 
     def add_shipped(self, documents: Mapping[str, bytes]) -> None:
@@ -123,7 +125,7 @@ class ModelService:
         """Stop a fit; one that has ended stays as it is."""
         record = self.get(name)
         if record.state == FITTING:
-            self._engine.cancel(record)
+            self._runner.cancel(record)
             record = self.get(name)
         return record
 

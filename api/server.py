@@ -8,23 +8,17 @@ from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
-from sqlalchemy.exc import SQLAlchemyError
 
-from api.app import DataFolderInUse, create_app
-from api.model_versions import UnusableModel
+from api.app import create_app
 from api.settings import Settings
 from api.solver_process import PlanFunction
+from api.starting import StartFailed, told
 from api.state import Services
-from api.store.sqlite import WrongSchema
 from planner.pipeline import plan as plan_pipeline
 
 #: Time for requests that are being answered when the server is told to stop.
 GRACE_SECONDS = 3
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class StartFailed(Exception):
-    """The service could not start; the message is for people."""
 
 
 def serve(settings: Settings, *, plan: PlanFunction = plan_pipeline) -> None:
@@ -53,15 +47,8 @@ def serve(settings: Settings, *, plan: PlanFunction = plan_pipeline) -> None:
 
 async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> None:
     async with contextlib.AsyncExitStack() as stack:
-        try:
+        with told(settings):
             await stack.enter_async_context(app.router.lifespan_context(app))
-        except (DataFolderInUse, WrongSchema, UnusableModel) as error:
-            raise StartFailed(str(error)) from error
-        except OSError as error:
-            raise StartFailed(f"cannot use {settings.data_dir}: {error.strerror or error}") from error
-        except SQLAlchemyError as error:
-            reason = getattr(error, "orig", None) or error
-            raise StartFailed(f"cannot use the database {settings.database}: {reason}") from error
         server = _Server(config, app.state.services)
         try:
             await server.serve()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -12,7 +12,13 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="SHARDPLAN_", extra="ignore", frozen=True)
 
     data_dir: Path = Field(
-        default=Path("shardplan-data"), description="Folder of the database; one server at a time, on a local disk."
+        default=Path("shardplan-data"),
+        description="Folder of the database, and of what one server or worker needs for itself; on a local disk.",
+    )
+    database_url: SecretStr | None = Field(
+        default=None,
+        description="PostgreSQL database that servers and workers share, like postgresql://user:password@host/name;"
+        " none: a file in the data folder.",
     )
     host: str = Field(default="127.0.0.1", description="Address to listen on. There is no login: keep it private.")
     port: int = Field(default=8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
@@ -20,7 +26,13 @@ class Settings(BaseSettings):
     max_queued_solves: int = Field(
         default=64, ge=1, description="Solves that may wait; more are refused with 503 and Retry-After."
     )
-    solver_processes: int = Field(default=1, ge=1, le=256, description="Solves that run at the same time.")
+    solver_processes: int = Field(
+        default=1,
+        ge=0,
+        le=256,
+        description="Solves that run at the same time here; those that share a database use the same number, or 0:"
+        " then only others solve.",
+    )
     solver_grace_seconds: float = Field(
         default=2.0,
         gt=0,
@@ -58,5 +70,10 @@ class Settings(BaseSettings):
 
     @property
     def database(self) -> Path:
-        """The database file."""
+        """The database file, where there is no database URL."""
         return self.data_dir / "shardplan.sqlite"
+
+    @property
+    def queue_file(self) -> Path:
+        """The file of the queue of works, where there is no database URL; it is made again where it is gone."""
+        return self.data_dir / "queue.sqlite"

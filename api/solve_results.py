@@ -16,6 +16,7 @@ class Stop(StrEnum):
     DEFECT = "defect"  # something failed that should not
     CANCELLED = "cancelled"  # somebody cancelled it
     SERVER = "server"  # the server stops; it runs again at the next start
+    SUPERSEDED = "superseded"  # another executor has taken over, or it has ended
 
 
 #: What a failed solve says, where no plan was found before it stopped.

@@ -11,7 +11,8 @@ from anyio.to_thread import run_sync
 
 from api.convert import SolveRequest
 from api.end_signals import EndSignals
-from api.engine import SolverEngine
+from api.engine.base import SOLVES, SolveEngine, Work
+from api.engine.solve_runner import SolveRunner
 from api.errors import ApiError, not_found
 from api.release import VERSION
 from api.settings import Settings
@@ -27,13 +28,14 @@ class SolveService:
     def __init__(
         self,
         store: Store,
-        engine: SolverEngine,
+        engine: SolveEngine,
+        runner: SolveRunner,
         signals: EndSignals,
         settings: Settings,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._store, self._engine, self._signals = store, engine, signals
+        self._store, self._engine, self._runner, self._signals = store, engine, runner, signals
         self._settings, self._clock = settings, clock
 
     def submit(self, request: SolveRequest, *, fresh: bool) -> tuple[SolveRecord, bool]:
@@ -58,7 +60,9 @@ class SolveService:
                 f"{counted(limit, 'solve')} {'is' if limit == 1 else 'are'} waiting already",
                 headers={"Retry-After": "5"},
             ) from None
-        self._engine.wake()
+        record, is_new = accepted
+        if is_new:
+            self._engine.submit(Work(SOLVES, record.id))
         return accepted
 
     def get(self, solve_id: str) -> SolveRecord:
@@ -85,7 +89,7 @@ class SolveService:
         if record is None:
             raise not_found("solve")
         if record.state not in ENDED:
-            self._engine.cancel(solve_id)
+            self._runner.cancel(solve_id)
             record = self.get(solve_id)
         if record.state in ENDED:
             self._signals.tell(solve_id)

@@ -7,8 +7,7 @@ from fastapi import Depends, Request
 
 from api.activations import ActivationService
 from api.channels import ChannelService
-from api.engine import SolverEngine
-from api.fit_engine import FitEngine
+from api.engine.base import SolveEngine
 from api.model_versions import ModelService
 from api.plan_cache import PlanCache
 from api.settings import Settings
@@ -22,10 +21,9 @@ class Services:
 
     settings: Settings
     store: Store
-    engine: SolverEngine
+    engine: SolveEngine
     solves: SolveService
     channels: ChannelService
-    fits: FitEngine
     models: ModelService
     activations: ActivationService
     plans: PlanCache

@@ -1,8 +1,11 @@
 """Where the tests find the repository, and the public data beside it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.postgres import Postgres
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -26,3 +29,14 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("no ../shared folder with public workloads and golden figures beside the repository")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server that runs; tests skip where none is installed."""
+    server = Postgres()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()

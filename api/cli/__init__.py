@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from api.cli import doctor, documents, evaluate, explain, fit, measure, model, plan, serve, stats
+from api.cli import doctor, documents, evaluate, explain, fit, measure, model, plan, serve, stats, worker
 from api.cli.errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, report, say
 from api.release import VERSION
 
@@ -38,6 +38,7 @@ app.command("fit")(fit.fit_command)
 app.command("model")(model.model_command)
 app.command("fetch")(documents.fetch_command)
 app.command("serve")(serve.serve_command)
+app.command("worker")(worker.worker_command)
 app.command("doctor")(doctor.doctor_command)
 
 

@@ -3,13 +3,12 @@
 import ipaddress
 import subprocess
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
-from api.cli.errors import BadInput, ServerTrouble, say
-from api.settings import Settings
+from api.cli.errors import ServerTrouble, say
+from api.cli.settings import settings_of
 
 
 def serve_command(
@@ -20,18 +19,11 @@ def serve_command(
     ] = None,
 ) -> None:
     """Run the service: REST under /v1, console under /docs. Settings come from SHARDPLAN_* variables."""
-    from api.server import StartFailed, serve
+    from api.server import serve
+    from api.starting import StartFailed
     from planner.partitioners.warm import is_warm
 
-    given: dict[str, Any] = {
-        name: value for name, value in (("host", host), ("port", port), ("data_dir", data_dir)) if value is not None
-    }
-    try:
-        settings = Settings(**given)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise BadInput(f"setting {name}: {first['msg']}") from None
+    settings = settings_of(host=host, port=port, data_dir=data_dir)
     if not _is_loopback(settings.host):
         say(f"shardplan: listening on {settings.host} without authentication; keep it inside a trusted network")
     if not is_warm():

@@ -8,6 +8,8 @@ Guarantees
 * ``accept`` returns the same solve for equal request digests, however many callers race.
 * ``finish`` publishes the plan and ends the solve together. The first publication of a plan
   digest wins; bytes behind a digest never change.
+* Each ``begin`` of a solve is an attempt; what is written for an earlier one is left aside, so that an executor
+  that was taken for dead and wakes up cannot disturb the one that took over.
 * ``put_channel`` succeeds only for the version that the caller names, so the history of a
   channel is a line without gaps.
 """
@@ -16,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from api.store.executors import ExecutorStore
 from api.store.models import ModelStore
 
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = STATES = ("queued", "running", "succeeded", "failed", "cancelled")
@@ -66,6 +69,8 @@ class SolveRecord:
     progress: Json | None
     result: Json | None
     error: Json | None
+    executor_id: str | None = None  # who runs it, or ran it last
+    attempts: int = 0  # how often it was begun
     assumptions: Sequence[Json] = field(default_factory=tuple)
     warnings: Sequence[Json] = field(default_factory=tuple)
 
@@ -99,8 +104,8 @@ class ChannelRecord:
     updated_at: float
 
 
-class Store(ModelStore, Protocol):
-    """Specs, solves, plans, statistics and channels; and what ``ModelStore`` has."""
+class Store(ModelStore, ExecutorStore, Protocol):
+    """Specs, solves, plans, statistics and channels; and what ``ModelStore`` and ``ExecutorStore`` have."""
 
     def accept(self, new: NewSolve, *, max_queued: int, reuse: bool) -> tuple[SolveRecord, bool]:
         """Queue a solve, and return it with True; or return an equal one that waits, runs or
@@ -124,12 +129,12 @@ class Store(ModelStore, Protocol):
         """Return the spec of a solve with this digest; others of it have the same problem."""
         ...
 
-    def claim(self, *, now: float) -> SolveRecord | None:
-        """Start the oldest queued solve, and return it."""
+    def begin(self, solve_id: str, *, executor_id: str, now: float) -> SolveRecord | None:
+        """Start an attempt at a solve, and return it; ``None`` where it has ended or is not there."""
         ...
 
-    def keep_incumbent(self, solve_id: str, *, document: bytes, progress: Json) -> None:
-        """Keep the best plan so far of a running solve."""
+    def keep_incumbent(self, solve_id: str, *, attempt: int, document: bytes, progress: Json) -> None:
+        """Keep the best plan so far of a running solve, where this attempt is the last one."""
         ...
 
     def incumbent(self, solve_id: str) -> bytes | None:
@@ -146,8 +151,12 @@ class Store(ModelStore, Protocol):
         error: Json | None = None,
         plan: PlanRecord | None = None,
         progress: Json | None = None,
+        attempt: int | None = None,
     ) -> bool:
-        """End a solve and publish its plan; False, and nothing happens, where it had ended already."""
+        """End a solve and publish its plan.
+
+        False, and nothing happens, where it had ended already, or a later ``attempt`` than this was begun.
+        """
         ...
 
     def request_cancel(self, solve_id: str, *, now: float) -> SolveRecord | None:
@@ -158,8 +167,12 @@ class Store(ModelStore, Protocol):
         """
         ...
 
-    def requeue_running(self) -> int:
-        """Queue the solves again that a dead process left running, with their best plans; return their number."""
+    def release_solves(self, executor_id: str) -> int:
+        """Queue the solves again that a dead executor left running, with their best plans; return their number."""
+        ...
+
+    def unended_solves(self) -> list[SolveRecord]:
+        """Return the solves that wait or run, oldest first; their number is bounded by that of those that may wait."""
         ...
 
     def plan(self, digest: str) -> PlanRecord | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import zstandard
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, select
 
 _ZSTD_LEVEL = 9
 
@@ -20,5 +20,7 @@ def unpacked(content: bytes) -> bytes:
 
 
 def insert_missing(connection: Connection, table: Any, values: Mapping[str, object], *, document: bytes) -> None:
-    """Insert a document that is found by a digest, where it is not there yet."""
-    connection.execute(insert(table).prefix_with("OR IGNORE").values(**values, document=packed(document)))
+    """Insert a document that is found by its table's key, where it is not there yet; writers take turns."""
+    (key,) = table.primary_key.columns
+    if connection.execute(select(key).where(key == values[key.name])).first() is None:
+        connection.execute(insert(table).values(**values, document=packed(document)))

@@ -5,7 +5,7 @@ Guarantees, beside those of ``api.store.base``
 * Measurements and documents of models are found by digest; bytes behind a digest never change.
 * Versions of a name count from 1 without gaps, however many callers race. A version that has ended, ``ready`` or
   ``failed``, never changes again.
-* ``claim_fit`` counts the attempts of a fit, so that one that takes the server down with it is not begun forever.
+* ``begin_fit`` counts the attempts of a fit, so that one that takes the server down with it is not begun forever.
 * ``activate`` succeeds only for the version that the caller names, as ``put_channel`` does.
 """
 
@@ -102,12 +102,14 @@ class ModelStore(Protocol):
         """
         ...
 
-    def claim_fit(self, *, max_attempts: int, now: float) -> ModelRecord | None:
-        """Return the oldest fit that nobody claimed; fail those that were begun ``max_attempts`` times already."""
+    def begin_fit(self, name: str, version: int, *, max_attempts: int, now: float) -> ModelRecord | None:
+        """Start an attempt at a fit, and return it; ``None`` where it has ended, or fails here, because it was
+        begun ``max_attempts`` times already.
+        """
         ...
 
-    def release_fits(self) -> int:
-        """Let fits be claimed again that a dead process left, and return their number."""
+    def unended_fits(self) -> list[ModelRecord]:
+        """Return the fits that wait or run, oldest first."""
         ...
 
     def finish_fit(

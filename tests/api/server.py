@@ -12,10 +12,10 @@ import httpx
 
 PROGRAM = """
 import sys
-from api.server import serve
+from api.{module} import {function}
 from api.settings import Settings
 from tests.api import planners
-serve(Settings(), **({"plan": getattr(planners, sys.argv[1])} if sys.argv[1:] else {}))
+{function}(Settings(), **({{"plan": getattr(planners, sys.argv[1])}} if sys.argv[1:] else {{}}))
 """
 
 
@@ -25,20 +25,30 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def start(
+    module: str, function: str, root: Path, folder: Path, *, planner: str | None = None, **settings: object
+) -> "subprocess.Popen[bytes]":
+    """Start a process with settings, and its data in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = {f"SHARDPLAN_{name.upper()}": str(value) for name, value in settings.items()}
+    environment |= {"SHARDPLAN_DATA_DIR": str(folder), "PYTHONPATH": str(root), "SHARDPLAN_TEST_FOLDER": str(folder)}
+    program = PROGRAM.format(module=module, function=function)
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *([] if planner is None else [planner])],
+        cwd=root,
+        env={**os.environ, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
 class Server:
     """One server process."""
 
-    def __init__(self, root: Path, folder: Path, *, planner: str | None = None) -> None:
+    def __init__(self, root: Path, folder: Path, *, planner: str | None = None, **settings: object) -> None:
         """``planner`` names a stand-in of ``tests.api.planners``."""
         self.port = free_port()
-        environment = {"SHARDPLAN_DATA_DIR": str(folder), "SHARDPLAN_PORT": str(self.port), "PYTHONPATH": str(root)}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *([] if planner is None else [planner])],
-            cwd=root,
-            env={**os.environ, **environment, "SHARDPLAN_TEST_FOLDER": str(folder)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
+        self.process = start("server", "serve", root, folder, planner=planner, port=self.port, **settings)
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60)
 
     def wait_until_ready(self) -> "Server":

@@ -229,7 +229,7 @@ def test_plans_on_their_way_lie_beside_the_database_and_are_cleared(folder: Path
     with Live.of(folder, plan=planners.plan_then_hang) as live:
         solve_id = live.post("/v1/solves", tiny(solver__time_limit_seconds=60)).json()["id"]
         wait_for_progress(live, solve_id)
-        assert [path.name for path in (folder / "running").iterdir()] == [f"{solve_id}.plan"]
+        assert [path.name for path in (folder / "running").iterdir()] == [f"{solve_id}-1.plan"]
         live.post(f"/v1/solves/{solve_id}:cancel")
         live.get(f"/v1/solves/{solve_id}?wait=30")
         assert list((folder / "running").iterdir()) == []

@@ -22,4 +22,9 @@ def test_every_setting_is_described() -> None:
 
 def test_numbers_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ValueError, match="solver_processes"):
-        Settings(solver_processes=0)
+        Settings(solver_processes=-1)
+
+
+def test_the_password_of_the_database_is_not_shown() -> None:
+    settings = Settings(database_url="postgresql://me:secret-word@host/name")
+    assert "secret-word" not in f"{settings!r} {settings} {settings.model_dump_json()}"

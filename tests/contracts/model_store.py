@@ -66,8 +66,7 @@ class ModelStoreContract:
             None,
             None,
         )
-        assert store.claim_fit(max_attempts=2, now=3.0) == fitting
-        assert store.claim_fit(max_attempts=2, now=3.0) is None
+        assert store.begin_fit("m", version, max_attempts=2, now=3.0) == fitting
         assert store.finish_fit("m", version, now=4.0, digest=DIGEST, canonical=b"{}", device="H100", figures={"b": 2})
         done = store.model("m", version)
         assert done is not None
@@ -91,25 +90,26 @@ class ModelStoreContract:
         assert store.model_document(DIGEST) is None
         assert not store.finish_fit("m", 99, now=5.0, error={})
 
-    def test_fits_are_claimed_oldest_first(self, store: Store) -> None:
+    def test_fits_that_have_not_ended_are_listed_oldest_first(self, store: Store) -> None:
         self.fit(store, "late", now=2.0)
         self.fit(store, "early", now=1.0)
-        claimed = [store.claim_fit(max_attempts=2, now=3.0) for _ in range(3)]
-        assert [one and one.name for one in claimed] == ["early", "late", None]
+        version = self.fit(store, "done", now=0.5)
+        store.finish_fit("done", version, now=3.0, error={"code": "c"})
+        assert [one.name for one in store.unended_fits()] == ["early", "late"]
+        assert store.begin_fit("done", version, max_attempts=9, now=4.0) is None
+        assert store.begin_fit("nothing", 1, max_attempts=9, now=4.0) is None
 
     def test_a_fit_that_was_cut_off_is_begun_again_but_not_forever(self, store: Store) -> None:
         version = self.fit(store)
         for _ in range(2):
-            assert store.claim_fit(max_attempts=2, now=3.0) is not None
-            assert store.release_fits() == 1
-        assert store.claim_fit(max_attempts=2, now=4.0) is None
+            assert store.begin_fit("m", version, max_attempts=2, now=3.0) is not None
+        assert store.begin_fit("m", version, max_attempts=2, now=4.0) is None
         failed = store.model("m", version)
         assert failed is not None
         assert failed.state == "failed"
         assert failed.error is not None
         assert failed.error["code"] == "cut-off"
         assert failed.ended_at == 4.0
-        assert store.release_fits() == 0
 
     def test_only_so_many_fits_wait(self, store: Store) -> None:
         self.fit(store, max_fitting=1)

@@ -1,10 +1,11 @@
 """What every store promises; each one's test class inherits this."""
 
+import time
 from dataclasses import replace
 
 import pytest
 
-from api.store.base import NewSolve, PlanRecord, StatisticsRecord, Store, UnknownPlan, VersionConflict
+from api.store.base import NewSolve, PlanRecord, SolveRecord, StatisticsRecord, Store, UnknownPlan, VersionConflict
 from api.store.queue import QueueFull
 from tests.contracts.race import race
 
@@ -35,6 +36,11 @@ class StoreContract:
     def accept(self, store: Store, number: int, **options: object) -> tuple[object, bool]:
         request = options.pop("request", None)
         return store.accept(new_solve(number, request=request), **{"max_queued": 100, "reuse": True, **options})
+
+    def begin(self, store: Store, number: int, *, executor_id: str = "a", now: float = 2.0) -> SolveRecord:
+        record = store.begin(f"{number:012x}", executor_id=executor_id, now=now)
+        assert record is not None
+        return record
 
     def publish(self, store: Store, number: int, record: PlanRecord) -> None:
         self.accept(store, number)
@@ -80,29 +86,42 @@ class StoreContract:
         with pytest.raises(QueueFull):
             self.accept(store, 2, max_queued=1)
         assert store.spec("request-2") is None
-        store.claim(now=2.0)
+        self.begin(store, 1)
         assert self.accept(store, 3, max_queued=1)[1]  # running solves do not wait
 
-    def test_claims_take_the_oldest_and_never_the_same(self, store: Store) -> None:
-        for number in (3, 1, 2):
-            self.accept(store, number)
-        assert store.claim(now=5.0).id == f"{1:012x}"
-        results = race(4, lambda _: store.claim(now=6.0))
-        assert sorted(found.id for found in results if found) == [f"{2:012x}", f"{3:012x}"]
-        assert store.solve(f"{2:012x}").state == "running"
+    def test_each_begin_is_an_attempt_of_an_executor(self, store: Store) -> None:
+        self.accept(store, 1)
+        first = self.begin(store, 1, executor_id="a", now=2.0)
+        assert (first.state, first.executor_id, first.attempts, first.started_at) == ("running", "a", 1, 2.0)
+        second = self.begin(store, 1, executor_id="b", now=3.0)
+        assert (second.executor_id, second.attempts, second.started_at) == ("b", 2, 2.0)
+        assert store.solve(second.id) == second
+        store.finish(second.id, state="failed", now=4.0)
+        assert store.begin(second.id, executor_id="a", now=5.0) is None
+        assert store.begin("nothing", executor_id="a", now=5.0) is None
 
     def test_incumbents_are_kept_while_a_solve_runs(self, store: Store) -> None:
         self.accept(store, 1)
-        store.keep_incumbent(f"{1:012x}", document=b"early", progress={})
+        store.keep_incumbent(f"{1:012x}", attempt=0, document=b"early", progress={})
         assert store.incumbent(f"{1:012x}") is None  # not running yet
-        store.claim(now=2.0)
-        store.keep_incumbent(f"{1:012x}", document=b"better", progress={"incumbent_seconds": 1.0})
+        self.begin(store, 1)
+        store.keep_incumbent(f"{1:012x}", attempt=1, document=b"better", progress={"incumbent_seconds": 1.0})
         assert store.incumbent(f"{1:012x}") == b"better"
         assert store.solve(f"{1:012x}").progress == {"incumbent_seconds": 1.0}
 
+    def test_an_attempt_that_was_given_up_changes_nothing(self, store: Store) -> None:
+        self.accept(store, 1)
+        self.begin(store, 1)
+        self.begin(store, 1)
+        store.keep_incumbent(f"{1:012x}", attempt=1, document=b"late", progress={})
+        assert store.incumbent(f"{1:012x}") is None
+        assert not store.finish(f"{1:012x}", state="succeeded", now=3.0, plan=plan(), attempt=1)
+        assert store.plan(DIGEST) is None
+        assert store.finish(f"{1:012x}", state="succeeded", now=4.0, plan=plan(), attempt=2)
+
     def test_finishing_publishes_and_ends_once(self, store: Store) -> None:
         self.accept(store, 1)
-        store.claim(now=2.0)
+        self.begin(store, 1)
         assert store.finish(f"{1:012x}", state="succeeded", now=3.0, result={"a": 1}, plan=plan(canonical=b"first"))
         assert not store.finish(f"{1:012x}", state="failed", now=4.0, plan=plan(OTHER))
         record = store.solve(f"{1:012x}")
@@ -119,25 +138,34 @@ class StoreContract:
     def test_cancelling(self, store: Store) -> None:
         for number in (1, 2):
             self.accept(store, number)
-        store.claim(now=2.0)
+        self.begin(store, 1)
         running, queued = store.request_cancel(f"{1:012x}", now=3.0), store.request_cancel(f"{2:012x}", now=3.0)
         assert (running.state, running.cancel_requested) == ("running", True)
         assert (queued.state, queued.ended_at) == ("cancelled", 3.0)
         assert store.request_cancel(f"{2:012x}", now=4.0).ended_at == 3.0
         assert store.request_cancel("nothing", now=4.0) is None
 
-    def test_running_solves_of_a_dead_process_are_queued_again(self, store: Store) -> None:
-        for number in (1, 2):
+    def test_running_solves_of_a_dead_executor_are_queued_again(self, store: Store) -> None:
+        for number, executor in ((1, "dead"), (2, "dead"), (3, "alive")):
             self.accept(store, number)
-        store.claim(now=2.0)
-        assert store.requeue_running() == 1
-        assert store.claim(now=3.0).id == f"{1:012x}"
+            self.begin(store, number, executor_id=executor)
+        store.finish(f"{2:012x}", state="failed", now=3.0)
+        assert store.release_solves("dead") == 1
+        assert [store.solve(f"{number:012x}").state for number in (1, 2, 3)] == ["queued", "failed", "running"]
+        assert store.release_solves("dead") == 0
+
+    def test_what_has_not_ended_is_listed_oldest_first(self, store: Store) -> None:
+        for number in (3, 1, 2, 4):
+            self.accept(store, number)
+        self.begin(store, 2)
+        store.finish(f"{4:012x}", state="failed", now=3.0)
+        assert [record.id for record in store.unended_solves()] == [f"{number:012x}" for number in (1, 2, 3)]
 
     def test_a_solve_that_is_queued_again_keeps_its_plan_also_when_it_is_cancelled(self, store: Store) -> None:
         self.accept(store, 1)
-        store.claim(now=2.0)
-        store.keep_incumbent(f"{1:012x}", document=b"best", progress={"incumbent_seconds": 1.0})
-        store.requeue_running()
+        self.begin(store, 1)
+        store.keep_incumbent(f"{1:012x}", attempt=1, document=b"best", progress={"incumbent_seconds": 1.0})
+        store.release_solves("a")
         assert store.incumbent(f"{1:012x}") == b"best"
         marked = store.request_cancel(f"{1:012x}", now=3.0)
         assert (marked.state, marked.cancel_requested) == ("queued", True)
@@ -148,7 +176,7 @@ class StoreContract:
     def test_lists_are_newest_first_and_paged_by_id(self, store: Store) -> None:
         for number in range(5):
             self.accept(store, number)
-        store.claim(now=9.0)
+        self.begin(store, 0)
         first = store.solves(limit=2, before=None, state=None)
         assert [record.created_at for record in first] == [4.0, 3.0]
         rest = store.solves(limit=9, before=first[-1].id, state=None)
@@ -207,3 +235,37 @@ class StoreContract:
         # 8 promoters x 3 changes, none lost: versions 1 to 24 without a gap.
         assert [item.version for item in store.channel_history("c")] == list(range(1, 25))
         assert store.channel("c").version == 24
+
+    def test_an_executor_lives_until_it_is_ended_or_replaced(self, store: Store) -> None:
+        store.enter_executor("a", life="1", host="h")
+        store.enter_executor("b", life="1", host="h")
+        assert [(item.id, item.life, item.host) for item in store.executors()] == [("a", "1", "h"), ("b", "1", "h")]
+        assert all(0 <= item.silent_seconds < 60 for item in store.executors())
+        store.enter_executor("a", life="2", host="h")
+        assert not store.beat("a", life="1")
+        assert store.beat("a", life="2")
+        assert not store.end_executor("a", life="1")
+        assert store.end_executor("a", life="2")
+        assert not store.beat("a", life="2")
+        assert [item.id for item in store.executors()] == ["b"]
+
+    def test_the_silence_of_an_executor_grows_until_it_is_heard_of(self, store: Store) -> None:
+        store.enter_executor("a", life="1", host="h")
+        time.sleep(0.3)
+        (before,) = store.executors()
+        assert before.silent_seconds >= 0.25
+        store.beat("a", life="1")
+        (after,) = store.executors()
+        assert after.silent_seconds < before.silent_seconds
+
+    def test_numbers_of_lookups_may_be_large(self, store: Store) -> None:
+        record = StatisticsRecord(digest=DIGEST, num_tables=2, num_lookups=10**15, created_at=1.0)
+        store.keep_statistics(record, canonical=b"{}")
+        assert store.statistics_records(limit=1, after=None) == [record]
+
+    def test_names_are_sorted_by_their_bytes(self, store: Store) -> None:
+        self.publish(store, 1, plan())
+        names = ["b", "a_b", "a-b", "a/b", "a.b", "ab", "0"]
+        for name in names:
+            store.put_channel(name, plan_digest=DIGEST, expected_version=0, now=1.0)
+        assert [item.name for item in store.channels(limit=9, after=None)] == sorted(names)

@@ -8,7 +8,7 @@ import zstandard
 
 from api.schemas.explanation import ExplanationDocument
 from api.schemas.plan import MAX_SHARDS_OF_TABLE
-from api.store.sqlite import SqliteStore
+from api.store.sql import SqlStore
 from planner.canonical import canonical_bytes, plan_digest
 from planner.exporters.registry import EXPORTERS
 from tests.api.live import Live
@@ -118,7 +118,7 @@ def test_explanations_that_are_not_there(live: Live, digest: str) -> None:
 def test_a_plan_whose_spec_is_not_stored_is_not_explained(
     live: Live, digest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SqliteStore, "spec_of_problem", lambda _, spec_digest: None)
+    monkeypatch.setattr(SqlStore, "spec_of_problem", lambda _, spec_digest: None)
     told = assert_problem(live.get(f"/v1/plans/{digest}/explanation"), 404, "not-found")
     assert "spec" in told["detail"]
 

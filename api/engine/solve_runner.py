@@ -1,10 +1,9 @@
-"""Runs queued solves in solver processes: claims, watches, keeps the best plan, kills, ends.
+"""Runs one solve in a solver process: begins, watches, keeps the best plan, kills, ends.
 
-One thread for each solver process. The thread waits and watches; the work is done in the
-process, which can be killed at any moment: when a solve overruns its limit, when somebody
-cancels it, or by the operating system. Whatever happens to a process, only its own solve
-ends, and the best plan that it had left behind is kept: in a file beside the database while
-the process runs, and in the store, so that it outlives the server, too.
+The thread waits and watches; the work is done in the process, which can be killed at any moment: when a solve
+overruns its limit, when somebody cancels it, or by the operating system. Whatever happens to a process, only its own
+solve ends, and the best plan that it had left behind is kept: in a file of this server while the process runs, and in
+the store, so that it outlives the server, too.
 """
 
 import contextlib
@@ -23,18 +22,23 @@ from typing import TypeVar
 from pebble import ProcessExpired
 from sqlalchemy.exc import SQLAlchemyError
 
+from api.engine.base import Interrupted
+from api.engine.slots import Slots
 from api.model_reference import learned_digest
 from api.process_slot import ProcessSlot
 from api.retrying import retried
 from api.settings import Settings
 from api.solve_results import STOPPED, Stop, progress_of, result_of, result_of_stopped
 from api.solver_process import Incumbent, PlanFunction, SolveAnswer, SolveJob, run_solve, start_solver
-from api.store.base import CANCELLED, FAILED, SUCCEEDED, Json, PlanRecord, SolveRecord, Store
+from api.store.base import CANCELLED, ENDED, FAILED, QUEUED, SUCCEEDED, Json, PlanRecord, SolveRecord, Store
 from api.stored_models import StoredModels
 
 _POLL_SECONDS = 0.02
-_IDLE_SECONDS = 5.0
-_MAX_ATTEMPTS = 2
+#: How long it takes to hear of a cancel that another server answered.
+_LOOK_SECONDS = 0.5
+_MAX_STARTS = 2
+#: A solve that was begun so often takes down whatever runs it.
+MAX_ATTEMPTS = 20
 _INCUMBENT_FOLDER = "running"
 
 Value = TypeVar("Value")
@@ -47,13 +51,14 @@ class _Run:
     """A solve while it runs."""
 
     id: str
+    attempt: int | None  # None of one that is not begun here
     incumbent_file: Path
     best: Incumbent | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
 
 
-class SolverEngine:
-    """Takes solves from the store and ends them. Thread safe."""
+class SolveRunner:
+    """Fulfils ``api.engine.base.Runner`` for solves."""
 
     def __init__(
         self,
@@ -61,109 +66,100 @@ class SolverEngine:
         settings: Settings,
         plan: PlanFunction,
         *,
+        executor_id: str,
         on_end: Callable[[str], None],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._settings, self._plan, self._on_end, self._clock = store, settings, plan, on_end, clock
-        self._wake = threading.Condition()
-        self._num_wakes = 0
+        self._executor_id = executor_id
         self._stopping = threading.Event()
         self._runs: dict[str, _Run] = {}
-        self._threads: list[threading.Thread] = []
         self._folder = settings.data_dir / _INCUMBENT_FOLDER
-
-    def start(self) -> None:
-        """Queue again what a dead process left running, and begin."""
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        again = self._store.requeue_running()
-        if again:
-            log.warning("%d solves that were interrupted are queued again", again)
-        for number in range(self._settings.solver_processes):
-            thread = threading.Thread(target=self._work, name=f"solver-{number}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
-
-    def stop(self) -> None:
-        """Kill the solver processes; their solves run again at the next start."""
-        self._stopping.set()
-        self.wake()
-        for thread in self._threads:
-            thread.join()
+        self._slots = Slots(settings.solver_processes, lambda: ProcessSlot(settings.solver_memory_bytes, start_solver))
 
     @property
-    def is_running(self) -> bool:
-        """Whether every thread works."""
-        return bool(self._threads) and all(thread.is_alive() for thread in self._threads)
+    def num_slots(self) -> int:
+        """How many solves run at the same time."""
+        return self._settings.solver_processes
 
-    def wake(self) -> None:
-        """Say that a solve was queued."""
-        with self._wake:
-            self._num_wakes += 1
-            self._wake.notify_all()
+    def start(self) -> None:
+        """Clear away what a dead server left, and start the processes."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._slots.warm_up()
+
+    def stop(self) -> None:
+        """Kill what runs; it runs again, here after the next start or elsewhere."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Kill the processes, once nothing runs any more."""
+        self._slots.discard()
 
     def cancel(self, solve_id: str) -> None:
-        """Stop a solve that is marked so, where it runs; end it where it waits to run again."""
+        """Stop a solve that is marked so, where it runs here; end it where it waits and has a plan."""
         run = self._runs.get(solve_id)
         if run is not None:
             run.cancelled.set()
             return
+        solve = self._store.solve(solve_id)
         best = self._kept(solve_id)
-        if best is not None:
-            self._end(self._new_run(solve_id, best), None, Stop.CANCELLED)
+        if solve is not None and solve.state == QUEUED and best is not None:
+            self._end(self._new_run(solve_id, None, best), None, Stop.CANCELLED)
 
-    def _work(self) -> None:
-        """Life of one thread: one solve after another, in a process of its own."""
-        with ProcessSlot(self._settings.solver_memory_bytes, start_solver) as process:
-            with _logged("the solver process did not start; trying again with the first solve"):
-                process.warm_up()
-            while not self._stopping.is_set():
-                num_wakes = self._num_wakes
-                solve = self._retried(lambda: self._store.claim(now=self._clock()))
-                if solve is not None:
-                    with _logged(f"solve {solve.id} did not end as it should"):
-                        self._run(solve, process)
-                    continue
-                with self._wake:
-                    if self._num_wakes == num_wakes and not self._stopping.is_set():
-                        self._wake.wait(_IDLE_SECONDS)
+    def run(self, work_id: str) -> None:
+        """Run one solve to its end; what fails on the way ends this solve and no other."""
+        with self._slots.lend(self._stopping) as process:
+            if process is None:
+                raise Interrupted
+            solve = self._retried(lambda: self._store.begin(work_id, executor_id=self._executor_id, now=self._clock()))
+            if solve is not None:
+                self._run(solve, process)
+        if self._stopping.is_set() and not self._has_ended(work_id):
+            raise Interrupted
 
     def _retried(self, operation: Callable[[], Value]) -> Value | None:
         """Do something with the store, as often as it takes; ``None`` where the server stops first."""
         return retried(operation, self._stopping)
 
+    def _has_ended(self, solve_id: str) -> bool:
+        """Whether a solve has ended; False where the store cannot say."""
+        try:
+            record = self._store.solve(solve_id)
+        except SQLAlchemyError:
+            return False
+        return record is None or record.state in ENDED
+
     def _run(self, solve: SolveRecord, process: ProcessSlot) -> None:
-        """Run one solve to its end; what fails on the way ends this solve and no other."""
-        run = self._new_run(solve.id, None)
+        run = self._new_run(solve.id, solve.attempts, None)
         self._runs[run.id] = run
         answer: SolveAnswer | None = None
         stop: Stop | None
         try:
             # A server that stopped may have left a plan behind.
             run.best = self._retried(lambda: self._kept(run.id))
-            # Somebody may have cancelled it between the claim and the lines above.
-            stored = self._retried(lambda: self._store.solve(run.id))
-            if stored is not None and stored.cancel_requested:
+            if solve.cancel_requested:
                 run.cancelled.set()
-            answer, stop = self._attempt(run, solve, process)
+            answer, stop = (None, Stop.KILLED) if solve.attempts > MAX_ATTEMPTS else self._attempt(run, solve, process)
         except Exception:
             log.exception("solve %s could not be run", run.id)
             stop = Stop.DEFECT
             with _logged("the solver process did not stop"):
                 process.discard()
         try:
-            if stop is not Stop.SERVER:
+            if stop not in (Stop.SERVER, Stop.SUPERSEDED):
                 self._end(run, answer, stop)
         finally:
-            self._runs.pop(run.id, None)
+            if self._runs.get(run.id) is run:
+                del self._runs[run.id]
             with _logged(f"files of solve {run.id} stay until the next start"):
-                for path in self._folder.glob(f"{run.id}.*"):
+                for path in self._folder.glob(f"{run.incumbent_file.stem}.*"):
                     path.unlink(missing_ok=True)
         if stop is not Stop.SERVER:
             self._on_end(run.id)
 
-    def _new_run(self, solve_id: str, best: Incumbent | None) -> _Run:
-        return _Run(id=solve_id, incumbent_file=self._folder / f"{solve_id}.plan", best=best)
+    def _new_run(self, solve_id: str, attempt: int | None, best: Incumbent | None) -> _Run:
+        return _Run(id=solve_id, attempt=attempt, incumbent_file=self._folder / f"{solve_id}-{attempt}.plan", best=best)
 
     def _kept(self, solve_id: str) -> Incumbent | None:
         """Return the best plan so far of a solve that has not ended."""
@@ -183,7 +179,7 @@ class SolverEngine:
             learned_model=self._retried(lambda: self._learned_model(spec_bytes)),
         )
         limit_seconds = self._limit_seconds(spec_bytes)
-        for _ in range(_MAX_ATTEMPTS):
+        for _ in range(_MAX_STARTS):
             future = process.schedule(run_solve, job, limit_seconds)
             stop = self._watch(run, future)
             if stop is not None:
@@ -222,6 +218,7 @@ class SolverEngine:
     def _watch(self, run: _Run, future: "Future[SolveAnswer]") -> Stop | None:
         """Wait for the end of a solve, keep improvements; return why it was cut off, if it was."""
         seen = 0
+        looked = time.monotonic()
         while True:
             done, _ = wait([future], timeout=_POLL_SECONDS)
             with contextlib.suppress(FileNotFoundError):
@@ -231,17 +228,34 @@ class SolverEngine:
                     self._improve(run, Incumbent.of_file(run.incumbent_file.read_bytes()))
             if done:
                 return None
-            if self._stopping.is_set() or run.cancelled.is_set():
+            stop = Stop.SERVER if self._stopping.is_set() else Stop.CANCELLED if run.cancelled.is_set() else None
+            if stop is None and time.monotonic() - looked > _LOOK_SECONDS:
+                stop = self._look(run)
+                looked = time.monotonic()
+            if stop is not None:
                 future.cancel()
-                return Stop.SERVER if self._stopping.is_set() else Stop.CANCELLED
+                return stop
+
+    def _look(self, run: _Run) -> Stop | None:
+        """Return why a solve is to be stopped that another server has heard of: a cancel, or a later attempt."""
+        try:
+            solve = self._store.solve(run.id)
+        except SQLAlchemyError:
+            return None
+        if solve is None or solve.state in ENDED or solve.attempts != run.attempt:
+            return Stop.SUPERSEDED
+        return Stop.CANCELLED if solve.cancel_requested else None
 
     def _improve(self, run: _Run, incumbent: Incumbent) -> None:
         """Keep a plan, unless one from before the last start of the server is better."""
         if _better(run.best, incumbent) is run.best:
             return
         run.best = incumbent
+        assert run.attempt is not None
         try:
-            self._store.keep_incumbent(run.id, document=incumbent.document, progress=progress_of(incumbent))
+            self._store.keep_incumbent(
+                run.id, attempt=run.attempt, document=incumbent.document, progress=progress_of(incumbent)
+            )
         except SQLAlchemyError:
             log.exception("the store failed; the plan is kept in memory")
 
@@ -281,7 +295,14 @@ class SolverEngine:
         progress = None if best is None else progress_of(best)
         self._retried(
             lambda: self._store.finish(
-                run.id, state=state, now=now, result=result, error=error, plan=plan, progress=progress
+                run.id,
+                state=state,
+                now=now,
+                result=result,
+                error=error,
+                plan=plan,
+                progress=progress,
+                attempt=run.attempt,
             )
         )
 

@@ -1,4 +1,4 @@
-"""Fits learned models in the background: one at a time, in a process that can be killed.
+"""Fits one learned model in a process that can be killed.
 
 A fit that the end of the server cut off begins again at the next start; one that was cut off twice has failed.
 """
@@ -11,7 +11,9 @@ from concurrent.futures import BrokenExecutor, CancelledError, Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from pebble import ProcessExpired
+from sqlalchemy.exc import SQLAlchemyError
 
+from api.engine.base import Interrupted
 from api.fit_process import FitAnswer, FitFunction, FitJob, run_fit
 from api.process_slot import ProcessSlot
 from api.retrying import retried
@@ -22,7 +24,7 @@ from api.stored_models import model_id
 
 MAX_ATTEMPTS = 2
 _POLL_SECONDS = 0.05
-_IDLE_SECONDS = 5.0
+_LOOK_SECONDS = 0.3
 
 CANCELLED = {"code": "cancelled", "message": "somebody stopped the fit"}
 KILLED = {
@@ -36,8 +38,8 @@ GONE = {"code": "unknown-measurements", "message": "measurements of the fit are 
 log = logging.getLogger(__name__)
 
 
-class FitEngine:
-    """Takes fits from the store and ends them. Thread safe."""
+class FitRunner:
+    """Fulfils ``api.engine.base.Runner`` for fits, one at a time; the id of a fit is that of its model."""
 
     def __init__(
         self,
@@ -49,59 +51,37 @@ class FitEngine:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._settings, self._fit, self._on_end, self._clock = store, settings, fit, on_end, clock
-        self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._running: str | None = None  # id of the fit that is begun
-        self._cancelled = threading.Event()  # it is to be stopped
-        self._thread = threading.Thread(target=self._work, name="fits", daemon=True)
-
-    def start(self) -> None:
-        """Take up what a dead process left, and begin."""
-        again = self._store.release_fits()
-        if again:
-            log.warning("%d fits that were interrupted begin again", again)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Kill the process; its fit begins again at the next start."""
-        self._stopping.set()
-        self._wake.set()
-        self._thread.join()
 
     @property
-    def is_running(self) -> bool:
-        """Whether the thread works."""
-        return self._thread.is_alive()
+    def num_slots(self) -> int:
+        """How many fits run at the same time: one, where this process runs work."""
+        return min(1, self._settings.solver_processes)
 
-    def wake(self) -> None:
-        """Say that there is a fit."""
-        self._wake.set()
+    def stop(self) -> None:
+        """Kill what runs; it begins again, here after the next start or elsewhere."""
+        self._stopping.set()
 
     def cancel(self, record: ModelRecord) -> None:
-        """Stop a fit, whether it waits or runs."""
+        """End a fit, whether it waits or runs; where it runs, its process is killed soon."""
         self._finish(record, error=CANCELLED)
-        if self._running == model_id(record):
-            self._cancelled.set()
 
-    def _work(self) -> None:
-        while not self._stopping.is_set():
-            self._wake.clear()
-            record = retried(
-                lambda: self._store.claim_fit(max_attempts=MAX_ATTEMPTS, now=self._clock()), self._stopping
-            )
-            if record is None:
-                self._wake.wait(_IDLE_SECONDS)
-            else:
-                self._run(record)
+    def run(self, work_id: str) -> None:
+        """Run one fit to its end."""
+        name, _, version = work_id.partition("@")
+        record = retried(
+            lambda: self._store.begin_fit(name, int(version), max_attempts=MAX_ATTEMPTS, now=self._clock()),
+            self._stopping,
+        )
+        if record is not None:
+            self._run(record)
+        if self._stopping.is_set():
+            # Where it has ended all the same, the next attempt finds so.
+            raise Interrupted
+        self._on_end(work_id)
 
     def _run(self, record: ModelRecord) -> None:
         """Run one fit to its end, in a process of its own, so that what it imported is gone with it."""
-        self._running = model_id(record)  # before the line below: a cancel of the last fit must not stop this one
-        self._cancelled.clear()
-        # Somebody may have cancelled it between the claim and the lines above.
-        stored = retried(lambda: self._store.model(record.name, record.version), self._stopping)
-        if stored is None or stored.state != FITTING:
-            return
         try:
             with ProcessSlot(self._settings.fit_memory_bytes) as process:
                 answer = self._answer(record, process)
@@ -112,7 +92,7 @@ class FitEngine:
             retried(lambda: self._finish(record, answer=answer), self._stopping)
 
     def _answer(self, record: ModelRecord, process: ProcessSlot) -> FitAnswer | None:
-        """Return what became of a fit; ``None`` where the server stops first."""
+        """Return what became of a fit; ``None`` where the server stops first, or somebody cancelled it."""
         request = record.request or {}
         digests, seed = request["measurements"], request["seed"]
         assert isinstance(digests, list)
@@ -126,8 +106,8 @@ class FitEngine:
         job = FitJob(batches=found, name=record.name, seed=seed, fit=self._fit)
         limit_seconds = self._settings.fit_limit_seconds
         future = process.schedule(run_fit, job, limit_seconds)
-        if not self._watch(future):
-            return None if self._stopping.is_set() else FitAnswer(error=CANCELLED)
+        if not self._watch(record, future):
+            return None
         try:
             return future.result()
         except FutureTimeoutError:
@@ -136,13 +116,26 @@ class FitEngine:
         except (ProcessExpired, BrokenExecutor, CancelledError):
             return FitAnswer(error=KILLED)
 
-    def _watch(self, future: "Future[FitAnswer]") -> bool:
+    def _watch(self, record: ModelRecord, future: "Future[FitAnswer]") -> bool:
         """Wait for the end of a fit; False where it is stopped."""
+        looked = time.monotonic()
         while not wait([future], timeout=_POLL_SECONDS).done:
-            if self._stopping.is_set() or self._cancelled.is_set():
+            is_wanted = not self._stopping.is_set()
+            if is_wanted and time.monotonic() - looked > _LOOK_SECONDS:
+                is_wanted = self._is_wanted(record)
+                looked = time.monotonic()
+            if not is_wanted:
                 future.cancel()
                 return False
         return True
+
+    def _is_wanted(self, record: ModelRecord) -> bool:
+        """Whether nobody, on this server or another, has ended a fit; True where the store cannot say."""
+        try:
+            stored = self._store.model(record.name, record.version)
+        except SQLAlchemyError:
+            return True
+        return stored is not None and stored.state == FITTING
 
     def _finish(
         self, record: ModelRecord, *, answer: FitAnswer | None = None, error: dict[str, str] | None = None

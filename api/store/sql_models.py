@@ -1,4 +1,4 @@
-"""Measurements and learned cost models in SQLite: the part of the store that plans know nothing of."""
+"""Measurements and learned cost models in a SQL database: the part of the store that plans know nothing of."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Engine, Select, func, insert, select, tuple_,
 
 from api.store import tables
 from api.store.blobs import insert_missing, unpacked
+from api.store.engines import Writer
 from api.store.models import (
     FAILED,
     FITTING,
@@ -27,13 +28,13 @@ CUT_OFF = {
     "hint": "fit it to fewer rows, or give the server more memory",
 }
 _BATCH = [column for column in tables.measurements.c if column.name != "document"]
-_MODEL = [column for column in tables.cost_models.c if column.name not in ("is_claimed", "attempts")]
+_MODEL = [column for column in tables.cost_models.c if column.name != "attempts"]
 
 
-class SqliteModels:
-    """Fulfils ``api.store.models.ModelStore`` over two engines: one that reads, one that writes."""
+class SqlModels:
+    """Fulfils ``api.store.models.ModelStore`` over connections that read and a writer."""
 
-    def __init__(self, readers: Engine, writer: Engine) -> None:
+    def __init__(self, readers: Engine, writer: Writer) -> None:
         self._readers, self._writer = readers, writer
 
     def keep_measurements(self, record: MeasurementsRecord, *, canonical: bytes) -> tuple[MeasurementsRecord, bool]:
@@ -87,27 +88,24 @@ class SqliteModels:
             values = {"digest": digest, "device": device, "figures": dict(figures), "created_at": now, "ended_at": now}
             return _add(connection, name, state=READY, **values), True
 
-    def claim_fit(self, *, max_attempts: int, now: float) -> ModelRecord | None:
-        """Return the oldest fit that nobody claimed."""
+    def begin_fit(self, name: str, version: int, *, max_attempts: int, now: float) -> ModelRecord | None:
+        """Start an attempt at a fit, or fail it."""
         models = tables.cost_models
-        unclaimed = (models.c.state == FITTING) & ~models.c.is_claimed
+        this = update(models).where(models.c.name == name, models.c.version == version, models.c.state == FITTING)
         with self._writer.begin() as connection:
-            given_up = update(models).where(unclaimed, models.c.attempts >= max_attempts)
+            given_up = this.where(models.c.attempts >= max_attempts)
             connection.execute(given_up.values(state=FAILED, error=CUT_OFF, ended_at=now))
-            oldest = select(*_MODEL).where(unclaimed).order_by(models.c.created_at, models.c.name, models.c.version)
-            row = connection.execute(oldest.limit(1)).mappings().first()
-            if row is None:
+            if connection.execute(this.values(attempts=models.c.attempts + 1)).rowcount == 0:
                 return None
-            this = update(models).where(models.c.name == row["name"], models.c.version == row["version"])
-            connection.execute(this.values(is_claimed=True, attempts=models.c.attempts + 1))
-            return ModelRecord(**row)
+            query = select(*_MODEL).where(models.c.name == name, models.c.version == version)
+            return ModelRecord(**connection.execute(query).mappings().one())
 
-    def release_fits(self) -> int:
-        """Let fits be claimed again that a dead process left."""
+    def unended_fits(self) -> list[ModelRecord]:
+        """Return the fits that wait or run."""
         models = tables.cost_models
-        change = update(models).where(models.c.state == FITTING, models.c.is_claimed)
-        with self._writer.begin() as connection:
-            return connection.execute(change.values(is_claimed=False)).rowcount
+        query = select(*_MODEL).where(models.c.state == FITTING).order_by(models.c.created_at, models.c.name)
+        with self._readers.begin() as connection:
+            return [ModelRecord(**row) for row in connection.execute(query).mappings()]
 
     def finish_fit(
         self,
@@ -214,7 +212,7 @@ def _add(connection: Connection, name: str, **values: Any) -> ModelRecord:
     models = tables.cost_models
     last = connection.execute(select(func.max(models.c.version)).where(models.c.name == name)).scalar()
     version = (last or 0) + 1
-    connection.execute(insert(models).values(name=name, version=version, is_claimed=False, attempts=0, **values))
+    connection.execute(insert(models).values(name=name, version=version, attempts=0, **values))
     row = connection.execute(select(*_MODEL).where(models.c.name == name, models.c.version == version)).mappings()
     return ModelRecord(**row.one())
 

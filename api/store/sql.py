@@ -1,14 +1,11 @@
-"""The store in one SQLite file: write-ahead log, every commit on the disk, one writer at a time."""
+"""The store in a SQL database: one SQLite file, or PostgreSQL; writers take turns on either."""
 
-import sqlite3
-import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, RowMapping, create_engine, event, func, insert, select, update
-from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
+from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from api.store import tables
 from api.store.base import (
@@ -27,31 +24,33 @@ from api.store.base import (
     VersionConflict,
 )
 from api.store.blobs import insert_missing, packed, unpacked
+from api.store.engines import Engines, postgres_engines, sqlite_engines
+from api.store.migrate import migrate
 from api.store.queue import QueueFull
-from api.store.sqlite_models import SqliteModels
+from api.store.sql_executors import SqlExecutors
+from api.store.sql_models import SqlModels
 
 _INCUMBENT_LEVEL = 3  # a plan on its way is soon replaced, and somebody waits to hear of it
-_SWITCH_RETRY_SECONDS = 0.01
 
 
-class WrongSchema(Exception):
-    """The file was written by another version of the service; it was not touched."""
+class SqlStore(SqlModels, SqlExecutors):
+    """A store in a SQL database. Fulfils ``api.store.base.Store``."""
 
+    def __init__(self, engines: Engines, name: str) -> None:
+        """Bring the database up to date; ``name`` is what messages call it. Raises ``WrongSchema``."""
+        super().__init__(engines.readers, engines.writer)
+        self._engines = engines
+        migrate(engines.writer, name)
 
-class SqliteStore(SqliteModels):
-    """A store in a file on a local disk. Fulfils ``api.store.base.Store``."""
+    @classmethod
+    def of_file(cls, path: Path, *, busy_timeout_seconds: float = 30.0) -> "SqlStore":
+        """Open a file on a local disk, or create it."""
+        return cls(sqlite_engines(path, busy_timeout_seconds=busy_timeout_seconds), str(path))
 
-    def __init__(self, path: Path, *, busy_timeout_seconds: float = 30.0) -> None:
-        super().__init__(
-            readers=_engine(path, busy_timeout_seconds, begin="BEGIN", pool_size=8, max_overflow=32),
-            writer=_engine(path, busy_timeout_seconds, begin="BEGIN IMMEDIATE", pool_size=1, max_overflow=0),
-        )
-        with self._writer.begin() as connection:
-            version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-            if version not in (0, *tables.READ_VERSIONS):
-                raise WrongSchema(f"{path} has schema {version}; this version reads {tables.SCHEMA_VERSION}")
-            tables.metadata.create_all(connection)
-            connection.exec_driver_sql(f"PRAGMA user_version={tables.SCHEMA_VERSION}")
+    @classmethod
+    def of_postgres(cls, url: str, *, busy_timeout_seconds: float = 30.0) -> "SqlStore":
+        """Open a PostgreSQL database. Raises ``UnusableDatabase``."""
+        return cls(postgres_engines(url, busy_timeout_seconds=busy_timeout_seconds), "the database")
 
     def accept(self, new: NewSolve, *, max_queued: int, reuse: bool) -> tuple[SolveRecord, bool]:
         """Queue a solve, or return an equal one."""
@@ -112,23 +111,28 @@ class SqliteStore(SqliteModels):
         query = select(tables.specs.c.document).select_from(joined).where(tables.solves.c.spec_digest == spec_digest)
         return self._blob(query.order_by(tables.solves.c.id).limit(1))
 
-    def claim(self, *, now: float) -> SolveRecord | None:
-        """Start the oldest queued solve."""
+    def begin(self, solve_id: str, *, executor_id: str, now: float) -> SolveRecord | None:
+        """Start an attempt at a solve."""
         solves = tables.solves
+        this = update(solves).where(solves.c.id == solve_id, solves.c.state.not_in(ENDED))
+        values = {
+            "state": RUNNING,
+            "executor_id": executor_id,
+            "attempts": solves.c.attempts + 1,
+            "started_at": func.coalesce(solves.c.started_at, now),
+        }
         with self._writer.begin() as connection:
-            oldest = select(solves.c.id).where(solves.c.state == QUEUED).order_by(solves.c.id).limit(1)
-            solve_id = connection.execute(oldest).scalar()
-            if solve_id is None:
+            if connection.execute(this.values(**values)).rowcount == 0:
                 return None
-            connection.execute(update(solves).where(solves.c.id == solve_id).values(state=RUNNING, started_at=now))
             return _require(connection, solve_id)
 
-    def keep_incumbent(self, solve_id: str, *, document: bytes, progress: Json) -> None:
+    def keep_incumbent(self, solve_id: str, *, attempt: int, document: bytes, progress: Json) -> None:
         """Keep the best plan so far."""
         solves = tables.solves
-        change = update(solves).where(solves.c.id == solve_id, solves.c.state == RUNNING)
+        this = update(solves).where(solves.c.id == solve_id, solves.c.state == RUNNING, solves.c.attempts == attempt)
+        content = packed(document, _INCUMBENT_LEVEL)
         with self._writer.begin() as connection:
-            connection.execute(change.values(incumbent=packed(document, _INCUMBENT_LEVEL), progress=dict(progress)))
+            connection.execute(this.values(incumbent=content, progress=dict(progress)))
 
     def incumbent(self, solve_id: str) -> bytes | None:
         """Return the best plan so far."""
@@ -144,10 +148,13 @@ class SqliteStore(SqliteModels):
         error: Json | None = None,
         plan: PlanRecord | None = None,
         progress: Json | None = None,
+        attempt: int | None = None,
     ) -> bool:
         """End a solve and publish its plan."""
         solves = tables.solves
         change = update(solves).where(solves.c.id == solve_id, solves.c.state.not_in(ENDED))
+        if attempt is not None:
+            change = change.where(solves.c.attempts == attempt)
         with self._writer.begin() as connection:
             if plan is not None:
                 insert_missing(
@@ -180,12 +187,18 @@ class SqliteStore(SqliteModels):
             connection.execute(this.where(solves.c.state.not_in(ENDED)).values(cancel_requested=True))
             return _find(connection, solve_id)
 
-    def requeue_running(self) -> int:
-        """Queue again what a dead process left running."""
+    def release_solves(self, executor_id: str) -> int:
+        """Queue the solves again that a dead executor left running."""
         solves = tables.solves
+        left = update(solves).where(solves.c.state == RUNNING, solves.c.executor_id == executor_id)
         with self._writer.begin() as connection:
-            change = update(solves).where(solves.c.state == RUNNING)
-            return connection.execute(change.values(state=QUEUED, started_at=None)).rowcount
+            return connection.execute(left.values(state=QUEUED)).rowcount
+
+    def unended_solves(self) -> list[SolveRecord]:
+        """Return the solves that wait or run."""
+        query = select(*_LISTED).where(tables.solves.c.state.in_((QUEUED, RUNNING))).order_by(tables.solves.c.id)
+        with self._readers.begin() as connection:
+            return [_solve(row) for row in connection.execute(query).mappings()]
 
     def plan(self, digest: str) -> PlanRecord | None:
         """Return a published plan."""
@@ -259,12 +272,11 @@ class SqliteStore(SqliteModels):
     def ping(self) -> None:
         """Read something."""
         with self._readers.begin() as connection:
-            connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
+            connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one()
 
     def close(self) -> None:
         """Close all connections."""
-        self._readers.dispose()
-        self._writer.dispose()
+        self._engines.dispose()
 
     def _blob(self, query: Any) -> bytes | None:
         with self._readers.begin() as connection:
@@ -276,50 +288,6 @@ class SqliteStore(SqliteModels):
 _LISTED = [column for column in tables.solves.c if column.name not in ("incumbent", "assumptions", "warnings")]
 
 _STATISTICS = [column for column in tables.statistics.c if column.name != "document"]
-
-
-def _engine(path: Path, busy_timeout_seconds: float, *, begin: str, pool_size: int, max_overflow: int) -> Engine:
-    engine = create_engine(
-        f"sqlite:///{path}",
-        pool_size=pool_size,
-        max_overflow=max_overflow,
-        pool_timeout=busy_timeout_seconds,
-        connect_args={"timeout": busy_timeout_seconds, "check_same_thread": False},
-    )
-
-    def on_connect(connection: DBAPIConnection, _record: object) -> None:
-        # The driver must not begin transactions by itself: "begin" below does.
-        connection.isolation_level = None
-        cursor = connection.cursor()
-        _write_ahead(cursor, busy_timeout_seconds)
-        for pragma in ("synchronous=FULL", "foreign_keys=ON"):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
-
-    def on_begin(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
-
-    event.listen(engine, "connect", on_connect)
-    event.listen(engine, "begin", on_begin)
-    return engine
-
-
-def _write_ahead(cursor: DBAPICursor, busy_timeout_seconds: float) -> None:
-    """Switch a file to the write-ahead log, however many others are doing so.
-
-    SQLite answers "locked" at once, without waiting out the busy timeout, to a connection that
-    meets another one in the middle of the switch.
-    """
-    deadline = time.monotonic() + busy_timeout_seconds
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(_SWITCH_RETRY_SECONDS)
-        else:
-            return
 
 
 def _find(connection: Connection, solve_id: str) -> SolveRecord | None:

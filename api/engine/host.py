@@ -1,0 +1,69 @@
+"""Everything that runs work in one process, started and stopped in the right order."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from api.engine.base import FITS, SOLVES, EngineUnavailable
+from api.engine.dbos_engine import DbosEngine
+from api.engine.fit_runner import FitRunner
+from api.engine.identity import identity_of
+from api.engine.solve_runner import SolveRunner
+from api.engine.watch import EngineWatch
+from api.fit_process import FitFunction
+from api.settings import Settings
+from api.solver_process import PlanFunction
+from api.store.base import Store
+
+
+class EngineHost:
+    """The engine of a server or worker, its runners, and what looks after them."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        *,
+        plan: PlanFunction,
+        fit: FitFunction,
+        on_end: Callable[[str], None],
+    ) -> None:
+        """``on_end`` hears the id of every solve and fit that ended here, from any thread."""
+        identity = identity_of(settings.data_dir)
+        self._settings = settings
+        self.solves = SolveRunner(store, settings, plan, executor_id=identity.id, on_end=on_end)
+        self.fits = FitRunner(store, settings, fit, on_end=on_end)
+        url = settings.database_url
+        self.engine = DbosEngine(
+            identity.id,
+            {SOLVES: self.solves, FITS: self.fits},
+            file=settings.queue_file,
+            url=None if url is None else url.get_secret_value(),
+        )
+        self._watch = EngineWatch(store, self.engine, identity, is_shared=url is not None)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Run work until the end of the block; what runs then is run again, at the next start or elsewhere.
+
+        Raises
+        ------
+        EngineUnavailable
+            The queue cannot be used, another process has this executor's id, or nobody would run anything.
+        """
+        if self._settings.database_url is None and self._settings.solver_processes == 0:
+            raise EngineUnavailable(
+                "SHARDPLAN_SOLVER_PROCESSES is 0, and without SHARDPLAN_DATABASE_URL no worker can join:"
+                " nobody would solve"
+            )
+        with contextlib.ExitStack() as stack:
+            self.solves.start()
+            stack.callback(self.solves.close)
+            self._watch.enter()
+            stack.callback(self._watch.leave)
+            self.engine.start()
+            stack.callback(self.engine.stop)
+            stack.callback(self.solves.stop)
+            stack.callback(self.fits.stop)
+            self._watch.start()
+            stack.callback(self._watch.stop)
+            yield

@@ -1,0 +1,66 @@
+"""Brings a database to the tables that this release works with, however many servers start at once.
+
+Each step is an Alembic revision in ``migrations/versions``. All that are missing run in one transaction of the
+writer, which holds the database's write lock: a second server waits and finds nothing to do; a server that dies
+on the way has changed nothing.
+"""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect
+
+from api.store import tables
+from api.store.engines import Writer
+
+#: What ``PRAGMA user_version`` says of files from before revisions, and the tables that such files may lack.
+_OLD_VERSIONS = (2, 3)
+_FIRST = "0001"
+
+
+class WrongSchema(Exception):
+    """The database was written by another version of the service; it was not touched."""
+
+
+def migrate(writer: Writer, name: str) -> None:
+    """Run the revisions that a database lacks; ``name`` is what messages call it.
+
+    Raises
+    ------
+    WrongSchema
+        A later release, or something else, wrote it.
+    """
+    with writer.begin() as connection:
+        config = _config(connection)
+        current = MigrationContext.configure(connection).get_current_revision()
+        known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+        if current is not None and current not in known:
+            raise WrongSchema(f"{name} has schema {current}; this version reads up to {max(known)}")
+        if current is None:
+            _adopt(connection, config, name)
+        command.upgrade(config, "head")
+
+
+def _adopt(connection: Connection, config: Config, name: str) -> None:
+    """Say of a file from before revisions which one it is at; refuse what is none of ours."""
+    version = 0
+    if connection.dialect.name == "sqlite":
+        version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+    if version == 0 and not set(inspect(connection).get_table_names()) & set(tables.metadata.tables):
+        return
+    if version not in _OLD_VERSIONS:
+        raise WrongSchema(f"{name} has schema {version}; this version reads {_OLD_VERSIONS} and its own")
+    if version != _OLD_VERSIONS[-1]:
+        # The one before differs in tables that it lacks; the first revision creates those.
+        return
+    command.stamp(config, _FIRST)
+
+
+def _config(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    return config

@@ -1,0 +1,12 @@
+"""Opens the store that the settings name."""
+
+from api.settings import Settings
+from api.store.sql import SqlStore
+
+
+def open_store(settings: Settings) -> SqlStore:
+    """Open a PostgreSQL database, or else a file. Raises ``WrongSchema`` or ``UnusableDatabase``."""
+    if settings.database_url is not None:
+        url = settings.database_url.get_secret_value()
+        return SqlStore.of_postgres(url, busy_timeout_seconds=settings.busy_timeout_seconds)
+    return SqlStore.of_file(settings.database, busy_timeout_seconds=settings.busy_timeout_seconds)

@@ -1,0 +1,51 @@
+"""Runs work for servers on other machines: no HTTP, the same engine and the same database."""
+
+import contextlib
+import signal
+import threading
+from types import FrameType
+
+from api.data_folder import owned
+from api.engine.host import EngineHost
+from api.fit_process import FitFunction, fit_model
+from api.settings import Settings
+from api.solver_process import PlanFunction
+from api.starting import StartFailed, told
+from api.stores import open_store
+from planner.pipeline import plan as plan_pipeline
+
+
+def work(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: FitFunction = fit_model) -> None:
+    """Run solves and fits until SIGINT or SIGTERM; what runs then is run elsewhere, or here after the next start.
+
+    ``plan`` and ``fit`` are as in ``api.app.create_app``.
+
+    Raises
+    ------
+    StartFailed
+        There is no database to share, or it or the data folder cannot be used.
+    """
+    if settings.database_url is None:
+        raise StartFailed(
+            "a worker shares a PostgreSQL database with servers: set SHARDPLAN_DATABASE_URL for all of them"
+        )
+    if settings.solver_processes == 0:
+        raise StartFailed("SHARDPLAN_SOLVER_PROCESSES is 0: a worker would run nothing")
+    stopped = threading.Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopped.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    with contextlib.ExitStack() as stack:
+        with told(settings):
+            stack.enter_context(owned(settings.data_dir))
+            store = stack.enter_context(contextlib.closing(open_store(settings)))
+            host = EngineHost(store, settings, plan=plan, fit=fit, on_end=_nobody_waits)
+            stack.enter_context(host.running())
+        stopped.wait()
+
+
+def _nobody_waits(_work_id: str) -> None:
+    """Servers see in the database what ended here."""

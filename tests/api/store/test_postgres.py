@@ -1,0 +1,57 @@
+"""The store in PostgreSQL keeps the contract, also among many processes."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from api.store.engines import UnusableDatabase
+from api.store.migrate import WrongSchema
+from api.store.sql import SqlStore
+from tests.contracts.model_store import ModelStoreContract
+from tests.contracts.race import race
+from tests.contracts.store import StoreContract, new_solve
+from tests.postgres import Postgres
+
+
+class TestPostgres(StoreContract, ModelStoreContract):
+    @pytest.fixture
+    def store(self, postgres: Postgres) -> Iterator[SqlStore]:
+        store = SqlStore.of_postgres(postgres.new_database())
+        yield store
+        store.close()
+
+    def test_many_stores_may_open_a_new_database_at_once(self, postgres: Postgres) -> None:
+        url = postgres.new_database()
+        stores = race(8, lambda _: SqlStore.of_postgres(url))
+        assert all(isinstance(store, SqlStore) for store in stores), stores
+        # Each has connections of its own, as processes have: writers take turns all the same.
+        accepted = race(8, lambda index: stores[index].accept(new_solve(index, request="r"), max_queued=9, reuse=True))
+        assert sum(created for _, created in accepted) == 1
+        for store in stores:
+            store.close()
+
+    def test_a_database_of_a_later_release_is_refused(self, postgres: Postgres) -> None:
+        url = postgres.new_database()
+        store = SqlStore.of_postgres(url)
+        with store._writer.begin() as connection:  # noqa: SLF001
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        store.close()
+        with pytest.raises(WrongSchema, match="9999"):
+            SqlStore.of_postgres(url)
+
+    # The driver complains of connections whose server is gone, and that nobody closed.
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+    def test_a_store_goes_on_after_a_restart_of_the_server(self, postgres: Postgres) -> None:
+        store = SqlStore.of_postgres(postgres.new_database())
+        store.accept(new_solve(1), max_queued=1, reuse=True)
+        postgres.stop()
+        postgres.start()
+        assert store.solve(new_solve(1).id) is not None
+        store.close()
+
+
+@pytest.mark.parametrize("url", ["postgresql://host", "mysql://host/name", "no address", "sqlite:///file", ""])
+def test_addresses_that_are_none_of_postgresql_are_refused_without_repeating_them(url: str) -> None:
+    with pytest.raises(UnusableDatabase, match="postgresql://user:password@host:5432/database") as caught:
+        SqlStore.of_postgres(url)
+    assert not url or url not in str(caught.value)

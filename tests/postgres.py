@@ -1,0 +1,91 @@
+"""A PostgreSQL server of the tests' own, in a temporary folder; tests skip where none is installed."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import uuid
+from pathlib import Path
+
+import psycopg
+import pytest
+
+#: Debian keeps the programs of each version apart.
+_FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+
+
+def _program(name: str) -> str | None:
+    for folder in _FOLDERS:
+        if (folder / name).exists():
+            return str(folder / name)
+    return shutil.which(name)
+
+
+class Postgres:
+    """One server, which can be stopped and started again."""
+
+    def __init__(self) -> None:
+        if _program("initdb") is None:
+            pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+        # Not below pytest's folders, which only the user of the tests may enter.
+        self._base = folder = Path(tempfile.mkdtemp(prefix="shardplan-postgres-"))
+        folder.chmod(0o755)
+        self._folder = folder / "cluster"
+        self._folder.mkdir(parents=True)
+        self._socket = folder / "socket"
+        self._socket.mkdir()
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        self._user: int | None = None
+        if os.geteuid() == 0:
+            # PostgreSQL refuses to run as root.
+            self._user = pwd.getpwnam("postgres").pw_uid
+            for path in (self._folder, self._socket):
+                os.chown(path, self._user, -1)
+        self._run("initdb", "-D", str(self._folder), "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-sync")
+        settings = f"port={self.port}\nunix_socket_directories='{self._socket}'\nlisten_addresses='127.0.0.1'\n"
+        with (self._folder / "postgresql.conf").open("a") as file:
+            file.write(settings + "fsync=off\nshared_buffers=32MB\nmax_connections=200\n")
+
+    def start(self) -> None:
+        """Start, and wait until it answers."""
+        self._run("pg_ctl", "-D", str(self._folder), "-w", "-l", str(self._socket / "log"), "start")
+
+    def stop(self, mode: str = "immediate") -> None:
+        """Stop as a crash does, or with ``fast`` as an operator does."""
+        self._run("pg_ctl", "-D", str(self._folder), "-w", "-m", mode, "stop")
+
+    def remove(self) -> None:
+        """Stop and delete it."""
+        with contextlib.suppress(AssertionError):
+            self.stop()
+        shutil.rmtree(self._base, ignore_errors=True)
+
+    def new_database(self) -> str:
+        """Create an empty database and return its address."""
+        name = f"db_{uuid.uuid4().hex[:12]}"
+        with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')
+        return self._url(name)
+
+    def _url(self, name: str) -> str:
+        return f"postgresql://tester@127.0.0.1:{self.port}/{name}"
+
+    def _run(self, program: str, *arguments: str) -> None:
+        path = _program(program)
+        assert path is not None
+        answer = subprocess.run(
+            [path, *arguments],
+            user=self._user,
+            cwd="/",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert answer.returncode == 0, answer.stderr

@@ -77,6 +77,7 @@ class SolveRequest:
     stated_spec_digest: str  # the same before another cost model was chosen than the spec's
     assumptions: tuple[Assumption, ...]
     warnings: tuple[Issue, ...]
+    model_warnings: tuple[Issue, ...]  # those of them that any use of the cost model has
     hardware_profile: str
 
 
@@ -200,6 +201,7 @@ def to_request(
         raise RejectedDocument(issues)
     normalised = _normalised(spec, problem)
     warnings = [
+        *chosen.warnings,
         *unused_tables(problem, base),
         *statistics_of_caches(spec, base),
         *outgrown_memory(problem, model.ledger, base),
@@ -226,6 +228,7 @@ def to_request(
         stated_spec_digest=spec_digest_of(normalised | {"cost_model": stated_cost_model or spec.cost_model}),
         assumptions=(*assumptions_of(spec, problem), *chosen.assumptions, *measured),
         warnings=tuple(warnings),
+        model_warnings=chosen.warnings,
         hardware_profile=spec.hardware.profile,
     )
 

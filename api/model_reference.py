@@ -10,7 +10,7 @@ activated later, or another service, changes no spec that was read before.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from api.learned_models import load_model
 from api.schemas.base import MODEL_ID
 from cost_models.learned.model import LearnedModel
 from cost_models.learned.shipped import shipped_for, shipped_models
+from cost_models.profiles_loader import CUSTOM, load_profile
 from cost_models.protocol import CostModel
 from cost_models.registry import cost_model_names, make_cost_model
 from planner.domain.plan import Assumption
@@ -59,6 +60,10 @@ class FindModel(Protocol):
         """Return the model of a digest."""
         ...
 
+    def device_of(self, profile: str) -> str | None:
+        """Return the device of the model that somebody made active for a profile; it is the profile's device."""
+        ...
+
     def available(self) -> Sequence[str]:
         """Return references to some that there are, for people."""
         ...
@@ -83,6 +88,10 @@ class ShippedModels:
                 return FoundModel(canonical=content, called=name)
         return None
 
+    def device_of(self, profile: str) -> str | None:
+        """Return the device of the model that was measured on machines of the profile."""
+        return device_of(self.active(profile))
+
     def available(self) -> Sequence[str]:
         """Return the digests of all."""
         return [f"{LEARNED}:{load_model(content).digest}" for content in shipped_models().values()]
@@ -106,6 +115,10 @@ class OneModel:
         """Return it, where it is the one that is meant."""
         return self.active("") if load_model(self.canonical).digest == digest else None
 
+    def device_of(self, profile: str) -> str | None:
+        """Nothing: that it was handed over says nothing of the machine."""
+        return None
+
     def available(self) -> Sequence[str]:
         """Return its digest."""
         return [f"{LEARNED}:{load_model(self.canonical).digest}"]
@@ -118,6 +131,12 @@ class ChosenModel:
     name: str
     model: CostModel
     assumptions: tuple[Assumption, ...] = ()
+    warnings: tuple[Issue, ...] = ()
+
+
+def device_of(model: FoundModel | None) -> str | None:
+    """Return the device that a model was measured on."""
+    return None if model is None else load_model(model.canonical).device
 
 
 def is_reference(name: str) -> bool:
@@ -152,8 +171,12 @@ def choose_model(name: str, profile: str, base: str, find: FindModel) -> ChosenM
     if document is None:
         return _missing(name, profile, base, find.available())
     learned = load_model(document.canonical)
+    is_active = name == LEARNED
     return ChosenModel(
-        name=pinned_name(learned), model=learned, assumptions=(_said(name, profile, document.called, learned),)
+        name=pinned_name(learned),
+        model=learned,
+        assumptions=(_said(name, profile, document.called, learned),),
+        warnings=() if is_active else tuple(_of_other_device(learned, document.called, profile, base, find)),
     )
 
 
@@ -167,6 +190,23 @@ def _said(name: str, profile: str, called: str, learned: LearnedModel) -> Assump
     device = f"fitted to measurements of {learned.device}"
     return Assumption(
         subject="cost_model", value=pinned_name(learned), evidence="note", source=f"{called}{why}; {device}"
+    )
+
+
+def _of_other_device(learned: LearnedModel, called: str, profile: str, base: str, find: FindModel) -> Iterator[Issue]:
+    """Yield a warning where nothing says that a model was measured on the device of the profile."""
+    hardware = load_profile(profile)
+    known = {device.casefold() for device in (*hardware.devices, find.device_of(profile) or "")}
+    if profile == CUSTOM or learned.device.casefold() in known:
+        return
+    yield Issue(
+        code="other-device",
+        pointer=f"{base}/cost_model",
+        message=f"the learned cost model {called} was measured on {learned.device}, and nothing says that this is "
+        f"the device of the hardware profile {profile} ({hardware.description}): its seconds may be another machine's",
+        hint=f"if it is the same, make the model active for the profile (PUT /v1/hardware-profiles/{profile}/cost-model"
+        " of a server); if not, choose one that was measured on such a machine, or roofline",
+        severity="warning",
     )
 
 

@@ -79,8 +79,8 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
         num_violations=len(violations),
         violations=[_in_plan(issue) for issue in violations[:_MAX_VIOLATIONS]],
         warnings=[
-            _in_plan(issue)
-            for issue in (*plan.other_spec(request.stated_spec_digest, request.spec_digest), *_late(scored))
+            *(IssueDocument(**asdict(issue)) for issue in request.model_warnings),
+            *map(_in_plan, (*plan.other_spec(request.stated_spec_digest, request.spec_digest), *_late(scored))),
         ],
         score=None if scored is None else _score(scored),
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from api.learned_models import load_model
-from api.model_reference import LEARNED, FoundModel
+from api.model_reference import LEARNED, FoundModel, device_of
 from api.store.models import READY, ModelRecord, ModelStore
 from cost_models.learned.shipped import shipped_for, shipped_models
 
@@ -34,6 +34,10 @@ class StoredModels:
         """Return the model of a digest."""
         record = self.store.model_of_digest(digest)
         return None if record is None else self._found(digest, model_id(record))
+
+    def device_of(self, profile: str) -> str | None:
+        """Return the device of the model that is active for a profile."""
+        return device_of(self.active(profile))
 
     def available(self) -> Sequence[str]:
         """Return references to the first that are ready."""

@@ -105,6 +105,7 @@ class Hardware:
     #: by collective (COLLECTIVES), inside one host
     intra_host_curves: Mapping[str, Curve] = field(default_factory=dict)
     description: str = ""  # what machine this is, for people
+    devices: tuple[str, ...] = ()  # names that drivers have for its accelerators; () where none is known
 
     def __post_init__(self) -> None:
         """Make the mappings read-only."""

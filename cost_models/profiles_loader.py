@@ -1,9 +1,11 @@
 """Reads the hardware profiles that ship with the package, and checks them as strictly as a spec.
 
 One JSON document per profile in ``cost_models/profiles``: ``id``, ``family``,
-``description``, ``ranks_per_host``, ``numbers`` (name -> value, unit, evidence, source,
-note) and ``intra_host_curves`` (collective -> message sizes, bus bandwidths, ranks, evidence,
-source). The profile ``custom`` is not a file: it has no numbers of its own.
+``description``, ``devices`` (names that drivers have for its accelerators), ``ranks_per_host``,
+``numbers`` (name -> value, unit, evidence, source, note) and ``intra_host_curves`` (collective ->
+message sizes, bus bandwidths, ranks, evidence, source).
+
+The profile ``custom`` is not a file: it has no numbers of its own.
 """
 
 import json
@@ -58,9 +60,8 @@ def load_profile(profile: str) -> Hardware:
 
 def parse_profile(document: object, *, expected_id: str) -> Hardware:
     """Turn a profile document into a value; raises ``InvalidProfile`` for whatever is unknown or missing."""
-    top = _members(
-        document, "profile", {"id", "family", "description", "ranks_per_host", "numbers"}, {"intra_host_curves"}
-    )
+    required = {"id", "family", "description", "ranks_per_host", "numbers"}
+    top = _members(document, "profile", required, {"devices", "intra_host_curves"})
     if top["id"] != expected_id:
         raise InvalidProfile(f"Expected id {expected_id}.")
     if top["family"] not in FAMILIES:
@@ -73,6 +74,7 @@ def parse_profile(document: object, *, expected_id: str) -> Hardware:
         family=_text(top["family"], "family"),
         ranks_per_host=ranks_per_host,
         description=_text(top["description"], "description"),
+        devices=_texts(top.get("devices", []), "devices"),
         numbers={name: _quantity(name, value) for name, value in _mapping(top["numbers"], "numbers").items()},
         intra_host_curves={
             name: _curve(name, value)
@@ -142,6 +144,12 @@ def _text(value: object, what: str) -> str:
     if not isinstance(value, str) or not value:
         raise InvalidProfile(f"Expected {what} to be a text.")
     return value
+
+
+def _texts(value: object, what: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise InvalidProfile(f"Expected {what} to be a list.")
+    return tuple(_text(item, what) for item in value)
 
 
 def _number(value: object, what: str) -> float:

@@ -4,12 +4,13 @@ from typing import Annotated
 
 import typer
 
-from api.cli.errors import ExitCode, say
+from api.cli.errors import ExitCode, say, say_issues
 from api.cli.files import read_bytes, refuse_swapped, write_document
 from api.cli.model_files import CostModelFile, chosen_cost_model
 from api.cli.plan import Changes, CostModelName, SpecFile, changed_spec
 from api.cli.stats import StatisticsFiles, found_statistics
 from api.schemas.evaluation import EvaluationDocument, ScoreDocument
+from planner.errors import Issue
 from planner.explain.text import counted
 from planner.units import format_bytes, format_seconds
 
@@ -39,9 +40,7 @@ def evaluate_command(
     if evaluation.score is not None:
         say(f"{request.name} under {evaluation.score.cost_model}")
         _say_score(evaluation.score)
-    for warning in evaluation.warnings:
-        say(f"  {warning.severity} at {warning.pointer}: {warning.message}")
-        say(f"    {warning.hint}")
+    say_issues([Issue(**warning.model_dump()) for warning in evaluation.warnings])
     if not evaluation.valid:
         _say_violations(evaluation)
         raise typer.Exit(ExitCode.BAD_INPUT)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli.errors import say
+from api.cli.errors import say, say_issues
 from api.cli.files import read_bytes, refuse_swapped, write_document
 from api.cli.model_files import CostModelFile, chosen_cost_model
 from api.cli.plan import Changes, CostModelName, SpecFile, changed_spec
@@ -38,7 +38,5 @@ def explain_command(
     plan = parse_plan(read_bytes(plan_file))
     explanation = explain_given(request, plan, max_tables=tables)
     write_document(explanation_document(request, plan, explanation).model_dump(mode="json"), None)
-    for warning in plan.other_spec(request.stated_spec_digest, request.spec_digest):
-        say(f"  {warning.severity} at {warning.pointer}: {warning.message}")
-        say(f"    {warning.hint}")
+    say_issues((*request.model_warnings, *plan.other_spec(request.stated_spec_digest, request.spec_digest)))
     say(explanation_text(explanation, name=request.name))

@@ -57,6 +57,7 @@ def get_hardware_profile(profile_id: str) -> Response:
         family=hardware.family,
         description=hardware.description,
         ranks_per_host=hardware.ranks_per_host,
+        devices=list(hardware.devices),
         numbers={
             name: NumberDocument(
                 value=quantity.value,

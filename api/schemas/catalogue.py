@@ -43,6 +43,10 @@ class ProfileList(Document):
 class ProfileDocument(ProfileSummary):
     """A hardware profile with every number; all are per rank."""
 
+    devices: list[str] = Field(
+        description="Names that drivers have for its accelerators; empty where none is known.",
+        examples=[["NVIDIA H100 80GB HBM3"]],
+    )
     numbers: dict[str, NumberDocument]
     intra_host_curves: dict[str, CurveDocument]
 

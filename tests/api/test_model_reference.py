@@ -5,12 +5,13 @@ import pytest
 from api import model_reference
 from api.convert import parse_spec
 from api.json_input import RejectedDocument
-from api.learned_models import load_model
+from api.learned_models import fit, load_model
 from api.model_reference import ChosenModel, OneModel, ShippedModels, choose_model, learned_digest
 from cost_models.learned.shipped import shipped_for, shipped_models
+from cost_models.measurements.json_rows import rows_from_json
 from cost_models.profiles_loader import profile_ids
 from planner.errors import Issue
-from tests.api.measured import model_bytes
+from tests.api.measured import benchmark_rows, model_bytes
 from tests.api.specs import raw, tiny
 
 PROFILE = "dgx-h100-80g"
@@ -52,6 +53,36 @@ def test_a_spec_that_was_read_means_the_same_when_it_is_read_again(shipped: str)
     with pytest.raises(RejectedDocument) as refused:
         parse_spec(raw(first.spec), find_model=OneModel(model_bytes("other")))
     assert refused.value.issues[0].code == "unknown-cost-model"
+
+
+def warned(model: bytes, **changes: object) -> list[Issue]:
+    chosen = f"learned:{load_model(model).digest}"
+    return list(parse_spec(raw(tiny(cost_model=chosen, **changes)), find_model=OneModel(model)).warnings)
+
+
+def test_a_model_of_another_device_than_the_profile_s_is_warned_of() -> None:
+    (warning,) = warned(shipped_models()["cpu-xeon"])
+    assert (warning.code, warning.severity, warning.pointer) == ("other-device", "warning", "/cost_model")
+    for told in ("cpu-xeon was measured on Intel Xeon", PROFILE, "8x H100-80GB"):
+        assert told in warning.message
+    for way_out in (f"PUT /v1/hardware-profiles/{PROFILE}/cost-model", "roofline"):
+        assert way_out in warning.hint
+
+
+def test_a_model_of_the_profile_s_device_is_not_warned_of() -> None:
+    model = fit(rows_from_json(benchmark_rows(device="nvidia h100 80gb hbm3")), name="lab", seed=0)
+    assert warned(model) == []
+    assert [warning.code for warning in warned(model, hardware__profile="dgx-a100-80g")] == ["other-device"]
+    numbers = {"hbm_bytes": 8e10, "hbm_bytes_per_second": 2e12, "intra_host_bytes_per_second": 3e11}
+    own = {"hardware__profile": "custom", "hardware__overrides": numbers}
+    assert warned(model_bytes(), **own) == []  # the machine is what the user says that it is
+
+
+def test_models_of_the_device_of_the_active_one_are_not_warned_of(shipped: str) -> None:
+    assert parse_spec(raw(tiny(cost_model="learned"))).warnings == ()
+    assert parse_spec(raw(tiny(cost_model=f"learned:{shipped}"))).warnings == ()
+    other = parse_spec(raw(tiny(cost_model=f"learned:{shipped}", hardware__profile="dgx-a100-80g")))
+    assert [warning.code for warning in other.warnings] == ["other-device"]
 
 
 def test_an_unknown_profile_is_told_once_and_not_repeated() -> None:

@@ -235,6 +235,8 @@ def test_a_valid_document_is_read() -> None:
         (document(ranks_per_host=0), "ranks_per_host"),
         (document(ranks_per_host=True), "ranks_per_host"),
         (document(description=""), "description"),
+        (document(devices="NVIDIA H200"), "devices to be a list"),
+        (document(devices=[""]), "devices to be a text"),
         (document(numbers=[]), "numbers"),
         (document(numbers={"hbm_megabytes": NUMBER}), "Unknown number hbm_megabytes"),
         (document(numbers={"hbm_bytes_per_second": NUMBER | {"unit": "bytes"}}), "in bytes_per_second"),

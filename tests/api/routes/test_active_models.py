@@ -11,7 +11,7 @@ from api.server import serve
 from api.starting import StartFailed
 from cost_models.learned.shipped import shipped_models
 from tests.api.live import Live, settings_for
-from tests.api.measured import benchmark_rows, model_bytes, model_document
+from tests.api.measured import DEVICE, benchmark_rows, model_bytes, model_document
 from tests.api.problems import assert_problem
 from tests.api.specs import tiny
 
@@ -169,13 +169,27 @@ def test_learned_means_what_was_active_when_the_spec_was_read(own: Live) -> None
     assert explained.json()["spec_digest"] == first["spec_digest"]
 
 
+def test_a_named_model_is_warned_of_until_it_is_active_for_the_profile(own: Live) -> None:
+    upload(own, "m")
+    spec = tiny(cost_model="learned:m@1", model__batch_size_per_rank=32)
+    (warning,) = own.post("/v1/specs:validate", spec).json()["warnings"]
+    assert (warning["code"], warning["severity"], warning["pointer"]) == ("other-device", "warning", "/cost_model")
+    assert f"m@1 was measured on {DEVICE}" in warning["message"]
+    assert own.solve(spec)["warnings"] == [warning]
+    own.put(ACTIVE, {"cost_model": "m@1"})
+    upload(own, "m", slowdown=2.0)  # of the same device, and so of that of the profile
+    for version in (1, 2):
+        named = spec | {"cost_model": f"learned:m@{version}"}
+        assert own.post("/v1/specs:validate", named).json()["warnings"] == []
+
+
 def test_any_plan_is_judged_under_a_learned_model(own: Live) -> None:
     upload(own, "m")
     plan = own.get(own.solve(tiny())["result"]["plan_url"]).json()
     body = {"spec": tiny(), "plan": plan}
     score = own.post("/v1/plans:evaluate?cost_model=learned:m@1", body).json()
     assert score["score"]["cost_model"].startswith("m@")
-    assert score["warnings"] == []
+    assert [(one["code"], one["pointer"]) for one in score["warnings"]] == [("other-device", "/spec/cost_model")]
     assert score["score"]["prediction"]["coverage"] == 0.9
     assert_problem(own.post("/v1/plans:evaluate?cost_model=learned:m@7", body), 422, "invalid-problem")
     assert_problem(own.post("/v1/plans:evaluate?cost_model=learned:", body), 400, "invalid-parameter")

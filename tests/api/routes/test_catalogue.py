@@ -18,6 +18,11 @@ def test_every_profile_is_listed_and_told_in_full(live: Live) -> None:
             assert number["unit"]
 
 
+def test_a_profile_names_its_devices_as_drivers_do(live: Live) -> None:
+    assert live.get("/v1/hardware-profiles/dgx-h100-80g").json()["devices"] == ["NVIDIA H100 80GB HBM3"]
+    assert live.get("/v1/hardware-profiles/torchrec-default").json()["devices"] == []
+
+
 def test_curves_are_part_of_a_profile(live: Live) -> None:
     curve = live.get("/v1/hardware-profiles/dgx-h100-80g").json()["intra_host_curves"]["alltoall"]
     assert len(curve["message_bytes"]) == len(curve["bus_bytes_per_second"]) > 1

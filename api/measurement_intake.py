@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from api.convert import SolveRequest
 from api.given_plan import GivenPlan
+from api.job_defaults import CompletedJob, completed
 from api.json_input import RejectedDocument, parse_document
 from api.measured_batch import BENCHMARK, JOB, MeasuredBatch
 from api.schemas.measurements import (
@@ -17,11 +18,13 @@ from api.schemas.measurements import (
     MeasuredRows,
     PhaseComparison,
 )
+from api.schemas.solve import AssumptionDocument
 from cost_models.errors import InvalidMeasurements
 from cost_models.measurements.check import check
 from cost_models.measurements.json_rows import rows_from_json
 from cost_models.vocabulary import NUM_PHASES, Phase
 from planner.canonical import digest
+from planner.domain.plan import Assumption
 from planner.errors import Issue
 from planner.explain.text import counted
 from planner.observations import Comparison, Drift, Observation, ObservedPhase, compared, rows_of
@@ -76,7 +79,8 @@ def batch_of_job(job: JobTimes, request: SolveRequest, plan: GivenPlan) -> JobBa
     Raises
     ------
     RejectedDocument
-        A rank stands twice or is not in the plan; or times that cannot be, such as milliseconds for seconds.
+        A rank stands twice or is not in the plan; times that cannot be, such as milliseconds for seconds; or what ran
+        is neither said nor known.
     """
     world_size = request.problem.world_size
     seconds = np.full((world_size, NUM_PHASES), np.nan)
@@ -89,17 +93,21 @@ def batch_of_job(job: JobTimes, request: SolveRequest, plan: GivenPlan) -> JobBa
         else:
             for phase, value in rank.seconds.items():
                 seconds[rank.rank, Phase.from_label(phase)] = value
+    complete = completed(job, profile=request.hardware_profile, runtime=str(request.spec["runtime"]))
+    if not isinstance(complete, CompletedJob):
+        issues += complete
     if issues:
         raise RejectedDocument(issues)
-    told = job.model_dump(mode="json")
+    assert isinstance(complete, CompletedJob)
+    told = complete.job.model_dump(mode="json")
     observation = Observation(
         seconds=seconds,
         steps=job.steps,
         task=f"job-{digest(told).removeprefix('sha256:')[:16]}",
         device=job.device,
-        library=job.library,
-        implementation=job.implementation,
-        communication=job.communication,
+        library=told["library"],
+        implementation=told["implementation"],
+        communication=told["communication"],
     )
     rows, left_out = rows_of(request.problem, plan.placement, observation)
     if rows.num_rows:
@@ -116,7 +124,9 @@ def batch_of_job(job: JobTimes, request: SolveRequest, plan: GivenPlan) -> JobBa
     facts: Mapping[str, object] = {key: told[key] for key in ("plan_digest", "steps", "ranks")}
     return JobBatch(
         batch=MeasuredBatch(rows=rows, source=JOB, facts=facts),
-        comparison=_comparison(compared(request.problem, plan.placement, request.cost_model, seconds), left_out),
+        comparison=_comparison(
+            compared(request.problem, plan.placement, request.cost_model, seconds), left_out, complete.assumptions
+        ),
     )
 
 
@@ -133,13 +143,16 @@ def _issue(where: str, message: str, hint: str) -> Issue:
     return Issue(code="invalid-value", pointer=where, message=message, hint=hint)
 
 
-def _comparison(found: Comparison, left_out: tuple[str, ...]) -> ComparisonDocument:
+def _comparison(
+    found: Comparison, left_out: tuple[str, ...], assumptions: tuple[Assumption, ...]
+) -> ComparisonDocument:
     return ComparisonDocument(
         cost_model=found.cost_model,
         coverage=None if found.drift is None else found.drift.coverage,
         phases=[_phase(one) for one in found.phases],
         drift=None if found.drift is None else _drift(found.drift, sum(one.num_ranks for one in found.phases)),
         left_out=list(left_out),
+        assumptions=[AssumptionDocument(**asdict(one)) for one in assumptions],
     )
 
 

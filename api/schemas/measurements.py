@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, create_model
 
 from api.schemas.base import Digest, Document, StrictModel
+from api.schemas.solve import AssumptionDocument
 from cost_models.measurements.check import MAX_ROWS
 from cost_models.measurements.schema import COLUMNS, Column
 from cost_models.vocabulary import STEP_PHASES
@@ -63,13 +64,21 @@ class JobTimes(StrictModel):
     plan_digest: Digest = Field(description="The plan that it ran.")
     steps: Annotated[int, Field(ge=1, le=10**9)] = Field(description="Steps that were timed.", examples=[1000])
     device: Text = Field(description="The device of its ranks.", examples=["NVIDIA H100 80GB HBM3"])
-    library: Text = Field(default="training-job", description="What ran the lookups.", examples=["fbgemm_gpu 1.8.0"])
-    implementation: Text = Field(
-        default="fbgemm_tbe",
-        description="Its kernel, as in rows of benchmarks that are fitted together with it; TorchRec's is fbgemm_tbe.",
+    library: Text | None = Field(
+        default=None, description="What ran the lookups; null: training-job.", examples=["fbgemm_gpu 1.8.0"]
+    )
+    implementation: Text | None = Field(
+        default=None,
+        description="Its kernel, as in rows of benchmarks that are fitted together with it: fbgemm_tbe, triton_tbe, "
+        "embedding_bag. null: fbgemm_tbe of plans for torchrec; needed of others where lookups were timed.",
         examples=["fbgemm_tbe"],
     )
-    communication: Text = Field(default="nccl", description="What ran the collectives.", examples=["nccl"])
+    communication: Text | None = Field(
+        default=None,
+        description="What ran the collectives: nccl, gloo. null: nccl on GPUs and gloo on CPUs, by the device or the "
+        "plan's hardware profile; needed where neither tells and collectives were timed.",
+        examples=["nccl"],
+    )
     ranks: Annotated[list[RankTimes], Field(min_length=1, max_length=MAX_RANKS, fail_fast=True)] = Field(
         description="Ranks, each once; collectives are learned from where all of them are there."
     )
@@ -111,6 +120,9 @@ class ComparisonDocument(Document):
     phases: list[PhaseComparison]
     drift: DriftWarning | None = Field(description="null of a model without intervals.")
     left_out: list[str] = Field(description="What no rows could be made of, and why.")
+    assumptions: list[AssumptionDocument] = Field(
+        default_factory=list, description="Fields of the job that were left out, what was taken for them, and why."
+    )
 
 
 class MeasurementsSummary(Document):

@@ -142,6 +142,34 @@ def test_rows_are_made_of_what_a_job_saw(live: Live, plan: dict[str, object]) ->
     assert len({row["task"] for row in document["rows"]}) == 1
 
 
+def test_rows_of_a_job_on_cpus_name_what_cpus_run(live: Live, plan: dict[str, object]) -> None:
+    seen = job(plan, device="Intel Xeon Processor, 1 of 2 cores")
+    for rank in seen["ranks"]:
+        rank["seconds"]["forward_comm"] = 1e-3
+    found = live.post("/v1/measurements", seen).json()
+    rows = live.get(found["measurements_url"]).json()["rows"]
+    assert {(row["kind"], row["implementation"]) for row in rows} == {("lookup", "fbgemm_tbe"), ("collective", "gloo")}
+    assumed = {one["subject"]: one["value"] for one in found["comparison"]["assumptions"]}
+    assert assumed == {"library": "training-job", "implementation": "fbgemm_tbe", "communication": "gloo"}
+    said = {"library": "torch", "implementation": "embedding_bag", "communication": "mpi"}
+    told = live.post("/v1/measurements", seen | said).json()
+    assert told["comparison"]["assumptions"] == []
+    rows = live.get(told["measurements_url"]).json()["rows"]
+    assert {(row["kind"], row["implementation"]) for row in rows} == {
+        ("lookup", "embedding_bag"),
+        ("collective", "mpi"),
+    }
+
+
+def test_a_job_says_what_ran_where_nothing_tells(live: Live) -> None:
+    plan = live.get(live.solve(tiny(runtime="generic"))["result"]["plan_url"]).json()
+    problem = assert_problem(live.post("/v1/measurements", job(plan)), 422, "invalid-problem")
+    (error,) = problem["errors"]
+    assert (error["pointer"], error["code"]) == ("/implementation", "missing-field")
+    assert "fbgemm_tbe" in error["hint"]
+    assert live.post("/v1/measurements", job(plan, implementation="fbgemm_tbe")).status_code == 201
+
+
 def test_times_outside_their_intervals_are_drift_once_there_are_enough(live: Live) -> None:
     model = live.post("/v1/cost-models", {"document": model_document()}).json()
     spec = tiny(

@@ -51,8 +51,8 @@ def compute_law(compute: LearnedCompute, contention: float) -> RankLaw:
         learned, left, divided, known = np.split(sums, ends, axis=1)
         seconds = left.copy()
         together = by_phase(compute.rank_seconds(learned, contention), divided)
-        # Counted, not summed: of the last shard that leaves a rank, rounding leaves something.
-        seconds[:, COMPUTE_PHASES] += np.where(known > 0.5, together, 0.0)
+        # Shards are counted: of the sums of those that left a rank, rounding leaves something, which is no launch.
+        seconds[:, COMPUTE_PHASES] += np.where(known > 0, together, 0.0)
         return seconds
 
     return law

@@ -5,8 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cost_models.learned.assigned import LearnedAssignment
 from cost_models.learned.model import LearnedModel
+from cost_models.learned.rank_laws import compute_law, compute_parts
 from cost_models.protocol import ShardWork
+from cost_models.vocabulary import NUM_PHASES
 from tests.cost_models.builders import shard_work, tiered_hardware
 from tests.cost_models.fitting.builders import quick_model
 from tests.cost_models.learned.test_collectives import model as with_exchange
@@ -77,3 +80,26 @@ def test_a_rank_without_shards_takes_nothing() -> None:
     emptied = now.after(orders, np.full(orders.shape, 2))
     assert emptied[:, 0].max() < 1e-12  # a launch takes some 1e-3 s
     assert emptied[:, 2].max() > 1e-3
+
+
+def test_what_rounding_leaves_of_a_rank_s_shards_starts_no_launch() -> None:
+    """Parts are float32, of which float64 adds up some without error; but not 1e3 and 1e-9, which networks may give."""
+    fitted = physics().fitted
+    assert fitted is not None
+    num_shards, start = 8, fitted.compute.physics.of_launch(0.0).sum()
+    assert start > 1e-6
+    magnitudes = np.random.default_rng(0).uniform(np.log(1e-9), np.log(1e3), (num_shards, 1))
+    learned = np.exp(magnitudes).astype(np.float32)
+    nothing = np.zeros((num_shards, NUM_PHASES))
+    now = LearnedAssignment.of(
+        parts=compute_parts(learned, nothing, nothing[:, :2], np.ones((num_shards, 1), dtype=np.bool_)),
+        law=compute_law(fitted.compute, 0.0),
+        collectives=(),
+        collective_law=lambda _, held: held,
+        rank=np.zeros(num_shards, dtype=np.int64),
+        num_ranks=2,
+    )
+    orders = np.array([np.random.default_rng(seed).permutation(num_shards) for seed in range(20)])
+    emptied = now.after(orders, np.ones_like(orders))
+    assert np.all(emptied[:, 0] == 0)
+    assert np.all(emptied[:, 1].sum(axis=1) > learned.sum())

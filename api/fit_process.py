@@ -51,4 +51,4 @@ def run_fit(job: FitJob) -> FitAnswer:
     except MemoryError:
         return FitAnswer(error={"code": "out-of-memory", "message": "the fit needed more memory than it may take"})
     model = load_model(canonical)
-    return FitAnswer(digest=model.digest, device=model.device, figures=told_figures(model), canonical=canonical)
+    return FitAnswer(digest=model.digest, device=model.device, figures=told_figures(canonical), canonical=canonical)

@@ -1,6 +1,7 @@
 """What the shell does with learned cost models: read a document, fit one, judge one on rows."""
 
 import functools
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -8,6 +9,7 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from api.json_input import RejectedDocument, is_quotable, pointer
+from api.model_verdict import verdicts
 from cost_models.errors import InvalidModelFile
 from cost_models.fitting.assessment import Figures, figures, figures_by, size_labels
 from cost_models.fitting.held_out import collective_label, judged_exchanges
@@ -106,6 +108,11 @@ def _pointer(place: str) -> str:
     return pointer(parts)
 
 
-def told_figures(model: LearnedModel) -> Mapping[str, object]:
-    """Return what lists show of the held-out figures of a model's document: all but the points of its picture."""
-    return {name: value for name, value in model.figures.items() if name != "points_seconds"}
+def told_figures(document: bytes) -> Mapping[str, object]:
+    """Return what lists show of the held-out figures of a model that was read, with the verdict on its rows.
+
+    The points of its picture are left out.
+    """
+    read = json.loads(document)
+    told = {name: value for name, value in read["figures"].items() if name != "points_seconds"}
+    return {**told, "verdicts": [asdict(one) for one in verdicts(read)]}

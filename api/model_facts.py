@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from api.model_verdict import verdicts
 from cost_models.learned.ranges import TOLERANCE
 from cost_models.measurements.schema import COLLECTIVES
 from planner.explain.text import counted
@@ -53,6 +54,7 @@ class Facts:
 
     title: str
     summary: tuple[tuple[str, str], ...]
+    verdicts: tuple[str, ...]  # whether what was measured is enough, and what to measure more
     tables: tuple[Table, ...]
     not_measured: tuple[str, ...]
     reference: str  # what cost_model of a spec says to mean this model
@@ -63,6 +65,7 @@ def facts(document: Mapping[str, Any]) -> Facts:
     return Facts(
         title=f"{document['name']}: a cost model of {document['device']}",
         summary=tuple(_summary(document)),
+        verdicts=tuple(verdict.text for verdict in verdicts(document)),
         tables=tuple([*_errors(document), _schemes(document), *_ranges(document)]),
         not_measured=tuple(_not_measured(document)),
         reference=reference_of(document),

@@ -5,7 +5,7 @@ Every text of a document goes through ``escape``, whatever was checked before.
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -56,14 +56,14 @@ def report_page(document: Mapping[str, Any]) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{escape(_CONTENT_POLICY)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{_STYLE}</style></head>\n<body><main>\n{_head(told)}\n{''.join(_charts(document))}"
-        f"{tables}{_not_measured(told)}</main></body></html>\n"
+        f"{tables}{_list('Not measured', told.not_measured)}</main></body></html>\n"
     )
 
 
 def _head(told: Facts) -> str:
     entries = "".join(f"<dt>{escape(label)}</dt><dd>{escape(words)}</dd>" for label, words in told.summary)
     name = f"<dt>cost_model of a spec</dt><dd><code>{escape(told.reference)}</code></dd>"
-    return f"<h1>{escape(told.title)}</h1>\n<dl>{entries}{name}</dl>"
+    return f"<h1>{escape(told.title)}</h1>\n<dl>{entries}{name}</dl>\n{_list('Verdict', told.verdicts)}"
 
 
 def _charts(document: Mapping[str, Any]) -> Iterator[str]:
@@ -101,6 +101,6 @@ def _bodies(table: Table) -> Iterator[str]:
         yield "</tbody>"
 
 
-def _not_measured(told: Facts) -> str:
-    entries = "".join(f"<li>{escape(words)}</li>" for words in told.not_measured)
-    return f"<section><h2>Not measured</h2><ul>{entries}</ul></section>\n"
+def _list(title: str, items: Sequence[str]) -> str:
+    entries = "".join(f"<li>{escape(words)}</li>" for words in items)
+    return f"<section><h2>{escape(title)}</h2><ul>{entries}</ul></section>\n"

@@ -22,6 +22,9 @@ def model_text(document: Mapping[str, Any]) -> str:
     lines += ["", "Not measured"]
     for words in told.not_measured:
         lines += paragraph(f"- {words}", hanging="  ")
+    lines += ["", "Verdict"]
+    for words in told.verdicts:
+        lines += paragraph(f"- {words}", hanging="  ")
     return "\n".join([*lines, "", "cost_model of a spec:", told.reference])
 
 

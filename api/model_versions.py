@@ -174,7 +174,7 @@ class ModelService:
             digest=model.digest,
             canonical=content,
             device=model.device,
-            figures=told_figures(model),
+            figures=told_figures(content),
             now=self._clock(),
         )
 

@@ -64,6 +64,19 @@ class GroupFigures(BaseModel):
     mean_interval_ratio: float | None = Field(description="Upper to lower limit, the geometric mean.")
 
 
+class VerdictDocument(BaseModel):
+    """Whether the rows of one kind are enough to rely on a model."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+    kind: Literal["lookup", "collective"] = Field(description="Of which rows.")
+    enough: bool = Field(description="Whether mean errors are known and intervals hold as stated.")
+    num_rows: int = Field(description="That were measured. Unit: rows.")
+    num_held_out: int = Field(description="Launches, or exchanges of all ranks, that the errors are of.")
+    detail: str = Field(description="What the rows let be known.")
+    advice: str = Field(description="What to measure more; empty where there is enough.")
+
+
 class HeldOutFigures(BaseModel):
     """How a model does on rows that were held out of its fit."""
 
@@ -72,6 +85,9 @@ class HeldOutFigures(BaseModel):
     split: Annotated[str, Field(pattern="^[ -~]{0,80}$")] = Field(default="", description="How rows were held out.")
     groups: Annotated[list[GroupFigures], Field(max_length=200)] = Field(
         default_factory=list, description="All rows first, then some of them; empty where none were held out."
+    )
+    verdicts: list[VerdictDocument] = Field(
+        default_factory=list, description="Of lookups and of collectives, as far as there are; empty of old models."
     )
 
 

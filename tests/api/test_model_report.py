@@ -13,6 +13,7 @@ from api.learned_models import fit
 from api.model_charts import bars, scatter
 from api.model_report import PAGE_POLICY, report_page
 from api.model_text import model_text
+from api.model_verdict import verdicts
 from cost_models.learned.file import document_digest, model_bytes, parse_model
 from cost_models.measurements.json_rows import rows_from_json
 from tests.api.measured import benchmark_rows, exchange_rows, model_document
@@ -143,11 +144,16 @@ def test_page_and_text_say_the_same(both: dict[str, Any]) -> None:
         "bytes_per_weight",
         "Collectives inside one host: reduce_scatter, all_gather, all_reduce.",
         "Any device other than Test GPU.",
+        "Verdict",
         f"learned:{both['digest']}",
     )
     for words in everywhere:
         assert words in page
         assert words in text
+    for verdict in verdicts(both):
+        assert verdict.text in page
+        assert f"- {verdict.text}" in " ".join(text.split())
+    assert text.index("\nVerdict\n") > text.index("\nNot measured\n")  # the last that is read
     mean = both["figures"]["groups"][0]["mean_relative_error"]
     assert f"{mean:.1%}" in page
     assert f"{mean:.1%}" in text

@@ -52,6 +52,8 @@ def test_a_fit_writes_a_model_and_reports_it(capsys: pytest.CaptureFixture[str],
     for told in ("60 of lookup", "split by task", "Error of held-out lookups", "shard_columns", "Not measured"):
         assert told in err
     assert err.endswith(f"\nlearned:{written.digest}\n")
+    last = " ".join(err.partition("\nVerdict\n")[2].split())
+    assert last.startswith("- Lookups: too little was measured to rely on. 60 rows. 6 launches held out")
 
 
 def test_equal_rows_and_seeds_make_equal_models(capsys: pytest.CaptureFixture[str], rows: Path) -> None:

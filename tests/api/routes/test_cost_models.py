@@ -39,11 +39,20 @@ def test_a_fit_is_accepted_with_a_place_to_look(live: Live) -> None:
     assert model["measurements"] == [digest]
     assert model["figures"]["groups"][0]["mean_relative_error"] < 0.2
     assert "points_seconds" not in model["figures"]
+    (verdict,) = model["figures"]["verdicts"]
+    assert (verdict["kind"], verdict["enough"], verdict["num_rows"]) == ("lookup", False, 60)
+    assert "Measure about 300 launches" in verdict["advice"]
     report = live.get(model["report_url"])
     assert report.headers["content-type"].startswith("text/html")
     assert report.headers["content-security-policy"] == PAGE_POLICY
     assert report.headers["x-content-type-options"] == "nosniff"
     assert report.text == report_page(live.get(model["document_url"]).json())
+
+
+def test_uploaded_and_shipped_models_have_verdicts(live: Live) -> None:
+    assert [one["enough"] for one in upload(live, "judged")["figures"]["verdicts"]] == [False]
+    shipped = live.get("/v1/cost-models/cpu-xeon@1").json()["figures"]["verdicts"]
+    assert [(one["kind"], one["enough"]) for one in shipped] == [("lookup", True), ("collective", True)]
 
 
 def test_a_document_that_no_page_could_show_is_refused(live: Live) -> None:

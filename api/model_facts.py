@@ -11,6 +11,7 @@ from typing import Any
 from api.model_verdict import verdicts
 from cost_models.learned.ranges import TOLERANCE
 from cost_models.measurements.schema import COLLECTIVES
+from cost_models.number_text import number_text
 from planner.explain.text import counted
 from planner.units import format_bytes
 
@@ -207,7 +208,7 @@ def _ranges(document: Mapping[str, Any]) -> Iterator[Table]:
             "a shard grows from there as roofline says, and the plan says why; a rank beyond has a wider interval.",
             columns=("Feature", "Least", "Most"),
             bodies=tuple(
-                (heading, tuple((name, f"{low:,.6g}", f"{high:,.6g}") for name, (low, high) in compute[part].items()))
+                (heading, tuple((name, *map(number_text, limits)) for name, limits in compute[part].items()))
                 for heading, part in named
             ),
         )

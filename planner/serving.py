@@ -20,6 +20,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from cost_models.number_text import at_most_text, number_text
 from cost_models.serving import MESSAGE_PHASES, message_seconds
 from cost_models.vocabulary import NUM_PHASES
 from planner.domain.plan import Evaluation, PlanResult, ServingLoad
@@ -83,15 +84,18 @@ def overrun(evaluation: Evaluation) -> Iterator[Issue]:
     load = evaluation.serving
     if load is None or load.utilization is None or load.utilization <= load.utilization_limit * (1 + _ROUNDING):
         return
+    rate, sustained = load.requests_per_second, load.sustained_requests_per_second
+    assert rate is not None  # as there is a utilization
+    assert sustained is not None  # as it is above 0
     yield Issue(
         code="request-rate",
         pointer=f"/ranks/{load.busiest_rank}",
         message=(
-            f"{load.requests_per_second:g} requests per second keep rank {load.busiest_rank} busy for"
+            f"{number_text(rate)} requests per second keep rank {load.busiest_rank} busy for"
             f" {load.utilization:.4g} of every second, {format_seconds(load.busy_seconds)} each, and at most"
             f" {load.utilization_limit:g} is allowed"
         ),
-        hint=f"serve at most {load.sustained_requests_per_second:.6g} requests per second on a host, or use more cards",
+        hint=f"serve at most {at_most_text(sustained)} requests per second on a host, or use more cards",
     )
 
 

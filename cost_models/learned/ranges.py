@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cost_models.learned.columns import LookupColumns
 from cost_models.learned.rank_tally import by_rank
+from cost_models.number_text import number_text
 from cost_models.protocol import Bools, Floats, ShardWork
 from cost_models.vocabulary import Kernel
 
@@ -61,7 +62,8 @@ class Range:
 
     def text(self) -> str:
         """Say the range."""
-        return f"{self.low:.6g}" if self.low == self.high else f"{self.low:.6g} to {self.high:.6g}"
+        low, high = number_text(self.low), number_text(self.high)
+        return low if self.low == self.high else f"{low} to {high}"
 
 
 def measured_ranges(columns: LookupColumns) -> dict[str, Range]:
@@ -101,7 +103,7 @@ def why_unknown(work: ShardWork, columns: LookupColumns, ranges: Mapping[str, Ra
         one = columns.take(np.array([i]))
         for name, value in CHECKED.items():
             if not ranges[name].holds(value(one))[0]:
-                reasons.append(f"{name} {value(one)[0]:.6g} outside the measured {ranges[name].text()}")
+                reasons.append(f"{name} {number_text(value(one)[0])} outside the measured {ranges[name].text()}")
         texts[i] = "; ".join(reasons)
     return tuple(texts)
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import cast
 
+from cost_models.number_text import at_most_text, number_text
 from planner.explain.checkpoint import checkpoint_lines
 from planner.explain.document import PlanDocument, RankEntry, TableEntry
 from planner.explain.movement import movement_lines
@@ -118,9 +119,9 @@ def _serving(plan: PlanDocument) -> list[str]:
         f"rank {serving['busiest_rank']} is busiest, {format_seconds(serving['busy_seconds'])} with each"
     )
     if rate is not None:
-        lines += paragraph(f"{rate:,g} per second keep it busy for {serving['utilization']:.4g} of its time")
-    if serving["sustained_requests_per_second"] is not None:
-        lines += paragraph(f"at most {serving['sustained_requests_per_second']:,.6g} per second, at a limit of {limit}")
+        lines += paragraph(f"{number_text(rate)} per second keep it busy for {serving['utilization']:.4g} of its time")
+    if (sustained := serving["sustained_requests_per_second"]) is not None:
+        lines += paragraph(f"at most {at_most_text(sustained)} per second, at a limit of {limit}")
     return lines
 
 

@@ -186,8 +186,8 @@ def test_a_rate_that_no_plan_sustains_is_infeasible() -> None:
     assert result.plan is None
     assert result.reason == Reason.INFEASIBLE
     assert result.limit == REQUEST_RATE
-    assert "15100 requests per second" in result.detail
-    assert "15027." in result.detail
+    assert "15,100 requests per second" in result.detail
+    assert "at most 15,000 requests per second" in result.detail  # of 15,027
     assert result.diagnosis is None  # no constraint is to blame
 
 

@@ -199,9 +199,9 @@ def test_no_shards_at_all() -> None:
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"lookups": 1e9, "distinct_rows": 1e5}, "lookups 1e\\+09 outside the measured"),
-        ({"shard_columns": 1024}, "shard_columns 1024 outside the measured 4 to 128"),
-        ({"batch_outputs": 100.0}, "outputs 400 outside the measured 8192"),
+        ({"lookups": 1e9, "distinct_rows": 1e5}, "lookups 1 billion outside the measured"),
+        ({"shard_columns": 1024}, "shard_columns 1,024 outside the measured 4 to 128"),
+        ({"batch_outputs": 100.0}, "outputs 400 outside the measured 8,192"),
         ({"element_bytes": 2.0}, "bytes_per_weight 2 outside the measured 4"),
         ({"optimizer_element_bytes": 4.0}, "optimizer_bytes_per_row 132 outside the measured 4"),
         ({"kernel": Kernel.FUSED_UVM}, "kernel fused_uvm was not measured"),

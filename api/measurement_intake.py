@@ -165,6 +165,7 @@ def _phase(one: ObservedPhase) -> PhaseComparison:
         num_ranks=one.num_ranks,
         num_outside=one.num_outside if one.num_with_interval else None,
         in_interval=one.is_inside,
+        not_judged=list(one.unjudged),
     )
 
 

@@ -7,7 +7,7 @@ collectives cannot be told apart.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ from planner.domain.problem import Problem
 from planner.placed_work import PlacedWork
 from planner.prediction import PlacedShards, rank_seconds
 from planner.score import score
+from planner.unjudged import unjudged, without_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -59,6 +60,7 @@ class ObservedPhase:
     num_with_interval: int
     num_outside: int  # of these
     is_inside: bool | None  # the slowest rank; None where it has no interval
+    unjudged: tuple[str, ...]  # of a model with intervals: ranks whose time has none, and why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,24 +99,29 @@ def compared(problem: Problem, placement: Placement, model: CostModel, observed:
         for phase, seconds in rank.seconds.items():
             predicted[rank.rank, phase] = seconds
     lower = upper = predicted
+    phases = [phase for phase in STEP_PHASES if _timed(observed, phase)]
+    why: Mapping[Phase, Sequence[str]] = {}
     if isinstance(model, AssignmentModel):
         slowdown = problem.cluster.phase_slowdown()
-        together = rank_seconds(PlacedWork.of(problem, placement).shards(), model, problem.cluster.hardware)
+        placed = PlacedWork.of(problem, placement).shards()
+        together = rank_seconds(placed, model, problem.cluster.hardware)
         # Limits of analytic seconds are an assumption, of which no coverage is known.
         is_learned = together.learned_seconds >= together.seconds * (1 - _ROUNDING)
         lower, upper = (
             np.where(is_learned, limit * slowdown, predicted)
             for limit in (together.lower_seconds, together.upper_seconds)
         )
-    phases = tuple(_phase(phase, observed, predicted, lower, upper) for phase in STEP_PHASES if _timed(observed, phase))
+        bare = ~np.isnan(observed) & ~(lower < upper)  # what an analytic model priced has no interval
+        why = {phase: unjudged(problem, placed, model, phase, np.flatnonzero(bare[:, phase])) for phase in phases}
+    compared_phases = tuple(_phase(phase, observed, predicted, lower, upper, why.get(phase, ())) for phase in phases)
     drift = None
     if isinstance(model, AssignmentModel):
         drift = Drift(
-            num_compared=sum(one.num_with_interval for one in phases),
-            num_outside=sum(one.num_outside for one in phases),
+            num_compared=sum(one.num_with_interval for one in compared_phases),
+            num_outside=sum(one.num_outside for one in compared_phases),
             coverage=model.coverage,
         )
-    return Comparison(cost_model=evaluation.cost_model, phases=phases, drift=drift)
+    return Comparison(cost_model=evaluation.cost_model, phases=compared_phases, drift=drift)
 
 
 def binomial_tail(number: int, least: int, probability: float) -> float:
@@ -151,11 +158,13 @@ def _timed(observed: Floats, phase: Phase) -> bool:
     return bool(np.any(~np.isnan(observed[:, phase])))
 
 
-def _phase(phase: Phase, observed: Floats, predicted: Floats, lower: Floats, upper: Floats) -> ObservedPhase:
+def _phase(
+    phase: Phase, observed: Floats, predicted: Floats, lower: Floats, upper: Floats, why: Sequence[str]
+) -> ObservedPhase:
     ranks = np.flatnonzero(~np.isnan(observed[:, phase]))
     seconds = observed[ranks, phase]
     low, high = lower[ranks, phase], upper[ranks, phase]
-    has_interval = low < high  # what an analytic model priced has none
+    has_interval = low < high
     outside = has_interval & ((seconds < low) | (seconds > high))
     slowest = int(np.argmax(seconds))
     return ObservedPhase(
@@ -166,6 +175,7 @@ def _phase(phase: Phase, observed: Floats, predicted: Floats, lower: Floats, upp
         num_with_interval=int(has_interval.sum()),
         num_outside=int(outside.sum()),
         is_inside=bool(~outside[slowest]) if has_interval[slowest] else None,
+        unjudged=tuple(why),
     )
 
 
@@ -179,7 +189,7 @@ def _lookups(
         left_out.append(
             f"lookups: {np.count_nonzero(~timed)} of {len(timed)} ranks were not timed both forward and backward"
         )
-    other_kernels, is_other = 0, other_code(work)
+    with_other, is_other = [], other_code(work)
     table = placed.table[placed.kind]
     outputs = output_rows(work)
     took_time = timed & (forward > 0) & (backward > 0)
@@ -190,7 +200,7 @@ def _lookups(
         if len(here) == 0:
             continue
         if np.any(is_other[here]):
-            other_kernels += 1
+            with_other.append(rank)
             continue
         number = len(here)
         columns: dict[str, NDArray[np.generic]] = {
@@ -210,11 +220,8 @@ def _lookups(
             "seconds": np.full(number, forward[rank] + backward[rank]),
         }
         yield measurements(columns, number)
-    if other_kernels:
-        left_out.append(
-            f"lookups: {other_kernels} of {len(timed)} ranks have shards of other kernels than fused,"
-            " or weighted, of sequences or not trained"
-        )
+    for words in without_rows(problem, placed, np.array(with_other, dtype=np.int64)):
+        left_out.append(f"lookups: no rows, for a time is not that of fused lookups alone, of {words}")
 
 
 def _exchanges(work: ShardWork, rank: Ints, seen: Observation, left_out: list[str]) -> Iterator[Measurements]:

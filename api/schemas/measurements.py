@@ -96,6 +96,11 @@ class PhaseComparison(Document):
         description="Ranks whose time lies outside its interval; null of a model without intervals."
     )
     in_interval: bool | None = Field(description="Whether the slowest rank's time lies in its interval.")
+    not_judged: list[str] = Field(
+        default_factory=list,
+        description="Ranks whose time is compared in ratio alone, since it has no interval, and why; empty of a model"
+        " without intervals.",
+    )
 
 
 class DriftWarning(Document):

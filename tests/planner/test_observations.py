@@ -97,7 +97,8 @@ def test_what_cannot_be_told_apart_is_left_out_and_said() -> None:
     rows, left_out = rows_of(problem, placement, seen(seconds))
     assert rows.num_rows == 0
     assert left_out == (
-        "lookups: 1 of 4 ranks have shards of other kernels than fused, or weighted, of sequences or not trained",
+        "lookups: no rows, for a time is not that of fused lookups alone, of rank 2: table t is of the kernel "
+        "fused_uvm",
         "forward_comm: not all ranks were timed",
         "backward_comm: ranks that took no time",
     )

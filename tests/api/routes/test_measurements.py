@@ -199,6 +199,23 @@ def test_times_outside_their_intervals_are_drift_once_there_are_enough(live: Liv
     assert all(one["in_interval"] is False for one in slow["phases"])
 
 
+def test_ranks_with_replicated_tables_are_compared_and_said_not_to_be_judged(live: Live) -> None:
+    model = live.post("/v1/cost-models", {"document": model_document()}).json()
+    small = {"name": "small", "num_embeddings": 500, "embedding_dim": 64, "pooling_factor": 4.0}
+    copied = {"name": "copied", "constraints": {"sharding_types": ["data_parallel"]}}
+    fused = {"constraints": {"sharding_types": ["table_wise"]}}
+    spec = tiny(cost_model=model["reference"], model__tables=[small | fused, small | copied])
+    plan = live.get(live.solve(spec)["result"]["plan_url"]).json()
+    comparison = live.post("/v1/measurements", job(plan)).json()["comparison"]
+    for one in comparison["phases"]:
+        assert (one["num_ranks"], one["ratio"], one["num_outside"]) == (2, 1.0, None)
+        assert "ranks 0, 1: table copied is replicated (kernel dense)" in [
+            words.partition(";")[0] for words in one["not_judged"]
+        ]
+    assert comparison["drift"]["num_compared"] == 0
+    assert comparison["left_out"][0].endswith("of ranks 0, 1: table copied is replicated (kernel dense)")
+
+
 def test_an_analytic_model_has_no_intervals(live: Live) -> None:
     plan = live.get(live.solve(tiny())["result"]["plan_url"]).json()
     comparison = live.post("/v1/measurements", job(plan, factor=1.5)).json()["comparison"]

@@ -4,7 +4,7 @@ Several launches take turns, visit after visit, so that the laps of each are spr
 slower for a while, because of what else it does, then slows down some laps of all launches and not all laps of one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from api.measure.embeddings import Implementation
@@ -24,13 +24,21 @@ _BATCHES = 3
 
 
 def measure_lookups(
-    launches: Sequence[LookupLaunch], implementation: Implementation, device: str, watch: Stopwatch
+    launches: Sequence[LookupLaunch],
+    implementation: Implementation,
+    device: str,
+    watch: Stopwatch,
+    went_on: Callable[[], None],
 ) -> list[list[Row]]:
-    """Return, for each launch, a row for each of its tables."""
-    timed = [_Timed(launch, implementation, device, watch) for launch in launches]
+    """Return, for each launch, a row for each of its tables; ``went_on`` hears when one was built and of each visit."""
+    timed = []
+    for launch in launches:
+        timed.append(_Timed(launch, implementation, device, watch))
+        went_on()
     for _ in range(_VISITS):
         for one in timed:
             one.visit()
+            went_on()
     return [one.rows(implementation) for one in timed]
 
 

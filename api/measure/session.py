@@ -30,7 +30,8 @@ _MOST_WEIGHT_BYTES = {"cpu": 512 * 1024**2, "cuda": 16 * 1024**3}
 #: memory holds.
 _MOST_TOGETHER, _BLOCK_SHARE, _SECONDS_OF_LAUNCH, _WEIGHTS_SHARE = 18, 0.1, 0.6, 0.25
 
-#: Hears after each launch, or those that took turns: what is measured, and which share of the time is gone.
+#: Hears after each launch, and while several take turns after each visit to one: what is measured, and which share of
+#: the time is gone.
 Progress = Callable[[str, float], None]
 
 
@@ -97,6 +98,7 @@ def measure(plan: Plan, machine: Machine, file: RowFile, tell: Progress) -> list
     of_ranks, notes = work_of_ranks(plan, machine)
     if of_ranks:
         until = _RANKS_SHARE if "lookup" in plan.kinds else 1.0
+        tell("starting the ranks", plan.gone())
         try:
             with joined_ranks(machine) as ranks:
                 _measure_ranks(plan, of_ranks, until, machine, ranks, file, tell)
@@ -116,12 +118,16 @@ def _measure_lookups(plan: Plan, machine: Machine, file: RowFile, tell: Progress
     device = machine.device(0)
     implementation, watch = implementation_for(device), Stopwatch(device)
     bounds, began, done = limits(plan, machine), plan.gone(), 0
+
+    def went_on() -> None:
+        tell(f"lookups ({implementation.name})", plan.gone())
+
     while not _is_last(plan, 1.0, began, done):
         launches = _together(file.done("lookup"), plan, machine, bounds)
-        for rows in measure_lookups(launches, implementation, device, watch):
+        for rows in measure_lookups(launches, implementation, device, watch, went_on):
             file.add(rows)
         done += 1
-        tell(f"lookups ({implementation.name})", plan.gone())
+        went_on()
 
 
 def _together(first: int, plan: Plan, machine: Machine, bounds: LookupLimits) -> list[LookupLaunch]:

@@ -89,7 +89,7 @@ def test_the_triton_kernel_does_the_same() -> None:
 def test_rows_of_a_launch_are_sound(data_type: Any) -> None:
     launch = LookupLaunch(task="seed0-round0", batch=SAMPLES, data_type=data_type, tables=TABLES)
     implementation = implementation_for("cpu")
-    (found,) = measure_lookups([launch], implementation, "cpu", Stopwatch("cpu"))
+    (found,) = measure_lookups([launch], implementation, "cpu", Stopwatch("cpu"), lambda: None)
     rows = rows_from_json([{**row, "launch": 0, "device": "this one"} for row in found])
     assert rows.text("table").tolist() == ["t0", "t1", "t2"]
     assert set(rows.text("implementation")) == {implementation.name}
@@ -124,7 +124,15 @@ def test_launches_take_turns() -> None:
             return Noted(self.built, implementation.build(launch, device))
 
     launches = [LookupLaunch(task=f"seed0-round{i}", batch=SAMPLES, data_type="fp32", tables=TABLES) for i in (1, 2)]
-    found = measure_lookups(launches, Noting(), "cpu", Stopwatch("cpu"))  # type: ignore[arg-type]
+    heard: list[int] = []
+    found = measure_lookups(
+        launches,
+        Noting(),  # type: ignore[arg-type]
+        "cpu",
+        Stopwatch("cpu"),
+        lambda: heard.append(len(visited)),
+    )
     assert [rows[0]["task"] for rows in found] == ["seed0-round1", "seed0-round2"]
     turns = [number for number, before in zip(visited, [0, *visited], strict=False) if number != before]
     assert turns == [1, 2] * 6  # a warm-up of each, then five visits
+    assert len(set(heard)) == len(heard) == 12  # each of them was told as it ended

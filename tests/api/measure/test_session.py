@@ -1,0 +1,39 @@
+"""How a run tells how far it is."""
+
+import itertools
+
+import pytest
+
+from api.measure.lookups import _Timed
+from api.measure.machine import this_machine
+from api.measure.rows import RowFile
+from api.measure.session import Plan, measure
+
+VISITS = 40
+
+
+def test_progress_is_told_visit_by_visit_as_a_share_of_the_budget(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Four launches take turns, five visits to each, and the budget is over after two such rounds."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'shardplan[train]'")
+    visits, visit = itertools.count(1), _Timed.visit
+    gone = [0]
+
+    def counted(timed: _Timed) -> None:
+        visit(timed)
+        gone[0] = next(visits)
+
+    monkeypatch.setattr(_Timed, "visit", counted)
+    monkeypatch.setattr(Plan, "gone", lambda _: gone[0] / VISITS)
+    monkeypatch.setattr("api.measure.session._MOST_TOGETHER", 4)
+    heard: list[tuple[str, float]] = []
+    machine = this_machine(1)
+    file = RowFile(None, machine.name)
+    plan = Plan(kinds=frozenset({"lookup"}), budget_seconds=100.0, seed=0, began=0.0)
+    measure(plan, machine, file, lambda stage, share: heard.append((stage, share)))
+    assert {stage.partition(" ")[0] for stage, _ in heard} == {"lookups"}
+    shares = dict.fromkeys(share for _, share in heard)
+    assert list(shares) == [visits / VISITS for visits in range(VISITS + 1)]
+    assert file.num_rows > 0
+    assert capsys.readouterr().out

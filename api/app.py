@@ -30,11 +30,14 @@ from api.routes import (
     measurements,
     operations,
     plans,
+    solve_events,
     solves,
     statistics,
 )
 from api.routes.known_query import refuse_unknown_parameters
 from api.settings import Settings
+from api.solve_streams import SolveStreams
+from api.solve_watch import SolveWatch
 from api.solver_process import PlanFunction
 from api.solves import SolveService
 from api.state import Services
@@ -59,6 +62,7 @@ TAGS = [
 
 ROUTERS = (
     solves.router,
+    solve_events.router,
     plans.router,
     statistics.router,
     channels.router,
@@ -86,13 +90,14 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
         with _owned(settings.data_dir), contextlib.closing(_store(settings)) as store:
             signals = EndSignals()
             signals.attach()
-            engine = SolverEngine(store, settings, plan, on_end=signals.tell)
+            engine = SolverEngine(store, settings, plan, on_end=signals.tell, on_change=signals.tell_change)
             fits = FitEngine(store, settings, fit, on_end=signals.tell)
             app.state.services = Services(
                 settings=settings,
                 store=store,
                 engine=engine,
                 solves=SolveService(store, engine, signals, settings),
+                streams=SolveStreams(store, signals, max_listeners=settings.max_event_streams),
                 channels=ChannelService(store),
                 fits=fits,
                 models=ModelService(store, fits, signals, settings),
@@ -103,7 +108,8 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
             engine.start()
             fits.start()
             try:
-                yield
+                async with SolveWatch(store, signals).running():
+                    yield
             finally:
                 app.state.services.solves.release()
                 fits.stop()

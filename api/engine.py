@@ -62,9 +62,11 @@ class SolverEngine:
         plan: PlanFunction,
         *,
         on_end: Callable[[str], None],
+        on_change: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._store, self._settings, self._plan, self._on_end, self._clock = store, settings, plan, on_end, clock
+        self._store, self._settings, self._plan, self._clock = store, settings, plan, clock
+        self._on_end, self._on_change = on_end, on_change
         self._wake = threading.Condition()
         self._num_wakes = 0
         self._stopping = threading.Event()
@@ -136,6 +138,7 @@ class SolverEngine:
         """Run one solve to its end; what fails on the way ends this solve and no other."""
         run = self._new_run(solve.id, None)
         self._runs[run.id] = run
+        self._on_change(run.id)
         answer: SolveAnswer | None = None
         stop: Stop | None
         try:
@@ -241,9 +244,12 @@ class SolverEngine:
             return
         run.best = incumbent
         try:
-            self._store.keep_incumbent(run.id, document=incumbent.document, progress=progress_of(incumbent))
+            self._store.keep_incumbent(
+                run.id, document=incumbent.document, progress=progress_of(incumbent), now=self._clock()
+            )
         except SQLAlchemyError:
             log.exception("the store failed; the plan is kept in memory")
+        self._on_change(run.id)
 
     def _end(self, run: _Run, answer: SolveAnswer | None, stop: Stop | None) -> None:
         """Write down how a solve ended."""

@@ -16,6 +16,7 @@ from api.schemas.cost_models import (
     ModelComparison,
 )
 from api.schemas.evaluation import EvaluationDocument
+from api.schemas.events import ProgressEvent, StateEvent
 from api.schemas.explanation import ExplanationDocument
 from api.schemas.measurements import JobTimes, MeasuredRows, MeasurementsDocument, MeasurementsSummary
 from api.schemas.plan import EvaluationRequest, PlanDocument
@@ -51,6 +52,8 @@ _RAW_DOCUMENTS = (
     ChannelUpdate,
     ChannelDocument,
     SolveDocument,
+    ProgressEvent,
+    StateEvent,
     ValidationDocument,
     ProblemDocument,
 )

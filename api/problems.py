@@ -110,6 +110,14 @@ PROBLEMS: dict[str, ProblemKind] = {
             retryable=True,
         ),
         ProblemKind(
+            code="too-many-listeners",
+            status=503,
+            title="Too many streams are open",
+            explanation="Try again after the time in Retry-After, or poll with ?wait=N. The limit is "
+            "SHARDPLAN_MAX_EVENT_STREAMS.",
+            retryable=True,
+        ),
+        ProblemKind(
             code="storage-unavailable",
             status=503,
             title="The database does not answer",

@@ -51,6 +51,9 @@ class Settings(BaseSettings):
     max_wait_seconds: float = Field(
         default=60.0, ge=0, le=600, description="Longest time that a request may wait for a solve to end."
     )
+    max_event_streams: int = Field(
+        default=1024, ge=1, description="Streams of events that may be open; more are refused with 503 and Retry-After."
+    )
     plan_cache_bytes: int = Field(
         default=256 * 1024**2, ge=0, description="Memory for plans that are served often. Unit: bytes."
     )

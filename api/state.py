@@ -12,6 +12,7 @@ from api.fit_engine import FitEngine
 from api.model_versions import ModelService
 from api.plan_cache import PlanCache
 from api.settings import Settings
+from api.solve_streams import SolveStreams
 from api.solves import SolveService
 from api.store.base import Store
 
@@ -24,6 +25,7 @@ class Services:
     store: Store
     engine: SolverEngine
     solves: SolveService
+    streams: SolveStreams
     channels: ChannelService
     fits: FitEngine
     models: ModelService

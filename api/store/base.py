@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from api.store.events import EventStore
 from api.store.models import ModelStore
 
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = STATES = ("queued", "running", "succeeded", "failed", "cancelled")
@@ -99,8 +100,8 @@ class ChannelRecord:
     updated_at: float
 
 
-class Store(ModelStore, Protocol):
-    """Specs, solves, plans, statistics and channels; and what ``ModelStore`` has."""
+class Store(ModelStore, EventStore, Protocol):
+    """Specs, solves, plans, statistics and channels; and what ``ModelStore`` and ``EventStore`` have."""
 
     def accept(self, new: NewSolve, *, max_queued: int, reuse: bool) -> tuple[SolveRecord, bool]:
         """Queue a solve, and return it with True; or return an equal one that waits, runs or
@@ -128,8 +129,8 @@ class Store(ModelStore, Protocol):
         """Start the oldest queued solve, and return it."""
         ...
 
-    def keep_incumbent(self, solve_id: str, *, document: bytes, progress: Json) -> None:
-        """Keep the best plan so far of a running solve."""
+    def keep_incumbent(self, solve_id: str, *, document: bytes, progress: Json, now: float) -> None:
+        """Keep the best plan so far of a running solve, and append an event."""
         ...
 
     def incumbent(self, solve_id: str) -> bytes | None:

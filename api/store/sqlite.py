@@ -28,6 +28,7 @@ from api.store.base import (
 )
 from api.store.blobs import insert_missing, packed, unpacked
 from api.store.queue import QueueFull
+from api.store.solve_events import SolveEvents, append_event
 from api.store.sqlite_models import SqliteModels
 
 _INCUMBENT_LEVEL = 3  # a plan on its way is soon replaced, and somebody waits to hear of it
@@ -38,7 +39,7 @@ class WrongSchema(Exception):
     """The file was written by another version of the service; it was not touched."""
 
 
-class SqliteStore(SqliteModels):
+class SqliteStore(SqliteModels, SolveEvents):
     """A store in a file on a local disk. Fulfils ``api.store.base.Store``."""
 
     def __init__(self, path: Path, *, busy_timeout_seconds: float = 30.0) -> None:
@@ -123,12 +124,14 @@ class SqliteStore(SqliteModels):
             connection.execute(update(solves).where(solves.c.id == solve_id).values(state=RUNNING, started_at=now))
             return _require(connection, solve_id)
 
-    def keep_incumbent(self, solve_id: str, *, document: bytes, progress: Json) -> None:
+    def keep_incumbent(self, solve_id: str, *, document: bytes, progress: Json, now: float) -> None:
         """Keep the best plan so far."""
         solves = tables.solves
         change = update(solves).where(solves.c.id == solve_id, solves.c.state == RUNNING)
+        values = {"incumbent": packed(document, _INCUMBENT_LEVEL), "progress": dict(progress)}
         with self._writer.begin() as connection:
-            connection.execute(change.values(incumbent=packed(document, _INCUMBENT_LEVEL), progress=dict(progress)))
+            if connection.execute(change.values(values)).rowcount == 1:
+                append_event(connection, solve_id, progress, now=now)
 
     def incumbent(self, solve_id: str) -> bytes | None:
         """Return the best plan so far."""
@@ -168,7 +171,10 @@ class SqliteStore(SqliteModels):
             )
             if ended.rowcount == 0:
                 connection.rollback()
-            return ended.rowcount == 1
+                return False
+            if progress is not None:
+                append_event(connection, solve_id, progress, now=now)
+            return True
 
     def request_cancel(self, solve_id: str, *, now: float) -> SolveRecord | None:
         """Cancel a queued solve that has found nothing, mark others."""

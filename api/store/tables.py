@@ -3,9 +3,9 @@
 from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table
 
 #: Written to ``PRAGMA user_version``; a file of another version is refused, never guessed at.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 #: Versions that this one makes its own by creating the tables that they lack.
-READ_VERSIONS = (2, SCHEMA_VERSION)
+READ_VERSIONS = (2, 3, SCHEMA_VERSION)
 
 metadata = MetaData()
 
@@ -37,6 +37,17 @@ solves = Table(
     Column("incumbent", LargeBinary),  # best plan so far, canonical bytes, zstd
     Index("solves_by_request", "request_digest"),
     Index("solves_by_state", "state", "id"),
+)
+
+#: What a solve has found while it ran; numbers grow and are never given twice.
+solve_events = Table(
+    "solve_events",
+    metadata,
+    Column("solve_id", String, ForeignKey("solves.id"), primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("at_seconds", Float, nullable=False),
+    Column("document", JSON, nullable=False),
 )
 
 plans = Table(

@@ -27,6 +27,7 @@ def test_the_routes_of_the_contract_are_there(document: dict[str, object]) -> No
         ("post", "/v1/solves"),
         ("get", "/v1/solves"),
         ("get", "/v1/solves/{solve_id}"),
+        ("get", "/v1/solves/{solve_id}/events"),
         ("post", "/v1/solves/{solve_id}:cancel"),
         ("post", "/v1/specs:validate"),
         ("post", "/v1/plans:evaluate"),

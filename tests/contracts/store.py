@@ -93,10 +93,10 @@ class StoreContract:
 
     def test_incumbents_are_kept_while_a_solve_runs(self, store: Store) -> None:
         self.accept(store, 1)
-        store.keep_incumbent(f"{1:012x}", document=b"early", progress={})
+        store.keep_incumbent(f"{1:012x}", document=b"early", progress={}, now=2.0)
         assert store.incumbent(f"{1:012x}") is None  # not running yet
         store.claim(now=2.0)
-        store.keep_incumbent(f"{1:012x}", document=b"better", progress={"incumbent_seconds": 1.0})
+        store.keep_incumbent(f"{1:012x}", document=b"better", progress={"incumbent_seconds": 1.0}, now=2.5)
         assert store.incumbent(f"{1:012x}") == b"better"
         assert store.solve(f"{1:012x}").progress == {"incumbent_seconds": 1.0}
 
@@ -136,7 +136,7 @@ class StoreContract:
     def test_a_solve_that_is_queued_again_keeps_its_plan_also_when_it_is_cancelled(self, store: Store) -> None:
         self.accept(store, 1)
         store.claim(now=2.0)
-        store.keep_incumbent(f"{1:012x}", document=b"best", progress={"incumbent_seconds": 1.0})
+        store.keep_incumbent(f"{1:012x}", document=b"best", progress={"incumbent_seconds": 1.0}, now=2.5)
         store.requeue_running()
         assert store.incumbent(f"{1:012x}") == b"best"
         marked = store.request_cancel(f"{1:012x}", now=3.0)

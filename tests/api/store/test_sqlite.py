@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from api.store.sqlite import SqliteStore, WrongSchema
+from tests.contracts.event_store import EventStoreContract
 from tests.contracts.model_store import ModelStoreContract
 from tests.contracts.race import race
 from tests.contracts.store import DIGEST, StoreContract, new_solve, plan
 
 
-class TestSqliteStore(StoreContract, ModelStoreContract):
+class TestSqliteStore(StoreContract, ModelStoreContract, EventStoreContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[SqliteStore]:
         store = SqliteStore(tmp_path / "db.sqlite")
@@ -57,12 +58,13 @@ class TestSqliteStore(StoreContract, ModelStoreContract):
         path = tmp_path / "db.sqlite"
         SqliteStore(path).close()
         connection = sqlite3.connect(path)
-        for name in ("activations", "cost_models", "cost_model_documents", "measurements"):
+        for name in ("solve_events", "activations", "cost_models", "cost_model_documents", "measurements"):
             connection.execute(f"DROP TABLE {name}")
         connection.execute("PRAGMA user_version=2")
         connection.close()
         store = SqliteStore(path)
         assert store.models(limit=1, after=None) == []
+        assert store.events("nothing", after=0) == []
         store.close()
 
     def test_a_file_of_another_version_is_refused_untouched(self, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from api.fit_process import FitFunction, fit_model
 from api.model_versions import ModelService
 from api.openapi import add_openapi
 from api.plan_cache import PlanCache
+from api.rank_slices import RankSlices
 from api.request_id import RequestIdMiddleware
 from api.routes import (
     activations,
@@ -29,6 +30,7 @@ from api.routes import (
     cost_models,
     measurements,
     operations,
+    plan_lists,
     plans,
     solve_events,
     solves,
@@ -64,6 +66,7 @@ ROUTERS = (
     solves.router,
     solve_events.router,
     plans.router,
+    plan_lists.router,
     statistics.router,
     channels.router,
     measurements.router,
@@ -92,6 +95,8 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
             signals.attach()
             engine = SolverEngine(store, settings, plan, on_end=signals.tell, on_change=signals.tell_change)
             fits = FitEngine(store, settings, fit, on_end=signals.tell)
+            plans = PlanCache(lambda digest: _canonical(store, digest), max_bytes=settings.plan_cache_bytes)
+            rank_slices = RankSlices(plans.find, max_bytes=settings.plan_cache_bytes)
             app.state.services = Services(
                 settings=settings,
                 store=store,
@@ -102,7 +107,9 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
                 fits=fits,
                 models=ModelService(store, fits, signals, settings),
                 activations=ActivationService(store),
-                plans=PlanCache(lambda digest: _canonical(store, digest), max_bytes=settings.plan_cache_bytes),
+                plans=plans,
+                rank_slices=rank_slices,
+                slices=PlanCache(rank_slices.find, max_bytes=settings.plan_cache_bytes),
             )
             app.state.services.models.add_shipped(shipped_models())
             engine.start()

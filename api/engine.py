@@ -27,9 +27,9 @@ from api.model_reference import learned_digest
 from api.process_slot import ProcessSlot
 from api.retrying import retried
 from api.settings import Settings
-from api.solve_results import STOPPED, Stop, progress_of, result_of, result_of_stopped
+from api.solve_results import STOPPED, Stop, plan_record_of, progress_of, result_of, result_of_stopped
 from api.solver_process import Incumbent, PlanFunction, SolveAnswer, SolveJob, run_solve, start_solver
-from api.store.base import CANCELLED, FAILED, SUCCEEDED, Json, PlanRecord, SolveRecord, Store
+from api.store.base import CANCELLED, FAILED, SUCCEEDED, Json, SolveRecord, Store
 from api.stored_models import StoredModels
 
 _POLL_SECONDS = 0.02
@@ -283,7 +283,7 @@ class SolverEngine:
         best: Incumbent | None = None,
     ) -> None:
         now = self._clock()
-        plan = None if best is None else PlanRecord(digest=best.digest, canonical=best.document, created_at=now)
+        plan = None if best is None else plan_record_of(best, solve_id=run.id, now=now)
         progress = None if best is None else progress_of(best)
         self._retried(
             lambda: self._store.finish(

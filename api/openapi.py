@@ -19,7 +19,8 @@ from api.schemas.evaluation import EvaluationDocument
 from api.schemas.events import ProgressEvent, StateEvent
 from api.schemas.explanation import ExplanationDocument
 from api.schemas.measurements import JobTimes, MeasuredRows, MeasurementsDocument, MeasurementsSummary
-from api.schemas.plan import EvaluationRequest, PlanDocument
+from api.schemas.plan import EvaluationRequest, PlanDocument, PlanSlice
+from api.schemas.plan_list import PlanDifferenceDocument, PlanPage
 from api.schemas.solve import ProblemDocument, SolveDocument, ValidationDocument
 from api.schemas.spec import SpecDocument
 from api.schemas.statistics import DriftDocument, StatisticsDocument, StatisticsSummary
@@ -34,6 +35,9 @@ All numbers are SI seconds and plain bytes. Every error is a problem document (R
 _RAW_DOCUMENTS = (
     SpecDocument,
     PlanDocument,
+    PlanSlice,
+    PlanPage,
+    PlanDifferenceDocument,
     EvaluationRequest,
     EvaluationDocument,
     ExplanationDocument,

@@ -90,6 +90,12 @@ PROBLEMS: dict[str, ProblemKind] = {
             explanation="The format needs something that the plan or the request does not have.",
         ),
         ProblemKind(
+            code="no-such-rank",
+            status=422,
+            title="The plan has no such rank",
+            explanation="Ranks count from 0 to the world size of the plan less one; the detail names the last.",
+        ),
+        ProblemKind(
             code="precondition-required",
             status=428,
             title="Say which version you change",

@@ -55,7 +55,9 @@ class Settings(BaseSettings):
         default=1024, ge=1, description="Streams of events that may be open; more are refused with 503 and Retry-After."
     )
     plan_cache_bytes: int = Field(
-        default=256 * 1024**2, ge=0, description="Memory for plans that are served often. Unit: bytes."
+        default=256 * 1024**2,
+        ge=0,
+        description="Memory for plans that are served often, twice as much for their slices. Unit: bytes.",
     )
     busy_timeout_seconds: float = Field(default=30.0, gt=0, description="Longest wait for the lock of the database.")
 

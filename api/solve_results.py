@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from api.solver_process import Incumbent
-from api.store.base import Json
+from api.store.base import Json, PlanRecord
+from api.store.plans import PlanSummary
 
 
 class Stop(StrEnum):
@@ -77,6 +78,12 @@ def result_of(
         "shortfalls": [dict(shortfall) for shortfall in shortfalls],
         "diagnosis": None if best is not None or diagnosis is None else dict(diagnosis),
     }
+
+
+def plan_record_of(best: Incumbent, *, solve_id: str, now: float) -> PlanRecord:
+    """Return the plan that a solve publishes."""
+    summary = PlanSummary.of_document(best.head, solve_id=solve_id, created_at=now)
+    return PlanRecord(digest=best.digest, canonical=best.document, created_at=now, summary=summary)
 
 
 def progress_of(incumbent: Incumbent) -> dict[str, object]:

@@ -11,6 +11,7 @@ from api.engine import SolverEngine
 from api.fit_engine import FitEngine
 from api.model_versions import ModelService
 from api.plan_cache import PlanCache
+from api.rank_slices import RankSlices
 from api.settings import Settings
 from api.solve_streams import SolveStreams
 from api.solves import SolveService
@@ -31,6 +32,8 @@ class Services:
     models: ModelService
     activations: ActivationService
     plans: PlanCache
+    rank_slices: RankSlices
+    slices: PlanCache  # of single ranks, ready to be sent
 
 
 def _services(request: Request) -> Services:

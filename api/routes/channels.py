@@ -10,9 +10,8 @@ from api.channels import etag_of
 from api.http_headers import matches
 from api.json_input import parse_document
 from api.routes.documentation import json_answer, json_body, problems
-from api.routes.plans import find_plan
+from api.routes.plans import PLAN_OR_SLICE, RankOfPlan, answer_plan
 from api.schemas.channel import ChannelDocument, ChannelPage, ChannelUpdate
-from api.served_plan import plan_response
 from api.state import Shell
 from api.store.base import ChannelRecord
 
@@ -52,21 +51,18 @@ async def list_channels(
     summary="Fetch the plan of a channel",
     operation_id="get_channel_plan",
     responses={
-        200: json_answer("The plan; X-Plan-Digest repeats its digest.", "PlanDocument"),
+        200: PLAN_OR_SLICE,
         304: {"description": "The caller has it."},
-        **problems("not-found", "invalid-parameter"),
+        **problems("not-found", "invalid-parameter", "no-such-rank"),
     },
 )
 @router.head("/channels/{name:path}/plan", include_in_schema=False)
-async def get_channel_plan(request: Request, shell: Shell, name: ChannelName) -> Response:
+async def get_channel_plan(request: Request, shell: Shell, name: ChannelName, rank: RankOfPlan = None) -> Response:
     """Answer with the plan that the channel points at now: what a launcher reads before its job starts."""
     channel = shell.channels.peek(name)
     if channel is None:
         channel = await run_sync(shell.channels.get, name)
-    served = shell.plans.peek(channel.plan_digest)
-    if served is None:
-        served = await run_sync(find_plan, shell, channel.plan_digest)
-    return plan_response(request, served, cache_control=_REVALIDATE)
+    return await answer_plan(request, shell, channel.plan_digest, rank, cache_control=_REVALIDATE)
 
 
 @router.get(

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from api.store.events import EventStore
 from api.store.models import ModelStore
+from api.store.plans import PlanListStore, PlanSummary
 
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = STATES = ("queued", "running", "succeeded", "failed", "cancelled")
 ENDED = frozenset({SUCCEEDED, FAILED, CANCELLED})
@@ -31,10 +32,6 @@ class VersionConflict(Exception):
     def __init__(self, current: "ChannelRecord | None") -> None:
         self.current = current
         super().__init__()
-
-
-class UnknownPlan(Exception):
-    """No plan of this digest is published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +75,7 @@ class PlanRecord:
     digest: str
     canonical: bytes  # canonical bytes of the plan document
     created_at: float
+    summary: PlanSummary | None = None  # of one that is published: without it, lists do not show it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +98,8 @@ class ChannelRecord:
     updated_at: float
 
 
-class Store(ModelStore, EventStore, Protocol):
-    """Specs, solves, plans, statistics and channels; and what ``ModelStore`` and ``EventStore`` have."""
+class Store(ModelStore, EventStore, PlanListStore, Protocol):
+    """Specs, solves, plans, statistics and channels; and what the stores of the other parts have."""
 
     def accept(self, new: NewSolve, *, max_queued: int, reuse: bool) -> tuple[SolveRecord, bool]:
         """Queue a solve, and return it with True; or return an equal one that waits, runs or

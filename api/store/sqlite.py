@@ -23,10 +23,11 @@ from api.store.base import (
     PlanRecord,
     SolveRecord,
     StatisticsRecord,
-    UnknownPlan,
     VersionConflict,
 )
 from api.store.blobs import insert_missing, packed, unpacked
+from api.store.errors import UnknownPlan
+from api.store.plan_summaries import PlanSummaries, add_missing_summaries, keep_summary
 from api.store.queue import QueueFull
 from api.store.solve_events import SolveEvents, append_event
 from api.store.sqlite_models import SqliteModels
@@ -39,7 +40,7 @@ class WrongSchema(Exception):
     """The file was written by another version of the service; it was not touched."""
 
 
-class SqliteStore(SqliteModels, SolveEvents):
+class SqliteStore(SqliteModels, SolveEvents, PlanSummaries):
     """A store in a file on a local disk. Fulfils ``api.store.base.Store``."""
 
     def __init__(self, path: Path, *, busy_timeout_seconds: float = 30.0) -> None:
@@ -52,6 +53,8 @@ class SqliteStore(SqliteModels, SolveEvents):
             if version not in (0, *tables.READ_VERSIONS):
                 raise WrongSchema(f"{path} has schema {version}; this version reads {tables.SCHEMA_VERSION}")
             tables.metadata.create_all(connection)
+            if version in tables.WITHOUT_SUMMARIES:
+                add_missing_summaries(connection)
             connection.exec_driver_sql(f"PRAGMA user_version={tables.SCHEMA_VERSION}")
 
     def accept(self, new: NewSolve, *, max_queued: int, reuse: bool) -> tuple[SolveRecord, bool]:
@@ -159,6 +162,8 @@ class SqliteStore(SqliteModels, SolveEvents):
                     {"digest": plan.digest, "created_at": plan.created_at},
                     document=plan.canonical,
                 )
+                if plan.summary is not None:
+                    keep_summary(connection, plan.summary)
             ended = connection.execute(
                 change.values(
                     state=state,

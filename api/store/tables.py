@@ -6,6 +6,8 @@ from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer,
 SCHEMA_VERSION = 4
 #: Versions that this one makes its own by creating the tables that they lack.
 READ_VERSIONS = (2, 3, SCHEMA_VERSION)
+#: Those of them whose plans have no summaries yet.
+WITHOUT_SUMMARIES = (2, 3)
 
 metadata = MetaData()
 
@@ -56,6 +58,29 @@ plans = Table(
     Column("digest", String, primary_key=True),
     Column("document", LargeBinary, nullable=False),  # canonical bytes, zstd
     Column("created_at", Float, nullable=False),
+)
+
+#: What lists show of plans, so that no document has to be unpacked for them.
+plan_summaries = Table(
+    "plan_summaries",
+    metadata,
+    Column("plan_digest", String, ForeignKey("plans.digest"), primary_key=True),
+    Column("name", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("world_size", Integer, nullable=False),
+    Column("hardware_profile", String, nullable=False),
+    Column("cost_model", String, nullable=False),
+    Column("objective_name", String, nullable=False),
+    Column("objective_seconds", Float, nullable=False),
+    Column("lower_bound_seconds", Float, nullable=False),
+    Column("relative_gap", Float),
+    Column("solve_id", String),
+    # of that solve, which may be deleted before the plan
+    Column("spec_digest", String),
+    Column("request_digest", String),
+    Index("plan_summaries_by_time", "created_at", "plan_digest"),
+    Index("plan_summaries_by_name", "name", "created_at", "plan_digest"),
+    Index("plan_summaries_by_spec", "spec_digest"),
 )
 
 statistics = Table(

@@ -1,19 +1,22 @@
 """The SQLite store keeps the contract, and keeps it on the disk."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from api.store.plan_summaries import page_query
 from api.store.sqlite import SqliteStore, WrongSchema
 from tests.contracts.event_store import EventStoreContract
 from tests.contracts.model_store import ModelStoreContract
+from tests.contracts.plan_list_store import PlanListStoreContract, summary
 from tests.contracts.race import race
 from tests.contracts.store import DIGEST, StoreContract, new_solve, plan
 
 
-class TestSqliteStore(StoreContract, ModelStoreContract, EventStoreContract):
+class TestSqliteStore(StoreContract, ModelStoreContract, EventStoreContract, PlanListStoreContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[SqliteStore]:
         store = SqliteStore(tmp_path / "db.sqlite")
@@ -58,7 +61,14 @@ class TestSqliteStore(StoreContract, ModelStoreContract, EventStoreContract):
         path = tmp_path / "db.sqlite"
         SqliteStore(path).close()
         connection = sqlite3.connect(path)
-        for name in ("solve_events", "activations", "cost_models", "cost_model_documents", "measurements"):
+        for name in (
+            "solve_events",
+            "plan_summaries",
+            "activations",
+            "cost_models",
+            "cost_model_documents",
+            "measurements",
+        ):
             connection.execute(f"DROP TABLE {name}")
         connection.execute("PRAGMA user_version=2")
         connection.close()
@@ -66,6 +76,42 @@ class TestSqliteStore(StoreContract, ModelStoreContract, EventStoreContract):
         assert store.models(limit=1, after=None) == []
         assert store.events("nothing", after=0) == []
         store.close()
+
+    def test_plans_of_a_version_without_summaries_are_summarised(self, tmp_path: Path) -> None:
+        path = tmp_path / "db.sqlite"
+        document = {
+            "plan_digest": DIGEST,
+            "name": "old",
+            "world_size": 8,
+            "objective": {"name": "step_time", "seconds": 2.0, "lower_bound_seconds": 1.0, "relative_gap": 1.0},
+            "provenance": {"hardware_profile": "h", "cost_model": "roofline@1"},
+            "tables": [],
+        }
+        old = SqliteStore(path)
+        old.accept(new_solve(1), max_queued=1, reuse=True)
+        record = plan(canonical=json.dumps(document).encode())
+        old.finish(f"{1:012x}", state="succeeded", now=2.0, result={"plan_digest": DIGEST}, plan=record)
+        assert old.plan_summaries(limit=9, before=None, name=None) == []
+        old.close()
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA user_version=3")
+        connection.close()
+        store = SqliteStore(path)
+        expected = summary(1, created_at=1.0, name="old", plan_digest=DIGEST, solve_id=f"{1:012x}")
+        assert store.plan_summaries(limit=9, before=None, name=None) == [expected]
+        store.close()
+
+    @pytest.mark.parametrize("name", [None, "n"])
+    def test_pages_of_plans_are_read_through_an_index(self, tmp_path: Path, name: str | None) -> None:
+        store = SqliteStore(tmp_path / "db.sqlite")
+        query = page_query(limit=50, older_than=(5.0, DIGEST), name=name)
+        text = str(query.compile(store._readers, compile_kwargs={"literal_binds": True}))  # noqa: SLF001
+        with store._readers.begin() as connection:  # noqa: SLF001
+            steps = [row.detail for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
+        store.close()
+        index = "plan_summaries_by_time" if name is None else "plan_summaries_by_name"
+        assert len(steps) == 1  # no sorting
+        assert steps[0].startswith(f"SEARCH plan_summaries USING INDEX {index}")
 
     def test_a_file_of_another_version_is_refused_untouched(self, tmp_path: Path) -> None:
         path = tmp_path / "db.sqlite"

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
-from api.schemas.channel import ChannelDocument, ChannelUpdate
+from api.schemas.channel import ChannelDocument, ChannelHistory, ChannelRollback, ChannelUpdate
 from api.schemas.cost_models import (
     ActivationDocument,
     ActivationUpdate,
@@ -54,6 +54,8 @@ _RAW_DOCUMENTS = (
     ActivationUpdate,
     ActivationDocument,
     ChannelUpdate,
+    ChannelRollback,
+    ChannelHistory,
     ChannelDocument,
     SolveDocument,
     ProgressEvent,

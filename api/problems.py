@@ -90,6 +90,12 @@ PROBLEMS: dict[str, ProblemKind] = {
             explanation="The format needs something that the plan or the request does not have.",
         ),
         ProblemKind(
+            code="no-such-version",
+            status=422,
+            title="The channel has no such earlier version",
+            explanation="A rollback goes to a version before the current one. The history of the channel lists them.",
+        ),
+        ProblemKind(
             code="no-such-rank",
             status=422,
             title="The plan has no such rank",

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from api.store.channels import ChannelHistoryStore, ChannelRecord
 from api.store.events import EventStore
 from api.store.models import ModelStore
 from api.store.plans import PlanListStore, PlanSummary
@@ -88,17 +89,7 @@ class StatisticsRecord:
     created_at: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelRecord:
-    """A channel at one version."""
-
-    name: str
-    version: int  # from 1, one more for every change
-    plan_digest: str
-    updated_at: float
-
-
-class Store(ModelStore, EventStore, PlanListStore, Protocol):
+class Store(ModelStore, EventStore, PlanListStore, ChannelHistoryStore, Protocol):
     """Specs, solves, plans, statistics and channels; and what the stores of the other parts have."""
 
     def accept(self, new: NewSolve, *, max_queued: int, reuse: bool) -> tuple[SolveRecord, bool]:

@@ -17,7 +17,6 @@ from api.store.base import (
     QUEUED,
     RUNNING,
     SUCCEEDED,
-    ChannelRecord,
     Json,
     NewSolve,
     PlanRecord,
@@ -26,6 +25,8 @@ from api.store.base import (
     VersionConflict,
 )
 from api.store.blobs import insert_missing, packed, unpacked
+from api.store.channel_versions import ChannelVersions
+from api.store.channels import ChannelRecord
 from api.store.errors import UnknownPlan
 from api.store.plan_summaries import PlanSummaries, add_missing_summaries, keep_summary
 from api.store.queue import QueueFull
@@ -40,7 +41,7 @@ class WrongSchema(Exception):
     """The file was written by another version of the service; it was not touched."""
 
 
-class SqliteStore(SqliteModels, SolveEvents, PlanSummaries):
+class SqliteStore(SqliteModels, SolveEvents, PlanSummaries, ChannelVersions):
     """A store in a file on a local disk. Fulfils ``api.store.base.Store``."""
 
     def __init__(self, path: Path, *, busy_timeout_seconds: float = 30.0) -> None:

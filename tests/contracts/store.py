@@ -167,6 +167,16 @@ class StoreContract:
         assert store.put_channel("c", plan_digest=OTHER, expected_version=1, now=3.0).version == 2
         assert [(item.version, item.plan_digest) for item in store.channel_history("c")] == [(1, DIGEST), (2, OTHER)]
 
+    def test_versions_of_a_channel_are_paged_newest_first(self, store: Store) -> None:
+        self.publish(store, 1, plan())
+        for version in range(3):
+            store.put_channel("c", plan_digest=DIGEST, expected_version=version, now=float(version))
+        store.put_channel("d", plan_digest=DIGEST, expected_version=0, now=9.0)
+        first = store.channel_versions("c", limit=2, before=None)
+        assert [(item.version, item.updated_at) for item in first] == [(3, 2.0), (2, 1.0)]
+        assert store.channel_versions("c", limit=9, before=2) == store.channel_history("c")[:1]
+        assert store.channel_versions("nothing", limit=9, before=None) == []
+
     def test_statistics_are_kept_once(self, store: Store) -> None:
         first = StatisticsRecord(digest=DIGEST, num_tables=2, num_lookups=9, created_at=1.0)
         assert store.keep_statistics(first, canonical=b"{}") == (first, True)

@@ -18,6 +18,7 @@ from api.engine import SolverEngine
 from api.errors import add_error_handlers
 from api.fit_engine import FitEngine
 from api.fit_process import FitFunction, fit_model
+from api.idempotency import KeysInFlight
 from api.model_versions import ModelService
 from api.openapi import add_openapi
 from api.plan_cache import PlanCache
@@ -104,6 +105,7 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
                 solves=SolveService(store, engine, signals, settings),
                 streams=SolveStreams(store, signals, max_listeners=settings.max_event_streams),
                 channels=ChannelService(store),
+                keys=KeysInFlight(),
                 fits=fits,
                 models=ModelService(store, fits, signals, settings),
                 activations=ActivationService(store),

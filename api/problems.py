@@ -58,6 +58,21 @@ PROBLEMS: dict[str, ProblemKind] = {
             explanation="The Allow header lists the methods of this address.",
         ),
         ProblemKind(
+            code="key-in-flight",
+            status=409,
+            title="The first request with this key is being read",
+            explanation="Send the request again after the time in Retry-After: it will be answered by what the first "
+            "one has made.",
+            retryable=True,
+        ),
+        ProblemKind(
+            code="key-reused",
+            status=422,
+            title="The key belongs to another request",
+            explanation="The Idempotency-Key was used in the last 24 hours with another body or query. Take a new key "
+            "for a new request.",
+        ),
+        ProblemKind(
             code="channel-changed",
             status=412,
             title="The channel is not what you expected",

@@ -16,6 +16,7 @@ from api.errors import ApiError, not_found
 from api.release import VERSION
 from api.settings import Settings
 from api.store.base import ENDED, NewSolve, SolveRecord, Store
+from api.store.idempotency import RequestKey
 from api.store.queue import QueueFull
 from planner.canonical import canonical_bytes, digest
 from planner.explain.text import counted
@@ -36,8 +37,13 @@ class SolveService:
         self._store, self._engine, self._signals = store, engine, signals
         self._settings, self._clock = settings, clock
 
-    def submit(self, request: SolveRequest, *, fresh: bool) -> tuple[SolveRecord, bool]:
-        """Queue a solve and return it with True, or an equal one with False."""
+    def made_by(self, key: RequestKey | None) -> SolveRecord | None:
+        """Return the solve that a request with this key has made before."""
+        made = self._store.made_by(key)
+        return None if made is None else self._store.solve(made)
+
+    def submit(self, request: SolveRequest, *, fresh: bool, key: RequestKey | None = None) -> tuple[SolveRecord, bool]:
+        """Queue a solve and return it with True, or that of the same key or an equal one with False."""
         now = self._clock()
         new = NewSolve(
             id=new_solve_id(now),
@@ -49,10 +55,10 @@ class SolveService:
             warnings=[asdict(item) for item in request.warnings],
             created_at=now,
         )
+        limit = self._settings.max_queued_solves
         try:
-            accepted = self._store.accept(new, max_queued=self._settings.max_queued_solves, reuse=not fresh)
+            accepted = self._store.accept(new, max_queued=limit, reuse=not fresh, key=key)
         except QueueFull:
-            limit = self._settings.max_queued_solves
             raise ApiError(
                 "queue-full",
                 f"{counted(limit, 'solve')} {'is' if limit == 1 else 'are'} waiting already",

@@ -9,6 +9,7 @@ from api.activations import ActivationService
 from api.channels import ChannelService
 from api.engine import SolverEngine
 from api.fit_engine import FitEngine
+from api.idempotency import KeysInFlight
 from api.model_versions import ModelService
 from api.plan_cache import PlanCache
 from api.rank_slices import RankSlices
@@ -28,6 +29,7 @@ class Services:
     solves: SolveService
     streams: SolveStreams
     channels: ChannelService
+    keys: KeysInFlight
     fits: FitEngine
     models: ModelService
     activations: ActivationService

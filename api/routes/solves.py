@@ -7,6 +7,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from api.convert import SolveRequest, parse_spec
 from api.http_headers import page_headers, preferred_wait
+from api.idempotency import IdempotencyKey, request_key
 from api.report import validation_of
 from api.routes.documentation import json_answer, json_body, problems
 from api.routes.examples import SPECS
@@ -51,7 +52,15 @@ def _parsed(shell: Services, raw: bytes) -> SolveRequest:
     responses={
         202: json_answer("Accepted: look at Location, or again after Retry-After.", "SolveDocument"),
         200: json_answer("It has ended: in the time of Prefer: wait=N, or before, for an equal spec.", "SolveDocument"),
-        **problems("body-too-large", "unsupported-media-type", "invalid-problem", "queue-full"),
+        **problems(
+            "invalid-parameter",
+            "key-in-flight",
+            "key-reused",
+            "body-too-large",
+            "unsupported-media-type",
+            "invalid-problem",
+            "queue-full",
+        ),
     },
 )
 async def submit_solve(
@@ -59,11 +68,18 @@ async def submit_solve(
     shell: Shell,
     fresh: Annotated[bool, Query(description="Solve again, even where an equal spec was solved.")] = False,
     prefer: Annotated[str, Header(description="wait=N: answer when it has ended, at most N <= 60 s.")] = "",
+    idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Queue a spec. Equal specs get the same solve, so that asking twice is safe."""
     raw = await request.body()
-    parsed = await run_sync(lambda: _parsed(shell, raw))
-    record, _ = await run_sync(lambda: shell.solves.submit(parsed, fresh=fresh))
+    key = request_key(request, raw, idempotency_key)
+
+    def submit() -> SolveRecord:
+        made = shell.solves.made_by(key)
+        return made or shell.solves.submit(_parsed(shell, raw), fresh=fresh, key=key)[0]
+
+    with shell.keys.holding(key):
+        record = await run_sync(submit)
     headers = {"Location": f"/v1/solves/{record.id}"}
     wait_seconds = preferred_wait(prefer)
     if wait_seconds is not None:

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from api.store.channels import ChannelHistoryStore, ChannelRecord
 from api.store.events import EventStore
+from api.store.idempotency import KeyStore, RequestKey
 from api.store.models import ModelStore
 from api.store.plans import PlanListStore, PlanSummary
 
@@ -89,12 +90,15 @@ class StatisticsRecord:
     created_at: float
 
 
-class Store(ModelStore, EventStore, PlanListStore, ChannelHistoryStore, Protocol):
+class Store(ModelStore, EventStore, PlanListStore, ChannelHistoryStore, KeyStore, Protocol):
     """Specs, solves, plans, statistics and channels; and what the stores of the other parts have."""
 
-    def accept(self, new: NewSolve, *, max_queued: int, reuse: bool) -> tuple[SolveRecord, bool]:
-        """Queue a solve, and return it with True; or return an equal one that waits, runs or
-        succeeded with False, where ``reuse`` allows it. Raises ``QueueFull``.
+    def accept(
+        self, new: NewSolve, *, max_queued: int, reuse: bool, key: RequestKey | None = None
+    ) -> tuple[SolveRecord, bool]:
+        """Queue a solve, and return it with True; or return with False that of the same ``key``, or an
+        equal one that waits, runs or succeeded, where ``reuse`` allows it. Raises ``QueueFull``, ``KeyReused``
+        and ``KeyInFlight``.
         """
         ...
 
@@ -156,7 +160,9 @@ class Store(ModelStore, EventStore, PlanListStore, ChannelHistoryStore, Protocol
         """Return a published plan."""
         ...
 
-    def keep_statistics(self, record: StatisticsRecord, *, canonical: bytes) -> tuple[StatisticsRecord, bool]:
+    def keep_statistics(
+        self, record: StatisticsRecord, *, canonical: bytes, key: RequestKey | None = None
+    ) -> tuple[StatisticsRecord, bool]:
         """Keep statistics and return their record with True; or return that of equal ones, kept before, with False."""
         ...
 

@@ -28,8 +28,10 @@ from api.store.blobs import insert_missing, packed, unpacked
 from api.store.channel_versions import ChannelVersions
 from api.store.channels import ChannelRecord
 from api.store.errors import UnknownPlan
+from api.store.idempotency import RequestKey
 from api.store.plan_summaries import PlanSummaries, add_missing_summaries, keep_summary
 from api.store.queue import QueueFull
+from api.store.request_keys import RequestKeys, known_resource, remember
 from api.store.solve_events import SolveEvents, append_event
 from api.store.sqlite_models import SqliteModels
 
@@ -41,7 +43,7 @@ class WrongSchema(Exception):
     """The file was written by another version of the service; it was not touched."""
 
 
-class SqliteStore(SqliteModels, SolveEvents, PlanSummaries, ChannelVersions):
+class SqliteStore(SqliteModels, SolveEvents, PlanSummaries, ChannelVersions, RequestKeys):
     """A store in a file on a local disk. Fulfils ``api.store.base.Store``."""
 
     def __init__(self, path: Path, *, busy_timeout_seconds: float = 30.0) -> None:
@@ -58,16 +60,22 @@ class SqliteStore(SqliteModels, SolveEvents, PlanSummaries, ChannelVersions):
                 add_missing_summaries(connection)
             connection.exec_driver_sql(f"PRAGMA user_version={tables.SCHEMA_VERSION}")
 
-    def accept(self, new: NewSolve, *, max_queued: int, reuse: bool) -> tuple[SolveRecord, bool]:
-        """Queue a solve, or return an equal one."""
+    def accept(
+        self, new: NewSolve, *, max_queued: int, reuse: bool, key: RequestKey | None = None
+    ) -> tuple[SolveRecord, bool]:
+        """Queue a solve, or return that of the same key or an equal one."""
         solves = tables.solves
         with self._writer.begin() as connection:
+            made = known_resource(connection, key)
+            if made is not None:
+                return _require(connection, made), False
             if reuse:
                 equal = select(solves).where(
                     solves.c.request_digest == new.request_digest, solves.c.state.in_((QUEUED, RUNNING, SUCCEEDED))
                 )
                 row = connection.execute(equal.order_by(solves.c.id.desc()).limit(1)).mappings().first()
                 if row is not None:
+                    remember(connection, key, row["id"])
                     return _solve(row), False
             waiting = select(func.count()).select_from(solves).where(solves.c.state == QUEUED)
             if connection.execute(waiting).scalar_one() >= max_queued:
@@ -90,6 +98,7 @@ class SqliteStore(SqliteModels, SolveEvents, PlanSummaries, ChannelVersions):
                     warnings=list(new.warnings),
                 )
             )
+            remember(connection, key, new.id)
             return _require(connection, new.id), True
 
     def solve(self, solve_id: str) -> SolveRecord | None:
@@ -208,9 +217,13 @@ class SqliteStore(SqliteModels, SolveEvents, PlanSummaries, ChannelVersions):
             return None
         return PlanRecord(digest=digest, canonical=unpacked(row["document"]), created_at=row["created_at"])
 
-    def keep_statistics(self, record: StatisticsRecord, *, canonical: bytes) -> tuple[StatisticsRecord, bool]:
+    def keep_statistics(
+        self, record: StatisticsRecord, *, canonical: bytes, key: RequestKey | None = None
+    ) -> tuple[StatisticsRecord, bool]:
         """Keep statistics, or return equal ones."""
         with self._writer.begin() as connection:
+            if known_resource(connection, key) is None:
+                remember(connection, key, record.digest)
             query = select(*_STATISTICS).where(tables.statistics.c.digest == record.digest)
             known = connection.execute(query).mappings().first()
             if known is not None:

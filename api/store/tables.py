@@ -41,6 +41,19 @@ solves = Table(
     Index("solves_by_state", "state", "id"),
 )
 
+#: Keys of requests, with what each has made.
+request_keys = Table(
+    "request_keys",
+    metadata,
+    Column("scope", String, primary_key=True),
+    Column("key", String, primary_key=True),
+    Column("fingerprint", String, nullable=False),
+    Column("resource", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Index("request_keys_by_time", "created_at"),
+    Index("request_keys_by_resource", "resource"),
+)
+
 #: What a solve has found while it ran; numbers grow and are never given twice.
 solve_events = Table(
     "solve_events",

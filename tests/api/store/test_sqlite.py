@@ -10,13 +10,14 @@ import pytest
 from api.store.plan_summaries import page_query
 from api.store.sqlite import SqliteStore, WrongSchema
 from tests.contracts.event_store import EventStoreContract
+from tests.contracts.key_store import KeyStoreContract
 from tests.contracts.model_store import ModelStoreContract
 from tests.contracts.plan_list_store import PlanListStoreContract, summary
 from tests.contracts.race import race
 from tests.contracts.store import DIGEST, StoreContract, new_solve, plan
 
 
-class TestSqliteStore(StoreContract, ModelStoreContract, EventStoreContract, PlanListStoreContract):
+class TestSqliteStore(StoreContract, ModelStoreContract, EventStoreContract, PlanListStoreContract, KeyStoreContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[SqliteStore]:
         store = SqliteStore(tmp_path / "db.sqlite")
@@ -61,14 +62,8 @@ class TestSqliteStore(StoreContract, ModelStoreContract, EventStoreContract, Pla
         path = tmp_path / "db.sqlite"
         SqliteStore(path).close()
         connection = sqlite3.connect(path)
-        for name in (
-            "solve_events",
-            "plan_summaries",
-            "activations",
-            "cost_models",
-            "cost_model_documents",
-            "measurements",
-        ):
+        newer = ("request_keys", "solve_events", "plan_summaries")
+        for name in (*newer, "activations", "cost_models", "cost_model_documents", "measurements"):
             connection.execute(f"DROP TABLE {name}")
         connection.execute("PRAGMA user_version=2")
         connection.close()

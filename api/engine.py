@@ -27,9 +27,11 @@ from api.model_reference import learned_digest
 from api.process_slot import ProcessSlot
 from api.retrying import retried
 from api.settings import Settings
+from api.solve_limits import spec_in_time
 from api.solve_results import STOPPED, Stop, plan_record_of, progress_of, result_of, result_of_stopped
 from api.solver_process import Incumbent, PlanFunction, SolveAnswer, SolveJob, run_solve, start_solver
-from api.store.base import CANCELLED, FAILED, SUCCEEDED, Json, SolveRecord, Store
+from api.store.base import Json, SolveRecord, Store
+from api.store.states import CANCELLED, FAILED, SUCCEEDED
 from api.stored_models import StoredModels
 
 _POLL_SECONDS = 0.02
@@ -178,6 +180,10 @@ class SolverEngine:
         spec_bytes = self._retried(lambda: self._store.spec(solve.request_digest))
         if spec_bytes is None:
             return None, Stop.SERVER
+        in_time = spec_in_time(spec_bytes, deadline_at=solve.deadline_at, now=self._clock())
+        if in_time is None:
+            return None, Stop.DEADLINE
+        spec_bytes = in_time
         job = SolveJob(
             spec_bytes=spec_bytes,
             assumptions=[{key: str(value) for key, value in item.items()} for item in solve.assumptions],

@@ -58,6 +58,19 @@ PROBLEMS: dict[str, ProblemKind] = {
             explanation="The Allow header lists the methods of this address.",
         ),
         ProblemKind(
+            code="solve-state",
+            status=409,
+            title="The solve is in another state",
+            explanation="Failed and cancelled solves are tried again; solves that have ended are deleted. The detail "
+            "names the state.",
+        ),
+        ProblemKind(
+            code="deadline-passed",
+            status=422,
+            title="The deadline has passed",
+            explanation="The deadline of the request lies in the past by the clock of the server. Send a later one.",
+        ),
+        ProblemKind(
             code="key-in-flight",
             status=409,
             title="The first request with this key is being read",

@@ -20,6 +20,12 @@ class Settings(BaseSettings):
     max_queued_solves: int = Field(
         default=64, ge=1, description="Solves that may wait; more are refused with 503 and Retry-After."
     )
+    max_solve_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        description="Longest search; specs that ask for more are solved within it, with a warning; none: as they ask."
+        " Unit: seconds.",
+    )
     solver_processes: int = Field(default=1, ge=1, le=256, description="Solves that run at the same time.")
     solver_grace_seconds: float = Field(
         default=2.0,

@@ -15,6 +15,7 @@ class Stop(StrEnum):
     KILLED = "killed"  # its process ended
     MEMORY = "memory"  # its process may not take more memory
     DEFECT = "defect"  # something failed that should not
+    DEADLINE = "deadline"  # the deadline of its request had passed before it could start
     CANCELLED = "cancelled"  # somebody cancelled it
     SERVER = "server"  # the server stops; it runs again at the next start
 
@@ -36,6 +37,11 @@ STOPPED: dict[Stop, Json] = {
         "message": "the solver needed more memory than SHARDPLAN_SOLVER_MEMORY_BYTES",
         "hint": "raise the setting",
     },
+    Stop.DEADLINE: {
+        "code": "deadline-passed",
+        "message": "the deadline of the request passed before the solve could start",
+        "hint": "give it more time, or a higher priority",
+    },
     Stop.DEFECT: {
         "code": "solver-defect",
         "message": "the solver failed; this is a defect",
@@ -48,6 +54,7 @@ _DETAIL = {
     Stop.KILLED: f"the solver process ended early; {_UNTIL_THEN}",
     Stop.MEMORY: f"the solver needed more memory than it may take; {_UNTIL_THEN}",
     Stop.DEFECT: f"the solver failed; {_UNTIL_THEN}",
+    Stop.DEADLINE: f"the deadline passed before it could start again; {_UNTIL_THEN}",
     Stop.CANCELLED: f"cancelled; {_UNTIL_THEN}",
 }
 

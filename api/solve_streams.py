@@ -17,8 +17,9 @@ from api.end_signals import EndSignals
 from api.errors import ApiError, not_found
 from api.schemas.events import ProgressEvent, StateEvent
 from api.schemas.solve import SolveDocument
-from api.store.base import ENDED, SolveRecord, Store
+from api.store.base import SolveRecord, Store
 from api.store.events import EventRecord
+from api.store.states import ENDED
 
 HEARTBEAT_SECONDS = 15.0
 _RETRY_SECONDS = 1.0

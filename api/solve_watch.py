@@ -9,8 +9,8 @@ from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.end_signals import EndSignals
-from api.store.base import ENDED
 from api.store.events import EventStore, SolveMark
+from api.store.states import ENDED
 
 POLL_SECONDS = 0.5
 

@@ -21,9 +21,7 @@ from api.store.events import EventStore
 from api.store.idempotency import KeyStore, RequestKey
 from api.store.models import ModelStore
 from api.store.plans import PlanListStore, PlanSummary
-
-QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = STATES = ("queued", "running", "succeeded", "failed", "cancelled")
-ENDED = frozenset({SUCCEEDED, FAILED, CANCELLED})
+from api.store.removal import RemovalStore
 
 Json = Mapping[str, object]
 
@@ -48,6 +46,10 @@ class NewSolve:
     assumptions: Sequence[Json]
     warnings: Sequence[Json]
     created_at: float  # seconds since the epoch
+    priority: int = 0  # higher ones are claimed first
+    deadline_at: float | None = None  # seconds since the epoch
+    tags: Sequence[str] = ()
+    answered_by: str | None = None  # request digest whose succeeded solve answers this request, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,9 @@ class SolveRecord:
     error: Json | None
     assumptions: Sequence[Json] = field(default_factory=tuple)
     warnings: Sequence[Json] = field(default_factory=tuple)
+    priority: int = 0
+    deadline_at: float | None = None
+    tags: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +95,7 @@ class StatisticsRecord:
     created_at: float
 
 
-class Store(ModelStore, EventStore, PlanListStore, ChannelHistoryStore, KeyStore, Protocol):
+class Store(ModelStore, EventStore, PlanListStore, ChannelHistoryStore, KeyStore, RemovalStore, Protocol):
     """Specs, solves, plans, statistics and channels; and what the stores of the other parts have."""
 
     def accept(
@@ -106,7 +111,7 @@ class Store(ModelStore, EventStore, PlanListStore, ChannelHistoryStore, KeyStore
         """Return a solve."""
         ...
 
-    def solves(self, *, limit: int, before: str | None, state: str | None) -> list[SolveRecord]:
+    def solves(self, *, limit: int, before: str | None, state: str | None, tag: str | None = None) -> list[SolveRecord]:
         """Return solves, newest first, those with an id below ``before``."""
         ...
 
@@ -115,11 +120,11 @@ class Store(ModelStore, EventStore, PlanListStore, ChannelHistoryStore, KeyStore
         ...
 
     def spec_of_problem(self, spec_digest: str) -> bytes | None:
-        """Return the spec of a solve with this digest; others of it have the same problem."""
+        """Return the spec of a solve or of a plan with this digest; others of it have the same problem."""
         ...
 
     def claim(self, *, now: float) -> SolveRecord | None:
-        """Start the oldest queued solve, and return it."""
+        """Start the oldest queued solve of the highest priority, and return it."""
         ...
 
     def keep_incumbent(self, solve_id: str, *, document: bytes, progress: Json, now: float) -> None:

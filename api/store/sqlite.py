@@ -7,16 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, RowMapping, create_engine, event, func, insert, select, update
+from sqlalchemy import Connection, Engine, RowMapping, create_engine, event, func, insert, or_, select, update
 from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 
 from api.store import tables
 from api.store.base import (
-    CANCELLED,
-    ENDED,
-    QUEUED,
-    RUNNING,
-    SUCCEEDED,
     Json,
     NewSolve,
     PlanRecord,
@@ -33,7 +28,10 @@ from api.store.plan_summaries import PlanSummaries, add_missing_summaries, keep_
 from api.store.queue import QueueFull
 from api.store.request_keys import RequestKeys, known_resource, remember
 from api.store.solve_events import SolveEvents, append_event
+from api.store.solve_removal import SolveRemoval
+from api.store.solve_requests import first_of, keep_request, requests_of, tagged_with
 from api.store.sqlite_models import SqliteModels
+from api.store.states import CANCELLED, ENDED, QUEUED, RUNNING, SUCCEEDED
 
 _INCUMBENT_LEVEL = 3  # a plan on its way is soon replaced, and somebody waits to hear of it
 _SWITCH_RETRY_SECONDS = 0.01
@@ -43,7 +41,7 @@ class WrongSchema(Exception):
     """The file was written by another version of the service; it was not touched."""
 
 
-class SqliteStore(SqliteModels, SolveEvents, PlanSummaries, ChannelVersions, RequestKeys):
+class SqliteStore(SqliteModels, SolveEvents, PlanSummaries, ChannelVersions, RequestKeys, SolveRemoval):
     """A store in a file on a local disk. Fulfils ``api.store.base.Store``."""
 
     def __init__(self, path: Path, *, busy_timeout_seconds: float = 30.0) -> None:
@@ -70,13 +68,17 @@ class SqliteStore(SqliteModels, SolveEvents, PlanSummaries, ChannelVersions, Req
             if made is not None:
                 return _require(connection, made), False
             if reuse:
-                equal = select(solves).where(
-                    solves.c.request_digest == new.request_digest, solves.c.state.in_((QUEUED, RUNNING, SUCCEEDED))
+                same = solves.c.request_digest == new.request_digest
+                equal = select(solves.c.id).where(
+                    or_(
+                        same & solves.c.state.in_((QUEUED, RUNNING, SUCCEEDED)),
+                        (solves.c.request_digest == new.answered_by) & (solves.c.state == SUCCEEDED),
+                    )
                 )
-                row = connection.execute(equal.order_by(solves.c.id.desc()).limit(1)).mappings().first()
-                if row is not None:
-                    remember(connection, key, row["id"])
-                    return _solve(row), False
+                known = connection.execute(equal.order_by(solves.c.id.desc()).limit(1)).scalar()
+                if known is not None:
+                    remember(connection, key, known)
+                    return _require(connection, known), False
             waiting = select(func.count()).select_from(solves).where(solves.c.state == QUEUED)
             if connection.execute(waiting).scalar_one() >= max_queued:
                 raise QueueFull
@@ -98,6 +100,7 @@ class SqliteStore(SqliteModels, SolveEvents, PlanSummaries, ChannelVersions, Req
                     warnings=list(new.warnings),
                 )
             )
+            keep_request(connection, new.id, priority=new.priority, deadline_at=new.deadline_at, tags=new.tags)
             remember(connection, key, new.id)
             return _require(connection, new.id), True
 
@@ -106,32 +109,41 @@ class SqliteStore(SqliteModels, SolveEvents, PlanSummaries, ChannelVersions, Req
         with self._readers.begin() as connection:
             return _find(connection, solve_id)
 
-    def solves(self, *, limit: int, before: str | None, state: str | None) -> list[SolveRecord]:
+    def solves(self, *, limit: int, before: str | None, state: str | None, tag: str | None = None) -> list[SolveRecord]:
         """Return solves, newest first."""
         query = select(*_LISTED).order_by(tables.solves.c.id.desc()).limit(limit)
         if before is not None:
             query = query.where(tables.solves.c.id < before)
         if state is not None:
             query = query.where(tables.solves.c.state == state)
+        if tag is not None:
+            query = query.where(tables.solves.c.id.in_(tagged_with(tag)))
         with self._readers.begin() as connection:
-            return [_solve(row) for row in connection.execute(query).mappings()]
+            rows = connection.execute(query).mappings().all()
+            requests = requests_of(connection, [row["id"] for row in rows])
+            return [_solve(row, requests[row["id"]]) for row in rows]
 
     def spec(self, request_digest: str) -> bytes | None:
         """Return the canonical bytes of the spec that was sent."""
         return self._blob(select(tables.specs.c.document).where(tables.specs.c.request_digest == request_digest))
 
     def spec_of_problem(self, spec_digest: str) -> bytes | None:
-        """Return the spec of the first solve with this digest."""
+        """Return the spec of the first solve with this digest, or of a plan."""
         joined = tables.specs.join(tables.solves, tables.solves.c.request_digest == tables.specs.c.request_digest)
         query = select(tables.specs.c.document).select_from(joined).where(tables.solves.c.spec_digest == spec_digest)
-        return self._blob(query.order_by(tables.solves.c.id).limit(1))
+        found = self._blob(query.order_by(tables.solves.c.id).limit(1))
+        if found is not None:
+            return found
+        plans = tables.plan_summaries  # of solves that were deleted
+        joined = tables.specs.join(plans, plans.c.request_digest == tables.specs.c.request_digest)
+        query = select(tables.specs.c.document).select_from(joined).where(plans.c.spec_digest == spec_digest)
+        return self._blob(query.order_by(plans.c.plan_digest).limit(1))
 
     def claim(self, *, now: float) -> SolveRecord | None:
-        """Start the oldest queued solve."""
+        """Start the oldest queued solve of the highest priority."""
         solves = tables.solves
         with self._writer.begin() as connection:
-            oldest = select(solves.c.id).where(solves.c.state == QUEUED).order_by(solves.c.id).limit(1)
-            solve_id = connection.execute(oldest).scalar()
+            solve_id = connection.execute(first_of(QUEUED)).scalar()
             if solve_id is None:
                 return None
             connection.execute(update(solves).where(solves.c.id == solve_id).values(state=RUNNING, started_at=now))
@@ -350,7 +362,7 @@ def _write_ahead(cursor: DBAPICursor, busy_timeout_seconds: float) -> None:
 def _find(connection: Connection, solve_id: str) -> SolveRecord | None:
     columns = [column for column in tables.solves.c if column.name != "incumbent"]
     row = connection.execute(select(*columns).where(tables.solves.c.id == solve_id)).mappings().first()
-    return None if row is None else _solve(row)
+    return None if row is None else _solve(row, requests_of(connection, [solve_id])[solve_id])
 
 
 def _require(connection: Connection, solve_id: str) -> SolveRecord:
@@ -359,9 +371,9 @@ def _require(connection: Connection, solve_id: str) -> SolveRecord:
     return found
 
 
-def _solve(row: RowMapping) -> SolveRecord:
+def _solve(row: RowMapping, request: Mapping[str, Any]) -> SolveRecord:
     values: Mapping[str, Any] = {key: value for key, value in row.items() if key != "incumbent"}
-    return SolveRecord(**values)
+    return SolveRecord(**values, **request)
 
 
 def _channel(connection: Connection, name: str) -> ChannelRecord | None:

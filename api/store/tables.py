@@ -41,6 +41,23 @@ solves = Table(
     Index("solves_by_state", "state", "id"),
 )
 
+#: What requests say of solves beside their specs; solves without a row here have no wishes.
+solve_requests = Table(
+    "solve_requests",
+    metadata,
+    Column("solve_id", String, ForeignKey("solves.id"), primary_key=True),
+    Column("priority", Integer, nullable=False),
+    Column("deadline_at", Float),
+)
+
+solve_tags = Table(
+    "solve_tags",
+    metadata,
+    Column("solve_id", String, ForeignKey("solves.id"), primary_key=True),
+    Column("tag", String, primary_key=True),
+    Index("solve_tags_by_tag", "tag", "solve_id"),
+)
+
 #: Keys of requests, with what each has made.
 request_keys = Table(
     "request_keys",
@@ -91,6 +108,8 @@ plan_summaries = Table(
     # of that solve, which may be deleted before the plan
     Column("spec_digest", String),
     Column("request_digest", String),
+    Index("plan_summaries_by_request", "request_digest"),
+    Index("plan_summaries_by_solve", "solve_id"),
     Index("plan_summaries_by_time", "created_at", "plan_digest"),
     Index("plan_summaries_by_name", "name", "created_at", "plan_digest"),
     Index("plan_summaries_by_spec", "spec_digest"),

@@ -62,7 +62,7 @@ class TestSqliteStore(StoreContract, ModelStoreContract, EventStoreContract, Pla
         path = tmp_path / "db.sqlite"
         SqliteStore(path).close()
         connection = sqlite3.connect(path)
-        newer = ("request_keys", "solve_events", "plan_summaries")
+        newer = ("solve_requests", "solve_tags", "request_keys", "solve_events", "plan_summaries")
         for name in (*newer, "activations", "cost_models", "cost_model_documents", "measurements"):
             connection.execute(f"DROP TABLE {name}")
         connection.execute("PRAGMA user_version=2")

@@ -29,6 +29,7 @@ from api.routes import (
     catalogue,
     channels,
     cost_models,
+    example_bodies,
     measurements,
     operations,
     plan_lists,
@@ -58,7 +59,7 @@ TAGS = [
     {"name": "statistics", "description": "Access statistics of tables, which specs refer to; and their drift."},
     {"name": "channels", "description": "Named pointers to plans, which launchers read."},
     {"name": "cost models", "description": "Formulas, and models learned from measurements; which one is active."},
-    {"name": "catalogue", "description": "Hardware profiles."},
+    {"name": "catalogue", "description": "Hardware profiles, and examples of requests."},
     {"name": "operations", "description": "Health, version and the meaning of problems."},
 ]
 
@@ -74,6 +75,7 @@ ROUTERS = (
     cost_models.router,
     activations.router,
     catalogue.router,
+    example_bodies.router,
     operations.router,
 )
 

@@ -49,6 +49,8 @@ def test_the_routes_of_the_contract_are_there(document: dict[str, object]) -> No
         ("get", "/v1/channels/{name}/plan"),
         ("get", "/v1/channels/{name}/history"),
         ("post", "/v1/channels/{name}:rollback"),
+        ("get", "/v1/examples"),
+        ("get", "/v1/examples/{example_id}"),
         ("get", "/v1/hardware-profiles"),
         ("get", "/v1/hardware-profiles/{profile_id}"),
         ("get", "/v1/hardware-profiles/{profile_id}/cost-model"),

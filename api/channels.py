@@ -8,9 +8,8 @@ from collections.abc import Callable
 
 from api.errors import ApiError, not_found
 from api.http_headers import matches
-from api.store.base import Store, VersionConflict
+from api.store.base import Store, UnknownPlan, VersionConflict
 from api.store.channels import ChannelRecord
-from api.store.errors import UnknownPlan
 
 _SEGMENT = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,63}")
 MAX_SEGMENTS = 8

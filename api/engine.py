@@ -30,8 +30,7 @@ from api.settings import Settings
 from api.solve_limits import spec_in_time
 from api.solve_results import STOPPED, Stop, plan_record_of, progress_of, result_of, result_of_stopped
 from api.solver_process import Incumbent, PlanFunction, SolveAnswer, SolveJob, run_solve, start_solver
-from api.store.base import Json, SolveRecord, Store
-from api.store.states import CANCELLED, FAILED, SUCCEEDED
+from api.store.base import CANCELLED, FAILED, SUCCEEDED, Json, SolveRecord, Store
 from api.stored_models import StoredModels
 
 _POLL_SECONDS = 0.02

@@ -17,9 +17,8 @@ from api.end_signals import EndSignals
 from api.errors import ApiError, not_found
 from api.schemas.events import ProgressEvent, StateEvent
 from api.schemas.solve import SolveDocument
-from api.store.base import SolveRecord, Store
+from api.store.base import ENDED, SolveRecord, Store
 from api.store.events import EventRecord
-from api.store.states import ENDED
 
 HEARTBEAT_SECONDS = 15.0
 _RETRY_SECONDS = 1.0
@@ -154,8 +153,8 @@ class SolveStreams:
                     something.clear()
                     try:
                         feed.take(*await run_sync(self._read, feed.solve_id, feed.last_seq))
-                    except SQLAlchemyError:
-                        log.exception("the store failed; reading again")
+                    except SQLAlchemyError as error:
+                        log.warning("the store failed; reading again: %s", error)
                         await asyncio.sleep(_RETRY_SECONDS)
                         something.set()
                     if feed.end_frame is not None or self._signals.is_stopping:

@@ -9,8 +9,8 @@ from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.end_signals import EndSignals
+from api.store.base import ENDED
 from api.store.events import EventStore, SolveMark
-from api.store.states import ENDED
 
 POLL_SECONDS = 0.5
 
@@ -43,8 +43,10 @@ class SolveWatch:
             await asyncio.sleep(self._poll_seconds)
             try:
                 await self.look()
-            except SQLAlchemyError:
-                log.exception("the store failed; looking again")
+            except SQLAlchemyError as error:
+                log.warning("the store failed; looking again: %s", error)
+            except Exception:
+                log.exception("looking at solves failed; looking again")
 
     async def look(self) -> None:
         """Look once: one query for all solves that are waited for, none where nobody waits."""

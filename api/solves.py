@@ -17,10 +17,9 @@ from api.problems import PROBLEMS
 from api.release import VERSION
 from api.settings import Settings
 from api.solve_limits import within_deadline, within_server_limit
-from api.store.base import NewSolve, SolveRecord, Store
+from api.store.base import CANCELLED, ENDED, FAILED, NewSolve, SolveRecord, Store
 from api.store.idempotency import RequestKey
 from api.store.queue import QueueFull
-from api.store.states import CANCELLED, ENDED, FAILED
 from planner.canonical import canonical_bytes, digest
 from planner.explain.text import counted
 

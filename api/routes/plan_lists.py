@@ -16,7 +16,7 @@ from api.routes.plans import IMMUTABLE, PlanDigest, find_plan
 from api.schemas.base import DIGEST_PATTERN, MAX_NAME_LENGTH
 from api.schemas.plan_list import PlanDifferenceDocument, PlanObjective, PlanPage, PlanSummaryDocument
 from api.state import Services, Shell
-from api.store.errors import UnknownPlan
+from api.store.base import UnknownPlan
 from api.store.plans import PlanSummary
 from planner.explain.difference import difference
 

@@ -16,8 +16,7 @@ from api.routes.examples import SPECS
 from api.schemas.solve import SolveDocument, SolvePage, StateName
 from api.solves import Wishes
 from api.state import Services, Shell
-from api.store.base import SolveRecord
-from api.store.states import ENDED
+from api.store.base import ENDED, SolveRecord
 from api.stored_models import StoredModels
 
 router = APIRouter(prefix="/v1", tags=["solves"])

@@ -23,6 +23,9 @@ from api.store.models import ModelStore
 from api.store.plans import PlanListStore, PlanSummary
 from api.store.removal import RemovalStore
 
+QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = STATES = ("queued", "running", "succeeded", "failed", "cancelled")
+ENDED = frozenset({SUCCEEDED, FAILED, CANCELLED})
+
 Json = Mapping[str, object]
 
 
@@ -32,6 +35,10 @@ class VersionConflict(Exception):
     def __init__(self, current: "ChannelRecord | None") -> None:
         self.current = current
         super().__init__()
+
+
+class UnknownPlan(Exception):
+    """No plan of this digest is published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

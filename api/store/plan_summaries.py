@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Select, insert, select, tuple_
 
 from api.store import tables
+from api.store.base import UnknownPlan
 from api.store.blobs import unpacked
-from api.store.errors import UnknownPlan
 from api.store.plans import PlanSummary
 
 _SUMMARIES = tables.plan_summaries

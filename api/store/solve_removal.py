@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, Engine, delete, select, update
 
 from api.store import tables
-from api.store.states import ENDED
+from api.store.base import ENDED
 
 
 class SolveRemoval:

@@ -12,17 +12,22 @@ from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 
 from api.store import tables
 from api.store.base import (
+    CANCELLED,
+    ENDED,
+    QUEUED,
+    RUNNING,
+    SUCCEEDED,
     Json,
     NewSolve,
     PlanRecord,
     SolveRecord,
     StatisticsRecord,
+    UnknownPlan,
     VersionConflict,
 )
 from api.store.blobs import insert_missing, packed, unpacked
 from api.store.channel_versions import ChannelVersions
 from api.store.channels import ChannelRecord
-from api.store.errors import UnknownPlan
 from api.store.idempotency import RequestKey
 from api.store.plan_summaries import PlanSummaries, add_missing_summaries, keep_summary
 from api.store.queue import QueueFull
@@ -31,7 +36,6 @@ from api.store.solve_events import SolveEvents, append_event
 from api.store.solve_removal import SolveRemoval
 from api.store.solve_requests import first_of, keep_request, requests_of, tagged_with
 from api.store.sqlite_models import SqliteModels
-from api.store.states import CANCELLED, ENDED, QUEUED, RUNNING, SUCCEEDED
 
 _INCUMBENT_LEVEL = 3  # a plan on its way is soon replaced, and somebody waits to hear of it
 _SWITCH_RETRY_SECONDS = 0.01

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from api.process_slot import ProcessSlot
-from api.store.states import RUNNING
+from api.store.base import RUNNING
 from tests.api import planners
 from tests.api.live import Live
 from tests.api.problems import assert_problem

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from api.end_signals import EndSignals
 from api.errors import ApiError
@@ -22,17 +23,24 @@ PROGRESS = {"incumbent_seconds": 1.0, "bound_seconds": 0.5, "relative_gap": 1.0,
 
 
 class CountingStore(SqliteStore):
-    """Counts what is read."""
+    """Counts what is read, and may fail."""
 
     num_looks = num_reads = 0
+    fails = False
 
     def marks(self, solve_ids: Collection[str]) -> dict[str, SolveMark]:
         self.num_looks += 1
+        self.check()
         return super().marks(solve_ids)
 
     def events(self, solve_id: str, *, after: int) -> list[object]:
         self.num_reads += 1
+        self.check()
         return super().events(solve_id, after=after)
+
+    def check(self) -> None:
+        if self.fails:
+            raise OperationalError("", None, Exception("gone"))
 
 
 class Setting:
@@ -223,6 +231,25 @@ def test_streams_stop_without_an_end_where_the_server_stops(tmp_path: Path) -> N
         late = all_of(setting.streams.stream(OTHER, after=0))
         for content in await asyncio.gather(*tasks, late):
             assert names(content) == [("state", None)]
+        setting.store.close()
+
+    run(test)
+
+
+def test_a_store_that_fails_for_a_while_ends_no_stream(tmp_path: Path) -> None:
+    async def test() -> None:
+        setting = Setting(tmp_path)
+        async with setting.watch.running():
+            task = asyncio.create_task(all_of(setting.streams.stream(SOLVE, after=0)))
+            await until(lambda: setting.store.num_reads == 1)
+            looks = setting.store.num_looks
+            setting.store.fails = True
+            await until(lambda: setting.store.num_looks > looks + 2)
+            setting.signals.tell_change(SOLVE)
+            await until(lambda: setting.store.num_reads > 1)
+            setting.store.fails = False
+            setting.finish()
+            assert names(await task) == [("state", None), ("end", "0")]
         setting.store.close()
 
     run(test)

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from api.store.base import PlanRecord, Store
-from api.store.errors import UnknownPlan
+from api.store.base import PlanRecord, Store, UnknownPlan
 from api.store.plans import PlanSummary
 from tests.contracts.store import new_solve
 

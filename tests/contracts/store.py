@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from api.store.base import NewSolve, PlanRecord, StatisticsRecord, Store, VersionConflict
-from api.store.errors import UnknownPlan
+from api.store.base import NewSolve, PlanRecord, StatisticsRecord, Store, UnknownPlan, VersionConflict
 from api.store.queue import QueueFull
 from tests.contracts.race import race
 

@@ -17,23 +17,30 @@ from api.end_signals import EndSignals
 from api.engine.host import EngineHost
 from api.errors import add_error_handlers
 from api.fit_process import FitFunction, fit_model
+from api.idempotency import KeysInFlight
 from api.model_versions import ModelService
 from api.openapi import add_openapi
 from api.plan_cache import PlanCache
+from api.rank_slices import RankSlices
 from api.request_id import RequestIdMiddleware
 from api.routes import (
     activations,
     catalogue,
     channels,
     cost_models,
+    example_bodies,
     measurements,
     operations,
+    plan_lists,
     plans,
+    solve_events,
     solves,
     statistics,
 )
 from api.routes.known_query import refuse_unknown_parameters
 from api.settings import Settings
+from api.solve_streams import SolveStreams
+from api.solve_watch import SolveWatch
 from api.solver_process import PlanFunction
 from api.solves import SolveService
 from api.state import Services
@@ -51,20 +58,23 @@ TAGS = [
     {"name": "statistics", "description": "Access statistics of tables, which specs refer to; and their drift."},
     {"name": "channels", "description": "Named pointers to plans, which launchers read."},
     {"name": "cost models", "description": "Formulas, and models learned from measurements; which one is active."},
-    {"name": "catalogue", "description": "Hardware profiles."},
+    {"name": "catalogue", "description": "Hardware profiles, and examples of requests."},
     {"name": "operations", "description": "Health, version and the meaning of problems."},
 ]
 
 
 ROUTERS = (
     solves.router,
+    solve_events.router,
     plans.router,
+    plan_lists.router,
     statistics.router,
     channels.router,
     measurements.router,
     cost_models.router,
     activations.router,
     catalogue.router,
+    example_bodies.router,
     operations.router,
 )
 
@@ -81,23 +91,30 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
         with owned(settings.data_dir), contextlib.closing(open_store(settings)) as store:
             signals = EndSignals()
             signals.attach()
-            host = EngineHost(store, settings, plan=plan, fit=fit, on_end=signals.tell)
+            host = EngineHost(store, settings, plan=plan, fit=fit, on_end=signals.tell, on_change=signals.tell_change)
+            plans = PlanCache(lambda digest: _canonical(store, digest), max_bytes=settings.plan_cache_bytes)
+            rank_slices = RankSlices(plans.find, max_bytes=settings.plan_cache_bytes)
             app.state.services = Services(
                 settings=settings,
                 store=store,
                 engine=host.engine,
                 solves=SolveService(store, host.engine, host.solves, signals, settings),
+                streams=SolveStreams(store, signals, max_listeners=settings.max_event_streams),
                 channels=ChannelService(store),
+                keys=KeysInFlight(),
                 models=ModelService(store, host.engine, host.fits, signals, settings),
                 activations=ActivationService(store),
-                plans=PlanCache(lambda digest: _canonical(store, digest), max_bytes=settings.plan_cache_bytes),
+                plans=plans,
+                rank_slices=rank_slices,
+                slices=PlanCache(rank_slices.find, max_bytes=settings.plan_cache_bytes),
             )
             app.state.services.models.add_shipped(shipped_models())
             running = host.running()
             # In a thread: the engine talks to its database as it starts and stops, and waits for what runs.
             await run_sync(running.__enter__)
             try:
-                yield
+                async with SolveWatch(store, signals).running():
+                    yield
             finally:
                 app.state.services.solves.release()
                 with CancelScope(shield=True):

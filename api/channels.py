@@ -8,10 +8,13 @@ from collections.abc import Callable
 
 from api.errors import ApiError, not_found
 from api.http_headers import matches
-from api.store.base import ChannelRecord, Store, UnknownPlan, VersionConflict
+from api.store.base import Store, UnknownPlan, VersionConflict
+from api.store.channels import ChannelRecord
 
 _SEGMENT = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,63}")
 MAX_SEGMENTS = 8
+#: Last parts of addresses below a channel.
+_ADDRESSES = ("plan", "history")
 MAX_CACHED = 10_000
 
 
@@ -52,11 +55,7 @@ class ChannelService:
         else:
             if if_none_match is not None:
                 raise _changed(current, "the channel exists already")
-            if if_match is None:
-                detail = f"the channel exists at version {current.version}; send If-Match: {etag_of(current)}"
-                raise ApiError("precondition-required", detail)
-            if not matches(if_match, etag_of(current)):
-                raise _changed(current, f"the channel is at version {current.version}")
+            _check_match(current, if_match)
             expected = current.version
         try:
             new = self._store.put_channel(name, plan_digest=plan_digest, expected_version=expected, now=self._clock())
@@ -65,6 +64,30 @@ class ChannelService:
         except UnknownPlan:
             raise not_found("plan") from None
         return self._remember(new)
+
+    def history(self, name: str, *, limit: int, before: int | None) -> tuple[list[ChannelRecord], int | None]:
+        """Return a page of versions, newest first, and the number that the next page is below."""
+        check_name(name)
+        found = self._store.channel_versions(name, limit=limit + 1, before=before)
+        if not found and self._store.channel(name) is None:
+            raise not_found("channel")
+        page = found[:limit]
+        return page, page[-1].version if len(found) > limit else None
+
+    def rollback(self, name: str, version: int | None, *, if_match: str | None) -> ChannelRecord:
+        """Let a new version point at the plan of an earlier one, by default of the one before."""
+        check_name(name)
+        current = self._store.channel(name)
+        if current is None:
+            raise not_found("channel")
+        _check_match(current, if_match)
+        wanted = current.version - 1 if version is None else version
+        earlier = self._store.channel_versions(name, limit=1, before=min(wanted, current.version - 1) + 1)
+        if not earlier or earlier[0].version != wanted:
+            last = current.version - 1
+            before = f"1 to {last} are earlier" if last else "there is no version before it"
+            raise ApiError("no-such-version", f"the channel is at version {current.version}: {before}")
+        return self.put(name, earlier[0].plan_digest, if_match=if_match, if_none_match=None)
 
     def _remember(self, record: ChannelRecord) -> ChannelRecord:
         """Keep the newest version in memory."""
@@ -88,8 +111,17 @@ def check_name(name: str) -> None:
     if len(segments) > MAX_SEGMENTS or not all(_SEGMENT.fullmatch(segment) for segment in segments):
         detail = f"a channel name has up to {MAX_SEGMENTS} segments of a-z 0-9 . _ - like ads/ranker/prod"
         raise ApiError("invalid-parameter", detail)
-    if segments[-1] == "plan":
-        raise ApiError("invalid-parameter", "the last segment of a channel name cannot be plan")
+    if segments[-1] in _ADDRESSES:
+        raise ApiError("invalid-parameter", f"the last segment of a channel name cannot be {segments[-1]}")
+
+
+def _check_match(current: ChannelRecord, if_match: str | None) -> None:
+    """Refuse a change of a version that the caller has not seen."""
+    if if_match is None:
+        detail = f"the channel exists at version {current.version}; send If-Match: {etag_of(current)}"
+        raise ApiError("precondition-required", detail)
+    if not matches(if_match, etag_of(current)):
+        raise _changed(current, f"the channel is at version {current.version}")
 
 
 def _changed(current: ChannelRecord | None, detail: str) -> ApiError:

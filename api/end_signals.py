@@ -1,4 +1,4 @@
-"""Lets requests wait for the end of work in the background."""
+"""Lets requests wait for work in the background: for its end, or for anything new about it."""
 
 import asyncio
 import contextlib
@@ -6,12 +6,23 @@ from collections.abc import Iterator
 
 
 class EndSignals:
-    """Lets requests wait for the end of solves and fits, by their ids, without a thread each."""
+    """Lets requests wait for solves and fits, by their ids, without a thread each."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._events: dict[str, set[asyncio.Event]] = {}
+        self._ends: dict[str, set[asyncio.Event]] = {}
+        self._changes: dict[str, set[asyncio.Event]] = {}
         self._all_told = False
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the server stops, so that nobody should wait any longer."""
+        return self._all_told
+
+    @property
+    def awaited(self) -> set[str]:
+        """The ids that somebody waits for; in the event loop."""
+        return self._ends.keys() | self._changes.keys()
 
     def attach(self) -> None:
         """Use the running event loop."""
@@ -22,30 +33,47 @@ class EndSignals:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._set, work_id)
 
+    def tell_change(self, work_id: str) -> None:
+        """Say, from any thread, that something began to run or found something."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(_set_events, self._changes, work_id)
+
     def tell_all(self) -> None:
         """Let everybody go who waits or begins to, because the server stops; from any thread or signal handler."""
         self._all_told = True
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._set_all)
 
-    @contextlib.contextmanager
-    def listening(self, work_id: str) -> Iterator[asyncio.Event]:
+    def listening(self, work_id: str) -> contextlib.AbstractContextManager[asyncio.Event]:
         """Yield an event that is set when it ends."""
+        return self._registered(self._ends, work_id)
+
+    def following(self, work_id: str) -> contextlib.AbstractContextManager[asyncio.Event]:
+        """Yield an event that is set whenever something about it changes, its end included."""
+        return self._registered(self._changes, work_id)
+
+    @contextlib.contextmanager
+    def _registered(self, events: dict[str, set[asyncio.Event]], work_id: str) -> Iterator[asyncio.Event]:
         event = asyncio.Event()
         if self._all_told:
             event.set()
-        self._events.setdefault(work_id, set()).add(event)
+        events.setdefault(work_id, set()).add(event)
         try:
             yield event
         finally:
-            self._events[work_id].discard(event)
-            if not self._events[work_id]:
-                del self._events[work_id]
+            events[work_id].discard(event)
+            if not events[work_id]:
+                del events[work_id]
 
     def _set_all(self) -> None:
-        for work_id in tuple(self._events):
+        for work_id in self.awaited:
             self._set(work_id)
 
     def _set(self, work_id: str) -> None:
-        for event in self._events.get(work_id, ()):
-            event.set()
+        _set_events(self._ends, work_id)
+        _set_events(self._changes, work_id)
+
+
+def _set_events(events: dict[str, set[asyncio.Event]], work_id: str) -> None:
+    for event in events.get(work_id, ()):
+        event.set()

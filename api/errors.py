@@ -14,6 +14,7 @@ from api.hardware_check import cost_model_issue
 from api.json_input import RejectedDocument, pointer
 from api.problems import PROBLEMS
 from api.request_id import HEADER, request_id_of
+from api.store.idempotency import KeyInFlight, KeyReused
 from cost_models.errors import CostModelError
 from planner.errors import InvalidProblem, Issue, UnsupportedRequest
 
@@ -96,6 +97,8 @@ def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(CostModelError, _cost_model)
     app.add_exception_handler(RequestValidationError, _invalid_parameter)
     app.add_exception_handler(HTTPException, _http_exception)
+    app.add_exception_handler(KeyReused, _key_reused)
+    app.add_exception_handler(KeyInFlight, _key_in_flight)
     app.add_exception_handler(OperationalError, _storage)
     app.add_exception_handler(Exception, _internal)
 
@@ -148,6 +151,14 @@ def _allowed(request: Request) -> str:
         if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
             methods |= route.methods or set()
     return ", ".join(sorted(methods))
+
+
+async def _key_reused(request: Request, _error: Exception) -> Response:
+    return problem_response(request, "key-reused", PROBLEMS["key-reused"].explanation)
+
+
+async def _key_in_flight(request: Request, _error: Exception) -> Response:
+    return problem_response(request, "key-in-flight", PROBLEMS["key-in-flight"].explanation)
 
 
 async def _storage(request: Request, _error: Exception) -> Response:

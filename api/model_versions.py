@@ -20,6 +20,7 @@ from api.schemas.base import MODEL_ID, MODEL_NAME
 from api.schemas.cost_models import MAX_BATCHES, CostModelRequest
 from api.settings import Settings
 from api.store.base import Store
+from api.store.idempotency import RequestKey
 from api.store.models import (
     FITTING,
     MeasurementsRecord,
@@ -56,17 +57,20 @@ class ModelService:
         self._store, self._engine, self._runner, self._signals = store, engine, runner, signals
         self._settings, self._clock = settings, clock
 
-    def add(self, raw: bytes) -> tuple[ModelRecord, bool]:
+    def add(self, raw: bytes, key: RequestKey | None = None) -> tuple[ModelRecord, bool]:
         """Begin a fit or keep a document; return its version with True, or that of an equal document with False."""
+        made = self._store.made_by(key)
+        if made is not None and "@" in made:  # of a fit; an equal document has its version anyway
+            return self.get(made), False
         request = parse_document(raw, CostModelRequest)
         if request.document is not None:
-            return self._upload(json.loads(raw)["document"])
+            return self._upload(json.loads(raw)["document"], key)
         assert request.name is not None
         batches = self._batches(request.measurements, request.device)
         wanted = {"measurements": [batch.digest for batch in batches], "seed": request.seed}
         limit = self._settings.max_queued_fits
         try:
-            record = self._store.add_fit(request.name, request=wanted, max_fitting=limit, now=self._clock())
+            record = self._store.add_fit(request.name, request=wanted, max_fitting=limit, now=self._clock(), key=key)
         except QueueFull:
             detail = f"{counted(limit, 'fit')} {'is' if limit == 1 else 'are'} waiting already"
             raise ApiError("queue-full", detail, headers={"Retry-After": "30"}) from None
@@ -153,17 +157,17 @@ class ModelService:
         figures = [assess(model, rows) for model in models]
         return batches, rows.num_rows, list(zip(records, figures, strict=True))
 
-    def _upload(self, document: dict[str, object]) -> tuple[ModelRecord, bool]:
+    def _upload(self, document: dict[str, object], key: RequestKey | None) -> tuple[ModelRecord, bool]:
         content = canonical_bytes(document)
         if len(content) > MAX_MODEL_BYTES:
             raise ApiError("body-too-large", f"the document of a model has at most {MAX_MODEL_BYTES} bytes")
         try:
-            return self._keep(content)
+            return self._keep(content, key)
         except RejectedDocument as error:
             below = [_below("/document", issue) for issue in error.issues]
             raise RejectedDocument(below, error.num_issues) from None
 
-    def _keep(self, content: bytes) -> tuple[ModelRecord, bool]:
+    def _keep(self, content: bytes, key: RequestKey | None = None) -> tuple[ModelRecord, bool]:
         """Check canonical bytes of a document and keep them; pointers of refusals begin at the document."""
         model = load_model(content)
         if re.fullmatch(MODEL_NAME, model.name) is None:
@@ -176,6 +180,7 @@ class ModelService:
             device=model.device,
             figures=told_figures(content),
             now=self._clock(),
+            key=key,
         )
 
     def _batches(

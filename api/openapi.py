@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
-from api.schemas.channel import ChannelDocument, ChannelUpdate
+from api.schemas.channel import ChannelDocument, ChannelHistory, ChannelRollback, ChannelUpdate
 from api.schemas.cost_models import (
     ActivationDocument,
     ActivationUpdate,
@@ -16,9 +16,11 @@ from api.schemas.cost_models import (
     ModelComparison,
 )
 from api.schemas.evaluation import EvaluationDocument
+from api.schemas.events import ProgressEvent, StateEvent
 from api.schemas.explanation import ExplanationDocument
 from api.schemas.measurements import JobTimes, MeasuredRows, MeasurementsDocument, MeasurementsSummary
-from api.schemas.plan import EvaluationRequest, PlanDocument
+from api.schemas.plan import EvaluationRequest, PlanDocument, PlanSlice
+from api.schemas.plan_list import PlanDifferenceDocument, PlanPage
 from api.schemas.solve import ProblemDocument, SolveDocument, ValidationDocument
 from api.schemas.spec import SpecDocument
 from api.schemas.statistics import DriftDocument, StatisticsDocument, StatisticsSummary
@@ -33,6 +35,9 @@ All numbers are SI seconds and plain bytes. Every error is a problem document (R
 _RAW_DOCUMENTS = (
     SpecDocument,
     PlanDocument,
+    PlanSlice,
+    PlanPage,
+    PlanDifferenceDocument,
     EvaluationRequest,
     EvaluationDocument,
     ExplanationDocument,
@@ -49,8 +54,12 @@ _RAW_DOCUMENTS = (
     ActivationUpdate,
     ActivationDocument,
     ChannelUpdate,
+    ChannelRollback,
+    ChannelHistory,
     ChannelDocument,
     SolveDocument,
+    ProgressEvent,
+    StateEvent,
     ValidationDocument,
     ProblemDocument,
 )

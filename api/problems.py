@@ -58,6 +58,34 @@ PROBLEMS: dict[str, ProblemKind] = {
             explanation="The Allow header lists the methods of this address.",
         ),
         ProblemKind(
+            code="solve-state",
+            status=409,
+            title="The solve is in another state",
+            explanation="Failed and cancelled solves are tried again; solves that have ended are deleted. The detail "
+            "names the state.",
+        ),
+        ProblemKind(
+            code="deadline-passed",
+            status=422,
+            title="The deadline has passed",
+            explanation="The deadline of the request lies in the past by the clock of the server. Send a later one.",
+        ),
+        ProblemKind(
+            code="key-in-flight",
+            status=409,
+            title="The first request with this key is being read",
+            explanation="Send the request again after the time in Retry-After: it will be answered by what the first "
+            "one has made.",
+            retryable=True,
+        ),
+        ProblemKind(
+            code="key-reused",
+            status=422,
+            title="The key belongs to another request",
+            explanation="The Idempotency-Key was used in the last 24 hours with another body or query. Take a new key "
+            "for a new request.",
+        ),
+        ProblemKind(
             code="channel-changed",
             status=412,
             title="The channel is not what you expected",
@@ -90,6 +118,18 @@ PROBLEMS: dict[str, ProblemKind] = {
             explanation="The format needs something that the plan or the request does not have.",
         ),
         ProblemKind(
+            code="no-such-version",
+            status=422,
+            title="The channel has no such earlier version",
+            explanation="A rollback goes to a version before the current one. The history of the channel lists them.",
+        ),
+        ProblemKind(
+            code="no-such-rank",
+            status=422,
+            title="The plan has no such rank",
+            explanation="Ranks count from 0 to the world size of the plan less one; the detail names the last.",
+        ),
+        ProblemKind(
             code="precondition-required",
             status=428,
             title="Say which version you change",
@@ -107,6 +147,14 @@ PROBLEMS: dict[str, ProblemKind] = {
             title="Too many solves or fits are waiting",
             explanation="Try again after the time in Retry-After. The limits are SHARDPLAN_MAX_QUEUED_SOLVES and "
             "SHARDPLAN_MAX_QUEUED_FITS.",
+            retryable=True,
+        ),
+        ProblemKind(
+            code="too-many-listeners",
+            status=503,
+            title="Too many streams are open",
+            explanation="Try again after the time in Retry-After, or poll with ?wait=N. The limit is "
+            "SHARDPLAN_MAX_EVENT_STREAMS.",
             retryable=True,
         ),
         ProblemKind(

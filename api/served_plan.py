@@ -6,14 +6,14 @@ from api.http_headers import choose_encoding, matches
 from api.plan_cache import ServedPlan
 
 
-def plan_response(request: Request, served: ServedPlan, *, cache_control: str) -> Response:
-    """Return the bytes of a plan in the caller's encoding, or 304."""
+def plan_response(request: Request, served: ServedPlan, *, plan_digest: str, cache_control: str) -> Response:
+    """Return the bytes of a plan, or of a part of it, in the caller's encoding, or 304."""
     chosen = served.by_encoding[choose_encoding(request.headers.get("accept-encoding", ""))]
     headers = {
         "ETag": chosen.etag,
         "Cache-Control": cache_control,
         "Vary": "Accept-Encoding",
-        "X-Plan-Digest": served.digest,
+        "X-Plan-Digest": plan_digest,
     }
     if matches(request.headers.get("if-none-match", ""), chosen.etag):
         return Response(status_code=304, headers=headers)

@@ -26,6 +26,12 @@ class Settings(BaseSettings):
     max_queued_solves: int = Field(
         default=64, ge=1, description="Solves that may wait; more are refused with 503 and Retry-After."
     )
+    max_solve_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        description="Longest search; specs that ask for more are solved within it, with a warning; none: as they ask."
+        " Unit: seconds.",
+    )
     solver_processes: int = Field(
         default=1,
         ge=0,
@@ -63,8 +69,13 @@ class Settings(BaseSettings):
     max_wait_seconds: float = Field(
         default=60.0, ge=0, le=600, description="Longest time that a request may wait for a solve to end."
     )
+    max_event_streams: int = Field(
+        default=1024, ge=1, description="Streams of events that may be open; more are refused with 503 and Retry-After."
+    )
     plan_cache_bytes: int = Field(
-        default=256 * 1024**2, ge=0, description="Memory for plans that are served often. Unit: bytes."
+        default=256 * 1024**2,
+        ge=0,
+        description="Memory for plans that are served often, twice as much for their slices. Unit: bytes.",
     )
     busy_timeout_seconds: float = Field(default=30.0, gt=0, description="Longest wait for the lock of the database.")
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from api.solver_process import Incumbent
-from api.store.base import Json
+from api.store.base import Json, PlanRecord
+from api.store.plans import PlanSummary
 
 
 class Stop(StrEnum):
@@ -14,6 +15,7 @@ class Stop(StrEnum):
     KILLED = "killed"  # its process ended
     MEMORY = "memory"  # its process may not take more memory
     DEFECT = "defect"  # something failed that should not
+    DEADLINE = "deadline"  # the deadline of its request had passed before it could start
     CANCELLED = "cancelled"  # somebody cancelled it
     SERVER = "server"  # the server stops; it runs again at the next start
     SUPERSEDED = "superseded"  # another executor has taken over, or it has ended
@@ -36,6 +38,11 @@ STOPPED: dict[Stop, Json] = {
         "message": "the solver needed more memory than SHARDPLAN_SOLVER_MEMORY_BYTES",
         "hint": "raise the setting",
     },
+    Stop.DEADLINE: {
+        "code": "deadline-passed",
+        "message": "the deadline of the request passed before the solve could start",
+        "hint": "give it more time, or a higher priority",
+    },
     Stop.DEFECT: {
         "code": "solver-defect",
         "message": "the solver failed; this is a defect",
@@ -48,6 +55,7 @@ _DETAIL = {
     Stop.KILLED: f"the solver process ended early; {_UNTIL_THEN}",
     Stop.MEMORY: f"the solver needed more memory than it may take; {_UNTIL_THEN}",
     Stop.DEFECT: f"the solver failed; {_UNTIL_THEN}",
+    Stop.DEADLINE: f"the deadline passed before it could start again; {_UNTIL_THEN}",
     Stop.CANCELLED: f"cancelled; {_UNTIL_THEN}",
 }
 
@@ -78,6 +86,12 @@ def result_of(
         "shortfalls": [dict(shortfall) for shortfall in shortfalls],
         "diagnosis": None if best is not None or diagnosis is None else dict(diagnosis),
     }
+
+
+def plan_record_of(best: Incumbent, *, solve_id: str, now: float) -> PlanRecord:
+    """Return the plan that a solve publishes."""
+    summary = PlanSummary.of_document(best.head, solve_id=solve_id, created_at=now)
+    return PlanRecord(digest=best.digest, canonical=best.document, created_at=now, summary=summary)
 
 
 def progress_of(incumbent: Incumbent) -> dict[str, object]:

@@ -9,7 +9,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -66,6 +66,7 @@ class Incumbent:
     objective: dict[str, object]  # as in the plan document
     partitioner: str
     movement: dict[str, object] | None = None  # as in the plan document
+    head: dict[str, object] = field(default_factory=dict)  # what lists show of the plan document, by its keys
 
     @classmethod
     def of(cls, document: bytes) -> "Incumbent":
@@ -81,6 +82,10 @@ class Incumbent:
             objective=plan["objective"],
             partitioner=plan["provenance"]["partitioner"],
             movement=plan.get("movement"),
+            head={
+                **{key: plan[key] for key in ("plan_digest", "name", "world_size", "objective")},
+                "provenance": {key: plan["provenance"][key] for key in ("hardware_profile", "cost_model")},
+            },
         )
 
     @classmethod
@@ -96,6 +101,7 @@ class Incumbent:
             "objective": self.objective,
             "partitioner": self.partitioner,
             "movement": self.movement,
+            "head": self.head,
         }
         return canonical_bytes(head) + b"\n" + self.document
 

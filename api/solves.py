@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 from anyio.to_thread import run_sync
 
@@ -14,12 +14,27 @@ from api.end_signals import EndSignals
 from api.engine.base import SOLVES, SolveEngine, Work
 from api.engine.solve_runner import SolveRunner
 from api.errors import ApiError, not_found
+from api.problems import PROBLEMS
 from api.release import VERSION
 from api.settings import Settings
-from api.store.base import ENDED, NewSolve, SolveRecord, Store
+from api.solve_limits import within_deadline, within_server_limit
+from api.store.base import CANCELLED, ENDED, FAILED, NewSolve, SolveRecord, Store
+from api.store.idempotency import RequestKey
 from api.store.queue import QueueFull
 from planner.canonical import canonical_bytes, digest
 from planner.explain.text import counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What a request says of a solve beside its spec."""
+
+    priority: int = 0
+    deadline_at: float | None = None  # seconds since the epoch
+    tags: Sequence[str] = ()
+
+
+NO_WISHES = Wishes()
 
 
 class SolveService:
@@ -38,23 +53,78 @@ class SolveService:
         self._store, self._engine, self._runner, self._signals = store, engine, runner, signals
         self._settings, self._clock = settings, clock
 
-    def submit(self, request: SolveRequest, *, fresh: bool) -> tuple[SolveRecord, bool]:
-        """Queue a solve and return it with True, or an equal one with False."""
+    def made_by(self, key: RequestKey | None) -> SolveRecord | None:
+        """Return the solve that a request with this key has made before."""
+        made = self._store.made_by(key)
+        return None if made is None else self._store.solve(made)
+
+    def submit(
+        self, request: SolveRequest, *, fresh: bool, wishes: Wishes = NO_WISHES, key: RequestKey | None = None
+    ) -> tuple[SolveRecord, bool]:
+        """Queue a solve and return it with True, or that of the same key or an equal one with False."""
+        now = self._clock()
+        spec, warnings = within_server_limit(request.spec, self._settings.max_solve_seconds)
+        digest_of_request = own_digest = request_digest(replace(request, spec=spec))
+        if wishes.deadline_at is not None:
+            if wishes.deadline_at <= now:
+                raise ApiError("deadline-passed", PROBLEMS["deadline-passed"].explanation)
+            spec, more = within_deadline(spec, wishes.deadline_at - now)
+            warnings = (*warnings, *more)
+            # What it finds in its time must not answer those who have more.
+            own_digest = digest({"request": digest_of_request, "deadline_at": wishes.deadline_at})
+        new = NewSolve(
+            id=new_solve_id(now),
+            request_digest=own_digest,
+            answered_by=digest_of_request,
+            spec_digest=request.spec_digest,
+            spec_bytes=canonical_bytes(spec),
+            name=request.name,
+            assumptions=[asdict(item) for item in request.assumptions],
+            warnings=[asdict(item) for item in (*request.warnings, *warnings)],
+            created_at=now,
+            priority=wishes.priority,
+            deadline_at=wishes.deadline_at,
+            tags=wishes.tags,
+        )
+        return self._accept(new, reuse=not fresh, key=key)
+
+    def retry(self, solve_id: str, *, key: RequestKey | None = None) -> SolveRecord:
+        """Queue a new solve of the same spec, with the same priority and tags."""
+        ended = self.get(solve_id)
+        if ended.state not in (FAILED, CANCELLED):
+            detail = f"the solve is {ended.state}: only failed and cancelled ones are tried again"
+            raise ApiError("solve-state", detail)
+        spec_bytes = self._store.spec(ended.request_digest)
+        if spec_bytes is None:  # deleted since
+            raise not_found("solve")
         now = self._clock()
         new = NewSolve(
             id=new_solve_id(now),
-            request_digest=request_digest(request),
-            spec_digest=request.spec_digest,
-            spec_bytes=canonical_bytes(request.spec),
-            name=request.name,
-            assumptions=[asdict(item) for item in request.assumptions],
-            warnings=[asdict(item) for item in request.warnings],
+            request_digest=ended.request_digest,
+            spec_digest=ended.spec_digest,
+            spec_bytes=spec_bytes,
+            name=ended.name,
+            assumptions=ended.assumptions,
+            warnings=ended.warnings,
             created_at=now,
+            priority=ended.priority,
+            tags=ended.tags,
         )
+        return self._accept(new, reuse=False, key=key)[0]
+
+    def delete(self, solve_id: str) -> None:
+        """Delete a solve that has ended; its plan stays."""
+        state = self._store.delete_solve(solve_id)
+        if state is None:
+            raise not_found("solve")
+        if state not in ENDED:
+            raise ApiError("solve-state", f"the solve is {state}: cancel it, or wait for its end")
+
+    def _accept(self, new: NewSolve, *, reuse: bool, key: RequestKey | None) -> tuple[SolveRecord, bool]:
+        limit = self._settings.max_queued_solves
         try:
-            accepted = self._store.accept(new, max_queued=self._settings.max_queued_solves, reuse=not fresh)
+            accepted = self._store.accept(new, max_queued=limit, reuse=reuse, key=key)
         except QueueFull:
-            limit = self._settings.max_queued_solves
             raise ApiError(
                 "queue-full",
                 f"{counted(limit, 'solve')} {'is' if limit == 1 else 'are'} waiting already",
@@ -62,7 +132,7 @@ class SolveService:
             ) from None
         record, is_new = accepted
         if is_new:
-            self._engine.submit(Work(SOLVES, record.id))
+            self._engine.submit(Work(SOLVES, record.id), priority=record.priority)
         return accepted
 
     def get(self, solve_id: str) -> SolveRecord:
@@ -99,9 +169,11 @@ class SolveService:
         """Answer everybody who waits, now and from now on, because the server stops."""
         self._signals.tell_all()
 
-    def page(self, *, limit: int, before: str | None, state: str | None) -> tuple[list[SolveRecord], str | None]:
+    def page(
+        self, *, limit: int, before: str | None, state: str | None, tag: str | None
+    ) -> tuple[list[SolveRecord], str | None]:
         """Return a page of solves, newest first, and where the next one starts."""
-        found = self._store.solves(limit=limit + 1, before=before, state=state)
+        found = self._store.solves(limit=limit + 1, before=before, state=state, tag=tag)
         page = found[:limit]
         return page, page[-1].id if len(found) > limit else None
 

@@ -8,9 +8,12 @@ from fastapi import Depends, Request
 from api.activations import ActivationService
 from api.channels import ChannelService
 from api.engine.base import SolveEngine
+from api.idempotency import KeysInFlight
 from api.model_versions import ModelService
 from api.plan_cache import PlanCache
+from api.rank_slices import RankSlices
 from api.settings import Settings
+from api.solve_streams import SolveStreams
 from api.solves import SolveService
 from api.store.base import Store
 
@@ -23,10 +26,14 @@ class Services:
     store: Store
     engine: SolveEngine
     solves: SolveService
+    streams: SolveStreams
     channels: ChannelService
+    keys: KeysInFlight
     models: ModelService
     activations: ActivationService
     plans: PlanCache
+    rank_slices: RankSlices
+    slices: PlanCache  # of single ranks, ready to be sent
 
 
 def _services(request: Request) -> Services:

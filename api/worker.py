@@ -42,10 +42,10 @@ def work(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: FitFunc
         with told(settings):
             stack.enter_context(owned(settings.data_dir))
             store = stack.enter_context(contextlib.closing(open_store(settings)))
-            host = EngineHost(store, settings, plan=plan, fit=fit, on_end=_nobody_waits)
+            host = EngineHost(store, settings, plan=plan, fit=fit, on_end=_nobody_waits, on_change=_nobody_waits)
             stack.enter_context(host.running())
         stopped.wait()
 
 
 def _nobody_waits(_work_id: str) -> None:
-    """Servers see in the database what ended here."""
+    """Servers see in the database what happens here."""

@@ -26,11 +26,14 @@ class EngineHost:
         plan: PlanFunction,
         fit: FitFunction,
         on_end: Callable[[str], None],
+        on_change: Callable[[str], None],
     ) -> None:
-        """``on_end`` hears the id of every solve and fit that ended here, from any thread."""
+        """``on_end`` hears the id of every solve and fit that ended here, ``on_change`` of every solve that begins or
+        finds something; from any thread.
+        """
         identity = identity_of(settings.data_dir)
         self._settings = settings
-        self.solves = SolveRunner(store, settings, plan, executor_id=identity.id, on_end=on_end)
+        self.solves = SolveRunner(store, settings, plan, executor_id=identity.id, on_end=on_end, on_change=on_change)
         self.fits = FitRunner(store, settings, fit, on_end=on_end)
         url = settings.database_url
         self.engine = DbosEngine(

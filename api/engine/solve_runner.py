@@ -28,9 +28,10 @@ from api.model_reference import learned_digest
 from api.process_slot import ProcessSlot
 from api.retrying import retried
 from api.settings import Settings
-from api.solve_results import STOPPED, Stop, progress_of, result_of, result_of_stopped
+from api.solve_limits import spec_in_time
+from api.solve_results import STOPPED, Stop, plan_record_of, progress_of, result_of, result_of_stopped
 from api.solver_process import Incumbent, PlanFunction, SolveAnswer, SolveJob, run_solve, start_solver
-from api.store.base import CANCELLED, ENDED, FAILED, QUEUED, SUCCEEDED, Json, PlanRecord, SolveRecord, Store
+from api.store.base import CANCELLED, ENDED, FAILED, QUEUED, SUCCEEDED, Json, SolveRecord, Store
 from api.stored_models import StoredModels
 
 _POLL_SECONDS = 0.02
@@ -68,10 +69,11 @@ class SolveRunner:
         *,
         executor_id: str,
         on_end: Callable[[str], None],
+        on_change: Callable[[str], None],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._store, self._settings, self._plan, self._on_end, self._clock = store, settings, plan, on_end, clock
-        self._executor_id = executor_id
+        self._store, self._settings, self._plan, self._clock = store, settings, plan, clock
+        self._executor_id, self._on_end, self._on_change = executor_id, on_end, on_change
         self._stopping = threading.Event()
         self._runs: dict[str, _Run] = {}
         self._folder = settings.data_dir / _INCUMBENT_FOLDER
@@ -133,6 +135,7 @@ class SolveRunner:
     def _run(self, solve: SolveRecord, process: ProcessSlot) -> None:
         run = self._new_run(solve.id, solve.attempts, None)
         self._runs[run.id] = run
+        self._on_change(run.id)
         answer: SolveAnswer | None = None
         stop: Stop | None
         try:
@@ -171,6 +174,10 @@ class SolveRunner:
         spec_bytes = self._retried(lambda: self._store.spec(solve.request_digest))
         if spec_bytes is None:
             return None, Stop.SERVER
+        in_time = spec_in_time(spec_bytes, deadline_at=solve.deadline_at, now=self._clock())
+        if in_time is None:
+            return None, Stop.DEADLINE
+        spec_bytes = in_time
         job = SolveJob(
             spec_bytes=spec_bytes,
             assumptions=[{key: str(value) for key, value in item.items()} for item in solve.assumptions],
@@ -254,10 +261,15 @@ class SolveRunner:
         assert run.attempt is not None
         try:
             self._store.keep_incumbent(
-                run.id, attempt=run.attempt, document=incumbent.document, progress=progress_of(incumbent)
+                run.id,
+                attempt=run.attempt,
+                document=incumbent.document,
+                progress=progress_of(incumbent),
+                now=self._clock(),
             )
         except SQLAlchemyError:
             log.exception("the store failed; the plan is kept in memory")
+        self._on_change(run.id)
 
     def _end(self, run: _Run, answer: SolveAnswer | None, stop: Stop | None) -> None:
         """Write down how a solve ended."""
@@ -291,7 +303,7 @@ class SolveRunner:
         best: Incumbent | None = None,
     ) -> None:
         now = self._clock()
-        plan = None if best is None else PlanRecord(digest=best.digest, canonical=best.document, created_at=now)
+        plan = None if best is None else plan_record_of(best, solve_id=run.id, now=now)
         progress = None if best is None else progress_of(best)
         self._retried(
             lambda: self._store.finish(

@@ -144,11 +144,11 @@ class EngineWatch:
 
     def _sweep(self) -> None:
         """Submit what the store has and the engine does not know: accepted at the moment of a crash, say."""
-        solves = [Work(SOLVES, solve.id) for solve in self._store.unended_solves()]
-        works = [*solves, *(Work(FITS, model_id(fit)) for fit in self._store.unended_fits())]
+        priorities = {Work(SOLVES, solve.id): solve.priority for solve in self._store.unended_solves()}
+        works = [*priorities, *(Work(FITS, model_id(fit)) for fit in self._store.unended_fits())]
         for work in self._engine.unknown(works):
             log.warning("%s of kind %s was in no queue; queued now", work.id, work.kind)
-            self._engine.submit(work)
+            self._engine.submit(work, priority=priorities.get(work, 0))
 
     def _forget(self) -> None:
         self._engine.forget(older_than_seconds=_KEPT_SECONDS)

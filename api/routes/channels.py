@@ -7,14 +7,21 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from api.channels import etag_of
-from api.http_headers import matches
+from api.etagged import etagged_response
+from api.http_headers import matches, page_headers
 from api.json_input import parse_document
 from api.routes.documentation import json_answer, json_body, problems
-from api.routes.plans import find_plan
-from api.schemas.channel import ChannelDocument, ChannelPage, ChannelUpdate
-from api.served_plan import plan_response
+from api.routes.plans import PLAN_OR_SLICE, RankOfPlan, answer_plan
+from api.schemas.channel import (
+    ChannelDocument,
+    ChannelHistory,
+    ChannelPage,
+    ChannelRollback,
+    ChannelUpdate,
+    ChannelVersion,
+)
 from api.state import Shell
-from api.store.base import ChannelRecord
+from api.store.channels import ChannelRecord
 
 router = APIRouter(prefix="/v1", tags=["channels"])
 
@@ -52,21 +59,74 @@ async def list_channels(
     summary="Fetch the plan of a channel",
     operation_id="get_channel_plan",
     responses={
-        200: json_answer("The plan; X-Plan-Digest repeats its digest.", "PlanDocument"),
+        200: PLAN_OR_SLICE,
         304: {"description": "The caller has it."},
-        **problems("not-found", "invalid-parameter"),
+        **problems("not-found", "invalid-parameter", "no-such-rank"),
     },
 )
 @router.head("/channels/{name:path}/plan", include_in_schema=False)
-async def get_channel_plan(request: Request, shell: Shell, name: ChannelName) -> Response:
+async def get_channel_plan(request: Request, shell: Shell, name: ChannelName, rank: RankOfPlan = None) -> Response:
     """Answer with the plan that the channel points at now: what a launcher reads before its job starts."""
     channel = shell.channels.peek(name)
     if channel is None:
         channel = await run_sync(shell.channels.get, name)
-    served = shell.plans.peek(channel.plan_digest)
-    if served is None:
-        served = await run_sync(find_plan, shell, channel.plan_digest)
-    return plan_response(request, served, cache_control=_REVALIDATE)
+    return await answer_plan(request, shell, channel.plan_digest, rank, cache_control=_REVALIDATE)
+
+
+@router.get(
+    "/channels/{name:path}/history",
+    summary="Look at the versions of a channel",
+    operation_id="get_channel_history",
+    responses={
+        200: json_answer("A page, newest first.", "ChannelHistory"),
+        304: {"description": "The caller has it."},
+        **problems("not-found", "invalid-parameter"),
+    },
+)
+async def get_channel_history(
+    request: Request,
+    shell: Shell,
+    name: ChannelName,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: versions.")] = 50,
+    page_token: Annotated[int | None, Query(ge=1, lt=2**31, description="From next_page_token.")] = None,
+) -> Response:
+    """List what the channel pointed at, and since when."""
+    records, token = await run_sync(lambda: shell.channels.history(name, limit=page_size, before=page_token))
+    next_token = None if token is None else str(token)
+    document = ChannelHistory(versions=[_version(record) for record in records], next_page_token=next_token)
+    headers = page_headers(f"/v1/channels/{name}/history", page_size, next_token)
+    body = document.model_dump_json().encode()
+    return etagged_response(request, body, cache_control=_REVALIDATE, headers=headers)
+
+
+@router.post(
+    "/channels/{name:path}:rollback",
+    summary="Point a channel at an earlier plan again",
+    operation_id="rollback_channel",
+    openapi_extra=json_body("ChannelRollback", {}, required=False),
+    responses={
+        200: json_answer("A new version, which points at the earlier plan.", "ChannelDocument"),
+        **problems(
+            "not-found",
+            "invalid-parameter",
+            "channel-changed",
+            "body-too-large",
+            "unsupported-media-type",
+            "invalid-problem",
+            "no-such-version",
+            "precondition-required",
+        ),
+    },
+)
+async def rollback_channel(
+    request: Request,
+    shell: Shell,
+    name: ChannelName,
+    if_match: Annotated[str | None, Header(description="ETag of the version that is replaced.")] = None,
+) -> Response:
+    """Make a new version of an earlier one's plan: history stays a line, and a rollback can be rolled back."""
+    wanted = parse_document(await request.body() or b"{}", ChannelRollback)
+    return _answer(await run_sync(lambda: shell.channels.rollback(name, wanted.version, if_match=if_match)), 200)
 
 
 @router.get(
@@ -119,6 +179,10 @@ async def put_channel(
         lambda: shell.channels.put(name, update.plan_digest, if_match=if_match, if_none_match=if_none_match)
     )
     return _answer(channel, 201 if channel.version == 1 else 200)
+
+
+def _version(channel: ChannelRecord) -> ChannelVersion:
+    return ChannelVersion.model_validate(_document(channel).model_dump(exclude={"name"}))
 
 
 def _document(channel: ChannelRecord) -> ChannelDocument:

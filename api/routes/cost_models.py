@@ -8,6 +8,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from api.http_headers import matches, page_headers, preferred_wait
+from api.idempotency import IdempotencyKey, request_key
 from api.model_reference import LEARNED
 from api.model_report import PAGE_POLICY, report_page
 from api.model_versions import fitted_to
@@ -71,17 +72,28 @@ async def list_cost_models(
             "The fit has ended in the time of Prefer: wait=N; or an equal document was stored before.",
             "CostModelDocument",
         ),
-        **problems("body-too-large", "unsupported-media-type", "invalid-problem", "queue-full"),
+        **problems(
+            "invalid-parameter",
+            "key-in-flight",
+            "key-reused",
+            "body-too-large",
+            "unsupported-media-type",
+            "invalid-problem",
+            "queue-full",
+        ),
     },
 )
 async def add_cost_model(
     request: Request,
     shell: Shell,
     prefer: Annotated[str, Header(description="wait=N: answer when it has ended, at most N <= 60 s.")] = "",
+    idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Fit a model in the background, as the next version of its name; or keep one that was fitted elsewhere."""
     raw = await request.body()
-    record, is_new = await run_sync(lambda: shell.models.add(raw))
+    key = request_key(request, raw, idempotency_key)
+    with shell.keys.holding(key):
+        record, is_new = await run_sync(lambda: shell.models.add(raw, key))
     name = id_of(record)
     headers = {"Location": f"/v1/cost-models/{name}"}
     if record.state != FITTING:

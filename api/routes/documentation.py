@@ -21,12 +21,12 @@ def problems(*codes: str) -> Responses:
     return responses
 
 
-def json_body(schema: str, examples: dict[str, object]) -> dict[str, Any]:
+def json_body(schema: str, examples: dict[str, object], *, required: bool = True) -> dict[str, Any]:
     """Describe a body that the route reads as raw bytes."""
     content: dict[str, Any] = {"schema": {"$ref": f"#/components/schemas/{schema}"}}
     if examples:
         content["examples"] = {name: {"summary": name, "value": value} for name, value in examples.items()}
-    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+    return {"requestBody": {"required": required, "content": {"application/json": content}}}
 
 
 def json_answer(description: str, schema: str) -> dict[str, Any]:

@@ -1,4 +1,18 @@
-"""Bodies that work as they are: the console shows them, tests send them."""
+"""Bodies that work as they are: the console shows them, the service hands them out, tests send them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """One body, and the address that it can be posted to."""
+
+    id: str
+    summary: str
+    path: str
+    body: Mapping[str, object]
+
 
 SMALL_SPEC: dict[str, object] = {
     "name": "three-tables",
@@ -31,8 +45,6 @@ CONSTRAINED_SPEC: dict[str, object] = {
     "cost_model": "torchrec",
 }
 
-SPECS: dict[str, object] = {"Three tables on one host": SMALL_SPEC, "With constraints": CONSTRAINED_SPEC}
-
 LOOKUP_ROW: dict[str, object] = {
     "kind": "lookup",
     "launch": 0,
@@ -54,8 +66,30 @@ LOOKUP_ROW: dict[str, object] = {
     "seconds": 0.0038,
 }
 
-MEASUREMENTS: dict[str, object] = {"One launch of one table": {"rows": [LOOKUP_ROW]}}
-#: To the example of measurements, once they are stored.
-COST_MODELS: dict[str, object] = {
-    "Fit to all measurements of a device": {"name": "example", "device": "example device", "seed": 0}
-}
+#: In an order in which each can be sent: the last needs what the one before stores.
+EXAMPLES = (
+    Example(id="three-tables", summary="Three tables on one host", path="/v1/solves", body=SMALL_SPEC),
+    Example(id="three-tables-constrained", summary="With constraints", path="/v1/solves", body=CONSTRAINED_SPEC),
+    Example(
+        id="measured-launch",
+        summary="One launch of one table",
+        path="/v1/measurements",
+        body={"rows": [LOOKUP_ROW]},
+    ),
+    Example(
+        id="fit-of-a-device",
+        summary="Fit to all measurements of a device",
+        path="/v1/cost-models",
+        body={"name": "example", "device": "example device", "seed": 0},
+    ),
+)
+
+
+def bodies_for(path: str) -> dict[str, object]:
+    """Return the examples of an address by what they show, as the OpenAPI document lists them."""
+    return {example.summary: example.body for example in EXAMPLES if example.path == path}
+
+
+SPECS = bodies_for("/v1/solves")
+MEASUREMENTS = bodies_for("/v1/measurements")
+COST_MODELS = bodies_for("/v1/cost-models")

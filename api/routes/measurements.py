@@ -10,6 +10,7 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from api.convert import parse_plan, parse_spec
 from api.errors import not_found
 from api.http_headers import matches, page_headers
+from api.idempotency import IdempotencyKey, request_key
 from api.json_input import RejectedDocument
 from api.measured_batch import MeasuredBatch
 from api.measurement_intake import batch_of_job, is_of_job, parse_job, parse_rows
@@ -18,6 +19,7 @@ from api.routes.examples import MEASUREMENTS
 from api.schemas.base import DIGEST_PATTERN
 from api.schemas.measurements import ComparisonDocument, JobTimes, MeasurementsPage, MeasurementsSummary
 from api.state import Services, Shell
+from api.store.idempotency import RequestKey
 from api.store.models import MeasurementsRecord
 from api.stored_models import StoredModels
 from planner.errors import Issue
@@ -54,13 +56,23 @@ _EITHER = {
     responses={
         201: json_answer("Stored; of a job, with its times beside the prediction of its plan.", "MeasurementsSummary"),
         200: json_answer("Equal measurements were stored before.", "MeasurementsSummary"),
-        **problems("body-too-large", "unsupported-media-type", "invalid-problem", "unsupported"),
+        **problems(
+            "invalid-parameter",
+            "key-in-flight",
+            "key-reused",
+            "body-too-large",
+            "unsupported-media-type",
+            "invalid-problem",
+            "unsupported",
+        ),
     },
 )
-async def store_measurements(request: Request, shell: Shell) -> Response:
+async def store_measurements(request: Request, shell: Shell, idempotency_key: IdempotencyKey = None) -> Response:
     """Check rows of a benchmark, or what a job saw, and keep them; their digest is what a fit names."""
     raw = await request.body()
-    record, is_new = await run_sync(lambda: _store(shell, raw))
+    key = request_key(request, raw, idempotency_key)
+    with shell.keys.holding(key):
+        record, is_new = await run_sync(lambda: _store(shell, raw, key))
     summary = _summary(record)
     return Response(
         summary.model_dump_json(),
@@ -114,12 +126,12 @@ async def get_measurements(
     return Response(canonical, media_type="application/json", headers=headers)
 
 
-def _store(shell: Services, raw: bytes) -> tuple[MeasurementsRecord, bool]:
+def _store(shell: Services, raw: bytes, key: RequestKey | None) -> tuple[MeasurementsRecord, bool]:
     if not is_of_job(raw):
-        return _keep(shell, parse_rows(raw), None, None)
+        return _keep(shell, parse_rows(raw), None, None, key)
     job = parse_job(raw)
     batch = _of_job(shell, job)
-    return _keep(shell, batch[0], job.plan_digest, batch[1])
+    return _keep(shell, batch[0], job.plan_digest, batch[1], key)
 
 
 def _of_job(shell: Services, job: JobTimes) -> tuple[MeasuredBatch, ComparisonDocument]:
@@ -139,7 +151,11 @@ def _of_job(shell: Services, job: JobTimes) -> tuple[MeasuredBatch, ComparisonDo
 
 
 def _keep(
-    shell: Services, batch: MeasuredBatch, plan_digest: str | None, comparison: ComparisonDocument | None
+    shell: Services,
+    batch: MeasuredBatch,
+    plan_digest: str | None,
+    comparison: ComparisonDocument | None,
+    key: RequestKey | None,
 ) -> tuple[MeasurementsRecord, bool]:
     record = MeasurementsRecord(
         digest=batch.digest,
@@ -150,7 +166,7 @@ def _keep(
         comparison=None if comparison is None else comparison.model_dump(mode="json"),
         created_at=time.time(),
     )
-    return shell.store.keep_measurements(record, canonical=batch.canonical)
+    return shell.store.keep_measurements(record, canonical=batch.canonical, key=key)
 
 
 def _summary(record: MeasurementsRecord) -> MeasurementsSummary:

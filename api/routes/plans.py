@@ -31,6 +31,20 @@ IMMUTABLE = "public, max-age=31536000, immutable"
 #: A name that no cost model can have is refused like any other parameter.
 CostModelName = Annotated[str, Query(pattern=COST_MODEL_PATTERN)]
 PlanDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the plan.")]
+RankOfPlan = Annotated[
+    int | None,
+    Query(ge=-(2**31), lt=2**31, description="Only the head of the plan and the shards of this rank, counted from 0."),
+]
+PLAN_OR_SLICE = {
+    "description": "The plan, or the slice of a rank; X-Plan-Digest repeats its digest.",
+    "content": {
+        "application/json": {
+            "schema": {
+                "oneOf": [{"$ref": "#/components/schemas/PlanDocument"}, {"$ref": "#/components/schemas/PlanSlice"}]
+            }
+        }
+    },
+}
 
 
 @router.get(
@@ -38,18 +52,15 @@ PlanDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of 
     summary="Fetch a plan",
     operation_id="get_plan",
     responses={
-        200: json_answer("The plan; X-Plan-Digest repeats its digest.", "PlanDocument"),
+        200: PLAN_OR_SLICE,
         304: {"description": "The caller has it."},
-        **problems("not-found", "invalid-parameter"),
+        **problems("not-found", "invalid-parameter", "no-such-rank"),
     },
 )
 @router.head("/plans/{digest}", include_in_schema=False)
-async def get_plan(request: Request, shell: Shell, digest: PlanDigest) -> Response:
+async def get_plan(request: Request, shell: Shell, digest: PlanDigest, rank: RankOfPlan = None) -> Response:
     """Answer with the bytes of the plan, which never change."""
-    served = shell.plans.peek(digest)
-    if served is None:
-        served = await run_sync(find_plan, shell, digest)
-    return plan_response(request, served, cache_control=IMMUTABLE)
+    return await answer_plan(request, shell, digest, rank, cache_control=IMMUTABLE)
 
 
 @router.get(
@@ -139,6 +150,35 @@ async def evaluate_plan(
         )
     )
     return Response(evaluation.model_dump_json(), media_type="application/json")
+
+
+async def answer_plan(
+    request: Request, shell: Services, digest: str, rank: int | None, *, cache_control: str
+) -> Response:
+    """Answer with a plan, or with the slice of one rank, from memory where it is there."""
+    if rank is None:
+        served = shell.plans.peek(digest)
+        if served is None:
+            served = await run_sync(find_plan, shell, digest)
+    else:
+        served = shell.slices.peek(_slice_key(digest, rank))
+        if served is None:
+            served = await run_sync(_find_slice, shell, digest, rank)
+    return plan_response(request, served, plan_digest=digest, cache_control=cache_control)
+
+
+def _find_slice(shell: Services, digest: str, rank: int) -> ServedPlan:
+    slices = shell.rank_slices.get(digest)
+    if slices is None:
+        raise not_found("plan")
+    served = shell.slices.get(_slice_key(digest, rank)) if 0 <= rank < len(slices) else None
+    if served is None:
+        raise ApiError("no-such-rank", f"the ranks of this plan are 0 to {len(slices) - 1}")
+    return served
+
+
+def _slice_key(digest: str, rank: int) -> str:
+    return f"{digest}#{rank}"
 
 
 def find_plan(shell: Services, digest: str) -> ServedPlan:

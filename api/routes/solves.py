@@ -1,16 +1,20 @@
 """Ask for plans: submit, look, wait, cancel, validate."""
 
+from datetime import datetime
 from typing import Annotated
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from api.convert import SolveRequest, parse_spec
+from api.errors import ApiError
 from api.http_headers import page_headers, preferred_wait
+from api.idempotency import IdempotencyKey, request_key
 from api.report import validation_of
 from api.routes.documentation import json_answer, json_body, problems
 from api.routes.examples import SPECS
 from api.schemas.solve import SolveDocument, SolvePage, StateName
+from api.solves import Wishes
 from api.state import Services, Shell
 from api.store.base import ENDED, SolveRecord
 from api.stored_models import StoredModels
@@ -19,6 +23,20 @@ router = APIRouter(prefix="/v1", tags=["solves"])
 
 _RETRY_AFTER_SECONDS = "1"
 _SOLVE = json_answer("The solve.", "SolveDocument")
+_RFC_3339 = r"^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,6})?([Zz]|[+-]\d\d:\d\d)$"
+MAX_TAGS = 16
+
+Tag = Annotated[str, Query(pattern="^[a-z0-9._=-]{1,64}$")]
+
+
+def _seconds(deadline: str | None) -> float | None:
+    """Return a time as seconds since the epoch."""
+    if deadline is None:
+        return None
+    try:
+        return datetime.fromisoformat(deadline.upper()).timestamp()
+    except (ValueError, OverflowError):
+        raise ApiError("invalid-parameter", "the deadline is no time that there is") from None
 
 
 def _answer(record: SolveRecord, headers: dict[str, str] | None = None, *, status: int = 200) -> Response:
@@ -51,7 +69,16 @@ def _parsed(shell: Services, raw: bytes) -> SolveRequest:
     responses={
         202: json_answer("Accepted: look at Location, or again after Retry-After.", "SolveDocument"),
         200: json_answer("It has ended: in the time of Prefer: wait=N, or before, for an equal spec.", "SolveDocument"),
-        **problems("body-too-large", "unsupported-media-type", "invalid-problem", "queue-full"),
+        **problems(
+            "invalid-parameter",
+            "key-in-flight",
+            "key-reused",
+            "body-too-large",
+            "unsupported-media-type",
+            "invalid-problem",
+            "deadline-passed",
+            "queue-full",
+        ),
     },
 )
 async def submit_solve(
@@ -59,11 +86,28 @@ async def submit_solve(
     shell: Shell,
     fresh: Annotated[bool, Query(description="Solve again, even where an equal spec was solved.")] = False,
     prefer: Annotated[str, Header(description="wait=N: answer when it has ended, at most N <= 60 s.")] = "",
+    idempotency_key: IdempotencyKey = None,
+    priority: Annotated[
+        int, Query(ge=-100, le=100, description="Waiting solves of higher priority start first, then older ones.")
+    ] = 0,
+    deadline: Annotated[
+        str | None, Query(pattern=_RFC_3339, description="When the answer is wanted at the latest (RFC 3339).")
+    ] = None,
+    tag: Annotated[
+        list[Tag] | None, Query(max_length=MAX_TAGS, description="To find the solve by; may be repeated.")
+    ] = None,
 ) -> Response:
     """Queue a spec. Equal specs get the same solve, so that asking twice is safe."""
     raw = await request.body()
-    parsed = await run_sync(lambda: _parsed(shell, raw))
-    record, _ = await run_sync(lambda: shell.solves.submit(parsed, fresh=fresh))
+    key = request_key(request, raw, idempotency_key)
+    wishes = Wishes(priority=priority, deadline_at=_seconds(deadline), tags=tag or ())
+
+    def submit() -> SolveRecord:
+        made = shell.solves.made_by(key)
+        return made or shell.solves.submit(_parsed(shell, raw), fresh=fresh, wishes=wishes, key=key)[0]
+
+    with shell.keys.holding(key):
+        record = await run_sync(submit)
     headers = {"Location": f"/v1/solves/{record.id}"}
     wait_seconds = preferred_wait(prefer)
     if wait_seconds is not None:
@@ -85,11 +129,13 @@ async def list_solves(
     page_size: Annotated[int, Query(ge=1, le=500, description="Unit: solves.")] = 50,
     page_token: Annotated[str | None, Query(pattern="^[0-9a-f]{1,64}$", description="From next_page_token.")] = None,
     state: Annotated[StateName | None, Query(description="Only solves in this state.")] = None,
+    tag: Annotated[Tag | None, Query(description="Only solves with this tag.")] = None,
 ) -> Response:
     """List solves without their assumptions and warnings."""
-    records, token = await run_sync(lambda: shell.solves.page(limit=page_size, before=page_token, state=state))
+    records, token = await run_sync(lambda: shell.solves.page(limit=page_size, before=page_token, state=state, tag=tag))
     page = SolvePage(solves=[SolveDocument.of(record) for record in records], next_page_token=token)
-    headers = page_headers("/v1/solves", page_size, token, f"&state={state}" if state else "")
+    chosen = "".join(f"&{name}={value}" for name, value in (("state", state), ("tag", tag)) if value is not None)
+    headers = page_headers("/v1/solves", page_size, token, chosen)
     return Response(page.model_dump_json(), media_type="application/json", headers=headers)
 
 
@@ -123,6 +169,41 @@ async def cancel_solve(shell: Shell, solve_id: str) -> Response:
     """Stop a solve; the best plan that it has found is kept. Doing it twice is harmless."""
     record = await run_sync(shell.solves.cancel, solve_id)
     return _answer(record, status=200 if record.state in ENDED else 202)
+
+
+@router.post(
+    "/solves/{solve_id}:retry",
+    summary="Try a failed or cancelled solve again",
+    operation_id="retry_solve",
+    status_code=202,
+    responses={
+        202: json_answer("A new solve of the same spec: look at Location.", "SolveDocument"),
+        200: json_answer("That of the same key, which has ended.", "SolveDocument"),
+        **problems("invalid-parameter", "not-found", "solve-state", "key-in-flight", "key-reused", "queue-full"),
+    },
+)
+async def retry_solve(
+    request: Request, shell: Shell, solve_id: str, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Queue a new solve of the same spec, with the same priority and tags, and without the deadline."""
+    key = request_key(request, b"", idempotency_key)
+    with shell.keys.holding(key):
+        record = await run_sync(lambda: shell.solves.made_by(key) or shell.solves.retry(solve_id, key=key))
+    headers = {"Location": f"/v1/solves/{record.id}"}
+    return _answer(record, headers, status=200 if record.state in ENDED else 202)
+
+
+@router.delete(
+    "/solves/{solve_id}",
+    summary="Delete a solve that has ended",
+    operation_id="delete_solve",
+    status_code=204,
+    responses={204: {"description": "It is gone; its plan stays."}, **problems("not-found", "solve-state")},
+)
+async def delete_solve(shell: Shell, solve_id: str) -> Response:
+    """Delete a solve with its events, tags and keys. A plan that it published stays, with the spec that explains it."""
+    await run_sync(shell.solves.delete, solve_id)
+    return Response(status_code=204)
 
 
 @router.post(

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from api.errors import ApiError, not_found
 from api.http_headers import matches, page_headers
+from api.idempotency import IdempotencyKey, request_key
 from api.routes.documentation import json_answer, json_body, problems
 from api.routes.plans import IMMUTABLE, PlanDigest, find_plan
 from api.schemas.base import DIGEST_PATTERN
@@ -20,6 +21,7 @@ from api.statistics_document import Statistics, parse_statistics
 from api.statistics_drift import drift_document, drift_of_tables
 from api.statistics_reference import EVIDENCE, table_of
 from api.store.base import StatisticsRecord
+from api.store.idempotency import RequestKey
 
 router = APIRouter(prefix="/v1", tags=["statistics"])
 
@@ -35,13 +37,22 @@ StatisticsDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Dige
     responses={
         201: json_answer("Stored.", "StatisticsSummary"),
         200: json_answer("Equal statistics were stored before.", "StatisticsSummary"),
-        **problems("body-too-large", "unsupported-media-type", "invalid-problem"),
+        **problems(
+            "invalid-parameter",
+            "key-in-flight",
+            "key-reused",
+            "body-too-large",
+            "unsupported-media-type",
+            "invalid-problem",
+        ),
     },
 )
-async def store_statistics(request: Request, shell: Shell) -> Response:
+async def store_statistics(request: Request, shell: Shell, idempotency_key: IdempotencyKey = None) -> Response:
     """Check the sketches and keep them; their digest is what ``access.statistics`` of a spec names."""
     raw = await request.body()
-    record, is_new = await run_sync(lambda: _keep(shell, parse_statistics(raw)))
+    key = request_key(request, raw, idempotency_key)
+    with shell.keys.holding(key):
+        record, is_new = await run_sync(lambda: _keep(shell, parse_statistics(raw), key))
     summary = _summary(record)
     return Response(
         summary.model_dump_json(),
@@ -133,14 +144,14 @@ async def compare_plan_statistics(
     return _answer(await run_sync(lambda: _plan_drift(shell, digest, _statistics(shell, statistics))))
 
 
-def _keep(shell: Services, statistics: Statistics) -> tuple[StatisticsRecord, bool]:
+def _keep(shell: Services, statistics: Statistics, key: RequestKey | None) -> tuple[StatisticsRecord, bool]:
     record = StatisticsRecord(
         digest=statistics.digest,
         num_tables=len(statistics.sketches),
         num_lookups=sum(sketch.lookups for sketch in statistics.sketches.values()),
         created_at=time.time(),
     )
-    return shell.store.keep_statistics(record, canonical=statistics.canonical)
+    return shell.store.keep_statistics(record, canonical=statistics.canonical, key=key)
 
 
 def _canonical(shell: Services, digest: str) -> bytes:

@@ -74,3 +74,19 @@ class ProblemKindDocument(Document):
     status: int = Field(description="HTTP status.")
     retryable: bool = Field(description="Whether the same request may work later.")
     explanation: str = Field(description="What to do about it.")
+
+
+class ExampleSummary(Document):
+    """A body that can be posted as it is."""
+
+    id: str = Field(description="Id of the example.", examples=["three-tables"])
+    summary: str = Field(description="What it shows.", examples=["Three tables on one host"])
+    method: str = Field(description="How it is sent.", examples=["POST"])
+    path: str = Field(description="Where it is sent to.", examples=["/v1/solves"])
+    url: str = Field(description="Where the body is.", examples=["/v1/examples/three-tables"])
+
+
+class ExampleList(Document):
+    """All examples, in an order in which they can be sent."""
+
+    examples: list[ExampleSummary]

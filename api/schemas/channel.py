@@ -1,6 +1,7 @@
 """Channels as documents."""
 
 from datetime import datetime
+from typing import Annotated
 
 from pydantic import Field
 
@@ -13,6 +14,14 @@ class ChannelUpdate(StrictModel):
     plan_digest: Digest = Field(description="Digest of a published plan.", examples=["sha256:" + "0" * 64])
 
 
+class ChannelRollback(StrictModel):
+    """The body of ``POST /v1/channels/{name}:rollback``, which may be left out."""
+
+    version: Annotated[int, Field(ge=1, lt=2**31)] | None = Field(
+        default=None, description="The earlier version whose plan comes back; null: the one before.", examples=[1]
+    )
+
+
 class ChannelDocument(Document):
     """A channel at one version."""
 
@@ -21,6 +30,22 @@ class ChannelDocument(Document):
     plan_digest: str = Field(description="Digest of the plan that it points at.")
     plan_url: str = Field(description="Where the plan is.")
     updated_at: datetime = Field(description="When it was changed last.")
+
+
+class ChannelVersion(Document):
+    """What a channel pointed at, at one version."""
+
+    version: int = Field(description="From 1.", examples=[1])
+    plan_digest: str = Field(description="Digest of the plan.")
+    plan_url: str = Field(description="Where the plan is.")
+    updated_at: datetime = Field(description="When it became this.")
+
+
+class ChannelHistory(Document):
+    """A page of versions, newest first."""
+
+    versions: list[ChannelVersion]
+    next_page_token: str | None = Field(default=None, description="Send as page_token to get the next page.")
 
 
 class ChannelPage(Document):

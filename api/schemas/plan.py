@@ -54,6 +54,24 @@ class PlanDocument(StrictModel):
     provenance: JsonValue = Field(default=None, description="Cost model, hardware, evidence, seed and versions.")
 
 
+class PlanSlice(StrictModel):
+    """What one rank needs of a plan; it has no digest of its own."""
+
+    schema_version: Literal[1] = Field(description="Version of the plan document.", examples=[1])
+    plan_digest: Digest = Field(description="Digest of the whole plan.")
+    spec_digest: Digest = Field(description="Digest of the spec.")
+    name: str = Field(description="Name of the model.", examples=["dlrm-dcnv2"])
+    world_size: int = Field(description="Of the whole plan. Unit: ranks.", examples=[8])
+    ranks_per_host: int = Field(description="Unit: ranks.", examples=[8])
+    objective: JsonValue = Field(description="Predicted objective, bound and gap. Unit: seconds.")
+    termination: JsonValue = Field(description="Why the search ended.")
+    rank: int = Field(description="The rank, from 0.", examples=[0])
+    tables: list[TablePlanDocument] = Field(
+        description="The tables that have shards on the rank, with these shards alone."
+    )
+    ranks: list[JsonValue] = Field(description="Predicted load of the rank.")
+
+
 class EvaluationRequest(StrictModel):
     """A plan from anywhere, and the spec that it is judged against."""
 

@@ -162,6 +162,9 @@ class SolveDocument(Document):
         description="Digest of what determines the problem: model, hardware, constraints, runtime, objective and "
         "cost model, with defaults filled in; not the name and not the solver."
     )
+    priority: int = Field(default=0, description="Waiting solves of higher priority start first.", examples=[0])
+    deadline: datetime | None = Field(default=None, description="When its answer is wanted at the latest.")
+    tags: list[str] = Field(default_factory=list, description="Of the request.", examples=[["team=ads"]])
     created_at: datetime = Field(description="When it was asked for.")
     started_at: datetime | None = Field(default=None, description="When a solver process took it.")
     ended_at: datetime | None = Field(default=None, description="When it ended.")
@@ -183,6 +186,9 @@ class SolveDocument(Document):
                 "state": record.state,
                 "name": record.name,
                 "spec_digest": record.spec_digest,
+                "priority": record.priority,
+                "deadline": _time(record.deadline_at),
+                "tags": list(record.tags),
                 "created_at": _time(record.created_at),
                 "started_at": _time(record.started_at),
                 "ended_at": _time(record.ended_at),

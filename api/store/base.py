@@ -18,8 +18,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from api.store.channels import ChannelHistoryStore, ChannelRecord
+from api.store.events import EventStore
 from api.store.executors import ExecutorStore
+from api.store.idempotency import KeyStore, RequestKey
 from api.store.models import ModelStore
+from api.store.plans import PlanListStore, PlanSummary
+from api.store.removal import RemovalStore
 
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = STATES = ("queued", "running", "succeeded", "failed", "cancelled")
 ENDED = frozenset({SUCCEEDED, FAILED, CANCELLED})
@@ -51,6 +56,10 @@ class NewSolve:
     assumptions: Sequence[Json]
     warnings: Sequence[Json]
     created_at: float  # seconds since the epoch
+    priority: int = 0  # higher ones are claimed first
+    deadline_at: float | None = None  # seconds since the epoch
+    tags: Sequence[str] = ()
+    answered_by: str | None = None  # request digest whose succeeded solve answers this request, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +82,9 @@ class SolveRecord:
     attempts: int = 0  # how often it was begun
     assumptions: Sequence[Json] = field(default_factory=tuple)
     warnings: Sequence[Json] = field(default_factory=tuple)
+    priority: int = 0
+    deadline_at: float | None = None
+    tags: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +94,7 @@ class PlanRecord:
     digest: str
     canonical: bytes  # canonical bytes of the plan document
     created_at: float
+    summary: PlanSummary | None = None  # of one that is published: without it, lists do not show it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,22 +107,17 @@ class StatisticsRecord:
     created_at: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelRecord:
-    """A channel at one version."""
+class Store(
+    ModelStore, ExecutorStore, EventStore, PlanListStore, ChannelHistoryStore, KeyStore, RemovalStore, Protocol
+):
+    """Specs, solves, plans, statistics and channels; and what the stores of the other parts have."""
 
-    name: str
-    version: int  # from 1, one more for every change
-    plan_digest: str
-    updated_at: float
-
-
-class Store(ModelStore, ExecutorStore, Protocol):
-    """Specs, solves, plans, statistics and channels; and what ``ModelStore`` and ``ExecutorStore`` have."""
-
-    def accept(self, new: NewSolve, *, max_queued: int, reuse: bool) -> tuple[SolveRecord, bool]:
-        """Queue a solve, and return it with True; or return an equal one that waits, runs or
-        succeeded with False, where ``reuse`` allows it. Raises ``QueueFull``.
+    def accept(
+        self, new: NewSolve, *, max_queued: int, reuse: bool, key: RequestKey | None = None
+    ) -> tuple[SolveRecord, bool]:
+        """Queue a solve, and return it with True; or return with False that of the same ``key``, or an
+        equal one that waits, runs or succeeded, where ``reuse`` allows it. Raises ``QueueFull``, ``KeyReused``
+        and ``KeyInFlight``.
         """
         ...
 
@@ -117,7 +125,7 @@ class Store(ModelStore, ExecutorStore, Protocol):
         """Return a solve."""
         ...
 
-    def solves(self, *, limit: int, before: str | None, state: str | None) -> list[SolveRecord]:
+    def solves(self, *, limit: int, before: str | None, state: str | None, tag: str | None = None) -> list[SolveRecord]:
         """Return solves, newest first, those with an id below ``before``."""
         ...
 
@@ -126,15 +134,15 @@ class Store(ModelStore, ExecutorStore, Protocol):
         ...
 
     def spec_of_problem(self, spec_digest: str) -> bytes | None:
-        """Return the spec of a solve with this digest; others of it have the same problem."""
+        """Return the spec of a solve or of a plan with this digest; others of it have the same problem."""
         ...
 
     def begin(self, solve_id: str, *, executor_id: str, now: float) -> SolveRecord | None:
         """Start an attempt at a solve, and return it; ``None`` where it has ended or is not there."""
         ...
 
-    def keep_incumbent(self, solve_id: str, *, attempt: int, document: bytes, progress: Json) -> None:
-        """Keep the best plan so far of a running solve, where this attempt is the last one."""
+    def keep_incumbent(self, solve_id: str, *, attempt: int, document: bytes, progress: Json, now: float) -> None:
+        """Keep the best plan so far of a running solve, and append an event, where this attempt is the last one."""
         ...
 
     def incumbent(self, solve_id: str) -> bytes | None:
@@ -179,7 +187,9 @@ class Store(ModelStore, ExecutorStore, Protocol):
         """Return a published plan."""
         ...
 
-    def keep_statistics(self, record: StatisticsRecord, *, canonical: bytes) -> tuple[StatisticsRecord, bool]:
+    def keep_statistics(
+        self, record: StatisticsRecord, *, canonical: bytes, key: RequestKey | None = None
+    ) -> tuple[StatisticsRecord, bool]:
         """Keep statistics and return their record with True; or return that of equal ones, kept before, with False."""
         ...
 

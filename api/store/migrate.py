@@ -15,6 +15,7 @@ from sqlalchemy import Connection, inspect
 
 from api.store import tables
 from api.store.engines import Writer
+from api.store.plan_summaries import add_missing_summaries
 
 #: What ``PRAGMA user_version`` says of files from before revisions, and the tables that such files may lack.
 _OLD_VERSIONS = (2, 3)
@@ -42,6 +43,8 @@ def migrate(writer: Writer, name: str) -> None:
         if current is None:
             _adopt(connection, config, name)
         command.upgrade(config, "head")
+        if current != MigrationContext.configure(connection).get_current_revision():
+            add_missing_summaries(connection)
 
 
 def _adopt(connection: Connection, config: Config, name: str) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from api.store.idempotency import RequestKey
+
 FITTING, READY, FAILED = MODEL_STATES = ("fitting", "ready", "failed")
 
 Json = Mapping[str, object]
@@ -74,7 +76,9 @@ class ActivationRecord:
 class ModelStore(Protocol):
     """Measurements, learned cost models and which of them are active."""
 
-    def keep_measurements(self, record: MeasurementsRecord, *, canonical: bytes) -> tuple[MeasurementsRecord, bool]:
+    def keep_measurements(
+        self, record: MeasurementsRecord, *, canonical: bytes, key: RequestKey | None = None
+    ) -> tuple[MeasurementsRecord, bool]:
         """Keep a batch and return its record with True; or return that of an equal one, kept before, with False."""
         ...
 
@@ -90,12 +94,22 @@ class ModelStore(Protocol):
         """Return batches by digest, those with a digest above ``after``; of one device, where one is given."""
         ...
 
-    def add_fit(self, name: str, *, request: Json, max_fitting: int, now: float) -> ModelRecord:
-        """Give a fit the next version of its name. Raises ``QueueFull``."""
+    def add_fit(
+        self, name: str, *, request: Json, max_fitting: int, now: float, key: RequestKey | None = None
+    ) -> ModelRecord:
+        """Give a fit the next version of its name, or return the version of the same ``key``. Raises ``QueueFull``."""
         ...
 
     def add_model(
-        self, name: str, *, digest: str, canonical: bytes, device: str, figures: Json, now: float
+        self,
+        name: str,
+        *,
+        digest: str,
+        canonical: bytes,
+        device: str,
+        figures: Json,
+        now: float,
+        key: RequestKey | None = None,
     ) -> tuple[ModelRecord, bool]:
         """Keep a document as the next version of its name, and return it with True; or return the
         version of this name that has the document already, with False.

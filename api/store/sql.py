@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, func, insert, or_, select, update
 
 from api.store import tables
 from api.store.base import (
@@ -14,7 +14,6 @@ from api.store.base import (
     QUEUED,
     RUNNING,
     SUCCEEDED,
-    ChannelRecord,
     Json,
     NewSolve,
     PlanRecord,
@@ -24,16 +23,24 @@ from api.store.base import (
     VersionConflict,
 )
 from api.store.blobs import insert_missing, packed, unpacked
+from api.store.channel_versions import ChannelVersions
+from api.store.channels import ChannelRecord
 from api.store.engines import Engines, postgres_engines, sqlite_engines
+from api.store.idempotency import RequestKey
 from api.store.migrate import migrate
+from api.store.plan_summaries import PlanSummaries, keep_summary
 from api.store.queue import QueueFull
+from api.store.request_keys import RequestKeys, known_resource, remember
+from api.store.solve_events import SolveEvents, append_event
+from api.store.solve_removal import SolveRemoval
+from api.store.solve_requests import keep_request, requests_of, tagged_with
 from api.store.sql_executors import SqlExecutors
 from api.store.sql_models import SqlModels
 
 _INCUMBENT_LEVEL = 3  # a plan on its way is soon replaced, and somebody waits to hear of it
 
 
-class SqlStore(SqlModels, SqlExecutors):
+class SqlStore(SqlModels, SqlExecutors, SolveEvents, PlanSummaries, ChannelVersions, RequestKeys, SolveRemoval):
     """A store in a SQL database. Fulfils ``api.store.base.Store``."""
 
     def __init__(self, engines: Engines, name: str) -> None:
@@ -52,17 +59,27 @@ class SqlStore(SqlModels, SqlExecutors):
         """Open a PostgreSQL database. Raises ``UnusableDatabase``."""
         return cls(postgres_engines(url, busy_timeout_seconds=busy_timeout_seconds), "the database")
 
-    def accept(self, new: NewSolve, *, max_queued: int, reuse: bool) -> tuple[SolveRecord, bool]:
-        """Queue a solve, or return an equal one."""
+    def accept(
+        self, new: NewSolve, *, max_queued: int, reuse: bool, key: RequestKey | None = None
+    ) -> tuple[SolveRecord, bool]:
+        """Queue a solve, or return that of the same key or an equal one."""
         solves = tables.solves
         with self._writer.begin() as connection:
+            made = known_resource(connection, key)
+            if made is not None:
+                return _require(connection, made), False
             if reuse:
-                equal = select(solves).where(
-                    solves.c.request_digest == new.request_digest, solves.c.state.in_((QUEUED, RUNNING, SUCCEEDED))
+                same = solves.c.request_digest == new.request_digest
+                equal = select(solves.c.id).where(
+                    or_(
+                        same & solves.c.state.in_((QUEUED, RUNNING, SUCCEEDED)),
+                        (solves.c.request_digest == new.answered_by) & (solves.c.state == SUCCEEDED),
+                    )
                 )
-                row = connection.execute(equal.order_by(solves.c.id.desc()).limit(1)).mappings().first()
-                if row is not None:
-                    return _solve(row), False
+                known = connection.execute(equal.order_by(solves.c.id.desc()).limit(1)).scalar()
+                if known is not None:
+                    remember(connection, key, known)
+                    return _require(connection, known), False
             waiting = select(func.count()).select_from(solves).where(solves.c.state == QUEUED)
             if connection.execute(waiting).scalar_one() >= max_queued:
                 raise QueueFull
@@ -84,6 +101,8 @@ class SqlStore(SqlModels, SqlExecutors):
                     warnings=list(new.warnings),
                 )
             )
+            keep_request(connection, new.id, priority=new.priority, deadline_at=new.deadline_at, tags=new.tags)
+            remember(connection, key, new.id)
             return _require(connection, new.id), True
 
     def solve(self, solve_id: str) -> SolveRecord | None:
@@ -91,25 +110,33 @@ class SqlStore(SqlModels, SqlExecutors):
         with self._readers.begin() as connection:
             return _find(connection, solve_id)
 
-    def solves(self, *, limit: int, before: str | None, state: str | None) -> list[SolveRecord]:
+    def solves(self, *, limit: int, before: str | None, state: str | None, tag: str | None = None) -> list[SolveRecord]:
         """Return solves, newest first."""
         query = select(*_LISTED).order_by(tables.solves.c.id.desc()).limit(limit)
         if before is not None:
             query = query.where(tables.solves.c.id < before)
         if state is not None:
             query = query.where(tables.solves.c.state == state)
+        if tag is not None:
+            query = query.where(tables.solves.c.id.in_(tagged_with(tag)))
         with self._readers.begin() as connection:
-            return [_solve(row) for row in connection.execute(query).mappings()]
+            return _listed(connection, query)
 
     def spec(self, request_digest: str) -> bytes | None:
         """Return the canonical bytes of the spec that was sent."""
         return self._blob(select(tables.specs.c.document).where(tables.specs.c.request_digest == request_digest))
 
     def spec_of_problem(self, spec_digest: str) -> bytes | None:
-        """Return the spec of the first solve with this digest."""
+        """Return the spec of the first solve with this digest, or of a plan."""
         joined = tables.specs.join(tables.solves, tables.solves.c.request_digest == tables.specs.c.request_digest)
         query = select(tables.specs.c.document).select_from(joined).where(tables.solves.c.spec_digest == spec_digest)
-        return self._blob(query.order_by(tables.solves.c.id).limit(1))
+        found = self._blob(query.order_by(tables.solves.c.id).limit(1))
+        if found is not None:
+            return found
+        plans = tables.plan_summaries  # of solves that were deleted
+        joined = tables.specs.join(plans, plans.c.request_digest == tables.specs.c.request_digest)
+        query = select(tables.specs.c.document).select_from(joined).where(plans.c.spec_digest == spec_digest)
+        return self._blob(query.order_by(plans.c.plan_digest).limit(1))
 
     def begin(self, solve_id: str, *, executor_id: str, now: float) -> SolveRecord | None:
         """Start an attempt at a solve."""
@@ -126,13 +153,14 @@ class SqlStore(SqlModels, SqlExecutors):
                 return None
             return _require(connection, solve_id)
 
-    def keep_incumbent(self, solve_id: str, *, attempt: int, document: bytes, progress: Json) -> None:
+    def keep_incumbent(self, solve_id: str, *, attempt: int, document: bytes, progress: Json, now: float) -> None:
         """Keep the best plan so far."""
         solves = tables.solves
         this = update(solves).where(solves.c.id == solve_id, solves.c.state == RUNNING, solves.c.attempts == attempt)
-        content = packed(document, _INCUMBENT_LEVEL)
+        values = {"incumbent": packed(document, _INCUMBENT_LEVEL), "progress": dict(progress)}
         with self._writer.begin() as connection:
-            connection.execute(this.values(incumbent=content, progress=dict(progress)))
+            if connection.execute(this.values(values)).rowcount == 1:
+                append_event(connection, solve_id, progress, now=now)
 
     def incumbent(self, solve_id: str) -> bytes | None:
         """Return the best plan so far."""
@@ -163,6 +191,8 @@ class SqlStore(SqlModels, SqlExecutors):
                     {"digest": plan.digest, "created_at": plan.created_at},
                     document=plan.canonical,
                 )
+                if plan.summary is not None:
+                    keep_summary(connection, plan.summary)
             ended = connection.execute(
                 change.values(
                     state=state,
@@ -175,7 +205,10 @@ class SqlStore(SqlModels, SqlExecutors):
             )
             if ended.rowcount == 0:
                 connection.rollback()
-            return ended.rowcount == 1
+                return False
+            if progress is not None:
+                append_event(connection, solve_id, progress, now=now)
+            return True
 
     def request_cancel(self, solve_id: str, *, now: float) -> SolveRecord | None:
         """Cancel a queued solve that has found nothing, mark others."""
@@ -198,7 +231,7 @@ class SqlStore(SqlModels, SqlExecutors):
         """Return the solves that wait or run."""
         query = select(*_LISTED).where(tables.solves.c.state.in_((QUEUED, RUNNING))).order_by(tables.solves.c.id)
         with self._readers.begin() as connection:
-            return [_solve(row) for row in connection.execute(query).mappings()]
+            return _listed(connection, query)
 
     def plan(self, digest: str) -> PlanRecord | None:
         """Return a published plan."""
@@ -209,9 +242,13 @@ class SqlStore(SqlModels, SqlExecutors):
             return None
         return PlanRecord(digest=digest, canonical=unpacked(row["document"]), created_at=row["created_at"])
 
-    def keep_statistics(self, record: StatisticsRecord, *, canonical: bytes) -> tuple[StatisticsRecord, bool]:
+    def keep_statistics(
+        self, record: StatisticsRecord, *, canonical: bytes, key: RequestKey | None = None
+    ) -> tuple[StatisticsRecord, bool]:
         """Keep statistics, or return equal ones."""
         with self._writer.begin() as connection:
+            if known_resource(connection, key) is None:
+                remember(connection, key, record.digest)
             query = select(*_STATISTICS).where(tables.statistics.c.digest == record.digest)
             known = connection.execute(query).mappings().first()
             if known is not None:
@@ -290,10 +327,16 @@ _LISTED = [column for column in tables.solves.c if column.name not in ("incumben
 _STATISTICS = [column for column in tables.statistics.c if column.name != "document"]
 
 
+def _listed(connection: Connection, query: "Select[Any]") -> list[SolveRecord]:
+    rows = connection.execute(query).mappings().all()
+    requests = requests_of(connection, [row["id"] for row in rows])
+    return [_solve(row, requests[row["id"]]) for row in rows]
+
+
 def _find(connection: Connection, solve_id: str) -> SolveRecord | None:
     columns = [column for column in tables.solves.c if column.name != "incumbent"]
     row = connection.execute(select(*columns).where(tables.solves.c.id == solve_id)).mappings().first()
-    return None if row is None else _solve(row)
+    return None if row is None else _solve(row, requests_of(connection, [solve_id])[solve_id])
 
 
 def _require(connection: Connection, solve_id: str) -> SolveRecord:
@@ -302,9 +345,9 @@ def _require(connection: Connection, solve_id: str) -> SolveRecord:
     return found
 
 
-def _solve(row: RowMapping) -> SolveRecord:
+def _solve(row: RowMapping, request: Mapping[str, Any]) -> SolveRecord:
     values: Mapping[str, Any] = {key: value for key, value in row.items() if key != "incumbent"}
-    return SolveRecord(**values)
+    return SolveRecord(**values, **request)
 
 
 def _channel(connection: Connection, name: str) -> ChannelRecord | None:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, Select, func, insert, select, tuple_,
 from api.store import tables
 from api.store.blobs import insert_missing, unpacked
 from api.store.engines import Writer
+from api.store.idempotency import RequestKey
 from api.store.models import (
     FAILED,
     FITTING,
@@ -21,6 +22,7 @@ from api.store.models import (
     UnknownModel,
 )
 from api.store.queue import QueueFull
+from api.store.request_keys import known_resource, remember
 
 CUT_OFF = {
     "code": "cut-off",
@@ -37,9 +39,13 @@ class SqlModels:
     def __init__(self, readers: Engine, writer: Writer) -> None:
         self._readers, self._writer = readers, writer
 
-    def keep_measurements(self, record: MeasurementsRecord, *, canonical: bytes) -> tuple[MeasurementsRecord, bool]:
+    def keep_measurements(
+        self, record: MeasurementsRecord, *, canonical: bytes, key: RequestKey | None = None
+    ) -> tuple[MeasurementsRecord, bool]:
         """Keep a batch, or return an equal one."""
         with self._writer.begin() as connection:
+            if known_resource(connection, key) is None:
+                remember(connection, key, record.digest)
             known = _batch(connection, record.digest)
             if known is not None:
                 return known, False
@@ -65,21 +71,40 @@ class SqlModels:
         with self._readers.begin() as connection:
             return [MeasurementsRecord(**row) for row in connection.execute(query).mappings()]
 
-    def add_fit(self, name: str, *, request: Json, max_fitting: int, now: float) -> ModelRecord:
+    def add_fit(
+        self, name: str, *, request: Json, max_fitting: int, now: float, key: RequestKey | None = None
+    ) -> ModelRecord:
         """Give a fit the next version of its name."""
         models = tables.cost_models
         with self._writer.begin() as connection:
+            made = known_resource(connection, key)
+            if made is not None:
+                version = int(made.rpartition("@")[2])
+                same = select(*_MODEL).where(models.c.name == name, models.c.version == version)
+                return ModelRecord(**connection.execute(same).mappings().one())
             fitting = select(func.count()).select_from(models).where(models.c.state == FITTING)
             if connection.execute(fitting).scalar_one() >= max_fitting:
                 raise QueueFull
-            return _add(connection, name, state=FITTING, request=dict(request), device="", created_at=now)
+            record = _add(connection, name, state=FITTING, request=dict(request), device="", created_at=now)
+            remember(connection, key, f"{name}@{record.version}")
+            return record
 
     def add_model(
-        self, name: str, *, digest: str, canonical: bytes, device: str, figures: Json, now: float
+        self,
+        name: str,
+        *,
+        digest: str,
+        canonical: bytes,
+        device: str,
+        figures: Json,
+        now: float,
+        key: RequestKey | None = None,
     ) -> tuple[ModelRecord, bool]:
         """Keep a document as the next version, or return the version that has it."""
         models = tables.cost_models
         with self._writer.begin() as connection:
+            if known_resource(connection, key) is None:
+                remember(connection, key, digest)
             same = select(*_MODEL).where(models.c.name == name, models.c.digest == digest).order_by(models.c.version)
             known = connection.execute(same.limit(1)).mappings().first()
             if known is not None:

@@ -52,12 +52,78 @@ solves = Table(
     Index("solves_by_state", "state", "id"),
 )
 
+#: What requests say of solves beside their specs; solves without a row here have no wishes.
+solve_requests = Table(
+    "solve_requests",
+    metadata,
+    Column("solve_id", Key, ForeignKey("solves.id"), primary_key=True),
+    Column("priority", Integer, nullable=False),
+    Column("deadline_at", Float),
+)
+
+solve_tags = Table(
+    "solve_tags",
+    metadata,
+    Column("solve_id", Key, ForeignKey("solves.id"), primary_key=True),
+    Column("tag", Key, primary_key=True),
+    Index("solve_tags_by_tag", "tag", "solve_id"),
+)
+
+#: Keys of requests, with what each has made.
+request_keys = Table(
+    "request_keys",
+    metadata,
+    Column("scope", Key, primary_key=True),
+    Column("key", Key, primary_key=True),
+    Column("fingerprint", String, nullable=False),
+    Column("resource", Key, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Index("request_keys_by_time", "created_at"),
+    Index("request_keys_by_resource", "resource"),
+)
+
+#: What a solve has found while it ran; numbers grow and are never given twice.
+solve_events = Table(
+    "solve_events",
+    metadata,
+    Column("solve_id", Key, ForeignKey("solves.id"), primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("at_seconds", Float, nullable=False),
+    Column("document", JSON, nullable=False),
+)
+
 plans = Table(
     "plans",
     metadata,
     Column("digest", Key, primary_key=True),
     Column("document", LargeBinary, nullable=False),  # canonical bytes, zstd
     Column("created_at", Float, nullable=False),
+)
+
+#: What lists show of plans, so that no document has to be unpacked for them.
+plan_summaries = Table(
+    "plan_summaries",
+    metadata,
+    Column("plan_digest", Key, ForeignKey("plans.digest"), primary_key=True),
+    Column("name", Key, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("world_size", Integer, nullable=False),
+    Column("hardware_profile", String, nullable=False),
+    Column("cost_model", String, nullable=False),
+    Column("objective_name", String, nullable=False),
+    Column("objective_seconds", Float, nullable=False),
+    Column("lower_bound_seconds", Float, nullable=False),
+    Column("relative_gap", Float),
+    Column("solve_id", Key),
+    # of that solve, which may be deleted before the plan
+    Column("spec_digest", Key),
+    Column("request_digest", Key),
+    Index("plan_summaries_by_request", "request_digest"),
+    Index("plan_summaries_by_solve", "solve_id"),
+    Index("plan_summaries_by_time", "created_at", "plan_digest"),
+    Index("plan_summaries_by_name", "name", "created_at", "plan_digest"),
+    Index("plan_summaries_by_spec", "spec_digest"),
 )
 
 statistics = Table(

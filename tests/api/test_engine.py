@@ -7,8 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
+from api.engine.solve_runner import MAX_ATTEMPTS
 from api.process_slot import ProcessSlot
+from api.store import tables
 from api.store.base import RUNNING
 from tests.api import planners
 from tests.api.live import Live
@@ -267,6 +270,47 @@ def test_a_queued_solve_is_cancelled_at_once(folder: Path) -> None:
         assert waiting["state"] == "queued"
         answer = live.post(f"/v1/solves/{waiting['id']}:cancel")
         assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
+
+
+def test_solves_of_a_higher_priority_begin_before_older_ones(folder: Path) -> None:
+    spec = tiny(name="runs", solver__time_limit_seconds=60)
+    with Live.of(folder, plan=planners.hang) as live:
+        running = live.post("/v1/solves", spec).json()["id"]
+        wait_for_pid(folder)
+        wishes = {"low": "?priority=-7", "plain": "", "high": "?priority=9", "higher": "?priority=100"}
+        ids = {name: live.post(f"/v1/solves{query}", tiny(name=name)).json()["id"] for name, query in wishes.items()}
+        begun = []
+        while len(begun) < len(ids):
+            live.post(f"/v1/solves/{running}:cancel")
+            wait_for_pid(folder)
+            (running,) = (one["id"] for one in live.get("/v1/solves?state=running").json()["solves"])
+            begun.append(running)
+        assert begun == [ids[name] for name in ("higher", "high", "plain", "low")]
+
+
+def test_the_queue_is_made_again_from_the_store_where_its_file_is_lost(folder: Path) -> None:
+    with Live.of(folder, plan=planners.hang) as live:
+        running = live.post("/v1/solves", tiny(name="runs", solver__time_limit_seconds=60)).json()["id"]
+        wait_for_pid(folder)
+        waiting = live.post("/v1/solves", tiny(name="waits")).json()["id"]
+    for path in folder.glob("queue.sqlite*"):
+        path.unlink()
+    with Live.of(folder) as live:
+        for solve_id in (running, waiting):
+            assert live.get(f"/v1/solves/{solve_id}?wait=60").json()["state"] == "succeeded"
+
+
+def test_a_solve_that_takes_down_whatever_runs_it_is_given_up_with_its_best_plan(folder: Path) -> None:
+    spec = tiny(solver__time_limit_seconds=60)
+    with Live.of(folder, plan=planners.plan_then_hang) as live:
+        solve_id = live.post("/v1/solves", spec).json()["id"]
+        wait_for_progress(live, solve_id)
+        with live.app.state.services.store._writer.begin() as connection:  # noqa: SLF001
+            connection.execute(update(tables.solves).values(attempts=MAX_ATTEMPTS))
+    with Live.of(folder, plan=planners.hang) as live:
+        solve = live.get(f"/v1/solves/{solve_id}?wait=60").json()
+        assert (solve["state"], solve["result"]["termination"]["limit"]) == ("succeeded", "killed")
+        assert plan_is_valid(live, solve, spec)
 
 
 def test_a_full_queue_answers_503_and_stores_nothing(folder: Path) -> None:

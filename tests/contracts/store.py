@@ -102,10 +102,11 @@ class StoreContract:
 
     def test_incumbents_are_kept_while_a_solve_runs(self, store: Store) -> None:
         self.accept(store, 1)
-        store.keep_incumbent(f"{1:012x}", attempt=0, document=b"early", progress={})
+        store.keep_incumbent(f"{1:012x}", attempt=0, document=b"early", progress={}, now=2.0)
         assert store.incumbent(f"{1:012x}") is None  # not running yet
         self.begin(store, 1)
-        store.keep_incumbent(f"{1:012x}", attempt=1, document=b"better", progress={"incumbent_seconds": 1.0})
+        progress = {"incumbent_seconds": 1.0}
+        store.keep_incumbent(f"{1:012x}", attempt=1, document=b"better", progress=progress, now=2.5)
         assert store.incumbent(f"{1:012x}") == b"better"
         assert store.solve(f"{1:012x}").progress == {"incumbent_seconds": 1.0}
 
@@ -113,7 +114,7 @@ class StoreContract:
         self.accept(store, 1)
         self.begin(store, 1)
         self.begin(store, 1)
-        store.keep_incumbent(f"{1:012x}", attempt=1, document=b"late", progress={})
+        store.keep_incumbent(f"{1:012x}", attempt=1, document=b"late", progress={}, now=2.5)
         assert store.incumbent(f"{1:012x}") is None
         assert not store.finish(f"{1:012x}", state="succeeded", now=3.0, plan=plan(), attempt=1)
         assert store.plan(DIGEST) is None
@@ -164,7 +165,8 @@ class StoreContract:
     def test_a_solve_that_is_queued_again_keeps_its_plan_also_when_it_is_cancelled(self, store: Store) -> None:
         self.accept(store, 1)
         self.begin(store, 1)
-        store.keep_incumbent(f"{1:012x}", attempt=1, document=b"best", progress={"incumbent_seconds": 1.0})
+        progress = {"incumbent_seconds": 1.0}
+        store.keep_incumbent(f"{1:012x}", attempt=1, document=b"best", progress=progress, now=2.5)
         store.release_solves("a")
         assert store.incumbent(f"{1:012x}") == b"best"
         marked = store.request_cancel(f"{1:012x}", now=3.0)
@@ -193,6 +195,16 @@ class StoreContract:
         assert caught.value.current == store.channel("c")
         assert store.put_channel("c", plan_digest=OTHER, expected_version=1, now=3.0).version == 2
         assert [(item.version, item.plan_digest) for item in store.channel_history("c")] == [(1, DIGEST), (2, OTHER)]
+
+    def test_versions_of_a_channel_are_paged_newest_first(self, store: Store) -> None:
+        self.publish(store, 1, plan())
+        for version in range(3):
+            store.put_channel("c", plan_digest=DIGEST, expected_version=version, now=float(version))
+        store.put_channel("d", plan_digest=DIGEST, expected_version=0, now=9.0)
+        first = store.channel_versions("c", limit=2, before=None)
+        assert [(item.version, item.updated_at) for item in first] == [(3, 2.0), (2, 1.0)]
+        assert store.channel_versions("c", limit=9, before=2) == store.channel_history("c")[:1]
+        assert store.channel_versions("nothing", limit=9, before=None) == []
 
     def test_statistics_are_kept_once(self, store: Store) -> None:
         first = StatisticsRecord(digest=DIGEST, num_tables=2, num_lookups=9, created_at=1.0)

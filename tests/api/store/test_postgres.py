@@ -7,13 +7,24 @@ import pytest
 from api.store.engines import UnusableDatabase
 from api.store.migrate import WrongSchema
 from api.store.sql import SqlStore
+from tests.contracts.event_store import EventStoreContract
+from tests.contracts.key_store import KeyStoreContract
 from tests.contracts.model_store import ModelStoreContract
+from tests.contracts.plan_list_store import PlanListStoreContract
 from tests.contracts.race import race
+from tests.contracts.solve_request_store import SolveRequestStoreContract
 from tests.contracts.store import StoreContract, new_solve
 from tests.postgres import Postgres
 
 
-class TestPostgres(StoreContract, ModelStoreContract):
+class TestPostgres(
+    StoreContract,
+    ModelStoreContract,
+    EventStoreContract,
+    PlanListStoreContract,
+    KeyStoreContract,
+    SolveRequestStoreContract,
+):
     @pytest.fixture
     def store(self, postgres: Postgres) -> Iterator[SqlStore]:
         store = SqlStore.of_postgres(postgres.new_database())

@@ -1,18 +1,33 @@
 """The store in a file keeps the contract, and keeps it on the disk."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from api.store.idempotency import KeyInFlight
+from api.store.plan_summaries import page_query
+from api.store.request_keys import remember
 from api.store.sql import SqlStore
+from tests.contracts.event_store import EventStoreContract
+from tests.contracts.key_store import KEY, KeyStoreContract
 from tests.contracts.model_store import ModelStoreContract
+from tests.contracts.plan_list_store import PlanListStoreContract, summary
 from tests.contracts.race import race
+from tests.contracts.solve_request_store import SolveRequestStoreContract
 from tests.contracts.store import DIGEST, StoreContract, new_solve, plan
 
 
-class TestSqliteFile(StoreContract, ModelStoreContract):
+class TestSqliteFile(
+    StoreContract,
+    ModelStoreContract,
+    EventStoreContract,
+    PlanListStoreContract,
+    KeyStoreContract,
+    SolveRequestStoreContract,
+):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[SqlStore]:
         store = SqlStore.of_file(tmp_path / "db.sqlite")
@@ -52,6 +67,55 @@ class TestSqliteFile(StoreContract, ModelStoreContract):
         (size,) = connection.execute("SELECT length(document) FROM plans").fetchone()
         connection.close()
         assert size < 1000
+
+    def test_plans_of_a_version_without_summaries_are_summarised(self, tmp_path: Path) -> None:
+        path = tmp_path / "db.sqlite"
+        document = {
+            "plan_digest": DIGEST,
+            "name": "old",
+            "world_size": 8,
+            "objective": {"name": "step_time", "seconds": 2.0, "lower_bound_seconds": 1.0, "relative_gap": 1.0},
+            "provenance": {"hardware_profile": "h", "cost_model": "roofline@1"},
+            "tables": [],
+        }
+        old = SqlStore.of_file(path)
+        old.accept(new_solve(1), max_queued=1, reuse=True)
+        record = plan(canonical=json.dumps(document).encode())
+        old.finish(f"{1:012x}", state="succeeded", now=2.0, result={"plan_digest": DIGEST}, plan=record)
+        assert old.plan_summaries(limit=9, before=None, name=None) == []
+        old.close()
+        connection = sqlite3.connect(path)
+        for name in ("solve_requests", "solve_tags", "request_keys", "solve_events", "plan_summaries"):
+            connection.execute(f"DROP TABLE {name}")
+        connection.execute("UPDATE alembic_version SET version_num = '0002'")
+        connection.commit()
+        connection.close()
+        store = SqlStore.of_file(path)
+        expected = summary(1, created_at=1.0, name="old", plan_digest=DIGEST, solve_id=f"{1:012x}")
+        assert store.plan_summaries(limit=9, before=None, name=None) == [expected]
+        store.close()
+
+    def test_a_key_that_another_transaction_has_made_is_in_flight(self, tmp_path: Path) -> None:
+        store = SqlStore.of_file(tmp_path / "db.sqlite")
+        with store._writer.engine.connect() as connection:  # noqa: SLF001
+            remember(connection, KEY, "first")
+            with pytest.raises(KeyInFlight):
+                remember(connection, KEY, "second")
+            connection.rollback()
+        assert store.made_by(KEY) is None
+        store.close()
+
+    @pytest.mark.parametrize("name", [None, "n"])
+    def test_pages_of_plans_are_read_through_an_index(self, tmp_path: Path, name: str | None) -> None:
+        store = SqlStore.of_file(tmp_path / "db.sqlite")
+        query = page_query(limit=50, older_than=(5.0, DIGEST), name=name)
+        text = str(query.compile(store._readers, compile_kwargs={"literal_binds": True}))  # noqa: SLF001
+        with store._readers.begin() as connection:  # noqa: SLF001
+            steps = [row.detail for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
+        store.close()
+        index = "plan_summaries_by_time" if name is None else "plan_summaries_by_name"
+        assert len(steps) == 1  # no sorting
+        assert steps[0].startswith(f"SEARCH plan_summaries USING INDEX {index}")
 
     def test_many_stores_may_open_a_new_file_at_once(self, tmp_path: Path) -> None:
         stores = race(8, lambda _: SqlStore.of_file(tmp_path / "db.sqlite"))

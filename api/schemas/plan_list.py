@@ -1,0 +1,67 @@
+"""Lists of plans, and what changed from one plan to another."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from api.schemas.base import Document
+
+
+class PlanObjective(Document):
+    """How good a plan is."""
+
+    name: str = Field(description="Objective that the plan was made for.", examples=["step_time"])
+    seconds: float = Field(description="Unit: seconds.", examples=[0.004])
+    lower_bound_seconds: float = Field(description="No plan is better than this. Unit: seconds.", examples=[0.0039])
+    relative_gap: float | None = Field(description="seconds / bound - 1; null where the bound is 0.", examples=[0.02])
+
+
+class PlanSummaryDocument(Document):
+    """A plan without its tables."""
+
+    plan_digest: str = Field(description="Digest of the plan.")
+    name: str = Field(description="Name of its model.", examples=["dlrm-dcnv2"])
+    created_at: datetime = Field(description="When it was published first.")
+    world_size: int = Field(description="Unit: ranks.", examples=[8])
+    hardware_profile: str = Field(description="Profile that it was planned for.", examples=["dgx-h100-80g"])
+    cost_model: str = Field(description="Cost model that priced it.", examples=["roofline@1"])
+    objective: PlanObjective
+    solve_id: str | None = Field(description="Solve that published it; null where it was deleted.")
+    url: str = Field(description="Where the plan is.", examples=["/v1/plans/sha256:..."])
+
+
+class PlanPage(Document):
+    """A page of plans, newest first."""
+
+    plans: list[PlanSummaryDocument]
+    next_page_token: str | None = Field(default=None, description="Send as page_token to get the next page.")
+
+
+class ComparedNumber(Document):
+    """A number of both plans."""
+
+    a: float = Field(description="Of the first plan.", examples=[0.004])
+    b: float = Field(description="Of the other plan.", examples=[0.003])
+    relative_change: float | None = Field(description="b / a - 1; null where a is 0.", examples=[-0.25])
+
+
+class ChangedTables(Document):
+    """Which tables changed."""
+
+    unchanged: int = Field(description="Tables that are placed alike. Unit: tables.", examples=[24])
+    changed: list[str] = Field(description="Tables of both plans that are cut, kept or placed otherwise.")
+    new: list[str] = Field(description="Tables of the other plan alone.")
+    gone: list[str] = Field(description="Tables of the first plan alone.")
+    moved_bytes: int = Field(description="Shards that were not on their rank before. Unit: bytes.", examples=[0])
+
+
+class PlanDifferenceDocument(Document):
+    """What changed from the first plan, a, to the other, b: what shardplan compare writes."""
+
+    same_plan: bool = Field(description="Whether the digests are equal.")
+    same_spec: bool = Field(description="Whether they were made for one problem.")
+    same_prices: bool = Field(description="Whether one cost model priced both; else seconds cannot be compared.")
+    objectives: dict[str, ComparedNumber] = Field(description="Objectives that both plans have. Unit: seconds.")
+    phases: dict[str, ComparedNumber] = Field(description="Phases that either plan has. Unit: seconds.")
+    fullest_rank_bytes: ComparedNumber = Field(description="What tables take of the fullest rank. Unit: bytes.")
+    tables: ChangedTables

@@ -1,0 +1,62 @@
+"""Sees what happens to solves in other processes: one look at the database for all that requests wait for."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+
+from anyio.to_thread import run_sync
+from sqlalchemy.exc import SQLAlchemyError
+
+from api.end_signals import EndSignals
+from api.store.base import ENDED
+from api.store.events import EventStore, SolveMark
+
+POLL_SECONDS = 0.5
+
+log = logging.getLogger(__name__)
+
+
+class SolveWatch:
+    """Compares the solves that somebody waits for with what they were at the last look, and tells the signals.
+
+    What happens in this process is told at once by whoever does it; this finds the rest.
+    """
+
+    def __init__(self, store: EventStore, signals: EndSignals, *, poll_seconds: float = POLL_SECONDS) -> None:
+        self._store, self._signals, self._poll_seconds = store, signals, poll_seconds
+        self._marks: dict[str, SolveMark] = {}
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Watch while the block runs."""
+        task = asyncio.create_task(self._run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            try:
+                await self.look()
+            except SQLAlchemyError as error:
+                log.warning("the store failed; looking again: %s", error)
+            except Exception:
+                log.exception("looking at solves failed; looking again")
+
+    async def look(self) -> None:
+        """Look once: one query for all solves that are waited for, none where nobody waits."""
+        awaited = self._signals.awaited
+        before = {solve_id: mark for solve_id, mark in self._marks.items() if solve_id in awaited}
+        self._marks = await run_sync(self._store.marks, awaited) if awaited else {}
+        for solve_id, mark in self._marks.items():
+            if mark == before.get(solve_id):
+                continue
+            if mark.state in ENDED:
+                self._signals.tell(solve_id)
+            else:
+                self._signals.tell_change(solve_id)

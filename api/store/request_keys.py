@@ -1,0 +1,48 @@
+"""Keys of requests in a database."""
+
+from sqlalchemy import Connection, Engine, delete, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from api.store import tables
+from api.store.idempotency import KEPT_SECONDS, KeyInFlight, KeyReused, RequestKey
+
+_KEYS = tables.request_keys
+
+
+class RequestKeys:
+    """Fulfils ``api.store.idempotency.KeyStore`` over an engine that reads."""
+
+    _readers: Engine
+
+    def made_by(self, key: RequestKey | None) -> str | None:
+        """Return the id of what the first request with this key made."""
+        if key is None:
+            return None
+        with self._readers.begin() as connection:
+            return known_resource(connection, key)
+
+
+def known_resource(connection: Connection, key: RequestKey | None) -> str | None:
+    """Return the id of what the first request with this key made."""
+    if key is None:
+        return None
+    query = select(_KEYS.c.fingerprint, _KEYS.c.resource).where(_KEYS.c.scope == key.scope, _KEYS.c.key == key.key)
+    known = connection.execute(query.where(_KEYS.c.created_at >= key.at - KEPT_SECONDS)).first()
+    if known is None:
+        return None
+    if known.fingerprint != key.fingerprint:
+        raise KeyReused
+    return str(known.resource)
+
+
+def remember(connection: Connection, key: RequestKey | None, resource: str) -> None:
+    """Keep a key in the transaction that makes what it asks for, and forget those that were kept long enough."""
+    if key is None:
+        return
+    connection.execute(delete(_KEYS).where(_KEYS.c.created_at < key.at - KEPT_SECONDS))
+    values = {"scope": key.scope, "key": key.key, "fingerprint": key.fingerprint, "created_at": key.at}
+    try:
+        connection.execute(insert(_KEYS).values(**values, resource=resource))
+    except IntegrityError:
+        # Another transaction has made it since ``known_resource``: its answer can be had in a moment.
+        raise KeyInFlight from None

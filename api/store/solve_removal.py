@@ -1,0 +1,40 @@
+"""Deletes solves from a database, and no plan with them."""
+
+from sqlalchemy import Connection, delete, select, update
+
+from api.store import tables
+from api.store.base import ENDED
+from api.store.engines import Writer
+
+
+class SolveRemoval:
+    """Fulfils ``api.store.removal.RemovalStore`` over a writer."""
+
+    _writer: Writer
+
+    def delete_solve(self, solve_id: str) -> str | None:
+        """Delete a solve that has ended, and return its state."""
+        solves = tables.solves
+        with self._writer.begin() as connection:
+            row = connection.execute(select(solves.c.state, solves.c.request_digest).where(solves.c.id == solve_id))
+            found = row.first()
+            if found is None:
+                return None
+            if found.state in ENDED:
+                for parts in (tables.solve_events, tables.solve_requests, tables.solve_tags):
+                    connection.execute(delete(parts).where(parts.c.solve_id == solve_id))
+                connection.execute(delete(tables.request_keys).where(tables.request_keys.c.resource == solve_id))
+                summaries = tables.plan_summaries
+                forgotten = update(summaries).where(summaries.c.solve_id == solve_id).values(solve_id=None)
+                connection.execute(forgotten)
+                connection.execute(delete(solves).where(solves.c.id == solve_id))
+                _delete_spec(connection, found.request_digest)
+            return str(found.state)
+
+
+def _delete_spec(connection: Connection, request_digest: str) -> None:
+    """Delete a spec that no solve has any more, and no plan was made for."""
+    for owners in (tables.solves, tables.plan_summaries):
+        if connection.execute(select(1).where(owners.c.request_digest == request_digest).limit(1)).first() is not None:
+            return
+    connection.execute(delete(tables.specs).where(tables.specs.c.request_digest == request_digest))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgres import Postgres
+from benchmarks.local_postgres import NoPostgres, Postgres
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -34,7 +34,10 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """A PostgreSQL server that runs; tests skip where none is installed."""
-    server = Postgres()
+    try:
+        server = Postgres()
+    except NoPostgres as error:
+        pytest.skip(str(error))
     try:
         server.start()
         yield server

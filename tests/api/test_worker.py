@@ -13,9 +13,9 @@ import pytest
 from api.settings import Settings
 from api.starting import StartFailed
 from api.worker import work
+from benchmarks.local_postgres import Postgres
 from tests.api.server import Server, start
 from tests.api.specs import TINY, tiny
-from tests.postgres import Postgres
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
 #: What the design asks for: the solves of a machine that is gone run again within 30 seconds.

@@ -10,8 +10,8 @@ from alembic.migration import MigrationContext
 from api.store import tables
 from api.store.migrate import WrongSchema
 from api.store.sql import SqlStore
+from benchmarks.local_postgres import Postgres
 from tests.contracts.store import new_solve
-from tests.postgres import Postgres
 
 #: What a server of schema 3 wrote, in its own words.
 OLD = """

@@ -7,6 +7,7 @@ import pytest
 from api.store.engines import UnusableDatabase
 from api.store.migrate import WrongSchema
 from api.store.sql import SqlStore
+from benchmarks.local_postgres import Postgres
 from tests.contracts.event_store import EventStoreContract
 from tests.contracts.key_store import KeyStoreContract
 from tests.contracts.model_store import ModelStoreContract
@@ -14,7 +15,6 @@ from tests.contracts.plan_list_store import PlanListStoreContract
 from tests.contracts.race import race
 from tests.contracts.solve_request_store import SolveRequestStoreContract
 from tests.contracts.store import StoreContract, new_solve
-from tests.postgres import Postgres
 
 
 class TestPostgres(

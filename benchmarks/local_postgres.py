@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own, in a temporary folder; tests skip where none is installed."""
+"""A PostgreSQL server of one's own, in a temporary folder, for benchmarks and tests."""
 
 import contextlib
 import os
@@ -11,7 +11,6 @@ import uuid
 from pathlib import Path
 
 import psycopg
-import pytest
 
 #: Debian keeps the programs of each version apart.
 _FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -24,12 +23,16 @@ def _program(name: str) -> str | None:
     return shutil.which(name)
 
 
+class NoPostgres(Exception):
+    """There are no programs of PostgreSQL on this machine."""
+
+
 class Postgres:
     """One server, which can be stopped and started again."""
 
     def __init__(self) -> None:
         if _program("initdb") is None:
-            pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+            raise NoPostgres("PostgreSQL is not installed (Debian: apt-get install postgresql)")
         # Not below pytest's folders, which only the user of the tests may enter.
         self._base = folder = Path(tempfile.mkdtemp(prefix="shardplan-postgres-"))
         folder.chmod(0o755)
@@ -46,7 +49,7 @@ class Postgres:
             self._user = pwd.getpwnam("postgres").pw_uid
             for path in (self._folder, self._socket):
                 os.chown(path, self._user, -1)
-        self._run("initdb", "-D", str(self._folder), "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self._run("initdb", "-D", str(self._folder), "-U", "someone", "-A", "trust", "-E", "UTF8", "--no-sync")
         settings = f"port={self.port}\nunix_socket_directories='{self._socket}'\nlisten_addresses='127.0.0.1'\n"
         with (self._folder / "postgresql.conf").open("a") as file:
             file.write(settings + "fsync=off\nshared_buffers=32MB\nmax_connections=200\n")
@@ -73,7 +76,7 @@ class Postgres:
         return self._url(name)
 
     def _url(self, name: str) -> str:
-        return f"postgresql://tester@127.0.0.1:{self.port}/{name}"
+        return f"postgresql://someone@127.0.0.1:{self.port}/{name}"
 
     def _run(self, program: str, *arguments: str) -> None:
         path = _program(program)

@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from api.cli import doctor, documents, evaluate, explain, fit, measure, model, plan, serve, stats, worker
+from api.cli import batch, doctor, documents, evaluate, explain, fit, measure, model, plan, serve, stats, worker
 from api.cli.errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, report, say
 from api.release import VERSION
 
@@ -27,6 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("plan")(plan.plan_command)
+app.command("batch")(batch.batch_command)
 app.command("validate")(plan.validate_command)
 app.command("evaluate")(evaluate.evaluate_command)
 app.command("explain")(explain.explain_command)

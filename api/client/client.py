@@ -1,7 +1,7 @@
 """The launcher's way to the service: submit, wait, fetch, promote."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, cast
@@ -84,18 +84,27 @@ class PlannerClient:
         response, _ = self._transport.request("POST", "/v1/specs:validate", content=canonical_bytes(spec))
         return _json(response)
 
-    def submit(self, spec: Mapping[str, object], *, wait_seconds: float = 0.0) -> dict[str, object]:
+    def submit(
+        self, spec: Mapping[str, object], *, wait_seconds: float = 0.0, tags: Sequence[str] = ()
+    ) -> dict[str, object]:
         """Submit a spec; returns the solve's document, ended or not.
 
         Parameters
         ----------
         wait_seconds
             How long the service may hold its answer back for the solve to end (at most 60).
+        tags
+            Kept with the solve, by which solves can be listed; an equal solve that is there already keeps its own.
         """
         wait = min(wait_seconds, MAX_SERVER_WAIT_SECONDS)
         headers = {"Prefer": f"wait={int(wait)}"} if wait >= 1 else {}
         response, _ = self._transport.request(
-            "POST", "/v1/solves", headers=headers, content=canonical_bytes(spec), server_wait_seconds=wait
+            "POST",
+            "/v1/solves",
+            headers=headers,
+            params={"tag": list(tags)} if tags else None,
+            content=canonical_bytes(spec),
+            server_wait_seconds=wait,
         )
         return _solve_document(response)
 
@@ -108,7 +117,9 @@ class PlannerClient:
         )
         return _solve_document(response)
 
-    def solve(self, spec: Mapping[str, object], *, wait_seconds: float = 300.0) -> dict[str, object]:
+    def solve(
+        self, spec: Mapping[str, object], *, wait_seconds: float = 300.0, tags: Sequence[str] = ()
+    ) -> dict[str, object]:
         """Submit a spec and wait until its solve ends; returns the solve's document.
 
         Raises
@@ -117,7 +128,7 @@ class PlannerClient:
             It has not ended in ``wait_seconds``.
         """
         deadline = self._clock() + wait_seconds
-        document = self.submit(spec, wait_seconds=wait_seconds)
+        document = self.submit(spec, wait_seconds=wait_seconds, tags=tags)
         while document["state"] not in ENDED_STATES:
             left = deadline - self._clock()
             if left <= 0:

@@ -76,7 +76,7 @@ class Transport:
         path: str,
         *,
         headers: Mapping[str, str] | None = None,
-        params: Mapping[str, str] | None = None,
+        params: Mapping[str, str | list[str]] | None = None,
         content: bytes | None = None,
         server_wait_seconds: float = 0.0,
     ) -> tuple[httpx.Response, int]:

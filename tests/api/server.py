@@ -14,7 +14,7 @@ PROGRAM = """
 import sys
 from api.{module} import {function}
 from api.settings import Settings
-from tests.api import planners
+from tests.api import failpoints, planners
 {function}(Settings(), **({{"plan": getattr(planners, sys.argv[1])}} if sys.argv[1:] else {{}}))
 """
 

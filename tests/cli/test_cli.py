@@ -4,46 +4,15 @@ import json
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
-from api.cli import main
 from api.client import check_plan
 from api.release import VERSION
 from planner.canonical import canonical_bytes, plan_digest
+from tests.cli.run import Run
 
 GIB = 1024**3
-
-
-class Answer(NamedTuple):
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        """Standard output, which is one JSON document."""
-        return json.loads(self.out)
-
-
-Run = Callable[..., Answer]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run one command in this process."""
-
-    def answer(*arguments: str | Path) -> Answer:
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return Answer(int(stop.value.code or 0), captured.out, captured.err)
-
-    return answer
 
 
 def table(name: str, rows: int = 1000, **changes: object) -> dict[str, object]:

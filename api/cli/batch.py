@@ -1,0 +1,209 @@
+"""``batch``: plans many specs on many shapes of cluster; cut off, it goes on where it was."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from api.cli.batch_items import Item, items_of, parse_shape
+from api.cli.batch_log import BatchLog, Outcome
+from api.cli.batch_summary import summary_csv, summary_text
+from api.cli.errors import MAX_COLUMNS, BadInput, ExitCode, issues_of, say
+from api.cli.files import write_content
+from planner.canonical import digest
+from planner.errors import InvalidProblem, UnsupportedRequest
+
+#: Plans one spec, as normalised canonical bytes or as it was sent; returns what became of it, and the plan's bytes.
+Planner = Callable[[Item, bytes, str], tuple[Outcome, bytes | None]]
+
+
+def batch_command(
+    specs: Annotated[
+        list[str], typer.Argument(metavar="SPECS...", help="Specs, folders of specs, or quoted patterns.")
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where plans, log and summary go.")],
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PROFILE:HOSTSxRANKS", help="Plan every spec for this cluster; may be repeated."),
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option(metavar="URL", help="Let a service plan, instead of this process.")
+    ] = None,
+    tag: Annotated[str | None, typer.Option(help="Tag of the solves on the server, else from the folder.")] = None,
+    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="Limit of each search.")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="Replace any field of all specs.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table on stderr.")] = False,
+) -> None:
+    """Plan many specs, each on its own cluster or on all shapes; run it again to go on after an interrupt."""
+    shapes = [parse_shape(text) for text in shape or ()]
+    options: list[tuple[tuple[str, ...], object]] = []
+    if time_limit is not None:
+        options.append((("solver", "time_limit_seconds"), time_limit))
+    items = items_of(specs, shapes, options, changes or [])
+    folder = Path(output)
+    log = BatchLog(folder)
+    plan = _local_planner() if server is None else _remote_planner(server, _tag(tag, folder))
+    outcomes = _run(items, log, plan, quiet=quiet)
+    write_content(summary_csv(outcomes), str(folder / "summary.csv"))
+    if not quiet:
+        say(summary_text(outcomes, width=max(MAX_COLUMNS, 24 + 22 * max(1, len(shapes)))).rstrip())
+        counts = ", ".join(f"{number} {state}" for state, number in Counter(one.state for one in outcomes).items())
+        say(f"shardplan: {counts}; figures in {folder / 'summary.csv'}")
+        for one in outcomes:
+            if one.detail:
+                say(f"  {one.name}: {one.detail}")
+    raise typer.Exit(_exit_code(outcomes))
+
+
+def _run(items: Sequence[Item], log: BatchLog, plan: Planner, *, quiet: bool) -> list[Outcome]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True, markup=False)
+    outcomes = []
+    # Where there is no terminal, a line for each plan serves better than a bar.
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
+        task = progress.add_task("planning", total=len(items))
+        for item in items:
+            outcome, is_new = _one(item, log, plan)
+            outcomes.append(outcome)
+            progress.advance(task)
+            if not quiet and not console.is_terminal:
+                say(f"{item.name}: {outcome.state}{'' if is_new else ', done before'}")
+    return outcomes
+
+
+def _one(item: Item, log: BatchLog, plan: Planner) -> tuple[Outcome, bool]:
+    """Plan one item, unless it was done before; what is wrong with it stops no other."""
+    try:
+        spec = item.spec()
+        request_digest = digest({"spec": json.loads(spec)})
+        done = log.done(item.name, request_digest)
+        if done is not None:
+            return done, False
+        outcome, content = plan(item, spec, request_digest)
+    except (BadInput, InvalidProblem, UnsupportedRequest, ValueError) as error:
+        return _kept(log, _refused(item, error)), True
+    if content is not None:
+        write_content(content, str(log.plan_path(item.name)))
+    return _kept(log, outcome), True
+
+
+def _kept(log: BatchLog, outcome: Outcome) -> Outcome:
+    log.add(outcome)
+    return outcome
+
+
+def _refused(item: Item, error: Exception) -> Outcome:
+    issues = issues_of(error) if isinstance(error, InvalidProblem | UnsupportedRequest) else []
+    detail = f"{issues[0].pointer}: {issues[0].message}" if issues else str(error)
+    more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
+    return replace(Outcome.of(item, ""), state="invalid", detail=detail + more)
+
+
+def _local_planner() -> Planner:
+    """Plan in this process."""
+    from api.convert import parse_spec
+    from planner.exporters.generic import to_bytes
+    from planner.partitioners.warm import is_warm, warm
+    from planner.pipeline import plan
+    from planner.priced import Reason
+
+    if not is_warm():
+        say("shardplan: compiling the search for this machine, once; this takes about half a minute")
+        warm()
+
+    def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, bytes | None]:
+        request = parse_spec(spec)
+        result = plan(
+            request.problem,
+            cost_model=request.cost_model,
+            partitioner=request.partitioner,
+            limits=request.limits,
+            assumptions=request.assumptions,
+            previous=request.previous,
+        )
+        blank = Outcome.of(item, request_digest)
+        if result.plan is None:
+            state = "infeasible" if result.reason == Reason.INFEASIBLE else "no-plan"
+            return replace(blank, state=state, detail=result.detail), None
+        document, content = to_bytes(
+            result.plan,
+            name=request.name,
+            spec_digest=request.spec_digest,
+            hardware_profile=request.hardware_profile,
+        )
+        return _planned(blank, document), content
+
+    return run
+
+
+def _remote_planner(url: str, tag: str) -> Planner:
+    """Let a service plan; solves carry the tag of the batch."""
+    from api.client import PlannerClient, ProblemError, SolveTimeout
+
+    client = PlannerClient(url)
+
+    def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, bytes | None]:
+        blank = Outcome.of(item, request_digest)
+        document = json.loads(spec)
+        solver = document.get("solver") if isinstance(document, dict) else None
+        limit = solver.get("time_limit_seconds", 10) if isinstance(solver, dict) else 10
+        try:
+            solve = client.solve(document, wait_seconds=60 + 5 * float(limit), tags=[f"batch={tag}"])
+        except ProblemError as error:
+            state = "invalid" if error.status in (400, 422) else "failed"
+            return replace(blank, state=state, detail=str(error)), None
+        except SolveTimeout as error:
+            return replace(blank, state="no-plan", detail=str(error)), None
+        result = solve.get("result")
+        if not isinstance(result, dict) or result.get("plan_digest") is None:
+            reason = result["termination"]["reason"] if isinstance(result, dict) else "failed"
+            state = "infeasible" if reason == "INFEASIBLE" else "no-plan"
+            told = result["termination"]["detail"] if isinstance(result, dict) else str(solve.get("error"))
+            return replace(blank, state=state, detail=told), None
+        plan = client.plan_of(solve)
+        return _planned(blank, cast("dict[str, object]", plan.document)), plan.content
+
+    return run
+
+
+def _planned(blank: Outcome, document: dict[str, object]) -> Outcome:
+    """Return the outcome that a plan document says."""
+    objective, provenance = document["objective"], document["provenance"]
+    assert isinstance(objective, dict)
+    assert isinstance(provenance, dict)
+    return replace(
+        blank,
+        state="planned",
+        plan_digest=str(document["plan_digest"]),
+        objective=str(objective["name"]),
+        seconds=objective["seconds"],
+        relative_gap=objective["relative_gap"],
+        world_size=int(str(document["world_size"])),
+        solver_seconds=provenance["solver_seconds"],
+    )
+
+
+def _tag(tag: str | None, folder: Path) -> str:
+    """Return the name of a batch as tags are spelled."""
+    chosen = tag if tag is not None else folder.resolve().name.lower()
+    return re.sub(r"[^a-z0-9._-]", "-", chosen)[:50] or "batch"
+
+
+def _exit_code(outcomes: Sequence[Outcome]) -> ExitCode:
+    """Return the gravest code that any item would have had alone."""
+    states = {outcome.state for outcome in outcomes}
+    if "failed" in states or "no-plan" in states:
+        return ExitCode.TROUBLE
+    if "invalid" in states:
+        return ExitCode.BAD_INPUT
+    return ExitCode.INFEASIBLE if "infeasible" in states else ExitCode.OK

@@ -1,0 +1,58 @@
+"""The summary of a batch: models by shapes for people, and every figure as CSV."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from api.cli.batch_log import Outcome
+
+_OWN = "own cluster"
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def summary_table(outcomes: Sequence[Outcome]) -> Table:
+    """Return the step time and the gap of every model on every shape."""
+    shapes = list(dict.fromkeys(outcome.shape for outcome in outcomes))
+    table = Table(title="Objective (gap to the lower bound)", title_justify="left")
+    table.add_column("model", overflow="fold")
+    for shape in shapes:
+        table.add_column(shape or _OWN, justify="right", overflow="fold")
+    cells = {(outcome.model, outcome.shape): _cell(outcome) for outcome in outcomes}
+    for model in dict.fromkeys(outcome.model for outcome in outcomes):
+        # Names come from files, and could look like markup.
+        table.add_row(Text(model), *(Text(cells.get((model, shape), "")) for shape in shapes))
+    return table
+
+
+def summary_text(outcomes: Sequence[Outcome], *, width: int) -> str:
+    """Return the table as text of a width."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
+    with console.capture() as captured:
+        console.print(summary_table(outcomes))
+    return captured.get()
+
+
+def summary_csv(outcomes: Sequence[Outcome]) -> bytes:
+    """Return one line for each plan, with all figures; texts that a spreadsheet would run are quoted for it."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=[field.name for field in fields(Outcome)], lineterminator="\n")
+    writer.writeheader()
+    for outcome in outcomes:
+        writer.writerow({key: _harmless(value) for key, value in asdict(outcome).items()})
+    return text.getvalue().encode()
+
+
+def _cell(outcome: Outcome) -> str:
+    if outcome.seconds is None:
+        return outcome.state
+    gap = "" if outcome.relative_gap is None else f" ({outcome.relative_gap:.1%})"
+    return f"{1000 * outcome.seconds:.4g} ms{gap}"
+
+
+def _harmless(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value

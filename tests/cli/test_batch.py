@@ -1,0 +1,142 @@
+"""``shardplan batch``: every spec on every shape, once, whatever is wrong with some."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from api.cli.batch_items import items_of, parse_shape
+from api.cli.batch_log import BatchLog, Outcome
+from api.cli.batch_summary import summary_csv, summary_text
+from api.cli.errors import BadInput
+from tests.api.live import Live
+from tests.api.specs import tiny
+from tests.cli.run import Run
+
+SHAPE = "dgx-h100-80g:1x2"
+
+
+def write(folder: Path, **specs: object) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, spec in specs.items():
+        (folder / f"{name}.json").write_text(json.dumps(spec))
+    return folder
+
+
+def summary(folder: Path) -> list[dict[str, str]]:
+    with (folder / "summary.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_spec_is_planned_on_every_shape(run: Run, tmp_path: Path) -> None:
+    specs, out = write(tmp_path / "specs", one=tiny(name="one"), two=tiny(name="two")), tmp_path / "out"
+    answer = run("batch", str(specs), "-o", str(out), "--shape", SHAPE, "--shape", "dgx-h100-80g:1x4")
+    assert answer.code == 0, answer.err
+    rows = summary(out)
+    assert [(row["model"], row["shape"], row["state"]) for row in rows] == [
+        (model, shape, "planned") for model in ("one", "two") for shape in (SHAPE, "dgx-h100-80g:1x4")
+    ]
+    assert [row["world_size"] for row in rows] == ["2", "4"] * 2
+    for row in rows:
+        plan = json.loads((out / f"{row['name']}.plan.json").read_bytes())
+        assert (plan["plan_digest"], plan["world_size"]) == (row["plan_digest"], int(row["world_size"]))
+        assert float(row["seconds"]) == plan["objective"]["seconds"]
+    assert "4 planned" in answer.err
+    assert answer.out == ""
+
+
+def test_a_batch_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
+    specs, out = write(tmp_path / "specs", one=tiny(name="one"), two=tiny(name="two")), tmp_path / "out"
+    run("batch", str(specs), "-o", str(out))
+    before = {path.name: path.stat().st_mtime_ns for path in out.glob("*.plan.json")}
+    (out / "two.plan.json").unlink()  # lost
+    write(specs, three=tiny(name="three"))
+    with (out / "batch.jsonl").open("a") as file:
+        file.write('{"name": "cut o')
+    answer = run("batch", str(specs), "-o", str(out))
+    assert answer.code == 0
+    assert "one: planned, done before" in answer.err
+    assert answer.err.count("done before") == 1
+    after = {path.name: path.stat().st_mtime_ns for path in out.glob("*.plan.json")}
+    assert set(after) == {"one.plan.json", "two.plan.json", "three.plan.json"}
+    assert after["one.plan.json"] == before["one.plan.json"]
+    write(specs, one=tiny(name="one", model__batch_size_per_rank=32))
+    assert "done before" not in run("batch", str(specs / "one.json"), "-o", str(out)).err
+
+
+def test_what_is_wrong_with_one_spec_stops_no_other(run: Run, tmp_path: Path) -> None:
+    large = tiny(name="large", hardware__overrides={"hbm_bytes": 40_000, "ddr_bytes": 0})
+    specs = write(tmp_path / "specs", good=tiny(), large=large, wrong=tiny(model__batch_size_per_rank=-1))
+    (specs / "broken.json").write_text("{")
+    answer = run("batch", str(specs), "-o", str(tmp_path / "out"))
+    assert answer.code == 1
+    assert {row["model"]: row["state"] for row in summary(tmp_path / "out")} == {
+        "broken": "invalid",
+        "good": "planned",
+        "large": "infeasible",
+        "wrong": "invalid",
+    }
+    assert "wrong: /model/batch_size_per_rank" in answer.err
+    only = run("batch", str(specs / "large.json"), "-o", str(tmp_path / "other"))
+    assert only.code == 3
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Live]:
+    with Live.of(tmp_path / "data") as live:
+        yield live
+
+
+def test_a_server_plans_a_batch_under_its_tag(
+    run: Run, tmp_path: Path, service: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from api.client import PlannerClient
+
+    def solve(_: object, spec: object, *, wait_seconds: float, tags: list[str]) -> object:
+        return service.solve(spec, query=f"?tag={tags[0]}")
+
+    def plan_of(_: object, solve: dict[str, dict[str, str]]) -> object:
+        content = service.get(solve["result"]["plan_url"]).content
+        return type("Plan", (), {"document": json.loads(content), "content": content})
+
+    monkeypatch.setattr(PlannerClient, "solve", solve)
+    monkeypatch.setattr(PlannerClient, "plan_of", plan_of)
+    specs = write(tmp_path / "specs", one=tiny(name="one"))
+    answer = run("batch", str(specs), "-o", str(tmp_path / "Week 47"), "--server", "http://unused")
+    assert answer.code == 0, answer.err
+    (row,) = summary(tmp_path / "Week 47")
+    (listed,) = service.get("/v1/solves?tag=batch=week-47").json()["solves"]
+    assert listed["result"]["plan_digest"] == row["plan_digest"]
+
+
+def test_plans_in_a_folder_are_no_specs_and_names_tell_files_apart(tmp_path: Path) -> None:
+    write(tmp_path / "a", same=tiny(), plan={"plan_digest": "x", "tables": []})
+    write(tmp_path / "b", same=tiny())
+    items = items_of([str(tmp_path), str(tmp_path / "a" / "same.json")], [], [], [])
+    assert [item.name for item in items] == ["a__same", "b__same"]
+
+
+@pytest.mark.parametrize("text", ["dgx", "dgx:8", "dgx:0x8", "dgx:1x8x2", "DGX:1x8", "../x:1x8"])
+def test_shapes_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="PROFILE:HOSTSxRANKS"):
+        parse_shape(text)
+
+
+def test_a_place_without_specs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no spec there"):
+        items_of([str(tmp_path)], [], [], [])
+
+
+def test_texts_that_a_spreadsheet_would_run_are_defused() -> None:
+    outcome = Outcome(name="=cmd", model="@x", shape="", request_digest="", state="invalid", detail="[red]no markup")
+    (row,) = csv.DictReader(summary_csv([outcome]).decode().splitlines())
+    assert (row["name"], row["model"]) == ("'=cmd", "'@x")
+    assert "@x" in summary_text([outcome], width=80)
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="cannot use"):
+        BatchLog(tmp_path / "file")

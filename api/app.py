@@ -20,6 +20,7 @@ from api.fit_process import FitFunction, fit_model
 from api.idempotency import KeysInFlight
 from api.model_versions import ModelService
 from api.openapi import add_openapi
+from api.pages.site import add_pages
 from api.plan_cache import PlanCache
 from api.rank_slices import RankSlices
 from api.request_id import RequestIdMiddleware
@@ -132,6 +133,7 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
         strict = [Depends(refuse_unknown_parameters)] if router.prefix else []
         app.include_router(router, dependencies=strict)
         _answer_head(app, router, strict)
+    add_pages(app)
     app.state.routes = [*app.routes, *(route for router in ROUTERS for route in router.routes)]
     add_openapi(app)
     add_console(app)

@@ -18,7 +18,7 @@ def serve_command(
         str | None, typer.Option(metavar="DIR", help="Where plans and solves are kept (SHARDPLAN_DATA_DIR).")
     ] = None,
 ) -> None:
-    """Run the service: REST under /v1, console under /docs. Settings come from SHARDPLAN_* variables."""
+    """Run the service: pages under /, REST under /v1, console under /docs. Settings come from SHARDPLAN_* variables."""
     from api.server import serve
     from api.starting import StartFailed
     from planner.partitioners.warm import is_warm

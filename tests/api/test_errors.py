@@ -18,7 +18,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 def test_addresses_and_methods_that_do_not_exist(live: Live) -> None:
-    assert_problem(live.get("/"), 404, "not-found")
+    assert_problem(live.get("/secrets"), 404, "not-found")
     assert_problem(live.get("/v1/secrets?x=<script>"), 404, "not-found")
     wrong = live.request("DELETE", "/v1/solves")
     assert_problem(wrong, 405, "method-not-allowed")

@@ -1,0 +1,119 @@
+/** The first page: what is going on, and how to begin. */
+
+import { get, post } from "../api.js";
+import { fill, h, link, segment } from "../dom.js";
+import * as format from "../format.js";
+import { button, issueList, labelled, pageHead, problemPanel, section, select } from "../parts.js";
+import { someChannels } from "./channels.js";
+import { newestPlans } from "./plans.js";
+import { submit } from "./solve.js";
+import { newestSolves } from "./solves.js";
+
+const NUM_SHOWN = 8;
+
+/** The page. */
+export async function overviewPage() {
+  const [solves, plans, channels] = await Promise.all([
+    newestSolves(NUM_SHOWN).catch((problem) => ({ element: trouble(problem), isEmpty: false })),
+    newestPlans(NUM_SHOWN).catch(trouble),
+    someChannels(NUM_SHOWN).catch(trouble),
+  ]);
+  return {
+    title: "",
+    content: [
+      pageHead("Plans for embedding tables", {
+        kicker: "How the embedding tables of recommendation models are cut and placed on the ranks of a cluster.",
+        actions: [link("#submit", "Ask for a plan"), link("/docs", "HTTP API")],
+      }),
+      solves.isEmpty ? [submitSection(), solves.element] : [solves.element, plans, channels, submitSection()],
+    ],
+  };
+}
+
+function trouble(problem) {
+  return problemPanel(problem);
+}
+
+function submitSection() {
+  const text = h("textarea", { spellcheck: "false", autocomplete: "off", "aria-label": "Spec as JSON" });
+  const told = h("div", { role: "status" });
+  const place = h("div", { class: "controls" }, h("span", { class: "loading" }, "Loading an example…"));
+  loadExamples(text, place).catch((problem) => fill(told, problemPanel(problem)));
+  const act = (work) => async (event) => {
+    event.currentTarget.disabled = true;
+    const pressed = event.currentTarget;
+    try {
+      fill(told, await work());
+    } catch (problem) {
+      fill(told, problemPanel(problem));
+    }
+    pressed.disabled = false;
+  };
+  const plan = button(
+    "Plan it",
+    act(async () => {
+      const solve = await submit(text.value);
+      location.assign(`/ui/solves/${segment(solve.id)}`);
+      return null;
+    }),
+    { class: "primary" },
+  );
+  const check = button(
+    "Check it only",
+    act(async () => checked(await post("/v1/specs:validate", text.value))),
+  );
+  const made = section(
+    "Ask for a plan",
+    h(
+      "p",
+      {},
+      "A spec says what the tables are, what they run on and what matters. This one works as it is. ",
+      "The same can be posted to ",
+      h("code", {}, "/v1/solves"),
+      " or given to ",
+      h("code", {}, "shardplan plan"),
+      ".",
+    ),
+    place,
+    text,
+    h("div", { class: "actions" }, plan, check),
+    told,
+  );
+  made.id = "submit";
+  return made;
+}
+
+/** The specs among the examples of the API. */
+async function loadExamples(text, place) {
+  const { examples } = await get("/v1/examples");
+  const specs = examples.filter((example) => example.path === "/v1/solves");
+  const show = async (id) => {
+    text.value = JSON.stringify(await get(`/v1/examples/${segment(id)}`), null, 2);
+  };
+  await show(specs[0].id);
+  fill(
+    place,
+    labelled(
+      "Example",
+      select(
+        specs.map((example) => [example.id, example.summary]),
+        show,
+      ),
+    ),
+  );
+}
+
+function checked({ totals, warnings, assumptions }) {
+  return h(
+    "div",
+    { class: "callout" },
+    h(
+      "p",
+      {},
+      `The spec may be solved: ${format.counted(totals.num_tables, "table")}, `,
+      `${format.bytes(totals.weight_bytes)} of weights, ${format.counted(totals.world_size, "rank")} `,
+      `with ${format.bytes(totals.available_bytes)} for tables; ${format.counted(assumptions.length, "assumption")}.`,
+    ),
+    issueList(warnings),
+  );
+}

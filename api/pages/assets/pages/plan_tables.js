@@ -1,0 +1,215 @@
+/** The tables of a plan: how they are cut, how large they are, where they lie. */
+
+import { treemap } from "../charts/treemap.js";
+import { fill, h } from "../dom.js";
+import * as format from "../format.js";
+import { button, labelled, section, select, table } from "../parts.js";
+
+const SCHEMES = {
+  table_wise: ["whole on one rank", 0],
+  row_wise: ["by rows over all ranks", 2],
+  column_wise: ["by columns", 1],
+  table_row_wise: ["by rows over a host", 4],
+  table_column_wise: ["by columns within a host", 5],
+  grid_shard: ["by columns, each by rows over a host", 6],
+  data_parallel: ["copied to every rank", 7],
+};
+const FIRST_SHOWN = 12;
+const LEAST_DRAWN = 1 / 20_000; // of all bytes: a shard of less is no pixel
+const SMALL_COLOUR = 7;
+
+/** How a scheme cuts a table, in words. */
+function schemeWords(scheme) {
+  return SCHEMES[scheme]?.[0] ?? format.words(scheme);
+}
+
+/** Bytes of all shards of a table. */
+function tableBytes(entry) {
+  return entry.shards.reduce((sum, shard) => sum + shard.bytes, 0);
+}
+
+/** Where the tables lie, as a map and as a list. */
+export function tablesSection(plan) {
+  const tables = [...plan.tables].sort((a, b) => tableBytes(b) - tableBytes(a) || a.name.localeCompare(b.name));
+  const list = tableList(tables);
+  let grouping = bySchemes;
+  const used = Object.keys(SCHEMES).filter((scheme) => tables.some((entry) => entry.sharding_type === scheme));
+  const map = treemap({
+    title: "Tables by their bytes",
+    caption:
+      "An area is the bytes of a table with its optimizer state, a colour how it is cut. Choose one to find it below.",
+    groups: () => grouping(tables),
+    format: format.bytes,
+    legend: used.map((scheme) => [format.words(scheme), SCHEMES[scheme][1]]),
+    chosen: list.find,
+    table: () => schemeTable(tables),
+  });
+  const groups = select(
+    [
+      ["scheme", "how they are cut"],
+      ["rank", "the rank that holds them"],
+    ],
+    (name) => {
+      grouping = name === "rank" ? byRanks : bySchemes;
+      map.redraw();
+    },
+  );
+  return section(
+    "Tables",
+    h(
+      "p",
+      {},
+      `${format.counted(tables.length, "table")} in ${format.counted(
+        tables.reduce((sum, entry) => sum + entry.shards.length, 0),
+        "shard",
+      )}.`,
+    ),
+    h("div", { class: "controls" }, labelled("Group by", groups)),
+    map.element,
+    h("h3", {}, "All tables"),
+    list.element,
+  );
+}
+
+function bySchemes(tables) {
+  return Object.entries(SCHEMES)
+    .map(([scheme, [told, colour]]) => ({
+      name: `${format.words(scheme)}: ${told}`,
+      colour,
+      children: tables
+        .filter((entry) => entry.sharding_type === scheme)
+        .map((entry) => ({ name: entry.name, value: tableBytes(entry), told: told_(entry) })),
+    }))
+    .filter((group) => group.children.length > 0);
+}
+
+function byRanks(tables) {
+  const held = new Map();
+  for (const entry of tables) {
+    const colour = SCHEMES[entry.sharding_type]?.[1] ?? 9;
+    for (const shard of entry.shards) {
+      if (!held.has(shard.rank)) held.set(shard.rank, []);
+      held.get(shard.rank).push({ name: entry.name, value: shard.bytes, colour, told: told_(entry) });
+    }
+  }
+  const least = tables.reduce((sum, entry) => sum + tableBytes(entry), 0) * LEAST_DRAWN;
+  return [...held]
+    .sort(([a], [b]) => a - b)
+    .map(([rank, shards]) => ({ name: `rank ${rank}`, children: withoutSmall(shards, least) }));
+}
+
+/** Shards of a rank, those that nobody could see as one. */
+function withoutSmall(shards, least) {
+  const large = shards.filter((shard) => shard.value >= least);
+  const small = shards.filter((shard) => shard.value < least);
+  if (small.length < 2) return shards;
+  return [
+    ...large,
+    {
+      name: `${format.count(small.length)} small shards`,
+      value: small.reduce((sum, shard) => sum + shard.value, 0),
+      colour: SMALL_COLOUR,
+    },
+  ];
+}
+
+function told_(entry) {
+  return [
+    ["cut", format.words(entry.sharding_type)],
+    ["shards", entry.shards.length],
+    ["kernel", storage(entry)],
+  ];
+}
+
+/** How the rows of a table are kept. */
+export function storage(entry) {
+  const parts = [format.words(entry.compute_kernel)];
+  if (entry.cache_load_factor) parts.push(`${format.digits(entry.cache_load_factor * 100)}% cached`);
+  if (entry.data_type) parts.push(entry.data_type);
+  return parts.join(", ");
+}
+
+function schemeTable(tables) {
+  const rows = Object.keys(SCHEMES)
+    .map((scheme) => [scheme, tables.filter((entry) => entry.sharding_type === scheme)])
+    .filter(([, entries]) => entries.length > 0);
+  return table(
+    "How the tables are cut",
+    [
+      { title: "Scheme", head: true, cell: ([scheme]) => format.words(scheme) },
+      { title: "In words", cell: ([scheme]) => schemeWords(scheme) },
+      { title: "Tables", number: true, cell: ([, entries]) => format.count(entries.length) },
+      {
+        title: "Shards",
+        number: true,
+        cell: ([, entries]) => format.count(entries.reduce((sum, entry) => sum + entry.shards.length, 0)),
+      },
+      {
+        title: "Bytes",
+        number: true,
+        cell: ([, entries]) => format.bytes(entries.reduce((sum, entry) => sum + tableBytes(entry), 0)),
+      },
+    ],
+    rows,
+  );
+}
+
+/** The list, largest first; a search over names narrows it. */
+function tableList(tables) {
+  const field = h("input", { type: "search", autocomplete: "off", spellcheck: "false" });
+  const shown = h("div", {});
+  const told = h("p", { class: "note", role: "status" });
+  let all = tables.length <= FIRST_SHOWN;
+  const more = button(`Show all ${format.count(tables.length)}`, () => {
+    all = true;
+    draw();
+  });
+  function draw() {
+    const sought = field.value.toLowerCase();
+    const found = tables.filter((entry) => entry.name.toLowerCase().includes(sought));
+    const rows = all ? found : found.slice(0, FIRST_SHOWN);
+    fill(shown, listed(rows));
+    more.hidden = all || found.length <= rows.length;
+    fill(
+      told,
+      rows.length < found.length
+        ? `The largest ${rows.length} of ${format.count(found.length)}.`
+        : sought && `${format.counted(found.length, "table")} found.`,
+    );
+  }
+  field.addEventListener("input", draw);
+  draw();
+  const element = h(
+    "div",
+    {},
+    tables.length > 8 && h("div", { class: "controls" }, labelled("Find by name", field)),
+    shown,
+    told,
+    more,
+  );
+  return {
+    element,
+    find: (name) => {
+      field.value = name;
+      draw();
+      element.scrollIntoView({ block: "center" });
+    },
+  };
+}
+
+function listed(rows) {
+  return table(
+    "Tables, the largest first",
+    [
+      { title: "Table", head: true, wide: true, cell: (entry) => entry.name },
+      { title: "Bytes", number: true, cell: (entry) => format.bytes(tableBytes(entry)) },
+      { title: "Cut", cell: (entry) => format.words(entry.sharding_type) },
+      { title: "Kept", cell: (entry) => storage(entry) },
+      { title: "Memory", cell: (entry) => [...new Set(entry.shards.map((shard) => shard.tier))].join(", ") },
+      { title: "Shards", number: true, cell: (entry) => format.count(entry.shards.length) },
+      { title: "Ranks", cell: (entry) => format.ranges(entry.shards.map((shard) => shard.rank)) },
+    ],
+    rows,
+    { empty: "No table has this in its name." },
+  );
+}

@@ -21,6 +21,10 @@ def resident_bytes(pid: int) -> int:
     return int((Path("/proc") / str(pid) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+#: Far below the minute that a waiting request or a running solve would take, far above what a busy machine needs.
+STOP_SECONDS = 20
+
+
 @pytest.fixture
 def server(root: Path, tmp_path: Path) -> Iterator[Server]:
     server = Server(root, tmp_path).wait_until_ready()
@@ -94,7 +98,7 @@ def test_a_server_that_is_told_to_stop_lets_those_go_who_wait(
     assert answers == []
     began = time.monotonic()
     errors = server.stop(signal_number)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < STOP_SECONDS
     waiter.join()
     assert [(answer.status_code, answer.json()["state"]) for answer in answers] == [(200, "running")]
     assert server.process.returncode == 0
@@ -110,7 +114,7 @@ def test_a_body_that_never_ends_does_not_keep_a_server_from_stopping(root: Path,
         time.sleep(0.5)
         began = time.monotonic()
         server.stop()
-        assert time.monotonic() - began < 6
+        assert time.monotonic() - began < STOP_SECONDS
 
 
 def test_nothing_accepted_is_lost_when_the_server_is_killed(root: Path, tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from api.store.api_keys import ApiKeyStore
+from api.store.audit import LOCAL, PROMOTE, Actor, AuditStore
 from api.store.channels import ChannelHistoryStore, ChannelRecord
 from api.store.events import EventStore
 from api.store.executors import ExecutorStore
@@ -108,7 +110,16 @@ class StatisticsRecord:
 
 
 class Store(
-    ModelStore, ExecutorStore, EventStore, PlanListStore, ChannelHistoryStore, KeyStore, RemovalStore, Protocol
+    ModelStore,
+    ExecutorStore,
+    EventStore,
+    PlanListStore,
+    ChannelHistoryStore,
+    KeyStore,
+    RemovalStore,
+    ApiKeyStore,
+    AuditStore,
+    Protocol,
 ):
     """Specs, solves, plans, statistics and channels; and what the stores of the other parts have."""
 
@@ -209,8 +220,17 @@ class Store(
         """Return channels by name, those with a name above ``after``."""
         ...
 
-    def put_channel(self, name: str, *, plan_digest: str, expected_version: int, now: float) -> ChannelRecord:
-        """Point a channel at a plan; ``expected_version`` 0 creates it.
+    def put_channel(
+        self,
+        name: str,
+        *,
+        plan_digest: str,
+        expected_version: int,
+        now: float,
+        by: Actor = LOCAL,
+        action: str = PROMOTE,
+    ) -> ChannelRecord:
+        """Point a channel at a plan; ``expected_version`` 0 creates it. The audit trail calls it ``action``.
 
         Raises ``VersionConflict`` or ``UnknownPlan``.
         """

@@ -3,6 +3,7 @@
 from sqlalchemy import Engine, select
 
 from api.store import tables
+from api.store.audit import Json
 from api.store.channels import ChannelRecord
 
 
@@ -19,3 +20,8 @@ class ChannelVersions:
             query = query.where(history.c.version < before)
         with self._readers.begin() as connection:
             return [ChannelRecord(**row) for row in connection.execute(query).mappings()]
+
+
+def told_of(channel: ChannelRecord | None) -> Json | None:
+    """What the audit trail says of a channel."""
+    return None if channel is None else {"version": channel.version, "plan_digest": channel.plan_digest}

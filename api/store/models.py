@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from api.store.audit import LOCAL, Actor
 from api.store.idempotency import RequestKey
 
 FITTING, READY, FAILED = MODEL_STATES = ("fitting", "ready", "failed")
@@ -162,7 +163,14 @@ class ModelStore(Protocol):
         ...
 
     def activate(
-        self, profile: str, *, model_name: str, model_version: int, expected_version: int, now: float
+        self,
+        profile: str,
+        *,
+        model_name: str,
+        model_version: int,
+        expected_version: int,
+        now: float,
+        by: Actor = LOCAL,
     ) -> ActivationRecord:
         """Make a version active; ``expected_version`` 0 is where none is.
 

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, func, insert, or_, select, update
 
 from api.store import tables
+from api.store.audit import LOCAL, PROMOTE, Actor
 from api.store.base import (
     CANCELLED,
     ENDED,
@@ -23,7 +24,7 @@ from api.store.base import (
     VersionConflict,
 )
 from api.store.blobs import insert_missing, packed, unpacked
-from api.store.channel_versions import ChannelVersions
+from api.store.channel_versions import ChannelVersions, told_of
 from api.store.channels import ChannelRecord
 from api.store.engines import Engines, postgres_engines, sqlite_engines
 from api.store.idempotency import RequestKey
@@ -34,13 +35,25 @@ from api.store.request_keys import RequestKeys, known_resource, remember
 from api.store.solve_events import SolveEvents, append_event
 from api.store.solve_removal import SolveRemoval
 from api.store.solve_requests import keep_request, requests_of, tagged_with
+from api.store.sql_api_keys import SqlApiKeys
+from api.store.sql_audit import SqlAudit, append_audit
 from api.store.sql_executors import SqlExecutors
 from api.store.sql_models import SqlModels
 
 _INCUMBENT_LEVEL = 3  # a plan on its way is soon replaced, and somebody waits to hear of it
 
 
-class SqlStore(SqlModels, SqlExecutors, SolveEvents, PlanSummaries, ChannelVersions, RequestKeys, SolveRemoval):
+class SqlStore(
+    SqlModels,
+    SqlExecutors,
+    SolveEvents,
+    PlanSummaries,
+    ChannelVersions,
+    RequestKeys,
+    SolveRemoval,
+    SqlApiKeys,
+    SqlAudit,
+):
     """A store in a SQL database. Fulfils ``api.store.base.Store``."""
 
     def __init__(self, engines: Engines, name: str) -> None:
@@ -281,7 +294,16 @@ class SqlStore(SqlModels, SqlExecutors, SolveEvents, PlanSummaries, ChannelVersi
         with self._readers.begin() as connection:
             return [ChannelRecord(**row) for row in connection.execute(query).mappings()]
 
-    def put_channel(self, name: str, *, plan_digest: str, expected_version: int, now: float) -> ChannelRecord:
+    def put_channel(
+        self,
+        name: str,
+        *,
+        plan_digest: str,
+        expected_version: int,
+        now: float,
+        by: Actor = LOCAL,
+        action: str = PROMOTE,
+    ) -> ChannelRecord:
         """Point a channel at a plan."""
         with self._writer.begin() as connection:
             current = _channel(connection, name)
@@ -297,6 +319,8 @@ class SqlStore(SqlModels, SqlExecutors, SolveEvents, PlanSummaries, ChannelVersi
             else:
                 connection.execute(update(tables.channels).where(tables.channels.c.name == name).values(**values))
             connection.execute(insert(tables.channel_history).values(name=name, **values))
+            told = {"before": told_of(current), "after": told_of(new)}
+            append_audit(connection, by, action, f"channels/{name}", **told, now=now)
             return new
 
     def channel_history(self, name: str) -> list[ChannelRecord]:

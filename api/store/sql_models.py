@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Select, func, insert, select, tuple_, update
 
 from api.store import tables
+from api.store.audit import ACTIVATE, LOCAL, Actor
 from api.store.blobs import insert_missing, unpacked
 from api.store.engines import Writer
 from api.store.idempotency import RequestKey
@@ -23,6 +24,7 @@ from api.store.models import (
 )
 from api.store.queue import QueueFull
 from api.store.request_keys import known_resource, remember
+from api.store.sql_audit import append_audit
 
 CUT_OFF = {
     "code": "cut-off",
@@ -191,7 +193,14 @@ class SqlModels:
             return _activation(connection, profile)
 
     def activate(
-        self, profile: str, *, model_name: str, model_version: int, expected_version: int, now: float
+        self,
+        profile: str,
+        *,
+        model_name: str,
+        model_version: int,
+        expected_version: int,
+        now: float,
+        by: Actor = LOCAL,
     ) -> ActivationRecord:
         """Make a version active."""
         models = tables.cost_models
@@ -212,7 +221,10 @@ class SqlModels:
                 "updated_at": now,
             }
             connection.execute(insert(tables.activations).values(**values))
-            return ActivationRecord(**values)
+            new, subject = ActivationRecord(**values), f"hardware-profiles/{profile}/cost-model"
+            told = {"before": _told(current), "after": _told(new)}
+            append_audit(connection, by, ACTIVATE, subject, **told, now=now)
+            return new
 
     def activation_history(self, profile: str) -> list[ActivationRecord]:
         """Return all that were active for a profile."""
@@ -230,6 +242,14 @@ class SqlModels:
         with self._readers.begin() as connection:
             packed = connection.execute(query).scalar()
         return None if packed is None else unpacked(packed)
+
+
+def _told(active: ActivationRecord | None) -> Json | None:
+    """What the audit trail says of an activation."""
+    if active is None:
+        return None
+    cost_model = f"{active.model_name}@{active.model_version}"
+    return {"version": active.version, "cost_model": cost_model, "digest": active.digest}
 
 
 def _add(connection: Connection, name: str, **values: Any) -> ModelRecord:

@@ -216,3 +216,32 @@ executors = Table(
     Column("started_at", Float, nullable=False),
     Column("seen_at", Float, nullable=False),
 )
+
+#: Keys that callers show.
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("secret_digest", String, nullable=False),
+    Column("scopes", JSON, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("expires_at", Float),
+    Column("last_used_at", Float),
+    Column("revoked_at", Float),
+)
+
+#: What was changed, by whom; numbers have no gaps.
+audit = Table(
+    "audit",
+    metadata,
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("at", Float, nullable=False),
+    Column("who", String, nullable=False),
+    Column("action", String, nullable=False),
+    Column("subject", Key, nullable=False),
+    Column("before", JSON(none_as_null=True)),
+    Column("after", JSON(none_as_null=True)),
+    Column("request_id", String),
+    Index("audit_by_subject", "subject", "seq"),
+)

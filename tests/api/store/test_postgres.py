@@ -8,6 +8,7 @@ from api.store.engines import UnusableDatabase
 from api.store.migrate import WrongSchema
 from api.store.sql import SqlStore
 from benchmarks.local_postgres import Postgres
+from tests.contracts.access_store import AccessStoreContract
 from tests.contracts.event_store import EventStoreContract
 from tests.contracts.key_store import KeyStoreContract
 from tests.contracts.model_store import ModelStoreContract
@@ -24,6 +25,7 @@ class TestPostgres(
     PlanListStoreContract,
     KeyStoreContract,
     SolveRequestStoreContract,
+    AccessStoreContract,
 ):
     @pytest.fixture
     def store(self, postgres: Postgres) -> Iterator[SqlStore]:

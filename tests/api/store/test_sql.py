@@ -11,6 +11,7 @@ from api.store.idempotency import KeyInFlight
 from api.store.plan_summaries import page_query
 from api.store.request_keys import remember
 from api.store.sql import SqlStore
+from tests.contracts.access_store import AccessStoreContract
 from tests.contracts.event_store import EventStoreContract
 from tests.contracts.key_store import KEY, KeyStoreContract
 from tests.contracts.model_store import ModelStoreContract
@@ -27,6 +28,7 @@ class TestSqliteFile(
     PlanListStoreContract,
     KeyStoreContract,
     SolveRequestStoreContract,
+    AccessStoreContract,
 ):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[SqlStore]:
@@ -85,7 +87,15 @@ class TestSqliteFile(
         assert old.plan_summaries(limit=9, before=None, name=None) == []
         old.close()
         connection = sqlite3.connect(path)
-        for name in ("solve_requests", "solve_tags", "request_keys", "solve_events", "plan_summaries"):
+        for name in (
+            "solve_requests",
+            "solve_tags",
+            "request_keys",
+            "solve_events",
+            "plan_summaries",
+            "api_keys",
+            "audit",
+        ):
             connection.execute(f"DROP TABLE {name}")
         connection.execute("UPDATE alembic_version SET version_num = '0002'")
         connection.commit()

@@ -1,0 +1,43 @@
+"""The audit trail in a database."""
+
+from sqlalchemy import Connection, Engine, func, insert, select
+
+from api.store import tables
+from api.store.audit import Actor, AuditRecord, Json
+
+_LOG = tables.audit
+
+
+class SqlAudit:
+    """Fulfils ``api.store.audit.AuditStore`` over an engine that reads."""
+
+    _readers: Engine
+
+    def audit(self, *, limit: int, before: int | None, subject: str | None) -> list[AuditRecord]:
+        """Return entries, newest first."""
+        query = select(_LOG).order_by(_LOG.c.seq.desc()).limit(limit)
+        if before is not None:
+            query = query.where(_LOG.c.seq < before)
+        if subject is not None:
+            query = query.where(_LOG.c.subject == subject)
+        with self._readers.begin() as connection:
+            return [AuditRecord(**row) for row in connection.execute(query).mappings()]
+
+
+def append_audit(
+    connection: Connection, by: Actor, action: str, subject: str, *, before: Json | None, after: Json | None, now: float
+) -> None:
+    """Append an entry to the transaction of a change; writers take turns, so numbers have no gaps."""
+    last = connection.execute(select(func.coalesce(func.max(_LOG.c.seq), 0))).scalar_one()
+    connection.execute(
+        insert(_LOG).values(
+            seq=last + 1,
+            at=now,
+            who=by.who,
+            action=action,
+            subject=subject,
+            before=None if before is None else dict(before),
+            after=None if after is None else dict(after),
+            request_id=by.request_id,
+        )
+    )

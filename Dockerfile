@@ -25,6 +25,7 @@ ENV PATH=/opt/shardplan/bin:/usr/local/bin:/usr/bin:/bin \
     NUMBA_CACHE_DIR=/opt/compiled \
     NUMBA_CPU_NAME=generic \
     SHARDPLAN_HOST=0.0.0.0 \
+    SHARDPLAN_AUTH=keys \
     SHARDPLAN_PORT=8080 \
     SHARDPLAN_DATA_DIR=/var/lib/shardplan
 USER 10001

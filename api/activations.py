@@ -6,6 +6,7 @@ from collections.abc import Callable
 from api.errors import ApiError, not_found
 from api.http_headers import matches
 from api.json_input import RejectedDocument
+from api.store.audit import LOCAL, Actor
 from api.store.models import ActivationConflict, ActivationRecord, ModelStore, UnknownModel
 from cost_models.profiles_loader import profile_ids
 from planner.errors import Issue
@@ -29,7 +30,9 @@ class ActivationService:
         """Return all that were active, oldest first."""
         return self._store.activation_history(profile)
 
-    def put(self, profile: str, name: str, *, if_match: str | None, if_none_match: str | None) -> ActivationRecord:
+    def put(
+        self, profile: str, name: str, *, if_match: str | None, if_none_match: str | None, by: Actor = LOCAL
+    ) -> ActivationRecord:
         """Make a version active; the caller says which one it replaces."""
         _check_profile(profile)
         current = self._store.activation(profile)
@@ -42,6 +45,7 @@ class ActivationService:
                 model_version=int(version),
                 expected_version=expected,
                 now=self._clock(),
+                by=by,
             )
         except ActivationConflict as conflict:
             raise _changed(conflict.current, "somebody else activated a model at the same time") from None

@@ -8,6 +8,9 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, FastAPI, params
 from fastapi.routing import APIRoute
 
+from api.access.guard import CallerMiddleware, require_scope
+from api.access.key_ring import KeyRing
+from api.access.keys import ApiKeyService
 from api.activations import ActivationService
 from api.body_limit import BodyLimitMiddleware
 from api.channels import ChannelService
@@ -26,10 +29,12 @@ from api.rank_slices import RankSlices
 from api.request_id import RequestIdMiddleware
 from api.routes import (
     activations,
+    audit,
     catalogue,
     channels,
     cost_models,
     example_bodies,
+    keys,
     measurements,
     operations,
     plan_lists,
@@ -60,6 +65,7 @@ TAGS = [
     {"name": "channels", "description": "Named pointers to plans, which launchers read."},
     {"name": "cost models", "description": "Formulas, and models learned from measurements; which one is active."},
     {"name": "catalogue", "description": "Hardware profiles, and examples of requests."},
+    {"name": "access", "description": "Keys of callers, and what was changed by whom."},
     {"name": "operations", "description": "Health, version and the meaning of problems."},
 ]
 
@@ -76,6 +82,8 @@ ROUTERS = (
     activations.router,
     catalogue.router,
     example_bodies.router,
+    keys.router,
+    audit.router,
     operations.router,
 )
 
@@ -95,6 +103,7 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
             host = EngineHost(store, settings, plan=plan, fit=fit, on_end=signals.tell, on_change=signals.tell_change)
             plans = PlanCache(lambda digest: _canonical(store, digest), max_bytes=settings.plan_cache_bytes)
             rank_slices = RankSlices(plans.find, max_bytes=settings.plan_cache_bytes)
+            key_ring = KeyRing(store)
             app.state.services = Services(
                 settings=settings,
                 store=store,
@@ -103,6 +112,8 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
                 streams=SolveStreams(store, signals, max_listeners=settings.max_event_streams),
                 channels=ChannelService(store),
                 keys=KeysInFlight(),
+                api_keys=ApiKeyService(store, forget=key_ring.forget),
+                key_ring=key_ring,
                 models=ModelService(store, host.engine, host.fits, signals, settings),
                 activations=ActivationService(store),
                 plans=plans,
@@ -114,7 +125,7 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
             # In a thread: the engine talks to its database as it starts and stops, and waits for what runs.
             await run_sync(running.__enter__)
             try:
-                async with SolveWatch(store, signals).running():
+                async with SolveWatch(store, signals).running(), key_ring.running():
                     yield
             finally:
                 app.state.services.solves.release()
@@ -129,16 +140,20 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
         redoc_url=None,
         lifespan=lifespan,
     )
+    asks_for_keys = settings.auth == "keys"
+    guards = [Depends(require_scope)] if asks_for_keys else []
     for router in ROUTERS:
-        strict = [Depends(refuse_unknown_parameters)] if router.prefix else []
+        strict = [*guards, Depends(refuse_unknown_parameters)] if router.prefix else []
         app.include_router(router, dependencies=strict)
         _answer_head(app, router, strict)
     add_pages(app)
     app.state.routes = [*app.routes, *(route for router in ROUTERS for route in router.routes)]
-    add_openapi(app)
+    add_openapi(app, asks_for_keys=asks_for_keys)
     add_console(app)
     add_error_handlers(app)
     app.add_middleware(BodyLimitMiddleware, max_body_bytes=settings.max_body_bytes)
+    if asks_for_keys:
+        app.add_middleware(CallerMiddleware)
     app.add_middleware(RequestIdMiddleware)
     return app
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from api.errors import ApiError, not_found
 from api.http_headers import matches
+from api.store.audit import LOCAL, PROMOTE, ROLLBACK, Actor
 from api.store.base import Store, UnknownPlan, VersionConflict
 from api.store.channels import ChannelRecord
 
@@ -44,7 +45,16 @@ class ChannelService:
         page = found[:limit]
         return page, page[-1].name if len(found) > limit else None
 
-    def put(self, name: str, plan_digest: str, *, if_match: str | None, if_none_match: str | None) -> ChannelRecord:
+    def put(
+        self,
+        name: str,
+        plan_digest: str,
+        *,
+        if_match: str | None,
+        if_none_match: str | None,
+        by: Actor = LOCAL,
+        action: str = PROMOTE,
+    ) -> ChannelRecord:
         """Point a channel at a plan; the caller says which version it replaces."""
         check_name(name)
         current = self._store.channel(name)
@@ -58,7 +68,9 @@ class ChannelService:
             _check_match(current, if_match)
             expected = current.version
         try:
-            new = self._store.put_channel(name, plan_digest=plan_digest, expected_version=expected, now=self._clock())
+            new = self._store.put_channel(
+                name, plan_digest=plan_digest, expected_version=expected, now=self._clock(), by=by, action=action
+            )
         except VersionConflict as conflict:
             raise _changed(conflict.current, "somebody else changed the channel at the same time") from None
         except UnknownPlan:
@@ -74,7 +86,7 @@ class ChannelService:
         page = found[:limit]
         return page, page[-1].version if len(found) > limit else None
 
-    def rollback(self, name: str, version: int | None, *, if_match: str | None) -> ChannelRecord:
+    def rollback(self, name: str, version: int | None, *, if_match: str | None, by: Actor = LOCAL) -> ChannelRecord:
         """Let a new version point at the plan of an earlier one, by default of the one before."""
         check_name(name)
         current = self._store.channel(name)
@@ -87,7 +99,8 @@ class ChannelService:
             last = current.version - 1
             before = f"1 to {last} are earlier" if last else "there is no version before it"
             raise ApiError("no-such-version", f"the channel is at version {current.version}: {before}")
-        return self.put(name, earlier[0].plan_digest, if_match=if_match, if_none_match=None)
+        digest = earlier[0].plan_digest
+        return self.put(name, digest, if_match=if_match, if_none_match=None, by=by, action=ROLLBACK)
 
     def _remember(self, record: ChannelRecord) -> ChannelRecord:
         """Keep the newest version in memory."""

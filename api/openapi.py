@@ -7,6 +7,9 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
+from api.access.scopes import is_open, scope_of
+from api.routes.documentation import problems
+from api.schemas.access import CreatedKey, KeyRequest
 from api.schemas.channel import ChannelDocument, ChannelHistory, ChannelRollback, ChannelUpdate
 from api.schemas.cost_models import (
     ActivationDocument,
@@ -53,6 +56,8 @@ _RAW_DOCUMENTS = (
     ModelComparison,
     ActivationUpdate,
     ActivationDocument,
+    KeyRequest,
+    CreatedKey,
     ChannelUpdate,
     ChannelRollback,
     ChannelHistory,
@@ -65,18 +70,22 @@ _RAW_DOCUMENTS = (
 )
 
 
-def add_openapi(app: FastAPI) -> None:
-    """Let the app describe the bodies that it reads as raw bytes, too."""
+#: How callers say who they are; a server that asks nobody takes requests without, too.
+_KEY = {"type": "http", "scheme": "bearer", "description": "A key: shardplan_..., made by shardplan keys create."}
+
+
+def add_openapi(app: FastAPI, *, asks_for_keys: bool) -> None:
+    """Let the app describe the bodies that it reads as raw bytes, and who may send them, too."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = openapi_document(app)
+            app.openapi_schema = openapi_document(app, asks_for_keys=asks_for_keys)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def openapi_document(app: FastAPI) -> dict[str, Any]:
+def openapi_document(app: FastAPI, *, asks_for_keys: bool) -> dict[str, Any]:
     """Return the OpenAPI document of an app."""
     document = get_openapi(
         title=app.title, version=app.version, description=DESCRIPTION, routes=app.routes, tags=app.openapi_tags
@@ -85,9 +94,15 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         [(model, "validation") for model in _RAW_DOCUMENTS], ref_template="#/components/schemas/{model}"
     )
     document.setdefault("components", {}).setdefault("schemas", {}).update(schemas["$defs"])
-    for operations in document["paths"].values():
-        for operation in operations.values():
+    document["components"]["securitySchemes"] = {"key": _KEY}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
             _drop_framework_errors(operation)
+            if not is_open(path):
+                scope = scope_of(method.upper(), path)
+                operation["security"] = [{"key": [scope]}, *([] if asks_for_keys else [{}])]
+                refusals = {str(status): answer for status, answer in problems("unauthorized", "forbidden").items()}
+                operation["responses"] = {**refusals, **operation["responses"]}
     document["components"]["schemas"].pop("HTTPValidationError", None)
     document["components"]["schemas"].pop("ValidationError", None)
     return document

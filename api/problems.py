@@ -46,6 +46,19 @@ PROBLEMS: dict[str, ProblemKind] = {
             explanation="A part of the path, the query or a header has a value that is not accepted.",
         ),
         ProblemKind(
+            code="unauthorized",
+            status=401,
+            title="A key is needed",
+            explanation="Send Authorization: Bearer with a key that is valid. Whoever runs the server makes keys with "
+            "shardplan keys create.",
+        ),
+        ProblemKind(
+            code="forbidden",
+            status=403,
+            title="The key does not reach as far",
+            explanation="The detail names the scope that is missing. Take a key that has it.",
+        ),
+        ProblemKind(
             code="not-found",
             status=404,
             title="Nothing is here",

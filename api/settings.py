@@ -1,6 +1,7 @@
 """What can be set: from the environment (``SHARDPLAN_*``) or by arguments."""
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -20,8 +21,16 @@ class Settings(BaseSettings):
         description="PostgreSQL database that servers and workers share, like postgresql://user:password@host/name;"
         " none: a file in the data folder.",
     )
-    host: str = Field(default="127.0.0.1", description="Address to listen on. There is no login: keep it private.")
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: int = Field(default=8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    auth: Literal["none", "keys"] = Field(
+        default="none",
+        description="Who may send requests: none: whoever reaches the address; keys: who shows a key (shardplan keys).",
+    )
+    insecure: bool = Field(
+        default=False,
+        description="Listen on an address that other machines reach although nobody is asked for a key.",
+    )
     max_body_bytes: int = Field(default=32 * 1024**2, ge=1024, description="Largest request body. Unit: bytes.")
     max_queued_solves: int = Field(
         default=64, ge=1, description="Solves that may wait; more are refused with 503 and Retry-After."

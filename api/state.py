@@ -5,6 +5,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from api.access.key_ring import KeyRing
+from api.access.keys import ApiKeyService
 from api.activations import ActivationService
 from api.channels import ChannelService
 from api.engine.base import SolveEngine
@@ -29,6 +31,8 @@ class Services:
     streams: SolveStreams
     channels: ChannelService
     keys: KeysInFlight
+    api_keys: ApiKeyService
+    key_ring: KeyRing
     models: ModelService
     activations: ActivationService
     plans: PlanCache

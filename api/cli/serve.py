@@ -7,8 +7,14 @@ from typing import Annotated
 
 import typer
 
-from api.cli.errors import ServerTrouble, say
+from api.cli.errors import BadInput, ServerTrouble, say
 from api.cli.settings import settings_of
+
+_REFUSAL = (
+    "not listening on {host}, where whoever reaches it could do everything: make a key with"
+    " `shardplan keys create --name me --scope admin` and set SHARDPLAN_AUTH=keys; or, inside a trusted"
+    " network, say --insecure"
+)
 
 
 def serve_command(
@@ -17,14 +23,20 @@ def serve_command(
     data_dir: Annotated[
         str | None, typer.Option(metavar="DIR", help="Where plans and solves are kept (SHARDPLAN_DATA_DIR).")
     ] = None,
+    insecure: Annotated[
+        bool | None,
+        typer.Option("--insecure", help="Let whoever reaches the address do everything (SHARDPLAN_INSECURE)."),
+    ] = None,
 ) -> None:
     """Run the service: pages under /, REST under /v1, console under /docs. Settings come from SHARDPLAN_* variables."""
     from api.server import serve
     from api.starting import StartFailed
     from planner.partitioners.warm import is_warm
 
-    settings = settings_of(host=host, port=port, data_dir=data_dir)
-    if not _is_loopback(settings.host):
+    settings = settings_of(host=host, port=port, data_dir=data_dir, insecure=insecure)
+    if settings.auth == "none" and not _is_loopback(settings.host):
+        if not settings.insecure:
+            raise BadInput(_REFUSAL.format(host=settings.host))
         say(f"shardplan: listening on {settings.host} without authentication; keep it inside a trusted network")
     if not is_warm():
         say("shardplan: compiling the search for this machine, once; plans of the next half minute wait for it")

@@ -6,6 +6,7 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Request, Response
 
+from api.access.caller import actor_of
 from api.activations import etag_of
 from api.http_headers import matches
 from api.json_input import parse_document
@@ -68,9 +69,11 @@ async def activate_cost_model(
     if_none_match: Annotated[str | None, Header(description="* where none may be active.")] = None,
 ) -> Response:
     """Let ``learned`` mean another model from now on; solves that were asked for keep theirs."""
-    update = parse_document(await request.body(), ActivationUpdate)
+    update, by = parse_document(await request.body(), ActivationUpdate), actor_of(request)
     active = await run_sync(
-        lambda: shell.activations.put(profile_id, update.cost_model, if_match=if_match, if_none_match=if_none_match)
+        lambda: shell.activations.put(
+            profile_id, update.cost_model, if_match=if_match, if_none_match=if_none_match, by=by
+        )
     )
     return await run_sync(lambda: _answer(shell, active, status=201 if active.version == 1 else 200))
 

@@ -6,6 +6,7 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
+from api.access.caller import actor_of
 from api.channels import etag_of
 from api.etagged import etagged_response
 from api.http_headers import matches, page_headers
@@ -126,7 +127,9 @@ async def rollback_channel(
 ) -> Response:
     """Make a new version of an earlier one's plan: history stays a line, and a rollback can be rolled back."""
     wanted = parse_document(await request.body() or b"{}", ChannelRollback)
-    return _answer(await run_sync(lambda: shell.channels.rollback(name, wanted.version, if_match=if_match)), 200)
+    by = actor_of(request)
+    channel = await run_sync(lambda: shell.channels.rollback(name, wanted.version, if_match=if_match, by=by))
+    return _answer(channel, 200)
 
 
 @router.get(
@@ -174,9 +177,9 @@ async def put_channel(
     if_none_match: Annotated[str | None, Header(description="* to create only.")] = None,
 ) -> Response:
     """Create a channel, or move one from the version that the caller has seen; changes never get lost."""
-    update = parse_document(await request.body(), ChannelUpdate)
+    update, by = parse_document(await request.body(), ChannelUpdate), actor_of(request)
     channel = await run_sync(
-        lambda: shell.channels.put(name, update.plan_digest, if_match=if_match, if_none_match=if_none_match)
+        lambda: shell.channels.put(name, update.plan_digest, if_match=if_match, if_none_match=if_none_match, by=by)
     )
     return _answer(channel, 201 if channel.version == 1 else 200)
 

@@ -81,6 +81,8 @@ def test_documented_defaults_are_the_defaults() -> None:
         (told,) = re.findall(rf"^\| `SHARDPLAN_{name.upper()}` \| `?([^|`]*?)`? \|", text, re.MULTILINE)
         if field.default is None:
             assert told == "none", name
+        elif isinstance(field.default, bool):
+            assert told == str(field.default).lower(), name
         elif isinstance(field.default, int | float):
             assert float(told) == float(field.default), name
         else:
@@ -107,6 +109,9 @@ def test_every_command_is_documented() -> None:
     text = (ROOT / "docs" / "cli.md").read_text()
     for command in command_line.registered_commands:
         assert f"`shardplan {command.name}" in text, command.name
+    for group in command_line.registered_groups:
+        for command in group.typer_instance.registered_commands:
+            assert f"`shardplan {group.name} {command.name}" in text, f"{group.name} {command.name}"
 
 
 def test_the_glossary_has_the_vocabulary() -> None:

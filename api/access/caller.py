@@ -1,0 +1,53 @@
+"""Who sends a request."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fastapi import Request
+from starlette.types import Scope
+
+from api.access.scopes import ADMIN
+from api.request_id import request_id_of
+from api.store.audit import LOCAL, Actor
+
+_STATE = "caller"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Somebody whose key was verified."""
+
+    key_id: str
+    scopes: frozenset[str]
+
+    def may(self, scope: str) -> bool:
+        """Whether a key reaches as far; ``admin`` reaches everywhere."""
+        return scope in self.scopes or ADMIN in self.scopes
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """Somebody whose key was not verified, and the problem that this is."""
+
+    code: str
+    detail: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def remember_caller(scope: Scope, caller: Caller | Stranger) -> None:
+    """Say who sends a request."""
+    scope.setdefault("state", {})[_STATE] = caller
+
+
+def caller_of(scope: Scope) -> Caller | Stranger | None:
+    """Return who sends a request; ``None`` where nobody asked for a key."""
+    found = scope.get("state", {}).get(_STATE)
+    assert found is None or isinstance(found, Caller | Stranger)
+    return found
+
+
+def actor_of(request: Request) -> Actor:
+    """Return who asks for a change, as the audit trail has it."""
+    caller = caller_of(request.scope)
+    who = caller.key_id if isinstance(caller, Caller) else LOCAL.who
+    return Actor(who=who, request_id=request_id_of(request.scope))

@@ -1,0 +1,127 @@
+"""Verifies the keys that requests show: from memory for a few seconds, so that fetching plans stays fast."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from anyio import CancelScope
+from anyio.to_thread import run_sync
+from sqlalchemy.exc import SQLAlchemyError
+
+from api.access.caller import Caller, Stranger
+from api.access.key_text import Key
+from api.problems import PROBLEMS
+from api.store.api_keys import ApiKeyRecord, ApiKeyStore
+
+#: A key that is revoked elsewhere is refused here after this time at the latest.
+REMEMBERED_SECONDS = 5.0
+#: How often the last uses of keys are written.
+WRITTEN_EVERY_SECONDS = 60.0
+MAX_REMEMBERED = 10_000
+
+_INVALID = {"WWW-Authenticate": 'Bearer error="invalid_token"'}
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    record: ApiKeyRecord | None
+    read_at: float  # before the database was asked, by the monotonic clock
+
+
+class KeyRing:
+    """What is known of keys. To be used in the event loop, but for ``forget``."""
+
+    def __init__(
+        self,
+        store: ApiKeyStore,
+        *,
+        clock: Callable[[], float] = time.time,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store, self._clock, self._ticks = store, clock, ticks
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._reading: dict[str, asyncio.Task[ApiKeyRecord | None]] = {}
+        self._used_at: dict[str, float] = {}
+
+    async def caller(self, authorization: str | None) -> Caller | Stranger:
+        """Return who shows this header."""
+        if authorization is None:
+            detail = "send the header Authorization: Bearer with a key"
+            return Stranger("unauthorized", detail, {"WWW-Authenticate": "Bearer"})
+        scheme, _, credentials = authorization.partition(" ")
+        key = Key.parse(credentials.strip()) if scheme.lower() == "bearer" else None
+        if key is None:
+            return Stranger("unauthorized", "the header Authorization has no key of this service", _INVALID)
+        try:
+            record = await self._find(key.id)
+        except SQLAlchemyError:
+            log.exception("the store failed; the key %s cannot be verified", key.id)
+            return Stranger("storage-unavailable", PROBLEMS["storage-unavailable"].explanation)
+        if record is None or not key.has_digest(record.secret_digest):
+            return Stranger("unauthorized", "the key is not known", _INVALID)
+        if record.revoked_at is not None:
+            return Stranger("unauthorized", f"the key {record.id} was revoked", _INVALID)
+        now = self._clock()
+        if record.expires_at is not None and now >= record.expires_at:
+            return Stranger("unauthorized", f"the key {record.id} has expired", _INVALID)
+        self._used_at[record.id] = now
+        return Caller(record.id, frozenset(record.scopes))
+
+    def forget(self, key_id: str) -> None:
+        """Ask the database again for a key that was changed here."""
+        self._known.pop(key_id, None)
+
+    async def _find(self, key_id: str) -> ApiKeyRecord | None:
+        known = self._known.get(key_id)
+        if known is not None and self._ticks() - known.read_at < REMEMBERED_SECONDS:
+            return known.record
+        # Thousands of launchers may show one key in the same instant: one of them asks the database.
+        reading = self._reading.get(key_id)
+        if reading is None:
+            reading = self._reading[key_id] = asyncio.create_task(self._read(key_id))
+            reading.add_done_callback(lambda _: self._reading.pop(key_id, None))
+        return await asyncio.shield(reading)
+
+    async def _read(self, key_id: str) -> ApiKeyRecord | None:
+        began = self._ticks()
+        record = await run_sync(self._store.api_key, key_id)
+        self._known[key_id] = _Known(record, began)
+        self._known.move_to_end(key_id)
+        if len(self._known) > MAX_REMEMBERED:
+            self._known.popitem(last=False)
+        return record
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Write the last uses of keys while the block runs, and at its end."""
+        task = asyncio.create_task(self._run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            with CancelScope(shield=True):
+                await self.write_uses()
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(WRITTEN_EVERY_SECONDS)
+            await self.write_uses()
+
+    async def write_uses(self) -> None:
+        """Write when keys were used last; what cannot be written now is written with the next."""
+        if not self._used_at:
+            return
+        used_at, self._used_at = self._used_at, {}
+        try:
+            await run_sync(self._store.use_api_keys, used_at)
+        except SQLAlchemyError as error:
+            log.warning("the store failed; last uses of keys are written later: %s", error)
+            self._used_at = {**used_at, **self._used_at}

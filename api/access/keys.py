@@ -1,0 +1,51 @@
+"""What can be done with keys: make, list, revoke."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from api.access.key_text import Key
+from api.access.scopes import SCOPES
+from api.errors import not_found
+from api.store.api_keys import ApiKeyRecord, ApiKeyStore
+from api.store.audit import Actor
+
+
+class ApiKeyService:
+    """The use cases of keys; ``forget`` is told of those that were revoked."""
+
+    def __init__(
+        self,
+        store: ApiKeyStore,
+        *,
+        forget: Callable[[str], None] = lambda _: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store, self._forget, self._clock = store, forget, clock
+
+    def create(
+        self, name: str, scopes: Sequence[str], *, expires_in_seconds: float | None, by: Actor
+    ) -> tuple[ApiKeyRecord, str]:
+        """Make a key; the text is told here and never again."""
+        key, now = Key.new(), self._clock()
+        record = ApiKeyRecord(
+            id=key.id,
+            name=name,
+            secret_digest=key.digest,
+            scopes=[scope for scope in SCOPES if scope in scopes],
+            created_at=now,
+            expires_at=None if expires_in_seconds is None else now + expires_in_seconds,
+        )
+        self._store.add_api_key(record, by=by)
+        return record, key.text
+
+    def all(self) -> list[ApiKeyRecord]:
+        """Return all keys, oldest first, those that were revoked among them."""
+        return self._store.api_keys()
+
+    def revoke(self, key_id: str, *, by: Actor) -> ApiKeyRecord:
+        """Revoke a key for good; doing it twice is harmless."""
+        record = self._store.revoke_api_key(key_id, by=by, now=self._clock())
+        if record is None:
+            raise not_found("key")
+        self._forget(key_id)
+        return record

@@ -1,0 +1,119 @@
+"""``keys``: who may use a service that asks for keys; works on its database, beside a server that runs."""
+
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from api.access.scopes import SCOPES
+from api.cli.errors import BadInput, ServerTrouble, say
+from api.cli.files import write_content
+from api.cli.settings import settings_of
+
+if TYPE_CHECKING:
+    from api.access.keys import ApiKeyService
+
+app = typer.Typer(
+    help="Make, list and revoke the keys that a service with SHARDPLAN_AUTH=keys asks for.", no_args_is_help=True
+)
+
+_UNITS = {"m": 60, "h": 3600, "d": 86_400}
+_LONGEST_DAYS = 3660
+
+DataDir = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Data folder of the service (SHARDPLAN_DATA_DIR); or set SHARDPLAN_DATABASE_URL."),
+]
+
+
+@app.command("create")
+def create_command(
+    name: Annotated[str, typer.Option(metavar="NAME", help="Whose key it is, or what for.")],
+    scope: Annotated[
+        list[str], typer.Option(metavar="SCOPE", help="read, solve, promote, admin: several with commas, or repeated.")
+    ],
+    expires: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long it is valid, such as 90d, 12h or 30m; else for good.")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Make a key and write it to stdout, this once."""
+    from pydantic import ValidationError
+
+    from api.access.documents import created_key
+    from api.schemas.access import KeyRequest
+    from api.store.audit import LOCAL
+
+    scopes = [part.strip() for given in scope for part in given.split(",")]
+    unknown = [part for part in scopes if part not in SCOPES]
+    if unknown:
+        raise BadInput(f"no scope {unknown[0][:40]!r}; scopes are {', '.join(SCOPES)}")
+    try:
+        fields = {"name": name, "scopes": sorted(set(scopes)), "expires_in_seconds": _seconds(expires)}
+        wanted = KeyRequest.model_validate(fields)
+    except ValidationError:
+        raise BadInput("--name takes 1 to 200 printable ASCII characters, the first a letter or a digit") from None
+    with _keys(data_dir, may_make=True) as keys:
+        record, text = keys.create(wanted.name, wanted.scopes, expires_in_seconds=wanted.expires_in_seconds, by=LOCAL)
+    write_content(created_key(record, text).model_dump_json().encode(), None)
+    say("shardplan: keep the key in a safe place; it is not stored here, and cannot be told again")
+
+
+@app.command("list")
+def list_command(data_dir: DataDir = None) -> None:
+    """List keys without their secrets, as JSON on stdout, those that have ended among them."""
+    from api.access.documents import key_document
+    from api.schemas.access import KeyList
+
+    with _keys(data_dir) as keys:
+        document = KeyList(keys=[key_document(record) for record in keys.all()])
+    write_content(document.model_dump_json().encode(), None)
+
+
+@app.command("revoke")
+def revoke_command(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, as the list has it.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Revoke a key for good; servers refuse it within 5 seconds."""
+    from api.access.documents import key_document
+    from api.errors import ApiError
+    from api.store.audit import LOCAL
+
+    with _keys(data_dir) as keys:
+        try:
+            record = keys.revoke(key_id, by=LOCAL)
+        except ApiError:
+            raise BadInput("there is no key of this id; `shardplan keys list` has the ids") from None
+    write_content(key_document(record).model_dump_json().encode(), None)
+
+
+@contextmanager
+def _keys(data_dir: str | None, *, may_make: bool = False) -> "Iterator[ApiKeyService]":
+    from api.access.keys import ApiKeyService
+    from api.starting import StartFailed, told
+    from api.stores import open_store
+
+    settings = settings_of(data_dir=data_dir)
+    if settings.database_url is None and not settings.database.exists() and not may_make:
+        raise BadInput(f"there is no database {settings.database}; name the service's folder with --data-dir")
+    try:
+        with told(settings):
+            if settings.database_url is None:
+                settings.data_dir.mkdir(parents=True, exist_ok=True)
+            with closing(open_store(settings)) as store:
+                yield ApiKeyService(store)
+    except StartFailed as error:
+        raise ServerTrouble(str(error)) from error
+
+
+def _seconds(text: str | None) -> int | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"([1-9][0-9]{0,8})([mhd])", text)
+    seconds = int(found[1]) * _UNITS[found[2]] if found else 0
+    if not 0 < seconds <= _LONGEST_DAYS * _UNITS["d"]:
+        raise BadInput(f"--expires takes a number and m, h or d, at most {_LONGEST_DAYS}d, not {text[:40]!r}")
+    return seconds

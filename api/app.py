@@ -21,7 +21,9 @@ from api.engine.host import EngineHost
 from api.errors import add_error_handlers
 from api.fit_process import FitFunction, fit_model
 from api.idempotency import KeysInFlight
+from api.metrics import RequestMetrics, WorkMetrics, new_registry
 from api.model_versions import ModelService
+from api.observed_requests import ObservedRequestsMiddleware
 from api.openapi import add_openapi
 from api.pages.site import add_pages
 from api.plan_cache import PlanCache
@@ -44,6 +46,7 @@ from api.routes import (
     statistics,
 )
 from api.routes.known_query import refuse_unknown_parameters
+from api.scraped import ScrapedMetrics
 from api.settings import Settings
 from api.solve_streams import SolveStreams
 from api.solve_watch import SolveWatch
@@ -95,21 +98,34 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
     name, so each must be a function at the top of a module.
     """
 
+    registry = new_registry()
+    work_metrics = WorkMetrics(registry)
+
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with owned(settings.data_dir), contextlib.closing(open_store(settings)) as store:
             signals = EndSignals()
             signals.attach()
-            host = EngineHost(store, settings, plan=plan, fit=fit, on_end=signals.tell, on_change=signals.tell_change)
+            host = EngineHost(
+                store,
+                settings,
+                plan=plan,
+                fit=fit,
+                on_end=signals.tell,
+                on_change=signals.tell_change,
+                metrics=work_metrics,
+            )
             plans = PlanCache(lambda digest: _canonical(store, digest), max_bytes=settings.plan_cache_bytes)
             rank_slices = RankSlices(plans.find, max_bytes=settings.plan_cache_bytes)
             key_ring = KeyRing(store)
+            slices = PlanCache(rank_slices.find, max_bytes=settings.plan_cache_bytes)
+            streams = SolveStreams(store, signals, max_listeners=settings.max_event_streams)
             app.state.services = Services(
                 settings=settings,
                 store=store,
                 engine=host.engine,
                 solves=SolveService(store, host.engine, host.solves, signals, settings),
-                streams=SolveStreams(store, signals, max_listeners=settings.max_event_streams),
+                streams=streams,
                 channels=ChannelService(store),
                 keys=KeysInFlight(),
                 api_keys=ApiKeyService(store, forget=key_ring.forget),
@@ -118,15 +134,23 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
                 activations=ActivationService(store),
                 plans=plans,
                 rank_slices=rank_slices,
-                slices=PlanCache(rank_slices.find, max_bytes=settings.plan_cache_bytes),
+                slices=slices,
+                metrics=registry,
             )
             app.state.services.models.add_shipped(shipped_models())
+            scraped = ScrapedMetrics(
+                store, caches={"plans": plans, "slices": slices}, num_streams=lambda: streams.num_listeners
+            )
             running = host.running()
             # In a thread: the engine talks to its database as it starts and stops, and waits for what runs.
             await run_sync(running.__enter__)
             try:
                 async with SolveWatch(store, signals).running(), key_ring.running():
-                    yield
+                    registry.register(scraped)
+                    try:
+                        yield
+                    finally:
+                        registry.unregister(scraped)
             finally:
                 app.state.services.solves.release()
                 with CancelScope(shield=True):
@@ -154,6 +178,7 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
     app.add_middleware(BodyLimitMiddleware, max_body_bytes=settings.max_body_bytes)
     if asks_for_keys:
         app.add_middleware(CallerMiddleware)
+    app.add_middleware(ObservedRequestsMiddleware, observers=[RequestMetrics(registry)])
     app.add_middleware(RequestIdMiddleware)
     return app
 

@@ -59,6 +59,15 @@ def serve(digest: str, canonical: bytes) -> ServedPlan:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """How a cache is used."""
+
+    num_hits: int
+    num_misses: int
+    num_bytes: int
+
+
 class PlanCache:
     """The plans that were asked for last, within a budget of bytes. Thread safe."""
 
@@ -66,7 +75,12 @@ class PlanCache:
         self._load, self._max_bytes = load, max_bytes
         self._lock = threading.Lock()
         self._plans: OrderedDict[str, ServedPlan] = OrderedDict()
-        self._num_bytes = 0
+        self._num_bytes = self._num_hits = self._num_misses = 0
+
+    def use(self) -> CacheUse:
+        """Return what it has done so far, and the memory that it takes now."""
+        with self._lock:
+            return CacheUse(self._num_hits, self._num_misses, self._num_bytes)
 
     def peek(self, digest: str) -> ServedPlan | None:
         """Return a plan that is in memory; never waits."""
@@ -74,6 +88,7 @@ class PlanCache:
             found = self._plans.get(digest)
             if found is not None:
                 self._plans.move_to_end(digest)
+                self._num_hits += 1
             return found
 
     def find(self, digest: str) -> bytes | None:
@@ -91,6 +106,7 @@ class PlanCache:
             return None
         loaded = serve(digest, canonical)
         with self._lock:
+            self._num_misses += 1
             if digest not in self._plans and loaded.num_bytes <= self._max_bytes:
                 self._plans[digest] = loaded
                 self._num_bytes += loaded.num_bytes

@@ -31,6 +31,12 @@ class Settings(BaseSettings):
         default=False,
         description="Listen on an address that other machines reach although nobody is asked for a key.",
     )
+    worker_metrics_port: int | None = Field(
+        default=None,
+        ge=0,
+        le=65535,
+        description="Port of a worker for its metrics, on SHARDPLAN_HOST; none: nothing listens.",
+    )
     max_body_bytes: int = Field(default=32 * 1024**2, ge=1024, description="Largest request body. Unit: bytes.")
     max_queued_solves: int = Field(
         default=64, ge=1, description="Solves that may wait; more are refused with 503 and Retry-After."

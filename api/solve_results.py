@@ -1,6 +1,6 @@
 """How the end of a solve is told: why it stopped, its result, its error, its progress."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from api.solver_process import Incumbent
@@ -102,3 +102,12 @@ def progress_of(incumbent: Incumbent) -> dict[str, object]:
         "relative_gap": incumbent.objective["relative_gap"],
         "partitioner": incumbent.partitioner,
     }
+
+
+def reason_of(result: Json | None, error: Json | None) -> str:
+    """Return why a solve ended in one word: the reason of its termination, or the code of its error."""
+    if result is not None:
+        termination = result["termination"]
+        assert isinstance(termination, Mapping)
+        return str(termination["reason"])
+    return "" if error is None else str(error["code"])

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
+from prometheus_client import CollectorRegistry
 
 from api.access.key_ring import KeyRing
 from api.access.keys import ApiKeyService
@@ -38,6 +39,7 @@ class Services:
     plans: PlanCache
     rank_slices: RankSlices
     slices: PlanCache  # of single ranks, ready to be sent
+    metrics: CollectorRegistry
 
 
 def _services(request: Request) -> Services:

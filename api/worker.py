@@ -3,11 +3,15 @@
 import contextlib
 import signal
 import threading
+from collections.abc import Iterator
 from types import FrameType
+
+from prometheus_client import CollectorRegistry, start_http_server
 
 from api.data_folder import owned
 from api.engine.host import EngineHost
 from api.fit_process import FitFunction, fit_model
+from api.metrics import WorkMetrics, new_registry
 from api.settings import Settings
 from api.solver_process import PlanFunction
 from api.starting import StartFailed, told
@@ -38,13 +42,42 @@ def work(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: FitFunc
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+    registry = new_registry()
     with contextlib.ExitStack() as stack:
         with told(settings):
             stack.enter_context(owned(settings.data_dir))
             store = stack.enter_context(contextlib.closing(open_store(settings)))
-            host = EngineHost(store, settings, plan=plan, fit=fit, on_end=_nobody_waits, on_change=_nobody_waits)
+            host = EngineHost(
+                store,
+                settings,
+                plan=plan,
+                fit=fit,
+                on_end=_nobody_waits,
+                on_change=_nobody_waits,
+                metrics=WorkMetrics(registry),
+            )
             stack.enter_context(host.running())
+            stack.enter_context(_metrics_served(settings, registry))
         stopped.wait()
+
+
+@contextlib.contextmanager
+def _metrics_served(settings: Settings, registry: CollectorRegistry) -> Iterator[None]:
+    """Answer scrapes while the block runs, where a port is set."""
+    if settings.worker_metrics_port is None:
+        yield
+        return
+    try:
+        server, thread = start_http_server(settings.worker_metrics_port, settings.host, registry)
+    except OSError as error:
+        where = f"{settings.host}, port {settings.worker_metrics_port}"
+        raise StartFailed(f"cannot listen on {where}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def _nobody_waits(_work_id: str) -> None:

@@ -15,11 +15,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.engine.base import Interrupted
 from api.fit_process import FitAnswer, FitFunction, FitJob, run_fit
+from api.metrics import WorkMetrics
 from api.process_slot import ProcessSlot
 from api.retrying import retried
 from api.settings import Settings
 from api.store.base import Store
-from api.store.models import FITTING, ModelRecord
+from api.store.models import FAILED, FITTING, READY, ModelRecord
 from api.stored_models import model_id
 
 MAX_ATTEMPTS = 2
@@ -48,9 +49,11 @@ class FitRunner:
         fit: FitFunction,
         *,
         on_end: Callable[[str], None],
+        metrics: WorkMetrics,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._settings, self._fit, self._on_end, self._clock = store, settings, fit, on_end, clock
+        self._metrics = metrics
         self._stopping = threading.Event()
 
     @property
@@ -82,14 +85,16 @@ class FitRunner:
 
     def _run(self, record: ModelRecord) -> None:
         """Run one fit to its end, in a process of its own, so that what it imported is gone with it."""
+        began = time.monotonic()
         try:
             with ProcessSlot(self._settings.fit_memory_bytes) as process:
                 answer = self._answer(record, process)
         except Exception:
             log.exception("fit %s failed", model_id(record))
             answer = FitAnswer(error=DEFECT)
-        if answer is not None:
-            retried(lambda: self._finish(record, answer=answer), self._stopping)
+        if answer is not None and retried(lambda: self._finish(record, answer=answer), self._stopping):
+            state = READY if answer.error is None else FAILED
+            self._metrics.fit_ended(state, time.monotonic() - began)
 
     def _answer(self, record: ModelRecord, process: ProcessSlot) -> FitAnswer | None:
         """Return what became of a fit; ``None`` where the server stops first, or somebody cancelled it."""
@@ -139,10 +144,10 @@ class FitRunner:
 
     def _finish(
         self, record: ModelRecord, *, answer: FitAnswer | None = None, error: dict[str, str] | None = None
-    ) -> None:
-        """Write down how a fit ended."""
+    ) -> bool:
+        """Write down how a fit ended; False where it had ended already."""
         answer = answer or FitAnswer(error=error)
-        self._store.finish_fit(
+        has_ended = self._store.finish_fit(
             record.name,
             record.version,
             now=self._clock(),
@@ -153,3 +158,4 @@ class FitRunner:
             error=answer.error,
         )
         self._on_end(model_id(record))
+        return has_ended

@@ -10,6 +10,7 @@ from api.engine.identity import identity_of
 from api.engine.solve_runner import SolveRunner
 from api.engine.watch import EngineWatch
 from api.fit_process import FitFunction
+from api.metrics import WorkMetrics
 from api.settings import Settings
 from api.solver_process import PlanFunction
 from api.store.base import Store
@@ -27,14 +28,17 @@ class EngineHost:
         fit: FitFunction,
         on_end: Callable[[str], None],
         on_change: Callable[[str], None],
+        metrics: WorkMetrics,
     ) -> None:
         """``on_end`` hears the id of every solve and fit that ended here, ``on_change`` of every solve that begins or
         finds something; from any thread.
         """
         identity = identity_of(settings.data_dir)
         self._settings = settings
-        self.solves = SolveRunner(store, settings, plan, executor_id=identity.id, on_end=on_end, on_change=on_change)
-        self.fits = FitRunner(store, settings, fit, on_end=on_end)
+        self.solves = SolveRunner(
+            store, settings, plan, executor_id=identity.id, on_end=on_end, on_change=on_change, metrics=metrics
+        )
+        self.fits = FitRunner(store, settings, fit, on_end=on_end, metrics=metrics)
         url = settings.database_url
         self.engine = DbosEngine(
             identity.id,
@@ -42,7 +46,7 @@ class EngineHost:
             file=settings.queue_file,
             url=None if url is None else url.get_secret_value(),
         )
-        self._watch = EngineWatch(store, self.engine, identity, is_shared=url is not None)
+        self._watch = EngineWatch(store, self.engine, identity, metrics, is_shared=url is not None)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:

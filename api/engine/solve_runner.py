@@ -24,12 +24,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.engine.base import Interrupted
 from api.engine.slots import Slots
+from api.metrics import WorkMetrics
 from api.model_reference import learned_digest
 from api.process_slot import ProcessSlot
 from api.retrying import retried
 from api.settings import Settings
 from api.solve_limits import spec_in_time
-from api.solve_results import STOPPED, Stop, plan_record_of, progress_of, result_of, result_of_stopped
+from api.solve_results import STOPPED, Stop, plan_record_of, progress_of, reason_of, result_of, result_of_stopped
 from api.solver_process import Incumbent, PlanFunction, SolveAnswer, SolveJob, run_solve, start_solver
 from api.store.base import CANCELLED, ENDED, FAILED, QUEUED, SUCCEEDED, Json, SolveRecord, Store
 from api.stored_models import StoredModels
@@ -55,6 +56,7 @@ class _Run:
     attempt: int | None  # None of one that is not begun here
     incumbent_file: Path
     best: Incumbent | None = None
+    began: float = field(default_factory=time.monotonic)
     cancelled: threading.Event = field(default_factory=threading.Event)
 
 
@@ -70,10 +72,12 @@ class SolveRunner:
         executor_id: str,
         on_end: Callable[[str], None],
         on_change: Callable[[str], None],
+        metrics: WorkMetrics,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._settings, self._plan, self._clock = store, settings, plan, clock
         self._executor_id, self._on_end, self._on_change = executor_id, on_end, on_change
+        self._metrics = metrics
         self._stopping = threading.Event()
         self._runs: dict[str, _Run] = {}
         self._folder = settings.data_dir / _INCUMBENT_FOLDER
@@ -135,6 +139,8 @@ class SolveRunner:
     def _run(self, solve: SolveRecord, process: ProcessSlot) -> None:
         run = self._new_run(solve.id, solve.attempts, None)
         self._runs[run.id] = run
+        if solve.attempts == 1:
+            self._metrics.solve_began(self._clock() - solve.created_at)
         self._on_change(run.id)
         answer: SolveAnswer | None = None
         stop: Stop | None
@@ -258,6 +264,7 @@ class SolveRunner:
         if _better(run.best, incumbent) is run.best:
             return
         run.best = incumbent
+        self._metrics.incumbent_found()
         assert run.attempt is not None
         try:
             self._store.keep_incumbent(
@@ -305,7 +312,7 @@ class SolveRunner:
         now = self._clock()
         plan = None if best is None else plan_record_of(best, solve_id=run.id, now=now)
         progress = None if best is None else progress_of(best)
-        self._retried(
+        is_end = self._retried(
             lambda: self._store.finish(
                 run.id,
                 state=state,
@@ -317,6 +324,9 @@ class SolveRunner:
                 attempt=run.attempt,
             )
         )
+        if is_end:
+            seconds = None if run.attempt is None else time.monotonic() - run.began
+            self._metrics.solve_ended(state, reason_of(result, error), seconds)
 
 
 def _better(first: Incumbent | None, second: Incumbent | None) -> Incumbent | None:

@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.engine.base import FITS, SOLVES, EngineUnavailable, SolveEngine, Work
 from api.engine.identity import Identity
+from api.metrics import WorkMetrics
 from api.store.base import Store
 from api.stored_models import model_id
 
@@ -35,13 +36,15 @@ class EngineWatch:
         store: Store,
         engine: SolveEngine,
         identity: Identity,
+        metrics: WorkMetrics,
         *,
         is_shared: bool,
         beat_seconds: float = BEAT_SECONDS,
         silent_seconds: float = SILENT_SECONDS,
     ) -> None:
         """``is_shared`` says that other executors may use the database."""
-        self._store, self._engine, self._identity, self._is_shared = store, engine, identity, is_shared
+        self._store, self._engine, self._identity, self._metrics = store, engine, identity, metrics
+        self._is_shared = is_shared
         self._beat_seconds, self._silent_seconds = beat_seconds, silent_seconds
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, name="engine-watch", daemon=True)
@@ -57,7 +60,7 @@ class EngineWatch:
         if self._is_shared:
             self._wait_for_earlier_life()
             self._store.enter_executor(self._identity.id, life=self._identity.life, host=self._identity.host)
-        self._store.release_solves(self._identity.id)
+        self._metrics.solves_taken_over(self._store.release_solves(self._identity.id))
 
     def start(self) -> None:
         """Begin to watch, once the engine runs."""
@@ -131,6 +134,7 @@ class EngineWatch:
         for gone in self._store.executors():
             if gone.silent_seconds >= self._silent_seconds and gone.id != self._identity.id:
                 num_solves = self._store.release_solves(gone.id)
+                self._metrics.solves_taken_over(num_solves)
                 num_works = self._engine.recover(gone.id)
                 # Last, so that it is done again should this process die on the way; twice is harmless.
                 if self._store.end_executor(gone.id, life=gone.life):

@@ -1,7 +1,8 @@
 """For operators and machines: health, version, and what problems mean."""
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
+from prometheus_client.exposition import choose_encoder
 
 from api.errors import ApiError, not_found
 from api.problems import PROBLEMS
@@ -32,6 +33,19 @@ async def readyz(shell: Shell) -> Response:
     if not shell.engine.is_running:
         raise ApiError("not-ready", "the queue hands out no work")
     return _json(HealthDocument(status="ok"))
+
+
+@router.get(
+    "/metrics",
+    summary="Metrics for Prometheus",
+    operation_id="metrics",
+    responses={200: {"description": "All metrics, as text.", "content": {"text/plain": {}}}, **problems()},
+)
+async def metrics(request: Request, shell: Shell) -> Response:
+    """Answer with what was counted since the start, and with what stands now."""
+    encode, media_type = choose_encoder(request.headers.get("accept", ""))
+    body = await run_sync(encode, shell.metrics)
+    return Response(body, headers={"Content-Type": media_type, "Cache-Control": "no-store"})
 
 
 @router.get("/version", summary="What runs here", operation_id="version", response_model=VersionDocument)

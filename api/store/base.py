@@ -21,6 +21,7 @@ from typing import Protocol
 from api.store.api_keys import ApiKeyStore
 from api.store.audit import LOCAL, PROMOTE, Actor, AuditStore
 from api.store.channels import ChannelHistoryStore, ChannelRecord
+from api.store.counts import CountStore
 from api.store.events import EventStore
 from api.store.executors import ExecutorStore
 from api.store.idempotency import KeyStore, RequestKey
@@ -119,6 +120,7 @@ class Store(
     RemovalStore,
     ApiKeyStore,
     AuditStore,
+    CountStore,
     Protocol,
 ):
     """Specs, solves, plans, statistics and channels; and what the stores of the other parts have."""

@@ -37,6 +37,7 @@ from api.store.solve_removal import SolveRemoval
 from api.store.solve_requests import keep_request, requests_of, tagged_with
 from api.store.sql_api_keys import SqlApiKeys
 from api.store.sql_audit import SqlAudit, append_audit
+from api.store.sql_counts import SqlCounts
 from api.store.sql_executors import SqlExecutors
 from api.store.sql_models import SqlModels
 
@@ -53,6 +54,7 @@ class SqlStore(
     SolveRemoval,
     SqlApiKeys,
     SqlAudit,
+    SqlCounts,
 ):
     """A store in a SQL database. Fulfils ``api.store.base.Store``."""
 

@@ -72,6 +72,7 @@ def test_the_routes_of_the_contract_are_there(document: dict[str, object]) -> No
         ("get", "/livez"),
         ("get", "/readyz"),
         ("get", "/version"),
+        ("get", "/metrics"),
         ("get", "/problems/{code}"),
     }
 

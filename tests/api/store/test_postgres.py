@@ -9,6 +9,7 @@ from api.store.migrate import WrongSchema
 from api.store.sql import SqlStore
 from benchmarks.local_postgres import Postgres
 from tests.contracts.access_store import AccessStoreContract
+from tests.contracts.count_store import CountStoreContract
 from tests.contracts.event_store import EventStoreContract
 from tests.contracts.key_store import KeyStoreContract
 from tests.contracts.model_store import ModelStoreContract
@@ -26,6 +27,7 @@ class TestPostgres(
     KeyStoreContract,
     SolveRequestStoreContract,
     AccessStoreContract,
+    CountStoreContract,
 ):
     @pytest.fixture
     def store(self, postgres: Postgres) -> Iterator[SqlStore]:

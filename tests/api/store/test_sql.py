@@ -12,6 +12,7 @@ from api.store.plan_summaries import page_query
 from api.store.request_keys import remember
 from api.store.sql import SqlStore
 from tests.contracts.access_store import AccessStoreContract
+from tests.contracts.count_store import CountStoreContract
 from tests.contracts.event_store import EventStoreContract
 from tests.contracts.key_store import KEY, KeyStoreContract
 from tests.contracts.model_store import ModelStoreContract
@@ -29,6 +30,7 @@ class TestSqliteFile(
     KeyStoreContract,
     SolveRequestStoreContract,
     AccessStoreContract,
+    CountStoreContract,
 ):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[SqlStore]:

@@ -23,7 +23,7 @@ from api.fit_process import FitFunction, fit_model
 from api.idempotency import KeysInFlight
 from api.metrics import RequestMetrics, WorkMetrics, new_registry
 from api.model_versions import ModelService
-from api.observed_requests import ObservedRequestsMiddleware
+from api.observed_requests import ObservedRequestsMiddleware, Observer
 from api.openapi import add_openapi
 from api.pages.site import add_pages
 from api.plan_cache import PlanCache
@@ -91,11 +91,17 @@ ROUTERS = (
 )
 
 
-def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: FitFunction = fit_model) -> FastAPI:
+def create_app(
+    settings: Settings,
+    *,
+    plan: PlanFunction = plan_pipeline,
+    fit: FitFunction = fit_model,
+    observers: Sequence[Observer] = (),
+) -> FastAPI:
     """Return the service.
 
     ``plan`` and ``fit`` are what processes of solves and fits call; they find them by module and
-    name, so each must be a function at the top of a module.
+    name, so each must be a function at the top of a module. ``observers`` hear of every request.
     """
 
     registry = new_registry()
@@ -178,7 +184,7 @@ def create_app(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: F
     app.add_middleware(BodyLimitMiddleware, max_body_bytes=settings.max_body_bytes)
     if asks_for_keys:
         app.add_middleware(CallerMiddleware)
-    app.add_middleware(ObservedRequestsMiddleware, observers=[RequestMetrics(registry)])
+    app.add_middleware(ObservedRequestsMiddleware, observers=[RequestMetrics(registry), *observers])
     app.add_middleware(RequestIdMiddleware)
     return app
 

@@ -1,6 +1,7 @@
 """Exceptions become problem details (RFC 9457): one shape for every error of the service."""
 
 import json
+import logging
 from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
@@ -21,6 +22,8 @@ from planner.errors import InvalidProblem, Issue, UnsupportedRequest
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 1
 MAX_DETAIL_LENGTH = 500
+
+log = logging.getLogger(__name__)
 
 
 class ApiError(Exception):
@@ -166,4 +169,6 @@ async def _storage(request: Request, _error: Exception) -> Response:
 
 
 async def _internal(request: Request, _error: Exception) -> Response:
+    # The server logs the traceback, which knows nothing of requests.
+    log.error("a request failed; its traceback follows", extra={"request_id": request_id_of(request.scope)})
     return problem_response(request, "internal", PROBLEMS["internal"].explanation)

@@ -2,15 +2,17 @@
 
 import re
 import secrets
+from collections.abc import Mapping
+from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HEADER = "X-Request-Id"
-_ACCEPTED = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
+_NAME = HEADER.lower().encode()
+_ACCEPTED = re.compile(rb"[A-Za-z0-9_.\-]{1,64}")
 
 
-def request_id_of(scope: Scope) -> str:
+def request_id_of(scope: Mapping[str, Any]) -> str:
     """Return the id of a request."""
     return str(scope.get("state", {}).get("request_id", ""))
 
@@ -26,13 +28,15 @@ class RequestIdMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get(HEADER, "")
-        request_id = given if _ACCEPTED.fullmatch(given) else secrets.token_hex(8)
+        # Headers as they come, not as Starlette wraps them: this is on the way of every fetch.
+        given = next((value for name, value in scope["headers"] if name == _NAME), b"")
+        request_id = given.decode() if _ACCEPTED.fullmatch(given) else secrets.token_hex(8)
+        own = (_NAME, request_id.encode())
         scope.setdefault("state", {})["request_id"] = request_id
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)[HEADER] = request_id
+                message["headers"] = [*(header for header in message["headers"] if header[0] != _NAME), own]
             await send(message)
 
         await self._app(scope, receive, send_with_id)

@@ -3,13 +3,16 @@
 import asyncio
 import contextlib
 import signal
+import sys
 from collections.abc import Iterator
 from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
 
+from api.access_log import AccessLog
 from api.app import create_app
+from api.logs import is_json, set_up
 from api.settings import Settings
 from api.solver_process import PlanFunction
 from api.starting import StartFailed, told
@@ -29,14 +32,17 @@ def serve(settings: Settings, *, plan: PlanFunction = plan_pipeline) -> None:
     StartFailed
         The data folder, the database, a model of the package or the port cannot be used.
     """
-    app = create_app(settings, plan=plan)
+    set_up(settings, sys.stderr)
+    access_log = AccessLog(sys.stderr, as_json=is_json(settings, sys.stderr))
+    app = create_app(settings, plan=plan, observers=[access_log] if settings.access_log else [])
     # The lifespan is entered below and not by uvicorn, which would turn what fails there into
     # a traceback and an exit code of its own.
     config = uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
-        log_level="info",
+        log_config=None,
+        access_log=False,
         server_header=False,
         lifespan="off",
         timeout_graceful_shutdown=GRACE_SECONDS,

@@ -92,6 +92,13 @@ class Settings(BaseSettings):
         ge=0,
         description="Memory for plans that are served often, twice as much for their slices. Unit: bytes.",
     )
+    log_format: Literal["auto", "json", "text"] = Field(
+        default="auto", description="json: a document a line; text: for people; auto: text on a terminal, else json."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least weight of what is logged."
+    )
+    access_log: bool = Field(default=True, description="Whether every request is logged.")
     busy_timeout_seconds: float = Field(default=30.0, gt=0, description="Longest wait for the lock of the database.")
 
     @property

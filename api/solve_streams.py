@@ -161,7 +161,7 @@ class SolveStreams:
                         break
                     await something.wait()
         except Exception:
-            log.exception("the streams of solve %s end early", feed.solve_id)
+            log.exception("the streams of the solve end early", extra={"solve_id": feed.solve_id})
         finally:
             feed.is_over = True
             feed.wake()

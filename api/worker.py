@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
@@ -11,6 +12,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from api.data_folder import owned
 from api.engine.host import EngineHost
 from api.fit_process import FitFunction, fit_model
+from api.logs import set_up
 from api.metrics import WorkMetrics, new_registry
 from api.settings import Settings
 from api.solver_process import PlanFunction
@@ -35,6 +37,7 @@ def work(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: FitFunc
         )
     if settings.solver_processes == 0:
         raise StartFailed("SHARDPLAN_SOLVER_PROCESSES is 0: a worker would run nothing")
+    set_up(settings, sys.stderr)
     stopped = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:

@@ -35,6 +35,11 @@ class Work:
     id: str
 
 
+def fields_of(work: Work) -> dict[str, str]:
+    """Return the fields of a line of the log that is about a work."""
+    return {"solve_id" if work.kind == SOLVES else "fit_id": work.id}
+
+
 class Runner(Protocol):
     """Runs works of one kind. Thread safe."""
 

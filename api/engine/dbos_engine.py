@@ -17,7 +17,7 @@ from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.engine.base import EngineUnavailable, Interrupted, Runner, Work
+from api.engine.base import EngineUnavailable, Interrupted, Runner, Work, fields_of
 from api.store.engines import postgres_url, write_ahead
 
 _NAME = "shardplan"
@@ -119,9 +119,7 @@ class DbosEngine:
             ):
                 DBOS.enqueue_workflow(work.kind, perform, work.kind, work.id)
         except (SQLAlchemyError, dbos_error.DBOSException):
-            log.exception(
-                "%s of kind %s is kept, and will be queued as soon as the database answers", work.id, work.kind
-            )
+            log.exception("kept, and queued as soon as the database answers", extra=fields_of(work))
 
     def unknown(self, works: Sequence[Work]) -> list[Work]:
         """Return works that DBOS does not know, or has given up."""
@@ -199,7 +197,7 @@ def _workflow_id(work: Work) -> str:
 
 def _sqlite(path: Path) -> Engine:
     """Return connections as DBOS wants them, to a file with a write-ahead log: 7 times faster than its default."""
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _BUSY_TIMEOUT_SECONDS})
+    engine = create_engine(f"sqlite:///{path}", hide_parameters=True, connect_args={"timeout": _BUSY_TIMEOUT_SECONDS})
 
     def on_connect(connection: DBAPIConnection, _record: object) -> None:
         connection.isolation_level = "IMMEDIATE"

@@ -90,7 +90,7 @@ class FitRunner:
             with ProcessSlot(self._settings.fit_memory_bytes) as process:
                 answer = self._answer(record, process)
         except Exception:
-            log.exception("fit %s failed", model_id(record))
+            log.exception("the fit failed", extra={"fit_id": model_id(record)})
             answer = FitAnswer(error=DEFECT)
         if answer is not None and retried(lambda: self._finish(record, answer=answer), self._stopping):
             state = READY if answer.error is None else FAILED

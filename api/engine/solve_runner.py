@@ -151,9 +151,9 @@ class SolveRunner:
                 run.cancelled.set()
             answer, stop = (None, Stop.KILLED) if solve.attempts > MAX_ATTEMPTS else self._attempt(run, solve, process)
         except Exception:
-            log.exception("solve %s could not be run", run.id)
+            log.exception("the solve could not be run", extra={"solve_id": run.id})
             stop = Stop.DEFECT
-            with _logged("the solver process did not stop"):
+            with _logged("the solver process did not stop", run.id):
                 process.discard()
         try:
             if stop not in (Stop.SERVER, Stop.SUPERSEDED):
@@ -161,7 +161,7 @@ class SolveRunner:
         finally:
             if self._runs.get(run.id) is run:
                 del self._runs[run.id]
-            with _logged(f"files of solve {run.id} stay until the next start"):
+            with _logged("its files stay until the next start", run.id):
                 for path in self._folder.glob(f"{run.incumbent_file.stem}.*"):
                     path.unlink(missing_ok=True)
         if stop is not Stop.SERVER:
@@ -202,13 +202,13 @@ class SolveRunner:
             except FutureTimeoutError:
                 return None, Stop.TIME
             except ProcessExpired as error:
-                log.warning("solve %s: its process ended with code %s", run.id, error.exitcode)
+                log.warning("the process ended with code %s", error.exitcode, extra={"solve_id": run.id})
                 return None, Stop.KILLED
             except (BrokenExecutor, CancelledError):
                 # The process died before the solve began: this says nothing about the solve.
                 process.discard()
             except Exception:
-                log.exception("solve %s raised", run.id)
+                log.exception("the solve raised", extra={"solve_id": run.id})
                 return None, Stop.DEFECT
             else:
                 return answer, Stop.MEMORY if answer.is_out_of_memory else None
@@ -275,14 +275,14 @@ class SolveRunner:
                 now=self._clock(),
             )
         except SQLAlchemyError:
-            log.exception("the store failed; the plan is kept in memory")
+            log.exception("the store failed; the plan is kept in memory", extra={"solve_id": run.id})
         self._on_change(run.id)
 
     def _end(self, run: _Run, answer: SolveAnswer | None, stop: Stop | None) -> None:
         """Write down how a solve ended."""
         refusal = None if answer is None else answer.refusal
         if refusal is not None and run.best is not None:
-            log.error("solve %s was refused after it had found a plan: %s", run.id, refusal)
+            log.error("refused with %s after it had found a plan", refusal["code"], extra={"solve_id": run.id})
             stop = Stop.DEFECT
         if stop is Stop.CANCELLED:
             self._finish(run, CANCELLED, result=result_of_stopped(run.best, stop), best=run.best)
@@ -326,7 +326,10 @@ class SolveRunner:
         )
         if is_end:
             seconds = None if run.attempt is None else time.monotonic() - run.began
-            self._metrics.solve_ended(state, reason_of(result, error), seconds)
+            reason = reason_of(result, error)
+            self._metrics.solve_ended(state, reason, seconds)
+            told = {} if seconds is None else {"seconds": round(seconds, 3)}
+            log.info("the solve ended", extra={"solve_id": run.id, "state": state, "reason": reason, **told})
 
 
 def _better(first: Incumbent | None, second: Incumbent | None) -> Incumbent | None:
@@ -337,9 +340,9 @@ def _better(first: Incumbent | None, second: Incumbent | None) -> Incumbent | No
 
 
 @contextlib.contextmanager
-def _logged(message: str) -> Iterator[None]:
+def _logged(message: str, solve_id: str) -> Iterator[None]:
     """Write down what fails, and go on."""
     try:
         yield
     except Exception:
-        log.exception(message)
+        log.exception(message, extra={"solve_id": solve_id})

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.engine.base import FITS, SOLVES, EngineUnavailable, SolveEngine, Work
+from api.engine.base import FITS, SOLVES, EngineUnavailable, SolveEngine, Work, fields_of
 from api.engine.identity import Identity
 from api.metrics import WorkMetrics
 from api.store.base import Store
@@ -126,7 +126,7 @@ class EngineWatch:
     def _beat(self) -> None:
         mine = self._identity
         if not self._store.beat(mine.id, life=mine.life):
-            log.warning("executor %s was taken for dead after a long silence; it goes on", mine.id)
+            log.warning("taken for dead after a long silence; going on", extra={"executor_id": mine.id})
             self._store.enter_executor(mine.id, life=mine.life, host=mine.host)
 
     def _take_over(self) -> None:
@@ -139,11 +139,10 @@ class EngineWatch:
                 # Last, so that it is done again should this process die on the way; twice is harmless.
                 if self._store.end_executor(gone.id, life=gone.life):
                     log.warning(
-                        "executor %s on %s is gone: %d solves and %d works are queued again",
-                        gone.id,
-                        gone.host,
+                        "an executor is gone: %d solves and %d works are queued again",
                         num_solves,
                         num_works,
+                        extra={"executor_id": gone.id, "host": gone.host},
                     )
 
     def _sweep(self) -> None:
@@ -151,7 +150,7 @@ class EngineWatch:
         priorities = {Work(SOLVES, solve.id): solve.priority for solve in self._store.unended_solves()}
         works = [*priorities, *(Work(FITS, model_id(fit)) for fit in self._store.unended_fits())]
         for work in self._engine.unknown(works):
-            log.warning("%s of kind %s was in no queue; queued now", work.id, work.kind)
+            log.warning("accepted, and in no queue; queued now", extra=fields_of(work))
             self._engine.submit(work, priority=priorities.get(work, 0))
 
     def _forget(self) -> None:

@@ -72,6 +72,7 @@ def postgres_engines(url: str, *, busy_timeout_seconds: float) -> Engines:
     """
     engine = create_engine(
         postgres_url(url),
+        hide_parameters=True,  # messages of errors are logged
         pool_size=8,
         max_overflow=32,
         pool_timeout=busy_timeout_seconds,
@@ -108,6 +109,7 @@ def postgres_url(url: str) -> str:
 def _sqlite(path: Path, busy_timeout_seconds: float, *, begin: str, pool_size: int, max_overflow: int) -> Engine:
     engine = create_engine(
         f"sqlite:///{path}",
+        hide_parameters=True,
         pool_size=pool_size,
         max_overflow=max_overflow,
         pool_timeout=busy_timeout_seconds,

@@ -1,0 +1,60 @@
+"""The log on stderr: of this package, of uvicorn and of DBOS, all in one format; JSON lines where nobody reads along.
+
+A line has a time, a level, who says it and what; what it is about (a solve, a fit, an executor) are fields of their
+own. Lines say nothing of what specs contain: statements of the database are logged without their parameters,
+tracebacks without their variables, and of what others attach to a record only the known fields are told.
+"""
+
+import logging
+from typing import TextIO
+
+import structlog
+from structlog.typing import Processor
+
+from api.settings import Settings
+
+#: What a line may be about.
+FIELDS = ("request_id", "solve_id", "fit_id", "executor_id", "host", "state", "reason", "seconds")
+#: Who speaks at the level of the setting; everybody else from warnings on.
+_SPEAKERS = ("api", "planner", "cost_models", "uvicorn", "dbos")
+_TIME = structlog.processors.TimeStamper(fmt="iso", utc=True)
+
+
+def is_json(settings: Settings, stream: TextIO) -> bool:
+    """Whether lines are JSON."""
+    return settings.log_format == "json" or (settings.log_format == "auto" and not stream.isatty())
+
+
+def set_up(settings: Settings, stream: TextIO) -> None:
+    """Log to a stream, as the settings say; for a process that is a server or worker, before anything else logs."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_formatter(as_json=is_json(settings, stream), colors=stream.isatty()))
+    level = settings.log_level.upper()
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    for name in _SPEAKERS:
+        logger = logging.getLogger(name)
+        logger.setLevel(level)
+        # DBOS would add a handler of its own to a logger that has none.
+        logger.handlers[:] = [handler]
+        logger.propagate = False
+
+
+def _formatter(*, as_json: bool, colors: bool) -> logging.Formatter:
+    shared: list[Processor] = [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.ExtraAdder(allow=FIELDS),
+        _TIME,
+    ]
+    last: list[Processor]
+    if as_json:
+        last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    else:
+        # Not the default, which shows the values of variables.
+        plain = structlog.dev.plain_traceback
+        last = [structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last]
+    )

@@ -12,11 +12,11 @@ from sqlalchemy.exc import OperationalError
 
 from api.engine.watch import EngineWatch
 from api.metrics import WorkMetrics, new_registry
+from benchmarks.local_postgres import Postgres
 from tests.api import planners
 from tests.api.live import Live
 from tests.api.server import free_port, start
 from tests.api.specs import TINY, tiny
-from tests.postgres import Postgres
 
 Figures = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 

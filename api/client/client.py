@@ -1,5 +1,6 @@
 """The launcher's way to the service: submit, wait, fetch, promote."""
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from .transport import RetryPolicy, Transport
 #: The longest that the service holds an answer back, seconds (its ``Prefer: wait`` limit).
 MAX_SERVER_WAIT_SECONDS = 60.0
 ENDED_STATES = frozenset({"succeeded", "failed", "cancelled"})
+#: Where a key is looked for that was not given.
+TOKEN_VARIABLE = "SHARDPLAN_TOKEN"
 DIGEST_HEADER = "X-Plan-Digest"
 
 
@@ -36,6 +39,9 @@ class PlannerClient:
     ----------
     base_url
         ``http://planner:8080``.
+    token
+        A key of the service, sent with every request; where none is given, that of the environment
+        variable ``SHARDPLAN_TOKEN``, if there is one.
     timeout
         Seconds that one attempt may take, beyond what the service was asked to wait.
     transport
@@ -51,6 +57,7 @@ class PlannerClient:
         self,
         base_url: str,
         *,
+        token: str | None = None,
         timeout: float = 30.0,
         transport: httpx.BaseTransport | None = None,
         retry: RetryPolicy | None = None,
@@ -58,7 +65,12 @@ class PlannerClient:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._transport = Transport(
-            base_url, timeout_seconds=timeout, transport=transport, retry=retry or RetryPolicy(), sleep=sleep
+            base_url,
+            token=token if token is not None else os.environ.get(TOKEN_VARIABLE) or None,
+            timeout_seconds=timeout,
+            transport=transport,
+            retry=retry or RetryPolicy(),
+            sleep=sleep,
         )
         self._sleep = sleep
         self._clock = clock

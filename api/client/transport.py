@@ -51,16 +51,18 @@ class Transport:
         self,
         base_url: str,
         *,
+        token: str | None,
         timeout_seconds: float,
         transport: httpx.BaseTransport | None,
         retry: RetryPolicy,
         sleep: Callable[[float], None],
     ) -> None:
+        headers = {"User-Agent": "shardplan-client/1", "Accept": "application/json, application/problem+json"}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {_checked(token)}"
+        # Redirects are not followed, so that the token goes to this service alone.
         self._http = httpx.Client(
-            base_url=base_url,
-            timeout=timeout_seconds,
-            transport=transport,
-            headers={"User-Agent": "shardplan-client/1", "Accept": "application/json, application/problem+json"},
+            base_url=base_url, timeout=timeout_seconds, transport=transport, headers=headers, follow_redirects=False
         )
         self._timeout_seconds = timeout_seconds
         self._retry = retry
@@ -124,6 +126,14 @@ class Transport:
                     raise problem_of(response)
                 retry_after = response.headers.get("Retry-After")
             self._sleep(self._retry.delay_seconds(attempt, retry_after))
+
+
+def _checked(token: str) -> str:
+    """Return a token that can be a header; what is wrong with another one is told without repeating it."""
+    stripped = token.strip()
+    if not stripped or not all("!" <= character <= "~" for character in stripped):
+        raise ValueError("Expected a token of printable ASCII characters without spaces.")
+    return stripped
 
 
 def problem_of(response: httpx.Response) -> ProblemError:

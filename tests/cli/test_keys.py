@@ -71,6 +71,16 @@ def test_keys_are_made_and_revoked_beside_a_server(tmp_path: Path) -> None:
 
         assert client.get("/v1/solves").status_code == 401
         assert (status(first), status(second)) == (200, 200)
+        token = tmp_path / "token"
+        token.write_text(f"{second['key']}\n")
+        fetch = ["fetch", "no/such/channel", "-o", str(tmp_path / "plan.json"), "--server", str(client.base_url)]
+        for answer, status_told in (
+            (shardplan(*fetch), "401"),
+            (shardplan(*fetch, "--token-file", str(token)), "404"),
+            (shardplan(*fetch, SHARDPLAN_TOKEN=str(second["key"])), "404"),
+        ):
+            assert answer.returncode == 1
+            assert f"the server refused: {status_told}" in answer.stderr
         revoked = shardplan("keys", "revoke", str(second["id"]), folder=folder)
         assert revoked.returncode == 0, revoked.stderr
         at = time.monotonic()

@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from api.access.guard import CallerMiddleware, require_scope
 from api.access.key_ring import KeyRing
 from api.access.keys import ApiKeyService
+from api.access.rate_limit import RateLimitMiddleware
 from api.activations import ActivationService
 from api.body_limit import BodyLimitMiddleware
 from api.channels import ChannelService
@@ -182,6 +183,8 @@ def create_app(
     add_console(app)
     add_error_handlers(app)
     app.add_middleware(BodyLimitMiddleware, max_body_bytes=settings.max_body_bytes)
+    if settings.rate_limit_per_minute is not None:
+        app.add_middleware(RateLimitMiddleware, per_minute=settings.rate_limit_per_minute)
     if asks_for_keys:
         app.add_middleware(CallerMiddleware)
     app.add_middleware(ObservedRequestsMiddleware, observers=[RequestMetrics(registry), *observers])

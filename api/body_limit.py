@@ -1,16 +1,9 @@
 """Refuses bodies that are too large, compressed or not JSON, before anything reads them."""
 
-import anyio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.errors import MEDIA_TYPE, problem_bytes
-from api.problems import PROBLEMS
-from api.request_id import request_id_of
-
-#: After a refusal the rest of a body is read and thrown away for this long, so that the
-#: caller, who may still be sending, sees the answer instead of a broken connection.
-LINGER_SECONDS = 2.0
+from api.refusal import refuse
 
 
 class BodyTooLarge(Exception):
@@ -32,10 +25,10 @@ class BodyLimitMiddleware:
         length = headers.get("content-length", "")
         has_body = "transfer-encoding" in headers or (length not in ("", "0"))
         if has_body and (refusal := _media_refusal(headers)):
-            await self._refuse(scope, receive, send, "unsupported-media-type", refusal)
+            await refuse(scope, receive, send, "unsupported-media-type", refusal, {"accept-encoding": "identity"})
             return
         if length.isdecimal() and (len(length) > 18 or int(length) > self._limit):
-            await self._refuse(scope, receive, send, "body-too-large", self._too_large())
+            await refuse(scope, receive, send, "body-too-large", self._too_large())
             return
         seen, started = 0, False
 
@@ -57,29 +50,10 @@ class BodyLimitMiddleware:
         except BodyTooLarge:
             if started:
                 raise
-            await self._refuse(scope, receive, send, "body-too-large", self._too_large())
+            await refuse(scope, receive, send, "body-too-large", self._too_large())
 
     def _too_large(self) -> str:
         return f"the body is larger than {self._limit} bytes (SHARDPLAN_MAX_BODY_BYTES)"
-
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send, code: str, detail: str) -> None:
-        """Answer at once, then let the sender finish for a moment, and close."""
-        body = problem_bytes(code, detail, request_id_of(scope))
-        headers = [
-            (b"content-type", MEDIA_TYPE.encode()),
-            (b"content-length", str(len(body)).encode()),
-            (b"connection", b"close"),
-            (b"cache-control", b"no-store"),
-        ]
-        if code == "unsupported-media-type":
-            headers.append((b"accept-encoding", b"identity"))
-        await send({"type": "http.response.start", "status": PROBLEMS[code].status, "headers": headers})
-        await send({"type": "http.response.body", "body": body, "more_body": True})
-        if "expect" not in Headers(scope=scope):
-            with anyio.move_on_after(LINGER_SECONDS):
-                while (await receive()).get("more_body", False):
-                    pass
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def _media_refusal(headers: Headers) -> str:

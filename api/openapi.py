@@ -73,6 +73,11 @@ _RAW_DOCUMENTS = (
 #: How callers say who they are; a server that asks nobody takes requests without, too.
 _KEY = {"type": "http", "scheme": "bearer", "description": "A key: shardplan_..., made by shardplan keys create."}
 
+#: What routes that ask for keys may answer beside their own problems.
+_REFUSALS = {
+    str(status): answer for status, answer in problems("unauthorized", "forbidden", "too-many-requests").items()
+}
+
 
 def add_openapi(app: FastAPI, *, asks_for_keys: bool) -> None:
     """Let the app describe the bodies that it reads as raw bytes, and who may send them, too."""
@@ -101,8 +106,7 @@ def openapi_document(app: FastAPI, *, asks_for_keys: bool) -> dict[str, Any]:
             if not is_open(path):
                 scope = scope_of(method.upper(), path)
                 operation["security"] = [{"key": [scope]}, *([] if asks_for_keys else [{}])]
-                refusals = {str(status): answer for status, answer in problems("unauthorized", "forbidden").items()}
-                operation["responses"] = {**refusals, **operation["responses"]}
+                operation["responses"] = {**_REFUSALS, **operation["responses"]}
     document["components"]["schemas"].pop("HTTPValidationError", None)
     document["components"]["schemas"].pop("ValidationError", None)
     return document

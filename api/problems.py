@@ -155,6 +155,14 @@ PROBLEMS: dict[str, ProblemKind] = {
             explanation="This is a defect. The log of the server has the request_id.",
         ),
         ProblemKind(
+            code="too-many-requests",
+            status=429,
+            title="Too many requests",
+            explanation="Try again after the time in Retry-After. The limit is SHARDPLAN_RATE_LIMIT_PER_MINUTE, for "
+            "each key, or for each address where there is none. Fetches of plans are not counted.",
+            retryable=True,
+        ),
+        ProblemKind(
             code="queue-full",
             status=503,
             title="Too many solves or fits are waiting",

@@ -31,6 +31,12 @@ class Settings(BaseSettings):
         default=False,
         description="Listen on an address that other machines reach although nobody is asked for a key.",
     )
+    rate_limit_per_minute: int | None = Field(
+        default=None,
+        ge=1,
+        description="Requests a minute of a key, or of an address without one, to this server; more are refused with"
+        " 429 and Retry-After; fetches of plans are not counted; none: no limit.",
+    )
     worker_metrics_port: int | None = Field(
         default=None,
         ge=0,

@@ -59,6 +59,12 @@ PROBLEMS: dict[str, ProblemKind] = {
             explanation="The detail names the scope that is missing. Take a key that has it.",
         ),
         ProblemKind(
+            code="broken-body",
+            status=400,
+            title="The body cannot be decompressed",
+            explanation="It is not what Content-Encoding says, or a part of it is missing. Send it again.",
+        ),
+        ProblemKind(
             code="not-found",
             status=404,
             title="Nothing is here",
@@ -116,13 +122,13 @@ PROBLEMS: dict[str, ProblemKind] = {
             code="body-too-large",
             status=413,
             title="The body is too large",
-            explanation="The limit is SHARDPLAN_MAX_BODY_BYTES of the server.",
+            explanation="The limit is SHARDPLAN_MAX_BODY_BYTES of the server, before and after decompression.",
         ),
         ProblemKind(
             code="unsupported-media-type",
             status=415,
-            title="The body is not plain JSON",
-            explanation="Send Content-Type: application/json, and no Content-Encoding.",
+            title="The body is not JSON",
+            explanation="Send Content-Type: application/json; Content-Encoding may be gzip or zstd.",
         ),
         ProblemKind(
             code="export-refused",

@@ -1,11 +1,19 @@
-"""Bodies that are too large, compressed or of another kind are refused before they are read."""
+"""Bodies that are too large or of another kind are refused before they are read; compressed ones are taken apart."""
 
+import asyncio
 import gzip
+import time
+import tracemalloc
+import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import zstandard
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
 
+from api.body_limit import BodyLimitMiddleware
 from tests.api.live import Live, settings_for
 from tests.api.problems import assert_problem
 from tests.api.specs import TINY, raw
@@ -60,13 +68,72 @@ def test_a_length_beyond_the_limit_is_refused_unread(small: Live, length: str) -
         {"Content-Type": ""},
         {"Content-Type": "application/x-www-form-urlencoded"},
         {"Content-Type": "application/json; charset=utf-16"},
-        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
-        {"Content-Type": "application/json", "Content-Encoding": "zstd"},
+        {"Content-Type": "application/json", "Content-Encoding": "br"},
+        {"Content-Type": "application/json", "Content-Encoding": "gzip, gzip"},
+        {"Content-Type": "text/plain", "Content-Encoding": "gzip"},
     ],
 )
 def test_bodies_of_another_kind(small: Live, headers: dict[str, str]) -> None:
     bomb = gzip.compress(b" " * 10_000_000)
-    assert_problem(small.request("POST", "/v1/solves", content=bomb, headers=headers), 415, "unsupported-media-type")
+    refused = small.request("POST", "/v1/solves", content=bomb, headers=headers)
+    assert_problem(refused, 415, "unsupported-media-type")
+    assert refused.headers["accept-encoding"] == "gzip, zstd"
+
+
+COMPRESSED = {"gzip": gzip.compress, "zstd": zstandard.compress}
+
+
+@pytest.mark.parametrize("encoding", COMPRESSED)
+def test_compressed_bodies(small: Live, encoding: str) -> None:
+    compress, headers = COMPRESSED[encoding], {**JSON, "Content-Encoding": encoding}
+    plain = small.request("POST", "/v1/specs:validate", content=raw(TINY), headers=JSON)
+    at_limit, half = raw(TINY).ljust(LIMIT), len(raw(TINY)) // 2
+    whole, parts = compress(at_limit), compress(at_limit[:half]) + compress(at_limit[half:])
+    for body in (whole, parts):
+        answer = small.request("POST", "/v1/specs:validate", content=body, headers=headers)
+        assert (answer.status_code, answer.json()) == (200, plain.json())
+    refused = small.request("POST", "/v1/specs:validate", content=compress(at_limit + b" "), headers=headers)
+    assert str(LIMIT) in assert_problem(refused, 413, "body-too-large")["detail"]
+
+
+@pytest.mark.parametrize("encoding", COMPRESSED)
+def test_compressed_bodies_that_are_broken(small: Live, encoding: str) -> None:
+    whole = COMPRESSED[encoding](raw(TINY))
+    for body in (whole[:-1], whole + b"more and more", b"{}", raw(TINY)):
+        headers = {**JSON, "Content-Encoding": encoding}
+        assert_problem(small.request("POST", "/v1/solves", content=body, headers=headers), 400, "broken-body")
+    assert small.num_solves() == 0
+
+
+@pytest.mark.parametrize("encoding", COMPRESSED)
+def test_a_gibibyte_in_a_mebibyte_is_refused_soon_and_with_little_memory(encoding: str) -> None:
+    make = zlib.compressobj(9, wbits=31) if encoding == "gzip" else zstandard.ZstdCompressor().compressobj()
+    zeros = bytes(2**20)
+    bomb = b"".join([*(make.compress(zeros) for _ in range(1024)), make.flush()])
+    assert len(bomb) < 2**20
+    chunks, statuses = [bomb[at : at + 65_536] for at in range(0, len(bomb), 65_536)], []
+
+    async def receive() -> dict[str, object]:
+        body = chunks.pop(0) if chunks else b""
+        return {"type": "http.request", "body": body, "more_body": bool(chunks)}
+
+    async def send(message: dict[str, object]) -> None:
+        statuses.append(message.get("status"))
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await Request(scope, receive).body()
+
+    named = {"content-type": "application/json", "content-encoding": encoding}
+    headers = [(name.encode(), value.encode()) for name, value in named.items()]
+    scope = {"type": "http", "headers": [*headers, (b"transfer-encoding", b"chunked")], "state": {}}
+    tracemalloc.start()
+    began = time.monotonic()
+    asyncio.run(BodyLimitMiddleware(app, max_body_bytes=2**25)(scope, receive, send))
+    seconds, (_, peak_bytes) = time.monotonic() - began, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert statuses[0] == 413
+    assert seconds < 5  # a tenth of a second on a machine that does nothing else
+    assert peak_bytes < 2**25 + 2**24
 
 
 @pytest.mark.parametrize("media_type", ["application/json", "Application/JSON; charset=UTF-8"])
@@ -75,8 +142,10 @@ def test_json_is_json(small: Live, media_type: str) -> None:
     assert small.request("POST", "/v1/specs:validate", content=raw(TINY), headers=headers).status_code == 200
 
 
-def test_a_missing_body_is_an_empty_document(small: Live) -> None:
-    problem = assert_problem(small.post("/v1/solves"), 422, "invalid-problem")
+@pytest.mark.parametrize("encoding", ["identity", "gzip", "br"])
+def test_a_missing_body_is_an_empty_document(small: Live, encoding: str) -> None:
+    answer = small.post("/v1/solves", headers={"Content-Encoding": encoding})
+    problem = assert_problem(answer, 422, "invalid-problem")
     assert problem["errors"][0]["message"] == "the body is empty"
 
 

@@ -1,0 +1,67 @@
+"""Takes compressed bodies apart, a little at a time, so that a small one cannot become a huge one unnoticed."""
+
+import zlib
+from collections.abc import Iterator
+from typing import Protocol
+
+import zstandard
+
+#: What is fed at once. The densest gzip grows 1,032 times, so 4 KiB become 4 MiB; the densest zstd has blocks of
+#: 128 KiB in 4 bytes, so 256 bytes become 8 MiB.
+_FED_BYTES = {"gzip": 4096, "zstd": 256}
+#: The memory that a sender may ask a decompressor for (RFC 8878 names this size).
+_MAX_WINDOW_BYTES = 8 * 1024**2
+_GZIP_WINDOW_BITS = 31
+
+ENCODINGS = tuple(_FED_BYTES)
+
+
+class BrokenBody(Exception):
+    """The body is not what its ``Content-Encoding`` says."""
+
+
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+class Inflater:
+    """Takes one body apart: one or more members of gzip, or frames of zstd, and nothing after them."""
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+        self._part: _Decompressor | None = None  # None between two parts
+        self._has_parts = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield what comes out of the next bytes, in pieces of a few mebibytes at most. Raises ``BrokenBody``."""
+        step = _FED_BYTES[self._encoding]
+        for start in range(0, len(data), step):
+            left = data[start : start + step]
+            while left:
+                if self._part is None:
+                    self._part, self._has_parts = self._new(), True
+                try:
+                    piece = self._part.decompress(left)
+                except (zlib.error, zstandard.ZstdError) as error:
+                    raise BrokenBody from error
+                left = b""
+                if self._part.eof:
+                    left, self._part = self._part.unused_data, None
+                if piece:
+                    yield piece
+
+    def end(self) -> None:
+        """Say that the body has ended. Raises ``BrokenBody`` where something is missing."""
+        if self._part is not None or not self._has_parts:
+            raise BrokenBody
+
+    def _new(self) -> _Decompressor:
+        if self._encoding == "gzip":
+            return zlib.decompressobj(_GZIP_WINDOW_BITS)
+        return zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES).decompressobj()

@@ -20,6 +20,7 @@ from api.data_folder import owned
 from api.end_signals import EndSignals
 from api.engine.host import EngineHost
 from api.errors import add_error_handlers
+from api.fetch_path import FetchPathMiddleware, Memory
 from api.fit_process import FitFunction, fit_model
 from api.idempotency import KeysInFlight
 from api.metrics import RequestMetrics, WorkMetrics, new_registry
@@ -127,13 +128,15 @@ def create_app(
             key_ring = KeyRing(store)
             slices = PlanCache(rank_slices.find, max_bytes=settings.plan_cache_bytes)
             streams = SolveStreams(store, signals, max_listeners=settings.max_event_streams)
+            channels = ChannelService(store, is_shared=settings.database_url is not None)
+            app.state.memory = Memory(channels=channels, plans=plans, slices=slices)
             app.state.services = Services(
                 settings=settings,
                 store=store,
                 engine=host.engine,
                 solves=SolveService(store, host.engine, host.solves, signals, settings),
                 streams=streams,
-                channels=ChannelService(store),
+                channels=channels,
                 keys=KeysInFlight(),
                 api_keys=ApiKeyService(store, forget=key_ring.forget),
                 key_ring=key_ring,
@@ -183,6 +186,8 @@ def create_app(
     add_console(app)
     add_error_handlers(app)
     app.add_middleware(BodyLimitMiddleware, max_body_bytes=settings.max_body_bytes)
+    # Within those that know the caller: what is in memory is for callers who may read, and for nobody else.
+    app.add_middleware(FetchPathMiddleware, asks_for_keys=asks_for_keys)
     if settings.rate_limit_per_minute is not None:
         app.add_middleware(RateLimitMiddleware, per_minute=settings.rate_limit_per_minute)
     if asks_for_keys:

@@ -1,5 +1,6 @@
 """What can be done with channels: point one at a plan, and read it."""
 
+import math
 import re
 import threading
 import time
@@ -19,25 +20,45 @@ _ADDRESSES = ("plan", "history")
 MAX_CACHED = 10_000
 
 
-class ChannelService:
-    """The use cases of channels. One server owns the database, so its memory is never stale."""
+#: How old what a server remembers of a channel may be where others change the same database.
+MAX_SHARED_AGE_SECONDS = 1.0
 
-    def __init__(self, store: Store, *, clock: Callable[[], float] = time.time) -> None:
-        self._store, self._clock = store, clock
+
+class ChannelService:
+    """The use cases of channels.
+
+    A channel that is in memory is what the database has where one server owns it: whoever changes it does so here.
+    Where servers share a database, memory is used for a second after it was read, and then read again.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        is_shared: bool = False,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``is_shared`` says that other servers may change the channels of the store."""
+        self._store, self._clock, self._monotonic = store, clock, monotonic
+        self._max_age_seconds = MAX_SHARED_AGE_SECONDS if is_shared else math.inf
         self._lock = threading.Lock()
-        self._cached: OrderedDict[str, ChannelRecord] = OrderedDict()
+        self._cached: OrderedDict[str, tuple[ChannelRecord, float]] = OrderedDict()  # and until when it is used
 
     def peek(self, name: str) -> ChannelRecord | None:
-        """Return a channel that is in memory; never waits for the disk."""
-        return self._cached.get(name)
+        """Return a channel that is in memory and new enough; never waits for the database."""
+        found = self._cached.get(name)
+        return None if found is None or found[1] <= self._monotonic() else found[0]
 
     def get(self, name: str) -> ChannelRecord:
         """Return a channel."""
         check_name(name)
+        # As old as the begin of the query: what is committed while it runs may be missing from its answer.
+        asked_at = self._monotonic()
         found = self._store.channel(name)
         if found is None:
             raise not_found("channel")
-        return self._remember(found)
+        return self._remember(found, asked_at)
 
     def page(self, *, limit: int, after: str | None) -> tuple[list[ChannelRecord], str | None]:
         """Return a page of channels by name, and where the next one starts."""
@@ -67,6 +88,7 @@ class ChannelService:
                 raise _changed(current, "the channel exists already")
             _check_match(current, if_match)
             expected = current.version
+        asked_at = self._monotonic()
         try:
             new = self._store.put_channel(
                 name, plan_digest=plan_digest, expected_version=expected, now=self._clock(), by=by, action=action
@@ -75,7 +97,7 @@ class ChannelService:
             raise _changed(conflict.current, "somebody else changed the channel at the same time") from None
         except UnknownPlan:
             raise not_found("plan") from None
-        return self._remember(new)
+        return self._remember(new, asked_at)
 
     def history(self, name: str, *, limit: int, before: int | None) -> tuple[list[ChannelRecord], int | None]:
         """Return a page of versions, newest first, and the number that the next page is below."""
@@ -102,12 +124,13 @@ class ChannelService:
         digest = earlier[0].plan_digest
         return self.put(name, digest, if_match=if_match, if_none_match=None, by=by, action=ROLLBACK)
 
-    def _remember(self, record: ChannelRecord) -> ChannelRecord:
-        """Keep the newest version in memory."""
+    def _remember(self, record: ChannelRecord, asked_at: float) -> ChannelRecord:
+        """Keep the newest version in memory, as of the time when the database was asked."""
+        until = asked_at + self._max_age_seconds
         with self._lock:
             known = self._cached.get(record.name)
-            if known is None or known.version < record.version:
-                self._cached[record.name] = record
+            if known is None or (known[0].version, known[1]) < (record.version, until):
+                self._cached[record.name] = record, until
                 if len(self._cached) > MAX_CACHED:
                     self._cached.popitem(last=False)
         return record

@@ -59,6 +59,11 @@ def serve(digest: str, canonical: bytes) -> ServedPlan:
     )
 
 
+def slice_key(digest: str, rank: int) -> str:
+    """Return the key of the slice of a rank, where slices are kept like plans."""
+    return f"{digest}#{rank}"
+
+
 @dataclass(frozen=True, slots=True)
 class CacheUse:
     """How a cache is used."""

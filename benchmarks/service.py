@@ -28,6 +28,7 @@ class Service:
     """A running service."""
 
     client: httpx.Client
+    folder: Path  # of its data
     start_seconds: float  # from the start of the process until it said that it takes work
 
 
@@ -42,7 +43,7 @@ def running_service() -> Iterator[Service]:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shardplan-")))
         log = stack.enter_context((folder / "log").open("wb"))
-        port = _free_port()
+        port = free_port()
         began = time.monotonic()
         process = subprocess.Popen(
             [*SHARDPLAN, "serve", "--port", str(port), "--data-dir", str(folder / "data")],
@@ -56,7 +57,7 @@ def running_service() -> Iterator[Service]:
             if process.poll() is not None or time.monotonic() - began > START_SECONDS:
                 raise NotServed(f"the service did not start: {(folder / 'log').read_text(errors='replace')}")
             time.sleep(_LOOK_SECONDS)
-        yield Service(client=client, start_seconds=time.monotonic() - began)
+        yield Service(client=client, folder=folder / "data", start_seconds=time.monotonic() - began)
 
 
 def answer_of(response: httpx.Response) -> dict[str, object]:
@@ -74,7 +75,8 @@ def _is_ready(client: httpx.Client) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -21,14 +21,13 @@ from api.schemas.channel import (
     ChannelUpdate,
     ChannelVersion,
 )
+from api.served_plan import REVALIDATE
 from api.state import Shell
 from api.store.channels import ChannelRecord
 
 router = APIRouter(prefix="/v1", tags=["channels"])
 
 ChannelName = Annotated[str, Path(description="Up to 8 segments, such as ads/ranker/prod.", examples=["ads/prod"])]
-
-_REVALIDATE = "private, no-cache"
 
 
 @router.get("/channels/", include_in_schema=False)
@@ -71,7 +70,7 @@ async def get_channel_plan(request: Request, shell: Shell, name: ChannelName, ra
     channel = shell.channels.peek(name)
     if channel is None:
         channel = await run_sync(shell.channels.get, name)
-    return await answer_plan(request, shell, channel.plan_digest, rank, cache_control=_REVALIDATE)
+    return await answer_plan(request, shell, channel.plan_digest, rank, cache_control=REVALIDATE)
 
 
 @router.get(
@@ -97,7 +96,7 @@ async def get_channel_history(
     document = ChannelHistory(versions=[_version(record) for record in records], next_page_token=next_token)
     headers = page_headers(f"/v1/channels/{name}/history", page_size, next_token)
     body = document.model_dump_json().encode()
-    return etagged_response(request, body, cache_control=_REVALIDATE, headers=headers)
+    return etagged_response(request, body, cache_control=REVALIDATE, headers=headers)
 
 
 @router.post(
@@ -146,7 +145,7 @@ async def get_channel(shell: Shell, name: ChannelName, if_none_match: Annotated[
     """Answer with the digest and version that the channel is at."""
     channel = await run_sync(shell.channels.get, name)
     if matches(if_none_match, etag_of(channel)):
-        return Response(status_code=304, headers={"ETag": etag_of(channel), "Cache-Control": _REVALIDATE})
+        return Response(status_code=304, headers={"ETag": etag_of(channel), "Cache-Control": REVALIDATE})
     return _answer(channel, 200)
 
 
@@ -203,5 +202,5 @@ def _answer(channel: ChannelRecord, status: int) -> Response:
         _document(channel).model_dump_json(),
         status_code=status,
         media_type="application/json",
-        headers={"ETag": etag_of(channel), "Cache-Control": _REVALIDATE},
+        headers={"ETag": etag_of(channel), "Cache-Control": REVALIDATE},
     )

@@ -12,17 +12,16 @@ from api.errors import ApiError
 from api.etagged import etagged_response
 from api.http_headers import page_headers
 from api.routes.documentation import json_answer, problems
-from api.routes.plans import IMMUTABLE, PlanDigest, find_plan
+from api.routes.plans import PlanDigest, find_plan
 from api.schemas.base import DIGEST_PATTERN, MAX_NAME_LENGTH
 from api.schemas.plan_list import PlanDifferenceDocument, PlanObjective, PlanPage, PlanSummaryDocument
+from api.served_plan import IMMUTABLE, REVALIDATE
 from api.state import Services, Shell
 from api.store.base import UnknownPlan
 from api.store.plans import PlanSummary
 from planner.explain.difference import difference
 
 router = APIRouter(prefix="/v1", tags=["plans"])
-
-_REVALIDATE = "private, no-cache"
 
 
 @router.get(
@@ -50,7 +49,7 @@ async def list_plans(
     headers = page_headers("/v1/plans", page_size, token, chosen)
     document = PlanPage(plans=[_document(summary) for summary in page], next_page_token=token)
     body = document.model_dump_json().encode()
-    return etagged_response(request, body, cache_control=_REVALIDATE, headers=headers)
+    return etagged_response(request, body, cache_control=REVALIDATE, headers=headers)
 
 
 @router.get(

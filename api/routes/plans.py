@@ -9,12 +9,12 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from api.convert import parse_evaluation, parse_plan, parse_spec
 from api.errors import ApiError, not_found
 from api.model_reference import COST_MODEL_PATTERN
-from api.plan_cache import ServedPlan
+from api.plan_cache import ServedPlan, slice_key
 from api.report import evaluation_of, explain_given, explanation_document
 from api.routes.documentation import json_answer, json_body, problems
 from api.schemas.base import DIGEST_PATTERN, ModulePath
 from api.schemas.explanation import ExplanationDocument
-from api.served_plan import plan_response
+from api.served_plan import IMMUTABLE, plan_response
 from api.state import Services, Shell
 from api.stored_models import StoredModels
 from planner.canonical import canonical_bytes
@@ -26,7 +26,6 @@ router = APIRouter(prefix="/v1", tags=["plans"])
 
 #: Each takes 20 to 40 ms on 128 ranks; the command line explains any number.
 MAX_EXPLAINED_TABLES = 100
-IMMUTABLE = "public, max-age=31536000, immutable"
 
 #: A name that no cost model can have is refused like any other parameter.
 CostModelName = Annotated[str, Query(pattern=COST_MODEL_PATTERN)]
@@ -161,7 +160,7 @@ async def answer_plan(
         if served is None:
             served = await run_sync(find_plan, shell, digest)
     else:
-        served = shell.slices.peek(_slice_key(digest, rank))
+        served = shell.slices.peek(slice_key(digest, rank))
         if served is None:
             served = await run_sync(_find_slice, shell, digest, rank)
     return plan_response(request, served, plan_digest=digest, cache_control=cache_control)
@@ -171,14 +170,10 @@ def _find_slice(shell: Services, digest: str, rank: int) -> ServedPlan:
     slices = shell.rank_slices.get(digest)
     if slices is None:
         raise not_found("plan")
-    served = shell.slices.get(_slice_key(digest, rank)) if 0 <= rank < len(slices) else None
+    served = shell.slices.get(slice_key(digest, rank)) if 0 <= rank < len(slices) else None
     if served is None:
         raise ApiError("no-such-rank", f"the ranks of this plan are 0 to {len(slices) - 1}")
     return served
-
-
-def _slice_key(digest: str, rank: int) -> str:
-    return f"{digest}#{rank}"
 
 
 def find_plan(shell: Services, digest: str) -> ServedPlan:

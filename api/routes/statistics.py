@@ -13,9 +13,10 @@ from api.errors import ApiError, not_found
 from api.http_headers import matches, page_headers
 from api.idempotency import IdempotencyKey, request_key
 from api.routes.documentation import json_answer, json_body, problems
-from api.routes.plans import IMMUTABLE, PlanDigest, find_plan
+from api.routes.plans import PlanDigest, find_plan
 from api.schemas.base import DIGEST_PATTERN
 from api.schemas.statistics import DriftDocument, StatisticsPage, StatisticsSummary
+from api.served_plan import IMMUTABLE
 from api.state import Services, Shell
 from api.statistics_document import Statistics, parse_statistics
 from api.statistics_drift import drift_document, drift_of_tables

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from api.cli.errors import ExitCode
 from api.cli.files import write_document
+from api.cli.settings import settings_of
 from cost_models.profiles_loader import load_profile, profile_ids
 from planner.canonical import canonical_bytes
 from planner.units import GIBIBYTE, format_bytes
@@ -39,13 +40,14 @@ def doctor_command(
         str, typer.Option(metavar="DIR", help="Where the service would keep its data.")
     ] = "./shardplan-data",
 ) -> None:
-    """Check this installation: solver, planner, profiles, versions, database, disk."""
+    """Check this installation: solver, planner, profiles, versions, databases, disk."""
     checks: tuple[tuple[str, Callable[[], str]], ...] = (
         ("versions", _versions),
         ("solver", _solver),
         ("planner", _planner),
         ("hardware profiles", _profiles),
         ("database", lambda: _database(_existing(Path(data_dir)))),
+        ("shared database", _shared_database),
         ("disk", lambda: _disk(_existing(Path(data_dir)))),
     )
     findings = [_run(name, check) for name, check in checks]
@@ -170,6 +172,16 @@ def _database(folder: Path) -> str:
     if content != b"shardplan":
         raise Failed("SQLite returned other bytes than were written")
     return f"SQLite {sqlite3.sqlite_version} writes ahead in {folder}"
+
+
+def _shared_database() -> str:
+    """The database of SHARDPLAN_DATABASE_URL, where there is one."""
+    from api.cli.shared_database import check_shared_database
+
+    url = settings_of().database_url
+    if url is None:
+        return "none (SHARDPLAN_DATABASE_URL is not set)"
+    return check_shared_database(url.get_secret_value())
 
 
 def _disk(folder: Path) -> str:

@@ -94,7 +94,7 @@ def test_keys_are_made_and_revoked_beside_a_server(tmp_path: Path) -> None:
     assert keys[first["id"]]["revoked_at"] is None
     assert keys[second["id"]]["revoked_at"] is not None
     said = listed.stdout + listed.stderr + revoked.stdout + revoked.stderr + log.read_text()
-    assert '"GET /v1/solves HTTP/1.1" 401' in said
+    assert '"status":401' in said.replace(" ", "")
     for key in (first, second):
         secret = str(key["key"]).rpartition("_")[2]
         assert keys[key["id"]]["last_used_at"] is not None

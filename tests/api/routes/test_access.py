@@ -52,6 +52,7 @@ def test_every_route_of_the_document_has_a_scope_or_is_open(guarded: Guarded) ->
     assert needed == set(ROUTE_SCOPES)
     assert {path for _, path in guarded.operations() if is_open(path)} == {
         "/livez",
+        "/metrics",
         "/readyz",
         "/version",
         "/problems/{code}",
@@ -178,3 +179,20 @@ def test_the_document_says_who_may(tmp_path: Path, auth: str) -> None:
             needed = ROUTE_SCOPES[f"{method.upper()} {path}"]
             assert operation["security"] == [{"key": [needed]}, *anybody]
             assert {"401", "403"} <= set(operation["responses"])
+
+
+def test_plans_in_memory_are_for_keys_that_may_read(guarded: Guarded) -> None:
+    live, headers = guarded.live, guarded.headers
+    sent = live.request("POST", "/v1/solves", json=TINY, headers={**headers["solve"], "Prefer": "wait=30"}).json()
+    digest = sent["result"]["plan_digest"]
+    promoted = live.request("PUT", "/v1/channels/fast", json={"plan_digest": digest}, headers=headers["promote"])
+    assert promoted.status_code == 201
+    for url in (f"/v1/plans/{digest}", "/v1/channels/fast/plan", f"/v1/plans/{digest}?rank=1"):
+        for _ in range(2):  # the second time it is in memory
+            assert live.get(url, headers=headers["read"]).status_code == 200
+        for method in ("GET", "HEAD"):
+            assert live.request(method, url).status_code == 401
+            assert live.request(method, url, headers={"Authorization": "Bearer shardplan_x_y"}).status_code == 401
+            for scope in ("solve", "promote"):
+                assert live.request(method, url, headers=headers[scope]).status_code == 403
+            assert live.request(method, url, headers=headers["admin"]).status_code == 200

@@ -1,14 +1,12 @@
 """The store in a SQL database: one SQLite file, or PostgreSQL; writers take turns on either."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, func, insert, or_, select, update
 
 from api.store import tables
-from api.store.audit import LOCAL, PROMOTE, Actor
 from api.store.base import (
     CANCELLED,
     ENDED,
@@ -19,13 +17,8 @@ from api.store.base import (
     NewSolve,
     PlanRecord,
     SolveRecord,
-    StatisticsRecord,
-    UnknownPlan,
-    VersionConflict,
 )
 from api.store.blobs import insert_missing, packed, unpacked
-from api.store.channel_versions import ChannelVersions, told_of
-from api.store.channels import ChannelRecord
 from api.store.engines import Engines, postgres_engines, sqlite_engines
 from api.store.idempotency import RequestKey
 from api.store.migrate import migrate
@@ -36,10 +29,12 @@ from api.store.solve_events import SolveEvents, append_event
 from api.store.solve_removal import SolveRemoval
 from api.store.solve_requests import keep_request, requests_of, tagged_with
 from api.store.sql_api_keys import SqlApiKeys
-from api.store.sql_audit import SqlAudit, append_audit
+from api.store.sql_audit import SqlAudit
+from api.store.sql_channels import SqlChannels
 from api.store.sql_counts import SqlCounts
 from api.store.sql_executors import SqlExecutors
 from api.store.sql_models import SqlModels
+from api.store.sql_statistics import SqlStatistics
 
 _INCUMBENT_LEVEL = 3  # a plan on its way is soon replaced, and somebody waits to hear of it
 
@@ -49,7 +44,8 @@ class SqlStore(
     SqlExecutors,
     SolveEvents,
     PlanSummaries,
-    ChannelVersions,
+    SqlChannels,
+    SqlStatistics,
     RequestKeys,
     SolveRemoval,
     SqlApiKeys,
@@ -257,81 +253,6 @@ class SqlStore(
             return None
         return PlanRecord(digest=digest, canonical=unpacked(row["document"]), created_at=row["created_at"])
 
-    def keep_statistics(
-        self, record: StatisticsRecord, *, canonical: bytes, key: RequestKey | None = None
-    ) -> tuple[StatisticsRecord, bool]:
-        """Keep statistics, or return equal ones."""
-        with self._writer.begin() as connection:
-            if known_resource(connection, key) is None:
-                remember(connection, key, record.digest)
-            query = select(*_STATISTICS).where(tables.statistics.c.digest == record.digest)
-            known = connection.execute(query).mappings().first()
-            if known is not None:
-                return StatisticsRecord(**known), False
-            insert_missing(connection, tables.statistics, asdict(record), document=canonical)
-            return record, True
-
-    def statistics(self, digest: str) -> bytes | None:
-        """Return the canonical bytes of statistics."""
-        return self._blob(select(tables.statistics.c.document).where(tables.statistics.c.digest == digest))
-
-    def statistics_records(self, *, limit: int, after: str | None) -> list[StatisticsRecord]:
-        """Return statistics by digest."""
-        query = select(*_STATISTICS).order_by(tables.statistics.c.digest).limit(limit)
-        if after is not None:
-            query = query.where(tables.statistics.c.digest > after)
-        with self._readers.begin() as connection:
-            return [StatisticsRecord(**row) for row in connection.execute(query).mappings()]
-
-    def channel(self, name: str) -> ChannelRecord | None:
-        """Return a channel."""
-        with self._readers.begin() as connection:
-            return _channel(connection, name)
-
-    def channels(self, *, limit: int, after: str | None) -> list[ChannelRecord]:
-        """Return channels by name."""
-        query = select(tables.channels).order_by(tables.channels.c.name).limit(limit)
-        if after is not None:
-            query = query.where(tables.channels.c.name > after)
-        with self._readers.begin() as connection:
-            return [ChannelRecord(**row) for row in connection.execute(query).mappings()]
-
-    def put_channel(
-        self,
-        name: str,
-        *,
-        plan_digest: str,
-        expected_version: int,
-        now: float,
-        by: Actor = LOCAL,
-        action: str = PROMOTE,
-    ) -> ChannelRecord:
-        """Point a channel at a plan."""
-        with self._writer.begin() as connection:
-            current = _channel(connection, name)
-            if (current.version if current else 0) != expected_version:
-                raise VersionConflict(current)
-            known = select(tables.plans.c.digest).where(tables.plans.c.digest == plan_digest)
-            if connection.execute(known).first() is None:
-                raise UnknownPlan
-            new = ChannelRecord(name=name, version=expected_version + 1, plan_digest=plan_digest, updated_at=now)
-            values = {"version": new.version, "plan_digest": plan_digest, "updated_at": now}
-            if current is None:
-                connection.execute(insert(tables.channels).values(name=name, **values))
-            else:
-                connection.execute(update(tables.channels).where(tables.channels.c.name == name).values(**values))
-            connection.execute(insert(tables.channel_history).values(name=name, **values))
-            told = {"before": told_of(current), "after": told_of(new)}
-            append_audit(connection, by, action, f"channels/{name}", **told, now=now)
-            return new
-
-    def channel_history(self, name: str) -> list[ChannelRecord]:
-        """Return all versions of a channel."""
-        history = tables.channel_history
-        query = select(history).where(history.c.name == name).order_by(history.c.version)
-        with self._readers.begin() as connection:
-            return [ChannelRecord(**row) for row in connection.execute(query).mappings()]
-
     def ping(self) -> None:
         """Read something."""
         with self._readers.begin() as connection:
@@ -349,8 +270,6 @@ class SqlStore(
 
 #: What lists show: everything but the long columns.
 _LISTED = [column for column in tables.solves.c if column.name not in ("incumbent", "assumptions", "warnings")]
-
-_STATISTICS = [column for column in tables.statistics.c if column.name != "document"]
 
 
 def _listed(connection: Connection, query: "Select[Any]") -> list[SolveRecord]:
@@ -374,9 +293,3 @@ def _require(connection: Connection, solve_id: str) -> SolveRecord:
 def _solve(row: RowMapping, request: Mapping[str, Any]) -> SolveRecord:
     values: Mapping[str, Any] = {key: value for key, value in row.items() if key != "incumbent"}
     return SolveRecord(**values, **request)
-
-
-def _channel(connection: Connection, name: str) -> ChannelRecord | None:
-    query = select(tables.channels).where(tables.channels.c.name == name)
-    row = connection.execute(query).mappings().first()
-    return None if row is None else ChannelRecord(**row)

@@ -5,8 +5,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+from typing import IO
 
 import httpx
 
@@ -26,7 +28,14 @@ def free_port() -> int:
 
 
 def start(
-    module: str, function: str, root: Path, folder: Path, *, planner: str | None = None, **settings: object
+    module: str,
+    function: str,
+    root: Path,
+    folder: Path,
+    *,
+    planner: str | None = None,
+    log: IO[bytes] | int = subprocess.PIPE,
+    **settings: object,
 ) -> "subprocess.Popen[bytes]":
     """Start a process with settings, and its data in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,7 +47,7 @@ def start(
         cwd=root,
         env={**os.environ, **environment},
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stderr=log,
     )
 
 
@@ -48,7 +57,11 @@ class Server:
     def __init__(self, root: Path, folder: Path, *, planner: str | None = None, **settings: object) -> None:
         """``planner`` names a stand-in of ``tests.api.planners``."""
         self.port = free_port()
-        self.process = start("server", "serve", root, folder, planner=planner, port=self.port, **settings)
+        # No pipe: nobody reads it while the server runs, and a full one would stop the server.
+        self._log = tempfile.TemporaryFile("a+b")  # noqa: SIM115 (as long as the server)
+        self.process = start(
+            "server", "serve", root, folder, planner=planner, log=self._log, port=self.port, **settings
+        )
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60)
 
     def wait_until_ready(self) -> "Server":
@@ -58,7 +71,7 @@ class Server:
                 if self.client.get("/readyz").status_code == 200:
                     return self
             except httpx.TransportError:
-                assert self.process.poll() is None, self.process.stderr.read().decode()
+                assert self.process.poll() is None, self._said()
                 time.sleep(0.05)
         raise AssertionError("the server did not become ready")
 
@@ -67,5 +80,13 @@ class Server:
         self.client.close()
         if self.process.poll() is None:
             self.process.send_signal(signal_number)
-        _, errors = self.process.communicate(timeout=60)
-        return errors.decode()
+        self.process.wait(timeout=60)
+        return self._said()
+
+    def _said(self) -> str:
+        """Return the log of a process that has ended."""
+        if not self._log.closed:
+            with self._log as log:
+                log.seek(0)
+                self._text = log.read().decode()
+        return self._text

@@ -124,7 +124,9 @@ class SolveStreams:
             if feed.is_over:
                 return
             try:
-                await asyncio.wait_for(changed.wait(), self._heartbeat_seconds)
+                # Not wait_for, which forgets that its task was cancelled where the event is set in the same moment.
+                async with asyncio.timeout(self._heartbeat_seconds):
+                    await changed.wait()
             except TimeoutError:
                 yield _HEARTBEAT
 

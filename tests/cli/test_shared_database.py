@@ -7,8 +7,8 @@ from sqlalchemy.engine import make_url
 from api.cli.shared_database import UnfitDatabase, check_shared_database
 from api.store.engines import UnusableDatabase
 from api.store.sql import SqlStore
+from benchmarks.local_postgres import Postgres
 from tests.api.server import free_port
-from tests.postgres import Postgres
 
 
 def test_an_empty_database_and_one_in_use(postgres: Postgres) -> None:

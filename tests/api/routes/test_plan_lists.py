@@ -1,20 +1,14 @@
 """Plans listed, compared, and fetched rank by rank."""
 
 import json
-import time
-from dataclasses import asdict
 
 import pytest
-from sqlalchemy import insert
 
-from api.store import tables
-from api.store.sql import SqlStore
 from planner.canonical import canonical_bytes
 from planner.explain.difference import difference
 from tests.api.live import Live
 from tests.api.problems import assert_problem
 from tests.api.specs import tiny
-from tests.contracts.plan_list_store import digest_of, summary
 
 NOTHING = "sha256:" + "0" * 64
 
@@ -130,26 +124,3 @@ def test_a_channel_serves_slices(live: Live, digests: list[str]) -> None:
     assert answer.headers["cache-control"] == "private, no-cache"
     assert answer.content == live.get(f"/v1/plans/{digests[1]}?rank=1").content
     assert_problem(live.get("/v1/channels/sliced/plan?rank=2"), 422, "no-such-rank")
-
-
-@pytest.mark.slow
-def test_a_page_of_a_hundred_thousand_plans_is_fast(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("many")
-    store = SqlStore.of_file(folder / "shardplan.sqlite")
-    many = [summary(number, name=f"name-{number % 1000}") for number in range(100_000)]
-    with store._writer.begin() as connection:  # noqa: SLF001
-        plans = [{"digest": one.plan_digest, "document": b"x", "created_at": one.created_at} for one in many]
-        connection.execute(insert(tables.plans), plans)
-        connection.execute(insert(tables.plan_summaries), [asdict(one) for one in many])
-    store.close()
-    with Live.of(folder) as live:
-        middle = f"&page_token={digest_of(50_000)}"
-        for query in ("", middle, "&name=name-7", f"&name=name-7{middle}"):
-            seconds = []
-            for _ in range(5):
-                began = time.perf_counter()
-                assert live.get(f"/v1/plans?page_size=50{query}").status_code == 200
-                seconds.append(time.perf_counter() - began)
-            assert sorted(seconds)[2] < 0.1, query
-        page = live.get(f"/v1/plans?page_size=2&page_token={digest_of(50_000)}").json()
-        assert [plan["plan_digest"] for plan in page["plans"]] == [digest_of(49_999), digest_of(49_998)]

@@ -1,32 +1,17 @@
 """Priorities, deadlines, tags and limits of requests; trying again; deleting."""
 
-import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
-from tests.api import planners
 from tests.api.live import Live
 from tests.api.problems import assert_problem
 from tests.api.specs import TINY, tiny
-from tests.api.test_engine import wait_for_pid
 
 
 def at(seconds_from_now: float) -> str:
     return quote((datetime.now(UTC) + timedelta(seconds=seconds_from_now)).isoformat(), safe="")
-
-
-@pytest.fixture
-def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
-    """A service whose only solver is busy with a solve that finds nothing."""
-    monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
-    with Live.of(tmp_path, plan=planners.hang) as live:
-        live.post("/v1/solves", tiny(name="busy", solver__time_limit_seconds=600))
-        wait_for_pid(tmp_path)
-        yield live
 
 
 def test_tags_and_priority_stand_in_the_solve_and_lists_find_it(live: Live) -> None:
@@ -84,56 +69,6 @@ def test_a_deadline_in_the_past_is_refused(live: Live) -> None:
     assert live.num_solves() == before
 
 
-def test_a_deadline_that_passes_in_the_queue_fails_the_solve(stuck: Live) -> None:
-    busy = stuck.get("/v1/solves").json()["solves"][0]["id"]
-    late = stuck.post(f"/v1/solves?deadline={at(0.5)}", tiny(name="late")).json()["id"]
-    time.sleep(0.6)
-    stuck.post(f"/v1/solves/{busy}:cancel")
-    solve = stuck.get(f"/v1/solves/{late}?wait=30").json()
-    assert (solve["state"], solve["error"]["code"]) == ("failed", "deadline-passed")
-
-
-def test_higher_priorities_start_first(stuck: Live) -> None:
-    busy = stuck.get("/v1/solves").json()["solves"][0]["id"]
-    low, high = (
-        stuck.post(f"/v1/solves?priority={priority}", tiny(name=f"priority {priority}")).json()["id"]
-        for priority in (-1, 1)
-    )
-    stuck.post(f"/v1/solves/{busy}:cancel")
-    deadline = time.monotonic() + 30
-    while stuck.get(f"/v1/solves/{high}").json()["state"] == "queued":
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    assert stuck.get(f"/v1/solves/{low}").json()["state"] == "queued"
-
-
-def test_the_server_limits_the_time_of_solves(tmp_path: Path) -> None:
-    with Live.of(tmp_path, max_solve_seconds=2.0) as live:
-        solve = live.solve(tiny(solver__time_limit_seconds=600))
-        assert [warning["code"] for warning in solve["warnings"]] == ["time-limit-clamped"]
-        assert live.solve(tiny(solver__time_limit_seconds=2))["id"] == solve["id"]  # the same request by then
-
-
-def test_a_failed_solve_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
-    with Live.of(tmp_path, plan=planners.raise_defect) as live:
-        failed = live.post("/v1/solves?tag=x&priority=3", TINY, headers={"Prefer": "wait=30"}).json()
-        assert failed["state"] == "failed"
-    with Live.of(tmp_path) as live:
-        answer = live.post(f"/v1/solves/{failed['id']}:retry", headers={"Idempotency-Key": "again"})
-        assert answer.status_code == 202
-        assert int(answer.headers["retry-after"]) >= 1
-        solve = live.get(f"{answer.headers['location']}?wait=30").json()
-        assert solve["id"] != failed["id"]
-        assert (solve["state"], solve["name"], solve["tags"], solve["priority"]) == ("succeeded", "tiny", ["x"], 3)
-        assert solve["assumptions"] == failed["assumptions"]
-        again = live.post(f"/v1/solves/{failed['id']}:retry", headers={"Idempotency-Key": "again"})
-        assert (again.status_code, again.json()["id"]) == (200, solve["id"])
-        assert_problem(live.post(f"/v1/solves/{solve['id']}:retry"), 409, "solve-state")
-        assert live.get(f"/v1/solves/{failed['id']}").json()["state"] == "failed"
-        assert_problem(live.post("/v1/solves/0123:retry"), 404, "not-found")
-
-
 def test_ended_solves_are_deleted_and_their_plans_stay(live: Live) -> None:
     solve = live.solve(tiny(name="deleted", model__batch_size_per_rank=77))
     url, plan = f"/v1/solves/{solve['id']}", solve["result"]["plan_url"]
@@ -146,10 +81,3 @@ def test_ended_solves_are_deleted_and_their_plans_stay(live: Live) -> None:
     assert live.get(f"{plan}/explanation").status_code == 200
     assert live.get("/v1/plans").json()["plans"][0]["solve_id"] is None
     assert live.solve(tiny(name="deleted", model__batch_size_per_rank=77))["id"] != solve["id"]
-
-
-def test_solves_that_have_not_ended_are_not_deleted(stuck: Live) -> None:
-    busy = stuck.get("/v1/solves").json()["solves"][0]["id"]
-    told = assert_problem(stuck.request("DELETE", f"/v1/solves/{busy}"), 409, "solve-state")
-    assert "running" in told["detail"]
-    assert_problem(stuck.post(f"/v1/solves/{busy}:retry"), 409, "solve-state")

@@ -121,17 +121,17 @@ def test_seconds_timed_apart_are_not_divided() -> None:
 
 @RELAXED
 @given(
-    lookups=st.lists(st.floats(1e4, 1e6), min_size=2, max_size=6),
+    lookups=st.lists(st.floats(1e4, 5e5), min_size=2, max_size=6),
     share=st.floats(0.05, 1.0),
-    columns=st.sampled_from([4, 8, 16, 32, 64]),
+    columns=st.sampled_from([8, 16, 32, 64]),
     factor=st.floats(1.0, 8.0),
 )
 @pytest.mark.parametrize("model", [physics_model, network_model])
 def test_more_work_never_costs_less(
     model: Any, lookups: list[float], share: float, columns: int, factor: float
 ) -> None:
-    """More rows looked up, wider rows, one shard more: a rank's seconds never fall."""
-    counts = np.minimum(np.array(lookups), 1e6 / factor)
+    """Inside the measured range more rows looked up, wider rows, one shard more never cost a rank less."""
+    counts = np.minimum(np.array(lookups), 5e5 / factor)
     rank = [0] * len(lookups)
     before = work_of(lookups=counts, distinct_rows=counts * share, shard_columns=columns)
     seconds = compute_seconds(model(), before, rank)[0]

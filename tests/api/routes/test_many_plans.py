@@ -1,0 +1,44 @@
+"""A page of very many plans."""
+
+from dataclasses import asdict
+
+import pytest
+from sqlalchemy import insert
+
+from api.store import tables
+from api.store.sql import SqlStore
+from tests.api.live import Live
+from tests.api.specs import tiny
+from tests.contracts.plan_list_store import digest_of, summary
+
+NOTHING = "sha256:" + "0" * 64
+
+
+@pytest.fixture(scope="module")
+def solves(live: Live) -> list[dict[str, object]]:
+    """Three solves with a plan each; the second and the third have one name."""
+    specs = [tiny(name=f"plan {min(size, 2)}", model__batch_size_per_rank=2**size) for size in (1, 2, 3)]
+    return [live.solve(spec) for spec in specs]
+
+
+@pytest.fixture(scope="module")
+def digests(solves: list[dict[str, object]]) -> list[str]:
+    return [solve["result"]["plan_digest"] for solve in solves]
+
+
+@pytest.mark.slow
+def test_pages_of_a_hundred_thousand_plans(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("many")
+    store = SqlStore.of_file(folder / "shardplan.sqlite")
+    many = [summary(number, name=f"name-{number % 1000}") for number in range(100_000)]
+    with store._writer.begin() as connection:  # noqa: SLF001
+        plans = [{"digest": one.plan_digest, "document": b"x", "created_at": one.created_at} for one in many]
+        connection.execute(insert(tables.plans), plans)
+        connection.execute(insert(tables.plan_summaries), [asdict(one) for one in many])
+    store.close()
+    with Live.of(folder) as live:
+        middle = f"&page_token={digest_of(50_000)}"
+        for query in ("", middle, "&name=name-7", f"&name=name-7{middle}"):
+            assert len(live.get(f"/v1/plans?page_size=50{query}").json()["plans"]) == 50, query
+        page = live.get(f"/v1/plans?page_size=2&page_token={digest_of(50_000)}").json()
+        assert [plan["plan_digest"] for plan in page["plans"]] == [digest_of(49_999), digest_of(49_998)]

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 
+from api.beside import beside
 from api.end_signals import EndSignals
 from api.store.base import ENDED
 from api.store.events import EventStore, SolveMark
@@ -30,13 +31,8 @@ class SolveWatch:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Watch while the block runs."""
-        task = asyncio.create_task(self._run())
-        try:
+        async with beside(self._run()):
             yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
 
     async def _run(self) -> None:
         while True:

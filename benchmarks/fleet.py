@@ -1,11 +1,8 @@
 """Servers and workers in processes of their own, on one database, which can be killed and started again."""
 
 import contextlib
-import os
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,8 +12,8 @@ from pathlib import Path
 import httpx
 
 from benchmarks.local_postgres import Postgres
+from benchmarks.service import ROOT, SHARDPLAN, environment, free_port
 
-ROOT = Path(__file__).resolve().parents[1]
 _READY_SECONDS = 120.0
 
 
@@ -36,7 +33,7 @@ class Member:
         """Start it; it is not ready yet."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                self.command, env={**os.environ, **self.environment}, cwd=ROOT, stdout=log, stderr=log
+                self.command, env={**environment(), **self.environment}, cwd=ROOT, stdout=log, stderr=log
             )
         self.num_starts += 1
 
@@ -88,12 +85,11 @@ def fleet(*, on_postgres: bool, num_servers: int, num_workers: int, **settings: 
         for kind, number in (("serve", num_servers), ("worker", num_workers)):
             for index in range(number):
                 name = f"{kind}-{index}"
-                port = _free_port() if kind == "serve" else None
-                environment = {**shared, "SHARDPLAN_DATA_DIR": str(folder / name), "PYTHONPATH": str(ROOT)}
+                port = free_port() if kind == "serve" else None
+                own = {**shared, "SHARDPLAN_DATA_DIR": str(folder / name)}
                 if port is not None:
-                    environment["SHARDPLAN_PORT"] = str(port)
-                command = [sys.executable, "-c", "from api.cli import main; main()", kind]
-                member = Member(name, command, environment, folder / f"{name}.log", port)
+                    own["SHARDPLAN_PORT"] = str(port)
+                member = Member(name, [*SHARDPLAN, kind], own, folder / f"{name}.log", port)
                 made.members.append(member)
                 member.start()
         yield made
@@ -110,9 +106,3 @@ def _is_ready(url: str) -> bool:
         return httpx.get(f"{url}/readyz", timeout=2).status_code == 200
     except httpx.TransportError:
         return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

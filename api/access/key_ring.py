@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.access.caller import Caller, Stranger
 from api.access.key_text import Key
+from api.beside import beside
 from api.problems import PROBLEMS
 from api.store.api_keys import ApiKeyRecord, ApiKeyStore
 
@@ -100,13 +101,10 @@ class KeyRing:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Write the last uses of keys while the block runs, and at its end."""
-        task = asyncio.create_task(self._run())
         try:
-            yield
+            async with beside(self._run()):
+                yield
         finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
             with CancelScope(shield=True):
                 await self.write_uses()
 

@@ -18,7 +18,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.engine.base import EngineUnavailable, Interrupted, Runner, Work, fields_of
-from api.store.engines import postgres_url, write_ahead
+from api.store.engines import make_durable, postgres_url
 
 _NAME = "shardplan"
 #: Of what is enqueued, not of the release: any release that knows it runs what another one left.
@@ -201,11 +201,7 @@ def _sqlite(path: Path) -> Engine:
 
     def on_connect(connection: DBAPIConnection, _record: object) -> None:
         connection.isolation_level = "IMMEDIATE"
-        cursor = connection.cursor()
-        write_ahead(cursor, _BUSY_TIMEOUT_SECONDS)
-        for pragma in ("synchronous=FULL", "foreign_keys=ON"):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
+        make_durable(connection, _BUSY_TIMEOUT_SECONDS)
 
     event.listen(engine, "connect", on_connect)
     return engine

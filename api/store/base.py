@@ -238,10 +238,6 @@ class Store(
         """
         ...
 
-    def channel_history(self, name: str) -> list[ChannelRecord]:
-        """Return all versions of a channel, oldest first."""
-        ...
-
     def ping(self) -> None:
         """Raise where the store cannot be read."""
         ...

@@ -119,11 +119,7 @@ def _sqlite(path: Path, busy_timeout_seconds: float, *, begin: str, pool_size: i
     def on_connect(connection: DBAPIConnection, _record: object) -> None:
         # The driver must not begin transactions by itself: "begin" below does.
         connection.isolation_level = None
-        cursor = connection.cursor()
-        write_ahead(cursor, busy_timeout_seconds)
-        for pragma in ("synchronous=FULL", "foreign_keys=ON"):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
+        make_durable(connection, busy_timeout_seconds)
 
     def on_begin(connection: Connection) -> None:
         connection.exec_driver_sql(begin)
@@ -133,7 +129,16 @@ def _sqlite(path: Path, busy_timeout_seconds: float, *, begin: str, pool_size: i
     return engine
 
 
-def write_ahead(cursor: DBAPICursor, busy_timeout_seconds: float) -> None:
+def make_durable(connection: DBAPIConnection, busy_timeout_seconds: float) -> None:
+    """Have a new connection to a SQLite file commit to the disk, by the write-ahead log, and check references."""
+    cursor = connection.cursor()
+    _write_ahead(cursor, busy_timeout_seconds)
+    for pragma in ("synchronous=FULL", "foreign_keys=ON"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _write_ahead(cursor: DBAPICursor, busy_timeout_seconds: float) -> None:
     """Switch a file to the write-ahead log, however many others are doing so.
 
     SQLite answers "locked" at once, without waiting out the busy timeout, to a connection that

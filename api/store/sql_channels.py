@@ -58,13 +58,6 @@ class SqlChannels:
             append_audit(connection, by, action, f"channels/{name}", **told, now=now)
             return new
 
-    def channel_history(self, name: str) -> list[ChannelRecord]:
-        """Return all versions of a channel."""
-        history = tables.channel_history
-        query = select(history).where(history.c.name == name).order_by(history.c.version)
-        with self._readers.begin() as connection:
-            return [ChannelRecord(**row) for row in connection.execute(query).mappings()]
-
     def channel_versions(self, name: str, *, limit: int, before: int | None) -> list[ChannelRecord]:
         """Return versions of a channel, newest first."""
         history = tables.channel_history

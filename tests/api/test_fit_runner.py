@@ -9,17 +9,9 @@ import pytest
 
 from tests.api import fits
 from tests.api.live import Live
-from tests.api.measured import benchmark_rows
+from tests.api.posted import store_rows
 from tests.api.problems import assert_problem
 from tests.api.specs import tiny
-
-PROFILE = "dgx-h100-80g"
-ACTIVE = f"/v1/hardware-profiles/{PROFILE}/cost-model"
-NOTHING = "sha256:" + "0" * 64
-
-
-def store_rows(live: Live, **changes: object) -> str:
-    return str(live.post("/v1/measurements", {"rows": benchmark_rows(**changes)}).json()["measurements_digest"])
 
 
 def test_a_fit_is_stopped_and_its_process_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

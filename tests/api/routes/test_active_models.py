@@ -12,20 +12,12 @@ from api.starting import StartFailed
 from cost_models.learned.shipped import shipped_models
 from tests.api.live import Live, settings_for
 from tests.api.measured import DEVICE, benchmark_rows, model_bytes, model_document
+from tests.api.posted import store_rows, upload
 from tests.api.problems import assert_problem
 from tests.api.specs import tiny
 
 PROFILE = "dgx-h100-80g"
 ACTIVE = f"/v1/hardware-profiles/{PROFILE}/cost-model"
-NOTHING = "sha256:" + "0" * 64
-
-
-def upload(live: Live, name: str, **changes: object) -> dict[str, object]:
-    return live.post("/v1/cost-models", {"document": model_document(name, **changes)}).json()
-
-
-def store_rows(live: Live, **changes: object) -> str:
-    return str(live.post("/v1/measurements", {"rows": benchmark_rows(**changes)}).json()["measurements_digest"])
 
 
 @pytest.fixture

@@ -10,20 +10,11 @@ from cost_models.registry import cost_model_names
 from planner.canonical import canonical_bytes
 from tests.api.live import Live
 from tests.api.measured import DEVICE, benchmark_rows, model_bytes, model_document
+from tests.api.posted import store_rows, upload
 from tests.api.problems import assert_problem
 from tests.api.specs import tiny
 
-PROFILE = "dgx-h100-80g"
-ACTIVE = f"/v1/hardware-profiles/{PROFILE}/cost-model"
 NOTHING = "sha256:" + "0" * 64
-
-
-def store_rows(live: Live, **changes: object) -> str:
-    return str(live.post("/v1/measurements", {"rows": benchmark_rows(**changes)}).json()["measurements_digest"])
-
-
-def upload(live: Live, name: str, **changes: object) -> dict[str, object]:
-    return live.post("/v1/cost-models", {"document": model_document(name, **changes)}).json()
 
 
 def test_a_fit_is_accepted_with_a_place_to_look(live: Live) -> None:

@@ -8,22 +8,7 @@ from sqlalchemy import insert
 from api.store import tables
 from api.store.sql import SqlStore
 from tests.api.live import Live
-from tests.api.specs import tiny
 from tests.contracts.plan_list_store import digest_of, summary
-
-NOTHING = "sha256:" + "0" * 64
-
-
-@pytest.fixture(scope="module")
-def solves(live: Live) -> list[dict[str, object]]:
-    """Three solves with a plan each; the second and the third have one name."""
-    specs = [tiny(name=f"plan {min(size, 2)}", model__batch_size_per_rank=2**size) for size in (1, 2, 3)]
-    return [live.solve(spec) for spec in specs]
-
-
-@pytest.fixture(scope="module")
-def digests(solves: list[dict[str, object]]) -> list[str]:
-    return [solve["result"]["plan_digest"] for solve in solves]
 
 
 @pytest.mark.slow

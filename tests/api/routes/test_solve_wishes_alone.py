@@ -38,20 +38,6 @@ def test_a_deadline_that_passes_in_the_queue_fails_the_solve(stuck: Live) -> Non
     assert (solve["state"], solve["error"]["code"]) == ("failed", "deadline-passed")
 
 
-def test_higher_priorities_start_first(stuck: Live) -> None:
-    busy = stuck.get("/v1/solves").json()["solves"][0]["id"]
-    low, high = (
-        stuck.post(f"/v1/solves?priority={priority}", tiny(name=f"priority {priority}")).json()["id"]
-        for priority in (-1, 1)
-    )
-    stuck.post(f"/v1/solves/{busy}:cancel")
-    deadline = time.monotonic() + 30
-    while stuck.get(f"/v1/solves/{high}").json()["state"] == "queued":
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    assert stuck.get(f"/v1/solves/{low}").json()["state"] == "queued"
-
-
 def test_the_server_limits_the_time_of_solves(tmp_path: Path) -> None:
     with Live.of(tmp_path, max_solve_seconds=2.0) as live:
         solve = live.solve(tiny(solver__time_limit_seconds=600))

@@ -210,6 +210,7 @@ def to_request(
     if previous is not None:
         normalised["previous_plan"] = previous.document
         warnings.extend(previous_warnings(previous.plan, problem, spec, base))
+    spec_digest = spec_digest_of(normalised)
     return SolveRequest(
         name=spec.name,
         problem=problem,
@@ -224,8 +225,10 @@ def to_request(
         ),
         previous=None if previous is None else previous.plan,
         spec=normalised,
-        spec_digest=spec_digest_of(normalised),
-        stated_spec_digest=spec_digest_of(normalised | {"cost_model": stated_cost_model or spec.cost_model}),
+        spec_digest=spec_digest,
+        stated_spec_digest=spec_digest
+        if stated_cost_model in (None, spec.cost_model)
+        else spec_digest_of(normalised | {"cost_model": stated_cost_model}),
         assumptions=(*assumptions_of(spec, problem), *chosen.assumptions, *measured),
         warnings=tuple(warnings),
         model_warnings=chosen.warnings,

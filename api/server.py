@@ -10,6 +10,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from api import collector
 from api.access_log import AccessLog
 from api.app import create_app
 from api.logs import is_json, set_up
@@ -55,6 +56,7 @@ async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> No
     async with contextlib.AsyncExitStack() as stack:
         with told(settings):
             await stack.enter_async_context(app.router.lifespan_context(app))
+        collector.settle()
         server = _Server(config, app.state.services)
         try:
             await server.serve()

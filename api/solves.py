@@ -5,7 +5,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 from anyio.to_thread import run_sync
 
@@ -21,7 +21,7 @@ from api.solve_limits import within_deadline, within_server_limit
 from api.store.base import CANCELLED, ENDED, FAILED, NewSolve, SolveRecord, Store
 from api.store.idempotency import RequestKey
 from api.store.queue import QueueFull
-from planner.canonical import canonical_bytes, digest
+from planner.canonical import canonical_bytes, digest, digest_of
 from planner.explain.text import counted
 
 
@@ -64,12 +64,14 @@ class SolveService:
         """Queue a solve and return it with True, or that of the same key or an equal one with False."""
         now = self._clock()
         spec, warnings = within_server_limit(request.spec, self._settings.max_solve_seconds)
-        digest_of_request = own_digest = request_digest(replace(request, spec=spec))
+        spec_bytes = canonical_bytes(spec)
+        digest_of_request = own_digest = request_digest(request, spec_bytes)
         if wishes.deadline_at is not None:
             if wishes.deadline_at <= now:
                 raise ApiError("deadline-passed", PROBLEMS["deadline-passed"].explanation)
             spec, more = within_deadline(spec, wishes.deadline_at - now)
             warnings = (*warnings, *more)
+            spec_bytes = canonical_bytes(spec)
             # What it finds in its time must not answer those who have more.
             own_digest = digest({"request": digest_of_request, "deadline_at": wishes.deadline_at})
         new = NewSolve(
@@ -77,7 +79,7 @@ class SolveService:
             request_digest=own_digest,
             answered_by=digest_of_request,
             spec_digest=request.spec_digest,
-            spec_bytes=canonical_bytes(spec),
+            spec_bytes=spec_bytes,
             name=request.name,
             assumptions=[asdict(item) for item in request.assumptions],
             warnings=[asdict(item) for item in (*request.warnings, *warnings)],
@@ -183,13 +185,13 @@ def new_solve_id(now: float) -> str:
     return f"{int(now * 1000):012x}{secrets.token_hex(8)}"
 
 
-def request_digest(request: SolveRequest) -> str:
-    """Digest of everything that determines the answer: spec, numbers, models and release."""
+def request_digest(request: SolveRequest, spec_bytes: bytes) -> str:
+    """Digest of everything that determines the answer: spec (its canonical bytes), numbers, models and release."""
     hardware = request.problem.cluster.hardware
     numbers: Mapping[str, object] = {name: quantity.value for name, quantity in hardware.numbers.items()}
     return digest(
         {
-            "spec": digest(request.spec),
+            "spec": digest_of(spec_bytes),
             "cost_model": f"{request.cost_model.name}@{request.cost_model.version}",
             "hardware": numbers,
             "curves": {

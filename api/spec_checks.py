@@ -9,7 +9,7 @@ from api.schemas.spec import SpecDocument
 from api.schemas.table import AccessSpec, TableSpec
 from cost_models.hardware import Hardware
 from cost_models.registry import cost_model_names, make_cost_model
-from cost_models.vocabulary import Scheme, Tier
+from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.access import AccessCdf, MissRatioCurve, ReuseHistogram
 from planner.domain.cluster import MAX_RANKS
 from planner.domain.data_type import DATA_TYPES
@@ -45,11 +45,15 @@ def check_memory(problem: Problem, base: str) -> tuple[Issue, ...]:
     cluster = problem.cluster
     device = cluster.device_tier
     of_tier = {tier: sum(cluster.tier_bytes(rank, tier) for rank in range(cluster.world_size)) for tier in Tier}
+    tiers_of: dict[frozenset[Kernel] | None, list[Tier]] = {}
     issues = []
     for index, table in enumerate(problem.tables):
         named = table.constraints.compute_kernels
-        kernels = (HOST_KERNELS if device is Tier.HBM else DEVICE_KERNELS) if named is None else named
-        tiers = sorted({tier for kernel in kernels for tier in row_tiers(kernel, cluster, RUNTIMES[problem.runtime])})
+        if named not in tiers_of:
+            kernels = (HOST_KERNELS if device is Tier.HBM else DEVICE_KERNELS) if named is None else named
+            runtime = RUNTIMES[problem.runtime]
+            tiers_of[named] = sorted({tier for kernel in kernels for tier in row_tiers(kernel, cluster, runtime)})
+        tiers = tiers_of[named]
         available = sum(of_tier[tier] for tier in tiers)
         smallest = min(
             (DATA_TYPES[name] for name in table.constraints.data_types or ()),
@@ -205,8 +209,13 @@ def _refusal(table: TableSpec, runtime: Runtime, num_columns: int) -> str | None
         pooling=table.pooling,
         is_weighted=table.is_weighted,
     )
-    reasons = [runtime.refusal(probe, scheme) for scheme in Scheme]
-    return None if None in reasons else reasons[0]
+    first = None
+    for scheme in Scheme:
+        reason = runtime.refusal(probe, scheme)
+        if reason is None:  # which is so for nearly every table
+            return None
+        first = first or reason
+    return first
 
 
 def _check_sites(table: TableSpec, spec: SpecDocument, hardware: Hardware | None, where: str) -> Iterator[Issue]:

@@ -85,3 +85,11 @@ def plan_with_machine_code(problem: Problem, **options: object) -> object:
     functions = [item for item in gc.get_objects() if isinstance(item, Dispatcher)]
     assert any(function.signatures for function in functions)
     return plan(problem, **options)
+
+
+def plan_when_told(problem: Problem, **options: object) -> object:
+    """Plans once a file ``go`` lies in the folder."""
+    _leave_pid()
+    while not (Path(os.environ["SHARDPLAN_TEST_FOLDER"]) / "go").exists():
+        time.sleep(0.02)
+    return plan(problem, **options)

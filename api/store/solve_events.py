@@ -40,7 +40,8 @@ def append_event(connection: Connection, solve_id: str, progress: Json, *, now: 
         return
     started_at = connection.execute(select(tables.solves.c.started_at).where(tables.solves.c.id == solve_id)).scalar()
     # A clock that was set back must not make a duration negative.
-    at_seconds = 0.0 if started_at is None else max(0.0, now - started_at)
+    earlier = 0.0 if last is None else last["at_seconds"]
+    at_seconds = earlier if started_at is None else max(earlier, now - started_at)
     values = {"at": now, "at_seconds": at_seconds, "document": dict(progress)}
     if last is None:
         connection.execute(insert(log).values(solve_id=solve_id, seq=1, **values))

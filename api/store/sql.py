@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func, insert, or_, select, update
 
 from api.store import tables
 from api.store.base import (
@@ -157,7 +157,7 @@ class SqlStore(
             "state": RUNNING,
             "executor_id": executor_id,
             "attempts": solves.c.attempts + 1,
-            "started_at": func.coalesce(solves.c.started_at, now),
+            "started_at": func.coalesce(solves.c.started_at, _no_earlier(solves.c.created_at, now)),
         }
         with self._writer.begin() as connection:
             if connection.execute(this.values(**values)).rowcount == 0:
@@ -192,6 +192,7 @@ class SqlStore(
         """End a solve and publish its plan."""
         solves = tables.solves
         change = update(solves).where(solves.c.id == solve_id, solves.c.state.not_in(ENDED))
+        began = func.coalesce(solves.c.started_at, solves.c.created_at)
         if attempt is not None:
             change = change.where(solves.c.attempts == attempt)
         with self._writer.begin() as connection:
@@ -207,7 +208,7 @@ class SqlStore(
             ended = connection.execute(
                 change.values(
                     state=state,
-                    ended_at=now,
+                    ended_at=_no_earlier(began, now),
                     result=None if result is None else dict(result),
                     error=None if error is None else dict(error),
                     incumbent=None,
@@ -227,7 +228,9 @@ class SqlStore(
         with self._writer.begin() as connection:
             this = update(solves).where(solves.c.id == solve_id)
             nothing_found = (solves.c.state == QUEUED) & solves.c.incumbent.is_(None)
-            connection.execute(this.where(nothing_found).values(state=CANCELLED, ended_at=now, cancel_requested=True))
+            ended_at = _no_earlier(func.coalesce(solves.c.started_at, solves.c.created_at), now)
+            cancelled = {"state": CANCELLED, "ended_at": ended_at, "cancel_requested": True}
+            connection.execute(this.where(nothing_found).values(cancelled))
             connection.execute(this.where(solves.c.state.not_in(ENDED)).values(cancel_requested=True))
             return _find(connection, solve_id)
 
@@ -282,6 +285,11 @@ def _find(connection: Connection, solve_id: str) -> SolveRecord | None:
     columns = [column for column in tables.solves.c if column.name != "incumbent"]
     row = connection.execute(select(*columns).where(tables.solves.c.id == solve_id)).mappings().first()
     return None if row is None else _solve(row, requests_of(connection, [solve_id])[solve_id])
+
+
+def _no_earlier(than: ColumnElement[float], now: float) -> ColumnElement[float]:
+    """Return the time now, or a time that was written before the clock was set back: no duration is negative."""
+    return case((than > now, than), else_=now)
 
 
 def _require(connection: Connection, solve_id: str) -> SolveRecord:

@@ -49,7 +49,9 @@ class EventStoreContract:
     def test_a_clock_that_is_set_back_makes_no_negative_times(self, store: Store) -> None:
         running(store, 1)
         found(store, SOLVE, 3.0, now=5.0)
-        assert [event.at_seconds for event in store.events(SOLVE, after=0)] == [0.0]
+        found(store, SOLVE, 2.0, now=14.0)
+        found(store, SOLVE, 1.0, now=12.0)
+        assert [event.at_seconds for event in store.events(SOLVE, after=0)] == [0.0, 4.0, 4.0]
 
     def test_a_log_is_bounded_and_its_numbers_are_not(self, store: Store) -> None:
         running(store, 1)

@@ -136,6 +136,19 @@ class StoreContract:
         assert store.plan(DIGEST).canonical == b"first"
         assert store.plan(OTHER) is None
 
+    def test_a_clock_that_is_set_back_makes_no_negative_durations(self, store: Store) -> None:
+        for number, now in ((1, -7.0), (2, 5.0), (3, 5.0)):
+            self.accept(store, number)
+            if number < 3:
+                assert self.begin(store, number, now=now).started_at == max(now, store.solve(f"{1:012x}").created_at)
+        store.finish(f"{1:012x}", state="failed", now=-9.0)
+        store.finish(f"{2:012x}", state="failed", now=-9.0)
+        store.request_cancel(f"{3:012x}", now=-9.0)
+        first, second, third = (store.solve(f"{number:012x}") for number in (1, 2, 3))
+        assert first.created_at == first.started_at == first.ended_at
+        assert second.started_at == second.ended_at == 5.0
+        assert third.ended_at == third.created_at
+
     def test_cancelling(self, store: Store) -> None:
         for number in (1, 2):
             self.accept(store, number)

@@ -1,4 +1,4 @@
-"""Clocks of servers jump: time limits run on, keys go on meaning what they meant, and nothing lasts less than nothing."""
+"""Clocks of servers jump: limits run on, keys mean what they meant, and nothing lasts less than nothing."""
 
 import time
 from collections.abc import Iterator

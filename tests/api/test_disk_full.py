@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import httpx
 import pytest
@@ -29,14 +30,18 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+def write_for_ever(file: IO[bytes], size: int) -> None:
+    while True:
+        file.write(bytes(size))
+
+
 def fill(folder: Path) -> Path:
     """Leave no byte of a disk; return the file that takes them."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as file:
         for size in (64 * 1024, 1):
             with pytest.raises(OSError, match="No space left"):
-                while True:
-                    file.write(bytes(size))
+                write_for_ever(file, size)
     assert os.statvfs(folder).f_bavail == 0
     return filler
 

@@ -114,6 +114,13 @@ class Incumbent:
         assert isinstance(charged, float | int)
         return seconds + charged
 
+    @property
+    def bound_seconds(self) -> float:
+        """What no plan can be better than, as far as it is known."""
+        seconds = self.objective["lower_bound_seconds"]
+        assert isinstance(seconds, float | int)
+        return seconds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolveAnswer:

@@ -69,7 +69,7 @@ def finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Pla
     if bound > found * (1 + agreement):
         raise SolverDefect(f"the lower bound {bound} s exceeds a plan of {found} s")
     bound = min(bound, found)
-    gap = found / bound - 1 if bound > 0 else (0.0 if found == 0 else None)
+    gap = _relative_gap(found, bound)
     close_enough = gap is not None and gap <= run.limits.relative_gap + _RESOLUTION
     limit, detail = outcome.termination.limit, outcome.termination.detail
     if not close_enough and limit is None:
@@ -107,11 +107,18 @@ def _movement(
     return counted
 
 
+def _relative_gap(found_seconds: float, bound_seconds: float) -> float | None:
+    """Return how far a plan may be from the best one; ``None`` where nothing is known."""
+    if bound_seconds > 0:
+        return found_seconds / bound_seconds - 1
+    return 0.0 if found_seconds == 0 else None
+
+
 def within_bound(finished: Plan, bound: float, relative_gap: float) -> Plan:
     """Return a plan that was found in a part of what is legal, judged by a bound over all of it."""
     found = finished.evaluation.objective_seconds
     bound = min(bound, found)
-    gap = found / bound - 1 if bound > 0 else (0.0 if found == 0 else None)
+    gap = _relative_gap(found, bound)
     if gap is not None and gap <= relative_gap + _RESOLUTION:
         return replace(finished, lower_bound_seconds=bound, relative_gap=gap)
     detail = "found where no tier is busy for longer than a step takes; the bound is over all legal cuts"
@@ -138,6 +145,7 @@ class Teller:
     def __init__(self, run: Run, bound: float, on_result: OnResult | None) -> None:
         self._run, self.bound, self._on_result = run, bound, on_result
         self._told = float("inf")
+        self._last: Plan | None = None
         self._rest_until_seconds = 0.0  # monotonic clock
 
     def tell(self, mode: PricedOptions, found: Incumbent) -> None:
@@ -152,7 +160,18 @@ class Teller:
         outcome = Outcome(assignment=found.assignment, termination=_RUNNING, partitioner=found.partitioner)
         finished = finish(self._run, mode, outcome, self.bound)
         if not any(overloaded(finished.evaluation)) and not any(overrun(finished.evaluation)):
-            self._told = found.objective_seconds
+            self._told, self._last = found.objective_seconds, finished
             self._on_result(result_of(finished))
         now = time.monotonic()
         self._rest_until_seconds = now + _REST * (now - began)
+
+    def raise_bound(self, bound: float) -> None:
+        """Take a better bound over all plans, and pass the last plan on again with it."""
+        more, self.bound = bound - self.bound, max(bound, self.bound)
+        last = self._last
+        if self._on_result is None or last is None or more <= _WORTH_TELLING * self.bound:
+            return
+        found = last.evaluation.objective_seconds
+        proven = min(last.lower_bound_seconds + more, found)
+        self._last = replace(last, lower_bound_seconds=proven, relative_gap=_relative_gap(found, proven))
+        self._on_result(result_of(self._last))

@@ -263,8 +263,9 @@ class SolveRunner:
         """Keep a plan, unless one from before the last start of the server is better."""
         if _better(run.best, incumbent) is run.best:
             return
+        if run.best is None or incumbent.seconds < run.best.seconds:
+            self._metrics.incumbent_found()
         run.best = incumbent
-        self._metrics.incumbent_found()
         assert run.attempt is not None
         try:
             self._store.keep_incumbent(
@@ -333,10 +334,10 @@ class SolveRunner:
 
 
 def _better(first: Incumbent | None, second: Incumbent | None) -> Incumbent | None:
-    """Return the plan with the lower objective; the first of equal ones."""
+    """Return the plan with the lower objective, of equal ones that with the higher bound; else the first."""
     if first is None or second is None:
         return first or second
-    return second if second.seconds < first.seconds else first
+    return second if (second.seconds, -second.bound_seconds) < (first.seconds, -first.bound_seconds) else first
 
 
 @contextlib.contextmanager

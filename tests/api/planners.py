@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from numba.core.dispatcher import Dispatcher
@@ -93,3 +94,13 @@ def plan_when_told(problem: Problem, **options: object) -> object:
     while not (Path(os.environ["SHARDPLAN_TEST_FOLDER"]) / "go").exists():
         time.sleep(0.02)
     return plan(problem, **options)
+
+
+def plan_with_bounds(problem: Problem, **options: object) -> object:
+    """Finds its plan at once, and then a better bound for it."""
+    result = plan(problem, **{**options, "on_result": None})
+    for share in (0.25, 0.5):
+        worse = replace(result.plan, lower_bound_seconds=share * result.plan.lower_bound_seconds)
+        options["on_result"](replace(result, plan=worse))
+        time.sleep(0.5)
+    return result

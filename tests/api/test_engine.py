@@ -1,6 +1,7 @@
 """Whatever happens to a solver process: its solve ends, its best plan stays, others go on."""
 
 import errno
+import json
 import os
 import signal
 import time
@@ -69,6 +70,16 @@ def test_a_solve_that_overruns_without_a_plan_fails_with_a_reason(folder: Path) 
         assert solve["result"] is None
         assert solve["error"]["code"] == "time-limit"
         assert solve["error"]["hint"]
+
+
+def test_a_better_bound_is_told_while_the_plan_stays(folder: Path) -> None:
+    with Live.of(folder, plan=planners.plan_with_bounds) as live:
+        solve = live.solve(tiny())
+        text = live.get(f"/v1/solves/{solve['id']}/events").text
+        told = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
+        found = [(one["incumbent_seconds"], one["bound_seconds"]) for one in told if "bound_seconds" in one]
+        assert len({seconds for seconds, _ in found}) == 1
+        assert [bound / found[-1][1] for _, bound in found] == pytest.approx([0.25, 0.5, 1.0])
 
 
 def test_a_killed_process_keeps_its_best_plan_and_the_next_solve_runs(folder: Path) -> None:

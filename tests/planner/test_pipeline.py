@@ -382,6 +382,18 @@ def test_verified_plans_are_streamed_and_improve() -> None:
     assert result.plan.evaluation.objective_seconds <= values[-1]
 
 
+def test_a_better_bound_is_told_with_the_plan_that_is_known() -> None:
+    told: list[PlanResult] = []
+    plan(small_problem(), cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS, on_result=told.append)
+    plans = [one.plan for one in told if one.plan is not None]
+    bounds = [one.lower_bound_seconds for one in plans]
+    assert bounds == sorted(bounds)
+    assert plans[0].placement == plans[1].placement
+    assert bounds[0] < bounds[1]
+    for one in plans:
+        assert one.relative_gap == pytest.approx(one.evaluation.objective_seconds / one.lower_bound_seconds - 1)
+
+
 def test_more_memory_never_hurts() -> None:
     best = []
     for hbm in (0.9e6, 1.5e6, 80e9):

@@ -1,11 +1,19 @@
 """Where the tests find the repository, and the public data beside it."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from benchmarks.local_postgres import NoPostgres, Postgres
+
+# Processes of tests share the cores: threads of one that wait for each other by spinning keep the others from them.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("shardplan", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shardplan")
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -54,10 +54,24 @@ class TrainingSet:
 
 
 def train(rows: TrainingSet, effort: Effort, seed: int) -> tuple[MonotoneNetwork, ...]:
-    """Return ``effort.members`` networks; the same for the same rows, effort and seed on the same machine."""
+    """Return ``effort.members`` networks; the same for the same rows, effort and seed on the same machine.
+
+    They do not depend on how many cores it has.
+    """
     import torch  # the extra "train"; nothing that serves a model needs it
 
     torch.use_deterministic_algorithms(True, warn_only=False)
+    # Matrices are so small that threads mostly wait for each other, on a busy machine four times as long; and how sums
+    # are divided among them would show in the weights.
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _trained(rows, effort, seed, torch)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _trained(rows: TrainingSet, effort: Effort, seed: int, torch: Any) -> tuple[MonotoneNetwork, ...]:
     random = torch.Generator().manual_seed(seed)
     weights = _start(rows, effort, random, torch)
     order = np.random.default_rng(seed)

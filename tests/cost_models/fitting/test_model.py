@@ -45,6 +45,18 @@ def test_same_rows_and_seed_make_the_same_document() -> None:
     assert model_bytes(again) == model_bytes(document())
 
 
+def test_the_number_of_cores_is_not_in_the_document() -> None:
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        again = fit_model(made_up_rows(600), name="made up", seed=0, effort=QUICK)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    assert model_bytes(again) == model_bytes(document())
+
+
 def test_another_seed_makes_another_document() -> None:
     assert model_bytes(document(40, seed=1)) != model_bytes(document(40))
 

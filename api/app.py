@@ -13,6 +13,7 @@ from api.access.key_ring import KeyRing
 from api.access.keys import ApiKeyService
 from api.access.rate_limit import RateLimitMiddleware
 from api.activations import ActivationService
+from api.address_check import AddressCheckMiddleware
 from api.body_limit import BodyLimitMiddleware
 from api.channels import ChannelService
 from api.console import add_console
@@ -192,6 +193,7 @@ def create_app(
         app.add_middleware(RateLimitMiddleware, per_minute=settings.rate_limit_per_minute)
     if asks_for_keys:
         app.add_middleware(CallerMiddleware)
+    app.add_middleware(AddressCheckMiddleware)
     app.add_middleware(ObservedRequestsMiddleware, observers=[RequestMetrics(registry), *observers])
     app.add_middleware(RequestIdMiddleware)
     return app

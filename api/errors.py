@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match, Route
@@ -24,6 +25,10 @@ RETRY_AFTER_SECONDS = 1
 MAX_DETAIL_LENGTH = 500
 
 log = logging.getLogger(__name__)
+
+#: What drivers raise where the database cannot be used now: gone, locked, full, read only after a failover, or all
+#: connections taken.
+_UNAVAILABLE = (OperationalError, InterfaceError, InternalError, PoolTimeout)
 
 
 class ApiError(Exception):
@@ -102,7 +107,8 @@ def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _http_exception)
     app.add_exception_handler(KeyReused, _key_reused)
     app.add_exception_handler(KeyInFlight, _key_in_flight)
-    app.add_exception_handler(OperationalError, _storage)
+    for unavailable in _UNAVAILABLE:
+        app.add_exception_handler(unavailable, _storage)
     app.add_exception_handler(Exception, _internal)
 
 

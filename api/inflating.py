@@ -12,6 +12,8 @@ _FED_BYTES = {"gzip": 4096, "zstd": 256}
 #: The memory that a sender may ask a decompressor for (RFC 8878 names this size).
 _MAX_WINDOW_BYTES = 8 * 1024**2
 _GZIP_WINDOW_BITS = 31
+#: Parts cost time even where they are empty, which takes 9 bytes: they must be this long on average, but for a few.
+_LEAST_PART_BYTES, _FEW_PARTS = 1024, 16
 
 ENCODINGS = tuple(_FED_BYTES)
 
@@ -36,16 +38,20 @@ class Inflater:
     def __init__(self, encoding: str) -> None:
         self._encoding = encoding
         self._part: _Decompressor | None = None  # None between two parts
-        self._has_parts = False
+        self._num_parts = self._num_fed_bytes = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Yield what comes out of the next bytes, in pieces of a few mebibytes at most. Raises ``BrokenBody``."""
         step = _FED_BYTES[self._encoding]
         for start in range(0, len(data), step):
             left = data[start : start + step]
+            self._num_fed_bytes += len(left)
             while left:
                 if self._part is None:
-                    self._part, self._has_parts = self._new(), True
+                    self._part = self._new()
+                    self._num_parts += 1
+                    if self._num_parts > _FEW_PARTS + self._num_fed_bytes // _LEAST_PART_BYTES:
+                        raise BrokenBody
                 try:
                     piece = self._part.decompress(left)
                 except (zlib.error, zstandard.ZstdError) as error:
@@ -58,7 +64,7 @@ class Inflater:
 
     def end(self) -> None:
         """Say that the body has ended. Raises ``BrokenBody`` where something is missing."""
-        if self._part is not None or not self._has_parts:
+        if self._part is not None or not self._num_parts:
             raise BrokenBody
 
     def _new(self) -> _Decompressor:

@@ -25,9 +25,9 @@ from api.store.models import (
     FITTING,
     MeasurementsRecord,
     ModelRecord,
+    model_id,
 )
 from api.store.queue import QueueFull
-from api.stored_models import model_id
 from cost_models.measurements.check import MAX_ROWS
 from cost_models.measurements.schema import Measurements, joined
 from planner.canonical import canonical_bytes

@@ -8,6 +8,7 @@ from typing import Any
 from planner.canonical import canonical_bytes
 from planner.errors import Issue
 
+DEADLINE_WARNING = "time-limit-deadline"
 _SHORTEST_SECONDS = 0.001
 
 
@@ -26,30 +27,34 @@ def within_server_limit(spec: Mapping[str, Any], max_seconds: float | None) -> t
     return _limited(spec, max_seconds), (warning,)
 
 
-def within_deadline(spec: Mapping[str, Any], seconds_left: float) -> tuple[dict[str, Any], tuple[Issue, ...]]:
-    """Return a normalised spec that ends before a deadline, and a warning where it would have ended later."""
-    limit = spec["solver"]["time_limit_seconds"]
-    seconds = max(_SHORTEST_SECONDS, math.floor(seconds_left * 1000) / 1000)
+def deadline_warnings(spec: Mapping[str, Any], seconds_left: float) -> tuple[Issue, ...]:
+    """Return a warning where a deadline leaves a normalised spec less time than its limit."""
+    limit, seconds = spec["solver"]["time_limit_seconds"], _searched(seconds_left)
     if limit <= seconds:
-        return dict(spec), ()
-    warning = Issue(
-        code="time-limit-deadline",
-        pointer="/solver/time_limit_seconds",
-        message=f"the search takes {seconds:g} seconds at most, not {limit:g}: that is what the deadline leaves",
-        hint="what it waits in the queue is taken off, too",
-        severity="warning",
+        return ()
+    return (
+        Issue(
+            code=DEADLINE_WARNING,
+            pointer="/solver/time_limit_seconds",
+            message=f"the search takes {seconds:g} seconds at most, not {limit:g}: that is what the deadline leaves",
+            hint="what it waits in the queue is taken off, too",
+            severity="warning",
+        ),
     )
-    return _limited(spec, seconds), (warning,)
 
 
 def spec_in_time(spec_bytes: bytes, *, deadline_at: float | None, now: float) -> bytes | None:
-    """Return the spec of a solve that starts now, ``None`` where its deadline has passed."""
+    """Return the spec of a solve that starts now and ends in time, ``None`` where its deadline has passed."""
     if deadline_at is None:
         return spec_bytes
     if deadline_at <= now:
         return None
-    spec, _ = within_deadline(json.loads(spec_bytes), deadline_at - now)
-    return canonical_bytes(spec)
+    spec = json.loads(spec_bytes)
+    return canonical_bytes(_limited(spec, min(spec["solver"]["time_limit_seconds"], _searched(deadline_at - now))))
+
+
+def _searched(seconds_left: float) -> float:
+    return max(_SHORTEST_SECONDS, math.floor(seconds_left * 1000) / 1000)
 
 
 def _limited(spec: Mapping[str, Any], seconds: float) -> dict[str, Any]:

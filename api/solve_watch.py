@@ -1,9 +1,10 @@
-"""Sees what happens to solves in other processes: one look at the database for all that requests wait for."""
+"""Sees what happens to solves and fits in other processes: one look at the database for all that requests wait for."""
 
 import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator
+from typing import Protocol
 
 from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
@@ -12,19 +13,25 @@ from api.beside import beside
 from api.end_signals import EndSignals
 from api.store.base import ENDED
 from api.store.events import EventStore, SolveMark
+from api.store.models import ModelStore, model_id
 
 POLL_SECONDS = 0.5
+_OF_A_FIT = "@"  # in its id, as in ``prod@3``
 
 log = logging.getLogger(__name__)
 
 
+class _WatchedStore(EventStore, ModelStore, Protocol):
+    """Solves and fits."""
+
+
 class SolveWatch:
-    """Compares the solves that somebody waits for with what they were at the last look, and tells the signals.
+    """Compares what somebody waits for with what it was at the last look, and tells the signals.
 
     What happens in this process is told at once by whoever does it; this finds the rest.
     """
 
-    def __init__(self, store: EventStore, signals: EndSignals, *, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(self, store: _WatchedStore, signals: EndSignals, *, poll_seconds: float = POLL_SECONDS) -> None:
         self._store, self._signals, self._poll_seconds = store, signals, poll_seconds
         self._marks: dict[str, SolveMark] = {}
 
@@ -45,8 +52,12 @@ class SolveWatch:
                 log.exception("looking at solves failed; looking again")
 
     async def look(self) -> None:
-        """Look once: one query for all solves that are waited for, none where nobody waits."""
-        awaited = self._signals.awaited
+        """Look once: one query for all solves that are waited for, one for fits, none where nobody waits."""
+        fits = {work_id for work_id in self._signals.awaited if _OF_A_FIT in work_id}
+        if fits:
+            for work_id in fits - {model_id(fit) for fit in await run_sync(self._store.unended_fits)}:
+                self._signals.tell(work_id)
+        awaited = self._signals.awaited - fits
         before = {solve_id: mark for solve_id, mark in self._marks.items() if solve_id in awaited}
         self._marks = await run_sync(self._store.marks, awaited) if awaited else {}
         for solve_id, mark in self._marks.items():

@@ -17,7 +17,7 @@ from api.errors import ApiError, not_found
 from api.problems import PROBLEMS
 from api.release import VERSION
 from api.settings import Settings
-from api.solve_limits import within_deadline, within_server_limit
+from api.solve_limits import DEADLINE_WARNING, deadline_warnings, within_server_limit
 from api.store.base import CANCELLED, ENDED, FAILED, NewSolve, SolveRecord, Store
 from api.store.idempotency import RequestKey
 from api.store.queue import QueueFull
@@ -69,9 +69,8 @@ class SolveService:
         if wishes.deadline_at is not None:
             if wishes.deadline_at <= now:
                 raise ApiError("deadline-passed", PROBLEMS["deadline-passed"].explanation)
-            spec, more = within_deadline(spec, wishes.deadline_at - now)
-            warnings = (*warnings, *more)
-            spec_bytes = canonical_bytes(spec)
+            # A warning only: what is left is known when it starts, and without its deadline it may be tried again.
+            warnings = (*warnings, *deadline_warnings(spec, wishes.deadline_at - now))
             # What it finds in its time must not answer those who have more.
             own_digest = digest({"request": digest_of_request, "deadline_at": wishes.deadline_at})
         new = NewSolve(
@@ -107,7 +106,7 @@ class SolveService:
             spec_bytes=spec_bytes,
             name=ended.name,
             assumptions=ended.assumptions,
-            warnings=ended.warnings,
+            warnings=[item for item in ended.warnings if item["code"] != DEADLINE_WARNING],
             created_at=now,
             priority=ended.priority,
             tags=ended.tags,

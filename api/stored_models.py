@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from api.learned_models import load_model
 from api.model_reference import LEARNED, FoundModel, device_of
-from api.store.models import READY, ModelRecord, ModelStore
+from api.store.models import READY, ModelStore, model_id
 from cost_models.learned.shipped import shipped_for, shipped_models
 
 _MAX_LISTED = 20
@@ -47,8 +47,3 @@ class StoredModels:
     def _found(self, digest: str, called: str) -> FoundModel | None:
         canonical = self.store.model_document(digest)
         return None if canonical is None else FoundModel(canonical=canonical, called=called)
-
-
-def model_id(record: ModelRecord) -> str:
-    """Return what a version is called in addresses and references."""
-    return f"{record.name}@{record.version}"

@@ -142,7 +142,7 @@ def kills(made: Fleet, args: argparse.Namespace) -> bool:
     states = wait_for_end(made, ids, 600)
     starts = {member.name: member.num_starts for member in made.members}
     print(f"{done[0]} kills (seed {args.seed}; starts {starts}); {record.num_unanswered} requests had no answer")
-    return judged(made, ids, states, time.monotonic() - began)
+    return judged(made, ids, states, time.monotonic() - began, num_wanted=args.solves)
 
 
 def gone(made: Fleet, args: argparse.Namespace) -> bool:
@@ -160,7 +160,7 @@ def gone(made: Fleet, args: argparse.Namespace) -> bool:
     while any(_attempts(made, one) == 1 and not _has_ended(made, one) for one in mine):
         time.sleep(0.1)
     print(f"{len(mine)} solves of the machine that is gone were begun again after {time.monotonic() - began:.1f} s")
-    return judged(made, ids, wait_for_end(made, ids, 600), time.monotonic() - began)
+    return judged(made, ids, wait_for_end(made, ids, 600), time.monotonic() - began, num_wanted=args.solves)
 
 
 def outage(made: Fleet, args: argparse.Namespace) -> bool:
@@ -177,9 +177,10 @@ def outage(made: Fleet, args: argparse.Namespace) -> bool:
     began, fetched, failed, refused = time.monotonic(), 0, 0, 0
     while time.monotonic() - began < _OUTAGE_SECONDS:
         try:
-            fetched += httpx.get(plan_url, timeout=5).status_code == 200
+            answered = httpx.get(plan_url, timeout=5).status_code == 200
         except httpx.TransportError:
-            failed += 1
+            answered = False
+        fetched, failed = fetched + answered, failed + (not answered)
         try:
             answer = httpx.post(f"{url}/v1/solves", json=spec_of(2 * 10**6), timeout=5)
             refused += answer.status_code == 503
@@ -194,11 +195,12 @@ def outage(made: Fleet, args: argparse.Namespace) -> bool:
     ids = [*record.acknowledged.values(), first["id"]]
     states = wait_for_end(made, ids, 300)
     print(f"all ended {time.monotonic() - back:.0f} s after it was back")
-    return judged(made, ids, states, time.monotonic() - began) and failed == 0
+    is_well = judged(made, ids, states, time.monotonic() - began, num_wanted=args.solves + 1)
+    return is_well and failed == 0 < min(fetched, refused)
 
 
-def judged(made: Fleet, ids: list[str], states: "collections.Counter[str]", seconds: float) -> bool:
-    """Print and judge what became of the solves."""
+def judged(made: Fleet, ids: list[str], states: "collections.Counter[str]", seconds: float, *, num_wanted: int) -> bool:
+    """Print and judge what became of the solves, and whether as many as were wanted were acknowledged."""
     with httpx.Client(base_url=made.urls[0], timeout=60) as client:
         digests, num_valid = [], 0
         for one in ids:
@@ -219,7 +221,8 @@ def judged(made: Fleet, ids: list[str], states: "collections.Counter[str]", seco
         f"plans of these solves: {len(digests)}, all different: {len(set(digests)) == len(digests)}; valid: {num_valid}"
     )
     print(f"in the database: {num_solves} solves, {num_plans} plans; integrity: {_integrity(made)}")
-    good = states["succeeded"] == len(ids) == len(set(digests)) == num_valid == num_plans and _integrity(made) == "ok"
+    counts = {num_wanted, len(ids), states["succeeded"], len(set(digests)), num_valid, num_plans, num_solves}
+    good = len(counts) == 1 and _integrity(made) == "ok"
     print("nothing lost" if good else "SOMETHING IS WRONG")
     return good
 

@@ -15,11 +15,16 @@ from api.cli.batch_log import BatchLog, Outcome
 from api.cli.batch_summary import summary_csv, summary_text
 from api.cli.errors import MAX_COLUMNS, BadInput, ExitCode, issues_of, say
 from api.cli.files import write_content
+from cost_models.errors import CostModelError
 from planner.canonical import digest
-from planner.errors import InvalidProblem, UnsupportedRequest
+from planner.errors import InvalidProblem, PlannerError, UnsupportedRequest
 
 #: Plans one spec, as normalised canonical bytes or as it was sent; returns what became of it, and the plan's bytes.
 Planner = Callable[[Item, bytes, str], tuple[Outcome, bytes | None]]
+
+
+#: A server that so many specs in a row did not reach is not asked for the others.
+_MOST_UNREACHED = 3
 
 
 def batch_command(
@@ -92,6 +97,8 @@ def _one(item: Item, log: BatchLog, plan: Planner) -> tuple[Outcome, bool]:
         outcome, content = plan(item, spec, request_digest)
     except (BadInput, InvalidProblem, UnsupportedRequest, ValueError) as error:
         return _kept(log, _refused(item, error)), True
+    except (PlannerError, CostModelError) as error:
+        return _kept(log, replace(Outcome.of(item, ""), detail=str(error))), True
     if content is not None:
         write_content(content, str(log.plan_path(item.name)))
     return _kept(log, outcome), True
@@ -148,12 +155,27 @@ def _local_planner() -> Planner:
 
 def _remote_planner(url: str, tag: str) -> Planner:
     """Let a service plan; solves carry the tag of the batch."""
-    from api.client import PlannerClient, ProblemError, SolveTimeout
+    from api.client import ClientError, PlannerClient, ProblemError, SolveTimeout, Unreachable
 
     client = PlannerClient(url)
+    num_unreached = 0  # in a row
 
     def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, bytes | None]:
+        nonlocal num_unreached
         blank = Outcome.of(item, request_digest)
+        if num_unreached >= _MOST_UNREACHED:
+            return replace(blank, detail=f"not asked for: {url} could not be reached for those before"), None
+        try:
+            answer = ask(blank, spec)
+        except Unreachable as error:
+            num_unreached += 1
+            return replace(blank, detail=str(error)), None
+        except ClientError as error:
+            answer = replace(blank, detail=str(error)), None
+        num_unreached = 0
+        return answer
+
+    def ask(blank: Outcome, spec: bytes) -> tuple[Outcome, bytes | None]:
         document = json.loads(spec)
         solver = document.get("solver") if isinstance(document, dict) else None
         limit = solver.get("time_limit_seconds", 10) if isinstance(solver, dict) else 10

@@ -3,6 +3,7 @@
 import glob
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -90,7 +91,7 @@ def _paths(sources: Sequence[str]) -> list[Path]:
             inside = sorted(Path(one) for one in glob.glob(source, recursive=True) if Path(one).is_file())
         if not inside:
             raise BadInput(f"{source}: no spec there; give files, folders, or quoted patterns such as 'specs/*.json'")
-        found.update(dict.fromkeys(inside))
+        found.update(dict.fromkeys(one.resolve() for one in inside))
     return list(found)
 
 
@@ -104,12 +105,30 @@ def _is_spec(path: Path) -> bool:
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """Return a name for each file: its own, with as many of its folders as it takes to tell them apart."""
-    parts = [path.resolve().with_suffix("").parts for path in paths]
-    names: list[str] = []
-    for one in parts:
-        depth = 1
-        while depth < len(one) and sum(other[-depth:] == one[-depth:] for other in parts) > 1:
-            depth += 1
-        names.append("__".join(one[-depth:]))
-    return names
+    """Return a name for each file: its own, with as many of its folders as it takes to tell them apart, or a number."""
+    parts = [path.with_suffix("").parts[1:] for path in paths]  # without the root
+    open_ones = set(range(len(parts)))
+    chosen = [one[-1] for one in parts]
+    depth = 0
+    while open_ones:
+        depth += 1
+        ends = Counter(one[-depth:] for one in parts)
+        for index in sorted(open_ones):
+            chosen[index] = "__".join(parts[index][-depth:])
+            if ends[parts[index][-depth:]] == 1 or depth >= len(parts[index]):
+                open_ones.remove(index)
+    return _numbered(chosen)
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Return names of which none is like another, in the order of the given ones."""
+    given, taken = Counter(names), set[str]()
+    found = []
+    for name in names:
+        number, unique = 1, name
+        while unique in taken or (number > 1 and unique in given):
+            number += 1
+            unique = f"{name}-{number}"
+        taken.add(unique)
+        found.append(unique)
+    return found

@@ -48,10 +48,12 @@ class BatchLog:
         self._known: dict[str, Outcome] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
+            text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
         except OSError as error:
             raise BadInput(f"cannot use {folder}: {error.strerror or error}") from None
-        for line in lines:
+        # The next line must not be written at the end of one that was cut off.
+        self._before = "\n" if text and not text.endswith("\n") else ""
+        for line in text.splitlines():
             try:
                 outcome = Outcome(**json.loads(line))
             except (ValueError, TypeError):
@@ -69,11 +71,12 @@ class BatchLog:
         """Write down what became of an item, durably, after its plan."""
         try:
             with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(outcome)) + "\n")
+                file.write(self._before + json.dumps(asdict(outcome)) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             raise BadInput(f"cannot write {self._path}: {error.strerror or error}") from None
+        self._before = ""
         self._known[outcome.name] = outcome
 
     def plan_path(self, name: str) -> Path:

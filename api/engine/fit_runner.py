@@ -20,8 +20,7 @@ from api.process_slot import ProcessSlot
 from api.retrying import retried
 from api.settings import Settings
 from api.store.base import Store
-from api.store.models import FAILED, FITTING, READY, ModelRecord
-from api.stored_models import model_id
+from api.store.models import FAILED, FITTING, READY, ModelRecord, model_id
 
 MAX_ATTEMPTS = 2
 _POLL_SECONDS = 0.05
@@ -67,7 +66,7 @@ class FitRunner:
 
     def cancel(self, record: ModelRecord) -> None:
         """End a fit, whether it waits or runs; where it runs, its process is killed soon."""
-        self._finish(record, error=CANCELLED)
+        self._finish(record, FitAnswer(error=CANCELLED), attempt=None)
 
     def run(self, work_id: str) -> None:
         """Run one fit to its end."""
@@ -92,7 +91,9 @@ class FitRunner:
         except Exception:
             log.exception("the fit failed", extra={"fit_id": model_id(record)})
             answer = FitAnswer(error=DEFECT)
-        if answer is not None and retried(lambda: self._finish(record, answer=answer), self._stopping):
+        if answer is not None and retried(
+            lambda: self._finish(record, answer, attempt=record.attempts), self._stopping
+        ):
             state = READY if answer.error is None else FAILED
             self._metrics.fit_ended(state, time.monotonic() - began)
 
@@ -135,18 +136,15 @@ class FitRunner:
         return True
 
     def _is_wanted(self, record: ModelRecord) -> bool:
-        """Whether nobody, on this server or another, has ended a fit; True where the store cannot say."""
+        """Whether nobody, here or elsewhere, has ended a fit or begun it again; True where the store cannot say."""
         try:
             stored = self._store.model(record.name, record.version)
         except SQLAlchemyError:
             return True
-        return stored is not None and stored.state == FITTING
+        return stored is not None and stored.state == FITTING and stored.attempts == record.attempts
 
-    def _finish(
-        self, record: ModelRecord, *, answer: FitAnswer | None = None, error: dict[str, str] | None = None
-    ) -> bool:
-        """Write down how a fit ended; False where it had ended already."""
-        answer = answer or FitAnswer(error=error)
+    def _finish(self, record: ModelRecord, answer: FitAnswer, *, attempt: int | None) -> bool:
+        """Write down how a fit ended; False where it had ended already, or a later attempt was begun."""
         has_ended = self._store.finish_fit(
             record.name,
             record.version,
@@ -156,6 +154,7 @@ class FitRunner:
             device=answer.device,
             figures=answer.figures,
             error=answer.error,
+            attempt=attempt,
         )
         self._on_end(model_id(record))
         return has_ended

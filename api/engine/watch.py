@@ -16,7 +16,7 @@ from api.engine.base import FITS, SOLVES, EngineUnavailable, SolveEngine, Work, 
 from api.engine.identity import Identity
 from api.metrics import WorkMetrics
 from api.store.base import Store
-from api.stored_models import model_id
+from api.store.models import model_id
 
 BEAT_SECONDS = 2.0
 #: Five beats that did not come: long for a busy machine, short for thousands of ranks that wait.

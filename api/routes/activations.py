@@ -12,13 +12,13 @@ from api.http_headers import matches
 from api.json_input import parse_document
 from api.routes.documentation import json_answer, json_body, problems
 from api.schemas.cost_models import ActivationDocument, ActivationUpdate, ActivationVersion
+from api.served_plan import REVALIDATE
 from api.state import Services, Shell
 from api.store.models import ActivationRecord
 
 router = APIRouter(prefix="/v1", tags=["cost models"])
 
 _MAX_HISTORY = 100
-_REVALIDATE = "private, no-cache"
 
 ProfileId = Annotated[str, Path(description="Hardware profile.", examples=["dgx-h100-80g"])]
 
@@ -39,7 +39,7 @@ async def get_active_cost_model(
     """Answer with the model that the cost model ``learned`` of a spec means, and what it meant before."""
     active = await run_sync(shell.activations.get, profile_id)
     if matches(if_none_match, etag_of(active)):
-        return Response(status_code=304, headers={"ETag": etag_of(active), "Cache-Control": _REVALIDATE})
+        return Response(status_code=304, headers={"ETag": etag_of(active), "Cache-Control": REVALIDATE})
     return await run_sync(lambda: _answer(shell, active, status=200))
 
 
@@ -88,7 +88,7 @@ def _answer(shell: Services, active: ActivationRecord, *, status: int) -> Respon
         document.model_dump_json(),
         status_code=status,
         media_type="application/json",
-        headers={"ETag": etag_of(active), "Cache-Control": _REVALIDATE},
+        headers={"ETag": etag_of(active), "Cache-Control": REVALIDATE},
     )
 
 

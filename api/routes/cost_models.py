@@ -23,17 +23,16 @@ from api.schemas.cost_models import (
     HeldOutFigures,
     ModelComparison,
 )
+from api.served_plan import IMMUTABLE, REVALIDATE
 from api.state import Shell
 from api.store.models import FITTING, ModelRecord
-from api.stored_models import model_id as id_of
+from api.store.models import model_id as id_of
 from cost_models.registry import cost_model_names, make_cost_model
 from cost_models.vocabulary import STEP_PHASES
 
 router = APIRouter(prefix="/v1", tags=["cost models"])
 
 _RETRY_AFTER_SECONDS = "5"
-_REVALIDATE = "private, no-cache"
-_IMMUTABLE = "public, max-age=31536000, immutable"
 
 ModelId = Annotated[str, Path(description="NAME@VERSION of a learned model.", examples=["h100-prod@3"])]
 
@@ -149,7 +148,7 @@ async def get_cost_model_document(
 ) -> Response:
     """Answer with the bytes of the model, which never change."""
     digest, document = await run_sync(shell.models.document, model_id)
-    headers = {"ETag": f'"{digest.removeprefix("sha256:")[:32]}"', "Cache-Control": _IMMUTABLE}
+    headers = {"ETag": f'"{digest.removeprefix("sha256:")[:32]}"', "Cache-Control": IMMUTABLE}
     if matches(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return _json(document, headers)
@@ -171,7 +170,7 @@ async def get_cost_model_report(shell: Shell, model_id: ModelId) -> Response:
     headers = {
         "Content-Security-Policy": PAGE_POLICY,
         "X-Content-Type-Options": "nosniff",
-        "Cache-Control": _REVALIDATE,
+        "Cache-Control": REVALIDATE,
     }
     return Response(page, media_type="text/html; charset=utf-8", headers=headers)
 

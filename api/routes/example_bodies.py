@@ -9,11 +9,10 @@ from api.etagged import etagged_response
 from api.routes.documentation import problems
 from api.routes.examples import EXAMPLES
 from api.schemas.catalogue import ExampleList, ExampleSummary
+from api.served_plan import REVALIDATE
 from planner.canonical import canonical_bytes
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])
-
-_REVALIDATE = "private, no-cache"
 
 
 @router.get(
@@ -36,7 +35,7 @@ async def list_examples(request: Request) -> Response:
         for example in EXAMPLES
     ]
     body = ExampleList(examples=summaries).model_dump_json().encode()
-    return etagged_response(request, body, cache_control=_REVALIDATE)
+    return etagged_response(request, body, cache_control=REVALIDATE)
 
 
 @router.get(
@@ -55,5 +54,5 @@ async def get_example(
     """Answer with the body, ready to be posted to the path that the list names."""
     for example in EXAMPLES:
         if example.id == example_id:
-            return etagged_response(request, canonical_bytes(example.body), cache_control=_REVALIDATE)
+            return etagged_response(request, canonical_bytes(example.body), cache_control=REVALIDATE)
     raise not_found("example")

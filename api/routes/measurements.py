@@ -18,6 +18,7 @@ from api.routes.documentation import json_answer, problems
 from api.routes.examples import MEASUREMENTS
 from api.schemas.base import DIGEST_PATTERN
 from api.schemas.measurements import ComparisonDocument, JobTimes, MeasurementsPage, MeasurementsSummary
+from api.served_plan import IMMUTABLE
 from api.state import Services, Shell
 from api.store.idempotency import RequestKey
 from api.store.models import MeasurementsRecord
@@ -26,7 +27,6 @@ from planner.errors import Issue
 
 router = APIRouter(prefix="/v1", tags=["cost models"])
 
-_IMMUTABLE = "public, max-age=31536000, immutable"
 
 MeasurementsDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the measurements.")]
 _EITHER = {
@@ -120,7 +120,7 @@ async def get_measurements(
     canonical = await run_sync(shell.store.measurements, digest)
     if canonical is None:
         raise not_found("measurements")
-    headers = {"ETag": f'"{digest.removeprefix("sha256:")[:32]}"', "Cache-Control": _IMMUTABLE}
+    headers = {"ETag": f'"{digest.removeprefix("sha256:")[:32]}"', "Cache-Control": IMMUTABLE}
     if matches(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return Response(canonical, media_type="application/json", headers=headers)

@@ -1,6 +1,6 @@
 """Ask for plans: submit, look, wait, cancel, validate."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -34,7 +34,7 @@ def _seconds(deadline: str | None) -> float | None:
     if deadline is None:
         return None
     try:
-        return datetime.fromisoformat(deadline.upper()).timestamp()
+        return datetime.fromisoformat(deadline.upper()).astimezone(UTC).timestamp()
     except (ValueError, OverflowError):
         raise ApiError("invalid-parameter", "the deadline is no time that there is") from None
 

@@ -5,7 +5,8 @@ Guarantees
 * Every method is one transaction: it happened and is durable when the method returns, or
   it did not happen. Methods may be called from any thread; none keeps a lock afterwards.
 * The caller owns what it gets: records are values and never change under its feet.
-* ``accept`` returns the same solve for equal request digests, however many callers race.
+* ``accept`` returns the same solve for equal request digests, however many callers race, unless it is being cancelled,
+  failed, or was cut off by an accident.
 * ``finish`` publishes the plan and ends the solve together. The first publication of a plan
   digest wins; bytes behind a digest never change.
 * Each ``begin`` of a solve is an attempt; what is written for an earlier one is left aside, so that an executor
@@ -31,6 +32,8 @@ from api.store.removal import RemovalStore
 
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = STATES = ("queued", "running", "succeeded", "failed", "cancelled")
 ENDED = frozenset({SUCCEEDED, FAILED, CANCELLED})
+#: Limits of results that tell what happened to a solver, not how far it came: asked again, it may come farther.
+ACCIDENTS = ("killed", "memory", "defect")
 
 Json = Mapping[str, object]
 

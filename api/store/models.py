@@ -60,6 +60,12 @@ class ModelRecord:
     error: Json | None  # code and message of one that failed
     created_at: float
     ended_at: float | None
+    attempts: int  # how often its fit was begun
+
+
+def model_id(record: ModelRecord) -> str:
+    """Return what a version is called in addresses and references."""
+    return f"{record.name}@{record.version}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +144,12 @@ class ModelStore(Protocol):
         device: str = "",
         figures: Json | None = None,
         error: Json | None = None,
+        attempt: int | None = None,
     ) -> bool:
-        """End a fit with its document, or with an error; False, and nothing happens, where it had ended already."""
+        """End a fit with its document, or with an error; False, and nothing happens, where it had ended already.
+
+        Nor does anything happen where a later attempt than ``attempt`` was begun.
+        """
         ...
 
     def model(self, name: str, version: int) -> ModelRecord | None:

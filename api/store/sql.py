@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func
 
 from api.store import tables
 from api.store.base import (
+    ACCIDENTS,
     CANCELLED,
     ENDED,
     QUEUED,
@@ -81,11 +82,11 @@ class SqlStore(
                 return _require(connection, made), False
             if reuse:
                 same = solves.c.request_digest == new.request_digest
+                on_its_way = solves.c.state.in_((QUEUED, RUNNING)) & ~solves.c.cancel_requested
+                limit = solves.c.result["termination"]["limit"].as_string()
+                answers = (solves.c.state == SUCCEEDED) & (limit.is_(None) | limit.not_in(ACCIDENTS))
                 equal = select(solves.c.id).where(
-                    or_(
-                        same & solves.c.state.in_((QUEUED, RUNNING, SUCCEEDED)),
-                        (solves.c.request_digest == new.answered_by) & (solves.c.state == SUCCEEDED),
-                    )
+                    or_(same & (on_its_way | answers), (solves.c.request_digest == new.answered_by) & answers)
                 )
                 known = connection.execute(equal.order_by(solves.c.id.desc()).limit(1)).scalar()
                 if known is not None:

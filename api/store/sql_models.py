@@ -32,7 +32,7 @@ CUT_OFF = {
     "hint": "fit it to fewer rows, or give the server more memory",
 }
 _BATCH = [column for column in tables.measurements.c if column.name != "document"]
-_MODEL = [column for column in tables.cost_models.c if column.name != "attempts"]
+_MODEL = list(tables.cost_models.c)
 
 
 class SqlModels:
@@ -145,10 +145,13 @@ class SqlModels:
         device: str = "",
         figures: Json | None = None,
         error: Json | None = None,
+        attempt: int | None = None,
     ) -> bool:
         """End a fit."""
         models = tables.cost_models
         this = update(models).where(models.c.name == name, models.c.version == version, models.c.state == FITTING)
+        if attempt is not None:
+            this = this.where(models.c.attempts == attempt)
         with self._writer.begin() as connection:
             if digest is not None and canonical is not None:
                 _keep_document(connection, digest, canonical, now)

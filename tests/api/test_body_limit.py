@@ -106,6 +106,19 @@ def test_compressed_bodies_that_are_broken(small: Live, encoding: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", COMPRESSED)
+def test_bodies_in_parts(small: Live, encoding: str) -> None:
+    compress, headers = COMPRESSED[encoding], {**JSON, "Content-Encoding": encoding}
+    whole = raw(TINY)
+    pieces = b"".join(compress(whole[at : at + 64]) for at in range(0, len(whole), 64))
+    assert len(pieces) > 5 * len(compress(b""))
+    assert small.request("POST", "/v1/specs:validate", content=pieces, headers=headers).status_code == 200
+    # Thousands of parts with nothing in them are work without end for a few bytes.
+    empty = compress(b"") * 2000
+    for body in (empty, empty + compress(whole)):
+        assert_problem(small.request("POST", "/v1/specs:validate", content=body, headers=headers), 400, "broken-body")
+
+
+@pytest.mark.parametrize("encoding", COMPRESSED)
 def test_a_gibibyte_in_a_mebibyte_is_refused_soon_and_with_little_memory(encoding: str) -> None:
     make = zlib.compressobj(9, wbits=31) if encoding == "gzip" else zstandard.ZstdCompressor().compressobj()
     zeros = bytes(2**20)

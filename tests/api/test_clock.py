@@ -4,9 +4,11 @@ import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from api import idempotency
 from tests.api.live import Live
 from tests.api.planners import plan_when_told
 from tests.api.problems import assert_problem
@@ -27,9 +29,10 @@ class Clock:
 
 @pytest.fixture
 def clocked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Live, Clock, Path]]:
-    """A service whose solves wait for a file, and the clock of everything in it that tells solves the time."""
+    """A service whose solves wait for a file, and the clock of solves and keys in it."""
     monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
     clock = Clock()
+    monkeypatch.setattr(idempotency, "time", SimpleNamespace(time=clock))
     with Live.of(tmp_path, plan=plan_when_told) as live:
         solves = live.app.state.services.solves
         for owner in (solves, solves._runner):  # noqa: SLF001
@@ -71,3 +74,13 @@ def test_a_key_means_the_same_after_a_jump(clocked: tuple[Live, Clock, Path], ju
     again = live.post("/v1/solves?fresh=true", tiny(name="keyed"), headers=key)
     assert again.headers["location"] == first
     assert_problem(live.post("/v1/solves?fresh=true", tiny(name="other"), headers=key), 422, "key-reused")
+
+
+def test_a_key_is_forgotten_after_a_day(clocked: tuple[Live, Clock, Path]) -> None:
+    live, clock, go = clocked
+    go.touch()
+    key = {"Idempotency-Key": "old"}
+    first = live.post("/v1/solves?fresh=true", tiny(name="keyed"), headers=key).headers["location"]
+    clock.offset_seconds = 25 * HOUR
+    again = live.post("/v1/solves?fresh=true", tiny(name="keyed"), headers=key)
+    assert again.headers["location"] != first

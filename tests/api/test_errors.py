@@ -4,7 +4,8 @@ import anyio
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from api.errors import add_error_handlers
 from api.request_id import RequestIdMiddleware
@@ -76,6 +77,9 @@ class FailingStore:
     ("error", "status", "code"),
     [
         (OperationalError("INSERT", {}, Exception("database or disk is full")), 503, "storage-unavailable"),
+        (InternalError("INSERT", {}, Exception("in a read-only transaction")), 503, "storage-unavailable"),
+        (InterfaceError("SELECT", {}, Exception("the connection is closed")), 503, "storage-unavailable"),
+        (PoolTimeout("QueuePool limit reached"), 503, "storage-unavailable"),
         (RuntimeError("a secret"), 500, "internal"),
     ],
 )
@@ -89,6 +93,20 @@ def test_a_store_that_fails_is_a_problem(live: Live, error: Exception, status: i
     problem = assert_problem(answer, status, code)
     assert problem["retryable"] is (status == 503)
     assert "secret" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/v1/solves/%00",
+        "/v1/plans?name=a%00b",
+        "/v1/audit?subject=%00",
+        "/v1/channels/a%00b/plan",
+        "/ui/solves/%00",
+    ],
+)
+def test_an_address_with_nul_is_refused(live: Live, address: str) -> None:
+    assert_problem(live.get(address), 400, "invalid-parameter")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from api.solve_limits import spec_in_time, within_deadline, within_server_limit
+from api.solve_limits import deadline_warnings, spec_in_time, within_server_limit
 
 
 def spec(limit: float, work: float | None = None) -> dict[str, object]:
@@ -29,11 +29,12 @@ def test_the_limit_of_the_server_is_told() -> None:
 
 @pytest.mark.parametrize(("left", "limit"), [(2.5, 2.5), (1.23456, 1.234), (1e-9, 0.001)])
 def test_the_deadline_is_told(left: float, limit: float) -> None:
-    limited, (warning,) = within_deadline(spec(10.0), left)
-    assert limited == spec(limit)
+    (warning,) = deadline_warnings(spec(10.0), left)
     assert (warning.code, warning.severity) == ("time-limit-deadline", "warning")
     assert f"{limit:g} seconds" in warning.message
-    assert within_deadline(spec(10.0), 10.0) == (spec(10.0), ())
+    assert deadline_warnings(spec(10.0), 10.0) == ()
+    limited = spec_in_time(json.dumps(spec(10.0)).encode(), deadline_at=100.0 + left, now=100.0)
+    assert json.loads(limited or b"")["solver"]["time_limit_seconds"] == pytest.approx(limit, abs=1e-3)
 
 
 def test_what_a_solve_waited_is_taken_off_its_time() -> None:

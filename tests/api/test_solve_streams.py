@@ -259,6 +259,22 @@ def test_a_store_that_fails_for_a_while_ends_no_stream(tmp_path: Path) -> None:
     run(test)
 
 
+def test_a_wait_for_a_fit_sees_its_end_in_another_process(tmp_path: Path) -> None:
+    async def test() -> None:
+        setting = Setting(tmp_path)
+        version = setting.store.add_fit("m", request={"seed": 0}, max_fitting=9, now=1.0).version
+        with setting.signals.listening(f"m@{version}") as ended:
+            async with setting.watch.running():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), 0.3)
+                assert not ended.is_set()
+                setting.store.finish_fit("m", version, now=2.0, error={"code": "killed"})
+                await asyncio.wait_for(ended.wait(), 10)
+        setting.store.close()
+
+    run(test)
+
+
 def test_a_wait_for_the_end_sees_what_another_process_does(tmp_path: Path) -> None:
     async def test() -> None:
         setting = Setting(tmp_path)

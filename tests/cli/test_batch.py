@@ -11,6 +11,12 @@ from api.cli.batch_items import items_of, parse_shape
 from api.cli.batch_log import BatchLog, Outcome
 from api.cli.batch_summary import summary_csv, summary_text
 from api.cli.errors import BadInput
+from api.client import DigestMismatch, PlannerClient, Unreachable
+from cost_models.errors import UnsupportedWork
+from planner import pipeline
+from planner.domain.problem import Problem
+from planner.errors import SolverDefect
+from planner.pipeline import plan
 from tests.api.live import Live
 from tests.api.specs import tiny
 from tests.cli.run import Run
@@ -61,6 +67,7 @@ def test_a_batch_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
     assert answer.err.count("done before") == 1
     after = {path.name: path.stat().st_mtime_ns for path in out.glob("*.plan.json")}
     assert set(after) == {"one.plan.json", "two.plan.json", "three.plan.json"}
+    assert run("batch", str(specs), "-o", str(out)).err.count("done before") == 3  # nor is what came after the cut lost
     assert after["one.plan.json"] == before["one.plan.json"]
     write(specs, one=tiny(name="one", model__batch_size_per_rank=32))
     assert "done before" not in run("batch", str(specs / "one.json"), "-o", str(out)).err
@@ -83,6 +90,38 @@ def test_what_is_wrong_with_one_spec_stops_no_other(run: Run, tmp_path: Path) ->
     assert only.code == 3
 
 
+@pytest.mark.parametrize("error", [SolverDefect("a defect"), UnsupportedWork("roofline", "this")])
+def test_what_the_planner_cannot_do_stops_no_other(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def plan_or_not(problem: Problem, **options: object) -> object:
+        if problem.batch_size_per_rank == 33:
+            raise error
+        return plan(problem, **options)
+
+    monkeypatch.setattr(pipeline, "plan", plan_or_not)
+    specs = write(tmp_path / "specs", bad=tiny(model__batch_size_per_rank=33), good=tiny())
+    answer = run("batch", str(specs), "-o", str(tmp_path / "out"))
+    assert {row["model"]: row["state"] for row in summary(tmp_path / "out")} == {"bad": "failed", "good": "planned"}
+    assert str(error) in answer.err
+
+
+def test_a_server_that_is_not_reached_is_not_asked_for_ever(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = iter([DigestMismatch("a", "b", "it"), *[Unreachable("http://unused", 3, "refused")] * 3])
+
+    def solve(_: object, __: object, **___: object) -> object:
+        raise next(errors)  # asked a fifth time, it would end the batch
+
+    monkeypatch.setattr(PlannerClient, "solve", solve)
+    specs = write(tmp_path / "specs", **{f"s{number}": tiny() for number in range(6)})
+    answer = run("batch", str(specs), "-o", str(tmp_path / "out"), "--server", "http://unused")
+    assert answer.code == 4
+    assert [row["state"] for row in summary(tmp_path / "out")] == ["failed"] * 6
+    assert answer.err.count("not asked for: http://unused") == 2
+
+
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Live]:
     with Live.of(tmp_path / "data") as live:
@@ -92,8 +131,6 @@ def service(tmp_path: Path) -> Iterator[Live]:
 def test_a_server_plans_a_batch_under_its_tag(
     run: Run, tmp_path: Path, service: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from api.client import PlannerClient
-
     def solve(_: object, spec: object, *, wait_seconds: float, tags: list[str]) -> object:
         return service.solve(spec, query=f"?tag={tags[0]}")
 
@@ -116,6 +153,28 @@ def test_plans_in_a_folder_are_no_specs_and_names_tell_files_apart(tmp_path: Pat
     write(tmp_path / "b", same=tiny())
     items = items_of([str(tmp_path), str(tmp_path / "a" / "same.json")], [], [], [])
     assert [item.name for item in items] == ["a__same", "b__same"]
+
+
+def test_no_two_files_have_one_name_and_none_leaves_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "x", b=tiny(), b_2=tiny())
+    write(tmp_path / "y", b=tiny())
+    write(tmp_path, **{"x__b": tiny(), "x__b-2": tiny()})
+    (tmp_path / "x" / "b.txt").write_bytes((tmp_path / "x" / "b.json").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    files = ["x", "y", "x/b.txt", "x__b.json", "x__b-2.json", str(tmp_path / "y" / "b.json")]
+    names = [item.name for item in items_of(files, [], [], [])]
+    assert len(names) == len(set(names)) == 6
+    assert not any("/" in name or name.startswith(".") for name in names)
+
+
+def test_names_of_thousands_of_files_take_no_time(tmp_path: Path) -> None:
+    folders = [tmp_path / f"{number}" for number in range(600)]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "spec.json").write_text('{"model": 1}')
+    names = [item.name for item in items_of([str(tmp_path)], [], [], [])]
+    assert len(set(names)) == 600
+    assert set(names) == {f"{folder.name}__spec" for folder in folders}
 
 
 @pytest.mark.parametrize("text", ["dgx", "dgx:8", "dgx:0x8", "dgx:1x8x2", "DGX:1x8", "../x:1x8"])

@@ -1,5 +1,7 @@
 """What every store promises of measurements and learned models; each one's test class inherits this."""
 
+from dataclasses import replace
+
 import pytest
 
 from api.store.base import Store
@@ -66,7 +68,7 @@ class ModelStoreContract:
             None,
             None,
         )
-        assert store.begin_fit("m", version, max_attempts=2, now=3.0) == fitting
+        assert store.begin_fit("m", version, max_attempts=2, now=3.0) == replace(fitting, attempts=1)
         assert store.finish_fit("m", version, now=4.0, digest=DIGEST, canonical=b"{}", device="H100", figures={"b": 2})
         done = store.model("m", version)
         assert done is not None
@@ -110,6 +112,13 @@ class ModelStoreContract:
         assert failed.error is not None
         assert failed.error["code"] == "cut-off"
         assert failed.ended_at == 4.0
+
+    def test_an_attempt_that_was_given_up_ends_nothing(self, store: Store) -> None:
+        version = self.fit(store)
+        for _ in range(2):
+            store.begin_fit("m", version, max_attempts=9, now=3.0)
+        assert not store.finish_fit("m", version, now=4.0, error={"code": "killed"}, attempt=1)
+        assert store.finish_fit("m", version, now=5.0, digest=DIGEST, canonical=b"{}", attempt=2)
 
     def test_only_so_many_fits_wait(self, store: Store) -> None:
         self.fit(store, max_fitting=1)

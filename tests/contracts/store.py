@@ -5,7 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from api.store.base import NewSolve, PlanRecord, SolveRecord, StatisticsRecord, Store, UnknownPlan, VersionConflict
+from api.store.base import (
+    ACCIDENTS,
+    NewSolve,
+    PlanRecord,
+    SolveRecord,
+    StatisticsRecord,
+    Store,
+    UnknownPlan,
+    VersionConflict,
+)
 from api.store.queue import QueueFull
 from tests.contracts.race import race
 
@@ -75,6 +84,23 @@ class StoreContract:
             self.accept(store, number, request="same")
             store.finish(f"{number:012x}", state=state, now=2.0)
         assert self.accept(store, 3, request="same")[1]
+
+    @pytest.mark.parametrize("limit", ACCIDENTS)
+    def test_what_an_accident_cut_off_is_not_reused(self, store: Store, limit: str) -> None:
+        for number, why in ((1, "time"), (2, limit)):
+            self.accept(store, number, request=f"of {number}")
+            store.finish(f"{number:012x}", state="succeeded", now=2.0, result={"termination": {"limit": why}})
+        assert not self.accept(store, 3, request="of 1")[1]
+        assert self.accept(store, 4, request="of 2")[1]
+        with_deadline = replace(new_solve(5, request="with a deadline"), answered_by="of 2")
+        store.finish(f"{4:012x}", state="succeeded", now=2.0, result={"termination": {"limit": limit}})
+        assert store.accept(with_deadline, max_queued=100, reuse=True)[1]
+
+    def test_what_is_being_cancelled_is_not_reused(self, store: Store) -> None:
+        self.accept(store, 1, request="same")
+        self.begin(store, 1)
+        store.request_cancel(f"{1:012x}", now=3.0)
+        assert self.accept(store, 2, request="same")[1]
 
     def test_racing_equal_requests_get_one_solve(self, store: Store) -> None:
         results = race(16, lambda index: self.accept(store, index, request="same"))

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import create_engine
 
-from api.store.engines import UnusableDatabase
+from api.store.engines import UnusableDatabase, postgres_url
 from api.store.migrate import WrongSchema
 from api.store.sql import SqlStore
 from benchmarks.local_postgres import Postgres
@@ -70,3 +71,12 @@ def test_addresses_that_are_none_of_postgresql_are_refused_without_repeating_the
     with pytest.raises(UnusableDatabase, match="postgresql://user:password@host:5432/database") as caught:
         SqlStore.of_postgres(url)
     assert not url or url not in str(caught.value)
+
+
+@pytest.mark.parametrize(("stated", "expected"), [("", "15000"), ("?tcp_user_timeout=7000", "7000")])
+def test_connections_notice_that_the_host_is_gone(postgres: Postgres, stated: str, expected: str) -> None:
+    engine = create_engine(postgres_url(postgres.new_database() + stated))
+    with engine.connect() as connection:
+        said = connection.connection.driver_connection.info.get_parameters()
+    engine.dispose()
+    assert (said["tcp_user_timeout"], said["keepalives_idle"]) == (expected, "5")

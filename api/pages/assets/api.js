@@ -1,5 +1,10 @@
 /** The HTTP API of this server. */
 
+import { keyHeaders } from "./key.js";
+
+/** The event of the window that says that the server wants to see a key, or another one. */
+export const KEY_NEEDED = "key-needed";
+
 /** An answer that is an error: a problem document (RFC 9457), or what was left of one. */
 export class Problem extends Error {
   constructor(status, document) {
@@ -18,6 +23,7 @@ export async function request(address, options = {}) {
       method,
       headers: {
         Accept: "application/json",
+        ...keyHeaders(),
         ...(body === undefined ? {} : { "Content-Type": "application/json" }),
         ...headers,
       },
@@ -37,8 +43,15 @@ export async function request(address, options = {}) {
     document = { title: "No JSON came back", detail: `The server answered ${answer.status}.` };
     throw new Problem(answer.status, document);
   }
-  if (!answer.ok) throw new Problem(answer.status, document);
+  if (!answer.ok) throw refused(answer.status, document);
   return { document, etag: answer.headers.get("ETag") };
+}
+
+/** Return what is wrong, and say so to everybody where a key is needed. */
+function refused(status, document) {
+  const problem = new Problem(status, document);
+  if (status === 401) globalThis.dispatchEvent(new CustomEvent(KEY_NEEDED, { detail: problem }));
+  return problem;
 }
 
 /** Ask for a document. */
@@ -59,6 +72,19 @@ export async function getOrNull(address) {
 /** Post a document. */
 export async function post(address, body, headers = {}) {
   return (await request(address, { method: "POST", body, headers })).document;
+}
+
+/** Save what is at an address as a file, for links that a browser follows without the reader's key. */
+export async function save(address) {
+  const answer = await fetch(address, { headers: keyHeaders() });
+  if (!answer.ok) throw refused(answer.status, await answer.json());
+  const ending = (answer.headers.get("Content-Type") ?? "").startsWith("text/html") ? "html" : "json";
+  const file = document.createElement("a");
+  file.href = URL.createObjectURL(await answer.blob());
+  const name = decodeURIComponent(new URL(address, location).pathname.split("/").at(-1));
+  file.download = `${name.replaceAll(":", "-")}.${ending}`;
+  file.click();
+  URL.revokeObjectURL(file.href);
 }
 
 /** Return an address with a query; values that are null or empty are left out. */

@@ -1,9 +1,10 @@
 /** Chooses the page by the address, and shows what goes wrong. */
 
-import { get, Problem } from "./api.js";
+import { get, KEY_NEEDED, Problem, save } from "./api.js";
 import { fill, h } from "./dom.js";
 import { sentence } from "./format.js";
-import { missing, problemPanel } from "./parts.js";
+import { forgetKey, keepKey, storedKey } from "./key.js";
+import { button, missing, problemPanel } from "./parts.js";
 import { channelPage } from "./pages/channel.js";
 import { channelsPage } from "./pages/channels.js";
 import { costModelPage } from "./pages/cost_model.js";
@@ -36,7 +37,13 @@ const PAGES = [
   [/^\/ui\/cost-models\/([^/]+)$/, costModelPage],
 ];
 
+/** How often something was shown in place of what was there: what comes late for an earlier time is not shown. */
+let turn = 0;
+let isAskingForKey = false;
+
 async function show() {
+  const mine = ++turn;
+  isAskingForKey = false;
   const main = document.getElementById("main");
   markNavigation();
   const [page, parts] = chosen();
@@ -48,15 +55,56 @@ async function show() {
   fill(main, h("p", { class: "loading", role: "status" }, "Loading…"));
   try {
     const { title, content } = await page(...parts);
+    if (mine !== turn) return;
     document.title = title === "" ? "shardplan" : `${title} - shardplan`;
     fill(main, content);
   } catch (problem) {
+    if (mine !== turn) return;
     const isMissing = problem instanceof Problem && (problem.status === 404 || problem.status === 400);
     document.title = `${isMissing ? "Not found" : "Trouble"} - shardplan`;
     fill(main, isMissing ? missing("Not found", sentence(problem.message)) : problemPanel(problem, "h1"));
     if (!(problem instanceof Problem)) throw problem;
   }
 }
+
+globalThis.addEventListener(KEY_NEEDED, ({ detail }) => {
+  if (isAskingForKey) return;
+  isAskingForKey = true;
+  turn += 1;
+  document.title = "Key - shardplan";
+  const main = document.getElementById("main");
+  fill(main, keyForm(detail));
+  main.querySelector("input").focus();
+});
+
+/** Asks for the key that the server wants to see. */
+function keyForm(problem) {
+  const field = h("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true });
+  return h(
+    "form",
+    {
+      class: "key",
+      submit: (event) => {
+        event.preventDefault();
+        keepKey(field.value);
+        begin();
+      },
+    },
+    h("h1", {}, storedKey() === null ? "A key is needed" : "The key is not accepted"),
+    h("p", {}, sentence(problem.message)),
+    h("label", { class: "labelled" }, h("span", {}, "Key"), field),
+    h("button", { type: "submit" }, "Use it"),
+    h("p", { class: "note" }, "This tab alone keeps it, until it is closed. Whoever runs the server makes keys."),
+  );
+}
+
+/** Links to documents: a browser that follows one shows no key, so with a key they are saved as files. */
+document.addEventListener("click", (event) => {
+  const found = event.target instanceof Element ? event.target.closest('a[href^="/v1/"]') : null;
+  if (found === null || storedKey() === null) return;
+  event.preventDefault();
+  save(found.getAttribute("href")).catch((problem) => found.after(" ", problemPanel(problem)));
+});
 
 function chosen() {
   for (const [pattern, page] of PAGES) {
@@ -84,9 +132,20 @@ async function showRelease() {
   const { version } = await get("/version");
   fill(
     document.getElementById("release"),
-    `shardplan ${version}. Seconds are predictions of a cost model; bytes are counted.`,
+    `shardplan ${version}. Seconds are predictions of a cost model; bytes are counted. `,
+    storedKey() !== null && button("Forget the key", leave),
   );
 }
 
-show();
-showRelease().catch(() => {}); // a page without its last line is still a page
+/** Forget the key, and everything on the page that it let us see. */
+function leave() {
+  forgetKey();
+  location.reload();
+}
+
+function begin() {
+  show();
+  showRelease().catch(() => {}); // a page without its last line is still a page
+}
+
+begin();

@@ -31,6 +31,11 @@ class Settings(BaseSettings):
         default=False,
         description="Listen on an address that other machines reach although nobody is asked for a key.",
     )
+    webhook_hosts: str | None = Field(
+        default=None,
+        description="Hosts that webhooks may have, such as hooks.example.com, *.example.com:8443, http://hooks.internal;"
+        " and addresses or networks that are not public and may be reached, such as 10.2.0.0/16; none: no webhooks.",
+    )
     rate_limit_per_minute: int | None = Field(
         default=None,
         ge=1,

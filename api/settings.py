@@ -65,6 +65,15 @@ class Settings(BaseSettings):
         description="Solves that run at the same time here; those that share a database use the same number, or 0:"
         " then only others solve.",
     )
+    runner: Literal["local", "ray"] = Field(
+        default="local",
+        description="Where solves run: local: in processes of this machine; ray: on a Ray cluster (shardplan[ray]).",
+    )
+    ray_address: str | None = Field(
+        default=None,
+        description="Address of the Ray cluster for SHARDPLAN_RUNNER=ray, like head.internal:6379; this machine is a node"
+        " of it.",
+    )
     solver_grace_seconds: float = Field(
         default=2.0,
         gt=0,

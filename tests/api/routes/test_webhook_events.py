@@ -14,6 +14,9 @@ from tests.api.problems import assert_problem
 from tests.api.specs import TINY, tiny
 from tests.api.webhooks.receivers import receiving
 
+#: Solvers yield to everybody on a machine that is busy.
+PATIENT = {"solver_grace_seconds": 30.0}
+
 
 def until(found: Callable[[], object], seconds: float = 40.0) -> object:
     deadline = time.monotonic() + seconds
@@ -34,9 +37,9 @@ def test_the_end_of_a_solve_and_a_promotion_are_told_and_can_be_told_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with (
-        caplog.at_level(logging.INFO),
+        caplog.at_level(logging.INFO, logger="api"),
         receiving() as receiver,
-        Live.of(tmp_path, webhook_hosts=f"http://127.0.0.1:{receiver.port}") as live,
+        Live.of(tmp_path, webhook_hosts=f"http://127.0.0.1:{receiver.port}", **PATIENT) as live,
     ):
         hook = live.post("/v1/webhooks", {"url": receiver.url, "name": "n"}).json()
         solve = live.solve(TINY)
@@ -67,8 +70,10 @@ def test_the_end_of_a_solve_and_a_promotion_are_told_and_can_be_told_again(
         assert ids.count(first["id"]) == 2
         secret = live.app.state.services.store.webhook(hook["id"]).secret
         assert hook["secret"] == f"whsec_{secret}"
-        assert secret not in caplog.text
-        assert "team=ads" not in caplog.text
+        said = " ".join(record.getMessage() for record in caplog.records if record.name.startswith("api"))
+        assert said
+        assert secret not in said
+        assert "team=ads" not in said
 
 
 def test_solves_that_are_cancelled_and_that_fail_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,12 +103,13 @@ def test_a_receiver_that_is_down_or_slow_changes_nothing_for_solves(tmp_path: Pa
         pass
     with receiving(slowness_seconds=9.0) as slow:
         hosts = f"http://127.0.0.1:{down.port}, http://127.0.0.1:{slow.port}"
-        with Live.of(tmp_path, webhook_hosts=hosts) as live:
+        with Live.of(tmp_path, webhook_hosts=hosts, **PATIENT) as live:
             for one in (down, slow):
                 assert live.post("/v1/webhooks", {"url": one.url, "name": "n"}).status_code == 201
             began = time.monotonic()
             for number in range(3):
-                assert live.solve(tiny(name=f"n{number}"))["state"] == "succeeded"
+                solve = live.solve(tiny(name=f"n{number}"))
+                assert solve["state"] == "succeeded", solve["error"]
                 assert live.get("/readyz").status_code == 200
             assert time.monotonic() - began < 25.0
             text = until(lambda: "shardplan_webhook_queue_depth 6.0" in live.get("/metrics").text)
@@ -117,7 +123,7 @@ def test_a_disabled_webhook_says_so_and_is_enabled_again(tmp_path: Path) -> None
     status = [410]
     with (
         receiving(answer=lambda _: (status[0], {})) as receiver,
-        Live.of(tmp_path, webhook_hosts=f"http://127.0.0.1:{receiver.port}") as live,
+        Live.of(tmp_path, webhook_hosts=f"http://127.0.0.1:{receiver.port}", **PATIENT) as live,
     ):
         hook = live.post("/v1/webhooks", {"url": receiver.url, "name": "n"}).json()
         address = f"/v1/webhooks/{hook['id']}"

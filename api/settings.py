@@ -71,8 +71,8 @@ class Settings(BaseSettings):
     )
     ray_address: str | None = Field(
         default=None,
-        description="Address of the Ray cluster for SHARDPLAN_RUNNER=ray, like head.internal:6379; this machine is a node"
-        " of it.",
+        description="Address of the Ray cluster for SHARDPLAN_RUNNER=ray, like head.internal:6379; this machine is one"
+        " of its nodes.",
     )
     solver_grace_seconds: float = Field(
         default=2.0,

@@ -50,9 +50,10 @@ class RayCluster:
 
     def stop(self) -> None:
         """Kill all of it, at once."""
-        with self._log:
+        if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+        self._log.close()
 
     def close(self) -> None:
         """Stop it, and remove what it kept."""

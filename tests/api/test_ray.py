@@ -58,8 +58,6 @@ def test_a_solve_runs_there_and_ends_with_a_verified_plan(cluster: RayCluster, f
         assert solve["state"] == "succeeded", solve["error"]
         assert plan_is_valid(live, solve, spec)
         assert live.solve(tiny(name="next"), wait=60)["state"] == "succeeded"
-        missing = live.app.state.services.solves
-        assert missing is not None
     found = RaySlot(RayPlace(address=cluster.address))
     assert "1 nodes and 2 CPUs" in found.found()
     found.discard()
@@ -133,9 +131,15 @@ def test_a_solve_outlives_its_cluster(root: Path, folder: Path) -> None:
             time.sleep(3)
             assert live.get("/readyz").status_code == 200
             assert live.get(f"/v1/solves/{solve_id}").json()["state"] == "running"
+            cluster.start()
+            deadline = time.monotonic() + 90  # it runs again once the cluster is back, and keeps what it had found
+            while not (cluster.folder / "pid").exists():
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
             live.post(f"/v1/solves/{solve_id}:cancel")
             solve = live.get(f"/v1/solves/{solve_id}?wait=60").json()
-            assert (solve["state"], solve["progress"]) == ("cancelled", found)
+            assert solve["state"] == "cancelled"
+            assert solve["progress"]["incumbent_seconds"] <= found["incumbent_seconds"]
             assert plan_is_valid(live, solve, spec)
     finally:
         cluster.close()
@@ -168,7 +172,7 @@ def test_addresses_that_are_none_say_how_to_write_one(address: str, monkeypatch:
             return False
 
     monkeypatch.setitem(__import__("sys").modules, "ray", Ray)
-    with pytest.raises(RayUnavailable, match="written like head.internal:6379"):
+    with pytest.raises(RayUnavailable, match="is written like"):
         check_cluster(RayPlace(address=address))
 
 

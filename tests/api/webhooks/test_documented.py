@@ -47,7 +47,7 @@ def test_what_was_changed_or_recorded_is_refused(verify: Callable[..., str]) -> 
         (signed_headers(new_secret(), "msg_1", b"{}", timestamp=NOW), b"{}"),
         (signed_headers(secret, "msg_1", b"{}", timestamp=NOW - 301), b"{}"),
     ):
-        with pytest.raises(ValueError, match="not genuine|too old"):
+        with pytest.raises(ValueError, match=r"not genuine|too old"):
             verify(secret_text(secret), changed, body)
 
 

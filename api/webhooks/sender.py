@@ -98,7 +98,7 @@ class Sender:
     async def _context(self, target: Target) -> ssl.SSLContext | bool:
         """Return whom to trust; reading all that the system trusts takes a while, so it is done once, in a thread."""
         if target.scheme == "http":
-            return False
+            return False  # there is no TLS, and nothing to trust
         if self._tls is None:
             self._tls = await asyncio.to_thread(ssl.create_default_context)
         return self._tls

@@ -104,30 +104,16 @@ class SqlWebhooks:
 
     def take_deliveries(self, *, limit: int, lease_seconds: float, busy: Collection[str] = ()) -> list[TakenDelivery]:
         """Take deliveries that are due."""
-        joined = _LOG.join(_HOOKS, _LOG.c.webhook_id == _HOOKS.c.id)
-        columns = (_LOG.c.id, _LOG.c.attempts, _LOG.c.body, _LOG.c.webhook_id, _HOOKS.c.url, _HOOKS.c.secret)
-        # Equal times are told apart by the id: of each webhook the first.
-        place = func.row_number().over(partition_by=_LOG.c.webhook_id, order_by=(_LOG.c.due_at, _LOG.c.id))
-        query = select(*columns, _LOG.c.due_at, place.label("place")).select_from(joined)
-        query = query.where(_LOG.c.state == WAITING, _HOOKS.c.state == ACTIVE, _LOG.c.webhook_id.not_in(busy))
         with self._readers.begin() as connection:  # most looks find nothing, and no writer has to wait for them
-            if connection.execute(query.where(_LOG.c.due_at <= database_now(connection)).limit(1)).first() is None:
+            if not _due(connection, busy):
                 return []
         with self._writer.begin() as connection:
-            now = database_now(connection)
-            due = query.where(_LOG.c.due_at <= now).subquery()
-            firsts = select(due).where(due.c.place == 1).order_by(due.c.due_at, due.c.id).limit(limit)
-            found = connection.execute(firsts).mappings().all()
-            for row in found:
-                values = {"attempts": row["attempts"] + 1, "due_at": now + lease_seconds}
-                connection.execute(update(_LOG).where(_LOG.c.id == row["id"]).values(**values))
-            return [
-                TakenDelivery(
-                    attempt=row["attempts"] + 1,
-                    **{key: row[key] for key in ("id", "body", "webhook_id", "url", "secret")},
-                )
-                for row in found
-            ]
+            taken = _due(connection, busy)[:limit]
+            until = database_now(connection) + lease_seconds
+            for one in taken:
+                this = update(_LOG).where(_LOG.c.id == one.id)
+                connection.execute(this.values(attempts=one.attempt, due_at=until))
+            return taken
 
     def end_attempt(self, delivery_id: str, *, attempt: int, end: AttemptEnd, max_failed_in_row: int) -> bool:
         """Say what became of an attempt."""
@@ -178,6 +164,20 @@ def _enqueue(connection: Connection, webhook_id: str, event: str, body: str, *, 
     delivery_id = f"msg_{int(now * 1000):012x}{secrets.token_hex(8)}"
     due = {"state": WAITING, "attempts": 0, "due_at": database_now(connection)}
     connection.execute(insert(_LOG).values(id=delivery_id, **values, **due))
+
+
+def _due(connection: Connection, busy: Collection[str]) -> list[TakenDelivery]:
+    """Return the next delivery of each active webhook, the longest due first; a look at the index for each webhook."""
+    hooks = select(_HOOKS.c.id, _HOOKS.c.url, _HOOKS.c.secret).where(_HOOKS.c.state == ACTIVE, _HOOKS.c.id.not_in(busy))
+    is_due = (_LOG.c.state == WAITING, _LOG.c.due_at <= database_now(connection))
+    found: list[tuple[float, TakenDelivery]] = []
+    for hook in connection.execute(hooks).all():
+        first = select(_LOG.c.id, _LOG.c.attempts, _LOG.c.body, _LOG.c.due_at).where(_LOG.c.webhook_id == hook.id)
+        row = connection.execute(first.where(*is_due).order_by(_LOG.c.due_at, _LOG.c.id).limit(1)).first()
+        if row is not None:
+            message = {"id": row.id, "attempt": row.attempts + 1, "body": row.body}
+            found.append((row.due_at, TakenDelivery(**message, webhook_id=hook.id, url=hook.url, secret=hook.secret)))
+    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 
 
 def _make_room(connection: Connection, webhook_id: str) -> None:

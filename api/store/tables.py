@@ -277,6 +277,6 @@ webhook_deliveries = Table(
     Column("status", Integer),
     Column("error", String),
     Column("ended_at", Float),
-    Index("webhook_deliveries_by_due", "state", "due_at"),
-    Index("webhook_deliveries_by_webhook", "webhook_id", "id"),
+    Index("webhook_deliveries_by_state", "state"),
+    Index("webhook_deliveries_by_webhook", "webhook_id", "state", "due_at", "id"),
 )

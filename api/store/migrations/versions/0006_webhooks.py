@@ -40,5 +40,5 @@ def upgrade() -> None:
         sa.Column("error", sa.String),
         sa.Column("ended_at", sa.Float),
     )
-    op.create_index("webhook_deliveries_by_due", "webhook_deliveries", ["state", "due_at"])
-    op.create_index("webhook_deliveries_by_webhook", "webhook_deliveries", ["webhook_id", "id"])
+    op.create_index("webhook_deliveries_by_state", "webhook_deliveries", ["state"])
+    op.create_index("webhook_deliveries_by_webhook", "webhook_deliveries", ["webhook_id", "state", "due_at", "id"])

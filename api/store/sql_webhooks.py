@@ -151,15 +151,20 @@ class SqlWebhooks:
 
 def tell_webhooks(connection: Connection, event: str, data: Json, *, now: float) -> None:
     """Have the active webhooks of an event told, as a part of the transaction of what happened."""
-    rows = connection.execute(select(_HOOKS.c.id, _HOOKS.c.events).where(_HOOKS.c.state == ACTIVE)).all()
+    rows = connection.execute(select(_HOOKS.c.id, _HOOKS.c.events).where(_HOOKS.c.state == ACTIVE))
+    told = [webhook_id for webhook_id, events in rows if event in events]
+    if not told:
+        return
     body = json.dumps({"type": event, "timestamp": datetime.fromtimestamp(now, UTC).isoformat(), "data": data})
-    for webhook_id, events in rows:
-        if event in events:
-            _enqueue(connection, webhook_id, event, body, now=now)
+    count = select(_LOG.c.webhook_id, func.count()).where(_LOG.c.webhook_id.in_(told)).group_by(_LOG.c.webhook_id)
+    numbers = {webhook_id: number for webhook_id, number in connection.execute(count)}
+    for webhook_id in told:
+        if numbers.get(webhook_id, 0) >= MAX_DELIVERIES:
+            _make_room(connection, webhook_id)
+        _enqueue(connection, webhook_id, event, body, now=now)
 
 
 def _enqueue(connection: Connection, webhook_id: str, event: str, body: str, *, now: float) -> None:
-    _make_room(connection, webhook_id)
     values = {"webhook_id": webhook_id, "event": event, "body": body, "created_at": now}
     delivery_id = f"msg_{int(now * 1000):012x}{secrets.token_hex(8)}"
     due = {"state": WAITING, "attempts": 0, "due_at": database_now(connection)}
@@ -168,23 +173,23 @@ def _enqueue(connection: Connection, webhook_id: str, event: str, body: str, *, 
 
 def _due(connection: Connection, busy: Collection[str]) -> list[TakenDelivery]:
     """Return the next delivery of each active webhook, the longest due first; a look at the index for each webhook."""
-    hooks = select(_HOOKS.c.id, _HOOKS.c.url, _HOOKS.c.secret).where(_HOOKS.c.state == ACTIVE, _HOOKS.c.id.not_in(busy))
     is_due = (_LOG.c.state == WAITING, _LOG.c.due_at <= database_now(connection))
-    found: list[tuple[float, TakenDelivery]] = []
-    for hook in connection.execute(hooks).all():
-        first = select(_LOG.c.id, _LOG.c.attempts, _LOG.c.body, _LOG.c.due_at).where(_LOG.c.webhook_id == hook.id)
-        row = connection.execute(first.where(*is_due).order_by(_LOG.c.due_at, _LOG.c.id).limit(1)).first()
-        if row is not None:
-            message = {"id": row.id, "attempt": row.attempts + 1, "body": row.body}
-            found.append((row.due_at, TakenDelivery(**message, webhook_id=hook.id, url=hook.url, secret=hook.secret)))
-    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+    of_hook = select(_LOG.c.id).where(_LOG.c.webhook_id == _HOOKS.c.id, *is_due).order_by(_LOG.c.due_at, _LOG.c.id)
+    first = of_hook.limit(1).correlate(_HOOKS).scalar_subquery()
+    firsts = select(first).where(_HOOKS.c.state == ACTIVE, _HOOKS.c.id.not_in(busy))
+    joined = _LOG.join(_HOOKS, _LOG.c.webhook_id == _HOOKS.c.id)
+    columns = (_LOG.c.id, _LOG.c.attempts, _LOG.c.body, _LOG.c.webhook_id, _HOOKS.c.url, _HOOKS.c.secret)
+    query = select(*columns).select_from(joined).where(_LOG.c.id.in_(firsts)).order_by(_LOG.c.due_at, _LOG.c.id)
+    rows = connection.execute(query).mappings()
+    return [
+        TakenDelivery(attempt=row["attempts"] + 1, **{key: value for key, value in row.items() if key != "attempts"})
+        for row in rows
+    ]
 
 
 def _make_room(connection: Connection, webhook_id: str) -> None:
-    """Delete the oldest delivery where there are as many as there may be."""
+    """Delete the oldest delivery that has ended, else the oldest that waits."""
     of_webhook = _LOG.c.webhook_id == webhook_id
-    if connection.execute(select(func.count()).select_from(_LOG).where(of_webhook)).scalar_one() < MAX_DELIVERIES:
-        return
     ended_first = (_LOG.c.state == WAITING, _LOG.c.id)
     oldest = select(_LOG.c.id, _LOG.c.state).where(of_webhook).order_by(*ended_first).limit(1)
     delivery_id, state = connection.execute(oldest).one()

@@ -24,7 +24,7 @@ from api.errors import add_error_handlers
 from api.fetch_path import FetchPathMiddleware, Memory
 from api.fit_process import FitFunction, fit_model
 from api.idempotency import KeysInFlight
-from api.metrics import RequestMetrics, WorkMetrics, new_registry
+from api.metrics import RequestMetrics, WebhookMetrics, WorkMetrics, new_registry
 from api.model_versions import ModelService
 from api.observed_requests import ObservedRequestsMiddleware, Observer
 from api.openapi import add_openapi
@@ -47,6 +47,7 @@ from api.routes import (
     solve_events,
     solves,
     statistics,
+    webhooks,
 )
 from api.routes.known_query import refuse_unknown_parameters
 from api.scraped import ScrapedMetrics
@@ -58,6 +59,10 @@ from api.solves import SolveService
 from api.state import Services
 from api.store.base import Store
 from api.stores import open_store
+from api.webhooks.courier import Courier
+from api.webhooks.sender import Sender
+from api.webhooks.service import WebhookService
+from api.webhooks.targets import AllowList
 from cost_models.learned.shipped import shipped_models
 from planner.pipeline import plan as plan_pipeline
 
@@ -71,6 +76,7 @@ TAGS = [
     {"name": "channels", "description": "Named pointers to plans, which launchers read."},
     {"name": "cost models", "description": "Formulas, and models learned from measurements; which one is active."},
     {"name": "catalogue", "description": "Hardware profiles, and examples of requests."},
+    {"name": "webhooks", "description": "Addresses that are told when solves end and channels change."},
     {"name": "access", "description": "Keys of callers, and what was changed by whom."},
     {"name": "operations", "description": "Health, version and the meaning of problems."},
 ]
@@ -90,6 +96,7 @@ ROUTERS = (
     example_bodies.router,
     keys.router,
     audit.router,
+    webhooks.router,
     operations.router,
 )
 
@@ -109,9 +116,11 @@ def create_app(
 
     registry = new_registry()
     work_metrics = WorkMetrics(registry)
+    webhook_metrics = WebhookMetrics(registry)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        allowed = AllowList(settings.webhook_hosts)
         with owned(settings.data_dir), contextlib.closing(open_store(settings)) as store:
             signals = EndSignals()
             signals.attach()
@@ -143,6 +152,7 @@ def create_app(
                 key_ring=key_ring,
                 models=ModelService(store, host.engine, host.fits, signals, settings),
                 activations=ActivationService(store),
+                webhooks=WebhookService(store, allowed),
                 plans=plans,
                 rank_slices=rank_slices,
                 slices=slices,
@@ -152,11 +162,12 @@ def create_app(
             scraped = ScrapedMetrics(
                 store, caches={"plans": plans, "slices": slices}, num_streams=lambda: streams.num_listeners
             )
+            courier = Courier(store, Sender(allowed), webhook_metrics)
             running = host.running()
             # In a thread: the engine talks to its database as it starts and stops, and waits for what runs.
             await run_sync(running.__enter__)
             try:
-                async with SolveWatch(store, signals).running(), key_ring.running():
+                async with SolveWatch(store, signals).running(), key_ring.running(), courier.running():
                     registry.register(scraped)
                     try:
                         yield

@@ -9,6 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Histogram, Info, ProcessCollector
 
 from api.release import versions
+from api.store.webhooks import DELIVERY_STATES
 
 #: From a short answer out of memory to the longest wait for a solve.
 _REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
@@ -120,3 +121,22 @@ class WorkMetrics:
     def fit_ended(self, state: str, seconds: float) -> None:
         """Count a fit that ended."""
         self._fit_seconds.labels(state).observe(seconds)
+
+
+class WebhookMetrics:
+    """Messages to webhooks that this process sends."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._seconds = Histogram(
+            "shardplan_webhook_attempt_seconds",
+            "Time of an attempt to deliver a message, by what the delivery is after it.",
+            ("state",),
+            buckets=_REQUEST_BUCKETS,
+            registry=registry,
+        )
+        for state in DELIVERY_STATES:
+            self._seconds.labels(state)
+
+    def attempted(self, state: str, seconds: float) -> None:
+        """Count an attempt; a delivery that waits after it is attempted again."""
+        self._seconds.labels(state).observe(seconds)

@@ -27,6 +27,7 @@ from api.schemas.plan_list import PlanDifferenceDocument, PlanPage
 from api.schemas.solve import ProblemDocument, SolveDocument, ValidationDocument
 from api.schemas.spec import SpecDocument
 from api.schemas.statistics import DriftDocument, StatisticsDocument, StatisticsSummary
+from api.schemas.webhooks import CreatedWebhook, DeliveryDocument, WebhookDocument, WebhookRequest
 
 DESCRIPTION = """Decides how the embedding tables of a recommendation model are cut and placed on a training cluster.
 
@@ -58,6 +59,10 @@ _RAW_DOCUMENTS = (
     ActivationDocument,
     KeyRequest,
     CreatedKey,
+    WebhookRequest,
+    WebhookDocument,
+    CreatedWebhook,
+    DeliveryDocument,
     ChannelUpdate,
     ChannelRollback,
     ChannelHistory,

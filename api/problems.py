@@ -155,6 +155,19 @@ PROBLEMS: dict[str, ProblemKind] = {
             explanation="The channel exists, or a model is active. Send its ETag in If-Match, so no change is lost.",
         ),
         ProblemKind(
+            code="webhook-refused",
+            status=422,
+            title="Nothing is sent to this address",
+            explanation="The detail says why. SHARDPLAN_WEBHOOK_HOSTS of the server lists the hosts that webhooks may "
+            "have, and addresses that are not public.",
+        ),
+        ProblemKind(
+            code="too-many-webhooks",
+            status=409,
+            title="There are too many webhooks",
+            explanation="Delete one that is not needed any more.",
+        ),
+        ProblemKind(
             code="internal",
             status=500,
             title="The service failed",

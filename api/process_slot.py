@@ -31,8 +31,8 @@ class ProcessSlot:
         """Start the process, so that the first job finds it ready."""
         self._ready_pool().schedule(warm_up)
 
-    def schedule(self, work: Callable[[Job], Answer], job: Job, limit_seconds: float) -> "Future[Answer]":
-        """Run a function at the top of a module on a job; the process is killed at the limit."""
+    def schedule(self, work: Callable[[Job], Answer], job: Job, limit_seconds: float | None) -> "Future[Answer]":
+        """Run a function at the top of a module on a job; the process is killed at the limit, where there is one."""
         future: Future[Answer] = self._ready_pool().schedule(work, args=[job], timeout=limit_seconds)
         return future
 

@@ -8,9 +8,9 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.plan_cache import PlanCache
-from api.store.base import QUEUED, STATES
-from api.store.counts import CountStore
+from api.store.base import QUEUED, STATES, Store
 from api.store.models import MODEL_STATES
+from api.store.webhooks import WEBHOOK_STATES
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 class ScrapedMetrics(Collector):
     """What stands somewhere anyway, and is looked at when somebody asks."""
 
-    def __init__(self, store: CountStore, *, caches: Mapping[str, PlanCache], num_streams: Callable[[], int]) -> None:
+    def __init__(self, store: Store, *, caches: Mapping[str, PlanCache], num_streams: Callable[[], int]) -> None:
         self._store, self._caches, self._num_streams = store, caches, num_streams
 
     def describe(self) -> list[Metric]:
@@ -35,6 +35,7 @@ class ScrapedMetrics(Collector):
         up = "Whether the database answered."
         try:
             solves, models = self._store.num_solves_by_state(), self._store.num_models_by_state()
+            webhooks, deliveries = self._store.num_webhooks_by_state(), self._store.num_waiting_deliveries()
         except SQLAlchemyError as error:
             log.warning("the store failed; metrics are told without it: %s", error)
             yield GaugeMetricFamily("shardplan_store_up", up, 0)
@@ -43,6 +44,8 @@ class ScrapedMetrics(Collector):
         yield _by_state("shardplan_solves", "Solves that are stored.", solves, STATES)
         yield GaugeMetricFamily("shardplan_queue_depth", "Solves that wait.", solves.get(QUEUED, 0))
         yield _by_state("shardplan_cost_models", "Versions of learned cost models.", models, MODEL_STATES)
+        yield _by_state("shardplan_webhooks", "Webhooks.", webhooks, WEBHOOK_STATES)
+        yield GaugeMetricFamily("shardplan_webhook_queue_depth", "Messages to webhooks that wait.", deliveries)
 
     def _of_caches(self) -> Iterator[Metric]:
         hits = CounterMetricFamily("shardplan_cache_hits", "Plans or slices served from memory.", labels=["cache"])

@@ -31,6 +31,11 @@ class Settings(BaseSettings):
         default=False,
         description="Listen on an address that other machines reach although nobody is asked for a key.",
     )
+    webhook_hosts: str | None = Field(
+        default=None,
+        description="Hosts that webhooks may have, such as hooks.example.com, *.example.com:8443, http://hooks.internal;"
+        " and addresses or networks that are not public and may be reached, such as 10.2.0.0/16; none: no webhooks.",
+    )
     rate_limit_per_minute: int | None = Field(
         default=None,
         ge=1,
@@ -59,6 +64,15 @@ class Settings(BaseSettings):
         le=256,
         description="Solves that run at the same time here; those that share a database use the same number, or 0:"
         " then only others solve.",
+    )
+    runner: Literal["local", "ray"] = Field(
+        default="local",
+        description="Where solves run: local: in processes of this machine; ray: on a Ray cluster (shardplan[ray]).",
+    )
+    ray_address: str | None = Field(
+        default=None,
+        description="Address of the Ray cluster for SHARDPLAN_RUNNER=ray, like head.internal:6379; this machine is one"
+        " of its nodes.",
     )
     solver_grace_seconds: float = Field(
         default=2.0,

@@ -149,14 +149,23 @@ def start_solver(parent_pid: int, memory_bytes: int | None) -> None:
 
 def run_solve(job: SolveJob) -> SolveAnswer:
     """Plan one spec, and leave every improvement in the job's file."""
+    return solve(job, lambda incumbent: leave(job, incumbent.to_file()))
+
+
+def leave(job: SolveJob, content: bytes) -> None:
+    """Leave an improvement in a job's file; where the disk is full, the plan comes with the answer."""
+    with contextlib.suppress(OSError):
+        _write_whole(job.incumbent_file, content)
+
+
+def solve(job: SolveJob, found: Callable[[Incumbent], None]) -> SolveAnswer:
+    """Plan one spec, and tell of every improvement."""
     model = None if job.learned_model is None else OneModel(job.learned_model)
     request = parse_spec(job.spec_bytes, find_model=model)
 
     def keep(result: PlanResult) -> None:
         if result.plan is not None:
-            # Where the disk is full, the plan comes with the answer.
-            with contextlib.suppress(OSError):
-                _write_whole(job.incumbent_file, _incumbent(result.plan, request).to_file())
+            found(_incumbent(result.plan, request))
 
     try:
         result = job.plan(

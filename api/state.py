@@ -19,6 +19,7 @@ from api.settings import Settings
 from api.solve_streams import SolveStreams
 from api.solves import SolveService
 from api.store.base import Store
+from api.webhooks.service import WebhookService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class Services:
     key_ring: KeyRing
     models: ModelService
     activations: ActivationService
+    webhooks: WebhookService
     plans: PlanCache
     rank_slices: RankSlices
     slices: PlanCache  # of single ranks, ready to be sent

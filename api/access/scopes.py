@@ -51,6 +51,13 @@ ROUTE_SCOPES: Mapping[str, str] = {
     "POST /v1/keys": ADMIN,
     "DELETE /v1/keys/{key_id}": ADMIN,
     "GET /v1/audit": ADMIN,
+    "GET /v1/webhooks": ADMIN,
+    "POST /v1/webhooks": ADMIN,
+    "GET /v1/webhooks/{webhook_id}": ADMIN,
+    "DELETE /v1/webhooks/{webhook_id}": ADMIN,
+    "POST /v1/webhooks/{webhook_id}:enable": ADMIN,
+    "GET /v1/webhooks/{webhook_id}/deliveries": ADMIN,
+    "POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}:resend": ADMIN,
 }
 
 

@@ -14,7 +14,22 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from api.cli import batch, doctor, documents, evaluate, explain, fit, keys, measure, model, plan, serve, stats, worker
+from api.cli import (
+    batch,
+    doctor,
+    documents,
+    evaluate,
+    explain,
+    fit,
+    keys,
+    measure,
+    model,
+    plan,
+    serve,
+    stats,
+    webhooks,
+    worker,
+)
 from api.cli.errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, report, say
 from api.release import VERSION
 
@@ -38,6 +53,7 @@ app.command("measure")(measure.measure_command)
 app.command("fit")(fit.fit_command)
 app.command("model")(model.model_command)
 app.add_typer(keys.app, name="keys")
+app.add_typer(webhooks.app, name="webhooks")
 app.command("fetch")(documents.fetch_command)
 app.command("serve")(serve.serve_command)
 app.command("worker")(worker.worker_command)

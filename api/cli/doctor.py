@@ -40,7 +40,7 @@ def doctor_command(
         str, typer.Option(metavar="DIR", help="Where the service would keep its data.")
     ] = "./shardplan-data",
 ) -> None:
-    """Check this installation: solver, planner, profiles, versions, databases, disk."""
+    """Check this installation: solver, planner, profiles, versions, databases, runner, disk."""
     checks: tuple[tuple[str, Callable[[], str]], ...] = (
         ("versions", _versions),
         ("solver", _solver),
@@ -48,6 +48,7 @@ def doctor_command(
         ("hardware profiles", _profiles),
         ("database", lambda: _database(_existing(Path(data_dir)))),
         ("shared database", _shared_database),
+        ("runner", _runner),
         ("disk", lambda: _disk(_existing(Path(data_dir)))),
     )
     findings = [_run(name, check) for name, check in checks]
@@ -182,6 +183,20 @@ def _shared_database() -> str:
     if url is None:
         return "none (SHARDPLAN_DATABASE_URL is not set)"
     return check_shared_database(url.get_secret_value())
+
+
+def _runner() -> str:
+    """The Ray cluster of SHARDPLAN_RAY_ADDRESS, where solves run there."""
+    settings = settings_of()
+    if settings.runner == "local":
+        return "solves run on this machine (SHARDPLAN_RUNNER is local)"
+    from api.engine.ray_slot import RaySlot, place_of
+
+    slot = RaySlot(place_of(settings))
+    try:
+        return slot.found()
+    finally:
+        slot.discard()
 
 
 def _disk(folder: Path) -> str:

@@ -55,7 +55,8 @@ class EngineHost:
         Raises
         ------
         EngineUnavailable
-            The queue cannot be used, another process has this executor's id, or nobody would run anything.
+            The queue or the Ray cluster cannot be used, another process has this executor's id, or nobody would run
+            anything.
         """
         if self._settings.database_url is None and self._settings.solver_processes == 0:
             raise EngineUnavailable(
@@ -63,8 +64,8 @@ class EngineHost:
                 " nobody would solve"
             )
         with contextlib.ExitStack() as stack:
-            self.solves.start()
             stack.callback(self.solves.close)
+            self.solves.start()
             self._watch.enter()
             stack.callback(self._watch.leave)
             self.engine.start()

@@ -1,4 +1,4 @@
-"""Solver processes that are kept ready: as many as works may run at the same time."""
+"""Places for solves that are kept ready: as many as may run at the same time."""
 
 import contextlib
 import logging
@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 
-from api.process_slot import ProcessSlot
+from api.engine.solver_slots import SolverSlot
 
 _POLL_SECONDS = 0.2
 
@@ -14,14 +14,19 @@ log = logging.getLogger(__name__)
 
 
 class Slots:
-    """Lends each process to one work at a time. Thread safe."""
+    """Lends each place to one solve at a time. Thread safe."""
 
-    def __init__(self, number: int, make: Callable[[], ProcessSlot]) -> None:
+    def __init__(self, number: int, make: Callable[[], SolverSlot]) -> None:
         # Last in, first out: the process that worked last has its memory warm.
-        self._free: queue.LifoQueue[ProcessSlot] = queue.LifoQueue()
+        self._free: queue.LifoQueue[SolverSlot] = queue.LifoQueue()
         self._all = [make() for _ in range(number)]
         for slot in self._all:
             self._free.put(slot)
+
+    def check(self) -> None:
+        """Raise ``EngineUnavailable`` where nothing could run."""
+        for slot in self._all[:1]:
+            slot.check()
 
     def warm_up(self) -> None:
         """Start the processes; one that does not start is tried again with its first work."""
@@ -32,9 +37,9 @@ class Slots:
                 log.exception("a solver process did not start; trying again with the first solve")
 
     @contextlib.contextmanager
-    def lend(self, stopping: threading.Event) -> Iterator[ProcessSlot | None]:
+    def lend(self, stopping: threading.Event) -> Iterator[SolverSlot | None]:
         """Yield a process, as soon as one is free; ``None`` where the server stops first."""
-        slot: ProcessSlot | None = None
+        slot: SolverSlot | None = None
         while slot is None and not stopping.is_set():
             with contextlib.suppress(queue.Empty):
                 slot = self._free.get(timeout=_POLL_SECONDS)

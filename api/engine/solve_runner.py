@@ -23,15 +23,16 @@ from pebble import ProcessExpired
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.engine.base import Interrupted
+from api.engine.ray_slot import RaySlot, place_of
 from api.engine.slots import Slots
+from api.engine.solver_slots import LocalSlot, NotNow, SolverSlot
 from api.metrics import WorkMetrics
 from api.model_reference import learned_digest
-from api.process_slot import ProcessSlot
 from api.retrying import retried
 from api.settings import Settings
 from api.solve_limits import spec_in_time
 from api.solve_results import STOPPED, Stop, plan_record_of, progress_of, reason_of, result_of, result_of_stopped
-from api.solver_process import Incumbent, PlanFunction, SolveAnswer, SolveJob, run_solve, start_solver
+from api.solver_process import Incumbent, PlanFunction, SolveAnswer, SolveJob
 from api.store.base import CANCELLED, ENDED, FAILED, QUEUED, SUCCEEDED, Json, SolveRecord, Store
 from api.stored_models import StoredModels
 
@@ -39,6 +40,7 @@ _POLL_SECONDS = 0.02
 #: How long it takes to hear of a cancel that another server answered.
 _LOOK_SECONDS = 0.5
 _MAX_STARTS = 2
+_PAUSE_SECONDS = 5.0
 #: A solve that was begun so often takes down whatever runs it.
 MAX_ATTEMPTS = 20
 _INCUMBENT_FOLDER = "running"
@@ -81,7 +83,7 @@ class SolveRunner:
         self._stopping = threading.Event()
         self._runs: dict[str, _Run] = {}
         self._folder = settings.data_dir / _INCUMBENT_FOLDER
-        self._slots = Slots(settings.solver_processes, lambda: ProcessSlot(settings.solver_memory_bytes, start_solver))
+        self._slots = Slots(settings.solver_processes, self._new_slot)
 
     @property
     def num_slots(self) -> int:
@@ -89,7 +91,8 @@ class SolveRunner:
         return self._settings.solver_processes
 
     def start(self) -> None:
-        """Clear away what a dead server left, and start the processes."""
+        """Clear away what a dead server left, and start the processes. Raises ``EngineUnavailable``."""
+        self._slots.check()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._slots.warm_up()
@@ -136,7 +139,7 @@ class SolveRunner:
             return False
         return record is None or record.state in ENDED
 
-    def _run(self, solve: SolveRecord, process: ProcessSlot) -> None:
+    def _run(self, solve: SolveRecord, process: SolverSlot) -> None:
         run = self._new_run(solve.id, solve.attempts, None)
         self._runs[run.id] = run
         if solve.attempts == 1:
@@ -167,6 +170,11 @@ class SolveRunner:
         if stop is not Stop.SERVER:
             self._on_end(run.id)
 
+    def _new_slot(self) -> SolverSlot:
+        if self._settings.runner == "ray":
+            return RaySlot(place_of(self._settings))
+        return LocalSlot(self._settings.solver_memory_bytes)
+
     def _new_run(self, solve_id: str, attempt: int | None, best: Incumbent | None) -> _Run:
         return _Run(id=solve_id, attempt=attempt, incumbent_file=self._folder / f"{solve_id}-{attempt}.plan", best=best)
 
@@ -175,7 +183,7 @@ class SolveRunner:
         document = self._store.incumbent(solve_id)
         return None if document is None else Incumbent.of(document)
 
-    def _attempt(self, run: _Run, solve: SolveRecord, process: ProcessSlot) -> tuple[SolveAnswer | None, Stop | None]:
+    def _attempt(self, run: _Run, solve: SolveRecord, process: SolverSlot) -> tuple[SolveAnswer | None, Stop | None]:
         """Return the answer, or why there is none."""
         spec_bytes = self._retried(lambda: self._store.spec(solve.request_digest))
         if spec_bytes is None:
@@ -192,8 +200,9 @@ class SolveRunner:
             learned_model=self._retried(lambda: self._learned_model(spec_bytes)),
         )
         limit_seconds = self._limit_seconds(spec_bytes)
-        for _ in range(_MAX_STARTS):
-            future = process.schedule(run_solve, job, limit_seconds)
+        num_lost = 0
+        while num_lost < _MAX_STARTS:
+            future = process.solve(job, limit_seconds)
             stop = self._watch(run, future)
             if stop is not None:
                 return None, stop
@@ -204,9 +213,17 @@ class SolveRunner:
             except ProcessExpired as error:
                 log.warning("the process ended with code %s", error.exitcode, extra={"solve_id": run.id})
                 return None, Stop.KILLED
-            except (BrokenExecutor, CancelledError):
-                # The process died before the solve began: this says nothing about the solve.
+            except (BrokenExecutor, CancelledError) as error:
+                # The process died before the solve began, or was lost with a machine that was lent: this says
+                # nothing about the solve.
+                log.warning("what ran the solve is lost: %s", error, extra={"solve_id": run.id})
+                num_lost += 1
                 process.discard()
+            except NotNow as error:
+                log.warning("the solve waits: %s", error, extra={"solve_id": run.id})
+                stop = self._pause(run)
+                if stop is not None:
+                    return None, stop
             except Exception:
                 log.exception("the solve raised", extra={"solve_id": run.id})
                 return None, Stop.DEFECT
@@ -248,6 +265,17 @@ class SolveRunner:
             if stop is not None:
                 future.cancel()
                 return stop
+
+    def _pause(self, run: _Run) -> Stop | None:
+        """Wait a while before the next try; return why there is none, if so."""
+        deadline = time.monotonic() + _PAUSE_SECONDS
+        while time.monotonic() < deadline:
+            if self._stopping.wait(_LOOK_SECONDS):
+                return Stop.SERVER
+            stop = Stop.CANCELLED if run.cancelled.is_set() else self._look(run)
+            if stop is not None:
+                return stop
+        return None
 
     def _look(self, run: _Run) -> Stop | None:
         """Return why a solve is to be stopped that another server has heard of: a cancel, or a later attempt."""

@@ -31,7 +31,7 @@ async def list_audit(
         str | None, Query(max_length=700, description="Only changes of this, such as channels/ads/ranker/prod.")
     ] = None,
 ) -> Response:
-    """List promotions, rollbacks, activations and changes of keys, newest first."""
+    """List promotions, rollbacks, activations and changes of keys and webhooks, newest first."""
     found = await run_sync(lambda: shell.store.audit(limit=page_size + 1, before=page_token, subject=subject))
     page = found[:page_size]
     token = str(page[-1].seq) if len(found) > page_size else None

@@ -10,12 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-PROMOTE, ROLLBACK, ACTIVATE, CREATE_KEY, REVOKE_KEY = ACTIONS = (
+PROMOTE, ROLLBACK, ACTIVATE, CREATE_KEY, REVOKE_KEY, CREATE_WEBHOOK, DELETE_WEBHOOK, ENABLE_WEBHOOK = ACTIONS = (
     "channel.promote",
     "channel.rollback",
     "cost-model.activate",
     "key.create",
     "key.revoke",
+    "webhook.create",
+    "webhook.delete",
+    "webhook.enable",
 )
 
 Json = Mapping[str, object]

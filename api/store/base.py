@@ -29,6 +29,7 @@ from api.store.idempotency import KeyStore, RequestKey
 from api.store.models import ModelStore
 from api.store.plans import PlanListStore, PlanSummary
 from api.store.removal import RemovalStore
+from api.store.webhooks import WebhookStore
 
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = STATES = ("queued", "running", "succeeded", "failed", "cancelled")
 ENDED = frozenset({SUCCEEDED, FAILED, CANCELLED})
@@ -124,6 +125,7 @@ class Store(
     ApiKeyStore,
     AuditStore,
     CountStore,
+    WebhookStore,
     Protocol,
 ):
     """Specs, solves, plans, statistics and channels; and what the stores of the other parts have."""

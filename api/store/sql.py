@@ -36,6 +36,7 @@ from api.store.sql_counts import SqlCounts
 from api.store.sql_executors import SqlExecutors
 from api.store.sql_models import SqlModels
 from api.store.sql_statistics import SqlStatistics
+from api.store.sql_webhooks import SqlWebhooks, tell_webhooks
 
 _INCUMBENT_LEVEL = 3  # a plan on its way is soon replaced, and somebody waits to hear of it
 
@@ -52,6 +53,7 @@ class SqlStore(
     SqlApiKeys,
     SqlAudit,
     SqlCounts,
+    SqlWebhooks,
 ):
     """A store in a SQL database. Fulfils ``api.store.base.Store``."""
 
@@ -221,6 +223,7 @@ class SqlStore(
                 return False
             if progress is not None:
                 append_event(connection, solve_id, progress, now=now)
+            _tell_end(connection, solve_id, state, None if plan is None else plan.digest, now=now)
             return True
 
     def request_cancel(self, solve_id: str, *, now: float) -> SolveRecord | None:
@@ -231,7 +234,8 @@ class SqlStore(
             nothing_found = (solves.c.state == QUEUED) & solves.c.incumbent.is_(None)
             ended_at = _no_earlier(func.coalesce(solves.c.started_at, solves.c.created_at), now)
             cancelled = {"state": CANCELLED, "ended_at": ended_at, "cancel_requested": True}
-            connection.execute(this.where(nothing_found).values(cancelled))
+            if connection.execute(this.where(nothing_found).values(cancelled)).rowcount == 1:
+                _tell_end(connection, solve_id, CANCELLED, None, now=now)
             connection.execute(this.where(solves.c.state.not_in(ENDED)).values(cancel_requested=True))
             return _find(connection, solve_id)
 
@@ -274,6 +278,11 @@ class SqlStore(
 
 #: What lists show: everything but the long columns.
 _LISTED = [column for column in tables.solves.c if column.name not in ("incumbent", "assumptions", "warnings")]
+
+
+def _tell_end(connection: Connection, solve_id: str, state: str, plan_digest: str | None, *, now: float) -> None:
+    data = {"solve_id": solve_id, "state": state, "plan_digest": plan_digest}
+    tell_webhooks(connection, f"solve.{state}", data, now=now)
 
 
 def _listed(connection: Connection, query: "Select[Any]") -> list[SolveRecord]:

@@ -8,6 +8,8 @@ from api.store.base import UnknownPlan, VersionConflict
 from api.store.channels import ChannelRecord
 from api.store.engines import Writer
 from api.store.sql_audit import append_audit
+from api.store.sql_webhooks import tell_webhooks
+from api.store.webhooks import CHANNEL_PROMOTED
 
 
 class SqlChannels:
@@ -56,6 +58,8 @@ class SqlChannels:
             connection.execute(insert(tables.channel_history).values(name=name, **values))
             told = {"before": told_of(current), "after": told_of(new)}
             append_audit(connection, by, action, f"channels/{name}", **told, now=now)
+            data = {"channel": name, "version": new.version, "plan_digest": plan_digest, "action": action}
+            tell_webhooks(connection, CHANNEL_PROMOTED, data, now=now)
             return new
 
     def channel_versions(self, name: str, *, limit: int, before: int | None) -> list[ChannelRecord]:

@@ -1,16 +1,11 @@
 """Servers and workers in a SQL database."""
 
-from sqlalchemy import ColumnElement, Connection, Engine, Float, delete, insert, literal_column, select, update
+from sqlalchemy import Engine, delete, insert, select, update
 
 from api.store import tables
+from api.store.database_clock import database_now
 from api.store.engines import Writer
 from api.store.executors import ExecutorRecord
-
-#: Seconds since the epoch by the clock of the database, not of the transaction's begin.
-_CLOCKS = {
-    "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
-    "postgresql": "extract(epoch from clock_timestamp())",
-}
 
 
 class SqlExecutors:
@@ -23,7 +18,7 @@ class SqlExecutors:
         """Begin a life."""
         table = tables.executors
         with self._writer.begin() as connection:
-            now = _now(connection)
+            now = database_now(connection)
             connection.execute(delete(table).where(table.c.id == executor_id))
             values = {"id": executor_id, "life": life, "host": host}
             connection.execute(insert(table).values(**values, started_at=now, seen_at=now))
@@ -33,7 +28,7 @@ class SqlExecutors:
         table = tables.executors
         with self._writer.begin() as connection:
             this = update(table).where(table.c.id == executor_id, table.c.life == life)
-            return connection.execute(this.values(seen_at=_now(connection))).rowcount == 1
+            return connection.execute(this.values(seen_at=database_now(connection))).rowcount == 1
 
     def silence_executor(self, executor_id: str, *, life: str) -> None:
         """Make a life look as if it had been silent for long."""
@@ -46,7 +41,7 @@ class SqlExecutors:
         """Return all that have not been ended."""
         table = tables.executors
         with self._readers.begin() as connection:
-            silent = (_now(connection) - table.c.seen_at).label("silent_seconds")
+            silent = (database_now(connection) - table.c.seen_at).label("silent_seconds")
             query = select(table.c.id, table.c.life, table.c.host, silent).order_by(table.c.id)
             return [ExecutorRecord(**row) for row in connection.execute(query).mappings()]
 
@@ -57,7 +52,3 @@ class SqlExecutors:
             return (
                 connection.execute(delete(table).where(table.c.id == executor_id, table.c.life == life)).rowcount == 1
             )
-
-
-def _now(connection: Connection) -> ColumnElement[float]:
-    return literal_column(_CLOCKS[connection.dialect.name], Float())

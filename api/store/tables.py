@@ -245,3 +245,38 @@ audit = Table(
     Column("request_id", String),
     Index("audit_by_subject", "subject", "seq"),
 )
+
+#: Addresses that are told of events.
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("url", String, nullable=False),
+    Column("events", JSON, nullable=False),
+    Column("name", String, nullable=False),
+    Column("secret", String, nullable=False),  # as it is, because it signs
+    Column("state", String, nullable=False),
+    Column("disabled_reason", String),
+    Column("num_failed_in_row", Integer, nullable=False),
+    Column("num_dropped", Integer, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+#: What is to be told to them, and what was; times but created_at are those of the database's own clock.
+webhook_deliveries = Table(
+    "webhook_deliveries",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("webhook_id", Key, ForeignKey("webhooks.id"), nullable=False),
+    Column("event", String, nullable=False),
+    Column("body", String, nullable=False),
+    Column("state", String, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("due_at", Float, nullable=False),  # of the next attempt, or until when one may take that runs
+    Column("status", Integer),
+    Column("error", String),
+    Column("ended_at", Float),
+    Index("webhook_deliveries_by_state", "state"),
+    Index("webhook_deliveries_by_webhook", "webhook_id", "state", "due_at", "id"),
+)

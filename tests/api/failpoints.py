@@ -13,6 +13,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from api.engine.dbos_engine import DbosEngine
+from api.store import sql_webhooks
 from api.store.sql import SqlStore
 
 MOMENTS = ("before", "commit", "after")
@@ -23,7 +24,11 @@ METHODS = {
     "incumbent": (SqlStore, "keep_incumbent"),
     "publish": (SqlStore, "finish"),
     "promote": (SqlStore, "put_channel"),
+    "enqueue": (sql_webhooks, "_enqueue"),
+    "delivered": (SqlStore, "end_attempt"),
 }
+#: Parts of a transaction that others begin: the moments are before this part, and those of that transaction.
+PARTS = ("enqueue",)
 POINTS = [f"{name}:{moment}" for name in METHODS for moment in MOMENTS]
 
 
@@ -46,8 +51,8 @@ def arm(point: str) -> None:
         try:
             result = original(*arguments, **options)
         finally:
-            inside.it = False
-        if moment == "after":
+            inside.it = name in PARTS
+        if moment == "after" and name not in PARTS:
             _die()
         return result
 
@@ -57,6 +62,13 @@ def arm(point: str) -> None:
     def on_commit(_connection: object) -> None:
         if moment == "commit" and getattr(inside, "it", False):
             _die()
+
+    @event.listens_for(Engine, "checkin")
+    def on_return(_connection: object, _record: object) -> None:
+        """The connection of a transaction that is over is given back."""
+        if moment == "after" and name in PARTS and getattr(inside, "it", False):
+            _die()
+        inside.it = False
 
 
 if os.environ.get("SHARDPLAN_TEST_FAILPOINT"):

@@ -5,20 +5,28 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
 
+from api.store.audit import LOCAL
+from api.store.sql import SqlStore
+from api.store.webhooks import EVENTS, WebhookRecord
 from tests.api.failpoints import METHODS, POINTS
 from tests.api.server import Server
 from tests.api.specs import tiny
+from tests.api.webhooks.receivers import Receiver, receiving
 
 #: One moment of each transaction; with SHARDPLAN_ALL_FAILPOINTS=1 all of them, which takes some minutes.
 CHOSEN = (
     POINTS
     if os.environ.get("SHARDPLAN_ALL_FAILPOINTS")
-    else ["accept:after", "submit:commit", "begin:after", "incumbent:commit", "publish:commit", "promote:commit"]
+    else [
+        *("accept:after", "submit:commit", "begin:after", "incumbent:commit", "publish:commit", "promote:commit"),
+        *("enqueue:before", "enqueue:commit", "enqueue:after", "delivered:before"),
+    ]
 )
 
 
@@ -30,19 +38,41 @@ def spec_of(number: int) -> dict[str, object]:
 class Client:
     """Sends everything until it is answered, and remembers what was."""
 
-    def __init__(self, root: Path, folder: Path) -> None:
-        self._root, self._folder = root, folder
+    def __init__(self, root: Path, folder: Path, receiver: Receiver) -> None:
+        self._root, self._folder, self.receiver = root, folder, receiver
         self.acknowledged: dict[int, str] = {}
         self.promoted = 0
 
     def die_at(self, point: str, number: int) -> None:
         """Have a solve and a promotion while the server is to die at a point."""
-        server = Server(self._root, self._folder, test_failpoint=point)
+        server = self.server(test_failpoint=point)
         try:
             self.use(server, number)
             assert server.process.wait(timeout=60) == -9, f"the server did not die at {point}"
         finally:
             server.stop()
+
+    def server(self, **settings: object) -> Server:
+        """A server that tells the receiver."""
+        hosts = f"http://127.0.0.1:{self.receiver.port}"
+        return Server(self._root, self._folder, webhook_hosts=hosts, **settings)
+
+    def subscribe(self) -> None:
+        """Add a webhook while no server runs."""
+        record = WebhookRecord(
+            id="wh_1", url=self.receiver.url, events=EVENTS, name="n", secret="YQ==", created_at=time.time()
+        )
+        with closing(SqlStore.of_file(self._folder / "shardplan.sqlite")) as store:
+            store.add_webhook(record, by=LOCAL)
+
+    def heard(self) -> dict[str, set[str]]:
+        """Messages of ends of solves and of promotions that came, by what they are about: their ids."""
+        found: dict[str, set[str]] = {}
+        for message in list(self.receiver.messages):
+            data = json.loads(message.body)["data"]
+            about = data.get("solve_id") or f"version {data['version']}"
+            found.setdefault(about, set()).add(message.headers["webhook-id"])
+        return found
 
     def use(self, server: Server, number: int) -> None:
         """Submit a solve, wait for its end, promote its plan; give up where the server dies."""
@@ -77,14 +107,17 @@ class Client:
 
 @pytest.fixture
 def client(root: Path, tmp_path: Path) -> Iterator[Client]:
-    return Client(root, tmp_path)
+    with receiving() as receiver:
+        client = Client(root, tmp_path, receiver)
+        client.subscribe()
+        yield client
 
 
 @pytest.mark.slow
-def test_whatever_is_acknowledged_outlives_a_kill_at_any_point(client: Client, root: Path, tmp_path: Path) -> None:
+def test_whatever_is_acknowledged_outlives_a_kill_at_any_point(client: Client, tmp_path: Path) -> None:
     for number, point in enumerate(CHOSEN):
         client.die_at(point, number)
-    server = Server(root, tmp_path)
+    server = client.server()
     try:
         server.wait_until_ready()
         # Those that died before they could answer are sent again, as their clients would.
@@ -100,6 +133,13 @@ def test_whatever_is_acknowledged_outlives_a_kill_at_any_point(client: Client, r
         history = server.client.get("/v1/channels/prod/history?page_size=500").json()["versions"]
         assert server.client.get("/v1/solves?state=queued").json()["solves"] == []
         assert server.client.get("/v1/solves?state=running").json()["solves"] == []
+        # Every end and every version is told, by one message each: it may come twice, under one id.
+        about = {*client.acknowledged.values(), *(f"version {item['version']}" for item in history)}
+        deadline = time.monotonic() + 60
+        while not about <= set(client.heard()):
+            assert time.monotonic() < deadline, about - set(client.heard())
+            time.sleep(0.1)
+        assert {len(ids) for ids in client.heard().values()} == {1}
     finally:
         server.stop()
     # A line without gaps, which has every version that was acknowledged.
@@ -115,5 +155,5 @@ def test_whatever_is_acknowledged_outlives_a_kill_at_any_point(client: Client, r
 
 
 def test_there_is_a_point_around_every_transaction_that_matters() -> None:
-    assert len(POINTS) == 3 * len(METHODS) == 18
+    assert len(POINTS) == 3 * len(METHODS) == 24
     assert {point.partition(":")[0] for point in CHOSEN} == set(METHODS)

@@ -17,8 +17,8 @@ ASSETS = {"fastapi-offline"}
 DRIVERS = {"psycopg"}
 #: Imported lazily by the launcher's adapter and by what measures a machine, in environments that have them.
 OF_THE_TRAINING_ENVIRONMENT = {"torch", "torchrec", "fbgemm-gpu", "triton"}
-#: Imported where they are needed, and an extra of ours: traces and measured rows in Parquet.
-OF_AN_EXTRA = {"pyarrow"}
+#: Imported where they are needed, and extras of ours: traces and measured rows in Parquet, solves on a Ray cluster.
+OF_AN_EXTRA = {"pyarrow", "ray"}
 
 
 def canonical(name: str) -> str:
@@ -67,7 +67,7 @@ def test_everything_declared_is_pinned(root: Path, declared: set[str]) -> None:
     extras = project["optional-dependencies"]
     both = base | pins(root / "constraints-dev.txt")
     assert {canonical(line) for lines in extras.values() for line in lines} <= both
-    assert {canonical(line) for line in extras["traces"]} == OF_AN_EXTRA
+    assert {canonical(line) for name in ("traces", "ray") for line in extras[name]} == OF_AN_EXTRA
 
 
 def test_no_pin_is_given_twice(root: Path) -> None:

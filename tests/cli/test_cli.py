@@ -336,6 +336,20 @@ def test_doctor_tells_a_disk_that_is_full(run: Run, tmp_path: Path, monkeypatch:
     assert [check["name"] for check in failed] == ["disk"]
 
 
+def test_doctor_tells_a_ray_cluster_that_cannot_be_used(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHARDPLAN_RUNNER", "ray")
+    for address, said in ((None, "SHARDPLAN_RAY_ADDRESS"), ("127.0.0.1:1", "ray")):
+        if address is not None:
+            monkeypatch.setenv("SHARDPLAN_RAY_ADDRESS", address)
+        answer = run("doctor", "--data-dir", tmp_path)
+        assert answer.code == 4
+        (failed,) = [check for check in answer.document["checks"] if not check["ok"]]
+        assert failed["name"] == "runner"
+        assert said.lower() in failed["detail"].lower()
+
+
 def test_version(run: Run) -> None:
     answer = run("--version")
     assert (answer.code, answer.out) == (0, f"shardplan {VERSION}\n")

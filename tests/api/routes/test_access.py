@@ -60,7 +60,8 @@ def test_every_route_of_the_document_has_a_scope_or_is_open(guarded: Guarded) ->
 
 
 def test_reading_is_get_and_nothing_else_is_read() -> None:
-    administered = {"GET /v1/keys", "GET /v1/audit"}
+    administered = {"GET /v1/keys", "GET /v1/audit", "GET /v1/webhooks"}
+    administered |= {"GET /v1/webhooks/{webhook_id}", "GET /v1/webhooks/{webhook_id}/deliveries"}
     for operation, scope in ROUTE_SCOPES.items():
         assert (scope == "read") == (operation.startswith("GET ") and operation not in administered), operation
 

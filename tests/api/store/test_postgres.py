@@ -18,6 +18,7 @@ from tests.contracts.plan_list_store import PlanListStoreContract
 from tests.contracts.race import race
 from tests.contracts.solve_request_store import SolveRequestStoreContract
 from tests.contracts.store import StoreContract, new_solve
+from tests.contracts.webhook_store import WebhookStoreContract
 
 
 class TestPostgres(
@@ -29,6 +30,7 @@ class TestPostgres(
     SolveRequestStoreContract,
     AccessStoreContract,
     CountStoreContract,
+    WebhookStoreContract,
 ):
     @pytest.fixture
     def store(self, postgres: Postgres) -> Iterator[SqlStore]:

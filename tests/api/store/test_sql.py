@@ -20,6 +20,7 @@ from tests.contracts.plan_list_store import PlanListStoreContract, summary
 from tests.contracts.race import race
 from tests.contracts.solve_request_store import SolveRequestStoreContract
 from tests.contracts.store import DIGEST, StoreContract, new_solve, plan
+from tests.contracts.webhook_store import WebhookStoreContract
 
 
 class TestSqliteFile(
@@ -31,6 +32,7 @@ class TestSqliteFile(
     SolveRequestStoreContract,
     AccessStoreContract,
     CountStoreContract,
+    WebhookStoreContract,
 ):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[SqlStore]:
@@ -97,6 +99,8 @@ class TestSqliteFile(
             "plan_summaries",
             "api_keys",
             "audit",
+            "webhook_deliveries",
+            "webhooks",
         ):
             connection.execute(f"DROP TABLE {name}")
         connection.execute("UPDATE alembic_version SET version_num = '0002'")

@@ -14,7 +14,22 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from api.cli import batch, doctor, documents, evaluate, explain, fit, keys, measure, model, plan, serve, stats, worker
+from api.cli import (
+    backup,
+    batch,
+    doctor,
+    documents,
+    evaluate,
+    explain,
+    fit,
+    keys,
+    measure,
+    model,
+    plan,
+    serve,
+    stats,
+    worker,
+)
 from api.cli.errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, report, say
 from api.release import VERSION
 
@@ -41,6 +56,8 @@ app.add_typer(keys.app, name="keys")
 app.command("fetch")(documents.fetch_command)
 app.command("serve")(serve.serve_command)
 app.command("worker")(worker.worker_command)
+app.command("backup")(backup.backup_command)
+app.command("restore")(backup.restore_command)
 app.command("doctor")(doctor.doctor_command)
 
 

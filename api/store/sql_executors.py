@@ -23,7 +23,7 @@ class SqlExecutors:
         """Begin a life."""
         table = tables.executors
         with self._writer.begin() as connection:
-            now = _now(connection)
+            now = database_clock(connection)
             connection.execute(delete(table).where(table.c.id == executor_id))
             values = {"id": executor_id, "life": life, "host": host}
             connection.execute(insert(table).values(**values, started_at=now, seen_at=now))
@@ -33,7 +33,7 @@ class SqlExecutors:
         table = tables.executors
         with self._writer.begin() as connection:
             this = update(table).where(table.c.id == executor_id, table.c.life == life)
-            return connection.execute(this.values(seen_at=_now(connection))).rowcount == 1
+            return connection.execute(this.values(seen_at=database_clock(connection))).rowcount == 1
 
     def silence_executor(self, executor_id: str, *, life: str) -> None:
         """Make a life look as if it had been silent for long."""
@@ -46,7 +46,7 @@ class SqlExecutors:
         """Return all that have not been ended."""
         table = tables.executors
         with self._readers.begin() as connection:
-            silent = (_now(connection) - table.c.seen_at).label("silent_seconds")
+            silent = (database_clock(connection) - table.c.seen_at).label("silent_seconds")
             query = select(table.c.id, table.c.life, table.c.host, silent).order_by(table.c.id)
             return [ExecutorRecord(**row) for row in connection.execute(query).mappings()]
 
@@ -59,5 +59,6 @@ class SqlExecutors:
             )
 
 
-def _now(connection: Connection) -> ColumnElement[float]:
+def database_clock(connection: Connection) -> ColumnElement[float]:
+    """Return what reads the clock of a database, in seconds since the epoch."""
     return literal_column(_CLOCKS[connection.dialect.name], Float())

@@ -98,6 +98,23 @@ class Settings(BaseSettings):
         ge=0,
         description="Memory for plans that are served often, twice as much for their slices. Unit: bytes.",
     )
+    retain_solves_days: float | None = Field(
+        default=None, ge=1, description="How long solves are kept after their end; none: for good. Unit: days."
+    )
+    retain_events_days: float | None = Field(
+        default=None,
+        ge=1,
+        description="How long events of solves are kept after the end; none: as long as the solves. Unit: days.",
+    )
+    retain_plans_days: float | None = Field(
+        default=None,
+        ge=1,
+        description="How long plans are kept that no channel ever pointed at, no solve has and no measurement is of;"
+        " none: for good. Unit: days.",
+    )
+    retain_audit_days: float | None = Field(
+        default=None, ge=1, description="How long entries of the audit trail are kept; none: for good. Unit: days."
+    )
     log_format: Literal["auto", "json", "text"] = Field(
         default="auto", description="json: a document a line; text: for people; auto: text on a terminal, else json."
     )

@@ -26,6 +26,7 @@ from api.cli import (
     measure,
     model,
     plan,
+    prune,
     serve,
     stats,
     worker,
@@ -58,6 +59,7 @@ app.command("serve")(serve.serve_command)
 app.command("worker")(worker.worker_command)
 app.command("backup")(backup.backup_command)
 app.command("restore")(backup.restore_command)
+app.command("prune")(prune.prune_command)
 app.command("doctor")(doctor.doctor_command)
 
 

@@ -11,6 +11,7 @@ from api.engine.solve_runner import SolveRunner
 from api.engine.watch import EngineWatch
 from api.fit_process import FitFunction
 from api.metrics import WorkMetrics
+from api.retention import RetentionJob
 from api.settings import Settings
 from api.solver_process import PlanFunction
 from api.store.base import Store
@@ -46,6 +47,7 @@ class EngineHost:
             file=settings.queue_file,
             url=None if url is None else url.get_secret_value(),
         )
+        self._retention = RetentionJob(store, settings, metrics)
         self._watch = EngineWatch(store, self.engine, identity, metrics, is_shared=url is not None)
 
     @contextlib.contextmanager
@@ -73,4 +75,6 @@ class EngineHost:
             stack.callback(self.fits.stop)
             self._watch.start()
             stack.callback(self._watch.stop)
+            self._retention.start()
+            stack.callback(self._retention.stop)
             yield

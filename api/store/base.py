@@ -28,6 +28,7 @@ from api.store.idempotency import KeyStore, RequestKey
 from api.store.models import ModelStore
 from api.store.plans import PlanListStore, PlanSummary
 from api.store.removal import RemovalStore
+from api.store.retention import RetentionStore
 
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = STATES = ("queued", "running", "succeeded", "failed", "cancelled")
 ENDED = frozenset({SUCCEEDED, FAILED, CANCELLED})
@@ -118,6 +119,7 @@ class Store(
     ChannelHistoryStore,
     KeyStore,
     RemovalStore,
+    RetentionStore,
     ApiKeyStore,
     AuditStore,
     CountStore,

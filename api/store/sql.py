@@ -34,6 +34,7 @@ from api.store.sql_channels import SqlChannels
 from api.store.sql_counts import SqlCounts
 from api.store.sql_executors import SqlExecutors
 from api.store.sql_models import SqlModels
+from api.store.sql_retention import SqlRetention
 from api.store.sql_statistics import SqlStatistics
 
 _INCUMBENT_LEVEL = 3  # a plan on its way is soon replaced, and somebody waits to hear of it
@@ -48,6 +49,7 @@ class SqlStore(
     SqlStatistics,
     RequestKeys,
     SolveRemoval,
+    SqlRetention,
     SqlApiKeys,
     SqlAudit,
     SqlCounts,

@@ -20,7 +20,7 @@ from tests.api.live import Live, settings_for
 from tests.api.specs import tiny
 from tests.cli.conftest import run as run
 from tests.cli.run import Run
-from tests.contracts.retention_store import digest, ended, solve_id
+from tests.contracts.retention_store import ended, solve_id
 
 DAY = 86_400.0
 

@@ -1,10 +1,20 @@
-"""What can be set: from the environment (``SHARDPLAN_*``) or by arguments."""
+"""What can be set: by arguments, from the environment (``SHARDPLAN_*``), or by files of a folder of secrets."""
 
+import os
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SecretsSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+#: Names the folder whose files are settings: ``shardplan_database_url`` has the address of the database.
+SECRETS_VARIABLE = "SHARDPLAN_SECRETS_DIR"
 
 
 class Settings(BaseSettings):
@@ -123,6 +133,23 @@ class Settings(BaseSettings):
     )
     access_log: bool = Field(default=True, description="Whether every request is logged.")
     busy_timeout_seconds: float = Field(default=30.0, gt=0, description="Longest wait for the lock of the database.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read files of secrets where a folder is named. Raises ``SettingsError`` where it is not there."""
+        folder = os.environ.get(SECRETS_VARIABLE)
+        if not folder:
+            return init_settings, env_settings
+        if not Path(folder).is_dir():
+            raise SettingsError(f"{SECRETS_VARIABLE} names {folder}, which is no folder")
+        return init_settings, env_settings, SecretsSettingsSource(settings_cls, secrets_dir=folder)
 
     @property
     def database(self) -> Path:

@@ -132,6 +132,10 @@ class Settings(BaseSettings):
         default="info", description="Least weight of what is logged."
     )
     access_log: bool = Field(default=True, description="Whether every request is logged.")
+    traces: Literal["none", "otlp"] = Field(
+        default="none",
+        description="otlp: spans of requests and solves are sent to OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra otel.",
+    )
     busy_timeout_seconds: float = Field(default=30.0, gt=0, description="Longest wait for the lock of the database.")
 
     @classmethod

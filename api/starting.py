@@ -11,6 +11,7 @@ from api.model_versions import UnusableModel
 from api.settings import Settings
 from api.store.engines import UnusableDatabase
 from api.store.migrate import WrongSchema
+from api.tracing import MissingExtra
 
 
 class StartFailed(Exception):
@@ -22,7 +23,7 @@ def told(settings: Settings) -> Iterator[None]:
     """Turn what fails at the start into ``StartFailed``."""
     try:
         yield
-    except (DataFolderInUse, EngineUnavailable, UnusableDatabase, UnusableModel, WrongSchema) as error:
+    except (DataFolderInUse, EngineUnavailable, MissingExtra, UnusableDatabase, UnusableModel, WrongSchema) as error:
         raise StartFailed(str(error)) from error
     except OSError as error:
         raise StartFailed(f"cannot use {settings.data_dir}: {error.strerror or error}") from error

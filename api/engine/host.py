@@ -3,6 +3,8 @@
 import contextlib
 from collections.abc import Callable, Iterator
 
+from opentelemetry.trace import Tracer
+
 from api.engine.base import FITS, SOLVES, EngineUnavailable
 from api.engine.dbos_engine import DbosEngine
 from api.engine.fit_runner import FitRunner
@@ -30,6 +32,7 @@ class EngineHost:
         on_end: Callable[[str], None],
         on_change: Callable[[str], None],
         metrics: WorkMetrics,
+        tracer: Tracer,
     ) -> None:
         """``on_end`` hears the id of every solve and fit that ended here, ``on_change`` of every solve that begins or
         finds something; from any thread.
@@ -37,7 +40,14 @@ class EngineHost:
         identity = identity_of(settings.data_dir)
         self._settings = settings
         self.solves = SolveRunner(
-            store, settings, plan, executor_id=identity.id, on_end=on_end, on_change=on_change, metrics=metrics
+            store,
+            settings,
+            plan,
+            executor_id=identity.id,
+            on_end=on_end,
+            on_change=on_change,
+            metrics=metrics,
+            tracer=tracer,
         )
         self.fits = FitRunner(store, settings, fit, on_end=on_end, metrics=metrics)
         url = settings.database_url

@@ -2,6 +2,11 @@
 
 import hashlib
 import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -158,6 +163,34 @@ def test_a_backup_with_any_byte_changed_or_cut_off_is_refused_or_the_same(backup
             except DamagedArchive:
                 num_refused += 1
     assert num_refused > len(content) / 97
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from api.backup import restoring
+from api.settings import Settings
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+restoring._continue_numbers = die  # all rows are there, and nothing is committed
+restoring.restore(Path(sys.argv[1]), Settings(data_dir=sys.argv[2]))
+"""
+
+
+def test_a_restore_that_is_killed_is_done_again(backup: Path, tmp_path: Path, root: Path) -> None:
+    settings = settings_for(tmp_path / "target")
+    command = [sys.executable, "-c", KILLED, str(backup), str(settings.data_dir)]
+    killed = subprocess.run(command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    with sqlite3.connect(settings.database) as connection:
+        assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    connection.close()
+    restore(backup, settings)
+    store = open_store(settings)
+    assert store.plan(a_plan(0)["plan_digest"]) is not None
+    store.close()
 
 
 def test_what_a_later_release_wrote_is_refused(backup: Path, tmp_path: Path) -> None:

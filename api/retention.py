@@ -16,6 +16,8 @@ _EVERY_SECONDS = 3600.0
 _FIRST_SECONDS = 60.0
 #: A hundred plans are some megabytes: whoever writes waits for a moment.
 _BATCH = 100
+#: Those who wait for SQLite's lock ask for it every 0.1 s, and must get it between two batches.
+_REST_SECONDS = 0.25
 
 log = logging.getLogger(__name__)
 
@@ -39,16 +41,18 @@ def prune(
     store: RetentionStore, before: Cutoffs, *, stopping: threading.Event | None = None, batch: int = _BATCH
 ) -> Mapping[str, int] | None:
     """Remove all that is old, batch by batch, and return how much; ``None`` where another process is at it."""
+    stopping = stopping or threading.Event()
     with store.pruning() as is_mine:
         if not is_mine:
             return None
         removed = dict.fromkeys(PRUNED, 0)
         for kind in PRUNED:
-            while not (stopping is not None and stopping.is_set()):
+            while not stopping.is_set():
                 number = store.prune(kind, before, limit=batch)
                 removed[kind] += number
                 if number < batch:
                     break
+                stopping.wait(_REST_SECONDS)
         return removed
 
 

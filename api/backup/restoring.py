@@ -52,12 +52,7 @@ def restore(source: Path, settings: Settings, *, replace: bool = False) -> Manif
         The database or the file cannot be used.
     """
     with Archive(source) as archive:
-        revision = archive.manifest.schema_revision
-        if revision not in known_revisions():
-            raise NewerArchive(
-                f"{source} has schema {revision}, written by shardplan {archive.manifest.release};"
-                f" this version reads up to {head_revision()}"
-            )
+        _refuse_newer(source, archive.manifest)
         with contextlib.ExitStack() as stack:
             if settings.database_url is None:
                 stack.enter_context(owned(settings.data_dir))
@@ -71,10 +66,19 @@ def restore(source: Path, settings: Settings, *, replace: bool = False) -> Manif
 def check(source: Path) -> Manifest:
     """Read a backup to its end without a database. Raises as ``restore`` does of a file."""
     with Archive(source) as archive:
+        _refuse_newer(source, archive.manifest)
         for archived in archive.manifest.tables:
             for rows in archive.rows(archived):
                 _check_plans(archived, rows)
         return archive.manifest
+
+
+def _refuse_newer(source: Path, manifest: Manifest) -> None:
+    if manifest.schema_revision not in known_revisions():
+        raise NewerArchive(
+            f"{source} has schema {manifest.schema_revision}, written by shardplan {manifest.release};"
+            f" this version reads up to {head_revision()}"
+        )
 
 
 def _restore(archive: Archive, engines: Engines, settings: Settings, *, replace: bool) -> None:

@@ -21,6 +21,7 @@ from tests.api.specs import tiny
 from tests.cli.conftest import run as run
 from tests.cli.run import Run
 from tests.contracts.retention_store import ended, solve_id
+from tests.contracts.store import new_solve
 
 DAY = 86_400.0
 
@@ -114,6 +115,26 @@ def test_a_job_that_is_stopped_leaves_the_rest_for_later(store: SqlStore, tmp_pa
     stopping.set()
     assert not any(prune(store, Cutoffs(solves=9.0), stopping=stopping).values())
     assert prune(store, Cutoffs(solves=9.0), batch=1)["solves"] == 3
+
+
+def test_writers_get_their_turn_between_batches(store: SqlStore) -> None:
+    """SQLite gives its lock to whoever asks at the right moment, not to who waits the longest."""
+    for number in range(1, 9):
+        ended(store, number, at=float(number))
+    thread = threading.Thread(target=prune, args=(store, Cutoffs(solves=99.0)), kwargs={"batch": 1})
+    thread.start()
+    waited = []
+    number = 100
+    while thread.is_alive():
+        began = time.monotonic()
+        store.accept(new_solve(number), max_queued=10**6, reuse=False)
+        waited.append(time.monotonic() - began)
+        number += 1
+        time.sleep(0.02)
+    thread.join()
+    assert len(waited) > 8
+    assert max(waited) < 2.0
+    assert store.solve(solve_id(8)) is None
 
 
 def test_two_never_prune_at_the_same_time(store: SqlStore) -> None:

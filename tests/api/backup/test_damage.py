@@ -202,6 +202,8 @@ def test_what_a_later_release_wrote_is_refused(backup: Path, tmp_path: Path) -> 
 
         with pytest.raises(NewerArchive, match=rf"{told}, written by shardplan 7\.0\.0"):
             restore(rewritten(backup, change), settings)
+        with pytest.raises(NewerArchive, match=told):
+            check(rewritten(backup, change))
     assert not settings.database.exists()
 
 

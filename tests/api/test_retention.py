@@ -178,7 +178,7 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, ar
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_service_serves_what_is_promoted_after_all_else_is_gone(tmp_path: Path, run: Run) -> None:
+def test_a_service_serves_what_is_promoted_after_all_else_is_gone(tmp_path: Path) -> None:
     with Live.of(tmp_path) as live:
         kept = live.solve(tiny())["result"]["plan_digest"]
         other = live.solve(tiny(solver__seed=1, hardware__ranks_per_host=1))["result"]["plan_digest"]

@@ -18,6 +18,7 @@ from tests.api import planners
 from tests.api.live import Live, settings_for
 from tests.api.specs import tiny
 from tests.cli.run import Run
+from tests.cli.test_keys import shardplan
 
 
 def test_a_backup_under_load_is_restored_to_the_same_plans_and_what_ran_goes_on(tmp_path: Path) -> None:
@@ -103,27 +104,29 @@ def test_a_solve_that_ran_is_finished_by_whoever_restores(
         assert live.get(f"/v1/plans/{ended['result']['plan_digest']}").status_code == 200
 
 
-def test_the_commands(tmp_path: Path, run: Run) -> None:
-    folder, file = tmp_path / "data", tmp_path / "backup.zip"
+def test_the_commands(tmp_path: Path) -> None:
+    """In processes of their own: what DBOS logs must not go to a stream that ends with the test."""
+    folder, file, new = tmp_path / "data", tmp_path / "backup.zip", tmp_path / "new"
     with Live.of(folder) as live:
         digest = live.solve(tiny())["result"]["plan_digest"]
-        answer = run("backup", file, "--data-dir", folder)
-    assert answer.code == 0, answer.err
-    assert answer.document["num_rows"]["plans"] == 1
-    assert answer.document["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
-    assert answer.document["bytes"] == file.stat().st_size
+        answer = shardplan("backup", str(file), folder=folder)
+    assert answer.returncode == 0, answer.stderr
+    told = json.loads(answer.stdout)
+    assert told["num_rows"]["plans"] == 1
+    assert told["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert told["bytes"] == file.stat().st_size
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
-    checked = run("restore", file, "--check", "--data-dir", tmp_path / "nowhere")
-    assert (checked.code, checked.document) == (0, answer.document)
+    checked = shardplan("restore", str(file), "--check", folder=tmp_path / "nowhere")
+    assert (checked.returncode, json.loads(checked.stdout)) == (0, told)
     assert not (tmp_path / "nowhere").exists()
-    restored = run("restore", file, "--data-dir", tmp_path / "new")
-    assert (restored.code, restored.document) == (0, answer.document)
-    with Live.of(tmp_path / "new") as live:
+    restored = shardplan("restore", str(file), folder=new)
+    assert (restored.returncode, json.loads(restored.stdout)) == (0, told)
+    with Live.of(new) as live:
         assert live.get(f"/v1/plans/{digest}").status_code == 200
-        in_use = run("restore", file, "--replace", "--data-dir", tmp_path / "new")
-        assert in_use.code == 4
-        assert "another server works with" in in_use.err
+        in_use = shardplan("restore", str(file), "--replace", folder=new)
+        assert in_use.returncode == 4
+        assert "another server works with" in in_use.stderr
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ COPY pyproject.toml constraints.txt README.md ./
 COPY cost_models/ cost_models/
 COPY planner/ planner/
 COPY api/ api/
-RUN /opt/shardplan/bin/python -m pip install --no-cache-dir --constraint constraints.txt .
+# Such as otel: docker build --build-arg EXTRAS=otel .
+ARG EXTRAS=""
+RUN /opt/shardplan/bin/python -m pip install --no-cache-dir --constraint constraints.txt ".${EXTRAS:+[$EXTRAS]}"
 # The search in machine code, ahead of the first plan. It is for any CPU of this architecture, and the
 # same two settings at run time find it.
 RUN cd / && NUMBA_CACHE_DIR=/opt/compiled NUMBA_CPU_NAME=generic /opt/shardplan/bin/python -m planner.partitioners.warm

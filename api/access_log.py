@@ -27,12 +27,15 @@ class AccessLog:
         at = self._clock().isoformat(timespec="microseconds").replace("+00:00", "Z")
         request, method, route = request_id_of(scope), method_of(scope), route_of(scope)
         milliseconds = f"{seconds * 1000:.3f}"
+        trace_id = scope["state"].get("trace_id")
         if self._as_json:
+            trace = "" if trace_id is None else f'"trace_id": "{trace_id}", '
             line = (
-                f'{{"event": "request", "request_id": "{request}", "method": "{method}", "route": "{route}", '
+                f'{{"event": "request", "request_id": "{request}", {trace}"method": "{method}", "route": "{route}", '
                 f'"status": {status}, "milliseconds": {milliseconds}, "bytes": {num_bytes}, '
                 f'"level": "info", "logger": "access", "timestamp": "{at}"}}\n'
             )
         else:
-            line = f"{at} {method} {route} {status} {milliseconds} ms {num_bytes} bytes request_id={request}\n"
+            trace = "" if trace_id is None else f" trace_id={trace_id}"
+            line = f"{at} {method} {route} {status} {milliseconds} ms {num_bytes} bytes request_id={request}{trace}\n"
         self._stream.write(line)

@@ -59,6 +59,7 @@ from api.solves import SolveService
 from api.state import Services
 from api.store.base import Store
 from api.stores import open_store
+from api.tracing import NO_TRACING, TracedRequestsMiddleware, Tracing
 from api.webhooks.courier import Courier
 from api.webhooks.sender import Sender
 from api.webhooks.service import WebhookService
@@ -107,11 +108,13 @@ def create_app(
     plan: PlanFunction = plan_pipeline,
     fit: FitFunction = fit_model,
     observers: Sequence[Observer] = (),
+    tracing: Tracing = NO_TRACING,
 ) -> FastAPI:
     """Return the service.
 
     ``plan`` and ``fit`` are what processes of solves and fits call; they find them by module and
     name, so each must be a function at the top of a module. ``observers`` hear of every request.
+    ``tracing`` makes spans.
     """
 
     registry = new_registry()
@@ -132,6 +135,7 @@ def create_app(
                 on_end=signals.tell,
                 on_change=signals.tell_change,
                 metrics=work_metrics,
+                tracer=tracing.tracer,
             )
             plans = PlanCache(lambda digest: _canonical(store, digest), max_bytes=settings.plan_cache_bytes)
             rank_slices = RankSlices(plans.find, max_bytes=settings.plan_cache_bytes)
@@ -206,6 +210,8 @@ def create_app(
         app.add_middleware(CallerMiddleware)
     app.add_middleware(AddressCheckMiddleware)
     app.add_middleware(ObservedRequestsMiddleware, observers=[RequestMetrics(registry), *observers])
+    if tracing is not NO_TRACING:
+        app.add_middleware(TracedRequestsMiddleware, tracer=tracing.tracer)
     app.add_middleware(RequestIdMiddleware)
     return app
 

@@ -9,7 +9,8 @@ import logging
 from typing import TextIO
 
 import structlog
-from structlog.typing import Processor
+from opentelemetry.trace import get_current_span
+from structlog.typing import EventDict, Processor, WrappedLogger
 
 from api.settings import Settings
 
@@ -41,11 +42,20 @@ def set_up(settings: Settings, stream: TextIO) -> None:
         logger.propagate = False
 
 
+def _add_trace_id(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
+    """Say in which trace a line was written, where there is one."""
+    context = get_current_span().get_span_context()
+    if context.is_valid:
+        event["trace_id"] = f"{context.trace_id:032x}"
+    return event
+
+
 def _formatter(*, as_json: bool, colors: bool) -> logging.Formatter:
     shared: list[Processor] = [
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.ExtraAdder(allow=FIELDS),
+        _add_trace_id,
         _TIME,
     ]
     last: list[Processor]

@@ -9,6 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Histogram, Info, ProcessCollector
 
 from api.release import versions
+from api.store.retention import PRUNED
 from api.store.webhooks import DELIVERY_STATES
 
 #: From a short answer out of memory to the longest wait for a solve.
@@ -100,6 +101,12 @@ class WorkMetrics:
             registry=registry,
         )
 
+        self._pruned = Counter(
+            "shardplan_pruned", "What was removed because it was older than it is kept.", ("kind",), registry=registry
+        )
+        for kind in PRUNED:
+            self._pruned.labels(kind)
+
     def solve_began(self, waited_seconds: float) -> None:
         """Count a solve that is begun for the first time."""
         self._waited.observe(max(waited_seconds, 0.0))
@@ -117,6 +124,10 @@ class WorkMetrics:
     def solves_taken_over(self, number: int) -> None:
         """Count solves that are queued again."""
         self._taken_over.inc(number)
+
+    def pruned(self, kind: str, number: int) -> None:
+        """Count what was removed of a kind."""
+        self._pruned.labels(kind).inc(number)
 
     def fit_ended(self, state: str, seconds: float) -> None:
         """Count a fit that ended."""

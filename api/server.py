@@ -18,6 +18,7 @@ from api.settings import Settings
 from api.solver_process import PlanFunction
 from api.starting import StartFailed, told
 from api.state import Services
+from api.tracing import tracing_of
 from planner.pipeline import plan as plan_pipeline
 
 #: Time for requests that are being answered when the server is told to stop.
@@ -35,7 +36,9 @@ def serve(settings: Settings, *, plan: PlanFunction = plan_pipeline) -> None:
     """
     set_up(settings, sys.stderr)
     access_log = AccessLog(sys.stderr, as_json=is_json(settings, sys.stderr))
-    app = create_app(settings, plan=plan, observers=[access_log] if settings.access_log else [])
+    with told(settings):
+        tracing = tracing_of(settings)
+    app = create_app(settings, plan=plan, observers=[access_log] if settings.access_log else [], tracing=tracing)
     # The lifespan is entered below and not by uvicorn, which would turn what fails there into
     # a traceback and an exit code of its own.
     config = uvicorn.Config(
@@ -49,7 +52,10 @@ def serve(settings: Settings, *, plan: PlanFunction = plan_pipeline) -> None:
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     with _handled_signals(), asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-        runner.run(_serve(app, config, settings))
+        try:
+            runner.run(_serve(app, config, settings))
+        finally:
+            tracing.shutdown()
 
 
 async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> None:

@@ -1,10 +1,20 @@
-"""What can be set: from the environment (``SHARDPLAN_*``) or by arguments."""
+"""What can be set: by arguments, from the environment (``SHARDPLAN_*``), or by files of a folder of secrets."""
 
+import os
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SecretsSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+#: Names the folder whose files are settings: ``shardplan_database_url`` has the address of the database.
+SECRETS_VARIABLE = "SHARDPLAN_SECRETS_DIR"
 
 
 class Settings(BaseSettings):
@@ -112,6 +122,23 @@ class Settings(BaseSettings):
         ge=0,
         description="Memory for plans that are served often, twice as much for their slices. Unit: bytes.",
     )
+    retain_solves_days: float | None = Field(
+        default=None, ge=1, description="How long solves are kept after their end; none: for good. Unit: days."
+    )
+    retain_events_days: float | None = Field(
+        default=None,
+        ge=1,
+        description="How long events of solves are kept after the end; none: as long as the solves. Unit: days.",
+    )
+    retain_plans_days: float | None = Field(
+        default=None,
+        ge=1,
+        description="How long plans are kept that no channel ever pointed at, no solve has and no measurement is of;"
+        " none: for good. Unit: days.",
+    )
+    retain_audit_days: float | None = Field(
+        default=None, ge=1, description="How long entries of the audit trail are kept; none: for good. Unit: days."
+    )
     log_format: Literal["auto", "json", "text"] = Field(
         default="auto", description="json: a document a line; text: for people; auto: text on a terminal, else json."
     )
@@ -119,7 +146,28 @@ class Settings(BaseSettings):
         default="info", description="Least weight of what is logged."
     )
     access_log: bool = Field(default=True, description="Whether every request is logged.")
+    traces: Literal["none", "otlp"] = Field(
+        default="none",
+        description="otlp: spans of requests and solves are sent to OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra otel.",
+    )
     busy_timeout_seconds: float = Field(default=30.0, gt=0, description="Longest wait for the lock of the database.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read files of secrets where a folder is named. Raises ``SettingsError`` where it is not there."""
+        folder = os.environ.get(SECRETS_VARIABLE)
+        if not folder:
+            return init_settings, env_settings
+        if not Path(folder).is_dir():
+            raise SettingsError(f"{SECRETS_VARIABLE} names {folder}, which is no folder")
+        return init_settings, env_settings, SecretsSettingsSource(settings_cls, secrets_dir=folder)
 
     @property
     def database(self) -> Path:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from anyio.to_thread import run_sync
+from opentelemetry.trace import get_current_span
 
 from api.convert import SolveRequest
 from api.end_signals import EndSignals
@@ -132,6 +133,7 @@ class SolveService:
                 headers={"Retry-After": "5"},
             ) from None
         record, is_new = accepted
+        get_current_span().set_attribute("shardplan.solve_id", record.id)
         if is_new:
             self._engine.submit(Work(SOLVES, record.id), priority=record.priority)
         return accepted

@@ -11,10 +11,19 @@ from api.model_versions import UnusableModel
 from api.settings import Settings
 from api.store.engines import UnusableDatabase
 from api.store.migrate import WrongSchema
+from api.tracing import MissingExtra
 from api.webhooks.targets import UnusableAllowList
 
 #: Exceptions whose messages are for people.
-_TOLD = (DataFolderInUse, EngineUnavailable, UnusableAllowList, UnusableDatabase, UnusableModel, WrongSchema)
+_TOLD = (
+    DataFolderInUse,
+    EngineUnavailable,
+    MissingExtra,
+    UnusableAllowList,
+    UnusableDatabase,
+    UnusableModel,
+    WrongSchema,
+)
 
 
 class StartFailed(Exception):

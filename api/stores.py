@@ -1,6 +1,7 @@
 """Opens the store that the settings name."""
 
 from api.settings import Settings
+from api.store.engines import Engines, postgres_engines, sqlite_engines
 from api.store.sql import SqlStore
 
 
@@ -10,3 +11,11 @@ def open_store(settings: Settings) -> SqlStore:
         url = settings.database_url.get_secret_value()
         return SqlStore.of_postgres(url, busy_timeout_seconds=settings.busy_timeout_seconds)
     return SqlStore.of_file(settings.database, busy_timeout_seconds=settings.busy_timeout_seconds)
+
+
+def open_engines(settings: Settings) -> Engines:
+    """Return connections to the same database, which is left as it is. Raises ``UnusableDatabase``."""
+    if settings.database_url is not None:
+        url = settings.database_url.get_secret_value()
+        return postgres_engines(url, busy_timeout_seconds=settings.busy_timeout_seconds)
+    return sqlite_engines(settings.database, busy_timeout_seconds=settings.busy_timeout_seconds)

@@ -18,6 +18,7 @@ from api.settings import Settings
 from api.solver_process import PlanFunction
 from api.starting import StartFailed, told
 from api.stores import open_store
+from api.tracing import tracing_of
 from planner.pipeline import plan as plan_pipeline
 
 
@@ -48,6 +49,8 @@ def work(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: FitFunc
     registry = new_registry()
     with contextlib.ExitStack() as stack:
         with told(settings):
+            tracing = tracing_of(settings)
+            stack.callback(tracing.shutdown)
             stack.enter_context(owned(settings.data_dir))
             store = stack.enter_context(contextlib.closing(open_store(settings)))
             host = EngineHost(
@@ -58,6 +61,7 @@ def work(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: FitFunc
                 on_end=_nobody_waits,
                 on_change=_nobody_waits,
                 metrics=WorkMetrics(registry),
+                tracer=tracing.tracer,
             )
             stack.enter_context(host.running())
             stack.enter_context(_metrics_served(settings, registry))

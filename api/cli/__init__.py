@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from api.cli import (
+    backup,
     batch,
     doctor,
     documents,
@@ -25,6 +26,7 @@ from api.cli import (
     measure,
     model,
     plan,
+    prune,
     serve,
     stats,
     webhooks,
@@ -57,6 +59,9 @@ app.add_typer(webhooks.app, name="webhooks")
 app.command("fetch")(documents.fetch_command)
 app.command("serve")(serve.serve_command)
 app.command("worker")(worker.worker_command)
+app.command("backup")(backup.backup_command)
+app.command("restore")(backup.restore_command)
+app.command("prune")(prune.prune_command)
 app.command("doctor")(doctor.doctor_command)
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from api.cli.errors import BadInput
 from api.settings import Settings
@@ -12,6 +13,8 @@ def settings_of(**options: Any) -> Settings:
     """Return the settings; options that are ``None`` were not given. Raises ``BadInput``."""
     try:
         return Settings(**{name: value for name, value in options.items() if value is not None})
+    except SettingsError as error:
+        raise BadInput(str(error)) from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         name = ".".join(str(part) for part in first["loc"])

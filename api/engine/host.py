@@ -3,6 +3,8 @@
 import contextlib
 from collections.abc import Callable, Iterator
 
+from opentelemetry.trace import Tracer
+
 from api.engine.base import FITS, SOLVES, EngineUnavailable
 from api.engine.dbos_engine import DbosEngine
 from api.engine.fit_runner import FitRunner
@@ -11,6 +13,7 @@ from api.engine.solve_runner import SolveRunner
 from api.engine.watch import EngineWatch
 from api.fit_process import FitFunction
 from api.metrics import WorkMetrics
+from api.retention import RetentionJob
 from api.settings import Settings
 from api.solver_process import PlanFunction
 from api.store.base import Store
@@ -29,6 +32,7 @@ class EngineHost:
         on_end: Callable[[str], None],
         on_change: Callable[[str], None],
         metrics: WorkMetrics,
+        tracer: Tracer,
     ) -> None:
         """``on_end`` hears the id of every solve and fit that ended here, ``on_change`` of every solve that begins or
         finds something; from any thread.
@@ -36,7 +40,14 @@ class EngineHost:
         identity = identity_of(settings.data_dir)
         self._settings = settings
         self.solves = SolveRunner(
-            store, settings, plan, executor_id=identity.id, on_end=on_end, on_change=on_change, metrics=metrics
+            store,
+            settings,
+            plan,
+            executor_id=identity.id,
+            on_end=on_end,
+            on_change=on_change,
+            metrics=metrics,
+            tracer=tracer,
         )
         self.fits = FitRunner(store, settings, fit, on_end=on_end, metrics=metrics)
         url = settings.database_url
@@ -46,6 +57,7 @@ class EngineHost:
             file=settings.queue_file,
             url=None if url is None else url.get_secret_value(),
         )
+        self._retention = RetentionJob(store, settings, metrics)
         self._watch = EngineWatch(store, self.engine, identity, metrics, is_shared=url is not None)
 
     @contextlib.contextmanager
@@ -74,4 +86,6 @@ class EngineHost:
             stack.callback(self.fits.stop)
             self._watch.start()
             stack.callback(self._watch.stop)
+            self._retention.start()
+            stack.callback(self._retention.stop)
             yield

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from opentelemetry.trace import Tracer
 from pebble import ProcessExpired
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -35,6 +36,7 @@ from api.solve_results import STOPPED, Stop, plan_record_of, progress_of, reason
 from api.solver_process import Incumbent, PlanFunction, SolveAnswer, SolveJob
 from api.store.base import CANCELLED, ENDED, FAILED, QUEUED, SUCCEEDED, Json, SolveRecord, Store
 from api.stored_models import StoredModels
+from api.tracing import NO_TRACING, publish_span, solve_span, tell_end
 
 _POLL_SECONDS = 0.02
 #: How long it takes to hear of a cancel that another server answered.
@@ -75,11 +77,12 @@ class SolveRunner:
         on_end: Callable[[str], None],
         on_change: Callable[[str], None],
         metrics: WorkMetrics,
+        tracer: Tracer = NO_TRACING.tracer,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._settings, self._plan, self._clock = store, settings, plan, clock
         self._executor_id, self._on_end, self._on_change = executor_id, on_end, on_change
-        self._metrics = metrics
+        self._metrics, self._tracer = metrics, tracer
         self._stopping = threading.Event()
         self._runs: dict[str, _Run] = {}
         self._folder = settings.data_dir / _INCUMBENT_FOLDER
@@ -123,7 +126,8 @@ class SolveRunner:
                 raise Interrupted
             solve = self._retried(lambda: self._store.begin(work_id, executor_id=self._executor_id, now=self._clock()))
             if solve is not None:
-                self._run(solve, process)
+                with solve_span(self._tracer, solve):
+                    self._run(solve, process)
         if self._stopping.is_set() and not self._has_ended(work_id):
             raise Interrupted
 
@@ -341,22 +345,24 @@ class SolveRunner:
         now = self._clock()
         plan = None if best is None else plan_record_of(best, solve_id=run.id, now=now)
         progress = None if best is None else progress_of(best)
-        is_end = self._retried(
-            lambda: self._store.finish(
-                run.id,
-                state=state,
-                now=now,
-                result=result,
-                error=error,
-                plan=plan,
-                progress=progress,
-                attempt=run.attempt,
+        with publish_span(self._tracer, run.id, None if plan is None else plan.digest):
+            is_end = self._retried(
+                lambda: self._store.finish(
+                    run.id,
+                    state=state,
+                    now=now,
+                    result=result,
+                    error=error,
+                    plan=plan,
+                    progress=progress,
+                    attempt=run.attempt,
+                )
             )
-        )
         if is_end:
             seconds = None if run.attempt is None else time.monotonic() - run.began
             reason = reason_of(result, error)
             self._metrics.solve_ended(state, reason, seconds)
+            tell_end(state, reason)
             told = {} if seconds is None else {"seconds": round(seconds, 3)}
             log.info("the solve ended", extra={"solve_id": run.id, "state": state, "reason": reason, **told})
 

@@ -3,7 +3,8 @@
 Guarantees, beside those of ``api.store.base``
 ----------------------------------------------
 * An entry is written in the transaction of the change that it tells of: either both are there, or neither.
-* Entries are numbered without gaps in the order of the changes, and are never changed or deleted.
+* Entries are numbered without gaps in the order of the changes, and are never changed; they are deleted only from the
+  oldest on (``api.store.retention``).
 """
 
 from collections.abc import Mapping

@@ -29,6 +29,7 @@ from api.store.idempotency import KeyStore, RequestKey
 from api.store.models import ModelStore
 from api.store.plans import PlanListStore, PlanSummary
 from api.store.removal import RemovalStore
+from api.store.retention import RetentionStore
 from api.store.webhooks import WebhookStore
 
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = STATES = ("queued", "running", "succeeded", "failed", "cancelled")
@@ -122,6 +123,7 @@ class Store(
     ChannelHistoryStore,
     KeyStore,
     RemovalStore,
+    RetentionStore,
     ApiKeyStore,
     AuditStore,
     CountStore,

@@ -20,6 +20,8 @@ from api.store.plan_summaries import add_missing_summaries
 #: What ``PRAGMA user_version`` says of files from before revisions, and the tables that such files may lack.
 _OLD_VERSIONS = (2, 3)
 _FIRST = "0001"
+#: Where Alembic writes down the revision of a database.
+REVISION_TABLE = "alembic_version"
 
 
 class WrongSchema(Exception):
@@ -35,16 +37,38 @@ def migrate(writer: Writer, name: str) -> None:
         A later release, or something else, wrote it.
     """
     with writer.begin() as connection:
-        config = _config(connection)
-        current = MigrationContext.configure(connection).get_current_revision()
-        known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+        current = revision_of(connection)
+        known = known_revisions()
         if current is not None and current not in known:
             raise WrongSchema(f"{name} has schema {current}; this version reads up to {max(known)}")
         if current is None:
-            _adopt(connection, config, name)
-        command.upgrade(config, "head")
-        if current != MigrationContext.configure(connection).get_current_revision():
-            add_missing_summaries(connection)
+            _adopt(connection, _config(connection), name)
+        upgrade(connection, head_revision())
+
+
+def known_revisions() -> set[str]:
+    """Return the revisions that this release reads."""
+    return {script.revision for script in _scripts().walk_revisions()}
+
+
+def head_revision() -> str:
+    """Return the revision that this release works with."""
+    head = _scripts().get_current_head()
+    assert head is not None
+    return head
+
+
+def revision_of(connection: Connection) -> str | None:
+    """Return the revision of a database; ``None`` of one that is empty, or from before there were revisions."""
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def upgrade(connection: Connection, revision: str) -> None:
+    """Bring the tables of a database to a revision that is not below theirs, in the transaction of a connection."""
+    current = revision_of(connection)
+    command.upgrade(_config(connection), revision)
+    if revision == head_revision() and current != revision:
+        add_missing_summaries(connection)
 
 
 def _adopt(connection: Connection, config: Config, name: str) -> None:
@@ -62,8 +86,12 @@ def _adopt(connection: Connection, config: Config, name: str) -> None:
     command.stamp(config, _FIRST)
 
 
-def _config(connection: Connection) -> Config:
+def _config(connection: Connection | None = None) -> Config:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection
     return config
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())

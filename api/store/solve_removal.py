@@ -21,18 +21,22 @@ class SolveRemoval:
             if found is None:
                 return None
             if found.state in ENDED:
-                for parts in (tables.solve_events, tables.solve_requests, tables.solve_tags):
-                    connection.execute(delete(parts).where(parts.c.solve_id == solve_id))
-                connection.execute(delete(tables.request_keys).where(tables.request_keys.c.resource == solve_id))
-                summaries = tables.plan_summaries
-                forgotten = update(summaries).where(summaries.c.solve_id == solve_id).values(solve_id=None)
-                connection.execute(forgotten)
-                connection.execute(delete(solves).where(solves.c.id == solve_id))
-                _delete_spec(connection, found.request_digest)
+                remove_solve(connection, solve_id, found.request_digest)
             return str(found.state)
 
 
-def _delete_spec(connection: Connection, request_digest: str) -> None:
+def remove_solve(connection: Connection, solve_id: str, request_digest: str) -> None:
+    """Delete a solve that has ended, and all that is of it alone."""
+    for parts in (tables.solve_events, tables.solve_requests, tables.solve_tags):
+        connection.execute(delete(parts).where(parts.c.solve_id == solve_id))
+    connection.execute(delete(tables.request_keys).where(tables.request_keys.c.resource == solve_id))
+    summaries = tables.plan_summaries
+    connection.execute(update(summaries).where(summaries.c.solve_id == solve_id).values(solve_id=None))
+    connection.execute(delete(tables.solves).where(tables.solves.c.id == solve_id))
+    remove_orphaned_spec(connection, request_digest)
+
+
+def remove_orphaned_spec(connection: Connection, request_digest: str) -> None:
     """Delete a spec that no solve has any more, and no plan was made for."""
     for owners in (tables.solves, tables.plan_summaries):
         if connection.execute(select(1).where(owners.c.request_digest == request_digest).limit(1)).first() is not None:

@@ -35,6 +35,7 @@ from api.store.sql_channels import SqlChannels
 from api.store.sql_counts import SqlCounts
 from api.store.sql_executors import SqlExecutors
 from api.store.sql_models import SqlModels
+from api.store.sql_retention import SqlRetention
 from api.store.sql_statistics import SqlStatistics
 from api.store.sql_webhooks import SqlWebhooks, tell_webhooks
 
@@ -50,6 +51,7 @@ class SqlStore(
     SqlStatistics,
     RequestKeys,
     SolveRemoval,
+    SqlRetention,
     SqlApiKeys,
     SqlAudit,
     SqlCounts,

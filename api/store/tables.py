@@ -215,6 +215,7 @@ executors = Table(
     Column("host", String, nullable=False),
     Column("started_at", Float, nullable=False),
     Column("seen_at", Float, nullable=False),
+    info={"of_processes": True},  # nothing that would be true after a restore
 )
 
 #: Keys that callers show.

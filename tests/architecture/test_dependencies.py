@@ -10,7 +10,7 @@ import pytest
 
 OURS = {"api", "planner", "cost_models"}
 #: Import names that differ from the distribution's.
-DISTRIBUTION_OF = {"pydantic_core": "pydantic", "starlette": "fastapi"}
+DISTRIBUTION_OF = {"pydantic_core": "pydantic", "starlette": "fastapi", "opentelemetry": "opentelemetry-api"}
 #: Packages of files that are served, not of code that is imported.
 ASSETS = {"fastapi-offline"}
 #: Drivers that SQLAlchemy imports by the address of a database.
@@ -68,6 +68,9 @@ def test_everything_declared_is_pinned(root: Path, declared: set[str]) -> None:
     both = base | pins(root / "constraints-dev.txt")
     assert {canonical(line) for lines in extras.values() for line in lines} <= both
     assert {canonical(line) for name in ("traces", "ray") for line in extras[name]} == OF_AN_EXTRA
+    # The image can be built with it.
+    assert {canonical(line) for line in extras["otel"]} <= base
+    assert "EXTRAS=otel" in (root / "Dockerfile").read_text()
 
 
 def test_no_pin_is_given_twice(root: Path) -> None:

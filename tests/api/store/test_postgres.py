@@ -16,6 +16,7 @@ from tests.contracts.key_store import KeyStoreContract
 from tests.contracts.model_store import ModelStoreContract
 from tests.contracts.plan_list_store import PlanListStoreContract
 from tests.contracts.race import race
+from tests.contracts.retention_store import RetentionStoreContract
 from tests.contracts.solve_request_store import SolveRequestStoreContract
 from tests.contracts.store import StoreContract, new_solve
 from tests.contracts.webhook_store import WebhookStoreContract
@@ -31,6 +32,7 @@ class TestPostgres(
     AccessStoreContract,
     CountStoreContract,
     WebhookStoreContract,
+    RetentionStoreContract,
 ):
     @pytest.fixture
     def store(self, postgres: Postgres) -> Iterator[SqlStore]:

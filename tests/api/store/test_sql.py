@@ -18,6 +18,7 @@ from tests.contracts.key_store import KEY, KeyStoreContract
 from tests.contracts.model_store import ModelStoreContract
 from tests.contracts.plan_list_store import PlanListStoreContract, summary
 from tests.contracts.race import race
+from tests.contracts.retention_store import RetentionStoreContract
 from tests.contracts.solve_request_store import SolveRequestStoreContract
 from tests.contracts.store import DIGEST, StoreContract, new_solve, plan
 from tests.contracts.webhook_store import WebhookStoreContract
@@ -33,6 +34,7 @@ class TestSqliteFile(
     AccessStoreContract,
     CountStoreContract,
     WebhookStoreContract,
+    RetentionStoreContract,
 ):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[SqlStore]:

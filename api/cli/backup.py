@@ -1,0 +1,93 @@
+"""``backup`` and ``restore``: all that a service keeps, in one file."""
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from api.cli.errors import BadInput, ServerTrouble, say
+from api.cli.files import write_document
+from api.cli.settings import settings_of
+
+if TYPE_CHECKING:
+    from api.backup.archive import Manifest
+
+DataDir = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Data folder of the service (SHARDPLAN_DATA_DIR); or set SHARDPLAN_DATABASE_URL."),
+]
+
+
+def backup_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, such as shardplan.zip.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file where it is there.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Write all that the service keeps into one file, as of one moment, also while servers run."""
+    from api.backup.taking import back_up
+    from api.starting import StartFailed, told
+
+    settings = settings_of(data_dir=data_dir)
+    if settings.database_url is None and not settings.database.exists():
+        raise BadInput(f"there is no database {settings.database}; name the service's folder with --data-dir")
+    if file.exists() and not overwrite:
+        raise BadInput(f"{file} is there already; name another file, or say --overwrite")
+    if not file.absolute().parent.is_dir():
+        raise BadInput(f"there is no folder {file.absolute().parent}")
+    try:
+        with told(settings):
+            try:
+                manifest = back_up(settings, file)
+            except OSError as error:
+                raise BadInput(f"cannot write {file}: {error.strerror or error}") from None
+    except StartFailed as error:
+        raise ServerTrouble(str(error)) from error
+    _tell(file, manifest)
+    say("shardplan: keep the file as safe as the service: it has specs, plans and digests of keys")
+
+
+def restore_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `shardplan backup` wrote.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Drop what the database has; servers and workers must be stopped.")
+    ] = False,
+    check_only: Annotated[bool, typer.Option("--check", help="Read and check the file, and restore nothing.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Put a backup into a new database of either kind: all of it, or nothing."""
+    from api.backup.archive import DamagedArchive, NewerArchive
+    from api.backup.restoring import InUse, NotEmpty, check, restore
+    from api.starting import StartFailed, told
+
+    settings = settings_of(data_dir=data_dir)
+    if not file.is_file():
+        raise BadInput(f"there is no file {file}")
+    try:
+        if check_only:
+            manifest = check(file)
+        else:
+            with told(settings):
+                manifest = restore(file, settings, replace=replace)
+    except (DamagedArchive, NewerArchive, NotEmpty) as error:
+        raise BadInput(str(error)) from error
+    except (InUse, StartFailed) as error:
+        raise ServerTrouble(str(error)) from error
+    _tell(file, manifest)
+
+
+def _tell(file: Path, manifest: "Manifest") -> None:
+    with file.open("rb") as content:
+        sha256 = hashlib.file_digest(content, "sha256").hexdigest()
+    write_document(
+        {
+            "file": str(file),
+            "bytes": file.stat().st_size,
+            "sha256": sha256,
+            "schema_revision": manifest.schema_revision,
+            "release": manifest.release,
+            "created_at": manifest.created_at,
+            "num_rows": manifest.num_rows,
+        },
+        None,
+    )

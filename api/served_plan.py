@@ -10,8 +10,8 @@ from fastapi import Request, Response
 from api.http_headers import choose_encoding, matches
 from api.plan_cache import ServedPlan
 
-#: A plan never changes; what a channel points at does.
-IMMUTABLE = "public, max-age=31536000, immutable"
+#: A plan never changes; what a channel points at does. Neither is for caches that callers of several tenants share.
+IMMUTABLE = "private, max-age=31536000, immutable"
 REVALIDATE = "private, no-cache"
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.beside import beside
 from api.end_signals import EndSignals
 from api.store.base import ENDED
-from api.store.events import EventStore, SolveMark
+from api.store.events import MarkStore, SolveMark
 
 POLL_SECONDS = 0.5
 
@@ -24,7 +24,7 @@ class SolveWatch:
     What happens in this process is told at once by whoever does it; this finds the rest.
     """
 
-    def __init__(self, store: EventStore, signals: EndSignals, *, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(self, store: MarkStore, signals: EndSignals, *, poll_seconds: float = POLL_SECONDS) -> None:
         self._store, self._signals, self._poll_seconds = store, signals, poll_seconds
         self._marks: dict[str, SolveMark] = {}
 

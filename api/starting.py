@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from api.access.trust import UnusableIssuer
 from api.data_folder import DataFolderInUse
 from api.engine.base import EngineUnavailable
 from api.model_versions import UnusableModel
@@ -22,7 +23,7 @@ def told(settings: Settings) -> Iterator[None]:
     """Turn what fails at the start into ``StartFailed``."""
     try:
         yield
-    except (DataFolderInUse, EngineUnavailable, UnusableDatabase, UnusableModel, WrongSchema) as error:
+    except (DataFolderInUse, EngineUnavailable, UnusableDatabase, UnusableIssuer, UnusableModel, WrongSchema) as error:
         raise StartFailed(str(error)) from error
     except OSError as error:
         raise StartFailed(f"cannot use {settings.data_dir}: {error.strerror or error}") from error

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from api.learned_models import load_model
 from api.model_reference import LEARNED, FoundModel, device_of
 from api.store.models import READY, ModelRecord, ModelStore
+from api.store.tenants import DEFAULT_TENANT
 from cost_models.learned.shipped import shipped_for, shipped_models
 
 _MAX_LISTED = 20
@@ -47,6 +48,20 @@ class StoredModels:
     def _found(self, digest: str, called: str) -> FoundModel | None:
         canonical = self.store.model_document(digest)
         return None if canonical is None else FoundModel(canonical=canonical, called=called)
+
+
+def fit_id(tenant: str, model: str) -> str:
+    """Return by what the work of a fit is known, and its end: models of several tenants may be called alike.
+
+    Those of ``default`` are called as they are, as before there were others.
+    """
+    return model if tenant == DEFAULT_TENANT else f"{tenant}/{model}"
+
+
+def tenant_and_model(work_id: str) -> tuple[str, str]:
+    """Return what ``fit_id`` was given; neither has a slash."""
+    tenant, _, model = work_id.rpartition("/")
+    return tenant or DEFAULT_TENANT, model
 
 
 def model_id(record: ModelRecord) -> str:

@@ -13,7 +13,7 @@ from api.fit_process import FitFunction
 from api.metrics import WorkMetrics
 from api.settings import Settings
 from api.solver_process import PlanFunction
-from api.store.base import Store
+from api.store.database import Database
 
 
 class EngineHost:
@@ -21,7 +21,7 @@ class EngineHost:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         settings: Settings,
         *,
         plan: PlanFunction,

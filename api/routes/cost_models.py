@@ -33,7 +33,7 @@ router = APIRouter(prefix="/v1", tags=["cost models"])
 
 _RETRY_AFTER_SECONDS = "5"
 _REVALIDATE = "private, no-cache"
-_IMMUTABLE = "public, max-age=31536000, immutable"
+_IMMUTABLE = "private, max-age=31536000, immutable"
 
 ModelId = Annotated[str, Path(description="NAME@VERSION of a learned model.", examples=["h100-prod@3"])]
 

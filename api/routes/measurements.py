@@ -26,7 +26,7 @@ from planner.errors import Issue
 
 router = APIRouter(prefix="/v1", tags=["cost models"])
 
-_IMMUTABLE = "public, max-age=31536000, immutable"
+_IMMUTABLE = "private, max-age=31536000, immutable"
 
 MeasurementsDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the measurements.")]
 _EITHER = {

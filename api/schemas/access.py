@@ -28,6 +28,7 @@ class KeyDocument(Document):
 
     id: str = Field(description="Stands in the key, too, and in the audit trail.", examples=["0a1b2c3d4e5f"])
     name: str = Field(description="Whose it is, or what for.", examples=["launchers"])
+    tenant: str = Field(description="Whose plans it reaches, and nobody else's.", examples=["default"])
     scopes: list[str] = Field(description="What it allows.", examples=[["read"]])
     created_at: datetime = Field(description="When it was made.")
     expires_at: datetime | None = Field(description="When it ends; null: not by itself.")

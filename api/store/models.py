@@ -15,6 +15,7 @@ from typing import Protocol
 
 from api.store.audit import LOCAL, Actor
 from api.store.idempotency import RequestKey
+from api.store.tenants import DEFAULT_TENANT
 
 FITTING, READY, FAILED = MODEL_STATES = ("fitting", "ready", "failed")
 
@@ -60,6 +61,7 @@ class ModelRecord:
     error: Json | None  # code and message of one that failed
     created_at: float
     ended_at: float | None
+    tenant: str = DEFAULT_TENANT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +123,6 @@ class ModelStore(Protocol):
         """Start an attempt at a fit, and return it; ``None`` where it has ended, or fails here, because it was
         begun ``max_attempts`` times already.
         """
-        ...
-
-    def unended_fits(self) -> list[ModelRecord]:
-        """Return the fits that wait or run, oldest first."""
         ...
 
     def finish_fit(

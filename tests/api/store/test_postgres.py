@@ -17,6 +17,7 @@ from tests.contracts.plan_list_store import PlanListStoreContract
 from tests.contracts.race import race
 from tests.contracts.solve_request_store import SolveRequestStoreContract
 from tests.contracts.store import StoreContract, new_solve
+from tests.contracts.tenant_store import TenantStoreContract
 
 
 class TestPostgres(
@@ -28,6 +29,7 @@ class TestPostgres(
     SolveRequestStoreContract,
     AccessStoreContract,
     CountStoreContract,
+    TenantStoreContract,
 ):
     @pytest.fixture
     def store(self, postgres: Postgres) -> Iterator[SqlStore]:

@@ -25,7 +25,10 @@ MAX_LENGTH = 16 * 1024
 _TYPES = (None, "jwt", "at+jwt", "application/at+jwt")
 _INVALID = {"WWW-Authenticate": 'Bearer error="invalid_token"'}
 #: The signature alone: everything else is checked here, by a clock that tests can set.
-_OPTIONS: Any = {f"verify_{what}": what == "signature" for what in ("signature", "exp", "nbf", "iat", "aud", "iss")}
+_OPTIONS: Any = {
+    "verify_signature": True,
+    **{f"verify_{claim}": False for claim in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")},
+}
 
 log = logging.getLogger(__name__)
 

@@ -32,8 +32,8 @@ class ApiKeyRecord:
 class ApiKeyStore(Protocol):
     """Keys of callers of one tenant."""
 
-    def add_api_key(self, record: ApiKeyRecord, *, by: Actor) -> None:
-        """Keep a new key, as one of this tenant."""
+    def add_api_key(self, record: ApiKeyRecord, *, by: Actor) -> ApiKeyRecord:
+        """Keep a new key as one of this tenant, and return it."""
         ...
 
     def api_keys(self) -> list[ApiKeyRecord]:

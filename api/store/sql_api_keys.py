@@ -1,7 +1,7 @@
 """Keys of callers in a database."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Select, func, insert, select, update
@@ -23,15 +23,16 @@ class SqlApiKeys:
     _writer: Writer
     _tenant: str
 
-    def add_api_key(self, record: ApiKeyRecord, *, by: Actor) -> None:
+    def add_api_key(self, record: ApiKeyRecord, *, by: Actor) -> ApiKeyRecord:
         """Keep a new key."""
         with self._writer.begin() as connection:
-            values = {**asdict(record), "scopes": list(record.scopes), "tenant": self._tenant}
-            connection.execute(insert(_KEYS).values(values))
+            kept = replace(record, tenant=self._tenant)
+            connection.execute(insert(_KEYS).values({**asdict(kept), "scopes": list(kept.scopes)}))
             subject, after = _subject(record), _told(record)
             append_audit(
                 connection, self._tenant, by, CREATE_KEY, subject, before=None, after=after, now=record.created_at
             )
+            return kept
 
     def api_key(self, key_id: str) -> ApiKeyRecord | None:
         """Return a key."""

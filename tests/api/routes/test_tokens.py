@@ -9,9 +9,7 @@ from api.openapi import openapi_document
 from tests.api.access.issuer import OTHER_RSA, Issuer, claims, forged, signed
 from tests.api.live import Live
 from tests.api.problems import assert_problem
-from tests.api.specs import TINY, tiny
-
-LIMIT = 30
+from tests.api.specs import TINY
 
 
 class Trusting:
@@ -91,33 +89,6 @@ def test_refusals_are_problems(trusting: Trusting) -> None:
     assert_problem(trusting.live.get("/v1/solves", headers={"Authorization": "Bearer x"}), 401, "unauthorized")
 
 
-def test_a_service_without_an_issuer_takes_no_token(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with Live.of(tmp_path_factory.mktemp("keys"), auth="keys") as live:
-        headers = {"Authorization": f"Bearer {signed(claims('https://login.example'))}"}
-        assert_problem(live.get("/v1/solves", headers=headers), 401, "unauthorized")
-
-
-def test_an_issuer_that_does_not_answer(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with Issuer().running() as issuer, Live.of(tmp_path_factory.mktemp("down"), **issuer.settings()) as live:
-        issuer.is_down = True
-        headers = {"Authorization": f"Bearer {signed(claims(issuer.url))}"}
-        answer = live.get("/v1/solves", headers=headers)
-        problem = assert_problem(answer, 503, "issuer-unavailable")
-        assert problem["retryable"]
-        assert int(answer.headers["retry-after"]) >= 1
-
-
-def test_tokens_are_counted_by_their_subject(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with Issuer().running() as issuer:
-        settings = issuer.settings(rate_limit_per_minute=LIMIT)
-        with Live.of(tmp_path_factory.mktemp("limited"), **settings) as live:
-            one = [{"Authorization": f"Bearer {signed(claims(issuer.url, jti=str(n)))}"} for n in range(2)]
-            other = {"Authorization": f"Bearer {signed(claims(issuer.url, sub='joe'))}"}
-            found = [live.get("/v1/solves", headers=one[n % 2]).status_code for n in range(LIMIT + 1)]
-            assert found == [200] * LIMIT + [429]
-            assert live.get("/v1/solves", headers=other).status_code == 200
-
-
 def test_no_token_is_logged(trusting: Trusting, caplog: pytest.LogCaptureFixture) -> None:
     said = claims(trusting.issuer.url, org="logged")
     with caplog.at_level(logging.DEBUG):
@@ -134,40 +105,6 @@ def test_no_token_is_logged(trusting: Trusting, caplog: pytest.LogCaptureFixture
     for token in tokens:
         for part in token.split("."):
             assert len(part) < 10 or part not in caplog.text
-
-
-@pytest.mark.parametrize("auth", ["none", "keys"])
-def test_a_priority_above_nothing_needs_a_scope(tmp_path_factory: pytest.TempPathFactory, auth: str) -> None:
-    if auth == "none":
-        with Live.of(tmp_path_factory.mktemp("anybody")) as live:
-            assert live.post("/v1/solves?priority=100", TINY).status_code == 202
-        return
-    with Issuer().running() as issuer, Live.of(tmp_path_factory.mktemp("asked"), **issuer.settings()) as live:
-        trusting = Trusting(live, issuer)
-        for scope, priority, status in (
-            ("solve", 1, 403),
-            ("solve", 100, 403),
-            ("solve", 0, 202),
-            ("solve", -100, 202),
-            ("solve promote", 1, 202),
-            ("admin", 100, 202),
-        ):
-            spec = tiny(solver__seed=priority + 200)
-            answer = live.post(f"/v1/solves?priority={priority}&fresh=true", spec, headers=trusting.headers(scope))
-            assert answer.status_code == status, (scope, priority, answer.text)
-            if status == 403:
-                assert (
-                    "a priority above 0 needs the scope promote" in assert_problem(answer, 403, "forbidden")["detail"]
-                )
-        # Nor by the way of trying again what somebody else asked for.
-        solve = live.post("/v1/solves?priority=5&fresh=true", TINY, headers=trusting.headers("admin")).json()
-        live.post(f"/v1/solves/{solve['id']}:cancel", headers=trusting.headers("admin"))
-        live.get(f"/v1/solves/{solve['id']}?wait=60", headers=trusting.headers("admin"))
-        again = f"/v1/solves/{solve['id']}:retry"
-        refused = live.post(again, headers=trusting.headers("solve"))
-        if live.get(f"/v1/solves/{solve['id']}", headers=trusting.headers("admin")).json()["state"] == "cancelled":
-            assert_problem(refused, 403, "forbidden")
-            assert live.post(again, headers=trusting.headers("solve promote")).status_code == 202
 
 
 def test_one_scheme_of_the_document_covers_keys_and_tokens(trusting: Trusting) -> None:

@@ -131,8 +131,8 @@ class SqlStore(
 
     def solve(self, solve_id: str) -> SolveRecord | None:
         """Return a solve of this tenant."""
-        found = self.any_solve(solve_id)
-        return None if found is None or found.tenant != self._tenant else found
+        with self._readers.begin() as connection:
+            return _find(connection, solve_id, tenant=self._tenant)
 
     def any_solve(self, solve_id: str) -> SolveRecord | None:
         """Return a solve of whatever tenant."""
@@ -245,8 +245,7 @@ class SqlStore(
             nothing_found = (solves.c.state == QUEUED) & solves.c.incumbent.is_(None)
             connection.execute(this.where(nothing_found).values(state=CANCELLED, ended_at=now, cancel_requested=True))
             connection.execute(this.where(solves.c.state.not_in(ENDED)).values(cancel_requested=True))
-            found = _find(connection, solve_id)
-            return None if found is None or found.tenant != self._tenant else found
+            return _find(connection, solve_id, tenant=self._tenant)
 
     def release_solves(self, executor_id: str) -> int:
         """Queue the solves again that a dead executor left running."""
@@ -307,9 +306,13 @@ def _publish(connection: Connection, solve_id: str, plan: PlanRecord) -> None:
         keep_summary(connection, tenant, plan.summary)
 
 
-def _find(connection: Connection, solve_id: str) -> SolveRecord | None:
+def _find(connection: Connection, solve_id: str, *, tenant: str | None = None) -> SolveRecord | None:
+    """Return a solve, of one tenant where that is named: another one's takes as long as one that is not there."""
     columns = [column for column in tables.solves.c if column.name != "incumbent"]
-    row = connection.execute(select(*columns).where(tables.solves.c.id == solve_id)).mappings().first()
+    query = select(*columns).where(tables.solves.c.id == solve_id)
+    if tenant is not None:
+        query = query.where(tables.solves.c.tenant == tenant)
+    row = connection.execute(query).mappings().first()
     return None if row is None else _solve(row, requests_of(connection, [solve_id])[solve_id])
 
 

@@ -8,20 +8,22 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, FastAPI, params
 from fastapi.routing import APIRoute
 
+from api.access.callers import Callers
 from api.access.guard import CallerMiddleware, require_scope
 from api.access.key_ring import KeyRing
 from api.access.keys import ApiKeyService
 from api.access.rate_limit import RateLimitMiddleware
+from api.access.token_ring import TokenRing
 from api.activations import ActivationService
 from api.address_check import AddressCheckMiddleware
 from api.body_limit import BodyLimitMiddleware
-from api.channels import ChannelService
+from api.channels import ChannelMemory, ChannelService
 from api.console import add_console
 from api.data_folder import owned
 from api.end_signals import EndSignals
 from api.engine.host import EngineHost
 from api.errors import add_error_handlers
-from api.fetch_path import FetchPathMiddleware, Memory
+from api.fetch_path import FetchPathMiddleware
 from api.fit_process import FitFunction, fit_model
 from api.idempotency import KeysInFlight
 from api.metrics import RequestMetrics, WebhookMetrics, WorkMetrics, new_registry
@@ -29,8 +31,8 @@ from api.model_versions import ModelService
 from api.observed_requests import ObservedRequestsMiddleware, Observer
 from api.openapi import add_openapi
 from api.pages.site import add_pages
-from api.plan_cache import PlanCache
-from api.rank_slices import RankSlices
+from api.plan_cache import PlanCache, TenantPlans
+from api.rank_slices import RankSlices, TenantSlices
 from api.request_id import RequestIdMiddleware
 from api.routes import (
     activations,
@@ -52,13 +54,15 @@ from api.routes import (
 from api.routes.known_query import refuse_unknown_parameters
 from api.scraped import ScrapedMetrics
 from api.settings import Settings
-from api.solve_streams import SolveStreams
+from api.solve_streams import Listeners, SolveStreams
 from api.solve_watch import SolveWatch
 from api.solver_process import PlanFunction
 from api.solves import SolveService
 from api.state import Services
-from api.store.base import Store
+from api.store.database import Database
+from api.store.tenants import DEFAULT_TENANT, tenant_and_key
 from api.stores import open_store
+from api.tenants import Tenants
 from api.tracing import NO_TRACING, TracedRequestsMiddleware, Tracing
 from api.webhooks.courier import Courier
 from api.webhooks.sender import Sender
@@ -124,11 +128,11 @@ def create_app(
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         allowed = AllowList(settings.webhook_hosts)
-        with owned(settings.data_dir), contextlib.closing(open_store(settings)) as store:
+        with owned(settings.data_dir), contextlib.closing(open_store(settings)) as database:
             signals = EndSignals()
             signals.attach()
             host = EngineHost(
-                store,
+                database,
                 settings,
                 plan=plan,
                 fit=fit,
@@ -137,41 +141,51 @@ def create_app(
                 metrics=work_metrics,
                 tracer=tracing.tracer,
             )
-            plans = PlanCache(lambda digest: _canonical(store, digest), max_bytes=settings.plan_cache_bytes)
+            plans = PlanCache(lambda key: _canonical(database, key), max_bytes=settings.plan_cache_bytes)
             rank_slices = RankSlices(plans.find, max_bytes=settings.plan_cache_bytes)
-            key_ring = KeyRing(store)
+            key_ring = KeyRing(database)
+            token_ring = TokenRing.of(settings)
             slices = PlanCache(rank_slices.find, max_bytes=settings.plan_cache_bytes)
-            streams = SolveStreams(store, signals, max_listeners=settings.max_event_streams)
-            channels = ChannelService(store, is_shared=settings.database_url is not None)
-            app.state.memory = Memory(channels=channels, plans=plans, slices=slices)
-            app.state.services = Services(
-                settings=settings,
-                store=store,
-                engine=host.engine,
-                solves=SolveService(store, host.engine, host.solves, signals, settings),
-                streams=streams,
-                channels=channels,
-                keys=KeysInFlight(),
-                api_keys=ApiKeyService(store, forget=key_ring.forget),
-                key_ring=key_ring,
-                models=ModelService(store, host.engine, host.fits, signals, settings),
-                activations=ActivationService(store),
-                webhooks=WebhookService(store, allowed),
-                plans=plans,
-                rank_slices=rank_slices,
-                slices=slices,
-                metrics=registry,
-            )
-            app.state.services.models.add_shipped(shipped_models())
+            listeners = Listeners(settings.max_event_streams)
+            channel_memory = ChannelMemory(is_shared=settings.database_url is not None)
+            keys_in_flight: set[tuple[str, str, str]] = set()
+
+            def services_of(tenant: str) -> Services:
+                store = database.for_tenant(tenant)
+                models = ModelService(store, host.engine, host.fits, signals, settings, tenant=tenant)
+                models.add_shipped(shipped_models())
+                return Services(
+                    tenants=tenants,
+                    settings=settings,
+                    store=store,
+                    engine=host.engine,
+                    solves=SolveService(store, host.engine, host.solves, signals, settings),
+                    streams=SolveStreams(store, signals, listeners),
+                    channels=ChannelService(store, channel_memory, tenant=tenant),
+                    keys=KeysInFlight(tenant, keys_in_flight),
+                    api_keys=ApiKeyService(store, forget=key_ring.forget),
+                    models=models,
+                    activations=ActivationService(store),
+                    webhooks=WebhookService(store, allowed),
+                    plans=TenantPlans(plans, tenant),
+                    rank_slices=TenantSlices(rank_slices, tenant),
+                    slices=TenantPlans(slices, tenant),
+                    metrics=registry,
+                )
+
+            tenants = Tenants(services_of)
+            app.state.services = await tenants.get(DEFAULT_TENANT)
+            app.state.memory = tenants
+            app.state.callers = Callers(key_ring, token_ring)
             scraped = ScrapedMetrics(
-                store, caches={"plans": plans, "slices": slices}, num_streams=lambda: streams.num_listeners
+                database, caches={"plans": plans, "slices": slices}, num_streams=lambda: listeners.number
             )
-            courier = Courier(store, Sender(allowed), webhook_metrics)
+            courier = Courier(database, Sender(allowed), webhook_metrics)
             running = host.running()
             # In a thread: the engine talks to its database as it starts and stops, and waits for what runs.
             await run_sync(running.__enter__)
             try:
-                async with SolveWatch(store, signals).running(), key_ring.running(), courier.running():
+                async with SolveWatch(database, signals).running(), key_ring.running(), courier.running():
                     registry.register(scraped)
                     try:
                         yield
@@ -227,6 +241,7 @@ def _answer_head(app: FastAPI, router: APIRouter, dependencies: Sequence[params.
             )
 
 
-def _canonical(store: Store, digest: str) -> bytes | None:
-    record = store.plan(digest)
+def _canonical(database: Database, key: str) -> bytes | None:
+    tenant, digest = tenant_and_key(key)
+    record = database.for_tenant(tenant).plan(digest)
     return None if record is None else record.canonical

@@ -12,6 +12,7 @@ from api.http_headers import matches
 from api.store.audit import LOCAL, PROMOTE, ROLLBACK, Actor
 from api.store.base import Store, UnknownPlan, VersionConflict
 from api.store.channels import ChannelRecord
+from api.store.tenants import DEFAULT_TENANT
 
 _SEGMENT = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,63}")
 MAX_SEGMENTS = 8
@@ -24,41 +25,64 @@ MAX_CACHED = 10_000
 MAX_SHARED_AGE_SECONDS = 1.0
 
 
-class ChannelService:
-    """The use cases of channels.
+class ChannelMemory:
+    """The channels of all tenants that are in memory. Thread safe.
 
-    A channel that is in memory is what the database has where one server owns it: whoever changes it does so here.
-    Where servers share a database, memory is used for a second after it was read, and then read again.
+    What is in memory is what the database has where one server owns it: whoever changes it does so here. Where servers
+    share a database, memory is used for a second after it was read, and then read again.
     """
+
+    def __init__(self, *, is_shared: bool = False, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """``is_shared`` says that other servers may change the channels."""
+        self.monotonic = monotonic
+        self._max_age_seconds = MAX_SHARED_AGE_SECONDS if is_shared else math.inf
+        self._lock = threading.Lock()
+        #: By tenant and name, and until when each is used.
+        self._cached: OrderedDict[tuple[str, str], tuple[ChannelRecord, float]] = OrderedDict()
+
+    def peek(self, tenant: str, name: str) -> ChannelRecord | None:
+        """Return a channel that is in memory and new enough; never waits for the database."""
+        found = self._cached.get((tenant, name))
+        return None if found is None or found[1] <= self.monotonic() else found[0]
+
+    def remember(self, tenant: str, record: ChannelRecord, asked_at: float) -> ChannelRecord:
+        """Keep the newest version in memory, as of the time when the database was asked."""
+        key, until = (tenant, record.name), asked_at + self._max_age_seconds
+        with self._lock:
+            known = self._cached.get(key)
+            if known is None or (known[0].version, known[1]) < (record.version, until):
+                self._cached[key] = record, until
+                if len(self._cached) > MAX_CACHED:
+                    self._cached.popitem(last=False)
+        return record
+
+
+class ChannelService:
+    """The use cases of channels of one tenant."""
 
     def __init__(
         self,
         store: Store,
+        memory: ChannelMemory,
         *,
-        is_shared: bool = False,
+        tenant: str = DEFAULT_TENANT,
         clock: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``is_shared`` says that other servers may change the channels of the store."""
-        self._store, self._clock, self._monotonic = store, clock, monotonic
-        self._max_age_seconds = MAX_SHARED_AGE_SECONDS if is_shared else math.inf
-        self._lock = threading.Lock()
-        self._cached: OrderedDict[str, tuple[ChannelRecord, float]] = OrderedDict()  # and until when it is used
+        self._store, self._memory, self._tenant, self._clock = store, memory, tenant, clock
 
     def peek(self, name: str) -> ChannelRecord | None:
         """Return a channel that is in memory and new enough; never waits for the database."""
-        found = self._cached.get(name)
-        return None if found is None or found[1] <= self._monotonic() else found[0]
+        return self._memory.peek(self._tenant, name)
 
     def get(self, name: str) -> ChannelRecord:
         """Return a channel."""
         check_name(name)
         # As old as the begin of the query: what is committed while it runs may be missing from its answer.
-        asked_at = self._monotonic()
+        asked_at = self._memory.monotonic()
         found = self._store.channel(name)
         if found is None:
             raise not_found("channel")
-        return self._remember(found, asked_at)
+        return self._memory.remember(self._tenant, found, asked_at)
 
     def page(self, *, limit: int, after: str | None) -> tuple[list[ChannelRecord], str | None]:
         """Return a page of channels by name, and where the next one starts."""
@@ -88,7 +112,7 @@ class ChannelService:
                 raise _changed(current, "the channel exists already")
             _check_match(current, if_match)
             expected = current.version
-        asked_at = self._monotonic()
+        asked_at = self._memory.monotonic()
         try:
             new = self._store.put_channel(
                 name, plan_digest=plan_digest, expected_version=expected, now=self._clock(), by=by, action=action
@@ -97,7 +121,7 @@ class ChannelService:
             raise _changed(conflict.current, "somebody else changed the channel at the same time") from None
         except UnknownPlan:
             raise not_found("plan") from None
-        return self._remember(new, asked_at)
+        return self._memory.remember(self._tenant, new, asked_at)
 
     def history(self, name: str, *, limit: int, before: int | None) -> tuple[list[ChannelRecord], int | None]:
         """Return a page of versions, newest first, and the number that the next page is below."""
@@ -123,17 +147,6 @@ class ChannelService:
             raise ApiError("no-such-version", f"the channel is at version {current.version}: {before}")
         digest = earlier[0].plan_digest
         return self.put(name, digest, if_match=if_match, if_none_match=None, by=by, action=ROLLBACK)
-
-    def _remember(self, record: ChannelRecord, asked_at: float) -> ChannelRecord:
-        """Keep the newest version in memory, as of the time when the database was asked."""
-        until = asked_at + self._max_age_seconds
-        with self._lock:
-            known = self._cached.get(record.name)
-            if known is None or (known[0].version, known[1]) < (record.version, until):
-                self._cached[record.name] = record, until
-                if len(self._cached) > MAX_CACHED:
-                    self._cached.popitem(last=False)
-        return record
 
 
 def etag_of(record: ChannelRecord) -> str:

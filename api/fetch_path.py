@@ -12,9 +12,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.access.caller import Caller, caller_of
 from api.access.scopes import scope_of
-from api.channels import ChannelService
-from api.plan_cache import PlanCache, slice_key
+from api.plan_cache import slice_key
 from api.served_plan import IMMUTABLE, REVALIDATE, plan_answer
+from api.state import Services
+from api.store.tenants import DEFAULT_TENANT
+from api.tenants import Tenants
 
 PLAN_ROUTE, CHANNEL_ROUTE = "/v1/plans/{digest}", "/v1/channels/{name}/plan"
 _PLANS, _CHANNELS, _PLAN = "/v1/plans/", "/v1/channels/", "/plan"
@@ -30,20 +32,13 @@ class _Route:
     path_format: str
 
 
+#: The scope of both routes.
+(_FETCH,) = {scope_of("GET", template) for template in (PLAN_ROUTE, CHANNEL_ROUTE)}
 _ROUTES = {template: _Route(template) for template in (PLAN_ROUTE, CHANNEL_ROUTE)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """What is answered from."""
-
-    channels: ChannelService
-    plans: PlanCache
-    slices: PlanCache
-
-
 class FetchPathMiddleware:
-    """Answers from ``app.state.memory``, as soon as there is one."""
+    """Answers from what ``app.state.memory`` has of the caller's tenant, as soon as there is something."""
 
     def __init__(self, app: ASGIApp, *, asks_for_keys: bool) -> None:
         """``asks_for_keys`` says that callers were identified before, and that not everybody may read."""
@@ -58,8 +53,17 @@ class FetchPathMiddleware:
     async def _answered(self, scope: Scope, path: str, send: Send) -> bool:
         """Answer where everything is in memory; False, and nothing happens, where the routes have to."""
         method = scope.get("method")
-        memory: Memory | None = getattr(scope["app"].state, "memory", None)
-        if method not in ("GET", "HEAD") or memory is None or scope.get("root_path"):
+        tenants: Tenants[Services] | None = getattr(scope["app"].state, "memory", None)
+        if method not in ("GET", "HEAD") or tenants is None or scope.get("root_path"):
+            return False
+        tenant = DEFAULT_TENANT
+        if self._asks_for_keys:
+            caller = caller_of(scope)
+            if not isinstance(caller, Caller) or not caller.may(_FETCH):
+                return False  # the route says why
+            tenant = caller.tenant
+        memory = tenants.peek(tenant)
+        if memory is None:
             return False
         rank = b""
         query = scope["query_string"]
@@ -80,8 +84,6 @@ class FetchPathMiddleware:
         served = memory.slices.peek(slice_key(digest, int(rank))) if rank else memory.plans.peek(digest)
         if served is None:
             return False
-        if self._asks_for_keys and not _may_read(scope, method, route):
-            return False  # the route says why
         accept_encoding = if_none_match = None
         for name, value in scope["headers"]:
             if name == b"accept-encoding":
@@ -102,9 +104,3 @@ class FetchPathMiddleware:
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
         await send({"type": "http.response.body", "body": answer.body})
         return True
-
-
-def _may_read(scope: Scope, method: str, route: str) -> bool:
-    """Whether the caller was identified, and may use a route."""
-    caller = caller_of(scope)
-    return isinstance(caller, Caller) and caller.may(scope_of(method, route))

@@ -29,10 +29,11 @@ def request_key(request: Request, body: bytes, key: str | None) -> RequestKey | 
 
 
 class KeysInFlight:
-    """The keys of requests that are being read and stored now. To be used in the event loop."""
+    """The keys of a tenant's requests that are being read and stored now. To be used in the event loop."""
 
-    def __init__(self) -> None:
-        self._keys: set[tuple[str, str]] = set()
+    def __init__(self, tenant: str, held: set[tuple[str, str, str]]) -> None:
+        """``held`` is of all tenants."""
+        self._tenant, self._keys = tenant, held
 
     @contextlib.contextmanager
     def holding(self, key: RequestKey | None) -> Iterator[None]:
@@ -40,7 +41,7 @@ class KeysInFlight:
         if key is None:
             yield
             return
-        name = (key.scope, key.key)
+        name = (self._tenant, key.scope, key.key)
         if name in self._keys:
             raise KeyInFlight
         self._keys.add(name)

@@ -25,9 +25,11 @@ from api.store.models import (
     FITTING,
     MeasurementsRecord,
     ModelRecord,
+    fit_id,
     model_id,
 )
 from api.store.queue import QueueFull
+from api.store.tenants import DEFAULT_TENANT
 from cost_models.measurements.check import MAX_ROWS
 from cost_models.measurements.schema import Measurements, joined
 from planner.canonical import canonical_bytes
@@ -42,7 +44,7 @@ class UnusableModel(Exception):
 
 
 class ModelService:
-    """The use cases of learned models."""
+    """The use cases of learned models of one tenant."""
 
     def __init__(
         self,
@@ -52,10 +54,11 @@ class ModelService:
         signals: EndSignals,
         settings: Settings,
         *,
+        tenant: str = DEFAULT_TENANT,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._engine, self._runner, self._signals = store, engine, runner, signals
-        self._settings, self._clock = settings, clock
+        self._settings, self._tenant, self._clock = settings, tenant, clock
 
     def add(self, raw: bytes, key: RequestKey | None = None) -> tuple[ModelRecord, bool]:
         """Begin a fit or keep a document; return its version with True, or that of an equal document with False."""
@@ -74,7 +77,7 @@ class ModelService:
         except QueueFull:
             detail = f"{counted(limit, 'fit')} {'is' if limit == 1 else 'are'} waiting already"
             raise ApiError("queue-full", detail, headers={"Retry-After": "30"}) from None
-        self._engine.submit(Work(FITS, model_id(record)))
+        self._engine.submit(Work(FITS, fit_id(self._tenant, model_id(record))))
         return record, True
 
     def add_shipped(self, documents: Mapping[str, bytes]) -> None:
@@ -89,7 +92,9 @@ class ModelService:
         """
         for name, content in documents.items():
             try:
-                self._keep(content)
+                # Read first, so that to begin to serve a tenant writes nothing from its second time on.
+                if self._store.model_of_digest(load_model(content).digest) is None:
+                    self._keep(content)
             except RejectedDocument as error:
                 why = error.issues[0].message
                 raise UnusableModel(
@@ -116,7 +121,7 @@ class ModelService:
 
     async def wait(self, name: str, seconds: float) -> ModelRecord:
         """Return a version as soon as it has ended, or as it stands after some time."""
-        with self._signals.listening(name) as event:
+        with self._signals.listening(fit_id(self._tenant, name)) as event:
             record = await run_sync(self.get, name)
             limit = min(seconds, self._settings.max_wait_seconds)
             if record.state != FITTING or limit <= 0:

@@ -76,7 +76,11 @@ _RAW_DOCUMENTS = (
 
 
 #: How callers say who they are; a server that asks nobody takes requests without, too.
-_KEY = {"type": "http", "scheme": "bearer", "description": "A key: shardplan_..., made by shardplan keys create."}
+_KEY = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A key: shardplan_..., made by shardplan keys create; or a token (JWT) of the issuer of the server.",
+}
 
 #: What routes that ask for keys may answer beside their own problems.
 _REFUSALS = {

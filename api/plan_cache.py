@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import zstandard
 
+from api.store.tenants import tenant_key
+
 _ZSTD_LEVEL = 9
 _GZIP_LEVEL = 6
 ENCODINGS = ("zstd", "gzip", "identity")
@@ -119,3 +121,22 @@ class PlanCache:
                     _, dropped = self._plans.popitem(last=False)
                     self._num_bytes -= dropped.num_bytes
         return loaded
+
+
+class TenantPlans:
+    """The plans or slices of one tenant, in the memory that all share. Thread safe."""
+
+    def __init__(self, cache: PlanCache, tenant: str) -> None:
+        self._cache, self._tenant = cache, tenant
+
+    def peek(self, key: str) -> ServedPlan | None:
+        """Return what is in memory; never waits."""
+        return self._cache.peek(tenant_key(self._tenant, key))
+
+    def get(self, key: str) -> ServedPlan | None:
+        """Return what there is, from memory or from the store."""
+        return self._cache.get(tenant_key(self._tenant, key))
+
+    def find(self, key: str) -> bytes | None:
+        """Return the canonical bytes of what there is."""
+        return self._cache.find(tenant_key(self._tenant, key))

@@ -48,15 +48,16 @@ PROBLEMS: dict[str, ProblemKind] = {
         ProblemKind(
             code="unauthorized",
             status=401,
-            title="A key is needed",
-            explanation="Send Authorization: Bearer with a key that is valid. Whoever runs the server makes keys with "
-            "shardplan keys create.",
+            title="A key or a token is needed",
+            explanation="Send Authorization: Bearer with a key that is valid, or with a token of the issuer that the "
+            "server trusts; the detail says what is wrong. Whoever runs the server makes keys with shardplan keys "
+            "create.",
         ),
         ProblemKind(
             code="forbidden",
             status=403,
-            title="The key does not reach as far",
-            explanation="The detail names the scope that is missing. Take a key that has it.",
+            title="The key or token does not reach as far",
+            explanation="The detail names the scope that is missing. Take a key or a token that has it.",
         ),
         ProblemKind(
             code="broken-body",
@@ -202,6 +203,14 @@ PROBLEMS: dict[str, ProblemKind] = {
             status=503,
             title="The database does not answer",
             explanation="The disk is full, or the database is locked. Nothing was changed. Try again later.",
+            retryable=True,
+        ),
+        ProblemKind(
+            code="issuer-unavailable",
+            status=503,
+            title="The issuer of the token does not answer",
+            explanation="The token names a key that the server has not seen yet, and its issuer cannot be asked for "
+            "it. Try again later; tokens with keys that were seen, and keys of this service, go on to work.",
             retryable=True,
         ),
         ProblemKind(

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from api.store.tenants import tenant_key
 from planner.canonical import canonical_bytes
 
 #: Keys of a plan document that a slice repeats.
@@ -77,3 +78,14 @@ class RankSlices:
 
 def _size(slices: tuple[bytes, ...]) -> int:
     return sum(map(len, slices))
+
+
+class TenantSlices:
+    """The slices of plans of one tenant, in the memory that all share. Thread safe."""
+
+    def __init__(self, slices: RankSlices, tenant: str) -> None:
+        self._slices, self._tenant = slices, tenant
+
+    def get(self, digest: str) -> tuple[bytes, ...] | None:
+        """Return the slices of a plan by rank, ``None`` where the tenant has no such plan."""
+        return self._slices.get(tenant_key(self._tenant, digest))

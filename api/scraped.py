@@ -8,7 +8,8 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.plan_cache import PlanCache
-from api.store.base import QUEUED, STATES, Store
+from api.store.base import QUEUED, STATES
+from api.store.database import Database
 from api.store.models import MODEL_STATES
 from api.store.webhooks import WEBHOOK_STATES
 
@@ -18,7 +19,7 @@ log = logging.getLogger(__name__)
 class ScrapedMetrics(Collector):
     """What stands somewhere anyway, and is looked at when somebody asks."""
 
-    def __init__(self, store: Store, *, caches: Mapping[str, PlanCache], num_streams: Callable[[], int]) -> None:
+    def __init__(self, store: Database, *, caches: Mapping[str, PlanCache], num_streams: Callable[[], int]) -> None:
         self._store, self._caches, self._num_streams = store, caches, num_streams
 
     def describe(self) -> list[Metric]:

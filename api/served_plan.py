@@ -10,9 +10,9 @@ from fastapi import Request, Response
 from api.http_headers import choose_encoding, matches
 from api.plan_cache import ServedPlan
 
-#: A document under its digest never changes; what a channel points at does. Not "public": caches that callers share
-#: keep nothing then that was answered to a caller with a key (RFC 9111, section 3.5).
-IMMUTABLE = "max-age=31536000, immutable"
+#: A document under its digest never changes; what a channel points at does. Neither is for caches that callers share:
+#: keys and tenants differ.
+IMMUTABLE = "private, max-age=31536000, immutable"
 REVALIDATE = "private, no-cache"
 
 

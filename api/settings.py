@@ -35,7 +35,32 @@ class Settings(BaseSettings):
     port: int = Field(default=8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     auth: Literal["none", "keys"] = Field(
         default="none",
-        description="Who may send requests: none: whoever reaches the address; keys: who shows a key (shardplan keys).",
+        description="Who may send requests: none: whoever reaches the address; keys: who shows a key (shardplan keys),"
+        " or a token of the issuer, where one is set.",
+    )
+    oidc_issuer: str | None = Field(
+        default=None,
+        description="Address of an OpenID Connect issuer whose tokens are taken beside keys; none: keys alone.",
+    )
+    oidc_audience: str | None = Field(
+        default=None, description="What the tokens of the issuer have to name as their audience (aud)."
+    )
+    oidc_jwks_url: str | None = Field(
+        default=None,
+        description="Address of the public keys of the issuer; none: the one that the issuer publishes"
+        " (/.well-known/openid-configuration).",
+    )
+    oidc_algorithms: str = Field(
+        default="RS256,ES256", description="Signatures of tokens that are taken, with commas between them."
+    )
+    oidc_tenant_claim: str | None = Field(
+        default=None, description="Claim of a token that names its tenant; none: all are of the tenant default."
+    )
+    oidc_scope_claim: str = Field(
+        default="scope", description="Claim of a token with its scopes: a text with spaces, or a list."
+    )
+    oidc_scope_prefix: str | None = Field(
+        default=None, description="What stands before read, solve, promote and admin in that claim; none: nothing."
     )
     insecure: bool = Field(
         default=False,

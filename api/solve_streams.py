@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 
 from anyio.to_thread import run_sync
 from fastapi.sse import format_sse_event
@@ -63,33 +64,35 @@ class _Feed:
             event.set()
 
 
+@dataclass(slots=True)
+class Listeners:
+    """How many streams are open, of all tenants together, and how many may be."""
+
+    max_number: int
+    number: int = 0
+
+
 class SolveStreams:
-    """Hands out streams of solves, a bounded number at a time. To be used in the event loop."""
+    """Hands out streams of one tenant's solves, a bounded number at a time. To be used in the event loop."""
 
     def __init__(
         self,
         store: Store,
         signals: EndSignals,
+        listeners: Listeners,
         *,
-        max_listeners: int,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
         self._store, self._signals = store, signals
-        self._max_listeners, self._heartbeat_seconds = max_listeners, heartbeat_seconds
+        self._listeners, self._heartbeat_seconds = listeners, heartbeat_seconds
         self._feeds: dict[str, _Feed] = {}
-        self._num_listeners = 0
-
-    @property
-    def num_listeners(self) -> int:
-        """How many streams are open."""
-        return self._num_listeners
 
     async def check(self, solve_id: str) -> None:
         """Refuse a listener to whom a stream cannot be opened, as long as a problem can still be answered."""
-        if solve_id not in self._feeds and not await run_sync(self._store.marks, [solve_id]):
+        if solve_id not in self._feeds and await run_sync(self._store.solve, solve_id) is None:
             raise not_found("solve")
-        if self._num_listeners >= self._max_listeners:
-            detail = f"{self._max_listeners} streams are open already"
+        if self._listeners.number >= self._listeners.max_number:
+            detail = f"{self._listeners.max_number} streams are open already"
             raise ApiError("too-many-listeners", detail, headers={"Retry-After": "5"})
 
     async def stream(self, solve_id: str, *, after: int) -> AsyncIterator[bytes]:
@@ -98,13 +101,13 @@ class SolveStreams:
         The stream stops without an end where the server stops: the listener comes back with the last number that
         it has seen.
         """
-        self._num_listeners += 1
+        self._listeners.number += 1
         try:
             with self._listening(solve_id) as (feed, changed):
                 async for chunk in self._chunks(feed, changed, after):
                     yield chunk
         finally:
-            self._num_listeners -= 1
+            self._listeners.number -= 1
 
     async def _chunks(self, feed: _Feed, changed: asyncio.Event, after: int) -> AsyncIterator[bytes]:
         yield _HEARTBEAT  # proxies and clients see at once that the stream is open

@@ -12,8 +12,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.beside import beside
 from api.end_signals import EndSignals
 from api.store.base import ENDED
-from api.store.events import EventStore, SolveMark
-from api.store.models import ModelStore, model_id
+from api.store.events import MarkStore, SolveMark
+from api.store.models import ModelRecord, fit_id, model_id
 
 POLL_SECONDS = 0.5
 _OF_A_FIT = "@"  # in its id, as in ``prod@3``
@@ -21,8 +21,10 @@ _OF_A_FIT = "@"  # in its id, as in ``prod@3``
 log = logging.getLogger(__name__)
 
 
-class _WatchedStore(EventStore, ModelStore, Protocol):
-    """Solves and fits."""
+class _WatchedStore(MarkStore, Protocol):
+    """Solves and fits of all tenants."""
+
+    def unended_fits(self) -> list[ModelRecord]: ...
 
 
 class SolveWatch:
@@ -55,7 +57,8 @@ class SolveWatch:
         """Look once: one query for all solves that are waited for, one for fits, none where nobody waits."""
         fits = {work_id for work_id in self._signals.awaited if _OF_A_FIT in work_id}
         if fits:
-            for work_id in fits - {model_id(fit) for fit in await run_sync(self._store.unended_fits)}:
+            unended = await run_sync(self._store.unended_fits)
+            for work_id in fits - {fit_id(fit.tenant, model_id(fit)) for fit in unended}:
                 self._signals.tell(work_id)
         awaited = self._signals.awaited - fits
         before = {solve_id: mark for solve_id, mark in self._marks.items() if solve_id in awaited}

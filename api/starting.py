@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from api.access.trust import UnusableIssuer
 from api.data_folder import DataFolderInUse
 from api.engine.base import EngineUnavailable
 from api.model_versions import UnusableModel
@@ -21,6 +22,7 @@ _TOLD = (
     MissingExtra,
     UnusableAllowList,
     UnusableDatabase,
+    UnusableIssuer,
     UnusableModel,
     WrongSchema,
 )

@@ -6,26 +6,28 @@ from typing import Annotated
 from fastapi import Depends, Request
 from prometheus_client import CollectorRegistry
 
-from api.access.key_ring import KeyRing
+from api.access.caller import tenant_of
 from api.access.keys import ApiKeyService
 from api.activations import ActivationService
 from api.channels import ChannelService
 from api.engine.base import SolveEngine
 from api.idempotency import KeysInFlight
 from api.model_versions import ModelService
-from api.plan_cache import PlanCache
-from api.rank_slices import RankSlices
+from api.plan_cache import TenantPlans
+from api.rank_slices import TenantSlices
 from api.settings import Settings
 from api.solve_streams import SolveStreams
 from api.solves import SolveService
 from api.store.base import Store
+from api.tenants import Tenants
 from api.webhooks.service import WebhookService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The parts of one running server."""
+    """The parts of one running server, as those of one tenant use it: nothing here reaches what others have."""
 
+    tenants: "Tenants[Services]"
     settings: Settings
     store: Store
     engine: SolveEngine
@@ -34,20 +36,20 @@ class Services:
     channels: ChannelService
     keys: KeysInFlight
     api_keys: ApiKeyService
-    key_ring: KeyRing
     models: ModelService
     activations: ActivationService
     webhooks: WebhookService
-    plans: PlanCache
-    rank_slices: RankSlices
-    slices: PlanCache  # of single ranks, ready to be sent
+    plans: TenantPlans
+    rank_slices: TenantSlices
+    slices: TenantPlans  # of single ranks, ready to be sent
     metrics: CollectorRegistry
 
 
-def _services(request: Request) -> Services:
+async def _services(request: Request) -> Services:
+    """Return the service as the caller's tenant has it: the one way in which routes come to it."""
     services = request.app.state.services
     assert isinstance(services, Services)
-    return services
+    return await services.tenants.get(tenant_of(request.scope))
 
 
 Shell = Annotated[Services, Depends(_services)]

@@ -1,11 +1,12 @@
 """Opens the store that the settings name."""
 
 from api.settings import Settings
+from api.store.database import Database
 from api.store.engines import Engines, postgres_engines, sqlite_engines
 from api.store.sql import SqlStore
 
 
-def open_store(settings: Settings) -> SqlStore:
+def open_store(settings: Settings) -> Database:
     """Open a PostgreSQL database, or else a file. Raises ``WrongSchema`` or ``UnusableDatabase``."""
     if settings.database_url is not None:
         url = settings.database_url.get_secret_value()

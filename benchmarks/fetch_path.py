@@ -159,7 +159,8 @@ def store_plans(database: Path, number: int) -> None:
         kept = ", ".join(column for column in columns if column not in ("plan_digest", "created_at"))
         digests = [(f"sha256:{index:064x}", float(index), name) for index in range(number)]
         connection.executemany(
-            "INSERT INTO plans (digest, document, created_at) SELECT ?1, x'00', ?2 WHERE ?3 != ''", digests
+            "INSERT INTO plans (tenant, digest, document, created_at) SELECT 'default', ?1, x'00', ?2 WHERE ?3 != ''",
+            digests,
         )
         connection.executemany(
             f"INSERT INTO plan_summaries (plan_digest, created_at, {kept})"

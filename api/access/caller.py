@@ -7,27 +7,30 @@ from fastapi import Request
 from starlette.types import Scope
 
 from api.access.scopes import ADMIN
+from api.errors import ApiError
 from api.request_id import request_id_of
 from api.store.audit import LOCAL, Actor
+from api.store.tenants import DEFAULT_TENANT
 
 _STATE = "caller"
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody whose key was verified."""
+    """Somebody whose key or token was verified."""
 
-    key_id: str
+    who: str  # id of the key; of a token "oidc:" and its subject
     scopes: frozenset[str]
+    tenant: str = DEFAULT_TENANT
 
     def may(self, scope: str) -> bool:
-        """Whether a key reaches as far; ``admin`` reaches everywhere."""
+        """Whether the key or token reaches as far; ``admin`` reaches everywhere."""
         return scope in self.scopes or ADMIN in self.scopes
 
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """Somebody whose key was not verified, and the problem that this is."""
+    """Somebody whose key or token was not verified, and the problem that this is."""
 
     code: str
     detail: str
@@ -46,8 +49,21 @@ def caller_of(scope: Scope) -> Caller | Stranger | None:
     return found
 
 
+def refused(stranger: Stranger) -> ApiError:
+    """Return the answer to somebody who is not known."""
+    return ApiError(stranger.code, stranger.detail, headers=stranger.headers)
+
+
+def tenant_of(scope: Scope) -> str:
+    """Return whose things a request is about. Raises where nobody knows."""
+    caller = caller_of(scope)
+    if isinstance(caller, Stranger):
+        raise refused(caller)
+    return DEFAULT_TENANT if caller is None else caller.tenant
+
+
 def actor_of(request: Request) -> Actor:
     """Return who asks for a change, as the audit trail has it."""
     caller = caller_of(request.scope)
-    who = caller.key_id if isinstance(caller, Caller) else LOCAL.who
+    who = caller.who if isinstance(caller, Caller) else LOCAL.who
     return Actor(who=who, request_id=request_id_of(request.scope))

@@ -22,6 +22,7 @@ def _fields(record: ApiKeyRecord) -> dict[str, Any]:
     return {
         "id": record.id,
         "name": record.name,
+        "tenant": record.tenant,
         "scopes": list(record.scopes),
         **{name: _moment(getattr(record, name)) for name in times},
     }

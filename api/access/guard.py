@@ -1,13 +1,13 @@
-"""Asks every request under ``/v1`` for a key, and for one that reaches as far as its route."""
+"""Asks every request under ``/v1`` for a key or a token, and for one that reaches as far as its route."""
 
 from fastapi import Request
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.access.caller import Stranger, caller_of, remember_caller
-from api.access.key_ring import KeyRing
-from api.access.scopes import is_open, scope_of
+from api.access.caller import Caller, Stranger, caller_of, refused, remember_caller
+from api.access.callers import Callers
+from api.access.scopes import HURRY, is_open, scope_of
 from api.errors import ApiError
 
 
@@ -20,8 +20,8 @@ class CallerMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
         if scope["type"] == "http" and not is_open(scope["path"]):
-            ring: KeyRing = scope["app"].state.services.key_ring
-            remember_caller(scope, await ring.caller(Headers(scope=scope).get("authorization")))
+            callers: Callers = scope["app"].state.callers
+            remember_caller(scope, await callers.caller(Headers(scope=scope).get("authorization")))
         await self._app(scope, receive, send)
 
 
@@ -30,11 +30,22 @@ async def require_scope(request: Request) -> None:
     caller = caller_of(request.scope)
     assert caller is not None, "CallerMiddleware stands before every route that needs a scope"
     if isinstance(caller, Stranger):
-        raise ApiError(caller.code, caller.detail, headers=caller.headers)
+        raise refused(caller)
     route = request.scope["route"]
     assert isinstance(route, APIRoute)
     needed = scope_of(request.method, route.path_format)
-    if not caller.may(needed):
-        headers = {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{needed}"'}
-        detail = f"this needs the scope {needed}, which the key {caller.key_id} does not have"
+    _require(caller, needed, "this")
+
+
+def require_hurry(request: Request, priority: int) -> None:
+    """Refuse a priority above 0 to those who may not let solves start before those of others."""
+    caller = caller_of(request.scope)
+    if priority > 0 and isinstance(caller, Caller):
+        _require(caller, HURRY, "a priority above 0")
+
+
+def _require(caller: Caller, scope: str, what: str) -> None:
+    if not caller.may(scope):
+        headers = {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
+        detail = f"{what} needs the scope {scope}, which {caller.who} does not have"
         raise ApiError("forbidden", detail, headers=headers)

@@ -16,7 +16,7 @@ from api.access.caller import Caller, Stranger
 from api.access.key_text import Key
 from api.beside import beside
 from api.problems import PROBLEMS
-from api.store.api_keys import ApiKeyRecord, ApiKeyStore
+from api.store.api_keys import ApiKeyRecord, KeyVerificationStore
 
 #: A key that is revoked elsewhere is refused here after this time at the latest.
 REMEMBERED_SECONDS = 5.0
@@ -40,7 +40,7 @@ class KeyRing:
 
     def __init__(
         self,
-        store: ApiKeyStore,
+        store: KeyVerificationStore,
         *,
         clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = time.monotonic,
@@ -72,7 +72,7 @@ class KeyRing:
         if record.expires_at is not None and now >= record.expires_at:
             return Stranger("unauthorized", f"the key {record.id} has expired", _INVALID)
         self._used_at[record.id] = now
-        return Caller(record.id, frozenset(record.scopes))
+        return Caller(record.id, frozenset(record.scopes), record.tenant)
 
     def forget(self, key_id: str) -> None:
         """Ask the database again for a key that was changed here."""

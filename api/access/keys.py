@@ -35,8 +35,7 @@ class ApiKeyService:
             created_at=now,
             expires_at=None if expires_in_seconds is None else now + expires_in_seconds,
         )
-        self._store.add_api_key(record, by=by)
-        return record, key.text
+        return self._store.add_api_key(record, by=by), key.text
 
     def all(self) -> list[ApiKeyRecord]:
         """Return all keys, oldest first, those that were revoked among them."""

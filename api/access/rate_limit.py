@@ -81,10 +81,10 @@ def _is_fetch(method: str, path: str) -> bool:
 
 
 def _name(scope: Scope) -> str:
-    """Return by what a caller is counted: its key, else its address; of IPv6 the network, which is one customer's."""
+    """Return by what a caller is counted: its key or token, else its address; of IPv6 its network, one customer's."""
     caller = caller_of(scope)
     if isinstance(caller, Caller):
-        return f"key {caller.key_id}"
+        return f"caller {caller.who}"
     host = (scope.get("client") or ("", 0))[0]
     try:
         address = ipaddress.ip_address(host)

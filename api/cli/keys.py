@@ -11,9 +11,10 @@ from api.access.scopes import SCOPES
 from api.cli.errors import BadInput, ServerTrouble, say
 from api.cli.files import write_content
 from api.cli.settings import settings_of
+from api.store.tenants import DEFAULT_TENANT, is_tenant
 
 if TYPE_CHECKING:
-    from api.access.keys import ApiKeyService
+    from api.store.database import Database
 
 app = typer.Typer(
     help="Make, list and revoke the keys that a service with SHARDPLAN_AUTH=keys asks for.", no_args_is_help=True
@@ -37,12 +38,16 @@ def create_command(
     expires: Annotated[
         str | None, typer.Option(metavar="TIME", help="How long it is valid, such as 90d, 12h or 30m; else for good.")
     ] = None,
+    tenant: Annotated[
+        str, typer.Option(metavar="TENANT", help="Whose plans the key reaches, and nobody else's.")
+    ] = DEFAULT_TENANT,
     data_dir: DataDir = None,
 ) -> None:
     """Make a key and write it to stdout, this once."""
     from pydantic import ValidationError
 
     from api.access.documents import created_key
+    from api.access.keys import ApiKeyService
     from api.schemas.access import KeyRequest
     from api.store.audit import LOCAL
 
@@ -55,7 +60,9 @@ def create_command(
         wanted = KeyRequest.model_validate(fields)
     except ValidationError:
         raise BadInput("--name takes 1 to 200 printable ASCII characters, the first a letter or a digit") from None
-    with _keys(data_dir, may_make=True) as keys:
+    check_tenant(tenant)
+    with _database(data_dir, may_make=True) as database:
+        keys = ApiKeyService(database.for_tenant(tenant))
         record, text = keys.create(wanted.name, wanted.scopes, expires_in_seconds=wanted.expires_in_seconds, by=LOCAL)
     write_content(created_key(record, text).model_dump_json().encode(), None)
     say("shardplan: keep the key in a safe place; it is not stored here, and cannot be told again")
@@ -63,12 +70,12 @@ def create_command(
 
 @app.command("list")
 def list_command(data_dir: DataDir = None) -> None:
-    """List keys without their secrets, as JSON on stdout, those that have ended among them."""
+    """List the keys of all tenants without their secrets, as JSON on stdout, those that have ended among them."""
     from api.access.documents import key_document
     from api.schemas.access import KeyList
 
-    with _keys(data_dir) as keys:
-        document = KeyList(keys=[key_document(record) for record in keys.all()])
+    with _database(data_dir) as database:
+        document = KeyList(keys=[key_document(record) for record in database.all_api_keys()])
     write_content(document.model_dump_json().encode(), None)
 
 
@@ -79,20 +86,19 @@ def revoke_command(
 ) -> None:
     """Revoke a key for good; servers refuse it within 5 seconds."""
     from api.access.documents import key_document
-    from api.errors import ApiError
+    from api.access.keys import ApiKeyService
     from api.store.audit import LOCAL
 
-    with _keys(data_dir) as keys:
-        try:
-            record = keys.revoke(key_id, by=LOCAL)
-        except ApiError:
-            raise BadInput("there is no key of this id; `shardplan keys list` has the ids") from None
+    with _database(data_dir) as database:
+        known = database.api_key(key_id)
+        if known is None:
+            raise BadInput("there is no key of this id; `shardplan keys list` has the ids")
+        record = ApiKeyService(database.for_tenant(known.tenant)).revoke(key_id, by=LOCAL)
     write_content(key_document(record).model_dump_json().encode(), None)
 
 
 @contextmanager
-def _keys(data_dir: str | None, *, may_make: bool = False) -> "Iterator[ApiKeyService]":
-    from api.access.keys import ApiKeyService
+def _database(data_dir: str | None, *, may_make: bool = False) -> "Iterator[Database]":
     from api.starting import StartFailed, told
     from api.stores import open_store
 
@@ -103,8 +109,8 @@ def _keys(data_dir: str | None, *, may_make: bool = False) -> "Iterator[ApiKeySe
         with told(settings):
             if settings.database_url is None:
                 settings.data_dir.mkdir(parents=True, exist_ok=True)
-            with closing(open_store(settings)) as store:
-                yield ApiKeyService(store)
+            with closing(open_store(settings)) as database:
+                yield database
     except StartFailed as error:
         raise ServerTrouble(str(error)) from error
 
@@ -117,3 +123,9 @@ def _seconds(text: str | None) -> int | None:
     if not 0 < seconds <= _LONGEST_DAYS * _UNITS["d"]:
         raise BadInput(f"--expires takes a number and m, h or d, at most {_LONGEST_DAYS}d, not {text[:40]!r}")
     return seconds
+
+
+def check_tenant(tenant: str) -> None:
+    """Raise ``BadInput`` where no tenant can have this name."""
+    if not is_tenant(tenant):
+        raise BadInput("--tenant takes 1 to 63 of a-z 0-9 . _ - and begins with a letter or a digit")

@@ -8,8 +8,9 @@ import typer
 
 from api.cli.errors import BadInput, ServerTrouble, say
 from api.cli.files import write_content
-from api.cli.keys import DataDir
+from api.cli.keys import DataDir, check_tenant
 from api.cli.settings import settings_of
+from api.store.tenants import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from api.webhooks.service import WebhookService
@@ -18,6 +19,7 @@ app = typer.Typer(
     help="Add, list, enable and delete the addresses that a service tells of events.", no_args_is_help=True
 )
 
+OfTenant = Annotated[str, typer.Option("--tenant", metavar="NAME", help="Whose webhooks.")]
 WebhookId = Annotated[str, typer.Argument(metavar="ID", help="Id of the webhook, as the list has it.")]
 
 
@@ -28,6 +30,7 @@ def create_command(
     event: Annotated[
         list[str] | None, typer.Option(metavar="EVENT", help="Such as solve.failed: several with commas; else all.")
     ] = None,
+    tenant: OfTenant = DEFAULT_TENANT,
     data_dir: DataDir = None,
 ) -> None:
     """Add a webhook, and write it with its secret to stdout, this once."""
@@ -47,57 +50,58 @@ def create_command(
         wanted = WebhookRequest.model_validate(fields)
     except ValidationError:
         raise BadInput("--name takes 1 to 200 printable ASCII characters, the first a letter or a digit") from None
-    with _webhooks(data_dir) as webhooks:
+    with _webhooks(tenant, data_dir) as webhooks:
         record = webhooks.create(wanted.url, wanted.events, wanted.name, by=LOCAL)
     write_content(created_webhook(record).model_dump_json().encode(), None)
     say("shardplan: give the secret to the receiver, which knows messages by it; it cannot be told again")
 
 
 @app.command("list")
-def list_command(data_dir: DataDir = None) -> None:
+def list_command(tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None) -> None:
     """List webhooks without their secrets, as JSON on stdout, disabled ones among them."""
     from api.schemas.webhooks import WebhookList
     from api.webhooks.documents import webhook_document
 
-    with _webhooks(data_dir) as webhooks:
+    with _webhooks(tenant, data_dir) as webhooks:
         document = WebhookList(webhooks=[webhook_document(record) for record in webhooks.all()])
     write_content(document.model_dump_json().encode(), None)
 
 
 @app.command("enable")
-def enable_command(webhook_id: WebhookId, data_dir: DataDir = None) -> None:
+def enable_command(webhook_id: WebhookId, tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None) -> None:
     """Have a disabled webhook told again."""
     from api.store.audit import LOCAL
     from api.webhooks.documents import webhook_document
 
-    with _webhooks(data_dir) as webhooks:
+    with _webhooks(tenant, data_dir) as webhooks:
         record = webhooks.enable(webhook_id, by=LOCAL)
     write_content(webhook_document(record).model_dump_json().encode(), None)
 
 
 @app.command("delete")
-def delete_command(webhook_id: WebhookId, data_dir: DataDir = None) -> None:
+def delete_command(webhook_id: WebhookId, tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None) -> None:
     """Delete a webhook, and what waits for it."""
     from api.store.audit import LOCAL
 
-    with _webhooks(data_dir) as webhooks:
+    with _webhooks(tenant, data_dir) as webhooks:
         webhooks.delete(webhook_id, by=LOCAL)
 
 
 @contextmanager
-def _webhooks(data_dir: str | None) -> "Iterator[WebhookService]":
+def _webhooks(tenant: str, data_dir: str | None) -> "Iterator[WebhookService]":
     from api.errors import ApiError
     from api.starting import StartFailed, told
     from api.stores import open_store
     from api.webhooks.service import WebhookService
     from api.webhooks.targets import AllowList
 
+    check_tenant(tenant)
     settings = settings_of(data_dir=data_dir)
     if settings.database_url is None and not settings.database.exists():
         raise BadInput(f"there is no database {settings.database}; name the service's folder with --data-dir")
     try:
-        with told(settings), closing(open_store(settings)) as store:
-            yield WebhookService(store, AllowList(settings.webhook_hosts))
+        with told(settings), closing(open_store(settings)) as database:
+            yield WebhookService(database.for_tenant(tenant), AllowList(settings.webhook_hosts))
     except StartFailed as error:
         raise ServerTrouble(str(error)) from error
     except ApiError as error:

@@ -19,8 +19,8 @@ from api.metrics import WorkMetrics
 from api.process_slot import ProcessSlot
 from api.retrying import retried
 from api.settings import Settings
-from api.store.base import Store
-from api.store.models import FAILED, FITTING, READY, ModelRecord, model_id
+from api.store.database import Database
+from api.store.models import FAILED, FITTING, READY, ModelRecord, fit_id, model_id, tenant_and_model
 
 MAX_ATTEMPTS = 2
 _POLL_SECONDS = 0.05
@@ -39,11 +39,11 @@ log = logging.getLogger(__name__)
 
 
 class FitRunner:
-    """Fulfils ``api.engine.base.Runner`` for fits, one at a time; the id of a fit is that of its model."""
+    """Fulfils ``api.engine.base.Runner`` for fits, one at a time; the id of a fit is that of its tenant and model."""
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         settings: Settings,
         fit: FitFunction,
         *,
@@ -70,9 +70,11 @@ class FitRunner:
 
     def run(self, work_id: str) -> None:
         """Run one fit to its end."""
-        name, _, version = work_id.partition("@")
+        tenant, model = tenant_and_model(work_id)
+        name, _, version = model.partition("@")
+        store = self._store.for_tenant(tenant)
         record = retried(
-            lambda: self._store.begin_fit(name, int(version), max_attempts=MAX_ATTEMPTS, now=self._clock()),
+            lambda: store.begin_fit(name, int(version), max_attempts=MAX_ATTEMPTS, now=self._clock()),
             self._stopping,
         )
         if record is not None:
@@ -103,7 +105,8 @@ class FitRunner:
         digests, seed = request["measurements"], request["seed"]
         assert isinstance(digests, list)
         assert isinstance(seed, int)
-        batches = retried(lambda: [self._store.measurements(digest) for digest in digests], self._stopping)
+        store = self._store.for_tenant(record.tenant)
+        batches = retried(lambda: [store.measurements(digest) for digest in digests], self._stopping)
         if batches is None:
             return None
         found = [batch for batch in batches if batch is not None]
@@ -138,14 +141,14 @@ class FitRunner:
     def _is_wanted(self, record: ModelRecord) -> bool:
         """Whether nobody, here or elsewhere, has ended a fit or begun it again; True where the store cannot say."""
         try:
-            stored = self._store.model(record.name, record.version)
+            stored = self._store.for_tenant(record.tenant).model(record.name, record.version)
         except SQLAlchemyError:
             return True
         return stored is not None and stored.state == FITTING and stored.attempts == record.attempts
 
     def _finish(self, record: ModelRecord, answer: FitAnswer, *, attempt: int | None) -> bool:
         """Write down how a fit ended; False where it had ended already, or a later attempt was begun."""
-        has_ended = self._store.finish_fit(
+        has_ended = self._store.for_tenant(record.tenant).finish_fit(
             record.name,
             record.version,
             now=self._clock(),
@@ -156,5 +159,5 @@ class FitRunner:
             error=answer.error,
             attempt=attempt,
         )
-        self._on_end(model_id(record))
+        self._on_end(fit_id(record.tenant, model_id(record)))
         return has_ended

@@ -16,7 +16,7 @@ from api.metrics import WorkMetrics
 from api.retention import RetentionJob
 from api.settings import Settings
 from api.solver_process import PlanFunction
-from api.store.base import Store
+from api.store.database import Database
 
 
 class EngineHost:
@@ -24,7 +24,7 @@ class EngineHost:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         settings: Settings,
         *,
         plan: PlanFunction,

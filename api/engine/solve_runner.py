@@ -35,6 +35,7 @@ from api.solve_limits import spec_in_time
 from api.solve_results import STOPPED, Stop, plan_record_of, progress_of, reason_of, result_of, result_of_stopped
 from api.solver_process import Incumbent, PlanFunction, SolveAnswer, SolveJob
 from api.store.base import CANCELLED, ENDED, FAILED, QUEUED, SUCCEEDED, Json, SolveRecord, Store
+from api.store.database import Database
 from api.stored_models import StoredModels
 from api.tracing import NO_TRACING, publish_span, solve_span, tell_end
 
@@ -69,7 +70,7 @@ class SolveRunner:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         settings: Settings,
         plan: PlanFunction,
         *,
@@ -114,7 +115,7 @@ class SolveRunner:
         if run is not None:
             run.cancelled.set()
             return
-        solve = self._store.solve(solve_id)
+        solve = self._store.any_solve(solve_id)
         best = self._kept(solve_id)
         if solve is not None and solve.state == QUEUED and best is not None:
             self._end(self._new_run(solve_id, None, best), None, Stop.CANCELLED)
@@ -138,7 +139,7 @@ class SolveRunner:
     def _has_ended(self, solve_id: str) -> bool:
         """Whether a solve has ended; False where the store cannot say."""
         try:
-            record = self._store.solve(solve_id)
+            record = self._store.any_solve(solve_id)
         except SQLAlchemyError:
             return False
         return record is None or record.state in ENDED
@@ -189,7 +190,8 @@ class SolveRunner:
 
     def _attempt(self, run: _Run, solve: SolveRecord, process: SolverSlot) -> tuple[SolveAnswer | None, Stop | None]:
         """Return the answer, or why there is none."""
-        spec_bytes = self._retried(lambda: self._store.spec(solve.request_digest))
+        store = self._store.for_tenant(solve.tenant)
+        spec_bytes = self._retried(lambda: store.spec(solve.request_digest))
         if spec_bytes is None:
             return None, Stop.SERVER
         in_time = spec_in_time(spec_bytes, deadline_at=solve.deadline_at, now=self._clock())
@@ -201,7 +203,7 @@ class SolveRunner:
             assumptions=[{key: str(value) for key, value in item.items()} for item in solve.assumptions],
             incumbent_file=run.incumbent_file,
             plan=self._plan,
-            learned_model=self._retried(lambda: self._learned_model(spec_bytes)),
+            learned_model=self._retried(lambda: _learned_model(store, spec_bytes)),
         )
         limit_seconds = self._limit_seconds(spec_bytes)
         num_lost = 0
@@ -234,12 +236,6 @@ class SolveRunner:
             else:
                 return answer, Stop.MEMORY if answer.is_out_of_memory else None
         return None, Stop.KILLED
-
-    def _learned_model(self, spec_bytes: bytes) -> bytes | None:
-        """Return the document of the learned model that a spec names."""
-        digest = learned_digest(json.loads(spec_bytes)["cost_model"])
-        found = None if digest is None else StoredModels(self._store).of_digest(digest)
-        return None if found is None else found.canonical
 
     def _limit_seconds(self, spec_bytes: bytes) -> float:
         """When a solve is stopped by force: its own limit, preparation by size, and some grace."""
@@ -284,7 +280,7 @@ class SolveRunner:
     def _look(self, run: _Run) -> Stop | None:
         """Return why a solve is to be stopped that another server has heard of: a cancel, or a later attempt."""
         try:
-            solve = self._store.solve(run.id)
+            solve = self._store.any_solve(run.id)
         except SQLAlchemyError:
             return None
         if solve is None or solve.state in ENDED or solve.attempts != run.attempt:
@@ -365,6 +361,13 @@ class SolveRunner:
             tell_end(state, reason)
             told = {} if seconds is None else {"seconds": round(seconds, 3)}
             log.info("the solve ended", extra={"solve_id": run.id, "state": state, "reason": reason, **told})
+
+
+def _learned_model(store: Store, spec_bytes: bytes) -> bytes | None:
+    """Return the document of the learned model that a spec names."""
+    digest = learned_digest(json.loads(spec_bytes)["cost_model"])
+    found = None if digest is None else StoredModels(store).of_digest(digest)
+    return None if found is None else found.canonical
 
 
 def _better(first: Incumbent | None, second: Incumbent | None) -> Incumbent | None:

@@ -15,8 +15,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.engine.base import FITS, SOLVES, EngineUnavailable, SolveEngine, Work, fields_of
 from api.engine.identity import Identity
 from api.metrics import WorkMetrics
-from api.store.base import Store
-from api.store.models import model_id
+from api.store.database import Database
+from api.store.models import fit_id, model_id
 
 BEAT_SECONDS = 2.0
 #: Five beats that did not come: long for a busy machine, short for thousands of ranks that wait.
@@ -33,7 +33,7 @@ class EngineWatch:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         engine: SolveEngine,
         identity: Identity,
         metrics: WorkMetrics,
@@ -148,7 +148,8 @@ class EngineWatch:
     def _sweep(self) -> None:
         """Submit what the store has and the engine does not know: accepted at the moment of a crash, say."""
         priorities = {Work(SOLVES, solve.id): solve.priority for solve in self._store.unended_solves()}
-        works = [*priorities, *(Work(FITS, model_id(fit)) for fit in self._store.unended_fits())]
+        fits = self._store.unended_fits()
+        works = [*priorities, *(Work(FITS, fit_id(fit.tenant, model_id(fit))) for fit in fits)]
         for work in self._engine.unknown(works):
             log.warning("accepted, and in no queue; queued now", extra=fields_of(work))
             self._engine.submit(work, priority=priorities.get(work, 0))

@@ -6,6 +6,7 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Query, Request, Response
 
+from api.access.guard import require_hurry
 from api.convert import SolveRequest, parse_spec
 from api.errors import ApiError
 from api.http_headers import page_headers, preferred_wait
@@ -88,7 +89,12 @@ async def submit_solve(
     prefer: Annotated[str, Header(description="wait=N: answer when it has ended, at most N <= 60 s.")] = "",
     idempotency_key: IdempotencyKey = None,
     priority: Annotated[
-        int, Query(ge=-100, le=100, description="Waiting solves of higher priority start first, then older ones.")
+        int,
+        Query(
+            ge=-100,
+            le=100,
+            description="Waiting solves of higher priority start first, then older ones; above 0: scope promote.",
+        ),
     ] = 0,
     deadline: Annotated[
         str | None, Query(pattern=_RFC_3339, description="When the answer is wanted at the latest (RFC 3339).")
@@ -98,6 +104,7 @@ async def submit_solve(
     ] = None,
 ) -> Response:
     """Queue a spec. Equal specs get the same solve, so that asking twice is safe."""
+    require_hurry(request, priority)
     raw = await request.body()
     key = request_key(request, raw, idempotency_key)
     wishes = Wishes(priority=priority, deadline_at=_seconds(deadline), tags=tag or ())
@@ -187,8 +194,16 @@ async def retry_solve(
 ) -> Response:
     """Queue a new solve of the same spec, with the same priority and tags, and without the deadline."""
     key = request_key(request, b"", idempotency_key)
+
+    def retry() -> SolveRecord:
+        made = shell.solves.made_by(key)
+        if made is not None:
+            return made
+        require_hurry(request, shell.solves.get(solve_id).priority)
+        return shell.solves.retry(solve_id, key=key)
+
     with shell.keys.holding(key):
-        record = await run_sync(lambda: shell.solves.made_by(key) or shell.solves.retry(solve_id, key=key))
+        record = await run_sync(retry)
     headers = {"Location": f"/v1/solves/{record.id}"}
     return _answer(record, headers, status=200 if record.state in ENDED else 202)
 

@@ -28,6 +28,7 @@ class KeyDocument(Document):
 
     id: str = Field(description="Stands in the key, too, and in the audit trail.", examples=["0a1b2c3d4e5f"])
     name: str = Field(description="Whose it is, or what for.", examples=["launchers"])
+    tenant: str = Field(description="Whose plans it reaches, and nobody else's.", examples=["default"])
     scopes: list[str] = Field(description="What it allows.", examples=[["read"]])
     created_at: datetime = Field(description="When it was made.")
     expires_at: datetime | None = Field(description="When it ends; null: not by itself.")
@@ -52,7 +53,10 @@ class AuditEntry(Document):
 
     seq: int = Field(description="From 1, without gaps, in the order of the changes.", examples=[1])
     at: datetime = Field(description="When.")
-    who: str = Field(description="Id of the key; local where none was asked for.", examples=["0a1b2c3d4e5f"])
+    who: str = Field(
+        description="Id of the key, or oidc: and the subject of a token; local where none was asked for.",
+        examples=["0a1b2c3d4e5f"],
+    )
     action: str = Field(description="What was done.", examples=["channel.promote"])
     subject: str = Field(description="What was changed: its address, below /v1/.", examples=["channels/ads/prod"])
     before: dict[str, JsonValue] | None = Field(description="What it was; null where it was not there.")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from api.store.audit import Actor
+from api.store.tenants import DEFAULT_TENANT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,17 +26,14 @@ class ApiKeyRecord:
     expires_at: float | None = None
     last_used_at: float | None = None
     revoked_at: float | None = None
+    tenant: str = DEFAULT_TENANT
 
 
 class ApiKeyStore(Protocol):
-    """Keys of callers."""
+    """Keys of callers of one tenant."""
 
-    def add_api_key(self, record: ApiKeyRecord, *, by: Actor) -> None:
-        """Keep a new key."""
-        ...
-
-    def api_key(self, key_id: str) -> ApiKeyRecord | None:
-        """Return a key, revoked or not."""
+    def add_api_key(self, record: ApiKeyRecord, *, by: Actor) -> ApiKeyRecord:
+        """Keep a new key as one of this tenant, and return it."""
         ...
 
     def api_keys(self) -> list[ApiKeyRecord]:
@@ -44,6 +42,14 @@ class ApiKeyStore(Protocol):
 
     def revoke_api_key(self, key_id: str, *, by: Actor, now: float) -> ApiKeyRecord | None:
         """Revoke a key and return it; ``None`` where there is none. One that is revoked stays as it is."""
+        ...
+
+
+class KeyVerificationStore(Protocol):
+    """Keys of all tenants, by their ids, which differ."""
+
+    def api_key(self, key_id: str) -> ApiKeyRecord | None:
+        """Return a key, revoked or not."""
         ...
 
     def use_api_keys(self, used_at: Mapping[str, float]) -> None:

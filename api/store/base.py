@@ -7,10 +7,7 @@ Guarantees
 * The caller owns what it gets: records are values and never change under its feet.
 * ``accept`` returns the same solve for equal request digests, however many callers race, unless it is being cancelled,
   failed, or was cut off by an accident.
-* ``finish`` publishes the plan and ends the solve together. The first publication of a plan
-  digest wins; bytes behind a digest never change.
-* Each ``begin`` of a solve is an attempt; what is written for an earlier one is left aside, so that an executor
-  that was taken for dead and wakes up cannot disturb the one that took over.
+* Bytes behind a digest never change.
 * ``put_channel`` succeeds only for the version that the caller names, so the history of a
   channel is a line without gaps.
 """
@@ -22,14 +19,12 @@ from typing import Protocol
 from api.store.api_keys import ApiKeyStore
 from api.store.audit import LOCAL, PROMOTE, Actor, AuditStore
 from api.store.channels import ChannelHistoryStore, ChannelRecord
-from api.store.counts import CountStore
 from api.store.events import EventStore
-from api.store.executors import ExecutorStore
 from api.store.idempotency import KeyStore, RequestKey
 from api.store.models import ModelStore
 from api.store.plans import PlanListStore, PlanSummary
 from api.store.removal import RemovalStore
-from api.store.retention import RetentionStore
+from api.store.tenants import DEFAULT_TENANT
 from api.store.webhooks import WebhookStore
 
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = STATES = ("queued", "running", "succeeded", "failed", "cancelled")
@@ -88,6 +83,7 @@ class SolveRecord:
     error: Json | None
     executor_id: str | None = None  # who runs it, or ran it last
     attempts: int = 0  # how often it was begun
+    tenant: str = DEFAULT_TENANT
     assumptions: Sequence[Json] = field(default_factory=tuple)
     warnings: Sequence[Json] = field(default_factory=tuple)
     priority: int = 0
@@ -117,20 +113,17 @@ class StatisticsRecord:
 
 class Store(
     ModelStore,
-    ExecutorStore,
     EventStore,
     PlanListStore,
     ChannelHistoryStore,
     KeyStore,
     RemovalStore,
-    RetentionStore,
     ApiKeyStore,
     AuditStore,
-    CountStore,
     WebhookStore,
     Protocol,
 ):
-    """Specs, solves, plans, statistics and channels; and what the stores of the other parts have."""
+    """Specs, solves, plans, statistics and channels of one tenant; and what the stores of the other parts have."""
 
     def accept(
         self, new: NewSolve, *, max_queued: int, reuse: bool, key: RequestKey | None = None
@@ -157,50 +150,12 @@ class Store(
         """Return the spec of a solve or of a plan with this digest; others of it have the same problem."""
         ...
 
-    def begin(self, solve_id: str, *, executor_id: str, now: float) -> SolveRecord | None:
-        """Start an attempt at a solve, and return it; ``None`` where it has ended or is not there."""
-        ...
-
-    def keep_incumbent(self, solve_id: str, *, attempt: int, document: bytes, progress: Json, now: float) -> None:
-        """Keep the best plan so far of a running solve, and append an event, where this attempt is the last one."""
-        ...
-
-    def incumbent(self, solve_id: str) -> bytes | None:
-        """Return the best plan so far."""
-        ...
-
-    def finish(
-        self,
-        solve_id: str,
-        *,
-        state: str,
-        now: float,
-        result: Json | None = None,
-        error: Json | None = None,
-        plan: PlanRecord | None = None,
-        progress: Json | None = None,
-        attempt: int | None = None,
-    ) -> bool:
-        """End a solve and publish its plan.
-
-        False, and nothing happens, where it had ended already, or a later ``attempt`` than this was begun.
-        """
-        ...
-
     def request_cancel(self, solve_id: str, *, now: float) -> SolveRecord | None:
         """Cancel a queued solve at once, mark a running one, leave an ended one; return it.
 
         A queued solve that has a plan, because it ran before the last start, is marked as well:
         whoever marks it ends it, so that the plan is published.
         """
-        ...
-
-    def release_solves(self, executor_id: str) -> int:
-        """Queue the solves again that a dead executor left running, with their best plans; return their number."""
-        ...
-
-    def unended_solves(self) -> list[SolveRecord]:
-        """Return the solves that wait or run, oldest first; their number is bounded by that of those that may wait."""
         ...
 
     def plan(self, digest: str) -> PlanRecord | None:
@@ -247,8 +202,4 @@ class Store(
 
     def ping(self) -> None:
         """Raise where the store cannot be read."""
-        ...
-
-    def close(self) -> None:
-        """Let go of files and connections."""
         ...

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import zstandard
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, and_, insert, select
 
 _ZSTD_LEVEL = 9
 
@@ -21,6 +21,6 @@ def unpacked(content: bytes) -> bytes:
 
 def insert_missing(connection: Connection, table: Any, values: Mapping[str, object], *, document: bytes) -> None:
     """Insert a document that is found by its table's key, where it is not there yet; writers take turns."""
-    (key,) = table.primary_key.columns
-    if connection.execute(select(key).where(key == values[key.name])).first() is None:
+    same = and_(*(key == values[key.name] for key in table.primary_key.columns))
+    if connection.execute(select(1).where(same)).first() is None:
         connection.execute(insert(table).values(**values, document=packed(document)))

@@ -42,6 +42,10 @@ class EventStore(Protocol):
         """Return the events of a solve with a number above ``after``, oldest first."""
         ...
 
+
+class MarkStore(Protocol):
+    """How far solves of all tenants are."""
+
     def marks(self, solve_ids: Collection[str]) -> dict[str, SolveMark]:
         """Return how far solves are, in one query; those that do not exist are left out."""
         ...

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from api.store.audit import LOCAL, Actor
 from api.store.idempotency import RequestKey
+from api.store.tenants import DEFAULT_TENANT
 
 FITTING, READY, FAILED = MODEL_STATES = ("fitting", "ready", "failed")
 
@@ -61,11 +62,26 @@ class ModelRecord:
     created_at: float
     ended_at: float | None
     attempts: int  # how often its fit was begun
+    tenant: str = DEFAULT_TENANT
 
 
 def model_id(record: ModelRecord) -> str:
     """Return what a version is called in addresses and references."""
     return f"{record.name}@{record.version}"
+
+
+def fit_id(tenant: str, model: str) -> str:
+    """Return by what the work of a fit is known, and its end: models of several tenants may be called alike.
+
+    Those of ``default`` are called as they are, as before there were others.
+    """
+    return model if tenant == DEFAULT_TENANT else f"{tenant}/{model}"
+
+
+def tenant_and_model(work_id: str) -> tuple[str, str]:
+    """Return what ``fit_id`` was given; neither has a slash."""
+    tenant, _, model = work_id.rpartition("/")
+    return tenant or DEFAULT_TENANT, model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,10 +143,6 @@ class ModelStore(Protocol):
         """Start an attempt at a fit, and return it; ``None`` where it has ended, or fails here, because it was
         begun ``max_attempts`` times already.
         """
-        ...
-
-    def unended_fits(self) -> list[ModelRecord]:
-        """Return the fits that wait or run, oldest first."""
         ...
 
     def finish_fit(

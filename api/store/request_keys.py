@@ -13,20 +13,22 @@ class RequestKeys:
     """Fulfils ``api.store.idempotency.KeyStore`` over an engine that reads."""
 
     _readers: Engine
+    _tenant: str
 
     def made_by(self, key: RequestKey | None) -> str | None:
         """Return the id of what the first request with this key made."""
         if key is None:
             return None
         with self._readers.begin() as connection:
-            return known_resource(connection, key)
+            return known_resource(connection, self._tenant, key)
 
 
-def known_resource(connection: Connection, key: RequestKey | None) -> str | None:
-    """Return the id of what the first request with this key made."""
+def known_resource(connection: Connection, tenant: str, key: RequestKey | None) -> str | None:
+    """Return the id of what the first request of a tenant with this key made."""
     if key is None:
         return None
-    query = select(_KEYS.c.fingerprint, _KEYS.c.resource).where(_KEYS.c.scope == key.scope, _KEYS.c.key == key.key)
+    same = (_KEYS.c.tenant == tenant) & (_KEYS.c.scope == key.scope) & (_KEYS.c.key == key.key)
+    query = select(_KEYS.c.fingerprint, _KEYS.c.resource).where(same)
     known = connection.execute(query.where(_KEYS.c.created_at >= key.at - KEPT_SECONDS)).first()
     if known is None:
         return None
@@ -35,14 +37,14 @@ def known_resource(connection: Connection, key: RequestKey | None) -> str | None
     return str(known.resource)
 
 
-def remember(connection: Connection, key: RequestKey | None, resource: str) -> None:
+def remember(connection: Connection, tenant: str, key: RequestKey | None, resource: str) -> None:
     """Keep a key in the transaction that makes what it asks for, and forget those that were kept long enough."""
     if key is None:
         return
     connection.execute(delete(_KEYS).where(_KEYS.c.created_at < key.at - KEPT_SECONDS))
     values = {"scope": key.scope, "key": key.key, "fingerprint": key.fingerprint, "created_at": key.at}
     try:
-        connection.execute(insert(_KEYS).values(**values, resource=resource))
+        connection.execute(insert(_KEYS).values(tenant=tenant, **values, resource=resource))
     except IntegrityError:
         # Another transaction has made it since ``known_resource``: its answer can be had in a moment.
         raise KeyInFlight from None

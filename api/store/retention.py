@@ -6,7 +6,8 @@ Guarantees, beside those of ``api.store.base``
 * Solves that wait or run stay, however old they are.
 * A plan stays while a channel points at it or did at any time, while a solve that is kept has found it, and while
   measurements were sent of it. With it stays the spec that it was made for.
-* Entries of the audit trail go from the oldest on, so that the rest is numbered without gaps; the last one stays.
+* Entries of the audit trail of a tenant go from the oldest on, so that the rest is numbered without gaps; the last one
+  stays.
 * ``prune`` is one short transaction: whoever writes waits for a batch at most.
 """
 

@@ -11,14 +11,17 @@ _EVENT = [column for column in tables.solve_events.c if column.name != "solve_id
 
 
 class SolveEvents:
-    """Fulfils ``api.store.events.EventStore`` over an engine that reads."""
+    """Fulfils the protocols of ``api.store.events`` over an engine that reads."""
 
     _readers: Engine
+    _tenant: str
 
     def events(self, solve_id: str, *, after: int) -> list[EventRecord]:
         """Return the events of a solve with a number above ``after``."""
         log = tables.solve_events
-        query = select(*_EVENT).where(log.c.solve_id == solve_id, log.c.seq > after).order_by(log.c.seq)
+        solves = tables.solves.c
+        own = select(1).where(solves.id == solve_id, solves.tenant == self._tenant).exists()
+        query = select(*_EVENT).where(log.c.solve_id == solve_id, log.c.seq > after, own).order_by(log.c.seq)
         with self._readers.begin() as connection:
             return [EventRecord(**row) for row in connection.execute(query).mappings()]
 

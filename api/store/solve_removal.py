@@ -11,13 +11,14 @@ class SolveRemoval:
     """Fulfils ``api.store.removal.RemovalStore`` over a writer."""
 
     _writer: Writer
+    _tenant: str
 
     def delete_solve(self, solve_id: str) -> str | None:
         """Delete a solve that has ended, and return its state."""
         solves = tables.solves
         with self._writer.begin() as connection:
-            row = connection.execute(select(solves.c.state, solves.c.request_digest).where(solves.c.id == solve_id))
-            found = row.first()
+            this = (solves.c.id == solve_id) & (solves.c.tenant == self._tenant)
+            found = connection.execute(select(solves.c.state, solves.c.request_digest).where(this)).first()
             if found is None:
                 return None
             if found.state in ENDED:
@@ -37,7 +38,7 @@ def remove_solve(connection: Connection, solve_id: str, request_digest: str) -> 
 
 
 def remove_orphaned_spec(connection: Connection, request_digest: str) -> None:
-    """Delete a spec that no solve has any more, and no plan was made for."""
+    """Delete a spec that no solve has any more, and no plan was made for: of whatever tenant, for all share it."""
     for owners in (tables.solves, tables.plan_summaries):
         if connection.execute(select(1).where(owners.c.request_digest == request_digest).limit(1)).first() is not None:
             return

@@ -1,8 +1,9 @@
 """The store in a SQL database: one SQLite file, or PostgreSQL; writers take turns on either."""
 
+import copy
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func, insert, or_, select, update
 
@@ -33,11 +34,13 @@ from api.store.sql_api_keys import SqlApiKeys
 from api.store.sql_audit import SqlAudit
 from api.store.sql_channels import SqlChannels
 from api.store.sql_counts import SqlCounts
+from api.store.sql_deliveries import SqlDeliveries
 from api.store.sql_executors import SqlExecutors
 from api.store.sql_models import SqlModels
 from api.store.sql_retention import SqlRetention
 from api.store.sql_statistics import SqlStatistics
 from api.store.sql_webhooks import SqlWebhooks, tell_webhooks
+from api.store.tenants import DEFAULT_TENANT
 
 _INCUMBENT_LEVEL = 3  # a plan on its way is soon replaced, and somebody waits to hear of it
 
@@ -56,13 +59,17 @@ class SqlStore(
     SqlAudit,
     SqlCounts,
     SqlWebhooks,
+    SqlDeliveries,
 ):
-    """A store in a SQL database. Fulfils ``api.store.base.Store``."""
+    """What one tenant has in a SQL database, at first ``default``, and what all have together.
+
+    Fulfils ``api.store.base.Store`` and ``api.store.database.Database``; whoever opens one takes it for the latter.
+    """
 
     def __init__(self, engines: Engines, name: str) -> None:
         """Bring the database up to date; ``name`` is what messages call it. Raises ``WrongSchema``."""
-        super().__init__(engines.readers, engines.writer)
-        self._engines = engines
+        self._engines, self._readers, self._writer = engines, engines.readers, engines.writer
+        self._tenant = DEFAULT_TENANT
         migrate(engines.writer, name)
 
     @classmethod
@@ -75,13 +82,19 @@ class SqlStore(
         """Open a PostgreSQL database. Raises ``UnusableDatabase``."""
         return cls(postgres_engines(url, busy_timeout_seconds=busy_timeout_seconds), "the database")
 
+    def for_tenant(self, tenant: str) -> Self:
+        """Return what one tenant has, over the same connections."""
+        of_tenant = copy.copy(self)
+        of_tenant._tenant = tenant  # noqa: SLF001 (one of ours)
+        return of_tenant
+
     def accept(
         self, new: NewSolve, *, max_queued: int, reuse: bool, key: RequestKey | None = None
     ) -> tuple[SolveRecord, bool]:
         """Queue a solve, or return that of the same key or an equal one."""
         solves = tables.solves
         with self._writer.begin() as connection:
-            made = known_resource(connection, key)
+            made = known_resource(connection, self._tenant, key)
             if made is not None:
                 return _require(connection, made), False
             if reuse:
@@ -90,11 +103,12 @@ class SqlStore(
                 limit = solves.c.result["termination"]["limit"].as_string()
                 answers = (solves.c.state == SUCCEEDED) & (limit.is_(None) | limit.not_in(ACCIDENTS))
                 equal = select(solves.c.id).where(
-                    or_(same & (on_its_way | answers), (solves.c.request_digest == new.answered_by) & answers)
+                    solves.c.tenant == self._tenant,
+                    or_(same & (on_its_way | answers), (solves.c.request_digest == new.answered_by) & answers),
                 )
                 known = connection.execute(equal.order_by(solves.c.id.desc()).limit(1)).scalar()
                 if known is not None:
-                    remember(connection, key, known)
+                    remember(connection, self._tenant, key, known)
                     return _require(connection, known), False
             waiting = select(func.count()).select_from(solves).where(solves.c.state == QUEUED)
             if connection.execute(waiting).scalar_one() >= max_queued:
@@ -107,6 +121,7 @@ class SqlStore(
             )
             connection.execute(
                 insert(solves).values(
+                    tenant=self._tenant,
                     id=new.id,
                     request_digest=new.request_digest,
                     spec_digest=new.spec_digest,
@@ -118,17 +133,23 @@ class SqlStore(
                 )
             )
             keep_request(connection, new.id, priority=new.priority, deadline_at=new.deadline_at, tags=new.tags)
-            remember(connection, key, new.id)
+            remember(connection, self._tenant, key, new.id)
             return _require(connection, new.id), True
 
     def solve(self, solve_id: str) -> SolveRecord | None:
-        """Return a solve."""
+        """Return a solve of this tenant."""
+        with self._readers.begin() as connection:
+            return _find(connection, solve_id, tenant=self._tenant)
+
+    def any_solve(self, solve_id: str) -> SolveRecord | None:
+        """Return a solve of whatever tenant."""
         with self._readers.begin() as connection:
             return _find(connection, solve_id)
 
     def solves(self, *, limit: int, before: str | None, state: str | None, tag: str | None = None) -> list[SolveRecord]:
         """Return solves, newest first."""
-        query = select(*_LISTED).order_by(tables.solves.c.id.desc()).limit(limit)
+        own = select(*_LISTED).where(tables.solves.c.tenant == self._tenant)
+        query = own.order_by(tables.solves.c.id.desc()).limit(limit)
         if before is not None:
             query = query.where(tables.solves.c.id < before)
         if state is not None:
@@ -140,18 +161,22 @@ class SqlStore(
 
     def spec(self, request_digest: str) -> bytes | None:
         """Return the canonical bytes of the spec that was sent."""
-        return self._blob(select(tables.specs.c.document).where(tables.specs.c.request_digest == request_digest))
+        specs, solves = tables.specs.c, tables.solves.c
+        own = select(1).where(solves.tenant == self._tenant, solves.request_digest == specs.request_digest).exists()
+        return self._blob(select(specs.document).where(specs.request_digest == request_digest, own))
 
     def spec_of_problem(self, spec_digest: str) -> bytes | None:
         """Return the spec of the first solve with this digest, or of a plan."""
         joined = tables.specs.join(tables.solves, tables.solves.c.request_digest == tables.specs.c.request_digest)
-        query = select(tables.specs.c.document).select_from(joined).where(tables.solves.c.spec_digest == spec_digest)
+        own = (tables.solves.c.tenant == self._tenant) & (tables.solves.c.spec_digest == spec_digest)
+        query = select(tables.specs.c.document).select_from(joined).where(own)
         found = self._blob(query.order_by(tables.solves.c.id).limit(1))
         if found is not None:
             return found
         plans = tables.plan_summaries  # of solves that were deleted
         joined = tables.specs.join(plans, plans.c.request_digest == tables.specs.c.request_digest)
-        query = select(tables.specs.c.document).select_from(joined).where(plans.c.spec_digest == spec_digest)
+        own = (plans.c.tenant == self._tenant) & (plans.c.spec_digest == spec_digest)
+        query = select(tables.specs.c.document).select_from(joined).where(own)
         return self._blob(query.order_by(plans.c.plan_digest).limit(1))
 
     def begin(self, solve_id: str, *, executor_id: str, now: float) -> SolveRecord | None:
@@ -202,14 +227,7 @@ class SqlStore(
             change = change.where(solves.c.attempts == attempt)
         with self._writer.begin() as connection:
             if plan is not None:
-                insert_missing(
-                    connection,
-                    tables.plans,
-                    {"digest": plan.digest, "created_at": plan.created_at},
-                    document=plan.canonical,
-                )
-                if plan.summary is not None:
-                    keep_summary(connection, plan.summary)
+                _publish(connection, solve_id, plan)
             ended = connection.execute(
                 change.values(
                     state=state,
@@ -232,14 +250,14 @@ class SqlStore(
         """Cancel a queued solve that has found nothing, mark others."""
         solves = tables.solves
         with self._writer.begin() as connection:
-            this = update(solves).where(solves.c.id == solve_id)
+            this = update(solves).where(solves.c.id == solve_id, solves.c.tenant == self._tenant)
             nothing_found = (solves.c.state == QUEUED) & solves.c.incumbent.is_(None)
             ended_at = _no_earlier(func.coalesce(solves.c.started_at, solves.c.created_at), now)
             cancelled = {"state": CANCELLED, "ended_at": ended_at, "cancel_requested": True}
             if connection.execute(this.where(nothing_found).values(cancelled)).rowcount == 1:
                 _tell_end(connection, solve_id, CANCELLED, None, now=now)
             connection.execute(this.where(solves.c.state.not_in(ENDED)).values(cancel_requested=True))
-            return _find(connection, solve_id)
+            return _find(connection, solve_id, tenant=self._tenant)
 
     def release_solves(self, executor_id: str) -> int:
         """Queue the solves again that a dead executor left running."""
@@ -257,7 +275,8 @@ class SqlStore(
     def plan(self, digest: str) -> PlanRecord | None:
         """Return a published plan."""
         with self._readers.begin() as connection:
-            query = select(tables.plans).where(tables.plans.c.digest == digest)
+            this = (tables.plans.c.tenant == self._tenant) & (tables.plans.c.digest == digest)
+            query = select(tables.plans.c.document, tables.plans.c.created_at).where(this)
             row = connection.execute(query).mappings().first()
         if row is None:
             return None
@@ -283,8 +302,9 @@ _LISTED = [column for column in tables.solves.c if column.name not in ("incumben
 
 
 def _tell_end(connection: Connection, solve_id: str, state: str, plan_digest: str | None, *, now: float) -> None:
+    tenant = connection.execute(select(tables.solves.c.tenant).where(tables.solves.c.id == solve_id)).scalar_one()
     data = {"solve_id": solve_id, "state": state, "plan_digest": plan_digest}
-    tell_webhooks(connection, f"solve.{state}", data, now=now)
+    tell_webhooks(connection, tenant, f"solve.{state}", data, now=now)
 
 
 def _listed(connection: Connection, query: "Select[Any]") -> list[SolveRecord]:
@@ -293,9 +313,24 @@ def _listed(connection: Connection, query: "Select[Any]") -> list[SolveRecord]:
     return [_solve(row, requests[row["id"]]) for row in rows]
 
 
-def _find(connection: Connection, solve_id: str) -> SolveRecord | None:
+def _publish(connection: Connection, solve_id: str, plan: PlanRecord) -> None:
+    """Keep the plan of a solve, as one of the solve's tenant: its bytes name what only that one may know."""
+    tenant = connection.execute(select(tables.solves.c.tenant).where(tables.solves.c.id == solve_id)).scalar()
+    if tenant is None:  # deleted: there is nobody to have it
+        return
+    values = {"tenant": tenant, "digest": plan.digest, "created_at": plan.created_at}
+    insert_missing(connection, tables.plans, values, document=plan.canonical)
+    if plan.summary is not None:
+        keep_summary(connection, tenant, plan.summary)
+
+
+def _find(connection: Connection, solve_id: str, *, tenant: str | None = None) -> SolveRecord | None:
+    """Return a solve, of one tenant where that is named: another one's takes as long as one that is not there."""
     columns = [column for column in tables.solves.c if column.name != "incumbent"]
-    row = connection.execute(select(*columns).where(tables.solves.c.id == solve_id)).mappings().first()
+    query = select(*columns).where(tables.solves.c.id == solve_id)
+    if tenant is not None:
+        query = query.where(tables.solves.c.tenant == tenant)
+    row = connection.execute(query).mappings().first()
     return None if row is None else _solve(row, requests_of(connection, [solve_id])[solve_id])
 
 

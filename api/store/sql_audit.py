@@ -6,16 +6,18 @@ from api.store import tables
 from api.store.audit import Actor, AuditRecord, Json
 
 _LOG = tables.audit
+_ENTRY = [column for column in _LOG.c if column.name != "tenant"]
 
 
 class SqlAudit:
     """Fulfils ``api.store.audit.AuditStore`` over an engine that reads."""
 
     _readers: Engine
+    _tenant: str
 
     def audit(self, *, limit: int, before: int | None, subject: str | None) -> list[AuditRecord]:
         """Return entries, newest first."""
-        query = select(_LOG).order_by(_LOG.c.seq.desc()).limit(limit)
+        query = select(*_ENTRY).where(_LOG.c.tenant == self._tenant).order_by(_LOG.c.seq.desc()).limit(limit)
         if before is not None:
             query = query.where(_LOG.c.seq < before)
         if subject is not None:
@@ -25,13 +27,22 @@ class SqlAudit:
 
 
 def append_audit(
-    connection: Connection, by: Actor, action: str, subject: str, *, before: Json | None, after: Json | None, now: float
+    connection: Connection,
+    tenant: str,
+    by: Actor,
+    action: str,
+    subject: str,
+    *,
+    before: Json | None,
+    after: Json | None,
+    now: float,
 ) -> None:
-    """Append an entry to the transaction of a change; writers take turns, so numbers have no gaps."""
-    last = connection.execute(select(func.coalesce(func.max(_LOG.c.seq), 0))).scalar_one()
+    """Append an entry to the transaction of a change; writers take turns, so numbers of a tenant have no gaps."""
+    last = select(func.coalesce(func.max(_LOG.c.seq), 0)).where(_LOG.c.tenant == tenant)
     connection.execute(
         insert(_LOG).values(
-            seq=last + 1,
+            tenant=tenant,
+            seq=connection.execute(last).scalar_one() + 1,
             at=now,
             who=by.who,
             action=action,

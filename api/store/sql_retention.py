@@ -6,7 +6,21 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, delete, false, func, not_, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    and_,
+    case,
+    delete,
+    false,
+    func,
+    not_,
+    select,
+    text,
+    tuple_,
+)
 
 from api.store import tables
 from api.store.base import ENDED
@@ -90,30 +104,33 @@ def _old_plans(before: Cutoffs) -> Select[Any]:
     plans, solves, measurements = tables.plans, tables.solves, tables.measurements
     found = solves.c.result["plan_digest"].as_string()
     pointers = (
-        select(tables.channels.c.plan_digest),
-        select(tables.channel_history.c.plan_digest),
-        select(measurements.c.plan_digest).where(measurements.c.plan_digest.is_not(None)),
-        select(found).where(found.is_not(None), not_(_has_ended_before(before.solves))),
+        select(tables.channels.c.tenant, tables.channels.c.plan_digest),
+        select(tables.channel_history.c.tenant, tables.channel_history.c.plan_digest),
+        select(measurements.c.tenant, measurements.c.plan_digest).where(measurements.c.plan_digest.is_not(None)),
+        select(solves.c.tenant, found).where(found.is_not(None), not_(_has_ended_before(before.solves))),
     )
-    is_free = [plans.c.digest.not_in(pointer) for pointer in pointers]
-    query = select(plans.c.digest).where(_is_before(plans.c.created_at, before.plans), *is_free)
-    return query.order_by(plans.c.digest)
+    is_free = [tuple_(plans.c.tenant, plans.c.digest).not_in(pointer) for pointer in pointers]
+    query = select(plans.c.tenant, plans.c.digest).where(_is_before(plans.c.created_at, before.plans), *is_free)
+    return query.order_by(plans.c.tenant, plans.c.digest)
 
 
 def _old_request_keys(before: Cutoffs) -> Select[Any]:
     keys = tables.request_keys
-    query = select(keys.c.scope, keys.c.key).where(_is_before(keys.c.created_at, before.request_keys))
+    query = select(keys.c.tenant, keys.c.scope, keys.c.key).where(_is_before(keys.c.created_at, before.request_keys))
     return query.order_by(keys.c.created_at)
 
 
 def _old_audit(before: Cutoffs) -> Select[Any]:
     log = tables.audit
+    query = select(log.c.tenant, log.c.seq)
     if before.audit is None:
-        return select(log.c.seq).where(false())
+        return query.where(false())
     # Clocks may be set back: what is kept begins with the first entry that is not old, and never is nothing.
-    first = select(func.min(log.c.seq)).where(log.c.at >= before.audit).scalar_subquery()
-    last = select(func.max(log.c.seq)).scalar_subquery()
-    return select(log.c.seq).where(log.c.seq < func.coalesce(first, last)).order_by(log.c.seq)
+    first_young = func.min(case((log.c.at >= before.audit, log.c.seq)))
+    kept = func.coalesce(first_young, func.max(log.c.seq)).label("first")
+    of_tenant = select(log.c.tenant, kept).group_by(log.c.tenant).subquery()
+    query = query.join(of_tenant, of_tenant.c.tenant == log.c.tenant).where(log.c.seq < of_tenant.c.first)
+    return query.order_by(log.c.tenant, log.c.seq)
 
 
 def _remove_solves(connection: Connection, rows: Any) -> None:
@@ -130,11 +147,11 @@ def _remove_events(connection: Connection, rows: Any) -> None:
 
 def _remove_plans(connection: Connection, rows: Any) -> None:
     plans, summaries = tables.plans, tables.plan_summaries
-    digests = [row.digest for row in rows]
-    of_these = summaries.c.plan_digest.in_(digests)
+    these = [tuple(row) for row in rows]
+    of_these = tuple_(summaries.c.tenant, summaries.c.plan_digest).in_(these)
     specs = set(connection.execute(select(summaries.c.request_digest).where(of_these)).scalars())
     connection.execute(delete(summaries).where(of_these))
-    connection.execute(delete(plans).where(plans.c.digest.in_(digests)))
+    connection.execute(delete(plans).where(tuple_(plans.c.tenant, plans.c.digest).in_(these)))
     for request_digest in specs - {None}:
         remove_orphaned_spec(connection, request_digest)
 
@@ -142,11 +159,14 @@ def _remove_plans(connection: Connection, rows: Any) -> None:
 def _remove_request_keys(connection: Connection, rows: Any) -> None:
     keys = tables.request_keys
     for row in rows:
-        connection.execute(delete(keys).where(keys.c.scope == row.scope, keys.c.key == row.key))
+        this = (keys.c.tenant == row.tenant, keys.c.scope == row.scope, keys.c.key == row.key)
+        connection.execute(delete(keys).where(*this))
 
 
 def _remove_audit(connection: Connection, rows: Any) -> None:
-    connection.execute(delete(tables.audit).where(tables.audit.c.seq <= rows[-1].seq))
+    log = tables.audit
+    for tenant, last in {row.tenant: row.seq for row in rows}.items():  # sorted: the last one of each
+        connection.execute(delete(log).where(log.c.tenant == tenant, log.c.seq <= last))
 
 
 _OLD: Mapping[str, Callable[[Cutoffs], Select[Any]]] = {

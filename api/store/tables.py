@@ -7,6 +7,7 @@ from sqlalchemy import (
     Column,
     Float,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
@@ -15,10 +16,14 @@ from sqlalchemy import (
     Table,
 )
 
+from api.store.tenants import DEFAULT_TENANT
+
 metadata = MetaData()
 
 #: PostgreSQL would else sort by the rules of a language, which differ between machines.
 Key = String().with_variant(String(collation="C"), "postgresql")
+#: A plan of the same tenant.
+_PLAN = (["tenant", "plan_digest"], ["plans.tenant", "plans.digest"])
 
 specs = Table(
     "specs",
@@ -48,8 +53,10 @@ solves = Table(
     Column("executor_id", Key),  # who runs it, or ran it last
     Column("attempts", Integer, nullable=False, server_default="0"),  # how often it was begun
     Column("incumbent", LargeBinary),  # best plan so far, canonical bytes, zstd
+    Column("tenant", Key, nullable=False, server_default=DEFAULT_TENANT),
     Index("solves_by_request", "request_digest"),
     Index("solves_by_state", "state", "id"),
+    Index("solves_by_tenant", "tenant", "id"),
 )
 
 #: What requests say of solves beside their specs; solves without a row here have no wishes.
@@ -73,6 +80,7 @@ solve_tags = Table(
 request_keys = Table(
     "request_keys",
     metadata,
+    Column("tenant", Key, primary_key=True),
     Column("scope", Key, primary_key=True),
     Column("key", Key, primary_key=True),
     Column("fingerprint", String, nullable=False),
@@ -96,6 +104,7 @@ solve_events = Table(
 plans = Table(
     "plans",
     metadata,
+    Column("tenant", Key, primary_key=True),
     Column("digest", Key, primary_key=True),
     Column("document", LargeBinary, nullable=False),  # canonical bytes, zstd
     Column("created_at", Float, nullable=False),
@@ -105,7 +114,8 @@ plans = Table(
 plan_summaries = Table(
     "plan_summaries",
     metadata,
-    Column("plan_digest", Key, ForeignKey("plans.digest"), primary_key=True),
+    Column("tenant", Key, primary_key=True),
+    Column("plan_digest", Key, primary_key=True),
     Column("name", Key, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("world_size", Integer, nullable=False),
@@ -121,14 +131,16 @@ plan_summaries = Table(
     Column("request_digest", Key),
     Index("plan_summaries_by_request", "request_digest"),
     Index("plan_summaries_by_solve", "solve_id"),
-    Index("plan_summaries_by_time", "created_at", "plan_digest"),
-    Index("plan_summaries_by_name", "name", "created_at", "plan_digest"),
+    Index("plan_summaries_by_time", "tenant", "created_at", "plan_digest"),
+    Index("plan_summaries_by_name", "tenant", "name", "created_at", "plan_digest"),
     Index("plan_summaries_by_spec", "spec_digest"),
+    ForeignKeyConstraint(*_PLAN),
 )
 
 statistics = Table(
     "statistics",
     metadata,
+    Column("tenant", Key, primary_key=True),
     Column("digest", Key, primary_key=True),
     Column("document", LargeBinary, nullable=False),  # canonical bytes, zstd
     Column("num_tables", Integer, nullable=False),
@@ -139,24 +151,29 @@ statistics = Table(
 channels = Table(
     "channels",
     metadata,
+    Column("tenant", Key, primary_key=True),
     Column("name", Key, primary_key=True),
     Column("version", Integer, nullable=False),
-    Column("plan_digest", Key, ForeignKey("plans.digest"), nullable=False),
+    Column("plan_digest", Key, nullable=False),
     Column("updated_at", Float, nullable=False),
+    ForeignKeyConstraint(*_PLAN),
 )
 
 channel_history = Table(
     "channel_history",
     metadata,
+    Column("tenant", Key, primary_key=True),
     Column("name", Key, primary_key=True),
     Column("version", Integer, primary_key=True),
-    Column("plan_digest", Key, ForeignKey("plans.digest"), nullable=False),
+    Column("plan_digest", Key, nullable=False),
     Column("updated_at", Float, nullable=False),
+    ForeignKeyConstraint(*_PLAN),
 )
 
 measurements = Table(
     "measurements",
     metadata,
+    Column("tenant", Key, primary_key=True),
     Column("digest", Key, primary_key=True),
     Column("document", LargeBinary, nullable=False),  # canonical bytes, zstd
     Column("device", Key, nullable=False),
@@ -165,7 +182,7 @@ measurements = Table(
     Column("plan_digest", String),
     Column("comparison", JSON(none_as_null=True)),
     Column("created_at", Float, nullable=False),
-    Index("measurements_by_device", "device", "digest"),
+    Index("measurements_by_device", "tenant", "device", "digest"),
 )
 
 cost_model_documents = Table(
@@ -179,6 +196,7 @@ cost_model_documents = Table(
 cost_models = Table(
     "cost_models",
     metadata,
+    Column("tenant", Key, primary_key=True),
     Column("name", Key, primary_key=True),
     Column("version", Integer, primary_key=True),
     Column("state", String, nullable=False),
@@ -198,6 +216,7 @@ cost_models = Table(
 activations = Table(
     "activations",
     metadata,
+    Column("tenant", Key, primary_key=True),
     Column("profile", Key, primary_key=True),
     Column("version", Integer, primary_key=True),
     Column("model_name", String, nullable=False),
@@ -230,12 +249,14 @@ api_keys = Table(
     Column("expires_at", Float),
     Column("last_used_at", Float),
     Column("revoked_at", Float),
+    Column("tenant", Key, nullable=False, server_default=DEFAULT_TENANT),
 )
 
-#: What was changed, by whom; numbers have no gaps.
+#: What was changed, by whom; numbers of a tenant have no gaps.
 audit = Table(
     "audit",
     metadata,
+    Column("tenant", Key, primary_key=True),
     Column("seq", Integer, primary_key=True, autoincrement=False),
     Column("at", Float, nullable=False),
     Column("who", String, nullable=False),
@@ -244,7 +265,7 @@ audit = Table(
     Column("before", JSON(none_as_null=True)),
     Column("after", JSON(none_as_null=True)),
     Column("request_id", String),
-    Index("audit_by_subject", "subject", "seq"),
+    Index("audit_by_subject", "tenant", "subject", "seq"),
 )
 
 #: Addresses that are told of events.
@@ -252,6 +273,7 @@ webhooks = Table(
     "webhooks",
     metadata,
     Column("id", Key, primary_key=True),
+    Column("tenant", Key, nullable=False),
     Column("url", String, nullable=False),
     Column("events", JSON, nullable=False),
     Column("name", String, nullable=False),
@@ -261,6 +283,7 @@ webhooks = Table(
     Column("num_failed_in_row", Integer, nullable=False),
     Column("num_dropped", Integer, nullable=False),
     Column("created_at", Float, nullable=False),
+    Index("webhooks_by_tenant", "tenant", "created_at"),
 )
 
 #: What is to be told to them, and what was; times but created_at are those of the database's own clock.

@@ -7,6 +7,7 @@ Guarantees, beside those of ``api.store.base``
 * A delivery that is taken is nobody else's until its lease is over; it is taken again then, as another attempt, unless
   somebody has said what became of it. What is said of an earlier attempt is left aside.
 * Leases and times of attempts are counted by the database's own clock, so that those of the machines may differ.
+* A webhook is told of what happens in its tenant alone.
 * Each webhook has at most ``MAX_DELIVERIES`` deliveries. A new one takes the place of the oldest that has ended; where
   all wait, of the oldest that waits, which is counted in ``num_dropped``.
 * A secret is kept as it is, because it signs. Adding, deleting and enabling are in the audit trail, without it.
@@ -28,12 +29,12 @@ SOLVE_SUCCEEDED, SOLVE_FAILED, SOLVE_CANCELLED, CHANNEL_PROMOTED = EVENTS = (
 ACTIVE, DISABLED = WEBHOOK_STATES = ("active", "disabled")
 WAITING, DELIVERED, FAILED = DELIVERY_STATES = ("waiting", "delivered", "failed")
 
-MAX_WEBHOOKS = 64
+MAX_WEBHOOKS = 64  # of each tenant
 MAX_DELIVERIES = 1000  # of each webhook
 
 
 class TooManyWebhooks(Exception):
-    """There are ``MAX_WEBHOOKS`` already."""
+    """The tenant has ``MAX_WEBHOOKS`` already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,7 @@ class TakenDelivery:
     attempt: int
     body: str
     webhook_id: str
+    tenant: str  # of the webhook
     url: str
     secret: str = field(repr=False)
 
@@ -93,7 +95,7 @@ class AttemptEnd:
 
 
 class WebhookStore(Protocol):
-    """Webhooks and their deliveries."""
+    """Webhooks of a tenant, and what they were told."""
 
     def add_webhook(self, record: WebhookRecord, *, by: Actor) -> None:
         """Keep a new webhook. Raises ``TooManyWebhooks``."""
@@ -122,6 +124,10 @@ class WebhookStore(Protocol):
     def resend(self, webhook_id: str, delivery_id: str) -> DeliveryRecord | None:
         """Have a delivery that has ended attempted anew; return it, waiting or not, ``None`` where there is none."""
         ...
+
+
+class DeliveryStore(Protocol):
+    """Deliveries to the webhooks of all tenants, for those who make them."""
 
     def take_deliveries(self, *, limit: int, lease_seconds: float, busy: Collection[str] = ()) -> list[TakenDelivery]:
         """Take deliveries that are due, the oldest first: none of ``busy`` webhooks, one of each other."""

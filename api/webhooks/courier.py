@@ -19,7 +19,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.beside import beside
 from api.metrics import WebhookMetrics
 from api.release import versions
-from api.store.webhooks import DELIVERED, DISABLED, FAILED, WAITING, AttemptEnd, TakenDelivery, WebhookStore
+from api.store.database import Database
+from api.store.webhooks import DELIVERED, DISABLED, FAILED, WAITING, AttemptEnd, TakenDelivery
 from api.webhooks.sender import CAP_SECONDS, Answer, Sender
 from api.webhooks.signature import signed_headers
 
@@ -50,7 +51,7 @@ class Courier:
 
     def __init__(
         self,
-        store: WebhookStore,
+        store: Database,
         sender: Sender,
         metrics: WebhookMetrics,
         *,
@@ -140,6 +141,6 @@ class Courier:
 
     async def _tell_failure(self, taken: TakenDelivery, answer: Answer) -> None:
         log.warning("delivery %s to webhook %s was given up: %s", taken.id, taken.webhook_id, answer.error)
-        hook = await run_sync(self._store.webhook, taken.webhook_id)
+        hook = await run_sync(self._store.for_tenant(taken.tenant).webhook, taken.webhook_id)
         if hook is not None and hook.state == DISABLED:
             log.warning("webhook %s is disabled: %s", taken.webhook_id, hook.disabled_reason)

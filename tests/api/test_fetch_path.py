@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from api.channels import MAX_SHARED_AGE_SECONDS, ChannelService
+from api.channels import MAX_SHARED_AGE_SECONDS, ChannelMemory, ChannelService
 from api.store.channels import ChannelRecord
 from tests.api.live import Live
 from tests.api.specs import TINY
@@ -158,7 +158,7 @@ class SharedStore:
 def test_a_channel_is_remembered_for_a_second_where_others_may_change_it(is_shared: bool) -> None:
     now = 100.0
     store = SharedStore()
-    channels = ChannelService(store, is_shared=is_shared, monotonic=lambda: now)
+    channels = ChannelService(store, ChannelMemory(is_shared=is_shared, monotonic=lambda: now))
     assert channels.get("c").version == 1
     store.version = 2
     now += MAX_SHARED_AGE_SECONDS * 0.99
@@ -173,7 +173,7 @@ def test_a_channel_is_remembered_for_a_second_where_others_may_change_it(is_shar
 def test_an_old_answer_of_the_database_never_hides_a_newer_one() -> None:
     store = SharedStore()
     store.version = 2
-    channels = ChannelService(store, is_shared=True)
+    channels = ChannelService(store, ChannelMemory(is_shared=True))
     channels.get("c")
     store.version = 1  # of a query that began before, and ends now
     channels.get("c")
@@ -189,7 +189,7 @@ def test_the_second_counts_from_the_question_not_from_the_answer() -> None:
             now += 5.0
             return super().channel(name)
 
-    channels = ChannelService(Slow(), is_shared=True, monotonic=lambda: now)
+    channels = ChannelService(Slow(), ChannelMemory(is_shared=True, monotonic=lambda: now))
     channels.get("c")
     assert channels.peek("c") is None
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from api.end_signals import EndSignals
 from api.errors import ApiError
-from api.solve_streams import SolveStreams
+from api.solve_streams import Listeners, SolveStreams
 from api.solve_watch import SolveWatch
 from api.store.engines import sqlite_engines
 from api.store.events import SolveMark
@@ -57,7 +57,8 @@ class Setting:
             new = replace(new_solve(number), assumptions=[], warnings=[])
             self.store.accept(new, max_queued=9, reuse=True)
         self.store.begin(SOLVE, executor_id="a", now=10.0)
-        self.streams = SolveStreams(self.store, self.signals, **{"max_listeners": 2000, **options})
+        self.listeners = Listeners(options.pop("max_listeners", 2000))
+        self.streams = SolveStreams(self.store, self.signals, self.listeners, **options)
         self.watch = SolveWatch(self.store, self.signals, poll_seconds=0.05)
 
     def found(self, seconds: float) -> None:
@@ -117,7 +118,7 @@ def test_what_another_process_does_is_streamed(tmp_path: Path) -> None:
         assert second[:2] == ("progress", "2")
         assert end[:2] == ("end", "2")
         assert end[2]["state"] == "failed"
-        assert setting.streams.num_listeners == 0
+        assert setting.listeners.number == 0
         setting.store.close()
 
     run(test)
@@ -161,7 +162,7 @@ def test_a_thousand_idle_listeners_cost_one_query_a_look(tmp_path: Path) -> None
     async def test() -> None:
         setting = Setting(tmp_path)
         tasks = [asyncio.create_task(all_of(setting.streams.stream(SOLVE, after=0))) for _ in range(1000)]
-        await until(lambda: setting.streams.num_listeners == 1000)
+        await until(lambda: setting.listeners.number == 1000)
         await until(lambda: setting.store.num_reads == 1)
         for _ in range(5):
             await setting.watch.look()
@@ -210,13 +211,13 @@ def test_listeners_that_leave_are_not_counted(tmp_path: Path) -> None:
         setting = Setting(tmp_path, max_listeners=50)
         for _ in range(4):
             tasks = [asyncio.create_task(all_of(setting.streams.stream(SOLVE, after=0))) for _ in range(50)]
-            await until(lambda: setting.streams.num_listeners == 50)
+            await until(lambda: setting.listeners.number == 50)
             with pytest.raises(ApiError, match="50 streams"):
                 await setting.streams.check(SOLVE)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            assert setting.streams.num_listeners == 0
+            assert setting.listeners.number == 0
             assert setting.signals.awaited == set()
         await setting.streams.check(SOLVE)
         with pytest.raises(ApiError, match="no solve"):

@@ -10,7 +10,12 @@ import pytest
 
 OURS = {"api", "planner", "cost_models"}
 #: Import names that differ from the distribution's.
-DISTRIBUTION_OF = {"pydantic_core": "pydantic", "starlette": "fastapi", "opentelemetry": "opentelemetry-api"}
+DISTRIBUTION_OF = {
+    "pydantic_core": "pydantic",
+    "starlette": "fastapi",
+    "jwt": "pyjwt",
+    "opentelemetry": "opentelemetry-api",
+}
 #: Packages of files that are served, not of code that is imported.
 ASSETS = {"fastapi-offline"}
 #: Drivers that SQLAlchemy imports by the address of a database.

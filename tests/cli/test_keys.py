@@ -102,6 +102,23 @@ def test_keys_are_made_and_revoked_beside_a_server(tmp_path: Path) -> None:
         assert all(secret.encode() not in file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
+def test_keys_of_several_tenants(tmp_path: Path) -> None:
+    keys = {}
+    for tenant in ("ads", "search"):
+        arguments = ("keys", "create", "--name", f"of-{tenant}", "--scope", "read", "--tenant", tenant)
+        keys[tenant] = json.loads(shardplan(*arguments, folder=tmp_path).stdout)
+        assert keys[tenant]["tenant"] == tenant
+    keys["default"] = made(tmp_path, "read")
+    assert keys["default"]["tenant"] == "default"
+    assert shardplan("keys", "revoke", str(keys["ads"]["id"]), folder=tmp_path).returncode == 0
+    listed = json.loads(shardplan("keys", "list", folder=tmp_path).stdout)["keys"]
+    assert {(key["tenant"], key["revoked_at"] is None) for key in listed} == {
+        ("ads", False),
+        ("search", True),
+        ("default", True),
+    }
+
+
 def test_expiry(tmp_path: Path) -> None:
     for text, seconds in (("90d", 7_776_000), ("12h", 43_200), ("30m", 1800)):
         answer = shardplan("keys", "create", "--name", "n", "--scope", "read", "--expires", text, folder=tmp_path)
@@ -120,6 +137,7 @@ def test_expiry(tmp_path: Path) -> None:
         (["create", "--name", "n", "--scope", "read", "--expires", "soon"], "--expires takes a number"),
         (["create", "--name", "n", "--scope", "read", "--expires", "0d"], "--expires takes a number"),
         (["create", "--name", "", "--scope", "read"], "--name takes"),
+        (["create", "--name", "n", "--scope", "read", "--tenant", "Ads/US"], "--tenant takes"),
         (["list"], "there is no database"),
         (["revoke", "x"], "there is no database"),
     ],

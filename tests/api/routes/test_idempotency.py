@@ -76,7 +76,7 @@ def test_64_racing_requests_with_one_key_make_one_solve(live: Live) -> None:
 
 
 def test_a_key_is_in_flight_until_it_is_stored() -> None:
-    keys, key = KeysInFlight(), RequestKey(scope="s", key="k", fingerprint="f", at=0.0)
+    keys, key = KeysInFlight("default", set()), RequestKey(scope="s", key="k", fingerprint="f", at=0.0)
     with keys.holding(key), keys.holding(None), pytest.raises(KeyInFlight), keys.holding(key):
         pass
     with keys.holding(key):

@@ -17,9 +17,12 @@ def test_pages_of_a_hundred_thousand_plans(tmp_path_factory: pytest.TempPathFact
     store = SqlStore.of_file(folder / "shardplan.sqlite")
     many = [summary(number, name=f"name-{number % 1000}") for number in range(100_000)]
     with store._writer.begin() as connection:  # noqa: SLF001
-        plans = [{"digest": one.plan_digest, "document": b"x", "created_at": one.created_at} for one in many]
+        plans = [
+            {"tenant": "default", "digest": one.plan_digest, "document": b"x", "created_at": one.created_at}
+            for one in many
+        ]
         connection.execute(insert(tables.plans), plans)
-        connection.execute(insert(tables.plan_summaries), [asdict(one) for one in many])
+        connection.execute(insert(tables.plan_summaries), [{"tenant": "default", **asdict(one)} for one in many])
     store.close()
     with Live.of(folder) as live:
         middle = f"&page_token={digest_of(50_000)}"

@@ -47,10 +47,10 @@ def test_streams_that_cannot_be(live: Live, solve: dict[str, object]) -> None:
     assert_problem(live.get("/v1/solves/0123/events"), 404, "not-found")
     wrong = live.get(f"/v1/solves/{solve['id']}/events", headers={"Last-Event-ID": "last"})
     assert_problem(wrong, 400, "invalid-parameter")
-    live.app.state.services.streams._num_listeners += 1024  # noqa: SLF001
+    live.app.state.services.streams._listeners.number += 1024  # noqa: SLF001
     try:
         refused = live.get(f"/v1/solves/{solve['id']}/events")
     finally:
-        live.app.state.services.streams._num_listeners -= 1024  # noqa: SLF001
+        live.app.state.services.streams._listeners.number -= 1024  # noqa: SLF001
     assert_problem(refused, 503, "too-many-listeners")
     assert int(refused.headers["retry-after"]) >= 1

@@ -1,17 +1,23 @@
 """Databases of earlier releases become those of this one, and others are left alone."""
 
+import re
 import sqlite3
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from api.store import tables
-from api.store.migrate import WrongSchema
+from api.store.database import Database
+from api.store.engines import postgres_engines
+from api.store.idempotency import RequestKey
+from api.store.migrate import WrongSchema, _config
 from api.store.sql import SqlStore
 from benchmarks.local_postgres import Postgres
-from tests.contracts.store import new_solve
+from tests.api.store.old_release import old_release
+from tests.contracts.store import DIGEST, new_solve
 
 #: What a server of schema 3 wrote, in its own words.
 OLD = """
@@ -73,6 +79,81 @@ def test_a_file_from_before_revisions_keeps_all_that_it_has(tmp_path: Path, vers
         assert store.spec("r") == b'{"old":true}'
         assert store.models(limit=1, after=None) == []
         store.close()
+
+
+#: What a server of revision 0004 wrote: one row of each table that gets a tenant, and of what refers to it.
+BEFORE_TENANTS = f"""
+INSERT INTO specs VALUES ('r', x'28b52ffd200c6100007b226f6c64223a747275657d', 1.0);
+INSERT INTO solves (id, request_digest, spec_digest, name, state, created_at, cancel_requested, assumptions, warnings)
+    VALUES ('1', 'r', 's', 'old', 'succeeded', 1.0, 0, '[]', '[]');
+INSERT INTO solve_events VALUES ('1', 1, 1.0, 0.0, '{{}}');
+INSERT INTO plans VALUES ('{DIGEST}', x'28b52ffd200c6100007b226f6c64223a747275657d', 1.0);
+INSERT INTO plan_summaries VALUES
+    ('{DIGEST}', 'old', 1.0, 8, 'h', 'roofline@1', 'step_time', 2.0, 1.0, 1.0, '1', 's', 'r');
+INSERT INTO channels VALUES ('c', 1, '{DIGEST}', 1.0);
+INSERT INTO channel_history VALUES ('c', 1, '{DIGEST}', 1.0);
+INSERT INTO statistics VALUES ('{DIGEST}', x'28b52ffd200c6100007b226f6c64223a747275657d', 1, 2, 1.0);
+INSERT INTO measurements VALUES
+    ('{DIGEST}', x'28b52ffd200c6100007b226f6c64223a747275657d', 'd', 1, 'benchmark', NULL, NULL, 1.0);
+INSERT INTO cost_model_documents VALUES ('{DIGEST}', x'28b52ffd200c6100007b226f6c64223a747275657d', 1.0);
+INSERT INTO cost_models (name, version, state, digest, device, created_at, attempts)
+    VALUES ('m', 1, 'ready', '{DIGEST}', 'd', 1.0, 0);
+INSERT INTO activations VALUES ('p', 1, 'm', 1, '{DIGEST}', 1.0);
+INSERT INTO request_keys VALUES ('/v1/solves', 'k', 'f', '1', 1.0);
+INSERT INTO api_keys (id, name, secret_digest, scopes, created_at) VALUES ('k', 'n', 's', '["read"]', 1.0);
+INSERT INTO audit (seq, at, who, action, subject) VALUES (1, 1.0, 'local', 'key.create', 'keys/k');
+"""
+
+
+def test_what_was_there_before_tenants_is_of_default(tmp_path: Path) -> None:
+    path = tmp_path / "db.sqlite"
+    old_release(path, "0004")
+    connection = sqlite3.connect(path)
+    connection.executescript(BEFORE_TENANTS)
+    connection.close()
+    database: Database = SqlStore.of_file(path)
+    _assert_upgraded(database)
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    connection.close()
+    database.close()
+
+
+def test_what_was_there_before_tenants_is_of_default_in_postgresql(postgres: Postgres) -> None:
+    url = postgres.new_database()
+    engines = postgres_engines(url, busy_timeout_seconds=30.0)
+    with engines.writer.begin() as connection:
+        command.upgrade(_config(connection), "0004")
+        content = re.sub(r"x'([0-9a-f]+)'", r"decode('\1', 'hex')", BEFORE_TENANTS)
+        connection.exec_driver_sql(content.replace("1.0, 0, '[]'", "1.0, false, '[]'"))
+    engines.dispose()
+    database: Database = SqlStore.of_postgres(url)
+    _assert_upgraded(database)
+    database.close()
+
+
+def _assert_upgraded(database: Database) -> None:
+    old = b'{"old":true}'
+    for tenant, has in (("default", True), ("other", False)):
+        store = database.for_tenant(tenant)
+        assert (store.solve("1") is not None, store.plan(DIGEST) is not None) == (has, has)
+        assert len(store.plan_summaries(limit=9, before=None, name="old")) == has
+        assert store.spec_of_problem("s") == (old if has else None)
+        assert store.statistics(DIGEST) == (old if has else None)
+        assert store.measurements(DIGEST) == (old if has else None)
+        assert store.model_document(DIGEST) == (old if has else None)
+        assert [record.name for record in store.models(limit=9, after=None)] == ["m"] * has
+        assert [record.version for record in store.activation_history("p")] == [1] * has
+        assert [record.name for record in store.channels(limit=9, after=None)] == ["c"] * has
+        assert [record.version for record in store.channel_versions("c", limit=9, before=None)] == [1] * has
+        assert [record.id for record in store.api_keys()] == ["k"] * has
+        assert [entry.seq for entry in store.audit(limit=9, before=None, subject=None)] == [1] * has
+        key = RequestKey(scope="/v1/solves", key="k", fingerprint="f", at=2.0)
+        assert store.made_by(key) == ("1" if has else None)
+        assert len(store.events("1", after=0)) == has
+    store = database.for_tenant("default")
+    assert store.put_channel("c", plan_digest=DIGEST, expected_version=1, now=2.0).version == 2
 
 
 @pytest.mark.parametrize("version", [1, 4, 99])

@@ -19,6 +19,7 @@ from tests.contracts.race import race
 from tests.contracts.retention_store import RetentionStoreContract
 from tests.contracts.solve_request_store import SolveRequestStoreContract
 from tests.contracts.store import StoreContract, new_solve
+from tests.contracts.tenant_store import TenantStoreContract
 from tests.contracts.webhook_store import WebhookStoreContract
 
 
@@ -33,6 +34,7 @@ class TestPostgres(
     CountStoreContract,
     WebhookStoreContract,
     RetentionStoreContract,
+    TenantStoreContract,
 ):
     @pytest.fixture
     def store(self, postgres: Postgres) -> Iterator[SqlStore]:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from api.store.blobs import packed
 from api.store.idempotency import KeyInFlight
 from api.store.plan_summaries import page_query
 from api.store.request_keys import remember
 from api.store.sql import SqlStore
+from tests.api.store.old_release import old_release
 from tests.contracts.access_store import AccessStoreContract
 from tests.contracts.count_store import CountStoreContract
 from tests.contracts.event_store import EventStoreContract
@@ -21,6 +23,7 @@ from tests.contracts.race import race
 from tests.contracts.retention_store import RetentionStoreContract
 from tests.contracts.solve_request_store import SolveRequestStoreContract
 from tests.contracts.store import DIGEST, StoreContract, new_solve, plan
+from tests.contracts.tenant_store import TenantStoreContract
 from tests.contracts.webhook_store import WebhookStoreContract
 
 
@@ -35,6 +38,7 @@ class TestSqliteFile(
     CountStoreContract,
     WebhookStoreContract,
     RetentionStoreContract,
+    TenantStoreContract,
 ):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[SqlStore]:
@@ -86,26 +90,15 @@ class TestSqliteFile(
             "provenance": {"hardware_profile": "h", "cost_model": "roofline@1"},
             "tables": [],
         }
-        old = SqlStore.of_file(path)
-        old.accept(new_solve(1), max_queued=1, reuse=True)
-        record = plan(canonical=json.dumps(document).encode())
-        old.finish(f"{1:012x}", state="succeeded", now=2.0, result={"plan_digest": DIGEST}, plan=record)
-        assert old.plan_summaries(limit=9, before=None, name=None) == []
-        old.close()
+        old_release(path, "0002")
         connection = sqlite3.connect(path)
-        for name in (
-            "solve_requests",
-            "solve_tags",
-            "request_keys",
-            "solve_events",
-            "plan_summaries",
-            "api_keys",
-            "audit",
-            "webhook_deliveries",
-            "webhooks",
-        ):
-            connection.execute(f"DROP TABLE {name}")
-        connection.execute("UPDATE alembic_version SET version_num = '0002'")
+        connection.execute("INSERT INTO specs VALUES ('r', x'', 1.0)")
+        connection.execute("INSERT INTO plans VALUES (?, ?, 1.0)", (DIGEST, packed(json.dumps(document).encode())))
+        connection.execute(
+            "INSERT INTO solves (id, request_digest, spec_digest, name, state, created_at, ended_at, cancel_requested,"
+            " assumptions, warnings, result) VALUES (?, 'r', 's', 'old', 'succeeded', 1.0, 2.0, 0, '[]', '[]', ?)",
+            (f"{1:012x}", json.dumps({"plan_digest": DIGEST})),
+        )
         connection.commit()
         connection.close()
         store = SqlStore.of_file(path)
@@ -116,9 +109,9 @@ class TestSqliteFile(
     def test_a_key_that_another_transaction_has_made_is_in_flight(self, tmp_path: Path) -> None:
         store = SqlStore.of_file(tmp_path / "db.sqlite")
         with store._writer.engine.connect() as connection:  # noqa: SLF001
-            remember(connection, KEY, "first")
+            remember(connection, "default", KEY, "first")
             with pytest.raises(KeyInFlight):
-                remember(connection, KEY, "second")
+                remember(connection, "default", KEY, "second")
             connection.rollback()
         assert store.made_by(KEY) is None
         store.close()
@@ -126,7 +119,7 @@ class TestSqliteFile(
     @pytest.mark.parametrize("name", [None, "n"])
     def test_pages_of_plans_are_read_through_an_index(self, tmp_path: Path, name: str | None) -> None:
         store = SqlStore.of_file(tmp_path / "db.sqlite")
-        query = page_query(limit=50, older_than=(5.0, DIGEST), name=name)
+        query = page_query("default", limit=50, older_than=(5.0, DIGEST), name=name)
         text = str(query.compile(store._readers, compile_kwargs={"literal_binds": True}))  # noqa: SLF001
         with store._readers.begin() as connection:  # noqa: SLF001
             steps = [row.detail for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]

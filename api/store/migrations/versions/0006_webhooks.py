@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0006"
-down_revision = "0004"
+down_revision = "0005"
 branch_labels = None
 depends_on = None
 
@@ -16,6 +16,7 @@ def upgrade() -> None:
     op.create_table(
         "webhooks",
         sa.Column("id", key, primary_key=True),
+        sa.Column("tenant", key, nullable=False),
         sa.Column("url", sa.String, nullable=False),
         sa.Column("events", sa.JSON, nullable=False),
         sa.Column("name", sa.String, nullable=False),
@@ -40,5 +41,6 @@ def upgrade() -> None:
         sa.Column("error", sa.String),
         sa.Column("ended_at", sa.Float),
     )
+    op.create_index("webhooks_by_tenant", "webhooks", ["tenant", "created_at"])
     op.create_index("webhook_deliveries_by_state", "webhook_deliveries", ["state"])
     op.create_index("webhook_deliveries_by_webhook", "webhook_deliveries", ["webhook_id", "state", "due_at", "id"])

@@ -72,7 +72,7 @@ class RetentionStoreContract:
         assert [store.solve(solve_id(number)).state for number in (2, 3, 4)] == ["succeeded", "queued", "running"]
         # The plan stays, and the spec that it was made for; nothing says of a solve that is gone.
         assert store.plan(digest(1)) is not None
-        assert store.spec("request-1") is not None
+        assert store.spec_of_problem("spec-1") is not None
         assert store.plan_summaries(limit=9, before=None, name=None)[-1].solve_id is None
 
     def test_waiting_and_running_solves_stay_however_old(self, store: Store) -> None:
@@ -102,8 +102,8 @@ class RetentionStoreContract:
         assert {item.plan_digest for item in store.plan_summaries(limit=9, before=None, name=None)} == {
             digest(number) for number in kept
         }
-        assert store.spec("request-5") is None
-        assert all(store.spec(f"request-{number}") is not None for number in kept)
+        assert store.spec_of_problem("spec-5") is None
+        assert all(store.spec_of_problem(f"spec-{number}") is not None for number in kept)
         assert store.channel("moved").plan_digest == digest(1)
         assert [item.version for item in store.channel_versions("moved", limit=9, before=None)] == [2, 1]
 

@@ -10,8 +10,10 @@ from api.store.base import StatisticsRecord, Store, UnknownPlan
 from api.store.database import Database
 from api.store.idempotency import RequestKey
 from api.store.models import MeasurementsRecord, UnknownModel
+from api.store.retention import PRUNED, Cutoffs
 from tests.contracts.plan_list_store import summary
 from tests.contracts.store import DIGEST, new_solve, plan
+from tests.contracts.webhook_store import HOOK
 
 STATISTICS = StatisticsRecord(digest=DIGEST, num_tables=1, num_lookups=1, created_at=1.0)
 BATCH = MeasurementsRecord(
@@ -138,6 +140,40 @@ class TenantStoreContract:
         theirs.add_api_key(replace(KEY, id="other"), by=LOCAL)
         for own in (ours, theirs):  # numbers tell nobody how much others do
             assert [entry.seq for entry in own.audit(limit=9, before=None, subject=None)] == [1]
+
+    def test_webhooks_are_of_a_tenant_and_told_of_nothing_else(self, store: Database) -> None:
+        ours, theirs = store.for_tenant("ours"), store.for_tenant("theirs")
+        ours.add_webhook(HOOK, by=LOCAL)
+        theirs.add_webhook(replace(HOOK, id="w2"), by=LOCAL)
+        publish(store, ours, 1)
+        ours.put_channel("c", plan_digest=DIGEST, expected_version=0, now=1.0)
+        ours.accept(new_solve(2), max_queued=9, reuse=True)
+        ours.request_cancel(new_solve(2).id, now=2.0)
+        told = ours.deliveries("w1", limit=9, before=None)
+        assert {one.event for one in told} == {"solve.succeeded", "channel.promoted", "solve.cancelled"}
+        assert theirs.deliveries("w2", limit=9, before=None) == theirs.deliveries("w1", limit=9, before=None) == []
+        assert (theirs.webhook("w1"), [one.id for one in theirs.webhooks()]) == (None, ["w2"])
+        assert theirs.enable_webhook("w1", by=LOCAL, now=3.0) is theirs.resend("w1", told[0].id) is None
+        assert not theirs.delete_webhook("w1", by=LOCAL, now=3.0)
+        (taken,) = store.take_deliveries(limit=9, lease_seconds=60)
+        assert (taken.webhook_id, taken.tenant) == ("w1", "ours")
+        assert ours.delete_webhook("w1", by=LOCAL, now=3.0)
+
+    def test_retention_looks_at_each_tenant_by_itself(self, store: Database) -> None:
+        ours, theirs = store.for_tenant("ours"), store.for_tenant("theirs")
+        for number, own in enumerate((ours, theirs)):
+            publish(store, own, number)
+        ours.put_channel("c", plan_digest=DIGEST, expected_version=0, now=50.0)
+        ours.put_channel("c", plan_digest=DIGEST, expected_version=1, now=60.0)
+        theirs.add_api_key(KEY, by=LOCAL)  # an entry of the trail at 1.0, its last one
+        everything = Cutoffs(request_keys=99.0, solves=99.0, events=99.0, plans=99.0, audit=55.0)
+        assert store.num_old(everything) == {"request_keys": 2, "solves": 2, "events": 0, "plans": 1, "audit": 1}
+        removed = {kind: store.prune(kind, everything, limit=9) for kind in PRUNED}
+        assert (removed["plans"], removed["audit"]) == (1, 1)
+        assert ours.plan(DIGEST) is not None  # which a channel names
+        assert theirs.plan(DIGEST) is None
+        assert [entry.seq for entry in ours.audit(limit=9, before=None, subject=None)] == [2]
+        assert [entry.seq for entry in theirs.audit(limit=9, before=None, subject=None)] == [1]
 
     def test_what_nobody_is_named_for_is_of_default(self, store: Database) -> None:
         store.for_tenant("default").accept(new_solve(1), max_queued=9, reuse=True)

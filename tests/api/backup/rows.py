@@ -19,6 +19,11 @@ def a_plan(number: int) -> dict[str, Any]:
     return {**core, "plan_digest": plan_digest(core), "name": f"Plan {number} ✓"}
 
 
+def tenant(number: int) -> str:
+    """Whose rows are."""
+    return f"tenant-{number}"
+
+
 def fill(connection: Connection) -> None:
     """Put three rows into every table; keys refer to rows that are there."""
     for table in tables.metadata.sorted_tables:
@@ -42,6 +47,8 @@ def _value(table: Table, column: Column[Any], number: int) -> object:
         return a_plan(number)["plan_digest"]
     if table.name == "solves" and column.name == "state":
         return ("queued", "running", "succeeded")[number]
+    if column.name == "tenant":
+        return tenant(number)
     if column.nullable and number == 0:
         return None
     if isinstance(column.type, LargeBinary):

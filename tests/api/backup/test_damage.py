@@ -20,7 +20,7 @@ from api.backup.taking import back_up
 from api.store.blobs import packed
 from api.stores import open_engines, open_store
 from planner.canonical import canonical_bytes
-from tests.api.backup.rows import a_plan, fill
+from tests.api.backup.rows import a_plan, fill, tenant
 from tests.api.live import settings_for
 
 Members = dict[str, bytes]
@@ -103,13 +103,13 @@ def be_something_else(members: Members) -> None:
 def exchange_a_plan(members: Members) -> None:
     """A plan under the name of another one, sealed again: only its digest gives it away."""
     rows = [json.loads(line) for line in members["tables/plans.jsonl"].splitlines()]
-    rows[0][1], rows[1][1] = rows[1][1], rows[0][1]
+    rows[0][2], rows[1][2] = rows[1][2], rows[0][2]
     resealed(members, "plans", b"".join(json.dumps(row).encode() + b"\n" for row in rows))
 
 
 def break_a_plan(members: Members) -> None:
     rows = [json.loads(line) for line in members["tables/plans.jsonl"].splitlines()]
-    rows[0][1] = "AAAA"
+    rows[0][2] = "AAAA"
     resealed(members, "plans", b"".join(json.dumps(row).encode() + b"\n" for row in rows))
 
 
@@ -189,7 +189,7 @@ def test_a_restore_that_is_killed_is_done_again(backup: Path, tmp_path: Path, ro
     connection.close()
     restore(backup, settings)
     store = open_store(settings)
-    assert store.plan(a_plan(0)["plan_digest"]) is not None
+    assert store.for_tenant(tenant(0)).plan(a_plan(0)["plan_digest"]) is not None
     store.close()
 
 
@@ -213,7 +213,7 @@ def test_a_database_that_is_to_be_replaced_keeps_all_where_the_backup_is_damaged
     with pytest.raises(DamagedArchive):
         restore(rewritten(backup, exchange_a_plan), settings, replace=True)
     store = open_store(settings)
-    plan = store.plan(a_plan(0)["plan_digest"])
+    plan = store.for_tenant(tenant(0)).plan(a_plan(0)["plan_digest"])
     store.close()
     assert plan is not None
     assert packed(plan.canonical) == packed(canonical_bytes(a_plan(0)))

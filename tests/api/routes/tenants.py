@@ -14,6 +14,9 @@ from tests.api.specs import tiny
 from tests.api.statistics_files import document as statistics_document
 
 PROFILE, OTHER_PROFILE = "dgx-h100-80g", "dgx-a100-80g"
+#: Where nobody listens: what is to be told waits.
+WEBHOOK_HOSTS = "http://127.0.0.1:9"
+HOOK_URL = f"{WEBHOOK_HOSTS}/hook"
 NO_DIGEST = "sha256:" + "0" * 64
 #: Ids that nobody has.
 UNKNOWN = {
@@ -26,6 +29,8 @@ UNKNOWN = {
     "document": NO_DIGEST,
     "key": "0" * 12,
     "profile": OTHER_PROFILE,
+    "webhook": "wh_" + "0" * 12,
+    "delivery": "msg_" + "0" * 28,
 }
 
 
@@ -51,6 +56,7 @@ class Tenant:
             "document": stored["digest"],
             "key": record.id,
             "profile": PROFILE,
+            "webhook": self.made("POST", "/v1/webhooks", {"name": f"of {name}", "url": HOOK_URL})["id"],
         }
         self.plan = self.send("GET", f"/v1/plans/{self.ids['plan']}").json()
         assert Key.parse(text) is not None
@@ -59,6 +65,8 @@ class Tenant:
         """Point a channel at the plan, twice, and make the model active."""
         channel = f"/v1/channels/{self.ids['channel']}"
         first = self.send("PUT", channel, json={"plan_digest": self.ids["plan"]})
+        log = f"/v1/webhooks/{self.ids['webhook']}/deliveries"
+        self.ids["delivery"] = self.send("GET", log).json()["deliveries"][0]["id"]
         changed = {"If-Match": first.headers["etag"]}
         assert self.send("PUT", channel, json={"plan_digest": self.ids["plan"]}, headers=changed).status_code == 200
         self.made("PUT", f"/v1/hardware-profiles/{PROFILE}/cost-model", {"cost_model": self.ids["model"]})
@@ -175,6 +183,15 @@ LINES: Mapping[str, Line] = {
     "GET /v1/keys": Line("own", ("/v1/keys",)),
     "POST /v1/keys": Line("own", ("/v1/keys",), ({"name": "made", "scopes": ["read"]},)),
     "DELETE /v1/keys/{key_id}": hidden("/v1/keys/<key>"),
+    "GET /v1/webhooks": Line("own", ("/v1/webhooks",)),
+    "POST /v1/webhooks": Line("own", ("/v1/webhooks",), ({"name": "made", "url": HOOK_URL},)),
+    "GET /v1/webhooks/{webhook_id}": hidden("/v1/webhooks/<webhook>"),
+    "DELETE /v1/webhooks/{webhook_id}": hidden("/v1/webhooks/<webhook>"),
+    "POST /v1/webhooks/{webhook_id}:enable": hidden("/v1/webhooks/<webhook>:enable"),
+    "GET /v1/webhooks/{webhook_id}/deliveries": hidden("/v1/webhooks/<webhook>/deliveries"),
+    "POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}:resend": hidden(
+        "/v1/webhooks/<webhook>/deliveries/<delivery>:resend"
+    ),
     "GET /v1/audit": Line("own", ("/v1/audit", "/v1/audit?subject=channels/ours/prod")),
 }
 

@@ -11,7 +11,7 @@ from api.access.scopes import ROUTE_SCOPES
 from api.store.idempotency import KeyInFlight, RequestKey
 from tests.api.live import Live
 from tests.api.problems import assert_problem
-from tests.api.routes.tenants import LINES, UNKNOWN, Tenant, filled
+from tests.api.routes.tenants import LINES, UNKNOWN, WEBHOOK_HOSTS, Tenant, filled
 from tests.api.specs import TINY, tiny
 
 
@@ -37,6 +37,7 @@ class Both:
                 "measurements",
                 "cost-models",
                 f"hardware-profiles/{self.ours.ids['profile']}/cost-model",
+                "webhooks",
                 "audit",
             )
         ]
@@ -45,7 +46,7 @@ class Both:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    with Live.of(tmp_path_factory.mktemp("tenants"), auth="keys") as live:
+    with Live.of(tmp_path_factory.mktemp("tenants"), auth="keys", webhook_hosts=WEBHOOK_HOSTS) as live:
         yield Both(live)
 
 

@@ -12,6 +12,7 @@ SHARED = {
     "solve_requests": "found through a solve of a tenant",
     "solve_tags": "found through a solve of a tenant",
     "solve_events": "found through a solve of a tenant",
+    "webhook_deliveries": "found through a webhook of a tenant",
     "executors": "servers and workers, which run the work of all",
 }
 #: Methods of a store that tell nothing of anybody.

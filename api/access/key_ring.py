@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from anyio import CancelScope
+from anyio import CancelScope, CapacityLimiter
 from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -23,6 +23,8 @@ REMEMBERED_SECONDS = 5.0
 #: How often the last uses of keys are written.
 WRITTEN_EVERY_SECONDS = 60.0
 MAX_REMEMBERED = 10_000
+#: Reads at a time: whoever makes keys up must not take the threads that fetches and other requests need.
+_MOST_READS = 4
 
 _INVALID = {"WWW-Authenticate": 'Bearer error="invalid_token"'}
 
@@ -47,6 +49,9 @@ class KeyRing:
     ) -> None:
         self._store, self._clock, self._ticks = store, clock, ticks
         self._known: OrderedDict[str, _Known] = OrderedDict()
+        # Apart, so that keys that somebody makes up do not push out those that there are.
+        self._unknown: OrderedDict[str, _Known] = OrderedDict()
+        self._reads = CapacityLimiter(_MOST_READS)
         self._reading: dict[str, asyncio.Task[ApiKeyRecord | None]] = {}
         self._used_at: dict[str, float] = {}
 
@@ -77,9 +82,10 @@ class KeyRing:
     def forget(self, key_id: str) -> None:
         """Ask the database again for a key that was changed here."""
         self._known.pop(key_id, None)
+        self._unknown.pop(key_id, None)
 
     async def _find(self, key_id: str) -> ApiKeyRecord | None:
-        known = self._known.get(key_id)
+        known = self._known.get(key_id) or self._unknown.get(key_id)
         if known is not None and self._ticks() - known.read_at < REMEMBERED_SECONDS:
             return known.record
         # Thousands of launchers may show one key in the same instant: one of them asks the database.
@@ -90,12 +96,14 @@ class KeyRing:
         return await asyncio.shield(reading)
 
     async def _read(self, key_id: str) -> ApiKeyRecord | None:
-        began = self._ticks()
-        record = await run_sync(self._store.api_key, key_id)
-        self._known[key_id] = _Known(record, began)
-        self._known.move_to_end(key_id)
-        if len(self._known) > MAX_REMEMBERED:
-            self._known.popitem(last=False)
+        async with self._reads:
+            began = self._ticks()
+            record = await run_sync(self._store.api_key, key_id)
+        self.forget(key_id)
+        remembered = self._unknown if record is None else self._known
+        remembered[key_id] = _Known(record, began)
+        if len(remembered) > MAX_REMEMBERED:
+            remembered.popitem(last=False)
         return record
 
     @contextlib.asynccontextmanager

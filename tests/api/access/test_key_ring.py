@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 
@@ -201,5 +202,43 @@ def test_uses_are_written_every_minute(monkeypatch: pytest.MonkeyPatch) -> None:
             await hands.show()
             while not hands.store.written:
                 await asyncio.sleep(0.01)
+
+    run(test())
+
+
+def test_keys_that_somebody_makes_up_push_out_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        monkeypatch.setattr(key_ring, "MAX_REMEMBERED", 3)
+        hands = Hands(RECORD)
+        await hands.show()
+        for number in range(20):
+            assert isinstance(await hands.show(f"Bearer {Key(f'{number + 1:012x}', 's' * 43).text}"), Stranger)
+        before = hands.store.reads
+        assert await hands.show() == Caller(KEY.id, frozenset({"read"}))
+        assert hands.store.reads == before
+        # A key that is made after somebody guessed its id is known as soon as it is forgotten here.
+        late = replace(RECORD, id=f"{20:012x}")
+        hands.store.records[late.id] = late
+        hands.ring.forget(late.id)
+        assert isinstance(await hands.show(f"Bearer {Key(late.id, 's' * 43).text}"), Caller)
+
+    run(test())
+
+
+def test_few_reads_happen_at_once() -> None:
+    async def test() -> None:
+        hands, now, most = Hands(), 0, 0
+
+        def api_key(_: str) -> None:
+            nonlocal now, most
+            now, most = now + 1, max(most, now + 1)
+            time.sleep(0.01)
+            now -= 1
+
+        hands.store.api_key = api_key
+        headers = [f"Bearer {Key(f'{number:012x}', 's' * 43).text}" for number in range(40)]
+        answers = await asyncio.gather(*(hands.show(header) for header in headers))
+        assert all(isinstance(answer, Stranger) for answer in answers)
+        assert 1 <= most <= 4
 
     run(test())

@@ -68,11 +68,12 @@ class Postgres:
             self.stop()
         shutil.rmtree(self._base, ignore_errors=True)
 
-    def new_database(self) -> str:
-        """Create an empty database and return its address."""
+    def new_database(self, *, like: str | None = None) -> str:
+        """Create a database, empty or ``like`` another one that nobody is connected to, and return its address."""
         name = f"db_{uuid.uuid4().hex[:12]}"
+        template = "" if like is None else f' TEMPLATE "{like.rpartition("/")[2]}"'
         with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}"')
+            connection.execute(f'CREATE DATABASE "{name}"{template}')
         return self._url(name)
 
     def _url(self, name: str) -> str:

@@ -250,6 +250,6 @@ def test_numbers_that_postgres_gives_go_on_after_those_that_came(
 
     monkeypatch.setattr("api.store.migrate.command.upgrade", with_numbers)
     restore(tmp_path / "backup.zip", target)
-    last = max(row[0] for row in rows_of(target)["audit"])
+    last = max(row[1] for row in rows_of(target)["audit"])
     with closing_engines(target) as engines, engines.writer.begin() as connection:
         assert connection.execute(text("SELECT nextval('numbers')")).scalar_one() == last + 1

@@ -4,7 +4,7 @@ import { get, KEY_NEEDED, Problem, save } from "./api.js";
 import { fill, h } from "./dom.js";
 import { sentence } from "./format.js";
 import { forgetKey, keepKey, storedKey } from "./key.js";
-import { button, missing, problemPanel } from "./parts.js";
+import { button, labelled, missing, pageHead, problemPanel } from "./parts.js";
 import { channelPage } from "./pages/channel.js";
 import { channelsPage } from "./pages/channels.js";
 import { costModelPage } from "./pages/cost_model.js";
@@ -80,20 +80,19 @@ globalThis.addEventListener(KEY_NEEDED, ({ detail }) => {
 /** Asks for the key that the server wants to see. */
 function keyForm(problem) {
   const field = h("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true });
+  const isFirst = storedKey() === null;
   return h(
     "form",
     {
-      class: "key",
       submit: (event) => {
         event.preventDefault();
         keepKey(field.value);
         begin();
       },
     },
-    h("h1", {}, storedKey() === null ? "A key is needed" : "The key is not accepted"),
-    h("p", {}, sentence(problem.message)),
-    h("label", { class: "labelled" }, h("span", {}, "Key"), field),
-    h("button", { type: "submit" }, "Use it"),
+    pageHead(isFirst ? "A key is needed" : "The key is not accepted"),
+    h("p", {}, isFirst ? "This server shows what it has to those who show a key." : sentence(problem.message)),
+    h("div", { class: "controls" }, labelled("Key", field), h("button", { type: "submit" }, "Use it")),
     h("p", { class: "note" }, "This tab alone keeps it, until it is closed. Whoever runs the server makes keys."),
   );
 }

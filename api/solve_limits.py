@@ -2,13 +2,12 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.canonical import canonical_bytes
 from planner.errors import Issue
 
-DEADLINE_WARNING = "time-limit-deadline"
 _SHORTEST_SECONDS = 0.001
 
 
@@ -34,13 +33,18 @@ def deadline_warnings(spec: Mapping[str, Any], seconds_left: float) -> tuple[Iss
         return ()
     return (
         Issue(
-            code=DEADLINE_WARNING,
+            code="time-limit-deadline",
             pointer="/solver/time_limit_seconds",
             message=f"the search takes {seconds:g} seconds at most, not {limit:g}: that is what the deadline leaves",
             hint="what it waits in the queue is taken off, too",
             severity="warning",
         ),
     )
+
+
+def without_deadline(warnings: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """Return what stays of the warnings of a request where it has no deadline any more."""
+    return [warning for warning in warnings if warning["code"] != "time-limit-deadline"]
 
 
 def spec_in_time(spec_bytes: bytes, *, deadline_at: float | None, now: float) -> bytes | None:

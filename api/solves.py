@@ -18,7 +18,7 @@ from api.errors import ApiError, not_found
 from api.problems import PROBLEMS
 from api.release import VERSION
 from api.settings import Settings
-from api.solve_limits import DEADLINE_WARNING, deadline_warnings, within_server_limit
+from api.solve_limits import deadline_warnings, within_server_limit, without_deadline
 from api.store.base import CANCELLED, ENDED, FAILED, NewSolve, SolveRecord, Store
 from api.store.idempotency import RequestKey
 from api.store.queue import QueueFull
@@ -107,7 +107,7 @@ class SolveService:
             spec_bytes=spec_bytes,
             name=ended.name,
             assumptions=ended.assumptions,
-            warnings=[item for item in ended.warnings if item["code"] != DEADLINE_WARNING],
+            warnings=without_deadline(ended.warnings),
             created_at=now,
             priority=ended.priority,
             tags=ended.tags,

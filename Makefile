@@ -19,12 +19,13 @@ SUITE ?= smoke
 LIMIT ?=
 BENCH_ARGS ?=
 
-.PHONY: help demo test serve check bench format chromium postgres clean
+.PHONY: help demo test thorough serve check bench format chromium postgres clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    plan MLPerf DLRM-DCNv2 on 8 and on 2x8 ranks, publish it, fetch it back"
 	@echo "make test    install everything tests need, run them all"
+	@echo "make thorough  the same, with every failpoint, every statement of the database and all of Ray: an hour"
 	@echo "make serve   the service on http://127.0.0.1:8080 (console under /docs)"
 	@echo "make check   format, lint, types, import contracts, tests"
 	@echo "make bench   every partitioner and the peers on one table (SUITE=, LIMIT=; see benchmarks/README.md)"
@@ -81,6 +82,11 @@ postgres:
 # Chromium is wanted only while there are tests that need one.
 test: $(VENV)/.stamp-dev $(VENV)/.stamp-client postgres $(if $(shell grep -rls "mark\.browser" tests),chromium)
 	$(PYTEST)
+
+thorough: export SHARDPLAN_ALL_FAILPOINTS = 1
+thorough: export SHARDPLAN_ALL_STATEMENTS = 1
+thorough: export SHARDPLAN_ALL_RAY = 1
+thorough: test
 
 check: $(VENV)/.stamp-dev $(VENV)/.stamp-client
 	$(BIN)/ruff format --check .

@@ -18,7 +18,7 @@ from tests.api.problems import assert_problem
 from tests.api.specs import tiny
 
 #: Every so many statements one fails; 1 takes a minute or two.
-_STEP = 1 if os.environ.get("SHARDPLAN_ALL_STATEMENTS") else 7
+_STEP = 1 if os.environ.get("SHARDPLAN_ALL_STATEMENTS") else 15
 _MOST_TRIES = 10
 
 

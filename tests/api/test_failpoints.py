@@ -24,8 +24,8 @@ CHOSEN = (
     POINTS
     if os.environ.get("SHARDPLAN_ALL_FAILPOINTS")
     else [
-        *("accept:after", "submit:commit", "begin:after", "incumbent:commit", "publish:commit", "promote:commit"),
-        *("enqueue:before", "enqueue:commit", "enqueue:after", "delivered:before"),
+        *("accept:after", "submit:commit", "incumbent:commit", "publish:commit", "promote:commit"),
+        *("enqueue:commit", "delivered:before"),
     ]
 )
 

@@ -25,7 +25,7 @@ BENCH_ARGS ?=
 help:
 	@echo "make demo    plan MLPerf DLRM-DCNv2 on 8 and on 2x8 ranks, publish it, fetch it back"
 	@echo "make test    install everything tests need, run them all"
-	@echo "make thorough  the same, with every failpoint, every statement of the database and all of Ray: an hour"
+	@echo "make thorough  the same, with every failpoint, every statement of the database and all of Ray; takes much longer"
 	@echo "make serve   the service on http://127.0.0.1:8080 (console under /docs)"
 	@echo "make check   format, lint, types, import contracts, tests"
 	@echo "make bench   every partitioner and the peers on one table (SUITE=, LIMIT=; see benchmarks/README.md)"

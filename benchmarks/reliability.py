@@ -207,6 +207,8 @@ def judged(made: Fleet, ids: list[str], states: "collections.Counter[str]", seco
             solve = client.get(f"/v1/solves/{one}").json()
             digest = (solve.get("result") or {}).get("plan_digest")
             if digest is None:
+                why = solve.get("error") or solve.get("result")
+                print(f"no plan: {solve.get('name')}, {solve.get('state')}, {why}")
                 continue
             digests.append(digest)
             plan = client.get(solve["result"]["plan_url"]).json()

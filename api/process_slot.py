@@ -3,12 +3,16 @@
 import multiprocessing
 import os
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from pebble import ProcessPool
 
 from api.child_process import start_process, warm_up
+
+#: Starts processes. They die with the *thread* that has started them (prctl(2), PR_SET_PDEATHSIG), and a thread that
+#: asks for a solve may be gone before the solve is over; this one lives as long as the server.
+_STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="process-starter")
 
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
@@ -29,7 +33,7 @@ class ProcessSlot:
 
     def warm_up(self) -> None:
         """Start the process, so that the first job finds it ready."""
-        self._ready_pool().schedule(warm_up)
+        self._ready_pool()
 
     def schedule(self, work: Callable[[Job], Answer], job: Job, limit_seconds: float | None) -> "Future[Answer]":
         """Run a function at the top of a module on a job; the process is killed at the limit, where there is one."""
@@ -54,4 +58,6 @@ class ProcessSlot:
                 initializer=self._start,
                 initargs=(os.getpid(), self._memory_bytes),
             )
+            # The pool starts its process with its first work.
+            _STARTER.submit(self._pool.schedule, warm_up).result()
         return self._pool

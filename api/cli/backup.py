@@ -8,15 +8,11 @@ import typer
 
 from api.cli.errors import BadInput, ServerTrouble, say
 from api.cli.files import write_document
+from api.cli.service_database import DataDir, settings_of_service, starting
 from api.cli.settings import settings_of
 
 if TYPE_CHECKING:
     from api.backup.archive import Manifest
-
-DataDir = Annotated[
-    str | None,
-    typer.Option(metavar="DIR", help="Data folder of the service (SHARDPLAN_DATA_DIR); or set SHARDPLAN_DATABASE_URL."),
-]
 
 
 def backup_command(
@@ -26,23 +22,17 @@ def backup_command(
 ) -> None:
     """Write all that the service keeps into one file, as of one moment, also while servers run."""
     from api.backup.taking import back_up
-    from api.starting import StartFailed, told
 
-    settings = settings_of(data_dir=data_dir)
-    if settings.database_url is None and not settings.database.exists():
-        raise BadInput(f"there is no database {settings.database}; name the service's folder with --data-dir")
+    settings = settings_of_service(data_dir)
     if file.exists() and not overwrite:
         raise BadInput(f"{file} is there already; name another file, or say --overwrite")
     if not file.absolute().parent.is_dir():
         raise BadInput(f"there is no folder {file.absolute().parent}")
-    try:
-        with told(settings):
-            try:
-                manifest = back_up(settings, file)
-            except OSError as error:
-                raise BadInput(f"cannot write {file}: {error.strerror or error}") from None
-    except StartFailed as error:
-        raise ServerTrouble(str(error)) from error
+    with starting(settings):
+        try:
+            manifest = back_up(settings, file)
+        except OSError as error:
+            raise BadInput(f"cannot write {file}: {error.strerror or error}") from None
     _tell(file, manifest)
     say("shardplan: keep the file as safe as the service: it has specs, plans and digests of keys")
 
@@ -58,7 +48,6 @@ def restore_command(
     """Put a backup into a new database of either kind: all of it, or nothing."""
     from api.backup.archive import DamagedArchive, NewerArchive
     from api.backup.restoring import InUse, NotEmpty, check, restore
-    from api.starting import StartFailed, told
 
     settings = settings_of(data_dir=data_dir)
     if not file.is_file():
@@ -67,11 +56,11 @@ def restore_command(
         if check_only:
             manifest = check(file)
         else:
-            with told(settings):
+            with starting(settings):
                 manifest = restore(file, settings, replace=replace)
     except (DamagedArchive, NewerArchive, NotEmpty) as error:
         raise BadInput(str(error)) from error
-    except (InUse, StartFailed) as error:
+    except InUse as error:
         raise ServerTrouble(str(error)) from error
     _tell(file, manifest)
 

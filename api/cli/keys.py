@@ -1,20 +1,16 @@
 """``keys``: who may use a service that asks for keys; works on its database, beside a server that runs."""
 
 import re
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from api.access.scopes import SCOPES
-from api.cli.errors import BadInput, ServerTrouble, say
+from api.cli.errors import BadInput, say
 from api.cli.files import write_content
+from api.cli.service_database import DataDir, check_tenant, opened, settings_of_service
 from api.cli.settings import settings_of
-from api.store.tenants import DEFAULT_TENANT, is_tenant
-
-if TYPE_CHECKING:
-    from api.store.database import Database
+from api.store.tenants import DEFAULT_TENANT
 
 app = typer.Typer(
     help="Make, list and revoke the keys that a service with SHARDPLAN_AUTH=keys asks for.", no_args_is_help=True
@@ -22,11 +18,6 @@ app = typer.Typer(
 
 _UNITS = {"m": 60, "h": 3600, "d": 86_400}
 _LONGEST_DAYS = 3660
-
-DataDir = Annotated[
-    str | None,
-    typer.Option(metavar="DIR", help="Data folder of the service (SHARDPLAN_DATA_DIR); or set SHARDPLAN_DATABASE_URL."),
-]
 
 
 @app.command("create")
@@ -61,7 +52,7 @@ def create_command(
     except ValidationError:
         raise BadInput("--name takes 1 to 200 printable ASCII characters, the first a letter or a digit") from None
     check_tenant(tenant)
-    with _database(data_dir, may_make=True) as database:
+    with opened(settings_of(data_dir=data_dir)) as database:
         keys = ApiKeyService(database.for_tenant(tenant))
         record, text = keys.create(wanted.name, wanted.scopes, expires_in_seconds=wanted.expires_in_seconds, by=LOCAL)
     write_content(created_key(record, text).model_dump_json().encode(), None)
@@ -74,7 +65,7 @@ def list_command(data_dir: DataDir = None) -> None:
     from api.access.documents import key_document
     from api.schemas.access import KeyList
 
-    with _database(data_dir) as database:
+    with opened(settings_of_service(data_dir)) as database:
         document = KeyList(keys=[key_document(record) for record in database.all_api_keys()])
     write_content(document.model_dump_json().encode(), None)
 
@@ -89,30 +80,12 @@ def revoke_command(
     from api.access.keys import ApiKeyService
     from api.store.audit import LOCAL
 
-    with _database(data_dir) as database:
+    with opened(settings_of_service(data_dir)) as database:
         known = database.api_key(key_id)
         if known is None:
             raise BadInput("there is no key of this id; `shardplan keys list` has the ids")
         record = ApiKeyService(database.for_tenant(known.tenant)).revoke(key_id, by=LOCAL)
     write_content(key_document(record).model_dump_json().encode(), None)
-
-
-@contextmanager
-def _database(data_dir: str | None, *, may_make: bool = False) -> "Iterator[Database]":
-    from api.starting import StartFailed, told
-    from api.stores import open_store
-
-    settings = settings_of(data_dir=data_dir)
-    if settings.database_url is None and not settings.database.exists() and not may_make:
-        raise BadInput(f"there is no database {settings.database}; name the service's folder with --data-dir")
-    try:
-        with told(settings):
-            if settings.database_url is None:
-                settings.data_dir.mkdir(parents=True, exist_ok=True)
-            with closing(open_store(settings)) as database:
-                yield database
-    except StartFailed as error:
-        raise ServerTrouble(str(error)) from error
 
 
 def _seconds(text: str | None) -> int | None:
@@ -123,9 +96,3 @@ def _seconds(text: str | None) -> int | None:
     if not 0 < seconds <= _LONGEST_DAYS * _UNITS["d"]:
         raise BadInput(f"--expires takes a number and m, h or d, at most {_LONGEST_DAYS}d, not {text[:40]!r}")
     return seconds
-
-
-def check_tenant(tenant: str) -> None:
-    """Raise ``BadInput`` where no tenant can have this name."""
-    if not is_tenant(tenant):
-        raise BadInput("--tenant takes 1 to 63 of a-z 0-9 . _ - and begins with a letter or a digit")

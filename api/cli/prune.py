@@ -1,13 +1,12 @@
 """``prune``: removes what is old now, or tells what that would be."""
 
-from contextlib import closing
 from typing import Annotated
 
 import typer
 
-from api.cli.errors import BadInput, ServerTrouble
+from api.cli.errors import ServerTrouble
 from api.cli.files import write_document
-from api.cli.settings import settings_of
+from api.cli.service_database import DataDir, opened, settings_of_service
 
 
 def prune_command(
@@ -25,35 +24,23 @@ def prune_command(
     audit_days: Annotated[
         float | None, typer.Option(metavar="DAYS", help="Keep the audit trail so long (SHARDPLAN_RETAIN_AUDIT_DAYS).")
     ] = None,
-    data_dir: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Data folder of the service (SHARDPLAN_DATA_DIR); or set SHARDPLAN_DATABASE_URL."
-        ),
-    ] = None,
+    data_dir: DataDir = None,
 ) -> None:
     """Remove what is older than the settings keep, as servers do every hour; also while they run."""
     import time
 
     from api.retention import cutoffs, prune
-    from api.starting import StartFailed, told
-    from api.stores import open_store
 
-    settings = settings_of(
-        data_dir=data_dir,
+    settings = settings_of_service(
+        data_dir,
         retain_solves_days=solves_days,
         retain_events_days=events_days,
         retain_plans_days=plans_days,
         retain_audit_days=audit_days,
     )
-    if settings.database_url is None and not settings.database.exists():
-        raise BadInput(f"there is no database {settings.database}; name the service's folder with --data-dir")
-    try:
-        with told(settings), closing(open_store(settings)) as store:
-            before = cutoffs(settings, now=time.time())
-            removed = store.num_old(before) if dry_run else prune(store, before)
-    except StartFailed as error:
-        raise ServerTrouble(str(error)) from error
+    with opened(settings) as database:
+        before = cutoffs(settings, now=time.time())
+        removed = database.num_old(before) if dry_run else prune(database, before)
     if removed is None:
         raise ServerTrouble("another process removes what is old at this moment")
     write_document({"dry_run": dry_run, "removed": removed}, None)

@@ -1,15 +1,14 @@
 """``webhooks``: who is told of events; works on the database of a service, beside a server that runs."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.cli.errors import BadInput, ServerTrouble, say
+from api.cli.errors import BadInput, say
 from api.cli.files import write_content
-from api.cli.keys import DataDir, check_tenant
-from api.cli.settings import settings_of
+from api.cli.service_database import DataDir, check_tenant, opened, settings_of_service
 from api.store.tenants import DEFAULT_TENANT
 
 if TYPE_CHECKING:
@@ -90,19 +89,13 @@ def delete_command(webhook_id: WebhookId, tenant: OfTenant = DEFAULT_TENANT, dat
 @contextmanager
 def _webhooks(tenant: str, data_dir: str | None) -> "Iterator[WebhookService]":
     from api.errors import ApiError
-    from api.starting import StartFailed, told
-    from api.stores import open_store
     from api.webhooks.service import WebhookService
     from api.webhooks.targets import AllowList
 
     check_tenant(tenant)
-    settings = settings_of(data_dir=data_dir)
-    if settings.database_url is None and not settings.database.exists():
-        raise BadInput(f"there is no database {settings.database}; name the service's folder with --data-dir")
+    settings = settings_of_service(data_dir)
     try:
-        with told(settings), closing(open_store(settings)) as database:
+        with opened(settings) as database:
             yield WebhookService(database.for_tenant(tenant), AllowList(settings.webhook_hosts))
-    except StartFailed as error:
-        raise ServerTrouble(str(error)) from error
     except ApiError as error:
         raise BadInput(error.detail) from error

@@ -12,8 +12,9 @@ from sqlalchemy import update
 
 from api.engine.solve_runner import MAX_ATTEMPTS
 from api.process_slot import ProcessSlot
+from api.solve_results import Stop
 from api.store import tables
-from api.store.base import RUNNING
+from api.store.base import ACCIDENTS, RUNNING
 from tests.api import planners
 from tests.api.live import Live
 from tests.api.problems import assert_problem
@@ -102,6 +103,10 @@ def test_a_crash_fails_only_its_own_solve(folder: Path) -> None:
         crashed = live.get(f"/v1/solves/{bad}?wait=30").json()
         assert (crashed["state"], crashed["error"]["code"]) == ("failed", "solver-killed")
         assert live.get(f"/v1/solves/{good}?wait=30").json()["state"] == "succeeded"
+
+
+def test_what_is_no_answer_to_equal_requests_is_what_stops_a_solver_by_accident() -> None:
+    assert set(ACCIDENTS) == {Stop.KILLED, Stop.MEMORY, Stop.DEFECT}
 
 
 def test_an_idle_process_that_is_killed_is_replaced(folder: Path) -> None:

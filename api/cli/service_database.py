@@ -1,0 +1,58 @@
+"""The database of a service, for commands that work on it, also beside servers that run."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from api.cli.errors import BadInput, ServerTrouble
+from api.cli.settings import settings_of
+from api.settings import Settings
+from api.store.tenants import is_tenant
+
+if TYPE_CHECKING:
+    from api.store.database import Database
+
+DataDir = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Data folder of the service (SHARDPLAN_DATA_DIR); or set SHARDPLAN_DATABASE_URL."),
+]
+
+
+def settings_of_service(data_dir: str | None, **options: Any) -> Settings:
+    """Return the settings of a service whose database is there. Raises ``BadInput``."""
+    settings = settings_of(data_dir=data_dir, **options)
+    if settings.database_url is None and not settings.database.exists():
+        raise BadInput(f"there is no database {settings.database}; name the service's folder with --data-dir")
+    return settings
+
+
+@contextmanager
+def opened(settings: Settings) -> "Iterator[Database]":
+    """Open a database, made where there is none. Raises ``ServerTrouble``."""
+    from api.stores import open_store
+
+    with starting(settings):
+        if settings.database_url is None:
+            settings.data_dir.mkdir(parents=True, exist_ok=True)
+        with closing(open_store(settings)) as database:
+            yield database
+
+
+@contextmanager
+def starting(settings: Settings) -> Iterator[None]:
+    """Tell as ``ServerTrouble`` what a server would not start for."""
+    from api.starting import StartFailed, told
+
+    try:
+        with told(settings):
+            yield
+    except StartFailed as error:
+        raise ServerTrouble(str(error)) from error
+
+
+def check_tenant(tenant: str) -> None:
+    """Raise ``BadInput`` where no tenant can have this name."""
+    if not is_tenant(tenant):
+        raise BadInput("--tenant takes 1 to 63 of a-z 0-9 . _ - and begins with a letter or a digit")

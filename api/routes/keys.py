@@ -9,13 +9,12 @@ from api.access.caller import actor_of, caller_of
 from api.access.documents import created_key, key_document
 from api.errors import ApiError
 from api.json_input import parse_document
+from api.routes.answers import not_stored
 from api.routes.documentation import json_answer, json_body, problems
 from api.schemas.access import KeyList, KeyRequest
 from api.state import Shell
 
 router = APIRouter(prefix="/v1", tags=["access"])
-
-_NOT_STORED = {"Cache-Control": "no-store"}
 
 
 @router.get(
@@ -28,8 +27,7 @@ _NOT_STORED = {"Cache-Control": "no-store"}
 async def list_keys(shell: Shell) -> Response:
     """List keys without their secrets, those that have ended among them."""
     records = await run_sync(shell.api_keys.all)
-    document = KeyList(keys=[key_document(record) for record in records])
-    return Response(document.model_dump_json(), media_type="application/json", headers=_NOT_STORED)
+    return not_stored(KeyList(keys=[key_document(record) for record in records]))
 
 
 @router.post(
@@ -50,8 +48,7 @@ async def create_key(request: Request, shell: Shell) -> Response:
     record, text = await run_sync(
         lambda: shell.api_keys.create(wanted.name, wanted.scopes, expires_in_seconds=wanted.expires_in_seconds, by=by)
     )
-    document = created_key(record, text)
-    return Response(document.model_dump_json(), status_code=201, media_type="application/json", headers=_NOT_STORED)
+    return not_stored(created_key(record, text), 201)
 
 
 @router.delete(

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from api.errors import ApiError, not_found
 from api.http_headers import matches, page_headers
 from api.idempotency import IdempotencyKey, request_key
+from api.routes.answers import not_stored
 from api.routes.documentation import json_answer, json_body, problems
 from api.routes.plans import PlanDigest, find_plan
 from api.schemas.base import DIGEST_PATTERN
@@ -124,7 +125,7 @@ async def compare_statistics(
     def compare() -> DriftDocument:
         return drift_document([_statistics(shell, digest)], _statistics(shell, against))
 
-    return _answer(await run_sync(compare))
+    return not_stored(await run_sync(compare))
 
 
 @router.get(
@@ -142,7 +143,7 @@ async def compare_plan_statistics(
     statistics: Annotated[str, Query(pattern=DIGEST_PATTERN, description="Digest of the later statistics.")],
 ) -> Response:
     """Tell what changed in the tables of a plan since the statistics that its provenance names."""
-    return _answer(await run_sync(lambda: _plan_drift(shell, digest, _statistics(shell, statistics))))
+    return not_stored(await run_sync(lambda: _plan_drift(shell, digest, _statistics(shell, statistics))))
 
 
 def _keep(shell: Services, statistics: Statistics, key: RequestKey | None) -> tuple[StatisticsRecord, bool]:
@@ -191,7 +192,3 @@ def _summary(record: StatisticsRecord) -> StatisticsSummary:
         num_lookups=record.num_lookups,
         created_at=datetime.fromtimestamp(record.created_at, UTC),
     )
-
-
-def _answer(document: DriftDocument) -> Response:
-    return Response(document.model_dump_json(), media_type="application/json", headers={"Cache-Control": "no-store"})

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from api.access.caller import actor_of
 from api.http_headers import page_headers
 from api.json_input import parse_document
+from api.routes.answers import not_stored
 from api.routes.documentation import json_answer, json_body, problems
-from api.schemas.base import Document
 from api.schemas.webhooks import DeliveryPage, WebhookList, WebhookRequest
 from api.state import Shell
 from api.webhooks.documents import created_webhook, delivery_document, webhook_document
@@ -36,7 +36,7 @@ DeliveryId = Annotated[str, Path(description="Id of the delivery.", examples=["m
 async def list_webhooks(shell: Shell) -> Response:
     """List all webhooks without their secrets, disabled ones among them."""
     records = await run_sync(shell.webhooks.all)
-    return _answer(WebhookList(webhooks=[webhook_document(record) for record in records]))
+    return not_stored(WebhookList(webhooks=[webhook_document(record) for record in records]))
 
 
 @router.post(
@@ -56,7 +56,7 @@ async def create_webhook(request: Request, shell: Shell) -> Response:
     """Have an address told of events, in messages that are signed with the secret of the answer."""
     wanted, by = parse_document(await request.body(), WebhookRequest), actor_of(request)
     record = await run_sync(lambda: shell.webhooks.create(wanted.url, wanted.events, wanted.name, by=by))
-    return _answer(created_webhook(record), 201)
+    return not_stored(created_webhook(record), 201)
 
 
 @router.get(
@@ -67,7 +67,7 @@ async def create_webhook(request: Request, shell: Shell) -> Response:
 )
 async def get_webhook(shell: Shell, webhook_id: WebhookId) -> Response:
     """Answer with the webhook, and whether it is told anything."""
-    return _answer(webhook_document(await run_sync(shell.webhooks.get, webhook_id)))
+    return not_stored(webhook_document(await run_sync(shell.webhooks.get, webhook_id)))
 
 
 @router.delete(
@@ -93,7 +93,7 @@ async def delete_webhook(request: Request, shell: Shell, webhook_id: WebhookId) 
 async def enable_webhook(request: Request, shell: Shell, webhook_id: WebhookId) -> Response:
     """Have a disabled webhook told again: at once what waits, and what happens from now on."""
     by = actor_of(request)
-    return _answer(webhook_document(await run_sync(lambda: shell.webhooks.enable(webhook_id, by=by))))
+    return not_stored(webhook_document(await run_sync(lambda: shell.webhooks.enable(webhook_id, by=by))))
 
 
 @router.get(
@@ -128,9 +128,4 @@ async def list_deliveries(
 async def resend_delivery(shell: Shell, webhook_id: WebhookId, delivery_id: DeliveryId) -> Response:
     """Attempt a delivery that has ended anew, under the same webhook-id; one that waits is left as it is."""
     record = await run_sync(shell.webhooks.resend, webhook_id, delivery_id)
-    return _answer(delivery_document(record), 202)
-
-
-def _answer(document: Document, status: int = 200) -> Response:
-    headers = {"Cache-Control": "no-store"}
-    return Response(document.model_dump_json(), status_code=status, media_type="application/json", headers=headers)
+    return not_stored(delivery_document(record), 202)

@@ -24,7 +24,7 @@ CHOSEN = (
     POINTS
     if os.environ.get("SHARDPLAN_ALL_FAILPOINTS")
     else [
-        *("accept:after", "submit:commit", "incumbent:commit", "publish:commit", "promote:commit"),
+        *("accept:after", "submit:commit", "begin:commit", "incumbent:commit", "publish:commit", "promote:commit"),
         *("enqueue:commit", "delivered:before"),
     ]
 )

@@ -19,6 +19,9 @@ SUITE ?= smoke
 LIMIT ?=
 BENCH_ARGS ?=
 
+# Modules are kept compiled, even where the environment says not to: tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test thorough serve check bench format chromium postgres clean
 .DEFAULT_GOAL := help
 

@@ -56,7 +56,7 @@ from api.scraped import ScrapedMetrics
 from api.settings import Settings
 from api.solve_streams import Listeners, SolveStreams
 from api.solve_watch import SolveWatch
-from api.solver_process import PlanFunction
+from api.solver_process import PlanFunction, plan_in_full
 from api.solves import SolveService
 from api.state import Services
 from api.store.database import Database
@@ -69,7 +69,6 @@ from api.webhooks.sender import Sender
 from api.webhooks.service import WebhookService
 from api.webhooks.targets import AllowList
 from cost_models.learned.shipped import shipped_models
-from planner.pipeline import plan as plan_pipeline
 
 #: Version of the HTTP interface: the path prefix /v1 and additions to it.
 INTERFACE_VERSION = "1.0"
@@ -109,7 +108,7 @@ ROUTERS = (
 def create_app(
     settings: Settings,
     *,
-    plan: PlanFunction = plan_pipeline,
+    plan: PlanFunction = plan_in_full,
     fit: FitFunction = fit_model,
     observers: Sequence[Observer] = (),
     tracing: Tracing = NO_TRACING,

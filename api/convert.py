@@ -69,7 +69,7 @@ class SolveRequest:
     name: str
     problem: Problem
     cost_model: CostModel
-    partitioner: Partitioner
+    partitioner_name: str
     limits: SolveLimits
     previous: PreviousPlan | None
     spec: dict[str, object]  # the normalised document: defaults filled in, shorthand spelled out
@@ -78,6 +78,12 @@ class SolveRequest:
     assumptions: tuple[Assumption, ...]
     warnings: tuple[Issue, ...]
     model_warnings: tuple[Issue, ...]  # those of them that any use of the cost model has
+
+    @property
+    def partitioner(self) -> Partitioner:
+        """The partitioner, made anew; the first one of a process loads the solvers."""
+        return make_partitioner(self.partitioner_name)
+
     hardware_profile: str
 
 
@@ -215,7 +221,7 @@ def to_request(
         name=spec.name,
         problem=problem,
         cost_model=model,
-        partitioner=make_partitioner(spec.solver.partitioner),
+        partitioner_name=spec.solver.partitioner,
         limits=SolveLimits(
             time_limit_seconds=spec.solver.time_limit_seconds,
             relative_gap=spec.solver.relative_gap,

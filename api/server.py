@@ -15,18 +15,17 @@ from api.access_log import AccessLog
 from api.app import create_app
 from api.logs import is_json, set_up
 from api.settings import Settings
-from api.solver_process import PlanFunction
+from api.solver_process import PlanFunction, plan_in_full
 from api.starting import StartFailed, told
 from api.state import Services
 from api.tracing import tracing_of
-from planner.pipeline import plan as plan_pipeline
 
 #: Time for requests that are being answered when the server is told to stop.
 GRACE_SECONDS = 3
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def serve(settings: Settings, *, plan: PlanFunction = plan_pipeline) -> None:
+def serve(settings: Settings, *, plan: PlanFunction = plan_in_full) -> None:
     """Serve until SIGINT or SIGTERM; ``plan`` is as in ``api.app.create_app``.
 
     Raises

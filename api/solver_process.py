@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,11 +26,12 @@ from planner.domain.problem import Problem
 from planner.errors import PlannerError
 from planner.exporters.generic import to_bytes
 from planner.partitioners.base import Partitioner, SolveLimits
-from planner.partitioners.warm import is_warm, warm
+from planner.partitioners.machine_code import is_warm
+from planner.partitioners.registry import make_partitioner, partitioner_names
 
 
 class PlanFunction(Protocol):
-    """``planner.pipeline.plan``, or a stand-in for tests."""
+    """``plan_in_full``, or a stand-in for tests."""
 
     def __call__(
         self,
@@ -44,6 +46,30 @@ class PlanFunction(Protocol):
     ) -> PlanResult:
         """Plan a problem."""
         ...
+
+
+def plan_in_full(
+    problem: Problem,
+    *,
+    cost_model: CostModel,
+    partitioner: Partitioner,
+    limits: SolveLimits,
+    assumptions: tuple[Assumption, ...] = (),
+    previous: PreviousPlan | None = None,
+    on_result: Callable[[PlanResult], None] | None = None,
+) -> PlanResult:
+    """Call ``planner.pipeline.plan``, which is loaded where solves run: a server that hands them out needs it not."""
+    from planner.pipeline import plan
+
+    return plan(
+        problem,
+        cost_model=cost_model,
+        partitioner=partitioner,
+        limits=limits,
+        assumptions=assumptions,
+        previous=previous,
+        on_result=on_result,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,12 +165,15 @@ class SolveAnswer:
 
 
 def start_solver(parent_pid: int, memory_bytes: int | None) -> None:
-    """Prepare a solver process, and load the searches' machine code."""
+    """Prepare a solver process, and load the solvers and the searches' machine code."""
     start_process(parent_pid, memory_bytes)
-    # Half a second that no solve has to wait for; one that lacks something loads or compiles it itself.
+    # A second or two that no solve has to wait for; one that lacks something loads or compiles it itself.
     with contextlib.suppress(Exception):
+        import_module("planner.pipeline")
+        for name in partitioner_names():
+            make_partitioner(name)
         if is_warm():
-            warm()
+            import_module("planner.partitioners.warm").warm()
 
 
 def run_solve(job: SolveJob) -> SolveAnswer:

@@ -15,14 +15,13 @@ from api.fit_process import FitFunction, fit_model
 from api.logs import set_up
 from api.metrics import WorkMetrics, new_registry
 from api.settings import Settings
-from api.solver_process import PlanFunction
+from api.solver_process import PlanFunction, plan_in_full
 from api.starting import StartFailed, told
 from api.stores import open_store
 from api.tracing import tracing_of
-from planner.pipeline import plan as plan_pipeline
 
 
-def work(settings: Settings, *, plan: PlanFunction = plan_pipeline, fit: FitFunction = fit_model) -> None:
+def work(settings: Settings, *, plan: PlanFunction = plan_in_full, fit: FitFunction = fit_model) -> None:
     """Run solves and fits until SIGINT or SIGTERM; what runs then is run elsewhere, or here after the next start.
 
     ``plan`` and ``fit`` are as in ``api.app.create_app``.

@@ -120,7 +120,8 @@ def _local_planner() -> Planner:
     """Plan in this process."""
     from api.convert import parse_spec
     from planner.exporters.generic import to_bytes
-    from planner.partitioners.warm import is_warm, warm
+    from planner.partitioners.machine_code import is_warm
+    from planner.partitioners.warm import warm
     from planner.pipeline import plan
     from planner.priced import Reason
 

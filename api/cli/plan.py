@@ -66,7 +66,8 @@ def plan_command(
 ) -> None:
     """Plan a spec: writes the plan, and a summary for people on stderr."""
     from api.convert import parse_spec
-    from planner.partitioners.warm import is_warm, warm
+    from planner.partitioners.machine_code import is_warm
+    from planner.partitioners.warm import warm
     from planner.pipeline import plan
     from planner.priced import Reason
 

@@ -31,7 +31,7 @@ def serve_command(
     """Run the service: pages under /, REST under /v1, console under /docs. Settings come from SHARDPLAN_* variables."""
     from api.server import serve
     from api.starting import StartFailed
-    from planner.partitioners.warm import is_warm
+    from planner.partitioners.machine_code import is_warm
 
     settings = settings_of(host=host, port=port, data_dir=data_dir, insecure=insecure)
     if settings.auth == "none" and not _is_loopback(settings.host):

@@ -1,32 +1,29 @@
 """Every partitioner by the name used in specs."""
 
 from collections.abc import Callable
+from pkgutil import resolve_name
 
 from planner.partitioners.base import Partitioner
-from planner.partitioners.cp_sat import CpSat
-from planner.partitioners.greedy import Greedy
-from planner.partitioners.ldm import Ldm
-from planner.partitioners.lns import Lns
-from planner.partitioners.local_search import LocalSearch
-from planner.partitioners.mathopt import MathOpt
-from planner.partitioners.portfolio import Portfolio
 
-PARTITIONERS: dict[str, Callable[[], Partitioner]] = {
-    Portfolio.name: Portfolio,
-    Greedy.name: Greedy,
-    Ldm.name: Ldm,
-    LocalSearch.name: LocalSearch,
-    Lns.name: Lns,
-    CpSat.name: CpSat,
-    MathOpt.name: MathOpt,
+#: Where each one is. They are loaded when they are made: their solvers and compilers take a second, and whoever only
+#: reads specs, as servers do, needs the names alone.
+_PLACES = {
+    "portfolio": "portfolio:Portfolio",
+    "greedy": "greedy:Greedy",
+    "ldm": "ldm:Ldm",
+    "local_search": "local_search:LocalSearch",
+    "lns": "lns:Lns",
+    "cp_sat": "cp_sat:CpSat",
+    "mathopt": "mathopt:MathOpt",
 }
 
 
 def partitioner_names() -> tuple[str, ...]:
     """All names, the default first."""
-    return tuple(PARTITIONERS)
+    return tuple(_PLACES)
 
 
 def make_partitioner(name: str) -> Partitioner:
     """Return a partitioner; raises ``KeyError`` for an unknown name."""
-    return PARTITIONERS[name]()
+    make: Callable[[], Partitioner] = resolve_name(f"planner.partitioners.{_PLACES[name]}")
+    return make()

@@ -6,16 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from planner.partitioners.base import SolveLimits
-from planner.partitioners.compiled import cache_folder, checkout_mark
 from planner.partitioners.differencing import difference
 from planner.partitioners.greedy import Greedy
 from planner.partitioners.local_search import LocalSearch
+from planner.partitioners.machine_code import warm_mark
 from planner.priced import Objective, PricedOptions
-
-
-def is_warm() -> bool:
-    """Whether the searches of this checkout have been compiled on this machine."""
-    return (cache_folder() / f"warm-{checkout_mark()}").exists()
 
 
 def warm() -> None:
@@ -27,7 +22,7 @@ def warm() -> None:
     for objective in Objective:  # one phase has first plans of its own
         LocalSearch().solve(replace(priced, objective=objective), limits)
     with contextlib.suppress(OSError):  # a folder that cannot be written holds no machine code either
-        (cache_folder() / f"warm-{checkout_mark()}").touch()
+        warm_mark().touch()
 
 
 def _small() -> PricedOptions:

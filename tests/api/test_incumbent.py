@@ -7,7 +7,7 @@ import pytest
 
 from api.convert import parse_spec
 from api.solver_process import Incumbent, SolveJob, run_solve
-from planner.partitioners.warm import is_warm
+from planner.partitioners.machine_code import is_warm
 from planner.pipeline import plan
 from tests.api import planners
 from tests.api.live import Live

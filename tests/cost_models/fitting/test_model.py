@@ -45,8 +45,16 @@ def test_same_rows_and_seed_make_the_same_document() -> None:
     assert model_bytes(again) == model_bytes(document())
 
 
-def test_the_number_of_cores_is_not_in_the_document() -> None:
+def test_the_number_of_cores_is_not_in_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
+    threads = set()
+
+    class Watched(torch.optim.Adam):
+        def step(self, closure: None = None) -> None:
+            threads.add(torch.get_num_threads())
+            super().step(closure)
+
+    monkeypatch.setattr(torch.optim, "Adam", Watched)
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
@@ -54,6 +62,7 @@ def test_the_number_of_cores_is_not_in_the_document() -> None:
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+    assert threads == {1}  # how sums are divided among threads would show in larger matrices
     assert model_bytes(again) == model_bytes(document())
 
 

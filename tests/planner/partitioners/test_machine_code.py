@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.partitioners.compiled import cache_folder, checkout_mark
+from planner.partitioners.machine_code import cache_folder, warm_mark
 
 
 def test_the_folder_of_machine_code_follows_the_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_a_changed_source_has_another_folder(root: Path, tmp_path: Path) -> None
     package = tmp_path / "planner" / "partitioners"
     shutil.copytree(root / "planner" / "partitioners", package, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "planner" / "__init__.py").touch()
-    ask = "from planner.partitioners.compiled import cache_folder, checkout_mark; print(cache_folder().name)"
+    ask = "from planner.partitioners.machine_code import cache_folder; print(cache_folder().name)"
 
     def folder() -> str:
         done = subprocess.run([sys.executable, "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -41,7 +41,7 @@ def test_a_copy_of_the_sources_is_not_warm_where_the_original_is(root: Path, tmp
     package = tmp_path / "planner" / "partitioners"
     shutil.copytree(root / "planner" / "partitioners", package, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "planner" / "__init__.py").touch()
-    ask = "from planner.partitioners import compiled; print(compiled.cache_folder().name, compiled.checkout_mark())"
+    ask = "from planner.partitioners import machine_code; print(*machine_code.warm_mark().parts[-2:])"
 
     def folder_and_mark() -> tuple[str, str]:
         done = subprocess.run([sys.executable, "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -50,7 +50,7 @@ def test_a_copy_of_the_sources_is_not_warm_where_the_original_is(root: Path, tmp
 
     folder, mark = folder_and_mark()
     assert folder == cache_folder().name
-    assert mark != checkout_mark()
+    assert mark != warm_mark().name
     os.utime(package / "compiled.py", (0, 0))
     touched_folder, touched_mark = folder_and_mark()
     assert touched_folder == folder

@@ -64,9 +64,9 @@ class _Ending:
     has_solve = False
 
 
-def start_driver(parent_pid: int, _memory_bytes: int | None) -> None:
+def start_driver(_memory_bytes: int | None) -> None:
     """Prepare the process. Its address space is not limited: Ray maps all of its object store."""
-    start_process(parent_pid, None)
+    start_process(None)
     signal.signal(signal.SIGTERM, _end)
 
 

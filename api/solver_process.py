@@ -164,16 +164,34 @@ class SolveAnswer:
     is_out_of_memory: bool = False
 
 
-def start_solver(parent_pid: int, memory_bytes: int | None) -> None:
-    """Prepare a solver process, and load the solvers and the searches' machine code."""
-    start_process(parent_pid, memory_bytes)
-    # A second or two that no solve has to wait for; one that lacks something loads or compiles it itself.
+def load_solvers() -> None:
+    """Load the solvers, and the searches' machine code where it is compiled: two or three seconds."""
+    import_module("planner.pipeline")
+    for name in partitioner_names():
+        make_partitioner(name)
+    load_machine_code()
+
+
+def load_machine_code() -> None:
+    """Load the searches' machine code where it is compiled and not loaded yet."""
+    if _Loaded.machine_code or not is_warm():
+        return
+    import_module("planner.partitioners.warm").warm()
+    _Loaded.machine_code = True
+
+
+class _Loaded:
+    """What this process, or the one that it was forked from, has loaded."""
+
+    machine_code = False
+
+
+def start_solver(memory_bytes: int | None) -> None:
+    """Prepare a solver process."""
+    start_process(memory_bytes)
+    # It may have been compiled since; a solve that lacks it loads or compiles it itself.
     with contextlib.suppress(Exception):
-        import_module("planner.pipeline")
-        for name in partitioner_names():
-            make_partitioner(name)
-        if is_warm():
-            import_module("planner.partitioners.warm").warm()
+        load_machine_code()
 
 
 def run_solve(job: SolveJob) -> SolveAnswer:

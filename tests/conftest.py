@@ -8,9 +8,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from benchmarks.local_postgres import NoPostgres, Postgres
+from tests.api import stand_ins
 
 # Processes of tests share the cores: threads of one that wait for each other by spinning keep the others from them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+stand_ins.know_link()
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("shardplan", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shardplan")

@@ -3,15 +3,15 @@
 import os
 import signal
 import time
-from pathlib import Path
 
 from api.learned_models import fit
 from cost_models.measurements.schema import Measurements
+from tests.api.stand_ins import told_folder
 
 
 def hang(_rows: Measurements, _name: str, _seed: int) -> bytes:
-    """Never ends; leaves its process id in the folder named by ``SHARDPLAN_TEST_FOLDER``."""
-    folder = Path(os.environ["SHARDPLAN_TEST_FOLDER"])
+    """Never ends; leaves its process id in the folder named by ``tests.api.stand_ins``."""
+    folder = told_folder()
     (folder / "pid.part").write_text(str(os.getpid()))
     (folder / "pid.part").rename(folder / "pid")
     time.sleep(3600)

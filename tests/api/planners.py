@@ -1,6 +1,6 @@
 """Stand-ins for the planner that misbehave; solver processes find them by module and name.
 
-Each leaves its process id in the folder named by ``SHARDPLAN_TEST_FOLDER``.
+Each leaves its process id in the folder named by ``tests.api.stand_ins``.
 """
 
 import gc
@@ -8,7 +8,6 @@ import os
 import signal
 import time
 from dataclasses import replace
-from pathlib import Path
 
 from numba.core.dispatcher import Dispatcher
 
@@ -17,10 +16,11 @@ from planner.domain.plan import PlanResult
 from planner.domain.problem import Problem
 from planner.errors import SolverDefect
 from planner.pipeline import plan
+from tests.api.stand_ins import told_folder
 
 
 def _leave_pid() -> None:
-    folder = Path(os.environ["SHARDPLAN_TEST_FOLDER"])
+    folder = told_folder()
     (folder / "pid.part").write_text(str(os.getpid()))
     (folder / "pid.part").rename(folder / "pid")
 
@@ -83,6 +83,7 @@ def eat_memory(_problem: Problem, **_options: object) -> object:
 
 def plan_with_machine_code(problem: Problem, **options: object) -> object:
     """Plans where the searches are loaded already."""
+    gc.unfreeze()  # what is frozen is in no list
     functions = [item for item in gc.get_objects() if isinstance(item, Dispatcher)]
     assert any(function.signatures for function in functions)
     return plan(problem, **options)
@@ -91,7 +92,7 @@ def plan_with_machine_code(problem: Problem, **options: object) -> object:
 def plan_when_told(problem: Problem, **options: object) -> object:
     """Plans once a file ``go`` lies in the folder."""
     _leave_pid()
-    while not (Path(os.environ["SHARDPLAN_TEST_FOLDER"]) / "go").exists():
+    while not (told_folder() / "go").exists():
         time.sleep(0.02)
     return plan(problem, **options)
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from tests.api.server import free_port
+from tests.api.stand_ins import VARIABLE
 
 
 class RayCluster:
@@ -24,7 +25,7 @@ class RayCluster:
 
     def start(self) -> None:
         """Start it, again on the same port."""
-        environment = {"PYTHONPATH": str(self._root), "SHARDPLAN_TEST_FOLDER": str(self.folder)}
+        environment = {"PYTHONPATH": str(self._root), VARIABLE: str(self.folder)}
         options = {
             "--port": self._port,
             "--node-ip-address": "127.0.0.1",

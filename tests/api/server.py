@@ -12,11 +12,15 @@ from typing import IO
 
 import httpx
 
+from tests.api.stand_ins import VARIABLE
+
 PROGRAM = """
 import sys
 from api.{module} import {function}
 from api.settings import Settings
-from tests.api import failpoints, planners
+from tests.api import failpoints
+if sys.argv[1:]:
+    from tests.api import planners  # loads the solvers, which servers do not
 {function}(Settings(), **({{"plan": getattr(planners, sys.argv[1])}} if sys.argv[1:] else {{}}))
 """
 
@@ -40,7 +44,7 @@ def start(
     """Start a process with settings, and its data in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     environment = {f"SHARDPLAN_{name.upper()}": str(value) for name, value in settings.items()}
-    environment |= {"SHARDPLAN_DATA_DIR": str(folder), "PYTHONPATH": str(root), "SHARDPLAN_TEST_FOLDER": str(folder)}
+    environment |= {"SHARDPLAN_DATA_DIR": str(folder), "PYTHONPATH": str(root), VARIABLE: str(folder)}
     program = PROGRAM.format(module=module, function=function)
     return subprocess.Popen(
         [sys.executable, "-c", program, *([] if planner is None else [planner])],

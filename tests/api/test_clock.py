@@ -13,6 +13,7 @@ from tests.api.live import Live
 from tests.api.planners import plan_when_told
 from tests.api.problems import assert_problem
 from tests.api.specs import tiny
+from tests.api.stand_ins import leave_in
 
 HOUR = 3600.0
 
@@ -30,7 +31,7 @@ class Clock:
 @pytest.fixture
 def clocked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Live, Clock, Path]]:
     """A service whose solves wait for a file, and the clock of solves and keys in it."""
-    monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
+    leave_in(tmp_path)
     clock = Clock()
     monkeypatch.setattr(idempotency, "time", SimpleNamespace(time=clock))
     with Live.of(tmp_path, plan=plan_when_told) as live:

@@ -19,11 +19,12 @@ from tests.api import planners
 from tests.api.live import Live
 from tests.api.problems import assert_problem
 from tests.api.specs import TINY, tiny
+from tests.api.stand_ins import leave_in
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
+def folder(tmp_path: Path) -> Path:
+    leave_in(tmp_path)
     return tmp_path
 
 

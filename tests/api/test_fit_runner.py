@@ -12,10 +12,11 @@ from tests.api.live import Live
 from tests.api.posted import store_rows
 from tests.api.problems import assert_problem
 from tests.api.specs import tiny
+from tests.api.stand_ins import leave_in
 
 
-def test_a_fit_is_stopped_and_its_process_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
+def test_a_fit_is_stopped_and_its_process_is_gone(tmp_path: Path) -> None:
+    leave_in(tmp_path)
     with Live.of(tmp_path / "data", fit=fits.hang) as live:
         digest = store_rows(live)
         live.post("/v1/cost-models", {"name": "m", "measurements": [digest]})
@@ -29,8 +30,8 @@ def test_a_fit_is_stopped_and_its_process_is_gone(tmp_path: Path, monkeypatch: p
         assert live.get("/readyz").status_code == 200
 
 
-def test_a_fit_that_the_server_left_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
+def test_a_fit_that_the_server_left_begins_again(tmp_path: Path) -> None:
+    leave_in(tmp_path)
     with Live.of(tmp_path / "data", fit=fits.hang) as live:
         live.post("/v1/cost-models", {"name": "m", "measurements": [store_rows(live)]})
         pid = _pid(tmp_path)
@@ -51,9 +52,9 @@ def test_a_fit_that_the_server_left_begins_again(tmp_path: Path, monkeypatch: py
     ],
 )
 def test_a_fit_that_goes_wrong_ends_with_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fit: object, settings: dict[str, float], code: str, hint: str
+    tmp_path: Path, fit: object, settings: dict[str, float], code: str, hint: str
 ) -> None:
-    monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
+    leave_in(tmp_path)
     with Live.of(tmp_path / "data", fit=fit, **settings) as live:
         request = {"name": "m", "measurements": [store_rows(live)]}
         model = live.post("/v1/cost-models", request, headers={"Prefer": "wait=60"}).json()
@@ -62,8 +63,8 @@ def test_a_fit_that_goes_wrong_ends_with_the_reason(
         assert "must not leave" not in json.dumps(model)
 
 
-def test_only_so_many_fits_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
+def test_only_so_many_fits_wait(tmp_path: Path) -> None:
+    leave_in(tmp_path)
     with Live.of(tmp_path / "data", fit=fits.hang, max_queued_fits=1) as live:
         request = {"name": "m", "measurements": [store_rows(live)]}
         live.post("/v1/cost-models", request)

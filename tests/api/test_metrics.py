@@ -17,6 +17,7 @@ from tests.api import planners
 from tests.api.live import Live
 from tests.api.server import free_port, start
 from tests.api.specs import TINY, tiny
+from tests.api.stand_ins import leave_in
 
 Figures = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -81,8 +82,8 @@ def test_a_solve_leaves_its_figures(service: Live) -> None:
     assert figure(figures, "shardplan_store_up") == 1
 
 
-def test_what_waits_and_what_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
+def test_what_waits_and_what_fails_is_told(tmp_path: Path) -> None:
+    leave_in(tmp_path)
     with Live.of(tmp_path, plan=planners.hang, solver_grace_seconds=0.5) as live:
         first = live.post("/v1/solves", tiny(solver__time_limit_seconds=1)).json()["id"]
         live.post("/v1/solves", tiny(name="second", solver__time_limit_seconds=60))

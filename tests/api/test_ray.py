@@ -18,6 +18,7 @@ from tests.api.live import Live, settings_for
 from tests.api.ray_cluster import RayCluster
 from tests.api.server import free_port
 from tests.api.specs import tiny
+from tests.api.stand_ins import leave_in
 from tests.api.test_engine import plan_is_valid, wait_for_pid, wait_for_progress
 
 needs_ray = pytest.mark.skipif(
@@ -37,8 +38,8 @@ def cluster(root: Path) -> Iterator[RayCluster]:
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
+def folder(tmp_path: Path) -> Path:
+    leave_in(tmp_path)
     return tmp_path
 
 

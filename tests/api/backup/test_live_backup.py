@@ -17,6 +17,7 @@ from planner.canonical import plan_digest
 from tests.api import planners
 from tests.api.live import Live, settings_for
 from tests.api.specs import tiny
+from tests.api.stand_ins import leave_in
 from tests.cli.run import Run
 from tests.cli.test_keys import shardplan
 
@@ -78,9 +79,9 @@ def test_a_backup_under_load_is_restored_to_the_same_plans_and_what_ran_goes_on(
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_a_solve_that_ran_is_finished_by_whoever_restores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, kind: str
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:
-    monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
+    leave_in(tmp_path)
     shared = {}
     if kind == "postgres":
         server: Postgres = request.getfixturevalue("postgres")

@@ -12,6 +12,7 @@ from tests.api import planners
 from tests.api.live import Live
 from tests.api.problems import assert_problem
 from tests.api.specs import TINY, tiny
+from tests.api.stand_ins import leave_in
 from tests.api.test_engine import wait_for_pid
 
 
@@ -20,9 +21,9 @@ def at(seconds_from_now: float) -> str:
 
 
 @pytest.fixture
-def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
+def stuck(tmp_path: Path) -> Iterator[Live]:
     """A service whose only solver is busy with a solve that finds nothing."""
-    monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
+    leave_in(tmp_path)
     with Live.of(tmp_path, plan=planners.hang) as live:
         live.post("/v1/solves", tiny(name="busy", solver__time_limit_seconds=600))
         wait_for_pid(tmp_path)
@@ -45,8 +46,8 @@ def test_the_server_limits_the_time_of_solves(tmp_path: Path) -> None:
         assert live.solve(tiny(solver__time_limit_seconds=2))["id"] == solve["id"]  # the same request by then
 
 
-def test_a_failed_solve_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
+def test_a_failed_solve_is_tried_again(tmp_path: Path) -> None:
+    leave_in(tmp_path)
     with Live.of(tmp_path, plan=planners.raise_defect) as live:
         failed = live.post("/v1/solves?tag=x&priority=3", TINY, headers={"Prefer": "wait=30"}).json()
         assert failed["state"] == "failed"

@@ -12,6 +12,7 @@ from tests.api import planners
 from tests.api.live import Live
 from tests.api.problems import assert_problem
 from tests.api.specs import TINY, tiny
+from tests.api.stand_ins import leave_in
 from tests.api.webhooks.receivers import receiving
 
 #: Solvers yield to everybody on a machine that is busy.
@@ -76,8 +77,8 @@ def test_the_end_of_a_solve_and_a_promotion_are_told_and_can_be_told_again(
         assert "team=ads" not in said
 
 
-def test_solves_that_are_cancelled_and_that_fail_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SHARDPLAN_TEST_FOLDER", str(tmp_path))
+def test_solves_that_are_cancelled_and_that_fail_are_told(tmp_path: Path) -> None:
+    leave_in(tmp_path)
     with (
         receiving() as receiver,
         Live.of(

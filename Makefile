@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo    plan MLPerf DLRM-DCNv2 on 8 and on 2x8 ranks, publish it, fetch it back"
 	@echo "make test    install everything tests need, run them all"
-	@echo "make thorough  the same, with every failpoint, every statement of the database and all of Ray; takes much longer"
+	@echo "make thorough  the same, with every failpoint, every statement of the database, many made-up requests and all of Ray"
 	@echo "make serve   the service on http://127.0.0.1:8080 (console under /docs)"
 	@echo "make check   format, lint, types, import contracts, tests"
 	@echo "make bench   every partitioner and the peers on one table (SUITE=, LIMIT=; see benchmarks/README.md)"
@@ -89,6 +89,7 @@ test: $(VENV)/.stamp-dev $(VENV)/.stamp-client postgres $(if $(shell grep -rls "
 thorough: export SHARDPLAN_ALL_FAILPOINTS = 1
 thorough: export SHARDPLAN_ALL_STATEMENTS = 1
 thorough: export SHARDPLAN_ALL_RAY = 1
+thorough: export SHARDPLAN_MANY_REQUESTS = 1
 thorough: test
 
 check: $(VENV)/.stamp-dev $(VENV)/.stamp-client

@@ -164,7 +164,7 @@ def store_plans(database: Path, number: int) -> None:
         )
         connection.executemany(
             f"INSERT INTO plan_summaries (plan_digest, created_at, {kept})"
-            f" SELECT ?1, ?2, {kept} FROM plan_summaries WHERE plan_digest = ?3",
+            f" SELECT ?1, ?2, {kept} FROM plan_summaries WHERE tenant = 'default' AND plan_digest = ?3",
             digests,
         )
 

@@ -29,6 +29,7 @@ class Service:
 
     client: httpx.Client
     folder: Path  # of its data
+    process_id: int
     start_seconds: float  # from the start of the process until it said that it takes work
 
 
@@ -38,8 +39,11 @@ def environment() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def running_service() -> Iterator[Service]:
-    """Run ``shardplan serve`` on a free port; raises ``NotServed`` with its log where it does not start."""
+def running_service(**settings: object) -> Iterator[Service]:
+    """Run ``shardplan serve`` on a free port, with settings by their names.
+
+    Raises ``NotServed`` with its log where it does not start.
+    """
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shardplan-")))
         log = stack.enter_context((folder / "log").open("wb"))
@@ -49,7 +53,7 @@ def running_service() -> Iterator[Service]:
             [*SHARDPLAN, "serve", "--port", str(port), "--data-dir", str(folder / "data")],
             stdout=log,
             stderr=log,
-            env=environment(),
+            env={**environment(), **{f"SHARDPLAN_{name.upper()}": str(value) for name, value in settings.items()}},
         )
         stack.callback(_stop, process)
         client = stack.enter_context(httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=90.0))
@@ -57,7 +61,8 @@ def running_service() -> Iterator[Service]:
             if process.poll() is not None or time.monotonic() - began > START_SECONDS:
                 raise NotServed(f"the service did not start: {(folder / 'log').read_text(errors='replace')}")
             time.sleep(_LOOK_SECONDS)
-        yield Service(client=client, folder=folder / "data", start_seconds=time.monotonic() - began)
+        seconds = time.monotonic() - began
+        yield Service(client=client, folder=folder / "data", process_id=process.pid, start_seconds=seconds)
 
 
 def answer_of(response: httpx.Response) -> dict[str, object]:

@@ -47,5 +47,6 @@ def test_fixed_problems_fit(problem: Problem) -> None:
     assert result.diagnosis is not None
     for fix in result.diagnosis.fixes:
         assert fix.changes
-        assert 0 < fix.plan.used_bytes <= fix.plan.capacity_bytes
+        # Nothing of the accelerators, where the memory of hosts is offered and takes all.
+        assert 0 <= fix.plan.used_bytes <= fix.plan.capacity_bytes
         assert fix.plan.fullest_rank_fraction <= 1

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 
-from anyio import CancelScope
+from anyio import CancelScope, CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, FastAPI, params
 from fastapi.routing import APIRoute
@@ -58,7 +58,7 @@ from api.solve_streams import Listeners, SolveStreams
 from api.solve_watch import SolveWatch
 from api.solver_process import PlanFunction, plan_in_full
 from api.solves import SolveService
-from api.state import Services
+from api.state import MOST_COMPUTING, Services
 from api.store.database import Database
 from api.store.tenants import DEFAULT_TENANT, tenant_and_key
 from api.stores import open_store
@@ -147,6 +147,7 @@ def create_app(
             slices = PlanCache(rank_slices.find, max_bytes=settings.plan_cache_bytes)
             listeners = Listeners(settings.max_event_streams)
             channel_memory = ChannelMemory(is_shared=settings.database_url is not None)
+            computing = CapacityLimiter(MOST_COMPUTING)
             keys_in_flight: set[tuple[str, str, str]] = set()
 
             def services_of(tenant: str) -> Services:
@@ -170,6 +171,7 @@ def create_app(
                     rank_slices=TenantSlices(rank_slices, tenant),
                     slices=TenantPlans(slices, tenant),
                     metrics=registry,
+                    computing=computing,
                 )
 
             tenants = Tenants(services_of)

@@ -1,8 +1,11 @@
 """What routes work with; made once by ``api.app.create_app`` and handed over here."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 from prometheus_client import CollectorRegistry
 
@@ -21,6 +24,12 @@ from api.solves import SolveService
 from api.store.base import Store
 from api.tenants import Tenants
 from api.webhooks.service import WebhookService
+
+#: So much is computed at a time: threads take turns at the interpreter, so that more of them finish nothing sooner, and
+#: whoever fetches a plan waits for a turn of each. Two, so that a short one need not wait for a long one.
+MOST_COMPUTING = 2
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +52,11 @@ class Services:
     rank_slices: TenantSlices
     slices: TenantPlans  # of single ranks, ready to be sent
     metrics: CollectorRegistry
+    computing: CapacityLimiter
+
+    async def compute(self, work: Callable[[], Value]) -> Value:
+        """Check, price or draw something, in a thread, in turn with all others who do."""
+        return await run_sync(work, limiter=self.computing)
 
 
 async def _services(request: Request) -> Services:

@@ -166,7 +166,7 @@ async def get_cost_model_document(
 async def get_cost_model_report(shell: Shell, model_id: ModelId) -> Response:
     """Answer with errors, coverage and ranges of a model, as a page."""
     _, document = await run_sync(shell.models.document, model_id)
-    page = await run_sync(lambda: report_page(json.loads(document)))
+    page = await shell.compute(lambda: report_page(json.loads(document)))
     headers = {
         "Content-Security-Policy": PAGE_POLICY,
         "X-Content-Type-Options": "nosniff",
@@ -194,7 +194,7 @@ async def compare_cost_models(
     ] = None,
 ) -> Response:
     """Put the figures of two models side by side; best on measurements that neither has seen."""
-    batches, num_rows, compared = await run_sync(lambda: shell.models.compare(model_id, other_id, measurements))
+    batches, num_rows, compared = await shell.compute(lambda: shell.models.compare(model_id, other_id, measurements))
     digests = [batch.digest for batch in batches]
     document = ModelComparison(
         measurements=digests,

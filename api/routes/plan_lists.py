@@ -69,7 +69,7 @@ async def compare_plans(
     other: Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the other plan.")],
 ) -> Response:
     """Tell what changed: tables, seconds, bytes. Neither plan ever changes, so this does not either."""
-    body = await run_sync(lambda: _difference(shell, digest, other))
+    body = await shell.compute(lambda: _difference(shell, digest, other))
     return etagged_response(request, body, cache_control=IMMUTABLE)
 
 

@@ -92,7 +92,7 @@ async def export_plan(
         except UnexportablePlan as error:
             raise ApiError("export-refused", str(error)) from error
 
-    return Response(await run_sync(export), media_type="application/json", headers={"X-Plan-Digest": digest})
+    return Response(await shell.compute(export), media_type="application/json", headers={"X-Plan-Digest": digest})
 
 
 @router.get(
@@ -114,7 +114,7 @@ async def explain_plan(
     ] = DEFAULT_TABLES,
 ) -> Response:
     """Explain a plan by the spec that it was made for; no search is run."""
-    explanation = await run_sync(lambda: _explanation(shell, digest, tables))
+    explanation = await shell.compute(lambda: _explanation(shell, digest, tables))
     return Response(explanation.model_dump_json(), media_type="application/json", headers={"X-Plan-Digest": digest})
 
 
@@ -137,7 +137,7 @@ async def evaluate_plan(
 ) -> Response:
     """Verify and score a plan under the spec's cost model, or another one."""
     raw = await request.body()
-    evaluation = await run_sync(
+    evaluation = await shell.compute(
         lambda: evaluation_of(
             *parse_evaluation(
                 raw,

@@ -18,6 +18,7 @@ from api.schemas.solve import SolveDocument, SolvePage, StateName
 from api.solves import Wishes
 from api.state import Services, Shell
 from api.store.base import ENDED, SolveRecord
+from api.store.idempotency import RequestKey
 from api.stored_models import StoredModels
 
 router = APIRouter(prefix="/v1", tags=["solves"])
@@ -59,6 +60,15 @@ def _parsed(shell: Services, raw: bytes) -> SolveRequest:
         find_statistics=shell.store.statistics,
         find_model=StoredModels(shell.store),
     )
+
+
+async def _submitted(
+    shell: Services, raw: bytes, *, fresh: bool, wishes: Wishes, key: RequestKey | None
+) -> SolveRecord:
+    """Check a spec and queue it; return its solve, or that of an equal spec."""
+    parsed = await shell.compute(lambda: _parsed(shell, raw))
+    record, _ = await run_sync(lambda: shell.solves.submit(parsed, fresh=fresh, wishes=wishes, key=key))
+    return record
 
 
 @router.post(
@@ -109,12 +119,9 @@ async def submit_solve(
     key = request_key(request, raw, idempotency_key)
     wishes = Wishes(priority=priority, deadline_at=_seconds(deadline), tags=tag or ())
 
-    def submit() -> SolveRecord:
-        made = shell.solves.made_by(key)
-        return made or shell.solves.submit(_parsed(shell, raw), fresh=fresh, wishes=wishes, key=key)[0]
-
     with shell.keys.holding(key):
-        record = await run_sync(submit)
+        made = await run_sync(shell.solves.made_by, key)
+        record = made or await _submitted(shell, raw, fresh=fresh, wishes=wishes, key=key)
     headers = {"Location": f"/v1/solves/{record.id}"}
     wait_seconds = preferred_wait(prefer)
     if wait_seconds is not None:
@@ -234,5 +241,5 @@ async def delete_solve(shell: Shell, solve_id: str) -> Response:
 async def validate_spec(request: Request, shell: Shell) -> Response:
     """Answer with warnings, assumptions and totals, or with the problem that a submission would get."""
     raw = await request.body()
-    validation = await run_sync(lambda: validation_of(_parsed(shell, raw)))
+    validation = await shell.compute(lambda: validation_of(_parsed(shell, raw)))
     return Response(validation.model_dump_json(), media_type="application/json")

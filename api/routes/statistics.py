@@ -54,7 +54,8 @@ async def store_statistics(request: Request, shell: Shell, idempotency_key: Idem
     raw = await request.body()
     key = request_key(request, raw, idempotency_key)
     with shell.keys.holding(key):
-        record, is_new = await run_sync(lambda: _keep(shell, parse_statistics(raw), key))
+        parsed = await shell.compute(lambda: parse_statistics(raw))
+        record, is_new = await run_sync(lambda: _keep(shell, parsed, key))
     summary = _summary(record)
     return Response(
         summary.model_dump_json(),
@@ -125,7 +126,7 @@ async def compare_statistics(
     def compare() -> DriftDocument:
         return drift_document([_statistics(shell, digest)], _statistics(shell, against))
 
-    return not_stored(await run_sync(compare))
+    return not_stored(await shell.compute(compare))
 
 
 @router.get(
@@ -143,7 +144,7 @@ async def compare_plan_statistics(
     statistics: Annotated[str, Query(pattern=DIGEST_PATTERN, description="Digest of the later statistics.")],
 ) -> Response:
     """Tell what changed in the tables of a plan since the statistics that its provenance names."""
-    return not_stored(await run_sync(lambda: _plan_drift(shell, digest, _statistics(shell, statistics))))
+    return not_stored(await shell.compute(lambda: _plan_drift(shell, digest, _statistics(shell, statistics))))
 
 
 def _keep(shell: Services, statistics: Statistics, key: RequestKey | None) -> tuple[StatisticsRecord, bool]:

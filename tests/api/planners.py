@@ -107,29 +107,6 @@ def plan_with_bounds(problem: Problem, **options: object) -> object:
     return result
 
 
-def misbehave(problem: Problem, **options: object) -> object:
-    """Does what its first table is called, after it has found a plan where the second one says so."""
-    way, when = (table.name for table in problem.tables)
-    if when == "later":
-        options["on_result"](plan(problem, **{**options, "on_result": None}))
-    if way == "well":
-        return plan(problem, **options)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if way == "exit":
-        os._exit(0)
-    if way == "abort":
-        os.abort()
-    if way == "recurse":
-        return misbehave.__wrapped__(problem)  # which there is not
-    if way == "eat":
-        return eat_memory(problem)
-    if way == "spin":
-        while True:
-            pass
-    os.kill(os.getpid(), {"crash": signal.SIGSEGV, "stop": signal.SIGSTOP, "die": signal.SIGKILL}[way])
-    raise AssertionError("the signal was not heard")
-
-
 def plan_by_and_by(problem: Problem, **options: object) -> object:
     """Finds its plan once a file ``go`` lies in the folder, and a better bound for it every tenth of a second."""
     result = plan_when_told(problem, **{**options, "on_result": None})

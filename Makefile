@@ -90,6 +90,7 @@ thorough: export SHARDPLAN_ALL_FAILPOINTS = 1
 thorough: export SHARDPLAN_ALL_STATEMENTS = 1
 thorough: export SHARDPLAN_ALL_RAY = 1
 thorough: export SHARDPLAN_MANY_REQUESTS = 1
+thorough: export SHARDPLAN_MANY_ROUNDS = 1
 thorough: test
 
 check: $(VENV)/.stamp-dev $(VENV)/.stamp-client

@@ -52,6 +52,8 @@ class ChannelMemory:
             known = self._cached.get(key)
             if known is None or (known[0].version, known[1]) < (record.version, until):
                 self._cached[key] = record, until
+                # To the end: were it forgotten now, an older answer that is on its way would be taken for news.
+                self._cached.move_to_end(key)
                 if len(self._cached) > MAX_CACHED:
                     self._cached.popitem(last=False)
         return record

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import resource
 import signal
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ from api.tracing import tracing_of
 #: Time for requests that are being answered when the server is told to stop.
 GRACE_SECONDS = 3
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+#: Files and connections that may be open, where the system lets a process have so many.
+_OPEN_FILES = 65_536
 
 
 def serve(settings: Settings, *, plan: PlanFunction = plan_in_full) -> None:
@@ -34,6 +37,7 @@ def serve(settings: Settings, *, plan: PlanFunction = plan_in_full) -> None:
         The data folder, the database, a model of the package or the port cannot be used.
     """
     set_up(settings, sys.stderr)
+    _allow_connections()
     access_log = AccessLog(sys.stderr, as_json=is_json(settings, sys.stderr))
     with told(settings):
         tracing = tracing_of(settings)
@@ -81,6 +85,14 @@ class _Server(uvicorn.Server):
         """Begin to stop."""
         self._services.solves.release()
         super().handle_exit(sig, frame)
+
+
+def _allow_connections() -> None:
+    """Take what the system allows: processes mostly begin with 1,024 files, fewer than listeners alone may hold."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 @contextlib.contextmanager

@@ -17,6 +17,8 @@ from planner.partitioners.registry import partitioner_names
 
 _LISTS_BY_RANK = tuple(HardwareOverrides.model_fields)
 _MAX_NAMES_IN_HINT = 5
+#: Nothing is slower, and what takes bytes at such a rate is still a number of seconds.
+_LEAST_RATE = 1
 _MAX_COMPARED_LENGTH = 80
 
 
@@ -63,7 +65,7 @@ def _names_hint(name: str, known: tuple[str, ...]) -> str:
 
 
 def check_overrides(values: Mapping[str, object], base: str) -> Iterator[Issue]:
-    """Yield the overrides that name no number of a profile, and rates of zero."""
+    """Yield the overrides that name no number of a profile, and rates that nothing has."""
     for name, value in values.items():
         where = f"{base}/hardware/overrides" + (f"/{name}" if is_quotable(name) else "")
         if name not in FIELDS:
@@ -71,10 +73,9 @@ def check_overrides(values: Mapping[str, object], base: str) -> Iterator[Issue]:
             hint = f"did you mean {close[0]}?" if close else "the names are listed in docs/spec.md and under /docs"
             message = "no hardware number of this name"
             yield Issue(code="unknown-field", pointer=where, message=message, hint=hint)
-        elif value == 0 and not FIELDS[name].may_be_zero:
-            yield Issue(
-                code="invalid-value", pointer=where, message="a rate of zero", hint="leave out what is not known"
-            )
+        elif isinstance(value, int | float) and not FIELDS[name].may_be_zero and value < _LEAST_RATE:
+            message = f"a rate below {_LEAST_RATE} {FIELDS[name].unit.replace('_', ' ')}"
+            yield Issue(code="invalid-value", pointer=where, message=message, hint="leave out what is not known")
 
 
 def _object(value: object, key: str | None = None) -> Mapping[str, object]:

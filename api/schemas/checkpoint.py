@@ -13,7 +13,7 @@ from planner.domain.checkpoint import (
 )
 
 PolicyName = Literal["full", "one_shot", "consecutive", "intermittent"]
-StoreRate = Annotated[float, Field(gt=0, le=1e18)]
+StoreRate = Annotated[float, Field(ge=1, le=1e18)]
 
 
 class CheckpointSpec(StrictModel):
@@ -51,7 +51,7 @@ class CheckpointSpec(StrictModel):
         description="Rate at which one host reads from the store. Unit: bytes per second.",
         examples=[DEFAULT_DOWNLOAD_BYTES_PER_SECOND],
     )
-    intervals_between_failures: Annotated[float, Field(gt=0, le=1e9)] = Field(
+    intervals_between_failures: Annotated[float, Field(ge=0.001, le=1e9)] = Field(
         default=DEFAULT_INTERVALS_BETWEEN_FAILURES,
         description="Intervals from one failure of the job to the next, on average: what uploads and restores cost. "
         "Unit: intervals.",

@@ -105,3 +105,13 @@ def plan_with_bounds(problem: Problem, **options: object) -> object:
         options["on_result"](replace(result, plan=worse))
         time.sleep(0.5)
     return result
+
+
+def plan_by_and_by(problem: Problem, **options: object) -> object:
+    """Finds its plan once a file ``go`` lies in the folder, and a better bound for it every tenth of a second."""
+    result = plan_when_told(problem, **{**options, "on_result": None})
+    for step in range(1, 20):
+        worse = replace(result.plan, lower_bound_seconds=step / 20 * result.plan.lower_bound_seconds)
+        options["on_result"](replace(result, plan=worse))
+        time.sleep(0.1)
+    return result

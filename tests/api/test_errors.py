@@ -103,9 +103,15 @@ def test_a_store_that_fails_is_a_problem(live: Live, error: Exception, status: i
         "/v1/audit?subject=%00",
         "/v1/channels/a%00b/plan",
         "/ui/solves/%00",
+        "/v1/channels/a%0A",
+        "/v1/channels/a/prod%0a/plan",
+        "/v1/plans/sha256:" + "0" * 64 + "%0A",
+        "/livez%0A",
+        "/v1/channels/a%1b",
+        "/v1/channels/a%E2%80%AE",
     ],
 )
-def test_an_address_with_nul_is_refused(live: Live, address: str) -> None:
+def test_an_address_with_what_cannot_be_printed_is_refused(live: Live, address: str) -> None:
     assert_problem(live.get(address), 400, "invalid-parameter")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from api import channels as channels_module
 from api.channels import MAX_SHARED_AGE_SECONDS, ChannelMemory, ChannelService
 from api.store.channels import ChannelRecord
 from tests.api.live import Live
@@ -177,6 +178,19 @@ def test_an_old_answer_of_the_database_never_hides_a_newer_one() -> None:
     channels.get("c")
     store.version = 1  # of a query that began before, and ends now
     channels.get("c")
+    assert channels.peek("c").version == 2
+
+
+def test_a_move_is_not_forgotten_while_an_older_answer_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels_module, "MAX_CACHED", 2)
+    store, memory = SharedStore(), ChannelMemory(is_shared=False)
+    channels = ChannelService(store, memory)
+    older = channels.get("c")
+    channels.get("first")
+    store.version = 2
+    assert channels.get("c").version == 2
+    channels.get("second")  # there is room for two
+    memory.remember("default", older, asked_at=0.0)
     assert channels.peek("c").version == 2
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from multiprocessing.forkserver import ensure_running
 from typing import Any, TypeVar
@@ -57,10 +57,16 @@ class ProcessSlot:
         self._ready_pool()
 
     def schedule(self, work: Callable[[Job], Answer], job: Job, limit_seconds: float | None) -> "Future[Answer]":
-        """Run a function at the top of a module on a job; the process is killed at the limit, where there is one."""
+        """Run a function at the top of a module on a job; the process is killed at the limit, where there is one.
+
+        Raises ``BrokenExecutor`` where no process could be had, which says nothing about the job.
+        """
         pool, started = self._ready_pool()
-        started.result()
-        future: Future[Answer] = pool.schedule(work, args=[job], timeout=limit_seconds)
+        try:
+            started.result()
+            future: Future[Answer] = pool.schedule(work, args=[job], timeout=limit_seconds)
+        except (OSError, EOFError, RuntimeError) as error:
+            raise BrokenExecutor(f"no process could be had: {error}") from error
         return future
 
     def discard(self) -> None:

@@ -133,8 +133,9 @@ class Settings(BaseSettings):
     )
     fit_memory_bytes: int | None = Field(
         default=None,
-        ge=256 * 1024**2,
-        description="Address space of the process of a fit; none: no limit. Unit: bytes.",
+        ge=2 * 1024**3,
+        description="Address space of the process of a fit, of which it takes 1.3 GiB before it fits; none: no limit."
+        " Unit: bytes.",
     )
     max_wait_seconds: float = Field(
         default=60.0, ge=0, le=600, description="Longest time that a request may wait for a solve to end."

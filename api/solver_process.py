@@ -207,14 +207,14 @@ def leave(job: SolveJob, content: bytes) -> None:
 
 def solve(job: SolveJob, found: Callable[[Incumbent], None]) -> SolveAnswer:
     """Plan one spec, and tell of every improvement."""
-    model = None if job.learned_model is None else OneModel(job.learned_model)
-    request = parse_spec(job.spec_bytes, find_model=model)
 
     def keep(result: PlanResult) -> None:
         if result.plan is not None:
             found(_incumbent(result.plan, request))
 
     try:
+        model = None if job.learned_model is None else OneModel(job.learned_model)
+        request = parse_spec(job.spec_bytes, find_model=model)
         result = job.plan(
             request.problem,
             cost_model=request.cost_model,

@@ -35,6 +35,7 @@ FETCH_P99_MILLISECONDS, RECOVERY_SECONDS, MOST_GROWTH = 20.0, 10.0, 2.0
 _FETCHES_PER_SECOND = 50.0
 _CALM_SECONDS = 20
 _COUNTED = 10  # solves
+_PATIENCE_SECONDS = 30.0
 _PATH = "/v1/channels/load/prod/plan"
 
 
@@ -51,11 +52,12 @@ class Seen:
 async def exchange(port: int, request: bytes) -> tuple[int, bytes, bytes]:
     """Send a request on a connection of its own; return status, head and body. Status 0: no answer."""
     try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(request)
-        answer = await reader.read(-1)
-        writer.close()
-    except OSError:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(request)
+            answer = await reader.read(-1)
+            writer.close()
+    except OSError:  # which a timeout is, too
         return 0, b"", b""
     head, _, body = answer.partition(b"\r\n\r\n")
     status = re.match(rb"HTTP/1.1 (\d{3})", head)
@@ -125,7 +127,7 @@ def measure(service: Service, given: argparse.Namespace) -> Iterator[str]:
         solved(service, {**spec, "name": f"counted-{number}"})
     per_second = _COUNTED / (time.monotonic() - began)
     answer_of(service.client.put("/v1/channels/load/prod", json={"plan_digest": digest}))
-    before_bytes = resident_bytes(service.process_id)
+    before_bytes = most_resident_bytes(service.process_id)
     machine = f"load one minute before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     yield f"runs {per_second:.1f} solves a second; {machine}"
     # A solve at a time beside the fetches: the solvers are as busy as under overload.
@@ -133,17 +135,17 @@ def measure(service: Service, given: argparse.Namespace) -> Iterator[str]:
     told, _ = fetched("calm", calm)
     yield told
     rate = given.times * per_second
+    ends_at = time.monotonic() + given.seconds  # of what is sent; answers may come later
     seen = asyncio.run(load(port, given.seconds, bodies, rate))
-    ended = time.monotonic()
     told, is_fast = fetched("overload", seen)
     yield f"{told}  {verdict(is_fast and seen.num_failed_fetches == 0)} (p99 at most {FETCH_P99_MILLISECONDS:g} ms)"
     answers = ", ".join(f"{status}: {number:,}" for status, number in sorted(seen.answers.items()))
     is_clean = set(seen.answers) <= {"202", "503"}
     yield f"{rate:.0f} solves a second sent for {given.seconds} s: {answers}  {verdict(is_clean)}"
-    growth = resident_bytes(service.process_id) / before_bytes
+    growth = most_resident_bytes(service.process_id) / before_bytes
     yield f"memory of the server: {growth:.2f} of what it was  {verdict(growth < MOST_GROWTH)} (below {MOST_GROWTH:g})"
     accepted = accepted_again(service, bodies)
-    seconds = time.monotonic() - ended
+    seconds = time.monotonic() - ends_at
     is_soon = seconds <= RECOVERY_SECONDS
     yield f"accepts again after {seconds:.1f} s  {verdict(is_soon)} (at most {RECOVERY_SECONDS:g} s)"
     states = ends(service, [*calm.accepted, *seen.accepted, accepted])
@@ -185,10 +187,10 @@ def ends(service: Service, ids: Sequence[str]) -> Mapping[str, int]:
     return states
 
 
-def resident_bytes(process_id: int) -> int:
-    """Return the memory of a process."""
+def most_resident_bytes(process_id: int) -> int:
+    """Return the most memory that a process has had."""
     status = (Path("/proc") / str(process_id) / "status").read_text()
-    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
     if found is None:
         raise NotServed("the server is gone")
     return 1024 * int(found.group(1))

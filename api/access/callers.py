@@ -4,8 +4,6 @@ from api.access.caller import Caller, Stranger
 from api.access.key_ring import KeyRing
 from api.access.token_ring import TokenRing
 
-_BEARER = {"WWW-Authenticate": "Bearer"}
-
 
 class Callers:
     """All that a header ``Authorization`` may show. To be used in the event loop."""

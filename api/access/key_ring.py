@@ -80,7 +80,11 @@ class KeyRing:
         return Caller(record.id, frozenset(record.scopes), record.tenant)
 
     def forget(self, key_id: str) -> None:
-        """Ask the database again for a key that was changed here."""
+        """Ask the database again for a key that was changed here; what is being read was so before."""
+        self._drop(key_id)
+        self._reading.pop(key_id, None)
+
+    def _drop(self, key_id: str) -> None:
         self._known.pop(key_id, None)
         self._unknown.pop(key_id, None)
 
@@ -92,19 +96,25 @@ class KeyRing:
         reading = self._reading.get(key_id)
         if reading is None:
             reading = self._reading[key_id] = asyncio.create_task(self._read(key_id))
-            reading.add_done_callback(lambda _: self._reading.pop(key_id, None))
+            reading.add_done_callback(lambda ended: self._done(key_id, ended))
         return await asyncio.shield(reading)
 
     async def _read(self, key_id: str) -> ApiKeyRecord | None:
         async with self._reads:
             began = self._ticks()
             record = await run_sync(self._store.api_key, key_id)
-        self.forget(key_id)
+        if self._reading.get(key_id) is not asyncio.current_task():
+            return record  # for those who asked before it was changed
+        self._drop(key_id)
         remembered = self._unknown if record is None else self._known
         remembered[key_id] = _Known(record, began)
         if len(remembered) > MAX_REMEMBERED:
             remembered.popitem(last=False)
         return record
+
+    def _done(self, key_id: str, ended: object) -> None:
+        if self._reading.get(key_id) is ended:
+            del self._reading[key_id]
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

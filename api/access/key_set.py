@@ -109,12 +109,12 @@ def parse_keys(content: bytes) -> dict[str, VerificationKey]:
 
 def _parse(item: object) -> VerificationKey | None:
     """Return a key; ``None`` of one that is secret, weak, for something else, or that nothing is known of."""
-    if not isinstance(item, dict) or not isinstance(item.get("kid"), str) or item.get("kty") not in _KINDS:
-        return None
-    is_for_signatures = item.get("use", "sig") == "sig" and "verify" in item.get("key_ops", ["verify"])
-    if not is_for_signatures or "d" in item:
-        return None
     try:
+        if not isinstance(item, dict) or not isinstance(item.get("kid"), str) or item.get("kty") not in _KINDS:
+            return None
+        is_for_signatures = item.get("use", "sig") == "sig" and "verify" in item.get("key_ops", ["verify"])
+        if not is_for_signatures or "d" in item:
+            return None
         material = jwt.PyJWK.from_dict(item).key
     except (jwt.PyJWTError, ValueError, TypeError):
         return None

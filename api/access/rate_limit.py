@@ -72,7 +72,10 @@ class RateLimitMiddleware:
 def _counts(scope: Scope) -> bool:
     if scope["type"] != "http" or is_open(scope["path"]):
         return False
-    return isinstance(caller_of(scope), Stranger) or not _is_fetch(scope["method"], scope["path"])
+    caller = caller_of(scope)
+    if isinstance(caller, Stranger) and caller.code != "unauthorized":
+        return False  # nobody could say who it is; many may share its address, and each is refused anyway
+    return isinstance(caller, Stranger) or not _is_fetch(scope["method"], scope["path"])
 
 
 def _is_fetch(method: str, path: str) -> bool:

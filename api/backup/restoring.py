@@ -64,7 +64,10 @@ def restore(source: Path, settings: Settings, *, replace: bool = False) -> Manif
 
 
 def check(source: Path) -> Manifest:
-    """Read a backup to its end without a database. Raises as ``restore`` does of a file."""
+    """Read a backup to its end without a database: its release, its sums, and the digests of its plans.
+
+    Raises as ``restore`` does of these.
+    """
     with Archive(source) as archive:
         _refuse_newer(source, archive.manifest)
         for archived in archive.manifest.tables:

@@ -34,7 +34,7 @@ def backup_command(
         except OSError as error:
             raise BadInput(f"cannot write {file}: {error.strerror or error}") from None
     _tell(file, manifest)
-    say("shardplan: keep the file as safe as the service: it has specs, plans and digests of keys")
+    say("shardplan: keep the file as safe as the service: it has specs, plans, digests of keys and secrets of webhooks")
 
 
 def restore_command(

@@ -38,7 +38,7 @@ def serve_command(
         if not settings.insecure:
             raise BadInput(_REFUSAL.format(host=settings.host))
         say(f"shardplan: listening on {settings.host} without authentication; keep it inside a trusted network")
-    if not is_warm():
+    if settings.solver_processes > 0 and settings.runner == "local" and not is_warm():
         say("shardplan: compiling the search for this machine, once; plans of the next half minute wait for it")
         subprocess.Popen([sys.executable, "-m", "planner.partitioners.warm"])
     try:

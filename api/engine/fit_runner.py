@@ -114,10 +114,10 @@ class FitRunner:
             return FitAnswer(error=GONE)
         job = FitJob(batches=found, name=record.name, seed=seed, fit=self._fit)
         limit_seconds = self._settings.fit_limit_seconds
-        future = process.schedule(run_fit, job, limit_seconds)
-        if not self._watch(record, future):
-            return None
         try:
+            future = process.schedule(run_fit, job, limit_seconds)
+            if not self._watch(record, future):
+                return None
             return future.result()
         except FutureTimeoutError:
             message = f"the fit took longer than {limit_seconds:g} s (SHARDPLAN_FIT_LIMIT_SECONDS)"

@@ -157,7 +157,7 @@ class SolveRunner:
             run.best = self._retried(lambda: self._kept(run.id))
             if solve.cancel_requested:
                 run.cancelled.set()
-            answer, stop = (None, Stop.KILLED) if solve.attempts > MAX_ATTEMPTS else self._attempt(run, solve, process)
+            answer, stop = self._attempt(run, solve, process)
         except Exception:
             log.exception("the solve could not be run", extra={"solve_id": run.id})
             stop = Stop.DEFECT
@@ -190,6 +190,10 @@ class SolveRunner:
 
     def _attempt(self, run: _Run, solve: SolveRecord, process: SolverSlot) -> tuple[SolveAnswer | None, Stop | None]:
         """Return the answer, or why there is none."""
+        if run.cancelled.is_set():
+            return None, Stop.CANCELLED
+        if solve.attempts > MAX_ATTEMPTS:
+            return None, Stop.KILLED
         store = self._store.for_tenant(solve.tenant)
         spec_bytes = self._retried(lambda: store.spec(solve.request_digest))
         if spec_bytes is None:
@@ -208,11 +212,11 @@ class SolveRunner:
         limit_seconds = self._limit_seconds(spec_bytes)
         num_lost = 0
         while num_lost < _MAX_STARTS:
-            future = process.solve(job, limit_seconds)
-            stop = self._watch(run, future)
-            if stop is not None:
-                return None, stop
             try:
+                future = process.solve(job, limit_seconds)
+                stop = self._watch(run, future)
+                if stop is not None:
+                    return None, stop
                 answer = future.result()
             except FutureTimeoutError:
                 return None, Stop.TIME

@@ -117,7 +117,9 @@ class EngineWatch:
                     due[action] = time.monotonic() + every[action]
 
     def _tried(self, action: Callable[[], None]) -> None:
-        """Do something; what fails is logged and done again later."""
+        """Do something; what fails is logged and done again later, and nothing is done any more by one that stops."""
+        if self._stopping.is_set():  # a database that is gone may have taken half a minute to say so
+            return
         try:
             action()
         except Exception:

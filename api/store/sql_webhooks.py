@@ -4,6 +4,7 @@ import json
 import secrets
 from dataclasses import asdict
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, select, update
 
@@ -154,6 +155,11 @@ def _subject(record: WebhookRecord) -> str:
 
 
 def _told(record: WebhookRecord) -> Json:
-    """What the trail says of a webhook: not its secret, nor the path of its address, which may be one."""
-    host = "/".join(record.url.split("/")[:3])
-    return {"name": record.name, "host": host, "events": list(record.events), "state": record.state}
+    """What the trail says of a webhook: not its secret, nor path and query of its address, which may be one."""
+    address = urlsplit(record.url)
+    return {
+        "name": record.name,
+        "host": f"{address.scheme}://{address.netloc}",
+        "events": list(record.events),
+        "state": record.state,
+    }

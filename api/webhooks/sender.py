@@ -70,12 +70,14 @@ class Sender:
         return found
 
     async def _send(self, target: Target, addresses: Sequence[str], headers: Mapping[str, str], body: bytes) -> Answer:
+        # An address that is silent leaves time for the next one.
+        timeout = httpx.Timeout(self._cap_seconds, connect=self._cap_seconds / (_MAX_ADDRESSES + 1))
         # One client for each message, without proxies of the environment, which would connect where they like; nor is
         # a connection used twice, since those to one address may be for different names.
         async with httpx.AsyncClient(
-            verify=await self._context(target), trust_env=False, follow_redirects=False, timeout=self._cap_seconds
+            verify=await self._context(target), trust_env=False, follow_redirects=False, timeout=timeout
         ) as client:
-            last: httpx.ConnectError | None = None
+            last: httpx.ConnectError | httpx.ConnectTimeout | None = None
             for address in addresses[:_MAX_ADDRESSES]:
                 host = f"[{address}]" if ":" in address else address
                 try:
@@ -87,7 +89,7 @@ class Sender:
                         extensions={"sni_hostname": target.host},
                     ) as response:
                         return _answer(response.status_code)
-                except httpx.ConnectError as error:
+                except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                     if _is_tls(error):
                         raise
                     last = error

@@ -28,10 +28,10 @@ def is_warm() -> bool:
 def warm_mark() -> Path:
     """Return the file that says that these very files were compiled.
 
-    numba finds machine code by path and time of its source, so that a copy has none.
+    numba finds machine code by the path of its source, so that a copy has none.
     """
-    facts = [f"{source.resolve()} {source.stat().st_mtime_ns}" for source in _sources()]
-    mark = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+    paths = [str(source.resolve()) for source in _sources()]
+    mark = hashlib.sha256("\n".join(paths).encode()).hexdigest()[:16]
     return cache_folder() / f"warm-{mark}"
 
 

@@ -38,3 +38,11 @@ def lack_torch(_rows: Measurements, _name: str, _seed: int) -> bytes:
 
     learned_models.fit_model = missing
     return fit(_rows, name=_name, seed=_seed)
+
+
+def load_torch(_rows: Measurements, _name: str, _seed: int) -> bytes:
+    """Loads what training needs, and fits."""
+    import torch
+
+    assert float(torch.ones(64, 64).sum()) == 4096.0
+    return fit(_rows, name=_name, seed=_seed)

@@ -5,7 +5,10 @@ import json
 import os
 import signal
 import time
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from sqlalchemy import update
@@ -15,6 +18,7 @@ from api.process_slot import ProcessSlot
 from api.solve_results import Stop
 from api.store import tables
 from api.store.base import ACCIDENTS, RUNNING
+from api.store.sql import SqlStore
 from tests.api import planners
 from tests.api.live import Live
 from tests.api.problems import assert_problem
@@ -349,3 +353,18 @@ def test_solves_of_a_stopped_server_run_again_at_the_next_start(folder: Path) ->
     with Live.of(folder) as live:
         for solve_id in (running, queued):
             assert live.get(f"/v1/solves/{solve_id}?wait=30").json()["state"] == "succeeded"
+
+
+def test_a_solve_that_was_cancelled_and_is_late_is_cancelled(folder: Path) -> None:
+    with Live.of(folder, plan=planners.hang) as live:
+        deadline = quote((datetime.now(UTC) + timedelta(seconds=3)).isoformat(), safe="")
+        spec = tiny(solver__time_limit_seconds=60)
+        solve_id = live.post(f"/v1/solves?deadline={deadline}", spec).json()["id"]
+        wait_for_pid(folder)
+    with closing(SqlStore.of_file(folder / "shardplan.sqlite")) as store:
+        solve = store.for_tenant("default").request_cancel(solve_id, now=time.time())
+        assert solve is not None
+        assert solve.cancel_requested
+    time.sleep(3)
+    with Live.of(folder, plan=planners.hang) as live:
+        assert live.get(f"/v1/solves/{solve_id}?wait=30").json()["state"] == "cancelled"

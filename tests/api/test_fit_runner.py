@@ -90,3 +90,11 @@ def _wait_for_end(pid: int) -> None:
             return
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_fit_has_room_under_the_least_limit_of_memory(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    with Live.of(tmp_path / "data", fit=fits.load_torch, fit_memory_bytes=2 * 1024**3) as live:
+        request = {"name": "m", "measurements": [store_rows(live)]}
+        model = live.post("/v1/cost-models", request, headers={"Prefer": "wait=60"}).json()
+        assert model["state"] == "ready", model

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from api import solver_process
 from api.convert import parse_spec
 from api.solver_process import Incumbent, SolveJob, run_solve
 from planner.partitioners.machine_code import is_warm
@@ -42,3 +43,14 @@ def test_a_solver_process_has_the_machine_code_before_its_first_job(tmp_path: Pa
         pytest.skip("the searches of this version were not compiled yet: python -m planner.partitioners.warm")
     with Live.of(tmp_path, plan=planners.plan_with_machine_code) as live:
         assert live.solve(TINY)["state"] == "succeeded"
+
+
+def test_memory_that_ends_while_the_spec_is_read_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(solver_process, "parse_spec", full)
+    job = SolveJob(spec_bytes=b"{}", assumptions=(), incumbent_file=tmp_path / "a.plan", plan=plan)
+    assert run_solve(job).is_out_of_memory

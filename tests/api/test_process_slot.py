@@ -7,7 +7,8 @@ import threading
 import time
 from concurrent.futures import BrokenExecutor
 
-from pebble import ProcessExpired
+import pytest
+from pebble import ProcessExpired, ProcessPool
 
 from api.process_slot import ProcessSlot
 
@@ -73,3 +74,15 @@ def ready(slot: ProcessSlot, before: int) -> int:
             if found != before:
                 return found
         time.sleep(0.1)
+
+
+def test_a_process_that_cannot_be_had_says_nothing_of_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("no more processes")
+
+    with ProcessSlot(None) as slot:
+        monkeypatch.setattr(ProcessPool, "schedule", fail)
+        with pytest.raises(BrokenExecutor, match="no more processes"):
+            slot.schedule(own_pid, None, None)
+        monkeypatch.undo()
+        assert slot.schedule(own_pid, None, None).result() != os.getpid()

@@ -49,3 +49,10 @@ def test_a_folder_of_secrets_that_is_not_there_is_told(monkeypatch: pytest.Monke
     monkeypatch.setenv("SHARDPLAN_SECRETS_DIR", str(tmp_path / "nothing"))
     with pytest.raises(BadInput, match=r"SHARDPLAN_SECRETS_DIR names .*nothing, which is no folder"):
         settings_of()
+
+
+def test_limits_of_memory_leave_room_for_what_is_loaded() -> None:
+    for name, least in (("solver_memory_bytes", 1024**3), ("fit_memory_bytes", 2 * 1024**3)):
+        assert Settings(**{name: least})
+        with pytest.raises(ValueError, match=name):
+            Settings(**{name: least - 1})

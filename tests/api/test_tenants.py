@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -54,3 +55,31 @@ def test_names_of_tenants(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "A", "a/b", "-a", ".", "..", "a b", "a\n", "\u00e4", "a" * 64])
 def test_what_is_no_name_of_a_tenant(name: str) -> None:
     assert not is_tenant(name)
+
+
+def test_many_who_come_at_once_have_one_part_made() -> None:
+    made: list[str] = []
+
+    def make(tenant: str) -> str:
+        made.append(tenant)
+        time.sleep(0.1)
+        return tenant
+
+    async def test() -> None:
+        tenants = Tenants(make)
+        assert set(await asyncio.gather(*(tenants.get("a") for _ in range(50)))) == {"a"}
+        assert made == ["a"]
+
+    asyncio.run(test())
+
+
+def test_who_only_looks_stays_too() -> None:
+    async def test() -> None:
+        tenants = Tenants(str, max_tenants=2)
+        await tenants.get("a")
+        await tenants.get("b")
+        assert tenants.peek("a") == "a"
+        await tenants.get("c")
+        assert (tenants.peek("a"), tenants.peek("b")) == ("a", None)
+
+    asyncio.run(test())

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
@@ -240,5 +241,29 @@ def test_few_reads_happen_at_once() -> None:
         answers = await asyncio.gather(*(hands.show(header) for header in headers))
         assert all(isinstance(answer, Stranger) for answer in answers)
         assert 1 <= most <= 4
+
+    run(test())
+
+
+def test_a_key_that_is_read_while_it_is_revoked_is_not_remembered() -> None:
+    async def test() -> None:
+        hands = Hands(RECORD)
+        began, go = threading.Event(), threading.Event()
+        read = hands.store.api_key
+
+        def slow(key_id: str) -> ApiKeyRecord | None:
+            record = read(key_id)
+            began.set()
+            go.wait(timeout=30)
+            return record
+
+        hands.store.api_key = slow
+        early = asyncio.create_task(hands.show())
+        await asyncio.to_thread(began.wait, 30)
+        hands.store.records[KEY.id] = replace(RECORD, revoked_at=100.0)
+        hands.ring.forget(KEY.id)
+        go.set()
+        await early
+        assert isinstance(await hands.show(), Stranger)
 
     run(test())

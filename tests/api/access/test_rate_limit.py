@@ -117,3 +117,10 @@ def test_a_server_with_a_limit(limited: Live) -> None:
     assert limited.get("/v1/solves", headers=other).status_code == 200
     assert [limited.get("/v1/solves").status_code for _ in range(4)] == [401] * 3 + [429]
     assert limited.get("/readyz").status_code == 200
+
+
+@pytest.mark.parametrize("code", ["storage-unavailable", "issuer-unavailable"])
+def test_who_could_not_be_verified_is_not_counted(code: str) -> None:
+    """Launchers share addresses, and the database being down is no fault of theirs."""
+    plan = "/v1/channels/ads/prod/plan"
+    assert answers(*[("1.1.1.1", plan, Stranger(code, "later"))] * 3) == [200] * 3

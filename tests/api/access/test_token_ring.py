@@ -344,6 +344,8 @@ def test_keys_that_verify_nothing_are_left_aside() -> None:
         jwk("encryption", RSA, use="enc"),
         jwk("signing", RSA, key_ops=["sign"]),
         jwk("private", RSA, d="AQAB"),
+        jwk("operations", RSA, key_ops=None),
+        jwk("kind", RSA, kty=[]),
         {**jwk("x", RSA), "kid": None},
         {"kty": "RSA", "kid": "broken", "n": "!", "e": "AQAB"},
         "text",

@@ -91,3 +91,11 @@ def test_a_list_that_cannot_be_read_is_told_at_the_start(tmp_path: Path) -> None
         Live.of(tmp_path, webhook_hosts="ftp://x"),
     ):
         pass
+
+
+def test_the_trail_has_no_query_of_an_address_without_a_path(service: Live) -> None:
+    made = service.post("/v1/webhooks", {"url": "https://hooks.test?token=very-private", "name": "bare"}).json()
+    trail = service.get(f"/v1/audit?subject=webhooks/{made['id']}")
+    assert trail.json()["entries"][0]["after"]["host"] == "https://hooks.test"
+    assert "very-private" not in trail.text
+    service.request("DELETE", f"/v1/webhooks/{made['id']}")

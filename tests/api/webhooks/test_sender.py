@@ -1,7 +1,9 @@
 """One message: to the address that was checked, and to no other; what answers is looked at as little as can be."""
 
 import asyncio
+import contextlib
 import shutil
+import socket
 import ssl
 import subprocess
 import time
@@ -214,3 +216,16 @@ def test_tls_is_asked_for_the_name_and_not_for_the_address(tmp_path: Path) -> No
         assert attempt("hooks.test", None) == Answer(error="tls")  # nobody here trusts it
         assert asked == ["hooks.test", "other.test", "hooks.test"]
         assert len(receiver.messages) == 1
+
+
+def test_an_address_that_is_silent_leaves_time_for_the_next_one() -> None:
+    with receiving("127.0.0.2") as receiver, socket.socket() as silent, contextlib.ExitStack() as full:
+        silent.bind(("127.0.0.3", receiver.port))
+        silent.listen(0)
+        for _ in range(4):  # nobody accepts: once its queue is full, whoever connects hears nothing
+            client = full.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(("127.0.0.3", receiver.port))
+        allowed = AllowList(f"http://hooks.test:{receiver.port}, 127.0.0.0/8")
+        sender = Sender(allowed, resolve=Names(["127.0.0.3", "127.0.0.2"]), cap_seconds=3.0)
+        assert send(sender, f"http://hooks.test:{receiver.port}/") == Answer(204)

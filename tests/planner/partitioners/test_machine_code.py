@@ -37,7 +37,7 @@ def test_a_changed_source_has_another_folder(root: Path, tmp_path: Path) -> None
 
 
 def test_a_copy_of_the_sources_is_not_warm_where_the_original_is(root: Path, tmp_path: Path) -> None:
-    """Machine code is found by the path and the time of its source."""
+    """Machine code is found by the path of its source."""
     package = tmp_path / "planner" / "partitioners"
     shutil.copytree(root / "planner" / "partitioners", package, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "planner" / "__init__.py").touch()
@@ -53,5 +53,4 @@ def test_a_copy_of_the_sources_is_not_warm_where_the_original_is(root: Path, tmp
     assert mark != warm_mark().name
     os.utime(package / "compiled.py", (0, 0))
     touched_folder, touched_mark = folder_and_mark()
-    assert touched_folder == folder
-    assert touched_mark != mark
+    assert (touched_folder, touched_mark) == (folder, mark)  # times are lost on the way through a registry

@@ -14,13 +14,19 @@ class DataFolderInUse(Exception):
 @contextlib.contextmanager
 def owned(folder: Path) -> Iterator[None]:
     """Own a data folder for as long as the process runs; the lock goes with it. Raises ``DataFolderInUse``."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder)
     descriptor = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _lock(descriptor, folder)
         yield
     finally:
         os.close(descriptor)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder for its owner alone, where there is none: it will hold specs, and secrets that sign."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _lock(descriptor: int, folder: Path) -> None:

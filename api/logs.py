@@ -6,6 +6,7 @@ tracebacks without their variables, and of what others attach to a record only t
 """
 
 import logging
+import re
 from typing import TextIO
 
 import structlog
@@ -18,6 +19,8 @@ from api.settings import Settings
 FIELDS = ("request_id", "solve_id", "fit_id", "executor_id", "host", "state", "reason", "seconds")
 #: Who speaks at the level of the setting; everybody else from warnings on.
 _SPEAKERS = ("api", "planner", "cost_models", "uvicorn", "dbos")
+#: What DBOS says of every start, and of each of some sixty steps of the first one; what can go wrong there is an error.
+_SAID_OF_STARTS = re.compile("Applying DBOS .* migration|SQLite system database is for development")
 _TIME = structlog.processors.TimeStamper(fmt="iso", utc=True)
 
 
@@ -40,6 +43,11 @@ def set_up(settings: Settings, stream: TextIO) -> None:
         # DBOS would add a handler of its own to a logger that has none.
         logger.handlers[:] = [handler]
         logger.propagate = False
+    logging.getLogger("dbos").addFilter(_is_no_start)
+
+
+def _is_no_start(record: logging.LogRecord) -> bool:
+    return _SAID_OF_STARTS.search(record.getMessage()) is None
 
 
 def _add_trace_id(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:

@@ -38,10 +38,11 @@ def serve(settings: Settings, *, plan: PlanFunction = plan_in_full) -> None:
     """
     set_up(settings, sys.stderr)
     _allow_connections()
+    is_logged = settings.access_log and settings.log_level in ("debug", "info")
     access_log = AccessLog(sys.stderr, as_json=is_json(settings, sys.stderr))
     with told(settings):
         tracing = tracing_of(settings)
-    app = create_app(settings, plan=plan, observers=[access_log] if settings.access_log else [], tracing=tracing)
+    app = create_app(settings, plan=plan, observers=[access_log] if is_logged else [], tracing=tracing)
     # The lifespan is entered below and not by uvicorn, which would turn what fails there into
     # a traceback and an exit code of its own.
     config = uvicorn.Config(

@@ -171,7 +171,7 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least weight of what is logged."
     )
-    access_log: bool = Field(default=True, description="Whether every request is logged.")
+    access_log: bool = Field(default=True, description="Whether every request is logged, at the level info.")
     traces: Literal["none", "otlp"] = Field(
         default="none",
         description="otlp: spans of requests and solves are sent to OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra otel.",

@@ -8,6 +8,7 @@ import typer
 
 from api.cli.errors import BadInput, ServerTrouble
 from api.cli.settings import settings_of
+from api.data_folder import make_private
 from api.settings import Settings
 from api.store.tenants import is_tenant
 
@@ -35,7 +36,7 @@ def opened(settings: Settings) -> "Iterator[Database]":
 
     with starting(settings):
         if settings.database_url is None:
-            settings.data_dir.mkdir(parents=True, exist_ok=True)
+            make_private(settings.data_dir)
         with closing(open_store(settings)) as database:
             yield database
 

@@ -35,6 +35,7 @@ def as_it_was() -> Iterator[None]:
         logger.handlers[:] = handlers
         logger.setLevel(level)
         logger.propagate = propagate
+    logging.getLogger("dbos").filters.clear()
 
 
 def logged(**settings: object) -> io.StringIO:
@@ -175,3 +176,18 @@ def test_the_lines_of_requests_can_be_left_out(root: Path, tmp_path: Path) -> No
     assert "/readyz" not in errors
     assert "started" in errors.lower()
     assert os.linesep in errors
+
+
+def test_what_the_queue_says_of_every_start_is_left_out() -> None:
+    stream = logged()
+    queue = logging.getLogger("dbos")
+    queue.info("Applying DBOS system database schema migration 31")
+    queue.warning("The SQLite system database is for development and testing. PostgreSQL is recommended.")
+    queue.warning("a workflow was lost")
+    assert [line["event"] for line in lines(stream)] == ["a workflow was lost"]
+
+
+def test_requests_are_logged_at_the_level_of_the_setting(root: Path, tmp_path: Path) -> None:
+    server = Server(root, tmp_path, log_level="warning", log_format="json").wait_until_ready()
+    server.client.get("/version")
+    assert '"request"' not in server.stop()

@@ -41,7 +41,7 @@ class Wanted:
 
 
 def proofs_of(priced: PricedOptions, wanted: Wanted) -> Iterator[JsonNode]:
-    """Yield a proof for each way in which ranks of unequal speed can be added up: weights, and nodes, the root first."""
+    """Yield a proof for each way to add up ranks of unequal speed: their weights, and nodes, the root first."""
     order = _split_rules(priced, wanted.rules)
     boxes = wanted.max_boxes // 2 ** sum(_is_undecided(priced, wanted.rules[number]) for number in order)
     weights = [None] if wanted.axes.is_step else [digits(way) for way in rank_weights(priced)]

@@ -122,19 +122,15 @@ def test_a_score_has_the_ledger_of_every_rank() -> None:
 
 def test_prices_of_whole_ranks_are_refused_where_the_request_names_them() -> None:
     request, placement = parse_evaluation(body("fused"))
+    judged = replace(request, cost_model=LaunchingModel(launch_seconds=1e-6))
     with pytest.raises(UnsupportedRequest) as caught:
-        certificate_of(
-            replace(request, cost_model=LaunchingModel(launch_seconds=1e-6)),
-            placement,
-            spec_base="/spec",
-            plan_base="/plan",
-        )
+        certificate_of(judged, placement, spec_base="/spec", plan_base="/plan")
     assert (caught.value.issue.code, caught.value.issue.pointer) == ("no-certificate", "/spec/cost_model")
     assert "roofline" in caught.value.issue.hint
 
 
-def test_a_cut_that_is_not_listed_is_told_where_the_plan_has_it() -> None:
-    """Columns of four are legal for TorchRec, and are no option of a table of eight that is cut in two."""
+def test_a_plan_with_narrower_pieces_than_are_listed_is_certified() -> None:
+    """Its options are then those of such pieces, too."""
     content = json.loads(body("fused"))
     shard = content["plan"]["tables"][1]["shards"][0]
     content["plan"]["tables"][1] |= {

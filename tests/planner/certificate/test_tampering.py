@@ -110,9 +110,10 @@ def no_such_price(certificate: Document) -> None:
 
 
 def memory_overfull(certificate: Document) -> None:
-    """One rank has less than what lies there, and still more than any one piece takes."""
+    """One rank has room for any one piece that it holds, and not for all of them."""
     problem = certificate["problem"]
-    problem["capacity_bytes"][3] = [value * 0.05 for value in problem["capacity_bytes"][3]]
+    block = problem["prices"][family_of(certificate, "rows")["prices"]]
+    problem["capacity_bytes"][3] = [2 * largest for largest in block["bytes"][0]]
 
 
 def table_missing(certificate: Document) -> None:

@@ -19,6 +19,7 @@ class GivenPlan:
     stated_digest: str | None
     actual_digest: str | None  # None where the plan lacks a key that the digest covers
     stated_spec_digest: str | None
+    stated_objective: Mapping[str, object]  # empty where the plan states none
 
     def false_digest(self) -> Iterator[Issue]:
         """Yield a violation where the plan states another digest than its content has."""
@@ -53,6 +54,7 @@ def given_plan(plan: PlanDocument, content: Mapping[str, object]) -> GivenPlan:
         stated_digest=plan.plan_digest,
         actual_digest=plan_digest(content) if all(key in content for key in DIGEST_KEYS) else None,
         stated_spec_digest=plan.spec_digest,
+        stated_objective=plan.objective if isinstance(plan.objective, dict) else {},
     )
 
 

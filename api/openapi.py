@@ -10,6 +10,7 @@ from pydantic.json_schema import models_json_schema
 from api.access.scopes import is_open, scope_of
 from api.routes.documentation import problems
 from api.schemas.access import CreatedKey, KeyRequest
+from api.schemas.certificate import CertificateDocument
 from api.schemas.channel import ChannelDocument, ChannelHistory, ChannelRollback, ChannelUpdate
 from api.schemas.cost_models import (
     ActivationDocument,
@@ -44,6 +45,7 @@ _RAW_DOCUMENTS = (
     PlanDifferenceDocument,
     EvaluationRequest,
     EvaluationDocument,
+    CertificateDocument,
     ExplanationDocument,
     StatisticsDocument,
     StatisticsSummary,

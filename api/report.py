@@ -1,6 +1,6 @@
 """What is said about a spec before it is solved, and about a plan from anywhere."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from api.convert import SolveRequest
 from api.given_plan import GivenPlan
@@ -10,6 +10,7 @@ from api.schemas.explanation import ExplanationDocument
 from api.schemas.solve import AssumptionDocument, IssueDocument, TotalsDocument, ValidationDocument
 from cost_models.errors import CostModelError
 from planner.busy_tiers import overloaded
+from planner.certificate.certify import Document, certify
 from planner.checkpoint import late_upload
 from planner.domain.placement import Placement
 from planner.domain.plan import Evaluation
@@ -22,6 +23,8 @@ from planner.serving import overrun
 from planner.verify import verify
 
 _MAX_VIOLATIONS = 50
+#: Nominal work on the bound of a certificate: what a solve of the same spec spends on its own, within reason.
+WORK_SHARE, MOST_WORK_SECONDS = 0.25, 5.0
 #: What ``verify`` finds where the shards are no partition of the spec's tables over its ranks.
 _NO_PARTITION = frozenset(
     {
@@ -99,6 +102,40 @@ def explain_given(request: SolveRequest, plan: GivenPlan, *, max_tables: int) ->
     if false := tuple(plan.false_digest()):
         raise InvalidProblem(false)
     return explain(request.problem, plan.placement, request.cost_model, max_tables=max_tables)
+
+
+def certificate_of(request: SolveRequest, plan: GivenPlan, *, spec_base: str = "", plan_base: str = "") -> Document:
+    """Return the certificate of a plan from anywhere; the bases are where the request has its spec and its plan.
+
+    Raises
+    ------
+    InvalidProblem
+        The plan breaks a rule, or states a false digest.
+    UnsupportedRequest
+        The cost model prices whole ranks, or this version does not list a cut that the plan has.
+    """
+    false = tuple(plan.false_digest())
+    issues = false or verify(request.problem, plan.placement, rules=ledger_rules(request.cost_model.ledger))
+    if issues:
+        raise InvalidProblem(tuple(_below(plan_base, issue) for issue in issues[:_MAX_VIOLATIONS]))
+    try:
+        return certify(
+            request.problem,
+            plan.placement,
+            request.cost_model,
+            head={"name": request.name, "spec_digest": request.spec_digest, "plan_digest": plan.actual_digest},
+            objective=plan.stated_objective,
+            work_seconds=min(WORK_SHARE * request.limits.time_limit_seconds, MOST_WORK_SECONDS),
+        )
+    except CostModelError as error:
+        raise UnsupportedRequest(cost_model_issue(error, spec_base)) from error
+    except UnsupportedRequest as error:
+        base = spec_base if error.issue.pointer.startswith("/cost_model") else plan_base
+        raise UnsupportedRequest(_below(base, error.issue)) from error
+
+
+def _below(base: str, issue: Issue) -> Issue:
+    return replace(issue, pointer=f"{base}{issue.pointer}")
 
 
 def explanation_document(request: SolveRequest, plan: GivenPlan, explanation: Explanation) -> ExplanationDocument:

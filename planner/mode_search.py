@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.bounds.boxes import affordable_boxes
 from planner.bounds.chain import Bound, lower_bound, quick_bound
 from planner.cuts import lists_all_cuts
 from planner.domain.plan import PlanResult, Shortfall
@@ -36,9 +37,6 @@ BYTES_MOVED = "max_moved_bytes"  # a limit of the user's, and the resource that 
 _FIRST = 0.1  # at most, on the first plan
 _BOUNDED = 0.25  # on the bound
 _SEARCHED = 0.75  # on the search
-#: Nominal work of one box, by the number of options: c n^1.6, fitted to measured bounds of 2,000 to 40,000 options.
-_BOX_SECONDS, _BOX_POWER = 2e-7, 1.6
-_MOST_BOXES = 200
 _NEARLY = 0.98  # of the time limit: what ends then may have been cut by the clock
 
 
@@ -146,8 +144,7 @@ def _work_seconds(run: Run) -> float:
 
 def _max_boxes(run: Run, priced: PricedOptions) -> int:
     """Return how many boxes the bound may look at: by size and work, not by the clock, so that plans repeat."""
-    boxes = _BOUNDED * _work_seconds(run) / (_BOX_SECONDS * priced.num_options**_BOX_POWER)
-    return int(np.clip(boxes, 1, _MOST_BOXES))
+    return affordable_boxes(_BOUNDED * _work_seconds(run), priced.num_options)
 
 
 def _bound_of_all(run: Run, pruned: PricedOptions, modes: list[_Mode], *, exhaustive: bool) -> float:

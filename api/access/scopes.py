@@ -43,6 +43,7 @@ ROUTE_SCOPES: Mapping[str, str] = {
     "DELETE /v1/solves/{solve_id}": SOLVE,
     "POST /v1/specs:validate": SOLVE,
     "POST /v1/plans:evaluate": SOLVE,
+    "POST /v1/plans:certify": SOLVE,
     "POST /v1/statistics": SOLVE,
     "POST /v1/measurements": SOLVE,
     "PUT /v1/channels/{name}": PROMOTE,

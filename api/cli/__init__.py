@@ -17,6 +17,7 @@ import typer
 from api.cli import (
     backup,
     batch,
+    certify,
     doctor,
     documents,
     evaluate,
@@ -47,6 +48,8 @@ app.command("plan")(plan.plan_command)
 app.command("batch")(batch.batch_command)
 app.command("validate")(plan.validate_command)
 app.command("evaluate")(evaluate.evaluate_command)
+app.command("certify")(certify.certify_command)
+app.command("check")(certify.check_command)
 app.command("explain")(explain.explain_command)
 app.command("compare")(documents.compare_command)
 app.command("export")(documents.export_command)

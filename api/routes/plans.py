@@ -10,7 +10,7 @@ from api.convert import parse_evaluation, parse_plan, parse_spec
 from api.errors import ApiError, not_found
 from api.model_reference import COST_MODEL_PATTERN
 from api.plan_cache import ServedPlan, slice_key
-from api.report import evaluation_of, explain_given, explanation_document
+from api.report import certificate_of, evaluation_of, explain_given, explanation_document
 from api.routes.documentation import json_answer, json_body, problems
 from api.schemas.base import DIGEST_PATTERN, ModulePath
 from api.schemas.explanation import ExplanationDocument
@@ -18,6 +18,7 @@ from api.served_plan import IMMUTABLE, plan_response
 from api.state import Services, Shell
 from api.stored_models import StoredModels
 from planner.canonical import canonical_bytes
+from planner.errors import Issue, UnsupportedRequest
 from planner.explain.explanation import DEFAULT_TABLES
 from planner.exporters.registry import EXPORTERS
 from planner.exporters.torchrec import UnexportablePlan
@@ -26,6 +27,9 @@ router = APIRouter(prefix="/v1", tags=["plans"])
 
 #: Each takes 20 to 40 ms on 128 ranks; the command line explains any number.
 MAX_EXPLAINED_TABLES = 100
+
+#: Each takes some milliseconds of a processor to state and to bound; the command line certifies any number.
+MAX_CERTIFIED_TABLES = 300
 
 #: A name that no cost model can have is refused like any other parameter.
 CostModelName = Annotated[str, Query(pattern=COST_MODEL_PATTERN)]
@@ -151,6 +155,44 @@ async def evaluate_plan(
     return Response(evaluation.model_dump_json(), media_type="application/json")
 
 
+@router.post(
+    "/plans:certify",
+    summary="Prove how good a plan from anywhere is",
+    operation_id="certify_plan",
+    openapi_extra=json_body("EvaluationRequest", {}),
+    responses={
+        200: json_answer(
+            "The plan, the options with their prices, and a proof that check_certificate.py checks.",
+            "CertificateDocument",
+        ),
+        **problems("invalid-parameter", "body-too-large", "unsupported-media-type", "invalid-problem", "unsupported"),
+    },
+)
+async def certify_plan(
+    request: Request,
+    shell: Shell,
+    cost_model: Annotated[
+        CostModelName | None, Query(description="Prices options in place of the spec's own cost model.")
+    ] = None,
+) -> Response:
+    """Answer with a certificate of a plan under the spec's cost model, or another one."""
+    raw = await request.body()
+
+    def certificate() -> bytes:
+        given = parse_evaluation(
+            raw,
+            cost_model=cost_model,
+            find_plan=shell.plans.find,
+            find_statistics=shell.store.statistics,
+            find_model=StoredModels(shell.store),
+        )
+        if len(given[0].problem.tables) > MAX_CERTIFIED_TABLES:
+            raise UnsupportedRequest(_too_many_tables(len(given[0].problem.tables)))
+        return canonical_bytes(certificate_of(*given, spec_base="/spec", plan_base="/plan"))
+
+    return Response(await run_sync(certificate), media_type="application/json")
+
+
 async def answer_plan(
     request: Request, shell: Services, digest: str, rank: int | None, *, cache_control: str
 ) -> Response:
@@ -182,6 +224,15 @@ def find_plan(shell: Services, digest: str) -> ServedPlan:
     if served is None:
         raise not_found("plan")
     return served
+
+
+def _too_many_tables(num_tables: int) -> Issue:
+    return Issue(
+        code="too-many-tables",
+        pointer="/spec/model/tables",
+        message=f"{num_tables} tables; plans of at most {MAX_CERTIFIED_TABLES} are certified over HTTP",
+        hint="certify the plan on the command line: shardplan certify SPEC.json PLAN.json",
+    )
 
 
 def _explanation(shell: Services, digest: str, max_tables: int) -> ExplanationDocument:

@@ -84,11 +84,16 @@ def _speeds(priced: PricedOptions) -> list[Speeds]:
     least = np.min(slow, axis=0)
     if priced.objective is Objective.STEP_TIME:
         return [Speeds(average=1.0 / np.sum(1.0 / slow, axis=0), least=least)]
+    return [Speeds(average=np.min(a[:, None] * slow, axis=0), least=least) for a in rank_weights(priced)]
+
+
+def rank_weights(priced: PricedOptions) -> list[Floats]:
+    """Return the weights of ranks of each relaxation of max_rank_time, (R,) each, which add up to 1."""
+    slow = priced.rank_slowdown
     ways = [np.ones(priced.num_ranks)]
     if np.any(slow != slow[0]):
         ways.append(1.0 / np.max(slow, axis=1))
-    weights = [way / np.sum(way) for way in ways]
-    return [Speeds(average=np.min(a[:, None] * slow, axis=0), least=least) for a in weights]
+    return [way / np.sum(way) for way in ways]
 
 
 def _relaxation(priced: PricedOptions, speeds: Speeds) -> Relaxation:

@@ -26,7 +26,7 @@ def test_addresses_and_methods_that_do_not_exist(live: Live) -> None:
     assert wrong.headers["allow"]
 
 
-@pytest.mark.parametrize("url", ["/v1/solves", "/v1/specs:validate", "/v1/plans:evaluate"])
+@pytest.mark.parametrize("url", ["/v1/solves", "/v1/specs:validate", "/v1/plans:evaluate", "/v1/plans:certify"])
 @pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON.keys())
 def test_bytes_that_are_not_plain_json(live: Live, url: str, body: bytes) -> None:
     answer = live.request("POST", url, content=body, headers=JSON)

@@ -33,6 +33,7 @@ def test_the_routes_of_the_contract_are_there(document: dict[str, object]) -> No
         ("post", "/v1/solves/{solve_id}:retry"),
         ("post", "/v1/specs:validate"),
         ("post", "/v1/plans:evaluate"),
+        ("post", "/v1/plans:certify"),
         ("post", "/v1/statistics"),
         ("get", "/v1/statistics"),
         ("get", "/v1/statistics/{digest}"),

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from api.convert import parse_evaluation, parse_spec
-from api.report import evaluation_of
+from api.report import certificate_of, evaluation_of
 from api.schemas.evaluation import EvaluationDocument
 from cost_models.errors import UnsupportedWork
 from planner.canonical import plan_digest
 from planner.errors import UnsupportedRequest
 from tests.api.specs import TINY, raw, tiny
+from tests.planner.launching_model import LaunchingModel
 
 
 class PricesNothing:
@@ -117,3 +118,29 @@ def test_a_score_has_the_ledger_of_every_rank() -> None:
             assert sum(lines.values()) == pytest.approx(rank.bytes[tier], abs=len(lines))
     # Table a has 1000 rows x 8 columns x 4 B of weights, table b 500 x 16 x 4 B.
     assert [rank.ledger_bytes["hbm"]["weights"] for rank in score.ranks] == [32_000, 32_000]
+
+
+def test_prices_of_whole_ranks_are_refused_where_the_request_names_them() -> None:
+    request, placement = parse_evaluation(body("fused"))
+    judged = replace(request, cost_model=LaunchingModel(launch_seconds=1e-6))
+    with pytest.raises(UnsupportedRequest) as caught:
+        certificate_of(judged, placement, spec_base="/spec", plan_base="/plan")
+    assert (caught.value.issue.code, caught.value.issue.pointer) == ("no-certificate", "/spec/cost_model")
+    assert "roofline" in caught.value.issue.hint
+
+
+def test_a_plan_with_narrower_pieces_than_are_listed_is_certified() -> None:
+    """Its options are then those of such pieces, too."""
+    content = json.loads(body("fused"))
+    shard = content["plan"]["tables"][1]["shards"][0]
+    content["plan"]["tables"][1] |= {
+        "sharding_type": "column_wise",
+        "shards": [
+            {**shard, "num_columns": 12, "rank": 0},
+            {**shard, "num_columns": 4, "column_offset": 12, "rank": 0},
+        ],
+    }
+    request, placement = parse_evaluation(raw(content))
+    assert evaluation_of(request, placement).valid
+    certificate = certificate_of(request, placement, plan_base="/plan")
+    assert certificate["plan"][1]["pieces"] == [[12, 0], [4, 0]]

@@ -133,6 +133,12 @@ LINES: Mapping[str, Line] = {
         "/v1/plans:evaluate?cost_model=learned:<document>",
         bodies=({"spec": SPECS[0], "plan": "<own document of the plan>"},),
     ),
+    "POST /v1/plans:certify": hidden(
+        "/v1/plans:certify",
+        "/v1/plans:certify?cost_model=learned:<model>",
+        "/v1/plans:certify?cost_model=learned:<document>",
+        bodies=({"spec": SPECS[0], "plan": "<own document of the plan>"},),
+    ),
     "GET /v1/plans": Line("own", ("/v1/plans", "/v1/plans?name=spec-of-ours")),
     "GET /v1/plans/{digest}": hidden("/v1/plans/<plan>", "/v1/plans/<plan>?rank=1"),
     "GET /v1/plans/{digest}/diff/{other}": hidden(

@@ -6,9 +6,12 @@ import gzip
 import pytest
 import zstandard
 
+from api.routes.plans import MAX_CERTIFIED_TABLES
+from api.schemas.certificate import CertificateDocument
 from api.schemas.explanation import ExplanationDocument
 from api.schemas.plan import MAX_SHARDS_OF_TABLE
 from api.store.sql import SqlStore
+from planner import check_certificate
 from planner.canonical import canonical_bytes, plan_digest
 from planner.exporters.registry import EXPORTERS
 from tests.api.live import Live
@@ -199,3 +202,46 @@ def test_a_plan_is_judged_under_another_cost_model(live: Live, digest: str) -> N
     assert [score["cost_model"].partition("@")[0] for score in scores] == ["roofline", "torchrec"]
     assert_problem(live.post("/v1/plans:evaluate?cost_model=crystal-ball", body), 400, "invalid-parameter")
     assert_problem(live.post("/v1/plans:evaluate?cost=torchrec", body), 400, "invalid-parameter")
+
+
+def test_a_plan_is_certified(live: Live, digest: str) -> None:
+    """What comes back stands alone: the checker takes it as it is, and knows the plan."""
+    plan = live.get(f"/v1/plans/{digest}").json()
+    answer = live.post("/v1/plans:certify", {"spec": TINY, "plan": plan})
+    assert answer.status_code == 200, answer.text
+    certificate = answer.json()
+    assert answer.content == canonical_bytes(certificate)
+    CertificateDocument.model_validate(certificate)
+    assert check_certificate.check(certificate, plan)
+    assert certificate["plan_digest"] == digest
+    assert certificate["spec_digest"] == plan["spec_digest"]
+    assert certificate["claim"]["bound_seconds"] <= plan["objective"]["seconds"]
+    other = live.post("/v1/plans:certify?cost_model=torchrec", {"spec": TINY, "plan": plan}).json()
+    assert other["cost_model"].startswith("torchrec@")
+    assert check_certificate.check(other, plan)
+
+
+def test_what_cannot_be_certified_is_a_problem(live: Live, digest: str) -> None:
+    plan = live.get(f"/v1/plans/{digest}").json()
+    broken = copy.deepcopy(plan)
+    broken["tables"][0]["shards"][0]["num_rows"] -= 1
+    problem = assert_problem(live.post("/v1/plans:certify", {"spec": TINY, "plan": broken}), 422, "invalid-problem")
+    assert problem["errors"][0]["pointer"] == "/plan/plan_digest"
+    del broken["plan_digest"]
+    problem = assert_problem(live.post("/v1/plans:certify", {"spec": TINY, "plan": broken}), 422, "invalid-problem")
+    assert problem["errors"][0]["pointer"].startswith("/plan/tables/0")
+
+
+def test_too_many_tables_are_certified_elsewhere(live: Live) -> None:
+    one = {"num_embeddings": 100, "embedding_dim": 8, "pooling_factor": 1.0}
+    tables = [{"name": f"t{index}", **one} for index in range(MAX_CERTIFIED_TABLES + 1)]
+    spec = tiny(model={**TINY["model"], "tables": tables})
+    placed = {
+        "sharding_type": "table_wise",
+        "compute_kernel": "fused",
+        "shards": [{"rank": 0, "row_offset": 0, "num_rows": 100, "column_offset": 0, "num_columns": 8}],
+    }
+    plan = {"world_size": 2, "ranks_per_host": 2, "tables": [{"name": table["name"], **placed} for table in tables]}
+    problem = assert_problem(live.post("/v1/plans:certify", {"spec": spec, "plan": plan}), 422, "unsupported")
+    assert problem["errors"][0]["pointer"] == "/spec/model/tables"
+    assert "shardplan certify" in problem["errors"][0]["hint"]

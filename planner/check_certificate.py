@@ -1,0 +1,299 @@
+"""Check the certificate of a sharding plan: python check_certificate.py CERTIFICATE.json[.gz] [PLAN.json[.gz]]
+
+Exit code 0 where the certificate proves what it claims (and is that of the plan), else 1; a sentence says why.
+Proven is: under the prices, capacities and rules that the certificate states, its plan is legal and takes the seconds
+that it claims, and no legal plan over the stated options takes less than its bound. Not proven: that hardware takes
+the stated seconds, and that nothing but the stated options is legal. The bound is worked out anew from prices of a
+relaxation (Lagrange multipliers), which give a bound whatever they are: no number of the planner is believed. Sums
+of terms that are not negative are rounded outward by ``SLACK`` to whole ticks; whole numbers are exact.
+"""
+
+import gzip
+import hashlib
+import json
+import math
+import sys
+from bisect import bisect_left
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Document = dict[str, Any]
+
+SLACK = 1e-12  # relative; far above what sums of doubles here can be off by
+CLOSE = 1e-9  # relative: how far a stated objective may be from the one worked out here
+OBJECTIVES = ("step_time", "max_rank_time", "request_latency")  # the first a sum of maxima, the others maxima of sums
+DIGEST_KEYS = ("schema_version", "spec_digest", "world_size", "ranks_per_host", "tables")  # of a plan
+SHARD = ("rank", "row_offset", "num_rows", "column_offset", "num_columns", "tier")
+
+
+def need(condition: object, why: str) -> None:
+    """Reject unless a condition holds."""
+    if not condition:
+        raise ValueError(why)
+
+
+def numbers(values: Any, *shape: int) -> Floats:
+    """Return an array of numbers that are finite and not negative."""
+    found = np.array(values, dtype=np.float64)
+    need(found.shape == shape, f"expected numbers of shape {shape}, found {found.shape}")
+    need(np.all(np.isfinite(found)) and np.all(found >= 0), "a number is negative or not finite")
+    return found
+
+
+def whole(value: Any, least: int = 0) -> int:
+    """Return a whole number."""
+    need(type(value) is int and value >= least, f"expected a whole number of {least} or more, found {value!r}")
+    return int(value)
+
+
+class Family(NamedTuple):
+    """One way to shard a table, and what a piece of each width costs on every rank that it lies on."""
+
+    table: int
+    scope: str
+    sides: frozenset[tuple[int, int]]  # of rules
+    fewest: int  # pieces
+    most: int
+    same_host: bool  # whether all pieces must lie on one host
+    widths: list[int]  # that fit somewhere, narrowest first
+    seconds: Floats  # (widths, phases)
+    bytes: Floats  # (widths, tiers)
+    last_bytes: Floats  # (widths, tiers) on the last rank of a site, whose block of rows may be shorter
+
+    def replaces(self, other: "Family") -> bool:
+        """Whether a plan with the other family is as legal and no worse with this one, piece by piece."""
+        freer = self.fewest <= other.fewest and self.most >= other.most and (other.same_host or not self.same_host)
+        if self[:3] != other[:3] or not freer or not set(other.widths) <= set(self.widths):
+            return False
+        mine = [self.widths.index(width) for width in other.widths]
+        return all(bool(np.all(ours[mine] <= theirs)) for ours, theirs in zip(self[7:], other[7:], strict=True))
+
+
+class Problem:
+    """What a certificate states: ranks, tables, options with their prices, and rules; judges plans and proofs."""
+
+    def __init__(self, stated: Document) -> None:
+        self.stated = stated
+        ranks, per_host = whole(stated["num_ranks"], 1), whole(stated["ranks_per_host"], 1)
+        phases, tiers, every = len(stated["phases"]), len(stated["tiers"]), np.arange(ranks)
+        need(ranks % per_host == 0 and stated["objective"] in OBJECTIVES, "unknown objective, or no whole hosts")
+        self.is_step = stated["objective"] == OBJECTIVES[0]
+        self.weight, self.window = numbers(stated["phase_weight"], phases), numbers(stated["window_seconds"], phases)
+        self.beside_seconds = float(numbers(stated["beside_seconds"]))
+        self.capacity = numbers(stated["capacity_bytes"], ranks, tiers) + 0.5  # sums of bytes are whole up to rounding
+        self.slowdown = numbers(stated["slowdown"] or np.ones((ranks, phases)), ranks, phases)
+        self.sites = {"rank": every[:, None], "host": every.reshape(-1, per_host), "world": every[None]}
+        self.columns = [whole(table["columns"], 1) for table in stated["tables"]]
+        allowed = [every if table["ranks"] is None else table["ranks"] for table in stated["tables"]]
+        self.allowed = np.array([np.isin(every, some) for some in allowed])
+        self.rules = [[[whole(family) for family in side] for side in rule] for rule in stated["rules"]]
+        self.families = [self._family(number, item) for number, item in enumerate(stated["families"])]
+        self.dominators = [item["dominated_by"] for item in stated["families"]]
+        for family, by in zip(self.families, self.dominators, strict=True):
+            replaced = by is None or (self.dominators[whole(by)] is None and self.families[by].replaces(family))
+            need(replaced, f"family {by} does not replace another one of table {family.table}, as is stated")
+
+    def _family(self, number: int, item: Document) -> Family:
+        block, table, (low, high) = self.stated["prices"][whole(item["prices"])], whole(item["table"]), item["pieces"]
+        widths = [whole(width, 1) for width in block["widths"]]
+        need(widths == sorted(set(widths)), f"family {number} has widths that do not ascend")
+        seconds = numbers(block["seconds"], len(widths), len(self.weight))
+        full = numbers(block["bytes"], len(widths), self.capacity.shape[1])
+        last = full if block["last_bytes"] is None else numbers(block["last_bytes"], *full.shape)
+        sites = self.sites[item["scope"]]
+        room = self.capacity[sites[self.allowed[table][sites].all(axis=1)]].min(axis=1).max(axis=0, initial=-1.0)
+        fits = np.all(np.minimum(full, last) <= room, axis=1)  # of the roomiest site, its smallest rank
+        widths = [width for width, fit in zip(widths, fits, strict=True) if fit]
+        sides = frozenset((r, s) for r, rule in enumerate(self.rules) for s in (0, 1) if number in rule[s])
+        pieces = whole(low, 1), min(whole(high, 1), self.columns[table]), bool(item["same_host"])
+        return Family(table, item["scope"], sides, *pieces, widths, seconds[fits], full[fits], last[fits])
+
+    def objective_of(self, plan: list[Document]) -> float:
+        """Return the seconds of a plan, after checking that it breaks no stated rule."""
+        need(len(plan) == len(self.columns), "the plan leaves a table out, or has one too many")
+        seconds, sizes, touched = (np.zeros_like(each) for each in (self.slowdown, self.capacity, self.allowed))
+        for table, placed in enumerate(plan):
+            family, pieces = self.families[whole(placed["family"])], placed["pieces"]
+            need(family.table == table, f"table {table} is cut by a family of another table")
+            need(family.fewest <= len(pieces) <= family.most, f"table {table} has a wrong number of pieces")
+            need(sum(whole(w, 1) for w, _ in pieces) == self.columns[table], f"table {table} lacks columns")
+            for width, site in pieces:
+                need(width in family.widths, f"table {table}: a piece of {width} columns is no option, or fits nowhere")
+                need(whole(site) < len(self.sites[family.scope]), f"table {table} is on a site that does not exist")
+                row, ranks = family.widths.index(width), self.sites[family.scope][site]
+                touched[table, ranks] = True
+                seconds[ranks] += family.seconds[row]
+                sizes[ranks] += family.bytes[row]
+                sizes[ranks[-1]] -= family.bytes[row] - family.last_bytes[row]
+            hosts = touched[table][self.sites["host"]].any(axis=1)
+            need(not family.same_host or np.sum(hosts) == 1, f"table {table} must keep its pieces on one host")
+        need(not np.any(touched & ~self.allowed), "a table is on a rank that it may not use")
+        need(np.all(sizes <= self.capacity), "a rank holds more bytes than it has")
+        same, apart = ([touched[group].sum(axis=0) for group in self.stated[key]] for key in ("same_rank", "apart"))
+        need(all(np.count_nonzero(count) == 1 for count in same), "tables that must share one rank do not")
+        need(all(np.all(count <= 1) for count in apart), "tables that must stay apart share a rank")
+        need(all(plan[table]["pieces"] == at for table, at in self.stated["pinned"]), "a pinned table is elsewhere")
+        used = {placed["family"] for placed in plan}
+        need(all(used.isdisjoint(a) or used.isdisjoint(b) for a, b in self.rules), "both sides of a rule are used")
+        seconds *= self.slowdown
+        exposed = np.maximum(seconds.max(axis=0) - self.window, 0.0)
+        return float(self.weight @ exposed if self.is_step else np.max(seconds @ self.weight)) + self.beside_seconds
+
+    def bound(self, proof: Document, known_seconds: float) -> float:
+        """Return the least bound of all leaves of a tree of splits that leave no plan out, seconds."""
+        self.tick, self.mix, slow = 2.0 ** (math.frexp(known_seconds)[1] - 60), np.eye(len(self.weight)), self.slowdown
+        self.average = np.array([1 / math.fsum(1 / phase) for phase in slow.T])
+        if not self.is_step:  # z >= sum over ranks of a[r] x load[r], for weights a that add up to 1
+            shares = numbers(proof["rank_weights"], len(slow))
+            self.average = np.min((shares / math.fsum(shares))[:, None] * slow, axis=0)
+            self.mix, self.weight, self.window = self.weight[:, None], np.ones(1), np.zeros(1)
+        choices, big = [], [np.zeros((0, len(self.weight)))]
+        for number, family in enumerate(self.families):
+            columns, widths = self.columns[family.table], family.widths
+            one = family.seconds * slow.min(axis=0) @ self.mix
+            for count in range(family.fewest, family.most + 1 if widths and self.dominators[number] is None else 0):
+                if count * widths[0] <= columns <= count * widths[-1]:  # the largest piece has the mean width at least
+                    choices.append((family.table, number, count, bisect_left(widths, -(-columns // count))))
+                    big.append(one[choices[-1][3] :].min(axis=0, keepdims=True) * (family.scope != "world"))
+        self.table, self.family, self.pieces, self.first = np.array(choices, dtype=np.int64).reshape(-1, 4).T
+        self.big = np.concatenate(big)  # (choices, phases) seconds of the largest piece at least
+        unused, least = dict(enumerate(proof["nodes"])), math.inf
+        todo: list[tuple[Any, Floats, Any]] = [(0, np.zeros(len(self.weight)), np.full(len(choices), True))]
+        while todo:
+            number, low, alive = todo.pop()
+            if len(np.unique(self.table[alive])) < len(self.columns):
+                continue  # a table has no choice left: no plan is here
+            need(number in unused, f"node {number} of the proof is missing, or has two parents")
+            node = unused.pop(number)
+            if "prices" in node:
+                least = min(least, self._leaf(node["prices"], low, alive))
+            else:
+                todo += [(c, *half) for c, half in zip(node["children"], self._halves(node, low, alive), strict=True)]
+        need(least < math.inf, "the proof leaves no plan at all")
+        return max(least * self.tick * (1 - SLACK), 0.0) + self.beside_seconds
+
+    def _halves(self, node: Document, low: Floats, alive: Any) -> list[tuple[Floats, Any]]:
+        """Return two parts, as known seconds of the slowest rank and choices, in one of which any plan is."""
+        if "phase" in node:  # no piece above some seconds, or the slowest rank takes as long as the least such piece
+            phase, raised = whole(node["phase"]), low.copy()
+            above = alive & (self.big[:, phase] > float(numbers(node["at_seconds"])))
+            raised[phase] = max(low[phase], self.big[above, phase].min(initial=np.inf) * (1 - SLACK))
+            return [(low, alive & ~above), (raised, alive & above.any())]
+        if "rule" in node:
+            return [(low, alive & ~np.isin(self.family, side)) for side in self.rules[whole(node["rule"])]]
+        family, (fewest, most) = whole(node["family"]), node["pieces"]
+        chosen = (self.family == family) & (self.pieces >= fewest) & (self.pieces <= most)
+        return [(low, alive & ~chosen), (low, alive & (chosen | (self.table != self.families[family].table)))]
+
+    def _leaf(self, prices: Document, low: Floats, alive: Any) -> float:
+        """Return what the cheapest choices cost at the prices of a leaf, in ticks: no plan of them takes less."""
+        # Of the average rank, of bytes of the cluster, and of tables' largest pieces on top of what all ranks carry.
+        cluster_bytes = np.array([math.fsum(tier) for tier in self.capacity.T])
+        average, memory = numbers(prices["average"], len(low)), numbers(prices["memory"], len(cluster_bytes))
+        on_top = np.zeros((len(self.columns), len(low)))
+        for table, phase, price in prices["largest"]:
+            on_top[whole(table), whole(phase)] += float(numbers(price))
+        everywhere = np.array([math.fsum(phase) for phase in on_top.T])
+        charged = average + everywhere
+        need(np.all(charged * (1 + SLACK) <= self.weight), "the prices of a phase add up to more than its weight")
+        cheapest = dict.fromkeys(range(len(self.columns)), math.inf)
+        for number in np.unique(self.family[alive]).tolist():
+            family, mine = self.families[number], alive & (self.family == number)
+            ranks, is_world = self.sites[family.scope].shape[1], family.scope == "world"
+            one = family.seconds * self.slowdown.min(axis=0) @ self.mix
+            costs = family.seconds * (ranks * self.average) @ self.mix @ average + one @ everywhere * is_world
+            costs += (family.bytes * (ranks - 1) + family.last_bytes) @ memory
+            above = self._down(one @ on_top[family.table] * (not is_world))
+            points = list(zip(family.widths, self._down(costs), strict=True))
+            of_cuts = least_of_cuts(points, self.pieces[mine].tolist(), self.columns[family.table])
+            found = min(cost + min(above[first:]) for cost, first in zip(of_cuts, self.first[mine], strict=True))
+            cheapest[family.table] = min(cheapest[family.table], found)
+        known = self._down(self.weight * np.maximum(low - self.window, 0.0))
+        paid = np.append(charged * np.maximum(self.window, low), memory * cluster_bytes) * (1 + 3 * SLACK)
+        return sum(cheapest.values()) + sum(known) + sum(self._down(-paid))
+
+    def _down(self, seconds: Floats) -> list[int]:
+        return [math.floor(value) for value in (seconds * (1 - SLACK) / self.tick).tolist()]
+
+    def shards_of(self, table: int, placed: Document) -> list[list[Any]]:
+        """Return every shard of a table, with what ``SHARD`` name."""
+        item, rows = self.stated["families"][placed["family"]], self.stated["tables"][table]["rows"]
+        column, shards = 0, []
+        for width, site in placed["pieces"]:
+            ranks, hot = self.sites[item["scope"]][site].tolist(), item["hot_rows"]
+            block = rows if item["replicated"] else -(-(rows - hot) // len(ranks))
+            starts = zip(ranks, [0] * len(ranks) if item["replicated"] else range(hot, rows, block), strict=True)
+            shards += [[rank, row, min(block, rows - row), column, width, item["tier"]] for rank, row in starts]
+            shards += [[ranks[0], 0, hot, column, width, item["hot_tier"]]] if hot else []
+            column += width
+        return sorted(shards)
+
+
+def least_of_cuts(points: list[tuple[int, int]], counts: list[int], columns: int) -> list[int]:
+    """Return what so many pieces cost at least, for each count: as many of mean width on the lower convex hull."""
+    hull: list[tuple[int, int]] = []
+    for x, y in points:
+        while len(hull) > 1 and (y - hull[-2][1]) * (hull[-1][0] - hull[-2][0]) <= (x - hull[-2][0]) * (
+            hull[-1][1] - hull[-2][1]
+        ):
+            hull.pop()
+        hull.append((x, y))
+    ends = [bisect_left(hull, (-(-columns // count),)) for count in counts]
+    parts = [(count, *hull[max(end - 1, 0)], *hull[end]) for count, end in zip(counts, ends, strict=True)]
+    mixed = ((n, y, w * n - columns, z, columns - x * n) for n, x, y, w, z in parts)
+    return [(y * a + z * b) * n // (a + b) if a else z * n for n, y, a, z, b in mixed]
+
+
+def check(certificate: Document, plan: Document | None = None) -> str:
+    """Return what a certificate proves, as a sentence; raises ``ValueError`` where that is less than it claims."""
+
+    def digest(document: Document) -> str:
+        text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+    actual = digest({key: value for key, value in certificate.items() if key != "certificate_digest"})
+    need(actual == certificate["certificate_digest"], "its content was changed: it has another digest")
+    problem, claim = Problem(certificate["problem"]), certificate["claim"]
+    seconds = problem.objective_of(certificate["plan"])
+    bound = problem.bound(certificate["proof"], seconds)
+    stated, proven, gap = (claim[key] for key in ("objective_seconds", "bound_seconds", "relative_gap"))
+    need(abs(numbers(stated) - seconds) <= CLOSE * seconds, f"the plan takes {seconds} s, not {stated} s as claimed")
+    need(numbers(proven) <= bound, f"a bound of {bound} s is proven, not {proven} s as claimed")
+    least = seconds / proven - 1 - CLOSE if proven else math.inf
+    need(gap is None or numbers(gap) >= least, f"a gap of {least} is proven, not {gap} as claimed")
+    said = f"the plan is legal and takes {seconds:.6g} s, within {math.inf if gap is None else gap:.4%} of the best"
+    if plan is None:
+        return said
+    bare = [{**t, "shards": [{k: s[k] for k in s if k != "bytes"} for s in t["shards"]]} for t in plan["tables"]]
+    actual = digest({**{key: plan.get(key) for key in DIGEST_KEYS}, "tables": bare})
+    need(actual == plan.get("plan_digest", actual) == certificate["plan_digest"], "the plan is not the certified one")
+    told = {key: (plan.get("objective") or {}).get(key) for key in claim["plan_objective"]}
+    need(told == claim["plan_objective"], f"the plan states {told}, and {claim['plan_objective']} was certified")
+    tables, facts = {table["name"]: table for table in plan["tables"]}, problem.stated
+    same = [plan["world_size"], plan["ranks_per_host"]] == [facts["num_ranks"], facts["ranks_per_host"]]
+    need(same and len(tables) == len(bare) == len(facts["tables"]), "the plan has other ranks or tables")
+    for number, placed in enumerate(certificate["plan"]):
+        family, found = facts["families"][placed["family"]], tables[facts["tables"][number]["name"]]
+        same = all(found.get(key) == family[key] for key in ("sharding_type", "compute_kernel", "cache_load_factor"))
+        same &= sorted([one[key] for key in SHARD] for one in found["shards"]) == problem.shards_of(number, placed)
+        need(same, f"table {found['name']} is sharded otherwise in the plan than in the certificate")
+    return said
+
+
+def main(arguments: list[str]) -> int:
+    """Check the files that are named on the command line."""
+    try:
+        contents = [Path(path).read_bytes() for path in arguments]
+        print("ACCEPTED:", check(*(json.loads(gzip.decompress(c) if c[:2] == b"\x1f\x8b" else c) for c in contents)))
+    except Exception as error:  # whatever cannot be read, or is not as it must be, proves nothing
+        print("REJECTED:", error if isinstance(error, ValueError) else repr(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -190,7 +190,7 @@ async def certify_plan(
             raise UnsupportedRequest(_too_many_tables(len(given[0].problem.tables)))
         return canonical_bytes(certificate_of(*given, spec_base="/spec", plan_base="/plan"))
 
-    return Response(await run_sync(certificate), media_type="application/json")
+    return Response(await shell.compute(certificate), media_type="application/json")
 
 
 async def answer_plan(

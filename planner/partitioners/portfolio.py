@@ -43,15 +43,18 @@ class Portfolio:
         deadline = time.monotonic() + limits.time_limit_seconds
         work = limits.work_limit_seconds or limits.time_limit_seconds
         outcome: Outcome | None = None
-        for member in _members(priced):
+        members = _members(priced)
+        for number, member in enumerate(members):
             left = deadline - time.monotonic()
             if outcome is not None and left < _SHORTEST_RUN_SECONDS:
                 return replace(outcome, termination=replace(outcome.termination, limit="time"))
+            # By the clock, what one member has left over goes to those after it.
+            of_left = member.share / sum(other.share for other in members[number:])
             found = member.partitioner.solve(
                 priced,
                 replace(
                     limits,
-                    time_limit_seconds=max(left * (1 if limits.reproducible else member.share), 1e-3),
+                    time_limit_seconds=max(left * (1 if limits.reproducible else of_left), 1e-3),
                     work_limit_seconds=work * member.share,
                 ),
                 lower_bound_seconds=lower_bound_seconds,

@@ -198,20 +198,23 @@ class SolveRunner:
         spec_bytes = self._retried(lambda: store.spec(solve.request_digest))
         if spec_bytes is None:
             return None, Stop.SERVER
-        in_time = spec_in_time(spec_bytes, deadline_at=solve.deadline_at, now=self._clock())
-        if in_time is None:
-            return None, Stop.DEADLINE
-        spec_bytes = in_time
-        job = SolveJob(
-            spec_bytes=spec_bytes,
-            assumptions=[{key: str(value) for key, value in item.items()} for item in solve.assumptions],
-            incumbent_file=run.incumbent_file,
-            plan=self._plan,
-            learned_model=self._retried(lambda: _learned_model(store, spec_bytes)),
-        )
-        limit_seconds = self._limit_seconds(spec_bytes)
+        learned_model = self._retried(lambda: _learned_model(store, spec_bytes))
+        if self._stopping.is_set():  # and the model may not have been read
+            return None, Stop.SERVER
         num_lost = 0
         while num_lost < _MAX_STARTS:
+            # Each time anew: it may have waited for its turn elsewhere.
+            in_time = spec_in_time(spec_bytes, deadline_at=solve.deadline_at, now=self._clock())
+            if in_time is None:
+                return None, Stop.DEADLINE
+            job = SolveJob(
+                spec_bytes=in_time,
+                assumptions=[{key: str(value) for key, value in item.items()} for item in solve.assumptions],
+                incumbent_file=run.incumbent_file,
+                plan=self._plan,
+                learned_model=learned_model,
+            )
+            limit_seconds = self._limit_seconds(in_time)
             try:
                 future = process.solve(job, limit_seconds)
                 stop = self._watch(run, future)

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import time
+from concurrent.futures import Future
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,9 +14,11 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import update
 
+from api.engine import solve_runner
 from api.engine.solve_runner import MAX_ATTEMPTS
+from api.engine.solver_slots import LocalSlot, NotNow
 from api.process_slot import ProcessSlot
-from api.solve_results import Stop
+from api.solve_results import STOPPED, Stop
 from api.store import tables
 from api.store.base import ACCIDENTS, RUNNING
 from api.store.sql import SqlStore
@@ -368,3 +371,19 @@ def test_a_solve_that_was_cancelled_and_is_late_is_cancelled(folder: Path) -> No
     time.sleep(3)
     with Live.of(folder, plan=planners.hang) as live:
         assert live.get(f"/v1/solves/{solve_id}?wait=30").json()["state"] == "cancelled"
+
+
+def test_a_solve_that_waits_for_its_turn_elsewhere_ends_at_its_deadline(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def later(*_: object) -> Future[object]:
+        future: Future[object] = Future()
+        future.set_exception(NotNow("the cluster is gone"))
+        return future
+
+    monkeypatch.setattr(LocalSlot, "solve", later)
+    monkeypatch.setattr(solve_runner, "_PAUSE_SECONDS", 0.1)
+    with Live.of(folder) as live:
+        deadline = quote((datetime.now(UTC) + timedelta(seconds=1)).isoformat(), safe="")
+        solve = live.solve(tiny(solver__time_limit_seconds=60), query=f"?deadline={deadline}")
+        assert (solve["state"], solve["error"]["code"]) == ("failed", STOPPED[Stop.DEADLINE]["code"])

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, cast
 from urllib.parse import quote
@@ -26,8 +26,8 @@ DIGEST_HEADER = "X-Plan-Digest"
 class FetchedPlan:
     """A plan as it came over the wire, its digest recomputed here."""
 
-    content: bytes
-    document: PlanDocument
+    content: bytes = field(repr=False)  # megabytes, which nobody wants in a log
+    document: PlanDocument = field(repr=False)
     digest: str
     etag: str | None
 

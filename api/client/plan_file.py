@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .client import PlannerClient
@@ -18,7 +18,7 @@ class PlanFile:
     """A plan on disk."""
 
     path: Path
-    document: PlanDocument
+    document: PlanDocument = field(repr=False)  # megabytes, which nobody wants in a log
     digest: str
     changed: bool  # whether this fetch wrote it
 

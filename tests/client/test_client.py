@@ -131,6 +131,7 @@ def test_channel_fetch_and_unchanged_channel() -> None:
         plan = client.fetch_channel("ads/ranker/prod")
         assert plan is not None
         assert (plan.content, plan.digest, plan.etag) == (tiny_bytes(), DIGEST, '"e1"')
+        assert len(repr(plan)) < 200  # a log is no place for a plan
         assert client.fetch_channel("ads/ranker/prod", etag=plan.etag) is None
     assert [r.url.path for r in script.requests] == ["/v1/channels/ads/ranker/prod/plan"] * 2
     assert [r.headers.get("If-None-Match") for r in script.requests] == [None, '"e1"']

@@ -45,6 +45,7 @@ def test_first_fetch_writes_and_second_keeps(channel: Channel, client: PlannerCl
     assert channel.answers == [200, 304]
     assert path.read_bytes() == tiny_bytes()
     assert first.document == second.document == tiny_plan()
+    assert len(repr(first)) < len(str(path)) + 200  # a log is no place for a plan
     assert sorted(p.name for p in path.parent.iterdir()) == ["plan.json", "plan.json.etag"]
 
 

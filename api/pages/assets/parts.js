@@ -116,7 +116,7 @@ export function planLink(planDigest) {
 
 /** A moment, in the reader's time zone. */
 export function time(iso) {
-  return iso ? h("time", { datetime: iso }, format.moment(iso)) : "";
+  return iso ? h("time", { datetime: iso, title: iso }, format.moment(iso)) : "";
 }
 
 /** A button. */

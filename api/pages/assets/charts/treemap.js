@@ -37,6 +37,8 @@ export function treemap({ title, caption, groups, format, legend, chosen, table 
             animation: false,
             data: shown.map((group) => ({
               name: group.name,
+              // Seen where the group is too small for its children.
+              itemStyle: { color: palette.series[group.colour] },
               children: group.children.map((child) => ({
                 ...child,
                 itemStyle: { color: palette.series[child.colour ?? group.colour] },

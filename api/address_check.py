@@ -8,9 +8,9 @@ _NUL = b"%00"
 
 
 class AddressCheckMiddleware:
-    """Refuses what cannot be printed in a path, and NUL in a query, for which PostgreSQL cannot even be asked.
+    """Finds nothing at a path that cannot be printed, and refuses NUL in a query, for which PostgreSQL cannot be asked.
 
-    To the router, ``/v1/channels/a`` and the same with a line end after it are one address.
+    To the router, ``/v1/channels/a`` and the same with a line end after it would be one address.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -18,8 +18,9 @@ class AddressCheckMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass every other request on."""
-        if scope["type"] == "http" and (not scope["path"].isprintable() or _NUL in scope["query_string"]):
-            detail = "the path holds a character that cannot be printed, or the query a NUL"
-            await refuse(scope, receive, send, "invalid-parameter", detail)
-            return
-        await self._app(scope, receive, send)
+        if scope["type"] == "http" and not scope["path"].isprintable():
+            await refuse(scope, receive, send, "not-found", "the path holds a character that cannot be printed")
+        elif scope["type"] == "http" and _NUL in scope["query_string"]:
+            await refuse(scope, receive, send, "invalid-parameter", "the query holds a NUL")
+        else:
+            await self._app(scope, receive, send)

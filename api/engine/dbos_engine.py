@@ -11,7 +11,15 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, SetEnqueueOptions, SetWorkflowID
+from dbos import (
+    DBOS,
+    DBOSClient,
+    DBOSConfig,
+    DBOSPortableJSONSerializer,
+    SetEnqueueOptions,
+    SetWorkflowID,
+    WorkflowStatus,
+)
 from dbos import error as dbos_error
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -26,8 +34,9 @@ _WORK_VERSION = "work-1"
 _POLL_SECONDS = 0.1
 _BUSY_TIMEOUT_SECONDS = 30.0
 _STOP_POLL_SECONDS = 0.01
-#: States in which DBOS is going to run something, or does.
-_PENDING = ("ENQUEUED", "DELAYED", "PENDING")
+#: States in which DBOS is going to run something, and in which somebody does.
+_WAITING = ("ENQUEUED", "DELAYED")
+_BEGUN = "PENDING"
 _LOWEST_PRIORITY = 100
 _BATCH = 500
 
@@ -122,16 +131,22 @@ class DbosEngine:
             log.exception("kept, and queued as soon as the database answers", extra=fields_of(work))
 
     def unknown(self, works: Sequence[Work]) -> list[Work]:
-        """Return works that DBOS does not know, or has given up."""
+        """Return works that DBOS does not know, or has given up, or believes with an executor that cannot be."""
         if not works:
             return []
         by_id = {_workflow_id(work): work for work in works}
         found = DBOS.list_workflows(workflow_ids=list(by_id), load_input=False, load_output=False)
-        ended = [status.workflow_id for status in found if status.status not in _PENDING]
+        ended = [status.workflow_id for status in found if not self._will_run(status)]
         if ended:
             DBOS.delete_workflows(ended)
         running = {status.workflow_id for status in found} - set(ended)
         return [work for workflow_id, work in by_id.items() if workflow_id not in running]
+
+    def _will_run(self, status: WorkflowStatus) -> bool:
+        """Whether somebody runs a work, or is going to; nobody but this executor uses a queue in a file."""
+        if status.status == _BEGUN and self._url is None:
+            return status.executor_id == self._executor_id
+        return status.status in _WAITING or status.status == _BEGUN
 
     def recover(self, executor_id: str) -> int:
         """Enqueue again what an executor had begun. DBOS has this as a function that is not public yet."""

@@ -52,6 +52,9 @@ class EngineWatch:
     def enter(self) -> None:
         """Say that this executor lives now, and queue what an earlier life of it left running.
 
+        Where no other executor can be, that is whatever is said to run: the file with this one's id may be lost, or
+        was not copied with the database.
+
         Raises
         ------
         EngineUnavailable
@@ -60,7 +63,8 @@ class EngineWatch:
         if self._is_shared:
             self._wait_for_earlier_life()
             self._store.enter_executor(self._identity.id, life=self._identity.life, host=self._identity.host)
-        self._metrics.solves_taken_over(self._store.release_solves(self._identity.id))
+        left_by = self._identity.id if self._is_shared else None
+        self._metrics.solves_taken_over(self._store.release_solves(left_by))
 
     def start(self) -> None:
         """Begin to watch, once the engine runs."""

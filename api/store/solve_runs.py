@@ -50,8 +50,11 @@ class SolveRunStore(Protocol):
         """
         ...
 
-    def release_solves(self, executor_id: str) -> int:
-        """Queue the solves again that a dead executor left running, with their best plans; return their number."""
+    def release_solves(self, executor_id: str | None) -> int:
+        """Queue the solves again that a dead executor left running, with their best plans; return their number.
+
+        With ``None``, those of all executors.
+        """
         ...
 
     def unended_solves(self) -> list[SolveRecord]:

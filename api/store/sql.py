@@ -259,10 +259,12 @@ class SqlStore(
             connection.execute(this.where(solves.c.state.not_in(ENDED)).values(cancel_requested=True))
             return _find(connection, solve_id, tenant=self._tenant)
 
-    def release_solves(self, executor_id: str) -> int:
-        """Queue the solves again that a dead executor left running."""
+    def release_solves(self, executor_id: str | None) -> int:
+        """Queue the solves again that a dead executor, or all, left running."""
         solves = tables.solves
-        left = update(solves).where(solves.c.state == RUNNING, solves.c.executor_id == executor_id)
+        left = update(solves).where(solves.c.state == RUNNING)
+        if executor_id is not None:
+            left = left.where(solves.c.executor_id == executor_id)
         with self._writer.begin() as connection:
             return connection.execute(left.values(state=QUEUED)).rowcount
 

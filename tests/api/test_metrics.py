@@ -138,8 +138,8 @@ def test_each_app_counts_for_itself(tmp_path: Path) -> None:
 
 def test_what_another_life_left_running_is_counted_as_taken_over() -> None:
     class OneIsLeft:
-        def release_solves(self, executor_id: str) -> int:
-            return 1 if executor_id == "me" else 0
+        def release_solves(self, executor_id: str | None) -> int:
+            return 1 if executor_id is None else 0  # nobody else can be
 
     class Me:
         id, life, host = "me", "second", "here"

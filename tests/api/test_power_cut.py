@@ -6,6 +6,7 @@ import shutil
 import signal
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -135,6 +136,11 @@ def test_what_was_acknowledged_is_on_the_disk_at_any_moment(server: Server, root
 
     last = Server(root, tmp_path / str(_NUM_CUTS - 1)).wait_until_ready()
     try:
+        deadline = time.monotonic() + 300
+        for solve_id in known[-1].accepted:
+            while (state := last.client.get(f"/v1/solves/{solve_id}?wait=30").json()["state"]) in ("queued", "running"):
+                assert time.monotonic() < deadline
+            assert state == "succeeded"
         for digest in known[-1].succeeded.values():
             assert last.client.get(f"/v1/plans/{digest}").json()["plan_digest"] == digest
     finally:

@@ -15,6 +15,7 @@ from planner.canonical import plan_digest
 from tests.api.problems import assert_problem
 from tests.api.server import Server
 from tests.api.specs import TINY, raw, tiny
+from tests.api.test_engine import wait_for_pid
 
 
 def resident_bytes(pid: int) -> int:
@@ -128,6 +129,22 @@ def test_nothing_accepted_is_lost_when_the_server_is_killed(root: Path, tmp_path
         for solve_id in ids:
             assert server.client.get(f"/v1/solves/{solve_id}?wait=30").json()["state"] == "succeeded"
         assert server.client.get(finished["result"]["plan_url"]).content == plan
+    finally:
+        server.stop()
+
+
+def test_solves_of_a_killed_server_run_again_also_where_the_file_with_its_id_is_lost(
+    root: Path, tmp_path: Path
+) -> None:
+    server = Server(root, tmp_path, planner="hang", solver_processes=1).wait_until_ready()
+    ids = [server.client.post("/v1/solves", json=tiny(name=name)).json()["id"] for name in ("runs", "waits")]
+    wait_for_pid(tmp_path)
+    server.stop(signal.SIGKILL)
+    (tmp_path / "executor-id").unlink()
+    server = Server(root, tmp_path).wait_until_ready()
+    try:
+        for solve_id in ids:
+            assert server.client.get(f"/v1/solves/{solve_id}?wait=30").json()["state"] == "succeeded"
     finally:
         server.stop()
 

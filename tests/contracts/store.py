@@ -193,6 +193,8 @@ class StoreContract:
         assert store.release_solves("dead") == 1
         assert [store.solve(f"{number:012x}").state for number in (1, 2, 3)] == ["queued", "failed", "running"]
         assert store.release_solves("dead") == 0
+        assert store.release_solves(None) == 1
+        assert store.solve(f"{3:012x}").state == "queued"
 
     def test_what_has_not_ended_is_listed_oldest_first(self, store: Store) -> None:
         for number in (3, 1, 2, 4):

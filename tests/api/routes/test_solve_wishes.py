@@ -1,6 +1,5 @@
 """Priorities, deadlines, tags and limits of requests; trying again; deleting."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
@@ -59,19 +58,6 @@ def test_a_deadline_shortens_the_search_and_says_so(live: Live) -> None:
     assert again["id"] != solve["id"]  # what had less time does not answer those who have more
     assert again["warnings"] == []
     assert live.solve(spec, query=f"?deadline={at(120)}")["id"] == again["id"]  # but the other way round
-
-
-def test_what_missed_its_deadline_is_tried_again_with_all_its_time(live: Live) -> None:
-    spec = tiny(name="missed", solver__time_limit_seconds=600)
-    answer = live.post(f"/v1/solves?fresh=true&deadline={at(0.05)}", spec, headers={"Prefer": "wait=30"})
-    missed = answer.json()
-    assert (missed["state"], missed["error"]["code"]) == ("failed", "deadline-passed")
-    again = live.get(live.post(f"/v1/solves/{missed['id']}:retry").headers["location"] + "?wait=30").json()
-    assert again["state"] == "succeeded"
-    assert (again["deadline"], again["warnings"]) == (None, [])
-    store = live.app.state.services.store
-    stored = json.loads(store.spec(store.solve(again["id"]).request_digest))
-    assert stored["solver"]["time_limit_seconds"] == 600
 
 
 def test_a_deadline_that_is_far_changes_nothing(live: Live) -> None:

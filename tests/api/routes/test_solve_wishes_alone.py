@@ -1,5 +1,6 @@
 """What requests say of solves beside their specs, on services of the tests' own."""
 
+import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -30,13 +31,21 @@ def stuck(tmp_path: Path) -> Iterator[Live]:
         yield live
 
 
-def test_a_deadline_that_passes_in_the_queue_fails_the_solve(stuck: Live) -> None:
+def test_a_deadline_that_passes_in_the_queue_fails_the_solve_which_is_tried_again_with_all_its_time(
+    stuck: Live,
+) -> None:
     busy = stuck.get("/v1/solves").json()["solves"][0]["id"]
-    late = stuck.post(f"/v1/solves?deadline={at(0.5)}", tiny(name="late")).json()["id"]
+    spec = tiny(name="late", solver__time_limit_seconds=600)
+    late = stuck.post(f"/v1/solves?deadline={at(0.5)}", spec).json()["id"]
     time.sleep(0.6)
     stuck.post(f"/v1/solves/{busy}:cancel")
     solve = stuck.get(f"/v1/solves/{late}?wait=30").json()
     assert (solve["state"], solve["error"]["code"]) == ("failed", "deadline-passed")
+    again = stuck.post(f"/v1/solves/{late}:retry").json()
+    assert (again["deadline"], again["warnings"]) == (None, [])
+    store = stuck.app.state.services.store
+    stored = json.loads(store.spec(store.solve(again["id"]).request_digest))
+    assert stored["solver"]["time_limit_seconds"] == 600
 
 
 def test_the_server_limits_the_time_of_solves(tmp_path: Path) -> None:

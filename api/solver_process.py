@@ -48,28 +48,11 @@ class PlanFunction(Protocol):
         ...
 
 
-def plan_in_full(
-    problem: Problem,
-    *,
-    cost_model: CostModel,
-    partitioner: Partitioner,
-    limits: SolveLimits,
-    assumptions: tuple[Assumption, ...] = (),
-    previous: PreviousPlan | None = None,
-    on_result: Callable[[PlanResult], None] | None = None,
-) -> PlanResult:
+def plan_in_full(problem: Problem, **options: Any) -> PlanResult:
     """Call ``planner.pipeline.plan``, which is loaded where solves run: a server that hands them out needs it not."""
     from planner.pipeline import plan
 
-    return plan(
-        problem,
-        cost_model=cost_model,
-        partitioner=partitioner,
-        limits=limits,
-        assumptions=assumptions,
-        previous=previous,
-        on_result=on_result,
-    )
+    return plan(problem, **options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

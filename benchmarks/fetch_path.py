@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.instances import meta_family
-from benchmarks.service import ROOT, NotServed, Service, answer_of, environment, free_port, running_service
+from benchmarks.service import ROOT, NotServed, Service, answer_of, environment, free_port, report
 
 _HEADERS = {"Content-Type": "application/json"}
 #: Wanted: requests a second at least, p99 milliseconds at most.
@@ -235,16 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if shutil.which("wrk") is None:
         print("nothing to measure: wrk is not installed (Debian: apt-get install wrk)", file=sys.stderr)
         return 2
-    missed = False
-    try:
-        with running_service() as service:
-            for line in measure(service, given):
-                missed |= "MISSED" in line
-                print(line, flush=True)
-    except NotServed as error:
-        print(f"nothing to measure: {error}", file=sys.stderr)
-        return 2
-    return int(missed)
+    return report(lambda service: measure(service, given))
 
 
 def _parser() -> argparse.ArgumentParser:

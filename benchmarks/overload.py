@@ -29,7 +29,7 @@ from typing import Any
 
 from benchmarks.fetch_path import percentiles, solved
 from benchmarks.instances import meta_family
-from benchmarks.service import NotServed, Service, answer_of, running_service
+from benchmarks.service import NotServed, Service, answer_of, report
 
 FETCH_P99_MILLISECONDS, RECOVERY_SECONDS, MOST_GROWTH = 20.0, 10.0, 2.0
 _FETCHES_PER_SECOND = 50.0
@@ -203,16 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--times", type=float, default=10.0, help="as many solves as the service runs")
     parser.add_argument("--queue", type=int, default=64, help="solves that may wait")
     given = parser.parse_args(arguments)
-    missed = False
-    try:
-        with running_service(max_queued_solves=given.queue) as service:
-            for line in measure(service, given):
-                missed |= "MISSED" in line
-                print(line, flush=True)
-    except NotServed as error:
-        print(f"nothing to measure: {error}", file=sys.stderr)
-        return 2
-    return int(missed)
+    return report(lambda service: measure(service, given), max_queued_solves=given.queue)
 
 
 if __name__ == "__main__":

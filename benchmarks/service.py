@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +63,20 @@ def running_service(**settings: object) -> Iterator[Service]:
             time.sleep(_LOOK_SECONDS)
         seconds = time.monotonic() - began
         yield Service(client=client, folder=folder / "data", process_id=process.pid, start_seconds=seconds)
+
+
+def report(measure: Callable[[Service], Iterator[str]], **settings: object) -> int:
+    """Print what is measured of a service; return 1 where a line says MISSED, and 2 where nothing could be measured."""
+    missed = False
+    try:
+        with running_service(**settings) as service:
+            for line in measure(service):
+                missed |= "MISSED" in line
+                print(line, flush=True)
+    except NotServed as error:
+        print(f"nothing to measure: {error}", file=sys.stderr)
+        return 2
+    return int(missed)
 
 
 def answer_of(response: httpx.Response) -> dict[str, object]:

@@ -8,10 +8,11 @@ import typer
 
 from api.cli.documents import Output
 from api.cli.errors import ExitCode, say, say_issues
-from api.cli.files import read_bytes, refuse_overwriting, refuse_swapped, write_content
-from api.cli.model_files import CostModelFile, chosen_cost_model
-from api.cli.plan import Changes, CostModelName, SpecFile, changed_spec
-from api.cli.stats import StatisticsFiles, found_statistics
+from api.cli.files import read_bytes, refuse_overwriting, write_content
+from api.cli.given import PlanFile, given
+from api.cli.model_files import CostModelFile
+from api.cli.plan import Changes, CostModelName, SpecFile
+from api.cli.stats import StatisticsFiles
 from planner.canonical import canonical_bytes
 from planner.units import format_seconds
 
@@ -20,7 +21,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 def certify_command(
     spec: SpecFile,
-    plan_file: Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan from anywhere; - is standard input.")],
+    plan_file: PlanFile,
     output: Output = None,
     cost_model: CostModelName = None,
     cost_model_file: CostModelFile = None,
@@ -28,19 +29,10 @@ def certify_command(
     changes: Changes = None,
 ) -> None:
     """Write the certificate of a plan: what it states, and dual data that prove how far it is from the best."""
-    from api.convert import parse_plan, parse_spec
     from api.report import certificate_of
 
-    refuse_swapped(spec, plan_file)
     refuse_overwriting(output, spec, plan_file)
-    cost_model, find_model = chosen_cost_model(cost_model, cost_model_file)
-    request = parse_spec(
-        changed_spec(spec, {}, changes),
-        cost_model=cost_model,
-        find_statistics=found_statistics(statistics).get,
-        find_model=find_model,
-    )
-    plan = parse_plan(read_bytes(plan_file))
+    request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     certificate = certificate_of(request, plan)
     content = canonical_bytes(certificate)
     compressed = output is not None and output.endswith(".gz")

@@ -1,14 +1,13 @@
 """``evaluate``: what a plan from anywhere costs, and what is wrong with it."""
 
-from typing import Annotated
-
 import typer
 
 from api.cli.errors import ExitCode, say, say_issues
-from api.cli.files import read_bytes, refuse_swapped, write_document
-from api.cli.model_files import CostModelFile, chosen_cost_model
-from api.cli.plan import Changes, CostModelName, SpecFile, changed_spec
-from api.cli.stats import StatisticsFiles, found_statistics
+from api.cli.files import write_document
+from api.cli.given import PlanFile, given
+from api.cli.model_files import CostModelFile
+from api.cli.plan import Changes, CostModelName, SpecFile
+from api.cli.stats import StatisticsFiles
 from api.schemas.evaluation import EvaluationDocument, ScoreDocument
 from planner.errors import Issue
 from planner.explain.text import counted
@@ -17,25 +16,17 @@ from planner.units import format_bytes, format_seconds
 
 def evaluate_command(
     spec: SpecFile,
-    plan_file: Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan from anywhere; - is standard input.")],
+    plan_file: PlanFile,
     cost_model: CostModelName = None,
     cost_model_file: CostModelFile = None,
     statistics: StatisticsFiles = None,
     changes: Changes = None,
 ) -> None:
     """Score and verify a plan, wherever it comes from, under any cost model."""
-    from api.convert import parse_plan, parse_spec
     from api.report import evaluation_of
 
-    refuse_swapped(spec, plan_file)
-    cost_model, find_model = chosen_cost_model(cost_model, cost_model_file)
-    request = parse_spec(
-        changed_spec(spec, {}, changes),
-        cost_model=cost_model,
-        find_statistics=found_statistics(statistics).get,
-        find_model=find_model,
-    )
-    evaluation = evaluation_of(request, parse_plan(read_bytes(plan_file)))
+    request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
+    evaluation = evaluation_of(request, plan)
     write_document(evaluation.model_dump(mode="json"), None)
     if evaluation.score is not None:
         say(f"{request.name} under {evaluation.score.cost_model}")

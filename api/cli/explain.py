@@ -5,15 +5,16 @@ from typing import Annotated
 import typer
 
 from api.cli.errors import say, say_issues
-from api.cli.files import read_bytes, refuse_swapped, write_document
-from api.cli.model_files import CostModelFile, chosen_cost_model
-from api.cli.plan import Changes, CostModelName, SpecFile, changed_spec
-from api.cli.stats import StatisticsFiles, found_statistics
+from api.cli.files import write_document
+from api.cli.given import PlanFile, given
+from api.cli.model_files import CostModelFile
+from api.cli.plan import Changes, CostModelName, SpecFile
+from api.cli.stats import StatisticsFiles
 
 
 def explain_command(
     spec: SpecFile,
-    plan_file: Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan from anywhere; - is standard input.")],
+    plan_file: PlanFile,
     tables: Annotated[
         int, typer.Option(metavar="N", min=0, help="How many tables are explained, the heaviest first.")
     ] = 10,
@@ -23,19 +24,10 @@ def explain_command(
     changes: Changes = None,
 ) -> None:
     """Tell what a plan waits for, what more hardware would buy, and what else its tables could be."""
-    from api.convert import parse_plan, parse_spec
     from api.report import explain_given, explanation_document
     from planner.explain.explanation_text import explanation_text
 
-    refuse_swapped(spec, plan_file)
-    cost_model, find_model = chosen_cost_model(cost_model, cost_model_file)
-    request = parse_spec(
-        changed_spec(spec, {}, changes),
-        cost_model=cost_model,
-        find_statistics=found_statistics(statistics).get,
-        find_model=find_model,
-    )
-    plan = parse_plan(read_bytes(plan_file))
+    request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     explanation = explain_given(request, plan, max_tables=tables)
     write_document(explanation_document(request, plan, explanation).model_dump(mode="json"), None)
     say_issues((*request.model_warnings, *plan.other_spec(request.stated_spec_digest, request.spec_digest)))

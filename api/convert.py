@@ -5,21 +5,21 @@ bytes --json_input--> SpecDocument --spec_checks--> issues, or a SolveRequest
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from api.assumptions import assumptions_of, statistics_of_caches, unused_tables
 from api.checkpoint import normalised_checkpoint
 from api.given_plan import GivenPlan, given_plan
 from api.hardware_check import missing_numbers
-from api.json_input import UNREADABLE, RejectedDocument, parse_document
+from api.json_input import UNREADABLE, RejectedDocument, parse_document, read_json
 from api.memory_warnings import outgrown_memory
 from api.model_reference import ChosenModel, FindModel, ShippedModels, choose_model, is_reference
 from api.pinned import pin_tables
 from api.previous import FindPlan, previous_of, previous_warnings
 from api.problem_of_spec import problem_of
 from api.schemas.base import StrictModel
-from api.schemas.plan import EvaluationRequest, PlanDocument
+from api.schemas.plan import EvaluationRequest, PlanDocument, TorchRecEvaluationRequest
 from api.schemas.shard import Rectangle
 from api.schemas.spec import SpecDocument
 from api.schemas.table import TableConstraintsSpec
@@ -31,12 +31,13 @@ from api.spec_fields import (
     single_fields,
 )
 from api.statistics_reference import FindStatistics, inline_statistics
+from api.torchrec_plan import PlannedJob, is_torchrec, plan_of_torchrec
 from cost_models.hardware import Hardware
 from cost_models.profile_fields import FIELDS
 from cost_models.profiles_loader import load_profile, profile_ids
 from cost_models.protocol import CostModel
 from cost_models.registry import cost_model_names
-from planner.canonical import digest
+from planner.canonical import canonical_bytes, digest
 from planner.domain.movement import PreviousPlan
 from planner.domain.plan import Assumption
 from planner.domain.problem import (
@@ -110,9 +111,21 @@ def parse_spec(
     )
 
 
-def parse_plan(raw: bytes) -> GivenPlan:
-    """Check a plan document from anywhere; raises ``InvalidProblem``."""
-    return given_plan(parse_document(raw, PlanDocument), json.loads(raw))
+def parse_plan(raw: bytes, problem: Problem | None = None) -> GivenPlan:
+    """Check a plan document from anywhere; for a ``problem`` also one of TorchRec's. Raises ``InvalidProblem``."""
+    content = read_json(raw)
+    if problem is not None and is_torchrec(content):
+        return _of_torchrec(raw, problem, "")
+    return given_plan(parse_document(raw, PlanDocument), content)
+
+
+def _of_torchrec(raw: bytes, problem: Problem, base: str) -> GivenPlan:
+    try:
+        read = plan_of_torchrec(raw, PlannedJob.of_problem(problem))
+    except RejectedDocument as error:
+        raise RejectedDocument([issue.below(base) for issue in error.issues], error.num_issues) from None
+    given = given_plan(parse_document(canonical_bytes(read.document), PlanDocument), read.document)
+    return replace(given, warnings=read.warnings, pointers=read.pointers)
 
 
 def parse_evaluation(
@@ -124,7 +137,13 @@ def parse_evaluation(
     find_model: FindModel | None = None,
 ) -> tuple[SolveRequest, GivenPlan]:
     """Check a request to score a plan; raises like ``parse_spec``, with pointers below /spec and /plan."""
-    document = _checked(raw, EvaluationRequest, spec_key="spec")
+    content = read_json(raw)
+    is_of_torchrec = isinstance(content, dict) and is_torchrec(content.get("plan"))
+    document: EvaluationRequest | TorchRecEvaluationRequest
+    if is_of_torchrec:
+        document = _checked(raw, TorchRecEvaluationRequest, spec_key="spec")
+    else:
+        document = _checked(raw, EvaluationRequest, spec_key="spec")
     request = to_request(
         document.spec,
         base="/spec",
@@ -133,7 +152,9 @@ def parse_evaluation(
         find_statistics=find_statistics,
         find_model=find_model,
     )
-    return request, given_plan(document.plan, json.loads(raw)["plan"])
+    if isinstance(document, EvaluationRequest):
+        return request, given_plan(document.plan, content["plan"])
+    return request, _of_torchrec(canonical_bytes(content["plan"]), request.problem, "/plan")
 
 
 def _checked(raw: bytes, model: type[Checked], *, spec_key: str | None = None) -> Checked:
@@ -192,7 +213,8 @@ def to_request(
     issues.extend(check_serving(spec, hardware, base))
     previous = None
     if spec.previous_plan is not None:
-        previous, wrong = previous_of(spec.previous_plan, base, find_plan)
+        job = None if hardware is None else PlannedJob.of_spec(spec, hardware)
+        previous, wrong = previous_of(spec.previous_plan, base, find_plan, job)
         issues.extend(wrong)
     if issues:
         raise RejectedDocument(issues)
@@ -215,7 +237,7 @@ def to_request(
     ]
     if previous is not None:
         normalised["previous_plan"] = previous.document
-        warnings.extend(previous_warnings(previous.plan, problem, spec, base))
+        warnings.extend((*previous.warnings, *previous_warnings(previous.plan, problem, spec, base)))
     spec_digest = spec_digest_of(normalised)
     return SolveRequest(
         name=spec.name,

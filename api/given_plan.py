@@ -1,7 +1,8 @@
 """A plan from anywhere: its placement, and the digests that it states."""
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from api.schemas.plan import PlanDocument
 from cost_models.vocabulary import Kernel, Scheme, Tier
@@ -9,6 +10,8 @@ from planner.canonical import DIGEST_KEYS, plan_digest
 from planner.domain.placement import Placement, TablePlacement
 from planner.domain.shards import Shards
 from planner.errors import Issue
+
+_OF_TABLE = re.compile(r"/tables/(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +23,15 @@ class GivenPlan:
     actual_digest: str | None  # None where the plan lacks a key that the digest covers
     stated_spec_digest: str | None
     stated_objective: Mapping[str, object]  # empty where the plan states none
+    warnings: tuple[Issue, ...] = ()  # what had to be assumed to read it
+    pointers: tuple[str, ...] = ()  # where its tables stand, in a document of another form than ours
+
+    def placed(self, issue: Issue) -> Issue:
+        """Return an issue of a plan document of ours with its place in the document that was given."""
+        found = _OF_TABLE.match(issue.pointer) if self.pointers else None
+        if found is None:
+            return issue
+        return replace(issue, pointer=self.pointers[int(found[1])] + issue.pointer[found.end() :])
 
     def false_digest(self) -> Iterator[Issue]:
         """Yield a violation where the plan states another digest than its content has."""

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -79,6 +79,14 @@ def parse_document(raw: bytes, model: type[Model]) -> Model:
         details = error.errors(include_url=False, include_input=False)
         issues = [_issue(detail, model) for detail in details[:MAX_ISSUES]]
         raise RejectedDocument(issues, error.error_count()) from None
+
+
+def read_json(raw: bytes) -> Any:
+    """Return the value of a JSON text; ``None`` for what is none, of which ``parse_document`` says what is wrong."""
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
 
 
 class _ObjectReader:

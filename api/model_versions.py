@@ -169,7 +169,7 @@ class ModelService:
         try:
             return self._keep(content, key)
         except RejectedDocument as error:
-            below = [_below("/document", issue) for issue in error.issues]
+            below = [issue.below("/document") for issue in error.issues]
             raise RejectedDocument(below, error.num_issues) from None
 
     def _keep(self, content: bytes, key: RequestKey | None = None) -> tuple[ModelRecord, bool]:
@@ -229,9 +229,3 @@ def fitted_to(record: ModelRecord) -> list[str]:
 
 def _refused(where: str, code: str, message: str, hint: str) -> RejectedDocument:
     return RejectedDocument([Issue(code=code, pointer=where, message=message, hint=hint)])
-
-
-def _below(base: str, issue: Issue) -> Issue:
-    return Issue(
-        code=issue.code, pointer=base + issue.pointer, message=issue.message, hint=issue.hint, severity=issue.severity
-    )

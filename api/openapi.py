@@ -23,7 +23,7 @@ from api.schemas.evaluation import EvaluationDocument
 from api.schemas.events import ProgressEvent, StateEvent
 from api.schemas.explanation import ExplanationDocument
 from api.schemas.measurements import JobTimes, MeasuredRows, MeasurementsDocument, MeasurementsSummary
-from api.schemas.plan import EvaluationRequest, PlanDocument, PlanSlice
+from api.schemas.plan import EvaluationRequest, PlanDocument, PlanSlice, TorchRecEvaluationRequest
 from api.schemas.plan_list import PlanDifferenceDocument, PlanPage
 from api.schemas.solve import ProblemDocument, SolveDocument, ValidationDocument
 from api.schemas.spec import SpecDocument
@@ -44,6 +44,7 @@ _RAW_DOCUMENTS = (
     PlanPage,
     PlanDifferenceDocument,
     EvaluationRequest,
+    TorchRecEvaluationRequest,
     EvaluationDocument,
     CertificateDocument,
     ExplanationDocument,

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -12,6 +12,7 @@ from api.given_plan import GivenPlan, given_plan
 from api.json_input import RejectedDocument, parse_document, quoted
 from api.schemas.plan import PlanDocument
 from api.schemas.spec import PreviousPlanSpec, SpecDocument
+from api.torchrec_plan import PlannedJob, is_torchrec, plan_of_torchrec
 from cost_models.vocabulary import Scheme
 from planner.canonical import DIGEST_KEYS, canonical_bytes, without_derived
 from planner.domain.movement import PreviousPlan
@@ -32,11 +33,18 @@ class Previous:
 
     plan: PreviousPlan
     document: dict[str, object]  # normalised: the plan inline, and of it what determines training
+    warnings: tuple[Issue, ...]  # what had to be assumed to read it
 
 
-def previous_of(spec: PreviousPlanSpec, base: str, find_plan: FindPlan | None) -> tuple[Previous | None, list[Issue]]:
-    """Read the previous plan of a spec, or say what is wrong with it; ``base`` stands before every pointer."""
+def previous_of(
+    spec: PreviousPlanSpec, base: str, find_plan: FindPlan | None, job: PlannedJob | None
+) -> tuple[Previous | None, list[Issue]]:
+    """Read the previous plan of a spec, or say what is wrong with it; ``base`` stands before every pointer.
+
+    ``job`` is what a plan of TorchRec is read for, ``None`` where the spec's cluster is not known.
+    """
     where = f"{base}/previous_plan"
+    warnings: tuple[Issue, ...] = ()
     if spec.digest is not None:
         content, where = None, f"{where}/digest"
         if find_plan is None:
@@ -53,6 +61,10 @@ def previous_of(spec: PreviousPlanSpec, base: str, find_plan: FindPlan | None) -
         content, where = spec.plan, f"{where}/plan"
         raw = canonical_bytes(content)
     try:
+        if job is not None and is_torchrec(content):
+            read = plan_of_torchrec(raw, job)
+            content, warnings = read.document, read.warnings
+            raw = canonical_bytes(content)
         plan = parse_document(raw, PlanDocument)
     except RejectedDocument as error:
         return None, [_at(where, issue) for issue in error.issues]
@@ -64,7 +76,8 @@ def previous_of(spec: PreviousPlanSpec, base: str, find_plan: FindPlan | None) -
     tables = cast("list[dict[str, Any]]", stated["tables"])
     core = {key: stated[key] for key in DIGEST_KEYS if key in stated} | {"tables": without_derived(tables)}
     settings = spec.model_dump(mode="json", exclude_none=True, exclude={"plan", "digest"})
-    return Previous(plan=_domain(spec, given), document={"plan": core, **settings}), []
+    told = tuple(_at(where, warning) for warning in warnings)
+    return Previous(plan=_domain(spec, given), document={"plan": core, **settings}, warnings=told), []
 
 
 def previous_warnings(previous: PreviousPlan, problem: Problem, spec: SpecDocument, base: str) -> Iterator[Issue]:
@@ -133,5 +146,4 @@ def _issue(where: str, message: str) -> Issue:
 
 def _at(where: str, issue: Issue) -> Issue:
     """The issue of a plan that stands inline in the spec; of one that is kept elsewhere, at its digest."""
-    pointer = where if where.endswith("/digest") else where + issue.pointer
-    return Issue(code=issue.code, pointer=pointer, message=issue.message, hint=issue.hint, severity=issue.severity)
+    return replace(issue, pointer=where) if where.endswith("/digest") else issue.below(where)

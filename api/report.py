@@ -1,6 +1,6 @@
 """What is said about a spec before it is solved, and about a plan from anywhere."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from api.convert import SolveRequest
 from api.given_plan import GivenPlan
@@ -80,10 +80,13 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
     return EvaluationDocument(
         valid=not violations,
         num_violations=len(violations),
-        violations=[_in_plan(issue) for issue in violations[:_MAX_VIOLATIONS]],
+        violations=[_in_plan(plan.placed(issue)) for issue in violations[:_MAX_VIOLATIONS]],
         warnings=[
             *(IssueDocument(**asdict(issue)) for issue in request.model_warnings),
-            *map(_in_plan, (*plan.other_spec(request.stated_spec_digest, request.spec_digest), *_late(scored))),
+            *map(
+                _in_plan,
+                (*plan.warnings, *plan.other_spec(request.stated_spec_digest, request.spec_digest), *_late(scored)),
+            ),
         ],
         score=None if scored is None else _score(scored),
     )
@@ -117,7 +120,7 @@ def certificate_of(request: SolveRequest, plan: GivenPlan, *, spec_base: str = "
     false = tuple(plan.false_digest())
     issues = false or verify(request.problem, plan.placement, rules=ledger_rules(request.cost_model.ledger))
     if issues:
-        raise InvalidProblem(tuple(_below(plan_base, issue) for issue in issues[:_MAX_VIOLATIONS]))
+        raise InvalidProblem(tuple(plan.placed(issue).below(plan_base) for issue in issues[:_MAX_VIOLATIONS]))
     try:
         return certify(
             request.problem,
@@ -131,11 +134,7 @@ def certificate_of(request: SolveRequest, plan: GivenPlan, *, spec_base: str = "
         raise UnsupportedRequest(cost_model_issue(error, spec_base)) from error
     except UnsupportedRequest as error:
         base = spec_base if error.issue.pointer.startswith("/cost_model") else plan_base
-        raise UnsupportedRequest(_below(base, error.issue)) from error
-
-
-def _below(base: str, issue: Issue) -> Issue:
-    return replace(issue, pointer=f"{base}{issue.pointer}")
+        raise UnsupportedRequest(error.issue.below(base)) from error
 
 
 def explanation_document(request: SolveRequest, plan: GivenPlan, explanation: Explanation) -> ExplanationDocument:

@@ -41,6 +41,7 @@ class LiveResult:
     wall_seconds: float  # enumeration, pricing and search
     tables: list[list[Option]]
     cluster: Cluster
+    sharding_plan: dict[str, Any] | None  # as ``shardplan improve`` takes it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +142,8 @@ def plan(
     from torchrec.distributed.planner.perf_models import NoopPerfModel
     from torchrec.distributed.planner.types import PlannerError
 
+    from api.client.torchrec import plan_as_json
+
     problem = described(spec, kernels=kernels, caches=caches)
     partitioner = _CountedPartitioner(GreedyPerfPartitioner())
     rating = _RecordedRating(NoopPerfModel(problem.topology))
@@ -156,8 +159,9 @@ def plan(
         timeout_seconds=time_limit_seconds,
     )
     started = time.monotonic()
+    chosen = None
     try:
-        planner.plan(problem.module, problem.sharders)
+        chosen = plan_as_json(planner.plan(problem.module, problem.sharders))
     except PlannerError:
         if rating.plans:
             raise
@@ -176,6 +180,7 @@ def plan(
             ranks_per_host=spec["hardware"]["ranks_per_host"],
             capacity_bytes=np.array([[device.storage.hbm, device.storage.ddr] for device in left.devices]),
         ),
+        sharding_plan=chosen,
     )
 
 

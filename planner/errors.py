@@ -8,7 +8,7 @@
 Infeasible is not here: it is an answer (see ``priced.Termination``).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +20,10 @@ class Issue:
     message: str  # what is wrong, with the number
     hint: str = ""  # the way out
     severity: str = "error"  # or "warning"
+
+    def below(self, base: str) -> "Issue":
+        """Return the same of a document that stands at ``base`` of another one."""
+        return replace(self, pointer=base + self.pointer)
 
 
 class PlannerError(Exception):

@@ -23,6 +23,7 @@ from api.cli import (
     evaluate,
     explain,
     fit,
+    improve,
     keys,
     measure,
     model,
@@ -48,6 +49,8 @@ app.command("plan")(plan.plan_command)
 app.command("batch")(batch.batch_command)
 app.command("validate")(plan.validate_command)
 app.command("evaluate")(evaluate.evaluate_command)
+app.command("improve")(improve.improve_command)
+app.command("import")(improve.import_command)
 app.command("certify")(certify.certify_command)
 app.command("check")(certify.check_command)
 app.command("explain")(explain.explain_command)

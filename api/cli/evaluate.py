@@ -1,5 +1,7 @@
 """``evaluate``: what a plan from anywhere costs, and what is wrong with it."""
 
+from typing import NoReturn
+
 import typer
 
 from api.cli.errors import ExitCode, say, say_issues
@@ -33,8 +35,7 @@ def evaluate_command(
         _say_score(evaluation.score)
     say_issues([Issue(**warning.model_dump()) for warning in evaluation.warnings])
     if not evaluation.valid:
-        _say_violations(evaluation)
-        raise typer.Exit(ExitCode.BAD_INPUT)
+        refuse_broken(evaluation)
     say("  no rule is broken: the plan may be used")
 
 
@@ -56,7 +57,14 @@ def _say_score(score: ScoreDocument) -> None:
         say(f"  checkpoints      {format_seconds(score.checkpoint.lost_seconds_per_step)} per step")
 
 
-def _say_violations(evaluation: EvaluationDocument) -> None:
+def refuse_broken(evaluation: EvaluationDocument) -> NoReturn:
+    """Tell what is wrong with a plan that must not be used, and stop."""
+    say_violations(evaluation)
+    raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def say_violations(evaluation: EvaluationDocument) -> None:
+    """Tell which rules a plan breaks."""
     say(f"shardplan: the plan breaks {counted(evaluation.num_violations, 'rule')} and must not be used")
     for violation in evaluation.violations:
         say(f"  {violation.pointer}: {violation.message}")

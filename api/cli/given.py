@@ -1,5 +1,7 @@
 """A spec and a plan from anywhere, for commands that say something of a plan."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from api.convert import SolveRequest
     from api.given_plan import GivenPlan
 
-PlanFile = Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan from anywhere; - is standard input.")]
+PlanFile = Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan from anywhere, TorchRec's too; - is stdin.")]
 
 
 def given(
@@ -23,16 +25,20 @@ def given(
     cost_model_file: CostModelFile,
     statistics: StatisticsFiles,
     changes: Changes,
+    options: Mapping[tuple[str, ...], object] = MappingProxyType({}),
 ) -> "tuple[SolveRequest, GivenPlan]":
-    """Read and check both; raises what both readers raise, and ``BadInput`` where they are swapped."""
+    """Read and check both, the spec with ``options`` in place of its fields; TorchRec's plans are read, too.
+
+    Raises what both readers raise, and ``BadInput`` where the files are swapped.
+    """
     from api.convert import parse_plan, parse_spec
 
     refuse_swapped(spec, plan_file)
     cost_model, find_model = chosen_cost_model(cost_model, cost_model_file)
     request = parse_spec(
-        changed_spec(spec, {}, changes),
+        changed_spec(spec, options, changes),
         cost_model=cost_model,
         find_statistics=found_statistics(statistics).get,
         find_model=find_model,
     )
-    return request, parse_plan(read_bytes(plan_file))
+    return request, parse_plan(read_bytes(plan_file), request.problem)

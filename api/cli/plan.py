@@ -1,32 +1,25 @@
 """``plan`` and ``validate``: commands that take a spec."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
 
-from api.cli.background import interruptible
-from api.cli.errors import ExitCode, issues_of, report, say, say_issues
+from api.cli.errors import issues_of, report, say, say_issues
 from api.cli.files import (
-    STDIN,
     parse_assignment,
     read_bytes,
     read_plan,
     refuse_overwriting,
     with_changes,
-    write_content,
     write_document,
 )
+from api.cli.found_plan import write_found
 from api.cli.model_files import CostModelFile, chosen_cost_model
 from api.cli.stats import StatisticsFiles, found_statistics
-from planner.domain.plan import PlanResult
+from api.json_input import read_json
 from planner.errors import InvalidProblem, UnsupportedRequest
-from planner.explain.infeasible import explain_no_plan
 from planner.explain.plan import explain_plan
-from planner.exporters.generic import to_bytes, to_document
-
-FEASIBLE, CANCELLED = "FEASIBLE", "cancelled"
 
 SpecFile = Annotated[str, typer.Argument(metavar="SPEC.json", help="The spec; - reads standard input.")]
 Changes = Annotated[
@@ -66,10 +59,6 @@ def plan_command(
 ) -> None:
     """Plan a spec: writes the plan, and a summary for people on stderr."""
     from api.convert import parse_spec
-    from planner.partitioners.machine_code import is_warm
-    from planner.partitioners.warm import warm
-    from planner.pipeline import plan
-    from planner.priced import Reason
 
     cost_model, find_model = chosen_cost_model(cost_model, cost_model_file)
     options: dict[tuple[str, ...], object] = {
@@ -85,67 +74,23 @@ def plan_command(
         ("model", "batch_size_per_rank"): batch_size_per_rank,
     }
     if previous is not None:
-        options["previous_plan", "plan"] = read_plan(previous)
+        options["previous_plan", "plan"] = _previous(previous)
     refuse_overwriting(output, spec, *([] if previous is None else [previous]))
     find_statistics = found_statistics(statistics).get
     request = parse_spec(changed_spec(spec, options, changes), find_statistics=find_statistics, find_model=find_model)
     if not quiet:
         say_issues(request.warnings)
-    if not is_warm():
-        say("shardplan: compiling the search for this machine, once; this takes about half a minute")
-        warm()
-    best: list[PlanResult] = []
-    try:
-        result = interruptible(
-            lambda: plan(
-                request.problem,
-                cost_model=request.cost_model,
-                partitioner=request.partitioner,
-                limits=request.limits,
-                assumptions=request.assumptions,
-                previous=request.previous,
-                on_result=best.append,
-            )
-        )
-    except KeyboardInterrupt:
-        result = _interrupted(best)
-        say("shardplan: interrupted; this is the best plan until then")
-    if result.plan is None:
-        say(explain_no_plan(result, name=request.name))
-        if output in (None, STDIN):
-            write_document(_told(result), None)
-        raise typer.Exit(ExitCode.INFEASIBLE if result.reason == Reason.INFEASIBLE else ExitCode.TROUBLE)
-    facts = {
-        "name": request.name,
-        "spec_digest": request.spec_digest,
-        "hardware_profile": request.hardware_profile,
-    }
-    _, content = to_bytes(result.plan, **facts)
-    write_content(content, output)
+    document = write_found(request, output)
     if not quiet:
-        say(explain_plan(to_document(result.plan, **facts)))
+        say(explain_plan(document))
 
 
-def _interrupted(found: list[PlanResult]) -> PlanResult:
-    """The best plan before an interrupt; goes on with the interrupt where there is none."""
-    plans = [result for result in found if result.plan is not None]
-    if not plans:
-        raise KeyboardInterrupt
-    last = plans[-1]
-    assert last.plan is not None
-    detail = "cancelled; this is the best plan until then"
-    plan = replace(last.plan, reason=FEASIBLE, limit=CANCELLED, detail=detail)
-    return replace(last, plan=plan, reason=FEASIBLE, limit=CANCELLED, detail=detail)
+def _previous(path: str) -> object:
+    """Return a plan that shardplan wrote, checked; one of TorchRec's as it is, for it is read with the spec."""
+    from api.torchrec_plan import is_torchrec
 
-
-def _told(result: PlanResult) -> dict[str, object]:
-    """A solve without a plan, as ``result`` of a solve over HTTP."""
-    from api.solve_results import result_of
-
-    shortfalls = [asdict(shortfall) for shortfall in result.shortfalls]
-    diagnosis = None if result.diagnosis is None else asdict(result.diagnosis)
-    told = result_of(None, str(result.reason), result.limit, result.detail, shortfalls, diagnosis)
-    return {**told, "lower_bound_seconds": result.lower_bound_seconds}
+    content = read_json(read_bytes(path))
+    return content if is_torchrec(content) else read_plan(path)
 
 
 def validate_command(
@@ -176,7 +121,7 @@ def validate_command(
     say_issues(request.warnings)
 
 
-def changed_spec(spec: str, options: dict[tuple[str, ...], object], assignments: Sequence[str] | None) -> bytes:
+def changed_spec(spec: str, options: Mapping[tuple[str, ...], object], assignments: Sequence[str] | None) -> bytes:
     """The spec with the command line's options and ``--set`` assignments applied."""
     changes: dict[Sequence[str], object] = {path: value for path, value in options.items() if value is not None}
     changes.update(parse_assignment(text) for text in assignments or ())

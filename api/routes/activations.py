@@ -47,7 +47,7 @@ async def get_active_cost_model(
     "/hardware-profiles/{profile_id}/cost-model",
     summary="Activate a cost model for a hardware profile",
     operation_id="activate_cost_model",
-    openapi_extra=json_body("ActivationUpdate", {}),
+    openapi_extra=json_body("ActivationUpdate"),
     responses={
         200: json_answer("Changed.", "ActivationDocument"),
         201: json_answer("The first of this profile.", "ActivationDocument"),

@@ -103,7 +103,7 @@ async def get_channel_history(
     "/channels/{name:path}:rollback",
     summary="Point a channel at an earlier plan again",
     operation_id="rollback_channel",
-    openapi_extra=json_body("ChannelRollback", {}, required=False),
+    openapi_extra=json_body("ChannelRollback", required=False),
     responses={
         200: json_answer("A new version, which points at the earlier plan.", "ChannelDocument"),
         **problems(
@@ -153,7 +153,7 @@ async def get_channel(shell: Shell, name: ChannelName, if_none_match: Annotated[
     "/channels/{name:path}",
     summary="Point a channel at a plan",
     operation_id="put_channel",
-    openapi_extra=json_body("ChannelUpdate", {}),
+    openapi_extra=json_body("ChannelUpdate"),
     responses={
         200: json_answer("Changed.", "ChannelDocument"),
         201: json_answer("Created.", "ChannelDocument"),

@@ -63,7 +63,7 @@ async def list_cost_models(
     summary="Fit a cost model, or store a fitted one",
     operation_id="add_cost_model",
     status_code=202,
-    openapi_extra=json_body("CostModelRequest", COST_MODELS),
+    openapi_extra=json_body("CostModelRequest", examples=COST_MODELS),
     responses={
         202: json_answer("It is being fitted: look at Location, or again after Retry-After.", "CostModelDocument"),
         201: json_answer("The document was stored.", "CostModelDocument"),

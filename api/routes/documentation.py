@@ -21,9 +21,10 @@ def problems(*codes: str) -> Responses:
     return responses
 
 
-def json_body(schema: str, examples: dict[str, object], *, required: bool = True) -> dict[str, Any]:
-    """Describe a body that the route reads as raw bytes."""
-    content: dict[str, Any] = {"schema": {"$ref": f"#/components/schemas/{schema}"}}
+def json_body(*schemas: str, examples: dict[str, object] | None = None, required: bool = True) -> dict[str, Any]:
+    """Describe a body that the route reads as raw bytes; any of the schemas."""
+    references = [{"$ref": f"#/components/schemas/{schema}"} for schema in schemas]
+    content: dict[str, Any] = {"schema": references[0] if len(references) == 1 else {"anyOf": references}}
     if examples:
         content["examples"] = {name: {"summary": name, "value": value} for name, value in examples.items()}
     return {"requestBody": {"required": required, "content": {"application/json": content}}}

@@ -35,7 +35,7 @@ async def list_keys(shell: Shell) -> Response:
     summary="Make a key",
     operation_id="create_key",
     status_code=201,
-    openapi_extra=json_body("KeyRequest", {}),
+    openapi_extra=json_body("KeyRequest"),
     responses={
         201: json_answer("The key, which is told this once.", "CreatedKey"),
         **problems("forbidden", "body-too-large", "unsupported-media-type", "invalid-problem"),

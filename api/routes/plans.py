@@ -126,7 +126,7 @@ async def explain_plan(
     "/plans:evaluate",
     summary="Judge a plan from anywhere",
     operation_id="evaluate_plan",
-    openapi_extra=json_body("EvaluationRequest", {}),
+    openapi_extra=json_body("EvaluationRequest", "TorchRecEvaluationRequest"),
     responses={
         200: json_answer("What is wrong with it, and what it costs.", "EvaluationDocument"),
         **problems("invalid-parameter", "body-too-large", "unsupported-media-type", "invalid-problem"),
@@ -159,7 +159,7 @@ async def evaluate_plan(
     "/plans:certify",
     summary="Prove how good a plan from anywhere is",
     operation_id="certify_plan",
-    openapi_extra=json_body("EvaluationRequest", {}),
+    openapi_extra=json_body("EvaluationRequest", "TorchRecEvaluationRequest"),
     responses={
         200: json_answer(
             "The plan, the options with their prices, and a proof that check_certificate.py checks.",

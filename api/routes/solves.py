@@ -76,7 +76,7 @@ async def _submitted(
     summary="Ask for a plan",
     operation_id="submit_solve",
     status_code=202,
-    openapi_extra=json_body("SpecDocument", SPECS),
+    openapi_extra=json_body("SpecDocument", examples=SPECS),
     responses={
         202: json_answer("Accepted: look at Location, or again after Retry-After.", "SolveDocument"),
         200: json_answer("It has ended: in the time of Prefer: wait=N, or before, for an equal spec.", "SolveDocument"),
@@ -232,7 +232,7 @@ async def delete_solve(shell: Shell, solve_id: str) -> Response:
     "/specs:validate",
     summary="Check a spec without solving it",
     operation_id="validate_spec",
-    openapi_extra=json_body("SpecDocument", SPECS),
+    openapi_extra=json_body("SpecDocument", examples=SPECS),
     responses={
         200: json_answer("The spec may be solved.", "ValidationDocument"),
         **problems("body-too-large", "unsupported-media-type", "invalid-problem"),

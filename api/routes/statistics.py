@@ -35,7 +35,7 @@ StatisticsDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Dige
     summary="Store access statistics",
     operation_id="store_statistics",
     status_code=201,
-    openapi_extra=json_body("StatisticsDocument", {}),
+    openapi_extra=json_body("StatisticsDocument"),
     responses={
         201: json_answer("Stored.", "StatisticsSummary"),
         200: json_answer("Equal statistics were stored before.", "StatisticsSummary"),

@@ -44,7 +44,7 @@ async def list_webhooks(shell: Shell) -> Response:
     summary="Add a webhook",
     operation_id="create_webhook",
     status_code=201,
-    openapi_extra=json_body("WebhookRequest", {"some events": _EXAMPLE}),
+    openapi_extra=json_body("WebhookRequest", examples={"some events": _EXAMPLE}),
     responses={
         201: json_answer("The webhook, with its secret, which is told this once.", "CreatedWebhook"),
         **problems(

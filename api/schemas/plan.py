@@ -8,6 +8,7 @@ from api.schemas.base import Digest, ModulePath, Name, StrictModel
 from api.schemas.shard import MAX_SHARDS_OF_TABLE, ShardDocument
 from api.schemas.spec import MAX_TABLES, SpecDocument
 from api.schemas.table import DataTypeName, Fraction, KernelName, PoolingName, SchemeName
+from api.schemas.torchrec_plan import TorchRecPlan
 from planner.domain.cluster import MAX_RANKS
 
 
@@ -77,3 +78,10 @@ class EvaluationRequest(StrictModel):
 
     spec: SpecDocument = Field(description="The spec: model, cluster, constraints and cost model.")
     plan: PlanDocument = Field(description="The plan to score and to verify.")
+
+
+class TorchRecEvaluationRequest(StrictModel):
+    """A plan that TorchRec wrote, and the spec that it is judged against."""
+
+    spec: SpecDocument = Field(description="The spec: model, cluster, constraints and cost model.")
+    plan: TorchRecPlan = Field(description="The plan as ``ShardingPlan._serialize`` has it.")

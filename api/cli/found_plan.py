@@ -1,0 +1,87 @@
+"""Solves a request on the command line and writes the plan, as far as there is one."""
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import typer
+
+from api.cli.background import interruptible
+from api.cli.errors import ExitCode, say
+from api.cli.files import STDIN, write_content, write_document
+from planner.domain.plan import PlanResult
+from planner.explain.infeasible import explain_no_plan
+from planner.exporters.generic import to_bytes, to_document
+
+if TYPE_CHECKING:
+    from api.convert import SolveRequest
+
+FEASIBLE, CANCELLED = "FEASIBLE", "cancelled"
+
+
+def write_found(request: "SolveRequest", output: str | None) -> dict[str, object]:
+    """Plan a request, write the plan to a file or to standard output, and return its document.
+
+    Raises
+    ------
+    typer.Exit
+        There is no plan; why not was told.
+    """
+    from planner.partitioners.machine_code import is_warm
+    from planner.partitioners.warm import warm
+    from planner.pipeline import plan
+    from planner.priced import Reason
+
+    if not is_warm():
+        say("shardplan: compiling the search for this machine, once; this takes about half a minute")
+        warm()
+    best: list[PlanResult] = []
+    try:
+        result = interruptible(
+            lambda: plan(
+                request.problem,
+                cost_model=request.cost_model,
+                partitioner=request.partitioner,
+                limits=request.limits,
+                assumptions=request.assumptions,
+                previous=request.previous,
+                on_result=best.append,
+            )
+        )
+    except KeyboardInterrupt:
+        result = _interrupted(best)
+        say("shardplan: interrupted; this is the best plan until then")
+    if result.plan is None:
+        say(explain_no_plan(result, name=request.name))
+        if output in (None, STDIN):
+            write_document(_told(result), None)
+        raise typer.Exit(ExitCode.INFEASIBLE if result.reason == Reason.INFEASIBLE else ExitCode.TROUBLE)
+    facts = {
+        "name": request.name,
+        "spec_digest": request.spec_digest,
+        "hardware_profile": request.hardware_profile,
+    }
+    _, content = to_bytes(result.plan, **facts)
+    write_content(content, output)
+    return to_document(result.plan, **facts)
+
+
+def _interrupted(found: list[PlanResult]) -> PlanResult:
+    """The best plan before an interrupt; goes on with the interrupt where there is none."""
+    plans = [result for result in found if result.plan is not None]
+    if not plans:
+        raise KeyboardInterrupt
+    last = plans[-1]
+    assert last.plan is not None
+    detail = "cancelled; this is the best plan until then"
+    plan = replace(last.plan, reason=FEASIBLE, limit=CANCELLED, detail=detail)
+    return replace(last, plan=plan, reason=FEASIBLE, limit=CANCELLED, detail=detail)
+
+
+def _told(result: PlanResult) -> dict[str, object]:
+    """A solve without a plan, as ``result`` of a solve over HTTP."""
+    from api.solve_results import result_of
+
+    shortfalls = [asdict(shortfall) for shortfall in result.shortfalls]
+    diagnosis = None if result.diagnosis is None else asdict(result.diagnosis)
+    told = result_of(None, str(result.reason), result.limit, result.detail, shortfalls, diagnosis)
+    return {**told, "lower_bound_seconds": result.lower_bound_seconds}

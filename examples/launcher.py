@@ -7,7 +7,9 @@ Describe the model's tables, plan them, and train under the plan::
     torchrun --nproc-per-node 2 examples/launcher.py train --plan plan.json
 
 In production the plan comes through a channel: ``train --server http://planner:8080 --channel
-ads/ranker/prod``. Runs on CPU with gloo; a real job says ``cuda`` and ``nccl``.
+ads/ranker/prod``; with ``--replan`` the server solves a new one where the model, the cluster or
+the free memory is no longer what the plan was solved for. Runs on CPU with gloo; a real job says
+``cuda`` and ``nccl``.
 """
 
 import argparse
@@ -20,7 +22,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from shardplan_client import PlannerClient
-from shardplan_client.torchrec import collective_fetch, spec_from_model
+from shardplan_client.torchrec import Handshake, handshake, spec_from_model
 from torch import nn
 from torch.distributed.optim import _apply_optimizer_in_backward
 from torchrec.distributed.model_parallel import DistributedModelParallel
@@ -63,16 +65,15 @@ def ranker() -> Ranker:
     return model
 
 
-def print_spec(ranks: int) -> None:
-    """Write the spec of the model on standard output."""
-    spec = spec_from_model(
+def spec_for(ranks: int) -> dict[str, object]:
+    """The spec of the model on one host."""
+    return spec_from_model(
         ranker(),
         batch_size_per_rank=BATCH_SIZE,
         hardware={"profile": "dgx-h100-80g", "num_hosts": 1, "ranks_per_host": ranks},
         pooling_factors=IDS_PER_SAMPLE,
         name="example-ranker",
     )
-    json.dump(spec, sys.stdout, indent=2)
 
 
 def plan_source(arguments: argparse.Namespace) -> Callable[[], bytes]:
@@ -90,13 +91,28 @@ def plan_source(arguments: argparse.Namespace) -> Callable[[], bytes]:
     return from_channel
 
 
-def train(load: Callable[[], bytes], steps: int) -> None:
+def new_plan_source(arguments: argparse.Namespace) -> Callable[[Handshake], bytes] | None:
+    """How rank 0 gets a new plan where the one that it has is out of date; None where it shall not."""
+    if not arguments.replan:
+        return None
+
+    def solve(refused: Handshake) -> bytes:
+        print(f"asking for a new plan: {'; '.join(refused.reasons)}", file=sys.stderr, flush=True)
+        with PlannerClient(arguments.server) as client:
+            return client.plan_of(client.solve(spec_for(dist.get_world_size()))).content
+
+    return solve
+
+
+def train(load: Callable[[], bytes], replan: Callable[[Handshake], bytes] | None, steps: int) -> None:
     """Train a few steps on made-up clicks."""
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     model = ranker()
-    plan = collective_fetch(load, module=model, device="cpu")
-    sharded = DistributedModelParallel(model, device=torch.device("cpu"), plan=plan)
+    agreed = handshake(load, module=model, device="cpu", replan=replan)
+    for warning in agreed.warnings if rank == 0 else ():
+        print(warning, file=sys.stderr, flush=True)
+    sharded = DistributedModelParallel(model, device=torch.device("cpu"), plan=agreed.sharding_plan())
     outside = list(in_backward_optimizer_filter(sharded.named_parameters()))
     tables = [p for name, p in outside if name.startswith("sparse.") and p.numel()]  # the replicated ones
     optimizers = [torch.optim.SGD([p for name, p in outside if name.startswith("over.")], lr=LEARNING_RATE)]
@@ -141,12 +157,13 @@ def main() -> None:
     source.add_argument("--plan", help="a plan file")
     source.add_argument("--channel", help="a channel of --server")
     training.add_argument("--server", default="http://127.0.0.1:8080")
+    training.add_argument("--replan", action="store_true", help="have --server solve a new plan where this one is old")
     training.add_argument("--steps", type=int, default=5)
     arguments = parser.parse_args()
     if arguments.command == "spec":
-        print_spec(arguments.ranks)
+        json.dump(spec_for(arguments.ranks), sys.stdout, indent=2)
     else:
-        train(plan_source(arguments), arguments.steps)
+        train(plan_source(arguments), new_plan_source(arguments), arguments.steps)
 
 
 if __name__ == "__main__":

@@ -18,13 +18,16 @@ from .errors import (
     Unreachable,
     UnsupportedModel,
 )
+from .memory import MemoryFacts
 from .plan_file import PlanFile, fetch, read
 from .transport import RetryPolicy
+from .verdicts import Verdict
 
 __all__ = [
     "ClientError",
     "DigestMismatch",
     "FetchedPlan",
+    "MemoryFacts",
     "NoPlan",
     "PlanDocument",
     "PlanFile",
@@ -39,6 +42,7 @@ __all__ = [
     "UnexpectedAnswer",
     "Unreachable",
     "UnsupportedModel",
+    "Verdict",
     "canonical_bytes",
     "check_plan",
     "fetch",

@@ -6,6 +6,7 @@ from typing import cast
 
 from .documents import SCHEMA_VERSION, PlanDocument, ShardDocument, TableDocument, plan_digest
 from .errors import PlanRejected
+from .verdicts import Difference, refuse, replan, verdict_of
 
 DATA_PARALLEL = "data_parallel"
 _NUMBERS = ("rank", "row_offset", "num_rows", "column_offset", "num_columns")
@@ -26,30 +27,47 @@ def check_plan(plan: Mapping[str, object], *, world_size: int, ranks_per_host: i
     PlanRejected
         With every reason.
     """
-    shape = _shape_reasons(plan)
-    if shape:
-        raise PlanRejected(shape)
     document = cast("PlanDocument", plan)
-    reasons = []
-    content_digest = plan_digest(plan)
+    found = shape_differences(plan) or content_differences(
+        document, world_size=world_size, ranks_per_host=ranks_per_host
+    )
+    if found:
+        raise PlanRejected([difference.text for difference in found], verdict_of(found))
+    return document
+
+
+def shape_differences(plan: Mapping[str, object]) -> list[Difference]:
+    """Return what keeps a document from being read as a plan at all."""
+    return [refuse(reason) for reason in _shape_reasons(plan)]
+
+
+def content_differences(document: PlanDocument, *, world_size: int, ranks_per_host: int) -> list[Difference]:
+    """Return what is wrong with a plan of the right shape, and where it is not for this cluster.
+
+    A plan for another cluster is out of date; one that was changed, or that does not cover its
+    tables on the cluster that it names, is wrong.
+    """
+    found = []
+    content_digest = plan_digest(document)
     if document["plan_digest"] != content_digest:
-        reasons.append(f"the plan says {document['plan_digest']}, its content has the digest {content_digest}")
+        found.append(refuse(f"the plan says {document['plan_digest']}, its content has the digest {content_digest}"))
     if document["world_size"] != world_size:
-        reasons.append(f"the plan is for a world size of {document['world_size']}, the job has {world_size}")
+        found.append(replan(f"the plan is for a world size of {document['world_size']}, the job has {world_size}"))
     if document["ranks_per_host"] != ranks_per_host:
-        reasons.append(
-            f"the plan is for {document['ranks_per_host']} ranks per host, the job has {ranks_per_host}"
-            " (LOCAL_WORLD_SIZE)"
+        found.append(
+            replan(
+                f"the plan is for {document['ranks_per_host']} ranks per host, the job has {ranks_per_host}"
+                " (LOCAL_WORLD_SIZE)"
+            )
         )
     seen: set[str] = set()
     for table in document["tables"]:
         if table["name"] in seen:
-            reasons.append(f'table "{table["name"]}" stands twice in the plan')
+            found.append(refuse(f'table "{table["name"]}" stands twice in the plan'))
         seen.add(table["name"])
-        reasons += [f'table "{table["name"]}": {reason}' for reason in _cover_reasons(table, document["world_size"])]
-    if reasons:
-        raise PlanRejected(reasons)
-    return document
+        reasons = _cover_reasons(table, document["world_size"])
+        found += [refuse(f'table "{table["name"]}": {reason}') for reason in reasons]
+    return found
 
 
 def extent(table: TableDocument) -> tuple[int, int]:

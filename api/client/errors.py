@@ -14,6 +14,8 @@ ClientError
 
 from collections.abc import Mapping, Sequence
 
+from .verdicts import Verdict
+
 #: Reasons that a message shows; the rest is counted.
 _SHOWN = 8
 
@@ -93,7 +95,11 @@ class _Reasons(ClientError):
 
 
 class PlanRejected(_Reasons):
-    """A plan that must not be used by this job."""
+    """A plan that must not be used by this job; ``verdict`` says whether a new one would help."""
+
+    def __init__(self, reasons: Sequence[str], verdict: Verdict = "refuse") -> None:
+        super().__init__(reasons)
+        self.verdict = verdict
 
 
 class PlanUnavailable(ClientError):

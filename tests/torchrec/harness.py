@@ -12,6 +12,7 @@ import numpy as np
 
 from tests.torchrec.model import TableSpec, initial_weights
 from tests.torchrec.reference import Trained, train_unsharded
+from tests.torchrec.shakes import Shake
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_SECONDS = 300
@@ -30,16 +31,7 @@ class Case:
     plan: Mapping[str, object]
     optimizer: str
     unchecked: bool = False  # go round the client's checks
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """A model and a plan that must not come together on any rank."""
-
-    name: str
-    tables: Sequence[TableSpec]
-    plan: Mapping[str, object] | None  # None: rank 0 cannot load it
-    shrunk_on: int | None = None  # the rank whose model has a row less
+    fused_only: bool = False  # the launcher leaves all tables to the optimizer of the fused kernels
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,6 +43,7 @@ class Difference:
     tables: dict[str, float]
     moves: dict[str, float]  # largest change of a weight of the table over the training
     misplaced: list[str] = field(default_factory=list)  # shards that are not where the plan says
+    uncut: dict[str, float] = field(default_factory=dict)  # the same of whole tables that the plan puts nowhere
 
     @property
     def largest(self) -> float:
@@ -64,18 +57,18 @@ def run_cases(
     world_size: int,
     ranks_per_host: int,
     folder: Path,
-    refusals: Sequence[Refusal] = (),
+    shakes: Sequence[Shake] = (),
 ) -> dict[str, Difference]:
     """Train all cases in one set of processes; returns the difference of each.
 
-    What the ranks raise for each refusal is in ``folder/NAME.RANK.txt``.
+    What the ranks come to in each handshake is in ``folder/NAME.RANK.json``; see :func:`outcomes`.
     """
     job = {
         "world_size": world_size,
         "ranks_per_host": ranks_per_host,
         "out": str(folder),
         "cases": [asdict(case) for case in cases],
-        "refusals": [asdict(refusal) for refusal in refusals],
+        "shakes": [one.document() for one in shakes],
     }
     path = folder / "job.json"
     path.write_text(json.dumps(job))
@@ -94,9 +87,15 @@ def run_cases(
     return {case.name: compare(case, world_size, folder) for case in cases}
 
 
+def outcomes(name: str, world_size: int, folder: Path) -> list[dict[str, object]]:
+    """What every rank came to in a handshake."""
+    return [json.loads((folder / f"{name}.{rank}.json").read_text()) for rank in range(world_size)]
+
+
 def compare(case: Case, world_size: int, folder: Path) -> Difference:
     """Compare what the ranks wrote with the reference, shard by shard of the plan."""
-    expected = train_unsharded(case.tables, world_size, case.optimizer, column_pieces(case.plan))
+    whole = {table.name: [(0, table.columns)] for table in case.tables}
+    expected = train_unsharded(case.tables, world_size, case.optimizer, whole | column_pieces(case.plan))
     results = [dict(np.load(folder / f"{case.name}.{rank}.npz")) for rank in range(world_size)]
     losses = np.mean([result.pop("losses") for result in results], axis=0)
     dense = [result.pop("dense") for result in results]
@@ -109,7 +108,12 @@ def compare(case: Case, world_size: int, folder: Path) -> Difference:
     )
     for table in case.plan["tables"]:
         _compare_table(table, results, expected, difference)
-    difference.misplaced += [f"rank {rank}: {key}" for rank, left in enumerate(results) for key in left]
+    for rank, left in enumerate(results):
+        for key, part in left.items():
+            difference.misplaced.append(f"rank {rank}: {key}")
+            table = expected.tables[key.split("/")[0]]
+            if part.shape == table.shape:
+                difference.uncut[f"rank {rank}: {key}"] = float(np.abs(part - table).max())
     return difference
 
 
@@ -129,12 +133,15 @@ def _compare_table(table: dict, results: list[dict], expected: Trained, differen
     for shard in table["shards"]:
         row, column = shard["row_offset"], shard["column_offset"]
         key = f"{table['name']}/{row}/{column}"
-        part = results[shard["rank"]].pop(key, None)
+        part = results[shard["rank"]].get(key)
         if part is None or part.shape != (shard["num_rows"], shard["num_columns"]):
             difference.misplaced.append(f"rank {shard['rank']}: {key} is not there, or not of its size")
             continue
+        del results[shard["rank"]][key]
         cells = (slice(row, row + part.shape[0]), slice(column, column + part.shape[1]))
         covered[cells] = True
+        if part.size == 0:
+            continue
         largest = max(largest, float(np.abs(part - whole[cells]).max()))
     if not covered.all():
         difference.misplaced.append(f"{table['name']}: {int((~covered).sum())} weights are on no rank")

@@ -11,7 +11,6 @@ import sys
 import time
 import traceback
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +28,7 @@ from torchrec.optim.optimizers import in_backward_optimizer_filter
 from torchrec.optim.rowwise_adagrad import RowWiseAdagrad
 from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
-from api.client import ClientError
-from api.client.torchrec import collective_fetch, live_tables
+from api.client.torchrec import handshake, live_tables
 from api.client.torchrec.plan import assemble
 from tests.torchrec.model import (
     ADAGRAD_EPSILON,
@@ -44,6 +42,7 @@ from tests.torchrec.model import (
     is_weighted,
     lookups,
 )
+from tests.torchrec.shakes import shake
 
 #: After this many seconds without an end the ranks are killed.
 LIMIT_SECONDS = 240
@@ -124,8 +123,8 @@ def run_rank(job: dict, rank: int) -> None:
         dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=job["world_size"])
         for case in job["cases"]:
             np.savez(out / f"{case['name']}.{rank}.npz", **train(case, rank))
-        for refusal in job["refusals"]:
-            (out / f"{refusal['name']}.{rank}.txt").write_text(refused(refusal, rank))
+        for document in job["shakes"]:
+            (out / f"{document['name']}.{rank}.json").write_text(json.dumps(shake(document, rank, Model)))
         dist.barrier()
         code = 0
     except BaseException:
@@ -157,7 +156,7 @@ def train(case: dict, rank: int) -> dict[str, np.ndarray]:
     # part of such a table have an empty parameter in its place.
     unfused = [p for name, p in outside.items() if name.startswith("sparse_arch.") and p.numel()]
     steppers: list[torch.optim.Optimizer] = [torch.optim.SGD(dense, lr=DENSE_LEARNING_RATE)]
-    steppers += [optimizer(unfused, **settings)] if unfused else []
+    steppers += [optimizer(unfused, **settings)] if unfused and not case["fused_only"] else []
     losses = []
     for bags, labels in batches(tables, dist.get_world_size()):
         part = slice(rank * len(labels) // dist.get_world_size(), (rank + 1) * len(labels) // dist.get_world_size())
@@ -172,33 +171,16 @@ def train(case: dict, rank: int) -> dict[str, np.ndarray]:
     return {"losses": np.array(losses), "dense": dense[0].detach().numpy(), **shards_of(sharded)}
 
 
-def refused(refusal: dict, rank: int) -> str:
-    """The error that ``collective_fetch`` raises on this rank; ``shrunk_on`` has a smaller model."""
-    tables = [TableSpec(**{**t, "features": tuple(t["features"])}) for t in refusal["tables"]]
-    if rank == refusal["shrunk_on"]:
-        tables = [replace(tables[0], rows=tables[0].rows - 1), *tables[1:]]
-
-    def load() -> bytes:
-        if refusal["plan"] is None:
-            raise OSError("no route to the planner")
-        return json.dumps(refusal["plan"]).encode()
-
-    try:
-        collective_fetch(load, module=Model(tables), device="cpu")
-    except ClientError as error:
-        return f"{type(error).__name__}: {error}"
-    return "no error"
-
-
 def sharding_plan(case: dict, model: Model) -> ShardingPlan:
     """The plan as a launcher gets it; ``unchecked`` goes round the checks to show what they prevent."""
     content = json.dumps(case["plan"]).encode()
     if not case.get("unchecked"):
-        return collective_fetch(lambda: content, module=model, device="cpu")
+        return handshake(lambda: content, module=model, device="cpu").sharding_plan()
     planned = {table["name"]: table for table in case["plan"]["tables"]}
     by_path = defaultdict(list)
     for table in live_tables(model):
-        by_path[table.module_path].append((planned[table.name], table))
+        if table.name in planned:
+            by_path[planned[table.name].get("module_path", table.module_path)].append((planned[table.name], table))
     return assemble(by_path, device="cpu", ranks_per_host=case["plan"]["ranks_per_host"])
 
 

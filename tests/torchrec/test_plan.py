@@ -114,7 +114,7 @@ def test_the_job_must_be_the_plans(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pods_that_span_hosts_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     monkeypatch.setenv("TORCHREC_RESOLVED_POD_SIZE", "2")
-    with pytest.raises(PlanRejected, match="groups of 4 ranks, the plan has 2 per host"):
+    with pytest.raises(PlanRejected, match="groups of 4 ranks, the job has 2 per host"):
         to_sharding_plan(hand_plan(LONELY, 4, 2), module=Model(list(LONELY)), world_size=4)
     monkeypatch.setenv("TORCHREC_RESOLVED_POD_SIZE", "1")
     assert to_sharding_plan(hand_plan(LONELY, 4, 2), module=Model(list(LONELY)), world_size=4).plan

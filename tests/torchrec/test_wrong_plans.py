@@ -11,72 +11,102 @@ pytest.importorskip("torchrec", reason="torchrec is not installed: pip install '
 from api.client import PlanRejected, plan_digest
 from api.client.torchrec import to_sharding_plan
 from tests.torchrec.hand_plans import hand_plan, table_document
-from tests.torchrec.harness import TOLERANCE, Case, Refusal, run_cases
+from tests.torchrec.harness import TOLERANCE, Case, outcomes, run_cases
 from tests.torchrec.model import TableSpec
 from tests.torchrec.ranks import Model
+from tests.torchrec.shakes import Shake
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.slow]
 
 PLAIN = TableSpec(name="plain", rows=77, columns=8, features=("a",), scheme="row_wise")
 OTHER = TableSpec(name="other", rows=20, columns=8, features=("b",), scheme="table_wise", pooling="mean")
+Wrong = tuple[list[TableSpec], dict[str, object]]
 
 
-def uneven_rows() -> tuple[list[TableSpec], dict[str, object]]:
+def uneven_rows() -> Wrong:
     """77 rows as 38 and 39: TorchRec sends ids by blocks of ceil(77 / 2) = 39."""
     plan = hand_plan([PLAIN], 2, 2)
     plan["tables"] = [table_document(PLAIN, [(0, 0, 38, 0, 8), (1, 38, 39, 0, 8)])]
     return [PLAIN], plan | {"plan_digest": plan_digest(plan)}
 
 
-def mean_rows_beside_others() -> tuple[list[TableSpec], dict[str, object]]:
+def mean_rows_beside_others() -> Wrong:
     """A MEAN table cut by rows beside a whole one, which is then divided twice."""
     tables = [replace(PLAIN, pooling="mean"), OTHER]
     return tables, hand_plan(tables, 2, 2)
 
 
-def mean_grid() -> tuple[list[TableSpec], dict[str, object]]:
+def mean_grid() -> Wrong:
     """A grid of a MEAN table adds means of partial bags."""
     tables = [replace(PLAIN, pooling="mean", scheme="grid_shard", columns=16)]
     return tables, hand_plan(tables, 2, 2)
 
 
-WRONG: dict[str, tuple[Callable[[], tuple[list[TableSpec], dict[str, object]]], str]] = {
-    "uneven_rows": (uneven_rows, "blocks of 39 rows"),
-    "mean_rows_beside_others": (mean_rows_beside_others, "divide the outputs"),
-    "mean_grid": (mean_grid, "means of partial bags"),
+def shard_without_rows() -> Wrong:
+    """One row over two ranks leaves rank 1 none: the fused backward pass updates the next table as if it were this one.
+
+    Four columns are fewer than those of the next table; with more the updates go past its end, which may crash.
+    """
+    tables = [TableSpec(name="tiny", rows=1, columns=4, features=("b",), scheme="row_wise"), PLAIN]
+    return tables, hand_plan(tables, 2, 2)
+
+
+def wrong_module_path() -> Wrong:
+    """TorchRec finds no plan under the model's path, shards nothing, and puts the whole table on every rank."""
+    plan = hand_plan([replace(PLAIN, module_path="sparse_arch.other")], 2, 2)
+    return [PLAIN], plan
+
+
+def dropped_tables() -> Wrong:
+    """A plan that lost all tables of a module: that module is not sharded, and nothing says so."""
+    lost = replace(PLAIN, name="lost", module_path="sparse_arch.other")
+    return [PLAIN, lost], hand_plan([PLAIN], 2, 2)
+
+
+#: What makes the plan, what the client says of it, and its verdict.
+WRONG: dict[str, tuple[Callable[[], Wrong], str, str]] = {
+    "uneven_rows": (uneven_rows, "blocks of 39 rows", "refuse"),
+    "mean_rows_beside_others": (mean_rows_beside_others, "divide the outputs", "refuse"),
+    "mean_grid": (mean_grid, "means of partial bags", "refuse"),
+    "shard_without_rows": (shard_without_rows, 'table "tiny": a shard is empty', "refuse"),
+    "wrong_module_path": (
+        wrong_module_path,
+        'table "plain": module_path is sparse_arch.other in the plan, sparse_arch.plain in the model',
+        "replan",
+    ),
+    "dropped_tables": (dropped_tables, 'table "lost" of module "sparse_arch.other" is not in the plan', "replan"),
 }
+#: TorchRec puts these tables whole on every rank, where the fused optimizer does not reach them.
+UNCUT = {"wrong_module_path": "plain/0/0", "dropped_tables": "lost/0/0"}
 
 
 def test_wrong_plans_train_to_other_weights_and_every_rank_refuses_alike(tmp_path: Path) -> None:
-    cases = [
-        Case(name=name, tables=make()[0], plan=make()[1], optimizer="sgd", unchecked=True)
-        for name, (make, _) in WRONG.items()
-    ]
-    good = hand_plan([PLAIN], 2, 2)
-    refusals = [
-        Refusal(name="unreachable", tables=[PLAIN], plan=None),
-        Refusal(name="other_model_on_1", tables=[PLAIN], plan=good, shrunk_on=1),
-        Refusal(name="other_world", tables=[PLAIN], plan=hand_plan([PLAIN], 4, 2)),
-        Refusal(name="nothing_wrong", tables=[PLAIN], plan=good),
-    ]
-    differences = run_cases(cases, world_size=2, ranks_per_host=2, folder=tmp_path, refusals=refusals)
+    cases = []
+    shakes = []
+    for name, (make, _, _) in WRONG.items():
+        tables, plan = make()
+        cases.append(Case(name=name, tables=tables, plan=plan, optimizer="sgd", unchecked=True, fused_only=True))
+        shakes.append(Shake(name=f"shake_{name}", tables=tables, plan=plan))
+    differences = run_cases(cases, world_size=2, ranks_per_host=2, folder=tmp_path, shakes=shakes)
     for name, difference in differences.items():
-        assert difference.largest > 10 * TOLERANCE, (name, difference)
-    texts = {r.name: [(tmp_path / f"{r.name}.{rank}.txt").read_text() for rank in range(2)] for r in refusals}
-    assert all(first == second for first, second in texts.values()), texts
-    assert texts["unreachable"][0] == (
-        "PlanUnavailable: rank 0 could not load the plan: OSError: no route to the planner"
-    )
-    assert (
-        texts["other_model_on_1"][0] == 'PlanRejected: rank 1: table "plain": rows is 77 in the plan, 76 in the model'
-    )
-    assert "the plan is for a world size of 4, the job has 2" in texts["other_world"][0]
-    assert texts["nothing_wrong"][0] == "no error"
+        if name in UNCUT:
+            assert set(difference.uncut) == {f"rank {rank}: {UNCUT[name]}" for rank in range(2)}, (name, difference)
+            assert min(difference.uncut.values()) > 10 * TOLERANCE, (name, difference)
+        else:
+            assert difference.largest > 10 * TOLERANCE, (name, difference)
+    for name, (_, message, verdict) in WRONG.items():
+        first, second = outcomes(f"shake_{name}", 2, tmp_path)
+        assert first == second
+        assert (first["verdict"], first["rejected_as"]) == (verdict, verdict)
+        assert message in first["error"], first
+        assert "modules" not in first
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_the_client_refuses_them(name: str) -> None:
-    make, message = WRONG[name]
+def test_the_client_refuses_them_without_other_ranks(name: str) -> None:
+    make, message, verdict = WRONG[name]
     tables, plan = make()
-    with pytest.raises(PlanRejected, match=message):
+    with pytest.raises(PlanRejected) as caught:
         to_sharding_plan(plan, module=Model(tables), device="cpu", world_size=2, ranks_per_host=2)
+    assert message in str(caught.value)
+    assert caught.value.verdict == verdict

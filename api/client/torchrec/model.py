@@ -1,7 +1,6 @@
 """What a live model says about its embedding tables."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 from torch import nn
@@ -14,6 +13,7 @@ from torchrec.modules.embedding_modules import (
 )
 
 from ..errors import UnsupportedModel
+from ..live_table import LiveTable
 
 #: TorchRec's data types and ours; the others cannot be planned.
 DATA_TYPES = {
@@ -37,21 +37,6 @@ OPTIMIZERS = {
 }
 #: Packages whose modules treat an embedding module inside them in their own way.
 _WRAPPER_PACKAGES = ("torchrec.modules.", "torchrec.distributed.", "torchrec.quant.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveTable:
-    """One table of an ``EmbeddingBagCollection`` of a model."""
-
-    module_path: str
-    name: str
-    num_embeddings: int
-    embedding_dim: int
-    data_type: str
-    pooling: str
-    is_weighted: bool
-    feature_names: tuple[str, ...]
-    optimizer: str | None  # set by apply_optimizer_in_backward, else None
 
 
 def live_tables(module: nn.Module) -> tuple[LiveTable, ...]:
@@ -95,10 +80,10 @@ def live_tables(module: nn.Module) -> tuple[LiveTable, ...]:
     return tuple(tables)
 
 
-def num_dense_parameter_bytes(module: nn.Module) -> int:
-    """Bytes of all parameters outside the tables: what every rank holds a copy of."""
+def dense_parameters(module: nn.Module) -> list[nn.Parameter]:
+    """All parameters outside the tables: what every rank holds a copy of."""
     in_tables = {id(parameter) for _, found in _embedding_modules(module, "") for parameter in found.parameters()}
-    return sum(p.numel() * p.element_size() for p in module.parameters() if id(p) not in in_tables)
+    return [parameter for parameter in module.parameters() if id(parameter) not in in_tables]
 
 
 def _embedding_modules(module: nn.Module, path: str) -> Iterator[tuple[str, nn.Module]]:

@@ -6,7 +6,8 @@ from torch import nn
 
 from ..documents import SCHEMA_VERSION
 from ..errors import UnsupportedModel
-from .model import LiveTable, live_tables, num_dense_parameter_bytes
+from ..live_table import LiveTable
+from .model import dense_parameters, live_tables
 
 
 def spec_from_model(
@@ -77,7 +78,7 @@ def spec_from_model(
         "model": {
             "batch_size_per_rank": batch_size_per_rank,
             "tables": documents,
-            "dense": {"parameter_bytes": num_dense_parameter_bytes(module)},
+            "dense": {"parameter_bytes": sum(p.numel() * p.element_size() for p in dense_parameters(module))},
         },
         "hardware": dict(hardware),
         "runtime": "torchrec",

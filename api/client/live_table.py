@@ -1,0 +1,61 @@
+"""What a live model says of a table, and whether all ranks have the same model."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+
+from .documents import canonical_bytes
+from .verdicts import Difference, refuse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveTable:
+    """One table of an ``EmbeddingBagCollection`` of a model."""
+
+    module_path: str
+    name: str
+    num_embeddings: int
+    embedding_dim: int
+    data_type: str
+    pooling: str
+    is_weighted: bool
+    feature_names: tuple[str, ...]
+    optimizer: str | None  # set by apply_optimizer_in_backward, else None
+
+
+def fingerprint(tables: Sequence[LiveTable]) -> str:
+    """Return the digest of everything that is known of a model's tables, and of their order."""
+    return "sha256:" + hashlib.sha256(canonical_bytes([asdict(table) for table in tables])).hexdigest()
+
+
+def rank_differences(mine: Sequence[LiveTable], first: Sequence[LiveTable]) -> list[Difference]:
+    """Compare the model of this rank with that of rank 0, fact by fact."""
+    theirs = {table.name: table for table in first}
+    names = {table.name for table in mine}
+    found = [f'table "{t.name}" is in its model, and not in that of rank 0' for t in mine if t.name not in theirs]
+    found += [f'table "{t.name}" is in the model of rank 0, and not in its own' for t in first if t.name not in names]
+    for table in mine:
+        if table.name in theirs:
+            found += [
+                of_table(table, f"{name} is {value} in its model, {other} in that of rank 0")
+                for name, value, other in _unequal(table, theirs[table.name])
+            ]
+    if not found:
+        pairs = [(one.name, other.name) for one, other in zip(mine, first, strict=True) if one.name != other.name][:1]
+        found = [f'table "{one}" stands in its model where "{other}" stands in that of rank 0' for one, other in pairs]
+    return [refuse(text) for text in found]
+
+
+def facts_of(table: LiveTable) -> dict[str, object]:
+    """Return the facts of a table by name."""
+    return {field.name: getattr(table, field.name) for field in fields(table)}
+
+
+def _unequal(one: LiveTable, other: LiveTable) -> list[tuple[str, object, object]]:
+    theirs = facts_of(other)
+    return [(name, value, theirs[name]) for name, value in facts_of(one).items() if value != theirs[name]]
+
+
+def of_table(table: LiveTable, text: str) -> str:
+    """Return a reason with the table that it is about."""
+    return f'table "{table.name}": {text}'

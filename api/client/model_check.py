@@ -1,0 +1,116 @@
+"""A live model, compared with a plan and with the spec that the plan was solved for."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from .check import content_differences, extent, shape_differences
+from .documents import PlanDocument, TableDocument
+from .live_table import LiveTable, facts_of, of_table
+from .rules import geometry_reasons, pooling_reasons
+from .verdicts import Difference, refuse, replan
+
+#: Facts that a table of a spec has by default, as the service reads it. The type of the weights
+#: is compared with the plan, since the planner may have chosen among several.
+_SPEC_DEFAULTS = {"pooling": "sum", "is_weighted": False}
+#: A table of a plan, and the table of the model that has its name.
+Pair = tuple[TableDocument, LiveTable]
+
+
+def pairs_by_path(document: PlanDocument, live: Sequence[LiveTable]) -> dict[str, list[Pair]]:
+    """Return the tables that the plan and the model both have, by module path, in the model's order."""
+    planned = {table["name"]: table for table in document["tables"]}
+    by_path: dict[str, list[Pair]] = defaultdict(list)
+    for table in live:
+        if table.name in planned:
+            by_path[table.module_path].append((planned[table.name], table))
+    return dict(by_path)
+
+
+def judge(
+    plan: Mapping[str, object], live: Sequence[LiveTable], *, world_size: int, ranks_per_host: int
+) -> list[Difference]:
+    """Return everything that speaks against a plan from anywhere for a model on so many ranks."""
+    document = cast("PlanDocument", plan)
+    return shape_differences(plan) or [
+        *content_differences(document, world_size=world_size, ranks_per_host=ranks_per_host),
+        *model_differences(document, live),
+    ]
+
+
+def model_differences(document: PlanDocument, live: Sequence[LiveTable]) -> list[Difference]:
+    """Compare a plan with a model, and tell what TorchRec would refuse or train wrongly.
+
+    The shards are judged for the cluster that the plan names, and only where the plan and the
+    model mean the same table: a plan of an earlier model is out of date, not wrong.
+    """
+    planned = {table["name"] for table in document["tables"]}
+    names = {table.name for table in live}
+    found = [
+        replan(f'table "{t.name}" of module "{t.module_path}" is not in the plan')
+        for t in live
+        if t.name not in planned
+    ]
+    found += [
+        replan(f'table "{t["name"]}" of the plan is not in the model')
+        for t in document["tables"]
+        if t["name"] not in names
+    ]
+    for members in pairs_by_path(document, live).values():
+        changes = [[replan(of_table(table, text)) for text in _changes(planned, table)] for planned, table in members]
+        for (planned_table, table), changed in zip(members, changes, strict=True):
+            wrong = geometry_reasons(planned_table, table, document["world_size"], document["ranks_per_host"])
+            found += changed or [refuse(of_table(table, text)) for text in wrong]
+        if not any(changes):
+            found += [refuse(text) for text in pooling_reasons(members)]
+    return found
+
+
+def spec_differences(spec: Mapping[str, object], live: Sequence[LiveTable]) -> list[Difference]:
+    """Compare a model with the spec that its plan was solved for; only what the spec says is compared.
+
+    A spec has what a plan leaves out: the features, whether ids carry weights, the optimizer.
+    """
+    model = spec.get("model")
+    listed = model.get("tables") if isinstance(model, Mapping) else None
+    if not isinstance(listed, list) or not all(
+        isinstance(t, Mapping) and isinstance(t.get("name"), str) for t in listed
+    ):
+        return [refuse("the spec has no list of named tables in model.tables")]
+    by_name = {table["name"]: table for table in listed}
+    names = {table.name for table in live}
+    found = [f'table "{t.name}" is not in the spec' for t in live if t.name not in by_name]
+    found += [f'table "{name}" of the spec is not in the model' for name in by_name if name not in names]
+    for table in live:
+        if table.name in by_name:
+            stated = _stated(by_name[table.name])
+            found += [
+                of_table(table, f"{name} is {stated[name]} in the spec, {value} in the model")
+                for name, value in facts_of(table).items()
+                if value is not None and stated.get(name, value) != value
+            ]
+    return [replan(text) for text in found]
+
+
+def _changes(table: TableDocument, live: LiveTable) -> list[str]:
+    """What the plan says of a table that is no longer so."""
+    rows, columns = extent(table)
+    pairs = [
+        ("rows", rows, live.num_embeddings),
+        ("columns", columns, live.embedding_dim),
+        ("num_embeddings", table.get("num_embeddings", live.num_embeddings), live.num_embeddings),
+        ("embedding_dim", table.get("embedding_dim", live.embedding_dim), live.embedding_dim),
+        ("data_type", table.get("data_type", live.data_type), live.data_type),
+        ("pooling", table.get("pooling", live.pooling), live.pooling),
+        ("module_path", table.get("module_path") or live.module_path, live.module_path),
+    ]
+    return [f"{name} is {mine} in the plan, {theirs} in the model" for name, mine, theirs in pairs if mine != theirs]
+
+
+def _stated(table: Mapping[str, object]) -> dict[str, object]:
+    """The facts that a table of a spec states, under the names of a live table's."""
+    stated = _SPEC_DEFAULTS | {key: value for key, value in table.items() if value is not None and key != "data_type"}
+    features = stated.pop("features", None)
+    if isinstance(features, list) and all(isinstance(f, Mapping) and f.get("name") for f in features):
+        stated["feature_names"] = tuple(feature["name"] for feature in features)
+    return stated

@@ -2,7 +2,6 @@
 
 import http.server
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -24,14 +23,6 @@ pytestmark = [pytest.mark.torchrec, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
 LAUNCHER = ROOT / "examples" / "launcher.py"
 STEPS = 3
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Where ``shardplan_client`` is the client of this tree."""
-    folder = tmp_path_factory.mktemp("packages")
-    (folder / "shardplan_client").symlink_to(ROOT / "api" / "client")
-    return os.environ | {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
 
 
 @pytest.fixture(scope="module")

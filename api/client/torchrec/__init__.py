@@ -4,8 +4,10 @@ from ..live_table import LiveTable
 from .exchange import Handshake
 from .facts import MemoryProbe, read_memory
 from .handshake import handshake
+from .loader import ServicePlanLoader
 from .model import live_tables
 from .plan import to_sharding_plan
+from .planner import ServicePlanner
 from .spec import spec_from_model
 from .written import plan_as_json
 
@@ -13,6 +15,8 @@ __all__ = [
     "Handshake",
     "LiveTable",
     "MemoryProbe",
+    "ServicePlanLoader",
+    "ServicePlanner",
     "handshake",
     "live_tables",
     "plan_as_json",

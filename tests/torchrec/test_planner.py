@@ -1,0 +1,270 @@
+"""The planner in the place of TorchRec's: what it asks for, whom it asks, and what becomes of the answer."""
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
+
+import torch
+from fbgemm_gpu.split_embedding_configs import EmbOptimType
+from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
+from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
+from torchrec.distributed.planner.types import ParameterConstraints, PlannerError
+from torchrec.distributed.types import BoundsCheckMode, CacheAlgorithm, CacheParams, DataType
+from torchrec.modules.embedding_configs import EmbeddingBagConfig
+from torchrec.modules.embedding_modules import EmbeddingBagCollection
+
+from api.client import (
+    ClientError,
+    NoPlan,
+    PlannerClient,
+    PlanUnavailable,
+    ProblemError,
+    RetryPolicy,
+    SolveTimeout,
+    UnsupportedModel,
+    canonical_bytes,
+    local_solve,
+)
+from api.client.torchrec import ServicePlanLoader, ServicePlanner
+from api.convert import parse_spec
+from planner.exporters.generic import to_document
+from planner.pipeline import plan as solved
+
+pytestmark = pytest.mark.torchrec
+
+SHARDERS = [EmbeddingBagCollectionSharder(fused_params={"optimizer": EmbOptimType.EXACT_ROWWISE_ADAGRAD})]
+
+
+class Model(torch.nn.Module):
+    """Two tables, one of them with two features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ebc = EmbeddingBagCollection(
+            device=torch.device("meta"),
+            tables=[
+                EmbeddingBagConfig(name="user", num_embeddings=1000, embedding_dim=64, feature_names=["u"]),
+                EmbeddingBagConfig(name="item", num_embeddings=4000, embedding_dim=128, feature_names=["i", "j"]),
+            ],
+        )
+
+
+def topology(device: str = "cuda", **settings: Any) -> Topology:
+    return Topology(world_size=4, local_world_size=2, compute_device=device, **settings)
+
+
+def answered(spec: Mapping[str, object]) -> bytes:
+    """What a solve of a spec leaves, made in this process."""
+    request = parse_spec(json.dumps(spec).encode())
+    result = solved(
+        request.problem, cost_model=request.cost_model, partitioner=request.partitioner, limits=request.limits
+    )
+    facts = {"name": "x", "spec_digest": request.spec_digest, "hardware_profile": request.hardware_profile}
+    return canonical_bytes(to_document(result.plan, **facts))
+
+
+class Service:
+    """A client in the place of one of a service."""
+
+    def __init__(self, error: ClientError | None = None) -> None:
+        self.error, self.specs = error, []
+
+    def solve(self, spec: Mapping[str, object], *, wait_seconds: float) -> Mapping[str, object]:
+        self.specs.append(spec)
+        if self.error is not None:
+            raise self.error
+        return spec
+
+    def plan_of(self, solve: Mapping[str, object]) -> Any:
+        class Fetched:
+            content = answered(solve)
+
+        return Fetched
+
+
+def planner(client: object = None, **settings: Any) -> ServicePlanner:
+    given = {"hardware": "dgx-h100-80g", "batch_size": 64, "topology": topology(), "local": None}
+    return ServicePlanner(None, client=client, **(given | settings))
+
+
+def test_what_torchrec_was_told_is_what_the_spec_says() -> None:
+    constraints = {
+        "user": ParameterConstraints(
+            sharding_types=["table_wise", "row_wise"],
+            compute_kernels=["fused_uvm_caching"],
+            pooling_factors=[7.0],
+            cache_params=CacheParams(load_factor=0.3),
+        ),
+        "item": ParameterConstraints(min_partition=32, pooling_factors=[2.0, 3.0], num_poolings=[1.0, 4.0]),
+    }
+    memory = {"hbm_cap": 30 * 2**30, "ddr_cap": 100 * 2**30}
+    asked = planner(constraints=constraints, topology=topology(**memory), spec={"name": "mine"})
+    spec = asked.spec_of(Model(), SHARDERS)
+    user, item = spec["model"]["tables"]
+    assert user["constraints"] == {
+        "sharding_types": ["table_wise", "row_wise"],
+        "compute_kernels": ["fused_uvm_caching"],
+        "cache_load_factors": [0.3],
+    }
+    assert user["features"] == [{"name": "u", "pooling_factor": 7.0}]
+    assert user["optimizer"] == item["optimizer"] == "rowwise_adagrad"
+    assert item["constraints"] == {"min_partition": 32}
+    assert item["features"] == [
+        {"name": "i", "pooling_factor": 2.0},
+        {"name": "j", "pooling_factor": 3.0, "num_poolings": 4.0},
+    ]
+    assert spec["hardware"] == {
+        "profile": "dgx-h100-80g",
+        "num_hosts": 2,
+        "ranks_per_host": 2,
+        "overrides": {"hbm_bytes": 30 * 2**30, "ddr_bytes": 100 * 2**30},
+    }
+    assert (spec["name"], spec["model"]["batch_size_per_rank"]) == ("mine", 64)
+    parse_spec(json.dumps(spec).encode())
+
+
+def test_features_of_which_nobody_says_more_count_as_in_torchrec_and_are_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        spec = planner().spec_of(Model(), SHARDERS)
+    assert [f["pooling_factor"] for table in spec["model"]["tables"] for f in table["features"]] == [1.0, 1.0, 1.0]
+    assert "3 features have no pooling_factors" in caplog.text
+
+
+def test_ranks_with_other_memory_are_told_one_by_one() -> None:
+    uneven = topology()
+    uneven.devices[3].storage.hbm //= 2
+    overrides = planner(topology=uneven).spec_of(Model(), SHARDERS)["hardware"]["overrides"]
+    assert overrides["hbm_bytes_by_rank"] == [device.storage.hbm for device in uneven.devices]
+    assert "hbm_bytes" not in planner(topology=topology("cpu")).spec_of(Model(), SHARDERS)["hardware"]["overrides"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [
+        (ParameterConstraints(batch_sizes=[8]), "batch_sizes"),
+        (ParameterConstraints(use_virtual_table=True), "virtual table"),
+        (ParameterConstraints(device_group="cpu"), "device_group cpu"),
+        (ParameterConstraints(pooling_factors=[1.0, 2.0, 3.0]), "3 for 2 features"),
+    ],
+)
+def test_what_a_plan_cannot_keep_is_refused(wish: ParameterConstraints, told: str) -> None:
+    with pytest.raises(UnsupportedModel, match=told):
+        planner(constraints={"item": wish}).spec_of(Model(), SHARDERS)
+
+
+def test_optimizers_that_cannot_be_planned_are_refused() -> None:
+    none = [EmbeddingBagCollectionSharder(fused_params={"optimizer": EmbOptimType.NONE})]
+    with pytest.raises(UnsupportedModel, match="NONE"):
+        planner().spec_of(Model(), none)
+
+
+def test_the_plan_of_the_service_is_a_sharding_plan_with_the_settings_of_the_runtime() -> None:
+    cache = CacheParams(load_factor=0.3, algorithm=CacheAlgorithm.LFU)
+    constraints = {
+        "user": ParameterConstraints(
+            sharding_types=["table_wise"],
+            compute_kernels=["fused_uvm_caching"],
+            cache_params=cache,
+            enforce_hbm=True,
+            stochastic_rounding=False,
+            bounds_check_mode=BoundsCheckMode.WARNING,
+            output_dtype=DataType.FP16,
+        ),
+        "item": ParameterConstraints(sharding_types=["row_wise"]),
+    }
+    service = Service()
+    asked = planner(service, constraints=constraints)
+    plan = asked.plan(Model(), SHARDERS).plan["ebc"]
+    assert asked.source == "service"
+    assert asked.document is not None
+    assert len(service.specs) == 1
+    assert (plan["user"].sharding_type, plan["item"].sharding_type) == ("table_wise", "row_wise")
+    user = plan["user"]
+    assert (user.enforce_hbm, user.stochastic_rounding) == (True, False)
+    assert (user.bounds_check_mode, user.output_dtype) == (BoundsCheckMode.WARNING, DataType.FP16)
+    assert (user.cache_params.load_factor, user.cache_params.algorithm) == (0.3, CacheAlgorithm.LFU)
+    assert plan["item"].cache_params is None
+
+
+def problem(status: int) -> ProblemError:
+    return ProblemError(status, {"title": "some title", "detail": "some detail"})
+
+
+@pytest.mark.parametrize("error", [problem(503), problem(500), SolveTimeout({"id": "1", "state": "running"}, 3.0)])
+def test_where_the_service_cannot_answer_the_plan_is_made_here(
+    error: ClientError, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = planner(Service(error), local=answered)
+    assert set(asked.plan(Model(), SHARDERS).plan["ebc"]) == {"user", "item"}
+    assert asked.source == "local"
+    assert "planning on this machine" in caplog.text
+    with pytest.raises(type(error)):
+        planner(Service(error)).plan(Model(), SHARDERS)
+
+
+def test_a_service_that_is_not_there_is_no_reason_to_stop() -> None:
+    with PlannerClient("http://127.0.0.1:1", retry=RetryPolicy(attempts=1)) as client:
+        asked = planner(client, local=answered)
+        assert set(asked.plan(Model(), SHARDERS).plan["ebc"]) == {"user", "item"}
+
+
+@pytest.mark.parametrize(
+    "error", [problem(401), problem(422), NoPlan({"id": "1", "state": "succeeded", "result": {"reason": "INFEASIBLE"}})]
+)
+def test_what_the_service_refuses_is_not_asked_again_here(error: ClientError) -> None:
+    with pytest.raises(type(error)):
+        planner(Service(error), local=answered).plan(Model(), SHARDERS)
+
+
+def test_without_a_service_and_a_local_solve_it_says_so() -> None:
+    with pytest.raises(PlanUnavailable, match="neither a service nor a local solve"):
+        planner().plan(Model(), SHARDERS)
+
+    def nothing(_: object) -> bytes:
+        raise PlanUnavailable("nothing here")
+
+    with pytest.raises(PlanUnavailable, match=r"the service gave no plan: .*; and here: nothing here"):
+        planner(Service(problem(503)), local=nothing).plan(Model(), SHARDERS)
+    with pytest.raises(PlanUnavailable, match=r"^nothing here"):
+        planner(local=nothing).plan(Model(), SHARDERS)
+
+
+@pytest.mark.filterwarnings("ignore:HeuristicalStorageReservation:FutureWarning")
+def test_torchrecs_planner_takes_a_plan_by_its_hook() -> None:
+    constraints = {
+        "user": ParameterConstraints(sharding_types=["table_wise"], compute_kernels=["fused"]),
+        "item": ParameterConstraints(sharding_types=["row_wise"], compute_kernels=["fused"]),
+    }
+    model = Model()
+    spec = planner(constraints=constraints).spec_of(model, SHARDERS)
+    content = answered(spec)
+    loader = ServicePlanLoader(lambda: content, module=model, world_size=4, ranks_per_host=2)
+    loaded = EmbeddingShardingPlanner(topology=topology(), constraints=constraints, plan_loader=loader)
+    expected = planner(Service(), constraints=constraints).plan(model, SHARDERS)
+    found = loaded.plan(model, SHARDERS)
+    assert found.plan["ebc"].keys() == expected.plan["ebc"].keys()
+    for name, sharding in found.plan["ebc"].items():
+        other = expected.plan["ebc"][name]
+        assert (sharding.sharding_type, sharding.ranks) == (other.sharding_type, other.ranks)
+        assert sharding.sharding_spec == other.sharding_spec
+    assert loader.get_plan_id() == json.loads(content)["plan_digest"]
+    others = {"user": constraints["item"], "item": constraints["user"]}
+    unlisted = EmbeddingShardingPlanner(topology=topology(), constraints=others, plan_loader=loader)
+    with pytest.raises(PlannerError, match="not all search space is covered"):
+        unlisted.plan(model, SHARDERS)
+
+
+def test_the_command_on_this_machine_plans_a_spec() -> None:
+    spec = planner().spec_of(Model(), SHARDERS) | {"solver": {"time_limit_seconds": 2}}
+    assert json.loads(local_solve.solve_locally(spec))["world_size"] == 4
+    with pytest.raises(PlanUnavailable, match="exit code 1"):
+        local_solve.solve_locally({})
+    with pytest.raises(PlanUnavailable, match="is not installed on this machine"):
+        local_solve.solve_locally(spec, command=("no-such-command",))

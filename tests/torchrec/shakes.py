@@ -48,6 +48,8 @@ def shake(document: dict, rank: int, model: type) -> dict[str, object]:
         return json.dumps(document["new_plan"]).encode()
 
     def free_memory(device: str) -> MemoryFacts:
+        if odd.get("raises") == "death":
+            os._exit(0)
         if odd.get("raises") == "memory":
             raise RuntimeError("the driver is gone")
         if "free_bytes" not in odd:

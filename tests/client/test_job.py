@@ -104,6 +104,7 @@ def test_memory_is_compared_once_the_ranks_agree() -> None:
     assert reason.startswith("rank 1: the plan needs ")
     (reason,) = reasons([rank_facts(0), rank_facts(1, memory=full, device="cpu")])
     assert reason.startswith("rank 1: the device ")
+    assert job_findings(None, [rank_facts(0), rank_facts(1, memory=full)], tiny_model()) == ([], [])
     other_world = tiny_plan() | {"world_size": 3}
     assert reasons([rank_facts(0), rank_facts(1, memory=full)], other_world) == []  # each rank says so itself
 

@@ -29,7 +29,7 @@ def check_plan(plan: Mapping[str, object], *, world_size: int, ranks_per_host: i
     """
     document = cast("PlanDocument", plan)
     found = shape_differences(plan) or content_differences(
-        document, world_size=world_size, ranks_per_host=ranks_per_host
+        document, digest=plan_digest(plan), world_size=world_size, ranks_per_host=ranks_per_host
     )
     if found:
         raise PlanRejected([difference.text for difference in found], verdict_of(found))
@@ -41,16 +41,19 @@ def shape_differences(plan: Mapping[str, object]) -> list[Difference]:
     return [refuse(reason) for reason in _shape_reasons(plan)]
 
 
-def content_differences(document: PlanDocument, *, world_size: int, ranks_per_host: int) -> list[Difference]:
+def content_differences(
+    document: PlanDocument, *, digest: str, world_size: int, ranks_per_host: int
+) -> list[Difference]:
     """Return what is wrong with a plan of the right shape, and where it is not for this cluster.
+
+    ``digest`` is that of its content.
 
     A plan for another cluster is out of date; one that was changed, or that does not cover its
     tables on the cluster that it names, is wrong.
     """
     found = []
-    content_digest = plan_digest(document)
-    if document["plan_digest"] != content_digest:
-        found.append(refuse(f"the plan says {document['plan_digest']}, its content has the digest {content_digest}"))
+    if document["plan_digest"] != digest:
+        found.append(refuse(f"the plan says {document['plan_digest']}, its content has the digest {digest}"))
     if document["world_size"] != world_size:
         found.append(replan(f"the plan is for a world size of {document['world_size']}, the job has {world_size}"))
     if document["ranks_per_host"] != ranks_per_host:

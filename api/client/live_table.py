@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 
 from .documents import canonical_bytes
 from .verdicts import Difference, refuse
@@ -25,7 +25,7 @@ class LiveTable:
 
 def fingerprint(tables: Sequence[LiveTable]) -> str:
     """Return the digest of everything that is known of a model's tables, and of their order."""
-    return "sha256:" + hashlib.sha256(canonical_bytes([asdict(table) for table in tables])).hexdigest()
+    return "sha256:" + hashlib.sha256(canonical_bytes([facts_of(table) for table in tables])).hexdigest()
 
 
 def rank_differences(mine: Sequence[LiveTable], first: Sequence[LiveTable]) -> list[Difference]:

@@ -2,9 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import cast
 
-from .check import content_differences, extent, shape_differences
+from .check import content_differences, extent
 from .documents import PlanDocument, TableDocument
 from .live_table import LiveTable, facts_of, of_table
 from .rules import geometry_reasons, pooling_reasons
@@ -28,14 +27,11 @@ def pairs_by_path(document: PlanDocument, live: Sequence[LiveTable]) -> dict[str
 
 
 def judge(
-    plan: Mapping[str, object], live: Sequence[LiveTable], *, world_size: int, ranks_per_host: int
+    document: PlanDocument, live: Sequence[LiveTable], *, digest: str, world_size: int, ranks_per_host: int
 ) -> list[Difference]:
-    """Return everything that speaks against a plan from anywhere for a model on so many ranks."""
-    document = cast("PlanDocument", plan)
-    return shape_differences(plan) or [
-        *content_differences(document, world_size=world_size, ranks_per_host=ranks_per_host),
-        *model_differences(document, live),
-    ]
+    """Return everything that speaks against a plan of the right shape for a model on so many ranks."""
+    found = content_differences(document, digest=digest, world_size=world_size, ranks_per_host=ranks_per_host)
+    return found + model_differences(document, live)
 
 
 def model_differences(document: PlanDocument, live: Sequence[LiveTable]) -> list[Difference]:

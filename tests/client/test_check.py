@@ -19,6 +19,7 @@ def test_a_changed_plan_is_noticed() -> None:
     with pytest.raises(PlanRejected, match="its content has the digest") as caught:
         check_plan(plan, world_size=2, ranks_per_host=2)
     assert plan_digest(plan) in str(caught.value)
+    assert caught.value.verdict == "refuse"
 
 
 def test_every_difference_to_the_job_is_listed() -> None:
@@ -28,6 +29,7 @@ def test_every_difference_to_the_job_is_listed() -> None:
         "the plan is for a world size of 2, the job has 16",
         "the plan is for 2 ranks per host, the job has 8 (LOCAL_WORLD_SIZE)",
     )
+    assert caught.value.verdict == "replan"
 
 
 def _set(table: int, shard: int, **values: object) -> Callable[[dict], None]:

@@ -35,7 +35,9 @@ def shake(document: dict, rank: int, model: type) -> dict[str, object]:
     tables = [TableSpec(**{**t, "features": tuple(t["features"])}) for t in odd.get("tables", document["tables"])]
     asked: list[str] = []
 
-    def load() -> bytes:
+    def load() -> object:
+        if odd.get("raises") == "type":
+            return "text"
         plan = odd.get("plan", document["plan"])
         if plan is None:
             raise OSError("no route to the planner")
@@ -48,6 +50,8 @@ def shake(document: dict, rank: int, model: type) -> dict[str, object]:
         return json.dumps(document["new_plan"]).encode()
 
     def free_memory(device: str) -> MemoryFacts:
+        if odd.get("raises") == "death":
+            os._exit(0)
         if odd.get("raises") == "memory":
             raise RuntimeError("the driver is gone")
         if "free_bytes" not in odd:
@@ -73,7 +77,12 @@ def shake(document: dict, rank: int, model: type) -> dict[str, object]:
             )
     except ClientError as error:
         return {"error": f"{type(error).__name__}: {error}"}
-    outcome = {"verdict": found.verdict, "reasons": list(found.reasons), "replanned": found.replanned}
+    outcome = {
+        "verdict": found.verdict,
+        "reasons": list(found.reasons),
+        "replanned": found.replanned,
+        "warnings": list(found.warnings),
+    }
     if asked:
         outcome["asked"] = asked
     try:

@@ -42,6 +42,13 @@ def spec_of(features: tuple[str, ...]) -> dict[str, object]:
     return {"model": {"tables": tables}}
 
 
+def with_ledger(plan: dict[str, object], margin_bytes: int) -> dict[str, object]:
+    """The plan with what every rank needs: 2,000 bytes for tables, and dense weights, which are there already."""
+    reserved = {"hbm": {"margin": margin_bytes, "dense_parameters": 16}}
+    ranks = [{"rank": rank, "bytes": {"hbm": 2000}, "reserved_bytes": reserved} for rank in range(plan["world_size"])]
+    return plan | {"ranks": ranks}
+
+
 def refusals(ranks: int, ranks_per_host: int) -> list[tuple[Shake, str, tuple[str, ...]]]:
     """Handshakes, their verdict, and every reason."""
     plan = hand_plan(TABLES, ranks, ranks_per_host)
@@ -74,8 +81,8 @@ def refusals(ranks: int, ranks_per_host: int) -> list[tuple[Shake, str, tuple[st
             Shake(name="other_model", tables=TABLES, plan=plan, odd={1: unlike(smaller)}),
             "refuse",
             (
-                'rank 1: table "plain": rows is 77 in the plan, 76 in the model',
                 'rank 1: table "plain": num_embeddings is 76 in its model, 77 in that of rank 0',
+                'rank 1: table "plain": rows is 77 in the plan, 76 in the model',
             ),
         ),
         (
@@ -205,8 +212,16 @@ def test_all_ranks_agree(ranks: int, ranks_per_host: int, tmp_path: Path) -> Non
         Shake(name="no_new_plan", tables=TABLES, plan=old, new_plan="the solver sleeps"),
         Shake(name="not_asked", tables=TABLES, plan="<html>", new_plan=plan),
     ]
-    unreachable = Shake(name="unreachable", tables=TABLES, plan=None)
-    shakes = [*(shake for shake, _, _ in expected), *good, *replans, unreachable]
+    unavailable = {
+        "unreachable": (Shake(name="unreachable", tables=TABLES, plan=None), "OSError: no route to the planner"),
+        "text": (
+            Shake(name="text", tables=TABLES, plan=plan, odd={0: {"raises": "type"}}),
+            "TypeError: Expected bytes, found str.",
+        ),
+    }
+    ledger = with_ledger(plan, margin_bytes=3000)
+    narrow = Shake(name="narrow", tables=TABLES, plan=ledger, odd={1: {"free_bytes": 4999}})
+    shakes = [*(shake for shake, _, _ in expected), *good, *replans, *(s for s, _ in unavailable.values()), narrow]
     run_cases([], world_size=ranks, ranks_per_host=ranks_per_host, folder=tmp_path, shakes=shakes)
     found = {shake.name: outcomes(shake.name, ranks, tmp_path) for shake in shakes}
 
@@ -231,8 +246,20 @@ def test_all_ranks_agree(ranks: int, ranks_per_host: int, tmp_path: Path) -> Non
             " TimeoutError: the solver sleeps"
         }
     assert all(outcome["verdict"] == "refuse" and "asked" not in outcome for outcome in found["not_asked"])
-    text = "PlanUnavailable: rank 0 could not load the plan: OSError: no route to the planner"
-    assert found["unreachable"] == [{"error": text}] * ranks
+    for name, (_, text) in unavailable.items():
+        assert found[name] == [{"error": f"PlanUnavailable: rank 0 could not load the plan: {text}"}] * ranks
+    for outcome in found["narrow"]:
+        assert outcome["verdict"] == "go"
+        assert outcome["warnings"] == [
+            "rank 1: the plan needs 2.0 KiB of device memory (2.0 KiB for tables, 0 B reserved for the rest),"
+            " 4.9 KiB of 4.9 KiB are free (device 1), which leaves less than the plan's margin of 2.9 KiB"
+        ]
+
+
+def test_a_rank_that_dies_leaves_nobody_waiting(tmp_path: Path) -> None:
+    shake = Shake(name="death", tables=TABLES, plan=hand_plan(TABLES, 2, 2), odd={1: {"raises": "death"}})
+    with pytest.raises(AssertionError, match=r"0\.error[^$]*Connection (closed|reset) by peer"):
+        run_cases([], world_size=2, ranks_per_host=2, folder=tmp_path, shakes=[shake])
 
 
 def digest_of(plan: dict[str, object]) -> str:

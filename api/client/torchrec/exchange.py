@@ -15,6 +15,7 @@ import torch.distributed as dist
 from torch import nn
 from torchrec.distributed.types import ShardingPlan
 
+from ..check import shape_differences
 from ..documents import PlanDocument, parse_plan
 from ..errors import ClientError, PlanRejected, PlanUnavailable, UnsupportedModel
 from ..job import RankFacts, expected_differences, job_findings
@@ -173,19 +174,23 @@ class Rank:
         facts = report.facts
         try:
             document, digest = parse_plan(content or b"")
+            own += shape_differences(document)
+            has_shape = len(own) == len(report.reasons)
             if facts is not None:
                 own += expected_differences(facts.expected_digest, digest)
+                own += [] if first_tables is None else rank_differences(tables, first_tables)
+                own += [] if self.spec is None else spec_differences(self.spec, tables)
+            if facts is not None and has_shape:
                 own += judge(
                     document,
                     tables,
+                    digest=digest,
                     world_size=facts.sharding_group_size,
                     ranks_per_host=facts.ranks_per_host,
                 )
-                own += [] if first_tables is None else rank_differences(tables, first_tables)
-                own += [] if self.spec is None else spec_differences(self.spec, tables)
             every = [other.facts for other in reports if other.facts is not None]
             if self.number == 0 and len(every) == len(reports):
-                shared, warnings = job_findings(document, every, tables)
+                shared, warnings = job_findings(document if has_shape else None, every, tables)
             if not own and facts is not None:
                 by_path = pairs_by_path(document, tables)
                 agreed_plan = assemble(by_path, device=self.device, ranks_per_host=facts.ranks_per_host)

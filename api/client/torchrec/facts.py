@@ -73,7 +73,7 @@ def read_memory(device: str) -> MemoryFacts:
     the host's memory, which all ranks of the host share.
     """
     host = platform.node()
-    host_free, host_total = _host_bytes()
+    host_free, host_total = host_bytes()
     free, total, pool = host_free, host_total, host
     if device == "cuda":
         index = torch.cuda.current_device()
@@ -97,15 +97,16 @@ def _machine() -> str:
     return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else platform.node()
 
 
-def _host_bytes() -> tuple[int, int]:
-    """Free and all bytes of the host, or of the container where that has less."""
-    lines = [line.split() for line in _MEMORY_INFORMATION.read_text().splitlines()]
+def host_bytes(information: Path = _MEMORY_INFORMATION, control_group: Path = _CONTROL_GROUP) -> tuple[int, int]:
+    """Return free and all bytes of the host, or of the container where that has less."""
+    lines = [line.split() for line in information.read_text().splitlines()]
     kib = {words[0].rstrip(":"): int(words[1]) for words in lines}
     free, total = kib["MemAvailable"] << 10, kib["MemTotal"] << 10
-    limit, used = _CONTROL_GROUP / "memory.max", _CONTROL_GROUP / "memory.current"
-    if limit.exists() and used.exists() and limit.read_text().strip() != "max":
+    limit = control_group / "memory.max"
+    if limit.exists() and limit.read_text().strip() != "max":
         allowed = int(limit.read_text())
-        statistics = dict(line.split() for line in (_CONTROL_GROUP / "memory.stat").read_text().splitlines())
-        held = int(used.read_text()) - int(statistics.get("inactive_file", 0))  # caches of files give way
+        statistics = dict(line.split() for line in (control_group / "memory.stat").read_text().splitlines())
+        used = int((control_group / "memory.current").read_text())
+        held = used - int(statistics["inactive_file"])  # caches of files give way
         free, total = min(free, allowed - held), min(total, allowed)
     return free, total

@@ -10,7 +10,8 @@ from torch.distributed._shard.sharding_spec import EnumerableShardingSpec
 from torchrec.distributed.comm import get_local_size
 from torchrec.distributed.types import CacheParams, EmbeddingModuleShardingPlan, ParameterSharding, ShardingPlan
 
-from ..documents import PlanDocument, ShardDocument, TableDocument
+from ..check import shape_differences
+from ..documents import PlanDocument, ShardDocument, TableDocument, plan_digest
 from ..errors import PlanRejected
 from ..job import pod_differences
 from ..model_check import Pair, judge, pairs_by_path
@@ -57,11 +58,13 @@ def to_sharding_plan(
     ranks = dist.get_world_size() if world_size is None else world_size
     local_ranks = get_local_size(ranks) if ranks_per_host is None else ranks_per_host
     tables = live_tables(module)
-    found = judge(plan, tables, world_size=ranks, ranks_per_host=local_ranks)
-    found += pod_differences(local_ranks, pod_ranks(ranks))
+    document = cast("PlanDocument", plan)
+    found = shape_differences(plan) or [
+        *judge(document, tables, digest=plan_digest(plan), world_size=ranks, ranks_per_host=local_ranks),
+        *pod_differences(local_ranks, pod_ranks(ranks)),
+    ]
     if found:
         raise PlanRejected([difference.text for difference in found], verdict_of(found))
-    document = cast("PlanDocument", plan)
     return assemble(pairs_by_path(document, tables), device=device, ranks_per_host=local_ranks)
 
 

@@ -54,6 +54,7 @@ async def get_active_cost_model(
         **problems(
             "not-found",
             "activation-changed",
+            "request-timeout",
             "body-too-large",
             "unsupported-media-type",
             "invalid-problem",

@@ -43,6 +43,7 @@ StatisticsDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Dige
             "invalid-parameter",
             "key-in-flight",
             "key-reused",
+            "request-timeout",
             "body-too-large",
             "unsupported-media-type",
             "invalid-problem",

@@ -179,7 +179,7 @@ class _Job(Future[Answer]):
         work.add_done_callback(self._tell)
 
     def cancel(self) -> bool:
-        """Have the process killed."""
+        """Have the process killed; the job ends with ``CancelledError``."""
         return self._work.cancel()
 
     def running(self) -> bool:

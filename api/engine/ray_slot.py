@@ -79,9 +79,6 @@ class _Translated(Future[SolveAnswer]):
         return self._driver.cancel()
 
     def _tell(self, driver: "Future[SolveAnswer]") -> None:
-        if driver.cancelled():
-            self.set_exception(CancelledError())
-            return
         error = driver.exception()
         if error is None:
             self.set_result(driver.result())

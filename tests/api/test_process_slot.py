@@ -168,6 +168,7 @@ def test_a_process_that_cannot_be_stopped_at_the_limit_is_stopped_soon_after(mon
         pid = slot.schedule(own_pid, None, None).result(timeout=30)
         assert isinstance(slot.schedule(stop_while_it_is_heard, None, 0.5).exception(timeout=30), TimeoutError)
         wait_until(lambda: not Path(f"/proc/{pid}").exists())
+        monkeypatch.undo()
         assert slot.schedule(own_pid, None, None).result(timeout=30) != pid
 
 

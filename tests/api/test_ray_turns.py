@@ -2,11 +2,14 @@
 
 import sys
 import time
+from concurrent.futures import CancelledError
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from api.engine import ray_slot
+from api.engine.ray_slot import RaySlot
 from api.ray_solver import RayJob, RayPlace, RayUnavailable, run_on_ray
 from api.solver_process import SolveAnswer, SolveJob
 from tests.api.planners import hang
@@ -71,6 +74,24 @@ def run(
         spec_bytes=b"{}", assumptions=[], incumbent_file=Path("unused"), plan=hang, seconds_left=seconds_left
     )
     return run_on_ray(RayJob(job=job, place=RayPlace(address="head:6379"), limit_seconds=limit_seconds))
+
+
+def test_a_cancel_ends_a_solve_that_waits_for_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_slot, "run_on_ray", wait_for_ever)
+    place = RaySlot(RayPlace(address="head:6379"))
+    try:
+        job = SolveJob(spec_bytes=b"{}", assumptions=[], incumbent_file=Path("unused"), plan=hang)
+        work = place.solve(job, 60)
+        time.sleep(0.5)
+        assert work.cancel()
+        assert isinstance(work.exception(timeout=30), CancelledError)
+    finally:
+        place.discard()
+
+
+def wait_for_ever(_wanted: RayJob) -> SolveAnswer:
+    time.sleep(3600)
+    return ANSWER
 
 
 def test_a_solve_that_gets_no_processor_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ The line is put together here and not by the logging of the standard library, wh
 takes as a whole. Its fields need no quoting: ids are checked, methods and routes are those that there are.
 """
 
+import contextlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -38,4 +39,6 @@ class AccessLog:
         else:
             trace = "" if trace_id is None else f" trace_id={trace_id}"
             line = f"{at} {method} {route} {status} {milliseconds} ms {num_bytes} bytes request_id={request}{trace}\n"
-        self._stream.write(line)
+        # A full disk, or a reader of the log that is gone, is nothing that a request should fail of.
+        with contextlib.suppress(OSError):
+            self._stream.write(line)

@@ -216,7 +216,11 @@ def create_app(
     add_openapi(app, asks_for_keys=asks_for_keys)
     add_console(app)
     add_error_handlers(app)
-    app.add_middleware(BodyLimitMiddleware, max_body_bytes=settings.max_body_bytes)
+    app.add_middleware(
+        BodyLimitMiddleware,
+        max_body_bytes=settings.max_body_bytes,
+        patience_seconds=settings.body_patience_seconds,
+    )
     # Within those that know the caller: what is in memory is for callers who may read, and for nobody else.
     app.add_middleware(FetchPathMiddleware, asks_for_keys=asks_for_keys)
     if settings.rate_limit_per_minute is not None:

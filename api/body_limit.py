@@ -1,24 +1,38 @@
-"""Refuses bodies that are too large or not JSON, and takes compressed ones apart as they come."""
+"""Refuses bodies that are too large, too slow or not JSON, and takes compressed ones apart as they come."""
 
+import time
 from collections.abc import Iterator
 
+import anyio
 import anyio.lowlevel
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.errors import RETRY_AFTER_SECONDS
 from api.inflating import ENCODINGS, BrokenBody, Inflater
 from api.refusal import refuse
+
+#: Of a body that comes no faster, somebody sends a byte now and then to keep a connection busy.
+LEAST_BYTES_PER_SECOND = 32 * 1024
 
 
 class BodyTooLarge(Exception):
     """The body crossed the limit while it was read."""
 
 
-class BodyLimitMiddleware:
-    """Counts the bytes of a body as they come, and those that come out of a compressed one; keeps none of them."""
+class BodyTooSlow(Exception):
+    """The body was waited for too long."""
 
-    def __init__(self, app: ASGIApp, *, max_body_bytes: int) -> None:
-        self._app, self._limit = app, max_body_bytes
+
+class BodyLimitMiddleware:
+    """Counts the bytes of a body as they come, and those that come out of a compressed one; keeps none of them.
+
+    A body is waited for as long as ``patience_seconds``, and a second more for each ``LEAST_BYTES_PER_SECOND`` that
+    have come; what is done with it meanwhile does not count.
+    """
+
+    def __init__(self, app: ASGIApp, *, max_body_bytes: int, patience_seconds: float) -> None:
+        self._app, self._limit, self._patience_seconds = app, max_body_bytes, patience_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
@@ -36,11 +50,19 @@ class BodyLimitMiddleware:
         if length.isdecimal() and (len(length) > 18 or int(length) > self._limit):
             await refuse(scope, receive, send, "body-too-large", self._too_large())
             return
-        seen, started = 0, False
+        seen, waited, is_whole, started = 0, 0.0, not has_body, False
 
         async def counting_receive() -> Message:
-            nonlocal seen
-            message = await receive()
+            nonlocal seen, waited, is_whole
+            if is_whole:  # whoever listens now waits for the caller to hang up
+                return await receive()
+            began = time.monotonic()
+            with anyio.move_on_after(self._patience_seconds + seen / LEAST_BYTES_PER_SECOND - waited) as patience:
+                message = await receive()
+            waited += time.monotonic() - began
+            if patience.cancelled_caught:
+                raise BodyTooSlow
+            is_whole = not message.get("more_body", False)
             seen += len(message.get("body", b""))
             if seen > self._limit:
                 raise BodyTooLarge
@@ -59,6 +81,11 @@ class BodyLimitMiddleware:
             if started:
                 raise
             await refuse(scope, receive, send, "body-too-large", self._too_large())
+        except BodyTooSlow:
+            if started:
+                raise
+            detail = f"of the body, {seen} bytes came in {waited:.0f} s (SHARDPLAN_BODY_PATIENCE_SECONDS)"
+            await refuse(scope, receive, send, "request-timeout", detail, {"retry-after": str(RETRY_AFTER_SECONDS)})
         except BrokenBody:
             if started:
                 raise

@@ -13,10 +13,11 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from api.hardware_check import cost_model_issue
+from api.idempotency import KeyInFlight
 from api.json_input import RejectedDocument, pointer
 from api.problems import PROBLEMS
 from api.request_id import HEADER, request_id_of
-from api.store.idempotency import KeyInFlight, KeyReused
+from api.store.idempotency import KeyReused
 from cost_models.errors import CostModelError
 from planner.errors import InvalidProblem, Issue, UnsupportedRequest
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import Header, Request
 
-from api.store.idempotency import KeyInFlight, RequestKey
+from api.store.idempotency import RequestKey
 from planner.canonical import digest
 
 IdempotencyKey = Annotated[
@@ -26,6 +26,10 @@ def request_key(request: Request, body: bytes, key: str | None) -> RequestKey | 
         return None
     said = {"query": sorted(request.query_params.multi_items()), "body": hashlib.sha256(body).hexdigest()}
     return RequestKey(scope=request.url.path, key=key, fingerprint=digest(said), at=time.time())
+
+
+class KeyInFlight(Exception):
+    """A request with the key is being answered at this moment."""
 
 
 class KeysInFlight:

@@ -120,6 +120,14 @@ PROBLEMS: dict[str, ProblemKind] = {
             "and send its ETag in If-Match.",
         ),
         ProblemKind(
+            code="request-timeout",
+            status=408,
+            title="The body came too slowly",
+            explanation="Nothing was done with it. Send it again, on a connection that is not as slow; the limit is "
+            "SHARDPLAN_BODY_PATIENCE_SECONDS of the server, and a second more for each 32 KiB that came.",
+            retryable=True,
+        ),
+        ProblemKind(
             code="body-too-large",
             status=413,
             title="The body is too large",

@@ -1,8 +1,12 @@
-"""One place for a process that works, filled again whenever the process is gone."""
+"""One place for a process that works, filled again whenever the process is gone.
+
+Every job comes to an end, whatever becomes of its process: what the pool does not see is seen to here.
+"""
 
 import contextlib
+import threading
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Future, InvalidStateError, ThreadPoolExecutor, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from multiprocessing.forkserver import ensure_running
 from typing import Any, TypeVar
@@ -18,6 +22,12 @@ _LOADED = "api.process_parent"
 _KEEPER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="process-keeper")
 #: Waits until that process has loaded, so that nobody else need.
 _STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="process-starter")
+#: Until a process takes up a job that it was given. One that talks to a Ray cluster connects to it first.
+_BEGIN_SECONDS = 120.0
+#: Until a process that overruns its limit is killed. What stopped while it held the lock of its pool cannot be.
+_KILL_SECONDS = 10.0
+#: What multiprocessing says of a process where it has not seen how it ended.
+_UNKNOWN_CODE = 255
 
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
@@ -31,6 +41,12 @@ class _Process(ForkServerProcess):
         _KEEPER.submit(ensure_running).result()
         return ForkServerProcess._Popen(process_obj)  # noqa: SLF001
 
+    @property
+    def exitcode(self) -> int | None:
+        """How the process ended: never well, as nobody tells it to end; of one that did the pool would not speak."""
+        code = super().exitcode
+        return _UNKNOWN_CODE if code == 0 else code
+
 
 class _Context(ForkServerContext):
     """What makes such processes."""
@@ -39,12 +55,12 @@ class _Context(ForkServerContext):
 
 
 class ProcessSlot:
-    """One process, made again whenever it is gone."""
+    """One process, made again whenever it is gone. Thread safe."""
 
     def __init__(self, memory_bytes: int | None, start: Callable[[int | None], None] = start_process) -> None:
         self._memory_bytes, self._start = memory_bytes, start
-        self._pool: ProcessPool | None = None
-        self._started: Future[object] | None = None
+        self._lock = threading.Lock()
+        self._pool: _Pool | None = None
 
     def __enter__(self) -> "ProcessSlot":
         return self
@@ -59,44 +75,128 @@ class ProcessSlot:
     def schedule(self, work: Callable[[Job], Answer], job: Job, limit_seconds: float | None) -> "Future[Answer]":
         """Run a function at the top of a module on a job; the process is killed at the limit, where there is one.
 
-        Raises ``BrokenExecutor`` where no process could be had, which says nothing about the job.
+        Raises ``BrokenExecutor`` where no process could be had, which says nothing about the job; the future does so
+        where the process was lost before it had begun, or discarded.
         """
-        pool, started = self._ready_pool()
         try:
-            started.result()
-            future: Future[Answer] = pool.schedule(work, args=[job], timeout=limit_seconds)
-        except (OSError, EOFError, RuntimeError) as error:
+            return self._ready_pool().schedule(work, job, limit_seconds)
+        except (OSError, EOFError, RuntimeError, CancelledError) as error:
             raise BrokenExecutor(f"no process could be had: {error}") from error
-        return future
 
     def discard(self) -> None:
         """Kill the process."""
-        pool, started = self._pool, self._started
-        self._pool = self._started = None
-        if pool is not None and started is not None:
-            with contextlib.suppress(Exception):
-                started.result()
-            pool.stop()
-            pool.join()
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.stop(BrokenExecutor("the process was discarded"))
 
-    def _ready_pool(self) -> tuple[ProcessPool, "Future[object]"]:
-        """Return a pool, and when it has started; one whose idle process was killed takes no work any more."""
-        if self._pool is not None and self._has_failed():
-            self.discard()
-        if self._pool is None or self._started is None:
-            context = _Context()
-            context.set_forkserver_preload([_LOADED])
-            self._pool = ProcessPool(
-                max_workers=1, context=context, initializer=self._start, initargs=(self._memory_bytes,)
-            )
-            # The pool starts its process with its first work.
-            self._started = _STARTER.submit(self._pool.schedule, warm_up)
-        return self._pool, self._started
+    def _ready_pool(self) -> "_Pool":
+        """Return a pool; one whose idle process was killed takes no work any more."""
+        with self._lock:
+            before = self._pool
+            if before is None or before.has_failed():
+                self._pool = _Pool(self._memory_bytes, self._start)
+            pool = self._pool
+            assert pool is not None
+        if before is not None and before is not pool:
+            before.stop(BrokenExecutor("the process had failed"))
+        return pool
 
-    def _has_failed(self) -> bool:
-        """Whether the pool takes no work; of one that starts it is not known yet."""
-        assert self._pool is not None
-        assert self._started is not None
-        if not self._started.done():
-            return False
+
+class _Pool:
+    """One process, which starts in the background, and the next one where it dies of its work."""
+
+    def __init__(self, memory_bytes: int | None, start: Callable[[int | None], None]) -> None:
+        context = _Context()
+        context.set_forkserver_preload([_LOADED])
+        self._pool = ProcessPool(max_workers=1, context=context, initializer=start, initargs=(memory_bytes,))
+        # The pool starts its process with its first work.
+        self._started = _STARTER.submit(self._pool.schedule, warm_up)
+        self._lock = threading.Lock()
+        self._jobs: set[_Job[Any]] = set()
+        self._is_stopped = False
+
+    def has_failed(self) -> bool:
+        """Whether it takes no work; of one that starts it is not known yet."""
+        if self._is_stopped or not self._started.done():
+            return self._is_stopped
         return self._started.exception() is not None or not self._pool.active
+
+    def schedule(self, work: Callable[[Job], Answer], job: Job, limit_seconds: float | None) -> "_Job[Answer]":
+        """Run a job. Raises ``OSError``, ``EOFError``, ``RuntimeError`` or ``CancelledError`` without a process."""
+        self._started.result(timeout=_BEGIN_SECONDS)
+        with self._lock:
+            if self._is_stopped:
+                raise RuntimeError("it was discarded")
+            begun = _Job[Answer](self._pool.schedule(work, args=[job], timeout=limit_seconds))
+            self._jobs.add(begun)
+        begun.add_done_callback(self._forget)
+        self._after(_BEGIN_SECONDS, begun, lambda: self._expect_begin(begun, limit_seconds))
+        return begun
+
+    def stop(self, error: Exception) -> None:
+        """Kill the process; an error is what becomes of its jobs."""
+        with self._lock:
+            was_stopped, self._is_stopped = self._is_stopped, True
+            jobs = tuple(self._jobs)
+        for job in jobs:
+            job.fail(error)
+        if not was_stopped and not self._started.cancel():
+            wait([self._started], timeout=_BEGIN_SECONDS)
+            # At once, or when it has started after all.
+            self._started.add_done_callback(self._end)
+
+    def _end(self, _started: "Future[object]") -> None:
+        self._pool.stop()
+        self._pool.join()
+
+    def _forget(self, job: "Future[Any]") -> None:
+        with self._lock:
+            self._jobs.discard(job)
+
+    def _after(self, seconds: float, job: "_Job[Any]", look: Callable[[], None]) -> None:
+        """Look at a job after a while, unless it has ended by then."""
+        timer = threading.Timer(seconds, look)
+        timer.daemon = True
+        timer.start()
+        job.add_done_callback(lambda _: timer.cancel())
+
+    def _expect_begin(self, job: "_Job[Any]", limit_seconds: float | None) -> None:
+        """The pool counts the limit from the begin: without one it would wait for ever."""
+        if not (job.running() or job.done()):
+            self.stop(BrokenExecutor(f"the process did not begin in {_BEGIN_SECONDS:g} s"))
+        elif limit_seconds is not None:
+            late = TimeoutError(f"the process could not be stopped after {limit_seconds:g} s")
+            self._after(limit_seconds + _KILL_SECONDS, job, lambda: self.stop(late))
+
+
+class _Job(Future[Answer]):
+    """What becomes of a job: what the pool says of it, unless somebody else has said so before."""
+
+    def __init__(self, work: "Future[Answer]") -> None:
+        super().__init__()
+        self._work = work
+        work.add_done_callback(self._tell)
+
+    def cancel(self) -> bool:
+        """Have the process killed; the job ends with ``CancelledError``."""
+        return self._work.cancel()
+
+    def running(self) -> bool:
+        """Whether the process has taken it up, and it has not ended."""
+        return self._work.running()
+
+    def fail(self, error: Exception) -> None:
+        """End it, unless it has ended."""
+        with contextlib.suppress(InvalidStateError):
+            self.set_exception(error)
+
+    def _tell(self, work: "Future[Answer]") -> None:
+        if work.cancelled():
+            self.fail(CancelledError())
+        elif (error := work.exception()) is None:
+            with contextlib.suppress(InvalidStateError):
+                self.set_result(work.result())
+        else:
+            # What ends a process that raises it must not end the thread here that hears of it.
+            self.fail(error if isinstance(error, Exception) else RuntimeError(f"the job raised {error!r}"))

@@ -108,7 +108,7 @@ def run_on_ray(wanted: RayJob) -> SolveAnswer:
     Raises
     ------
     RayUnavailable
-        The cluster cannot be used.
+        The cluster cannot be used, or had no processor for it until its deadline.
     RayWorkerLost
         What ran the solve is gone.
     TimeoutError
@@ -127,6 +127,7 @@ def _followed(ray: Any, wanted: RayJob) -> SolveAnswer:
         num_returns="streaming", num_cpus=_CPUS_PER_SOLVE, memory=wanted.place.memory_bytes, max_retries=0
     )
     pieces = remote.remote(wanted.job)
+    handed_over, left_seconds = time.monotonic(), wanted.job.seconds_left
     deadline: float | None = None  # it may wait for a processor first
     while True:
         if _Ending.is_told:
@@ -135,6 +136,9 @@ def _followed(ray: Any, wanted: RayJob) -> SolveAnswer:
         if deadline is not None and time.monotonic() > deadline:
             _cancel(ray, pieces)
             raise TimeoutError
+        if deadline is None and left_seconds is not None and time.monotonic() > handed_over + left_seconds:
+            _cancel(ray, pieces)
+            raise RayUnavailable(f"the Ray cluster at {wanted.place.address} had no processor for it in time")
         try:
             if not ray.wait([pieces], timeout=_POLL_SECONDS)[0]:
                 continue
@@ -150,6 +154,8 @@ def _followed(ray: Any, wanted: RayJob) -> SolveAnswer:
             return piece
         if piece is None:
             deadline = time.monotonic() + wanted.limit_seconds
+            if left_seconds is not None:  # what it waited is taken off
+                deadline = min(deadline, handed_over + max(left_seconds, wanted.limit_seconds))
         else:
             leave(wanted.job, piece)
 

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from api import collector
 from api.access_log import AccessLog
 from api.app import create_app
+from api.leaving import leave_in_time
 from api.logs import is_json, set_up
 from api.settings import Settings
 from api.solver_process import PlanFunction, plan_in_full
@@ -84,6 +85,7 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop."""
+        leave_in_time()
         self._services.solves.release()
         super().handle_exit(sig, frame)
 

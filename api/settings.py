@@ -84,6 +84,12 @@ class Settings(BaseSettings):
         description="Port of a worker for its metrics, on SHARDPLAN_HOST; none: nothing listens.",
     )
     max_body_bytes: int = Field(default=32 * 1024**2, ge=1024, description="Largest request body. Unit: bytes.")
+    body_patience_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        description="Longest wait for a request body, and a second more for each 32 KiB that came; then 408."
+        " Unit: seconds.",
+    )
     max_queued_solves: int = Field(
         default=64, ge=1, description="Solves that may wait; more are refused with 503 and Retry-After."
     )

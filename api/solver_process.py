@@ -64,6 +64,7 @@ class SolveJob:
     incumbent_file: Path  # where the best plan so far goes
     plan: PlanFunction
     learned_model: bytes | None = None  # the document of the one that the spec names
+    seconds_left: float | None = None  # to the deadline of its request; the spec's limit is none beyond it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from api.data_folder import owned
 from api.engine.host import EngineHost
 from api.fit_process import FitFunction, fit_model
+from api.leaving import leave_in_time
 from api.logs import set_up
 from api.metrics import WorkMetrics, new_registry
 from api.settings import Settings
@@ -41,6 +42,7 @@ def work(settings: Settings, *, plan: PlanFunction = plan_in_full, fit: FitFunct
     stopped = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
+        leave_in_time()
         stopped.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -4,10 +4,12 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -61,6 +63,20 @@ class Postgres:
     def stop(self, mode: str = "immediate") -> None:
         """Stop as a crash does, or with ``fast`` as an operator does."""
         self._run("pg_ctl", "-D", str(self._folder), "-w", "-m", mode, "stop")
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Have it answer nothing while the block runs, not even no."""
+        head = int((self._folder / "postmaster.pid").read_text().split()[0])
+        sessions = Path(f"/proc/{head}/task/{head}/children").read_text().split()
+        family = [head, *map(int, sessions)]
+        for process in family:
+            os.kill(process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in family:
+                os.kill(process, signal.SIGCONT)
 
     def remove(self) -> None:
         """Stop and delete it."""

@@ -36,6 +36,11 @@ class Stranger:
     detail: str
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def with_bad_token(cls, detail: str) -> "Stranger":
+        """Return somebody who shows something that is no key or token of this service, or none any more."""
+        return cls("unauthorized", detail, {"WWW-Authenticate": 'Bearer error="invalid_token"'})
+
 
 def remember_caller(scope: Scope, caller: Caller | Stranger) -> None:
     """Say who sends a request."""

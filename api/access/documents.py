@@ -1,8 +1,8 @@
 """Keys of callers as documents."""
 
-from datetime import UTC, datetime
 from typing import Any
 
+from api.moments import moment
 from api.schemas.access import CreatedKey, KeyDocument
 from api.store.api_keys import ApiKeyRecord
 
@@ -24,9 +24,5 @@ def _fields(record: ApiKeyRecord) -> dict[str, Any]:
         "name": record.name,
         "tenant": record.tenant,
         "scopes": list(record.scopes),
-        **{name: _moment(getattr(record, name)) for name in times},
+        **{name: moment(getattr(record, name)) for name in times},
     }
-
-
-def _moment(at: float | None) -> datetime | None:
-    return None if at is None else datetime.fromtimestamp(at, UTC)

@@ -26,7 +26,6 @@ MAX_REMEMBERED = 10_000
 #: Reads at a time: whoever makes keys up must not take the threads that fetches and other requests need.
 _MOST_READS = 4
 
-_INVALID = {"WWW-Authenticate": 'Bearer error="invalid_token"'}
 
 log = logging.getLogger(__name__)
 
@@ -63,19 +62,19 @@ class KeyRing:
         scheme, _, credentials = authorization.partition(" ")
         key = Key.parse(credentials.strip()) if scheme.lower() == "bearer" else None
         if key is None:
-            return Stranger("unauthorized", "the header Authorization has no key of this service", _INVALID)
+            return Stranger.with_bad_token("the header Authorization has no key of this service")
         try:
             record = await self._find(key.id)
         except SQLAlchemyError:
             log.exception("the store failed; the key %s cannot be verified", key.id)
             return Stranger("storage-unavailable", PROBLEMS["storage-unavailable"].explanation)
         if record is None or not key.has_digest(record.secret_digest):
-            return Stranger("unauthorized", "the key is not known", _INVALID)
+            return Stranger.with_bad_token("the key is not known")
         if record.revoked_at is not None:
-            return Stranger("unauthorized", f"the key {record.id} was revoked", _INVALID)
+            return Stranger.with_bad_token(f"the key {record.id} was revoked")
         now = self._clock()
         if record.expires_at is not None and now >= record.expires_at:
-            return Stranger("unauthorized", f"the key {record.id} has expired", _INVALID)
+            return Stranger.with_bad_token(f"the key {record.id} has expired")
         self._used_at[record.id] = now
         return Caller(record.id, frozenset(record.scopes), record.tenant)
 

@@ -23,7 +23,6 @@ REMEMBERED_SECONDS = 60.0
 MAX_REMEMBERED = 10_000
 MAX_LENGTH = 16 * 1024
 _TYPES = (None, "jwt", "at+jwt", "application/at+jwt")
-_INVALID = {"WWW-Authenticate": 'Bearer error="invalid_token"'}
 #: The signature alone: everything else is checked here, by a clock that tests can set.
 _OPTIONS: Any = {
     "verify_signature": True,
@@ -70,7 +69,7 @@ class TokenRing:
             known.verified.check(self._clock())
         except Refused as error:
             self._known.pop(digest, None)
-            return Stranger("unauthorized", str(error), _INVALID)
+            return Stranger.with_bad_token(str(error))
         except KeysUnavailable:
             return Stranger("issuer-unavailable", PROBLEMS["issuer-unavailable"].explanation)
         return known.verified.caller

@@ -57,7 +57,7 @@ class RaySlot:
         self._driver.schedule(connect, self._place, _START_SECONDS)
 
     def solve(self, job: SolveJob, limit_seconds: float) -> "Future[SolveAnswer]":
-        """Begin a solve; its limit counts from when it has a processor of the cluster."""
+        """Begin a solve; its limit counts from when it has a processor of the cluster, its deadline does not."""
         wanted = RayJob(job=job, place=self._place, limit_seconds=limit_seconds)
         return _Translated(self._driver.schedule(run_on_ray, wanted, None))
 
@@ -79,9 +79,6 @@ class _Translated(Future[SolveAnswer]):
         return self._driver.cancel()
 
     def _tell(self, driver: "Future[SolveAnswer]") -> None:
-        if driver.cancelled():
-            self.set_exception(CancelledError())
-            return
         error = driver.exception()
         if error is None:
             self.set_result(driver.result())

@@ -204,7 +204,8 @@ class SolveRunner:
         num_lost = 0
         while num_lost < _MAX_STARTS:
             # Each time anew: it may have waited for its turn elsewhere.
-            in_time = spec_in_time(spec_bytes, deadline_at=solve.deadline_at, now=self._clock())
+            now = self._clock()
+            in_time = spec_in_time(spec_bytes, deadline_at=solve.deadline_at, now=now)
             if in_time is None:
                 return None, Stop.DEADLINE
             job = SolveJob(
@@ -213,6 +214,7 @@ class SolveRunner:
                 incumbent_file=run.incumbent_file,
                 plan=self._plan,
                 learned_model=learned_model,
+                seconds_left=None if solve.deadline_at is None else solve.deadline_at - now,
             )
             limit_seconds = self._limit_seconds(in_time)
             try:
@@ -234,7 +236,7 @@ class SolveRunner:
                 process.discard()
             except NotNow as error:
                 log.warning("the solve waits: %s", error, extra={"solve_id": run.id})
-                stop = self._pause(run)
+                stop = self._pause(run, solve.deadline_at)
                 if stop is not None:
                     return None, stop
             except Exception:
@@ -273,10 +275,12 @@ class SolveRunner:
                 future.cancel()
                 return stop
 
-    def _pause(self, run: _Run) -> Stop | None:
-        """Wait a while before the next try; return why there is none, if so."""
-        deadline = time.monotonic() + _PAUSE_SECONDS
-        while time.monotonic() < deadline:
+    def _pause(self, run: _Run, deadline_at: float | None) -> Stop | None:
+        """Wait a while before the next try, and not beyond the deadline; return why there is none, if so."""
+        until = time.monotonic() + _PAUSE_SECONDS
+        while time.monotonic() < until:
+            if deadline_at is not None and self._clock() >= deadline_at:
+                return Stop.DEADLINE
             if self._stopping.wait(_LOOK_SECONDS):
                 return Stop.SERVER
             stop = Stop.CANCELLED if run.cancelled.is_set() else self._look(run)

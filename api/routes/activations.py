@@ -1,6 +1,5 @@
 """Which learned cost model is active for a hardware profile."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -10,6 +9,7 @@ from api.access.caller import actor_of
 from api.activations import etag_of
 from api.http_headers import matches
 from api.json_input import parse_document
+from api.moments import moment
 from api.routes.documentation import json_answer, json_body, problems
 from api.schemas.cost_models import ActivationDocument, ActivationUpdate, ActivationVersion
 from api.served_plan import REVALIDATE
@@ -54,6 +54,7 @@ async def get_active_cost_model(
         **problems(
             "not-found",
             "activation-changed",
+            "request-timeout",
             "body-too-large",
             "unsupported-media-type",
             "invalid-problem",
@@ -97,5 +98,5 @@ def _version(record: ActivationRecord) -> ActivationVersion:
         version=record.version,
         cost_model=f"{record.model_name}@{record.model_version}",
         digest=record.digest,
-        updated_at=datetime.fromtimestamp(record.updated_at, UTC),
+        updated_at=moment(record.updated_at),
     )

@@ -1,6 +1,5 @@
 """The audit trail: who changed what, and when."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import quote
 
@@ -8,6 +7,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Response
 
 from api.http_headers import page_headers
+from api.moments import moment
 from api.routes.documentation import problems
 from api.schemas.access import AuditEntry, AuditPage
 from api.state import Shell
@@ -44,7 +44,7 @@ async def list_audit(
 def _entry(record: AuditRecord) -> AuditEntry:
     return AuditEntry(
         seq=record.seq,
-        at=datetime.fromtimestamp(record.at, UTC),
+        at=moment(record.at),
         who=record.who,
         action=record.action,
         subject=record.subject,

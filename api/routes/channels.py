@@ -1,6 +1,5 @@
 """Channels: named pointers to plans, which launchers read."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -11,6 +10,7 @@ from api.channels import etag_of
 from api.etagged import etagged_response
 from api.http_headers import matches, page_headers
 from api.json_input import parse_document
+from api.moments import moment
 from api.routes.documentation import json_answer, json_body, problems
 from api.routes.plans import PLAN_OR_SLICE, RankOfPlan, answer_plan
 from api.schemas.channel import (
@@ -110,6 +110,7 @@ async def get_channel_history(
             "not-found",
             "invalid-parameter",
             "channel-changed",
+            "request-timeout",
             "body-too-large",
             "unsupported-media-type",
             "invalid-problem",
@@ -161,6 +162,7 @@ async def get_channel(shell: Shell, name: ChannelName, if_none_match: Annotated[
             "not-found",
             "invalid-parameter",
             "channel-changed",
+            "request-timeout",
             "body-too-large",
             "unsupported-media-type",
             "invalid-problem",
@@ -193,7 +195,7 @@ def _document(channel: ChannelRecord) -> ChannelDocument:
         version=channel.version,
         plan_digest=channel.plan_digest,
         plan_url=f"/v1/plans/{channel.plan_digest}",
-        updated_at=datetime.fromtimestamp(channel.updated_at, UTC),
+        updated_at=moment(channel.updated_at),
     )
 
 

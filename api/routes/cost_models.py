@@ -1,7 +1,6 @@
 """Cost models: listed, fitted to measurements, uploaded and compared."""
 
 import json
-from datetime import UTC, datetime
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -12,6 +11,7 @@ from api.idempotency import IdempotencyKey, request_key
 from api.model_reference import LEARNED
 from api.model_report import PAGE_POLICY, report_page
 from api.model_versions import fitted_to
+from api.moments import moment
 from api.routes.documentation import json_answer, json_body, problems
 from api.routes.examples import COST_MODELS
 from api.schemas.base import DIGEST_PATTERN, MODEL_ID
@@ -75,6 +75,7 @@ async def list_cost_models(
             "invalid-parameter",
             "key-in-flight",
             "key-reused",
+            "request-timeout",
             "body-too-large",
             "unsupported-media-type",
             "invalid-problem",
@@ -254,6 +255,6 @@ def _learned(record: ModelRecord) -> CostModelDocument:
         measurements=fitted_to(record) or None,
         seed=seed if isinstance(seed, int) else None,
         error=None if record.error is None else FailureDocument.model_validate(dict(record.error)),
-        created_at=datetime.fromtimestamp(record.created_at, UTC),
-        ended_at=None if record.ended_at is None else datetime.fromtimestamp(record.ended_at, UTC),
+        created_at=moment(record.created_at),
+        ended_at=moment(record.ended_at),
     )

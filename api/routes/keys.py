@@ -38,7 +38,7 @@ async def list_keys(shell: Shell) -> Response:
     openapi_extra=json_body("KeyRequest"),
     responses={
         201: json_answer("The key, which is told this once.", "CreatedKey"),
-        **problems("forbidden", "body-too-large", "unsupported-media-type", "invalid-problem"),
+        **problems("forbidden", "request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem"),
     },
 )
 async def create_key(request: Request, shell: Shell) -> Response:

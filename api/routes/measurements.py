@@ -1,7 +1,6 @@
 """Measurements: stored by digest, listed, and put beside the predictions of plans."""
 
 import time
-from datetime import UTC, datetime
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -14,6 +13,7 @@ from api.idempotency import IdempotencyKey, request_key
 from api.json_input import RejectedDocument
 from api.measured_batch import MeasuredBatch
 from api.measurement_intake import batch_of_job, is_of_job, parse_job, parse_rows
+from api.moments import moment
 from api.routes.documentation import json_answer, problems
 from api.routes.examples import MEASUREMENTS
 from api.schemas.base import DIGEST_PATTERN
@@ -60,6 +60,7 @@ _EITHER = {
             "invalid-parameter",
             "key-in-flight",
             "key-reused",
+            "request-timeout",
             "body-too-large",
             "unsupported-media-type",
             "invalid-problem",
@@ -178,5 +179,5 @@ def _summary(record: MeasurementsRecord) -> MeasurementsSummary:
         num_rows=record.num_rows,
         plan_digest=record.plan_digest,
         comparison=None if record.comparison is None else ComparisonDocument.model_validate(dict(record.comparison)),
-        created_at=datetime.fromtimestamp(record.created_at, UTC),
+        created_at=moment(record.created_at),
     )

@@ -1,7 +1,6 @@
 """Plans listed, and compared with each other."""
 
 import json
-from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import quote
 
@@ -11,6 +10,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from api.errors import ApiError
 from api.etagged import etagged_response
 from api.http_headers import page_headers
+from api.moments import moment
 from api.routes.documentation import json_answer, problems
 from api.routes.plans import PlanDigest, find_plan
 from api.schemas.base import DIGEST_PATTERN, MAX_NAME_LENGTH
@@ -89,7 +89,7 @@ def _document(summary: PlanSummary) -> PlanSummaryDocument:
     return PlanSummaryDocument(
         plan_digest=summary.plan_digest,
         name=summary.name,
-        created_at=datetime.fromtimestamp(summary.created_at, UTC),
+        created_at=moment(summary.created_at),
         world_size=summary.world_size,
         hardware_profile=summary.hardware_profile,
         cost_model=summary.cost_model,

@@ -129,7 +129,9 @@ async def explain_plan(
     openapi_extra=json_body("EvaluationRequest", "TorchRecEvaluationRequest"),
     responses={
         200: json_answer("What is wrong with it, and what it costs.", "EvaluationDocument"),
-        **problems("invalid-parameter", "body-too-large", "unsupported-media-type", "invalid-problem"),
+        **problems(
+            "invalid-parameter", "request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem"
+        ),
     },
 )
 async def evaluate_plan(
@@ -165,7 +167,14 @@ async def evaluate_plan(
             "The plan, the options with their prices, and a proof that check_certificate.py checks.",
             "CertificateDocument",
         ),
-        **problems("invalid-parameter", "body-too-large", "unsupported-media-type", "invalid-problem", "unsupported"),
+        **problems(
+            "invalid-parameter",
+            "request-timeout",
+            "body-too-large",
+            "unsupported-media-type",
+            "invalid-problem",
+            "unsupported",
+        ),
     },
 )
 async def certify_plan(

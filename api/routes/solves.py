@@ -84,6 +84,7 @@ async def _submitted(
             "invalid-parameter",
             "key-in-flight",
             "key-reused",
+            "request-timeout",
             "body-too-large",
             "unsupported-media-type",
             "invalid-problem",
@@ -235,7 +236,7 @@ async def delete_solve(shell: Shell, solve_id: str) -> Response:
     openapi_extra=json_body("SpecDocument", examples=SPECS),
     responses={
         200: json_answer("The spec may be solved.", "ValidationDocument"),
-        **problems("body-too-large", "unsupported-media-type", "invalid-problem"),
+        **problems("request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem"),
     },
 )
 async def validate_spec(request: Request, shell: Shell) -> Response:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import time
-from datetime import UTC, datetime
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -12,6 +11,7 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from api.errors import ApiError, not_found
 from api.http_headers import matches, page_headers
 from api.idempotency import IdempotencyKey, request_key
+from api.moments import moment
 from api.routes.answers import not_stored
 from api.routes.documentation import json_answer, json_body, problems
 from api.routes.plans import PlanDigest, find_plan
@@ -43,6 +43,7 @@ StatisticsDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Dige
             "invalid-parameter",
             "key-in-flight",
             "key-reused",
+            "request-timeout",
             "body-too-large",
             "unsupported-media-type",
             "invalid-problem",
@@ -191,5 +192,5 @@ def _summary(record: StatisticsRecord) -> StatisticsSummary:
         statistics_url=f"/v1/statistics/{record.digest}",
         num_tables=record.num_tables,
         num_lookups=record.num_lookups,
-        created_at=datetime.fromtimestamp(record.created_at, UTC),
+        created_at=moment(record.created_at),
     )

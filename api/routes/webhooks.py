@@ -48,7 +48,12 @@ async def list_webhooks(shell: Shell) -> Response:
     responses={
         201: json_answer("The webhook, with its secret, which is told this once.", "CreatedWebhook"),
         **problems(
-            "too-many-webhooks", "body-too-large", "unsupported-media-type", "invalid-problem", "webhook-refused"
+            "too-many-webhooks",
+            "request-timeout",
+            "body-too-large",
+            "unsupported-media-type",
+            "invalid-problem",
+            "webhook-refused",
         ),
     },
 )

@@ -1,9 +1,10 @@
 """What a stream of events says about a solve."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from pydantic import Field
 
+from api.moments import moment
 from api.schemas.base import Document
 from api.schemas.solve import ProgressDocument, StateName
 from api.store.base import SolveRecord
@@ -24,5 +25,5 @@ class StateEvent(Document):
     @classmethod
     def of(cls, record: SolveRecord) -> "StateEvent":
         """Return the event of a record."""
-        started = None if record.started_at is None else datetime.fromtimestamp(record.started_at, UTC)
+        started = moment(record.started_at)
         return cls(state=record.state, started_at=started)

@@ -1,10 +1,11 @@
 """What the service says about solves, specs and evaluations."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
 
+from api.moments import moment
 from api.schemas.base import Document
 from api.store.base import SolveRecord
 
@@ -187,11 +188,11 @@ class SolveDocument(Document):
                 "name": record.name,
                 "spec_digest": record.spec_digest,
                 "priority": record.priority,
-                "deadline": _time(record.deadline_at),
+                "deadline": moment(record.deadline_at),
                 "tags": list(record.tags),
-                "created_at": _time(record.created_at),
-                "started_at": _time(record.started_at),
-                "ended_at": _time(record.ended_at),
+                "created_at": moment(record.created_at),
+                "started_at": moment(record.started_at),
+                "ended_at": moment(record.ended_at),
                 "progress": record.progress,
                 "result": result,
                 "warnings": record.warnings,
@@ -247,7 +248,3 @@ class ProblemDocument(Document):
     retryable: bool = Field(description="Whether the same request may work later.")
     errors: list[IssueDocument] | None = Field(default=None, description="Broken rules, at most 50.")
     num_errors: int | None = Field(default=None, description="Broken rules in all.")
-
-
-def _time(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -129,8 +129,7 @@ class Store(
         self, new: NewSolve, *, max_queued: int, reuse: bool, key: RequestKey | None = None
     ) -> tuple[SolveRecord, bool]:
         """Queue a solve, and return it with True; or return with False that of the same ``key``, or an
-        equal one that waits, runs or succeeded, where ``reuse`` allows it. Raises ``QueueFull``, ``KeyReused``
-        and ``KeyInFlight``.
+        equal one that waits, runs or succeeded, where ``reuse`` allows it. Raises ``QueueFull`` and ``KeyReused``.
         """
         ...
 

@@ -16,10 +16,6 @@ class KeyReused(Exception):
     """The key was used before, for another request."""
 
 
-class KeyInFlight(Exception):
-    """A request with the key is being answered at this moment."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestKey:
     """A request that carries a key."""

@@ -1,10 +1,9 @@
 """Keys of requests in a database."""
 
 from sqlalchemy import Connection, Engine, delete, insert, select
-from sqlalchemy.exc import IntegrityError
 
 from api.store import tables
-from api.store.idempotency import KEPT_SECONDS, KeyInFlight, KeyReused, RequestKey
+from api.store.idempotency import KEPT_SECONDS, KeyReused, RequestKey
 
 _KEYS = tables.request_keys
 
@@ -38,13 +37,12 @@ def known_resource(connection: Connection, tenant: str, key: RequestKey | None) 
 
 
 def remember(connection: Connection, tenant: str, key: RequestKey | None, resource: str) -> None:
-    """Keep a key in the transaction that makes what it asks for, and forget those that were kept long enough."""
+    """Keep a key in the transaction that makes what it asks for, and forget those that were kept long enough.
+
+    In the same transaction ``known_resource`` has found that nobody had used it, and writers take turns.
+    """
     if key is None:
         return
     connection.execute(delete(_KEYS).where(_KEYS.c.created_at < key.at - KEPT_SECONDS))
     values = {"scope": key.scope, "key": key.key, "fingerprint": key.fingerprint, "created_at": key.at}
-    try:
-        connection.execute(insert(_KEYS).values(tenant=tenant, **values, resource=resource))
-    except IntegrityError:
-        # Another transaction has made it since ``known_resource``: its answer can be had in a moment.
-        raise KeyInFlight from None
+    connection.execute(insert(_KEYS).values(tenant=tenant, **values, resource=resource))

@@ -3,11 +3,11 @@
 import json
 import secrets
 from dataclasses import asdict
-from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, select, update
 
+from api.moments import moment
 from api.store import tables
 from api.store.audit import CREATE_WEBHOOK, DELETE_WEBHOOK, ENABLE_WEBHOOK, Actor, Json
 from api.store.database_clock import database_now
@@ -116,7 +116,7 @@ def tell_webhooks(connection: Connection, tenant: str, event: str, data: Json, *
     told = [webhook_id for webhook_id, events in rows if event in events]
     if not told:
         return
-    body = json.dumps({"type": event, "timestamp": datetime.fromtimestamp(now, UTC).isoformat(), "data": data})
+    body = json.dumps({"type": event, "timestamp": moment(now).isoformat(), "data": data})
     count = select(_LOG.c.webhook_id, func.count()).where(_LOG.c.webhook_id.in_(told)).group_by(_LOG.c.webhook_id)
     numbers = {webhook_id: number for webhook_id, number in connection.execute(count)}
     for webhook_id in told:

@@ -110,7 +110,10 @@ class Courier:
         return []
 
     async def _deliver(self, taken: TakenDelivery) -> None:
-        """Attempt one delivery, and say what became of it; where nobody hears that, the lease ends it."""
+        """Attempt one delivery, and say what became of it; where nobody hears that, the lease ends it.
+
+        Of a delivery that has ended meanwhile, or that somebody else has taken since, others tell.
+        """
         body, began = taken.body.encode(), time.monotonic()
         headers = signed_headers(taken.secret, taken.id, body, timestamp=int(self._clock()))
         told = {**headers, "Content-Type": "application/json", "User-Agent": self._agent}
@@ -118,9 +121,12 @@ class Courier:
             answer = await self._sender.send(taken.url, told, body)
             end = self._end_of(taken.attempt, answer)
             most = self._patience.max_failed_in_row
-            await run_sync(
+            is_last = await run_sync(
                 lambda: self._store.end_attempt(taken.id, attempt=taken.attempt, end=end, max_failed_in_row=most)
             )
+            if not is_last:
+                log.info("attempt %d of delivery %s is over, and not the last one", taken.attempt, taken.id)
+                return
             self._metrics.attempted(end.state, time.monotonic() - began)
             if end.state == FAILED:
                 await self._tell_failure(taken, answer)

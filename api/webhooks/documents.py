@@ -1,8 +1,8 @@
 """Webhooks and their deliveries as documents."""
 
-from datetime import UTC, datetime
 from typing import Any
 
+from api.moments import moment
 from api.schemas.webhooks import CreatedWebhook, DeliveryDocument, WebhookDocument
 from api.store.webhooks import WAITING, DeliveryRecord, WebhookRecord
 from api.webhooks.signature import secret_text
@@ -25,9 +25,9 @@ def delivery_document(record: DeliveryRecord) -> DeliveryDocument:
         event=record.event,
         state=record.state,
         attempts=record.attempts,
-        created_at=_moment(record.created_at),
-        next_attempt_at=_moment(record.due_at) if record.state == WAITING else None,
-        ended_at=None if record.ended_at is None else _moment(record.ended_at),
+        created_at=moment(record.created_at),
+        next_attempt_at=moment(record.due_at) if record.state == WAITING else None,
+        ended_at=moment(record.ended_at),
         status=record.status,
         error=record.error,
     )
@@ -36,8 +36,4 @@ def delivery_document(record: DeliveryRecord) -> DeliveryDocument:
 def _fields(record: WebhookRecord) -> dict[str, Any]:
     names = ("id", "name", "url", "state", "disabled_reason", "num_failed_in_row", "num_dropped")
     told = {name: getattr(record, name) for name in names}
-    return {**told, "events": list(record.events), "created_at": _moment(record.created_at)}
-
-
-def _moment(at: float) -> datetime:
-    return datetime.fromtimestamp(at, UTC)
+    return {**told, "events": list(record.events), "created_at": moment(record.created_at)}

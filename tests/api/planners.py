@@ -6,6 +6,7 @@ Each leaves its process id in the folder named by ``tests.api.stand_ins``.
 import gc
 import os
 import signal
+import sys
 import time
 from dataclasses import replace
 
@@ -105,6 +106,31 @@ def plan_with_bounds(problem: Problem, **options: object) -> object:
         options["on_result"](replace(result, plan=worse))
         time.sleep(0.5)
     return result
+
+
+def misbehave(problem: Problem, **options: object) -> object:
+    """Does what its first table is called, after it has found a plan where the second one says so."""
+    way, when = (table.name for table in problem.tables)
+    if when == "later":
+        options["on_result"](plan(problem, **{**options, "on_result": None}))
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    match way:
+        case "well":
+            return plan(problem, **options)
+        case "leave":
+            os._exit(0)
+        case "quit":
+            sys.exit(0)
+        case "abort":
+            os.abort()
+        case "eat":
+            return eat_memory(problem)
+        case "spin":
+            while True:
+                pass
+        case "crash" | "stop" | "die":
+            os.kill(os.getpid(), {"crash": signal.SIGSEGV, "stop": signal.SIGSTOP, "die": signal.SIGKILL}[way])
+    raise AssertionError("nothing of the kind happened")
 
 
 def plan_by_and_by(problem: Problem, **options: object) -> object:

@@ -141,7 +141,7 @@ def test_a_gibibyte_in_a_mebibyte_is_refused_soon_and_with_little_memory(encodin
     scope = {"type": "http", "headers": [*headers, (b"transfer-encoding", b"chunked")], "state": {}}
     tracemalloc.start()
     began = time.monotonic()
-    asyncio.run(BodyLimitMiddleware(app, max_body_bytes=2**25)(scope, receive, send))
+    asyncio.run(BodyLimitMiddleware(app, max_body_bytes=2**25, patience_seconds=60)(scope, receive, send))
     seconds, (_, peak_bytes) = time.monotonic() - began, tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert statuses[0] == 413
@@ -164,3 +164,68 @@ def test_a_missing_body_is_an_empty_document(small: Live, encoding: str) -> None
 
 def test_the_default_limit_is_32_mebibytes(tmp_path: Path) -> None:
     assert settings_for(tmp_path).max_body_bytes == 33_554_432
+
+
+def answer_to(body: AsyncIterator[bytes], patience_seconds: float) -> tuple[int, bytes]:
+    """What is answered to a body that comes by and by, and what of it the app behind had read."""
+    statuses, read = [], b""
+
+    async def receive() -> dict[str, object]:
+        piece = await anext(body, None)
+        return {"type": "http.request", "body": piece or b"", "more_body": piece is not None}
+
+    async def send(message: dict[str, object]) -> None:
+        statuses.append(message.get("status"))
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal read
+        read = await Request(scope, receive).body()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    headers = [(b"content-type", b"application/json"), (b"transfer-encoding", b"chunked")]
+    scope = {"type": "http", "headers": headers, "state": {}}
+    limited = BodyLimitMiddleware(app, max_body_bytes=2**25, patience_seconds=patience_seconds)
+    asyncio.run(limited(scope, receive, send))
+    return statuses[0], read
+
+
+async def pieces(number: int, num_bytes: int, seconds_between: float) -> AsyncIterator[bytes]:
+    for _ in range(number):
+        await asyncio.sleep(seconds_between)
+        yield b" " * num_bytes
+
+
+def test_a_body_that_trickles_is_given_up_and_a_slow_one_is_read() -> None:
+    began = time.monotonic()
+    assert answer_to(pieces(3600, 1, 0.1), patience_seconds=0.5) == (408, b"")
+    assert time.monotonic() - began < 5  # 0.5 s, and 2 s to see the answer
+    # One second of patience more for each 32 KiB.
+    status, read = answer_to(pieces(10, 16_384, 0.1), patience_seconds=0.5)
+    assert (status, len(read)) == (200, 163_840)
+
+
+def test_what_is_done_with_a_body_takes_no_patience() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        async for _ in Request(scope, receive).stream():
+            await asyncio.sleep(0.3)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        assert (await receive())["type"] == "http.disconnect"
+
+    messages: list[dict[str, object]] = [
+        {"type": "http.request", "body": b" ", "more_body": more} for more in (1, 1, 0)
+    ]
+    statuses = []
+
+    async def receive() -> dict[str, object]:
+        if not messages:
+            await asyncio.sleep(1)
+            return {"type": "http.disconnect"}
+        return messages.pop(0)
+
+    async def send(message: dict[str, object]) -> None:
+        statuses.append(message.get("status"))
+
+    headers = [(b"content-type", b"application/json"), (b"transfer-encoding", b"chunked")]
+    scope = {"type": "http", "headers": headers, "state": {}}
+    asyncio.run(BodyLimitMiddleware(app, max_body_bytes=2**25, patience_seconds=0.5)(scope, receive, send))
+    assert statuses == [200]

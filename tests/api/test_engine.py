@@ -113,6 +113,13 @@ def test_a_crash_fails_only_its_own_solve(folder: Path) -> None:
         assert live.get(f"/v1/solves/{good}?wait=30").json()["state"] == "succeeded"
 
 
+@pytest.mark.parametrize(("way", "code"), [("leave", "solver-killed"), ("quit", "solver-defect")])
+def test_a_solver_that_leaves_as_if_all_were_well_ends_its_solve_at_once(folder: Path, way: str, code: str) -> None:
+    with Live.of(folder, plan=planners.misbehave) as live:
+        solve = live.solve(tiny(model__tables__0__name=way, solver__time_limit_seconds=600))
+        assert (solve["state"], solve["error"]["code"]) == ("failed", code)
+
+
 def test_what_is_no_answer_to_equal_requests_is_what_stops_a_solver_by_accident() -> None:
     assert set(ACCIDENTS) == {Stop.KILLED, Stop.MEMORY, Stop.DEFECT}
 
@@ -382,7 +389,7 @@ def test_a_solve_that_waits_for_its_turn_elsewhere_ends_at_its_deadline(
         return future
 
     monkeypatch.setattr(LocalSlot, "solve", later)
-    monkeypatch.setattr(solve_runner, "_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(solve_runner, "_PAUSE_SECONDS", 3600.0)
     with Live.of(folder) as live:
         deadline = quote((datetime.now(UTC) + timedelta(seconds=1)).isoformat(), safe="")
         solve = live.solve(tiny(solver__time_limit_seconds=60), query=f"?deadline={deadline}")

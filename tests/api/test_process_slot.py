@@ -1,16 +1,23 @@
 """A place for a process: the process outlives whoever asked for it first, and dies with the place."""
 
 import contextlib
+import gc
 import os
 import signal
+import sys
 import threading
 import time
-from concurrent.futures import BrokenExecutor
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Future
+from pathlib import Path
 
 import pytest
 from pebble import ProcessExpired, ProcessPool
+from pebble.pool.channel import ChannelMutex
 
+from api import process_slot
 from api.process_slot import ProcessSlot
+from tests.contracts.race import race
 
 
 def own_pid(_: object) -> int:
@@ -24,6 +31,25 @@ def parent_pid(_: object) -> int:
 def take_a_while(_: object) -> int:
     time.sleep(1.5)
     return os.getpid()
+
+
+def hang(_: object) -> None:
+    time.sleep(3600)
+
+
+def leave_as_if_all_were_well(_: object) -> None:
+    os._exit(0)
+
+
+def leave_in_the_manner_of_scripts(_: object) -> None:
+    sys.exit(0)
+
+
+def stop_while_it_is_heard(_: object) -> None:
+    """As where the process is stopped while it sends its answer."""
+    (mutex,) = (item for item in gc.get_objects() if isinstance(item, ChannelMutex))
+    mutex.acquire()
+    os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def test_work_goes_on_when_the_thread_that_began_it_has_ended() -> None:
@@ -86,3 +112,107 @@ def test_a_process_that_cannot_be_had_says_nothing_of_the_job(monkeypatch: pytes
             slot.schedule(own_pid, None, None)
         monkeypatch.undo()
         assert slot.schedule(own_pid, None, None).result() != os.getpid()
+
+
+def test_a_process_that_leaves_with_code_0_has_failed_and_is_noticed_at_once() -> None:
+    with ProcessSlot(None) as slot:
+        work = slot.schedule(leave_as_if_all_were_well, None, 3600)
+        assert isinstance(work.exception(timeout=30), ProcessExpired)
+        assert slot.schedule(own_pid, None, None).result(timeout=30) != os.getpid()
+
+
+def test_a_process_that_is_told_to_end_by_others_has_failed() -> None:
+    """Those that talk to a Ray cluster end with code 0 then."""
+
+    with ProcessSlot(None, start=leave_when_told) as slot:
+        pid = slot.schedule(own_pid, None, None).result(timeout=30)
+        work = slot.schedule(hang, None, None)
+        wait_until(work.running)
+        os.kill(pid, signal.SIGTERM)
+        assert isinstance(work.exception(timeout=30), ProcessExpired)
+
+
+def leave_when_told(_memory_bytes: int | None) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_what_would_end_a_thread_does_not_end_the_one_that_asks() -> None:
+    with ProcessSlot(None) as slot:
+        error = slot.schedule(leave_in_the_manner_of_scripts, None, None).exception(timeout=30)
+    assert isinstance(error, RuntimeError)
+    assert "SystemExit" in str(error)
+
+
+def test_a_process_that_takes_up_nothing_is_lost_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ProcessSlot(None) as slot:
+        pid = slot.schedule(own_pid, None, None).result(timeout=30)
+        monkeypatch.setattr(process_slot, "_BEGIN_SECONDS", 1.0)
+        os.kill(pid, signal.SIGSTOP)
+        assert isinstance(slot.schedule(own_pid, None, 3600).exception(timeout=30), BrokenExecutor)
+        wait_until(lambda: not Path(f"/proc/{pid}").exists())
+        monkeypatch.undo()
+        assert slot.schedule(own_pid, None, None).result(timeout=30) != pid
+
+
+def test_a_process_that_cannot_be_stopped_at_the_limit_is_stopped_soon_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_slot, "_BEGIN_SECONDS", 5.0)
+    monkeypatch.setattr(process_slot, "_KILL_SECONDS", 1.0)
+    with ProcessSlot(None) as slot:
+        pid = slot.schedule(own_pid, None, None).result(timeout=30)
+        assert isinstance(slot.schedule(stop_while_it_is_heard, None, 0.5).exception(timeout=30), TimeoutError)
+        wait_until(lambda: not Path(f"/proc/{pid}").exists())
+        monkeypatch.undo()
+        assert slot.schedule(own_pid, None, None).result(timeout=30) != pid
+
+
+def test_no_work_waits_for_a_process_that_is_discarded() -> None:
+    with ProcessSlot(None) as slot:
+        begun = slot.schedule(hang, None, None)
+        wait_until(begun.running)
+        waiting = slot.schedule(own_pid, None, None)
+        slot.discard()
+        for work in (begun, waiting):
+            assert isinstance(work.exception(timeout=30), BrokenExecutor)
+        assert slot.schedule(own_pid, None, None).result(timeout=30) != os.getpid()
+
+
+def test_work_that_is_cancelled_is_over_at_once() -> None:
+    with ProcessSlot(None) as slot:
+        work = slot.schedule(hang, None, None)
+        wait_until(work.running)
+        assert work.cancel()
+        assert isinstance(work.exception(timeout=1), CancelledError)
+
+
+def test_threads_that_need_a_process_at_the_same_time_find_one_process() -> None:
+    with ProcessSlot(None) as slot:
+
+        def ask(number: int) -> int:
+            if number % 2:
+                slot.warm_up()
+            return slot.schedule(own_pid, None, None).result(timeout=60)
+
+        assert len(set(race(16, ask))) == 1
+
+
+def test_no_work_is_forgotten_where_its_place_is_discarded_meanwhile() -> None:
+    with ProcessSlot(None) as slot:
+
+        def ask(number: int) -> Future[int] | None:
+            if number % 4 == 0:
+                slot.discard()
+                return None
+            return slot.schedule(own_pid, None, None)
+
+        for work in race(16, ask):
+            if isinstance(work, Future):
+                assert isinstance(work.exception(timeout=60), BrokenExecutor | None)
+            else:
+                assert isinstance(work, BrokenExecutor | None)

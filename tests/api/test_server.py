@@ -1,5 +1,7 @@
 """A real server on a real port: a launcher's whole way, floods, kills and restarts."""
 
+import contextlib
+import json
 import os
 import signal
 import socket
@@ -191,3 +193,38 @@ def test_a_slow_body_does_not_stop_others(server: Server) -> None:
             ).status_code
             == 200
         )
+
+
+def test_a_body_that_trickles_is_answered_and_its_connection_closed(root: Path, tmp_path: Path) -> None:
+    server = Server(root, tmp_path, body_patience_seconds=1).wait_until_ready()
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as slow:
+            slow.sendall(
+                b"POST /v1/solves HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 100000\r\n\r\n{"
+            )
+            began, answer, stop = time.monotonic(), b"", threading.Event()
+
+            def trickle() -> None:
+                with contextlib.suppress(OSError):
+                    while not stop.wait(0.1):
+                        slow.sendall(b" ")
+
+            sender = threading.Thread(target=trickle)
+            sender.start()
+            try:
+                with contextlib.suppress(ConnectionResetError):
+                    while piece := slow.recv(4096):
+                        answer += piece
+            finally:
+                stop.set()
+                sender.join()
+        assert time.monotonic() - began < 15  # 1 s, and 2 s in which the rest is read so that the answer is seen
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 408 ")
+        assert b"\r\nconnection: close" in head
+        assert b"\r\nretry-after: " in head
+        assert json.loads(body)["code"] == "request-timeout"
+        assert server.client.get("/v1/solves").json()["solves"] == []
+    finally:
+        server.stop()

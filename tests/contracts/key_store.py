@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from api.store.base import Store
-from api.store.idempotency import KEPT_SECONDS, KeyInFlight, KeyReused, RequestKey
+from api.store.idempotency import KEPT_SECONDS, KeyReused, RequestKey
 from api.store.models import MeasurementsRecord
 from api.store.queue import QueueFull
 from tests.contracts.race import race
@@ -62,10 +62,18 @@ class KeyStoreContract:
         assert self.accept_keyed(store, 2, late) == (f"{2:012x}", True)
 
     def test_of_racing_requests_with_a_key_one_happens(self, store: Store) -> None:
-        results = race(16, lambda index: self.accept_keyed(store, index))
-        answered = [result for result in results if not isinstance(result, KeyInFlight)]
+        # All are answered: those that come late wait for the first.
+        answered = race(16, lambda index: self.accept_keyed(store, index))
         assert sum(created for _, created in answered) == 1
         assert len({solve for solve, _ in answered}) == 1
+
+    def test_a_key_that_is_over_is_taken_over_once(self, store: Store) -> None:
+        first, _ = self.accept_keyed(store, 99)
+        late = replace(OTHER, at=KEY.at + KEPT_SECONDS + 1)
+        answered = race(16, lambda index: self.accept_keyed(store, index, late))
+        assert sum(created for _, created in answered) == 1
+        (made,) = {solve for solve, _ in answered}
+        assert made != first
 
     def test_a_fit_with_a_key_is_begun_once(self, store: Store) -> None:
         first = store.add_fit("m", request={}, max_fitting=9, now=1.0, key=KEY)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from api.idempotency import KeysInFlight
-from api.store.idempotency import KeyInFlight, RequestKey
+from api.idempotency import KeyInFlight, KeysInFlight
+from api.store.idempotency import RequestKey
 from tests.api.live import Live
 from tests.api.measured import benchmark_rows, model_document
 from tests.api.problems import assert_problem

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from api.access.scopes import ROUTE_SCOPES
-from api.store.idempotency import KeyInFlight, RequestKey
+from api.idempotency import KeyInFlight
+from api.store.idempotency import RequestKey
 from tests.api.live import Live
 from tests.api.problems import assert_problem
 from tests.api.routes.tenants import LINES, UNKNOWN, WEBHOOK_HOSTS, Tenant, filled

@@ -9,15 +9,13 @@ from pathlib import Path
 import pytest
 
 from api.store.blobs import packed
-from api.store.idempotency import KeyInFlight
 from api.store.plan_summaries import page_query
-from api.store.request_keys import remember
 from api.store.sql import SqlStore
 from tests.api.store.old_release import old_release
 from tests.contracts.access_store import AccessStoreContract
 from tests.contracts.count_store import CountStoreContract
 from tests.contracts.event_store import EventStoreContract
-from tests.contracts.key_store import KEY, KeyStoreContract
+from tests.contracts.key_store import KeyStoreContract
 from tests.contracts.model_store import ModelStoreContract
 from tests.contracts.plan_list_store import PlanListStoreContract, summary
 from tests.contracts.race import race
@@ -114,16 +112,6 @@ class TestSqliteFile(
         store = SqlStore.of_file(path)
         expected = summary(1, created_at=1.0, name="old", plan_digest=DIGEST, solve_id=f"{1:012x}")
         assert store.plan_summaries(limit=9, before=None, name=None) == [expected]
-        store.close()
-
-    def test_a_key_that_another_transaction_has_made_is_in_flight(self, tmp_path: Path) -> None:
-        store = SqlStore.of_file(tmp_path / "db.sqlite")
-        with store._writer.engine.connect() as connection:  # noqa: SLF001
-            remember(connection, "default", KEY, "first")
-            with pytest.raises(KeyInFlight):
-                remember(connection, "default", KEY, "second")
-            connection.rollback()
-        assert store.made_by(KEY) is None
         store.close()
 
     @pytest.mark.parametrize("name", [None, "n"])

@@ -200,6 +200,38 @@ def test_a_store_that_fails_for_a_while_delays_and_loses_nothing(
     assert store.webhook("w1").state == ACTIVE
 
 
+def test_nobody_says_that_a_delivery_was_given_up_that_another_process_goes_on_with(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry, original, others = new_registry(), store.end_attempt, []
+
+    def end_late(delivery_id: str, **options: object) -> bool:
+        """Too late: the lease was over, and another process has taken it."""
+        if not others:
+            deadline = time.monotonic() + 30
+            while not (taken := store.take_deliveries(limit=1, lease_seconds=60)):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            others.extend(taken)
+        return original(delivery_id, **options)
+
+    monkeypatch.setattr(store, "end_attempt", end_late)
+    with receiving(answer=lambda _: (500, {})) as receiver, caplog.at_level(logging.INFO):
+        add(store, receiver)
+        end_solve(store, 1)
+        one = courier(
+            store,
+            receiver,
+            metrics=WebhookMetrics(registry),
+            patience=Patience(attempts=1),
+            lease_seconds=0.1,
+        )
+        asyncio.run(until(lambda: "not the last one" in caplog.text, one))
+    assert [(one.state, one.attempts) for one in log_of(store)] == [(WAITING, 2)]
+    assert "given up" not in caplog.text
+    assert registry.get_sample_value("shardplan_webhook_attempt_seconds_count", {"state": FAILED}) == 0
+
+
 def test_the_waits_grow_and_are_spread_and_last_about_a_day() -> None:
     patience = Patience()
     waits = [patience.wait_seconds(attempt, 0.5) for attempt in range(1, patience.attempts)]

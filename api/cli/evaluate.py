@@ -10,6 +10,7 @@ from api.cli.plan import Changes, CostModelName, SpecFile
 from api.cli.stats import StatisticsFiles
 from api.schemas.evaluation import EvaluationDocument, ScoreDocument
 from planner.errors import Issue
+from planner.explain.fullest import fullest_ranks
 from planner.explain.text import counted
 from planner.units import format_bytes, format_seconds
 
@@ -39,7 +40,6 @@ def evaluate_command(
 
 
 def _say_score(score: ScoreDocument) -> None:
-    fullest = max(sum(rank.bytes.values()) for rank in score.ranks)
     seconds = {
         "step_time": score.step_time_seconds,
         "max_rank_time": score.max_rank_time_seconds,
@@ -51,7 +51,10 @@ def _say_score(score: ScoreDocument) -> None:
     if score.prediction is not None:
         lower, upper = score.prediction.lower_seconds, score.prediction.upper_seconds
         say(f"  between          {format_seconds(lower)} and {format_seconds(upper)}")
-    say(f"  fullest rank     {format_bytes(fullest)}")
+    for one in fullest_ranks([rank.bytes for rank in score.ranks]):
+        rank = score.ranks[one.position]
+        used, capacity = format_bytes(one.used_bytes), format_bytes(rank.capacity_bytes.get(one.tier, 0))
+        say(f"  {f'fullest in {one.tier}':<15}  {used} of {capacity}, rank {rank.rank}")
     if score.checkpoint is not None:
         say(f"  checkpoints      {format_seconds(score.checkpoint.lost_seconds_per_step)} per step")
 

@@ -63,5 +63,7 @@ class PlanDifferenceDocument(Document):
     same_prices: bool = Field(description="Whether one cost model priced both; else seconds cannot be compared.")
     objectives: dict[str, ComparedNumber] = Field(description="Objectives that both plans have. Unit: seconds.")
     phases: dict[str, ComparedNumber] = Field(description="Phases that either plan has. Unit: seconds.")
-    fullest_rank_bytes: ComparedNumber = Field(description="What tables take of the fullest rank. Unit: bytes.")
+    fullest_rank_bytes: dict[str, ComparedNumber] = Field(
+        description="What tables take of the rank that is fullest in a tier, by tier. Unit: bytes."
+    )
     tables: ChangedTables

@@ -369,6 +369,21 @@ def test_two_fixes_of_a_kind_stand_for_those_of_equal_tables() -> None:
     assert len(fixes_of(found, "constraint")) == 2
 
 
+def test_compiled_code_is_read_before_the_clock_of_a_diagnosis_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first solve that reads it takes half a second longer, which is all that a diagnosis of a short solve has."""
+    order: list[str] = []
+
+    class Clocked(Attempts):
+        def __init__(self, *arguments: object) -> None:
+            order.append("clock")
+            super().__init__(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pipeline, "load_constructions", lambda: order.append("read"))
+    monkeypatch.setattr(pipeline, "Attempts", Clocked)
+    diagnosed(make_problem(large(constraints=WHOLE), make_table("b"), **ranks_of(200e6)))
+    assert order == ["read", "clock"]
+
+
 def test_a_problem_with_a_plan_is_not_diagnosed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "diagnose", None)
     result = plan(make_problem(), cost_model=ROOFLINE, partitioner=Greedy(), limits=LIMITS)

@@ -1,6 +1,7 @@
 """``backup`` and ``restore``: all that a service keeps, in one file."""
 
 import hashlib
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,7 +76,7 @@ def _tell(file: Path, manifest: "Manifest") -> None:
             "sha256": sha256,
             "schema_revision": manifest.schema_revision,
             "release": manifest.release,
-            "created_at": manifest.created_at,
+            "created_at": datetime.fromtimestamp(manifest.created_at, UTC).isoformat().replace("+00:00", "Z"),
             "num_rows": manifest.num_rows,
         },
         None,

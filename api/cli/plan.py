@@ -140,12 +140,14 @@ def _interrupted(found: list[PlanResult]) -> PlanResult:
 
 def _told(result: PlanResult) -> dict[str, object]:
     """A solve without a plan, as ``result`` of a solve over HTTP."""
+    from api.schemas.solve import ResultDocument
     from api.solve_results import result_of
 
     shortfalls = [asdict(shortfall) for shortfall in result.shortfalls]
     diagnosis = None if result.diagnosis is None else asdict(result.diagnosis)
     told = result_of(None, str(result.reason), result.limit, result.detail, shortfalls, diagnosis)
-    return {**told, "lower_bound_seconds": result.lower_bound_seconds}
+    document = ResultDocument.model_validate({**told, "lower_bound_seconds": result.lower_bound_seconds})
+    return document.model_dump(mode="json", exclude={"plan_url"})
 
 
 def validate_command(

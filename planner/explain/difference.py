@@ -115,7 +115,7 @@ def _fullest(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
         for plan in (a, b)
     )
     tiers = tiers_in_order({*before, *after})
-    return {tier: Pair(before=before.get(tier, 0.0), after=after.get(tier, 0.0)) for tier in tiers}
+    return {tier: Pair(before=before.get(tier, 0), after=after.get(tier, 0)) for tier in tiers}
 
 
 def _places(table: TableEntry) -> tuple[tuple[int, int, int, int, int, str], ...]:

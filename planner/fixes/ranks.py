@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cost_models.vocabulary import Scheme
 from planner.domain.cluster import MAX_RANKS, Cluster
-from planner.domain.diagnosis import ChangedValue, SpecChange
+from planner.domain.diagnosis import SpecChange
 from planner.domain.plan import Shortfall
 from planner.domain.problem import Problem
 from planner.explain.text import counted
@@ -100,13 +100,20 @@ def _larger(cluster: Cluster, num_hosts: int, ranks_per_host: int) -> Cluster:
 
 def _list_changes(larger: Cluster) -> tuple[SpecChange, ...]:
     """What must be longer in the spec, too."""
-    lists: tuple[tuple[str, ChangedValue], ...] = (
+    lists: tuple[tuple[str, tuple[float, ...] | None], ...] = (
         ("hbm_bytes_by_rank", larger.hbm_bytes_by_rank),
         ("relative_speed_by_rank", larger.relative_speed_by_rank),
     )
     return tuple(
-        SpecChange(pointer=f"/hardware/overrides/{name}", value=value) for name, value in lists if value is not None
+        SpecChange(pointer=f"/hardware/overrides/{name}", value=tuple(map(_whole, numbers)))
+        for name, numbers in lists
+        if numbers is not None
     )
+
+
+def _whole(number: float) -> float:
+    """Bytes are written without a decimal point."""
+    return int(number) if number.is_integer() else number
 
 
 def _pins(problem: Problem, schemes: tuple[Scheme, ...]) -> bool:

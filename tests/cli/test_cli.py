@@ -119,6 +119,9 @@ def test_infeasible_is_exit_code_3_and_says_what_is_short(run: Run, tmp_path: Pa
     to_file = run("plan", path, "-o", kept, *small)
     assert (to_file.code, to_file.out, kept.exists()) == (3, "", False)
     assert "No plan of two tables: INFEASIBLE" in answer.err
+    (shortfall,) = answer.document["shortfalls"]
+    assert isinstance(shortfall["required_bytes"], int)
+    assert isinstance(shortfall["available_bytes"], int)
     assert "short" in answer.err
     assert "fixes, each solved and its plan verified" in answer.err
 

@@ -19,6 +19,7 @@ from .errors import (
     UnsupportedModel,
 )
 from .plan_file import PlanFile, fetch, read
+from .rank_slice import RankSlice, RankSliceDocument
 from .transport import RetryPolicy
 
 __all__ = [
@@ -32,6 +33,8 @@ __all__ = [
     "PlanUnavailable",
     "PlannerClient",
     "ProblemError",
+    "RankSlice",
+    "RankSliceDocument",
     "RetryPolicy",
     "ShardDocument",
     "SolveTimeout",

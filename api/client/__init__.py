@@ -4,7 +4,7 @@ Needs Python and httpx, nothing else; ``shardplan_client.torchrec`` additionally
 """
 
 from .check import check_plan
-from .client import FetchedPlan, PlannerClient
+from .client import TOKEN_VARIABLE, FetchedPlan, PlannerClient
 from .documents import PlanDocument, ShardDocument, TableDocument, canonical_bytes, parse_plan, plan_digest
 from .errors import (
     ClientError,
@@ -23,6 +23,7 @@ from .rank_slice import RankSlice, RankSliceDocument
 from .transport import RetryPolicy
 
 __all__ = [
+    "TOKEN_VARIABLE",
     "ClientError",
     "DigestMismatch",
     "FetchedPlan",

@@ -7,7 +7,7 @@ import typer
 
 from api.cli.client_key import TokenFile, token_in
 from api.cli.errors import BadInput, say
-from api.cli.files import read_plan, write_document
+from api.cli.files import AsJson, read_plan, tell_document, write_document
 from api.client import PlannerClient, RetryPolicy
 from api.client.plan_file import fetch
 from planner.explain.comparison import compare_plans
@@ -33,10 +33,11 @@ class Device(StrEnum):
 def compare_command(
     first: Annotated[str, typer.Argument(metavar="A.json", help="A plan.")],
     second: Annotated[str, typer.Argument(metavar="B.json", help="Another plan.")],
+    as_json: AsJson = False,
 ) -> None:
     """Tell what changed from plan A to plan B: tables, seconds, bytes."""
     a, b = read_plan(first), read_plan(second)
-    write_document(difference(a, b).to_document(), None)
+    tell_document(difference(a, b).to_document(), as_json=as_json)
     say(compare_plans(a, b))
 
 
@@ -72,6 +73,7 @@ def fetch_command(
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one attempt.")] = 30.0,
     attempts: Annotated[int, typer.Option(min=1, help="How often a server that does not answer is asked.")] = 6,
     token_file: TokenFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Bring a file up to date with a channel: what a launcher runs before its job starts."""
     token = token_in(token_file)
@@ -82,5 +84,6 @@ def fetch_command(
         raise BadInput(str(error)) from error
     except OSError as error:
         raise BadInput(f"cannot write {output}: {error.strerror or error}") from error
-    write_document({"path": str(file.path), "plan_digest": file.digest, "changed": file.changed}, None)
+    told = {"path": str(file.path), "plan_digest": file.digest, "changed": file.changed}
+    tell_document(told, as_json=as_json)
     say(f"{file.path}: {'new plan' if file.changed else 'unchanged'} {file.digest}")

@@ -3,7 +3,7 @@
 import typer
 
 from api.cli.errors import ExitCode, say, say_issues
-from api.cli.files import write_document
+from api.cli.files import AsJson, tell_document
 from api.cli.given import PlanFile, given
 from api.cli.model_files import CostModelFile
 from api.cli.plan import Changes, CostModelName, SpecFile
@@ -22,13 +22,14 @@ def evaluate_command(
     cost_model_file: CostModelFile = None,
     statistics: StatisticsFiles = None,
     changes: Changes = None,
+    as_json: AsJson = False,
 ) -> None:
     """Score and verify a plan, wherever it comes from, under any cost model."""
     from api.report import evaluation_of
 
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     evaluation = evaluation_of(request, plan)
-    write_document(evaluation.model_dump(mode="json"), None)
+    tell_document(evaluation.model_dump(mode="json"), as_json=as_json)
     if evaluation.score is not None:
         say(f"{request.name} under {evaluation.score.cost_model}")
         _say_score(evaluation.score)

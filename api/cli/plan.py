@@ -10,13 +10,14 @@ from api.cli.background import interruptible
 from api.cli.errors import ExitCode, issues_of, report, say, say_issues
 from api.cli.files import (
     STDIN,
+    AsJson,
     parse_assignment,
     read_bytes,
     read_plan,
     refuse_overwriting,
+    tell_document,
     with_changes,
     write_content,
-    write_document,
 )
 from api.cli.model_files import CostModelFile, chosen_cost_model
 from api.cli.stats import StatisticsFiles, found_statistics
@@ -113,7 +114,7 @@ def plan_command(
     if result.plan is None:
         say(explain_no_plan(result, name=request.name))
         if output in (None, STDIN):
-            write_document(_told(result), None)
+            tell_document(_told(result), as_json=output == STDIN)
         raise typer.Exit(ExitCode.INFEASIBLE if result.reason == Reason.INFEASIBLE else ExitCode.TROUBLE)
     facts = {
         "name": request.name,
@@ -155,6 +156,7 @@ def validate_command(
     cost_model_file: CostModelFile = None,
     statistics: StatisticsFiles = None,
     changes: Changes = None,
+    as_json: AsJson = False,
 ) -> None:
     """Check a spec without solving: problems with their place and the way out."""
     from api.convert import parse_spec
@@ -170,9 +172,9 @@ def validate_command(
     except (InvalidProblem, UnsupportedRequest) as error:
         issues = issues_of(error)
         listed = [{"pointer": i.pointer, "code": i.code, "message": i.message, "hint": i.hint} for i in issues]
-        write_document({"valid": False, "problems": listed}, None)
+        tell_document({"valid": False, "problems": listed}, as_json=as_json)
         raise typer.Exit(report(error)) from None
-    write_document(validation_of(request).model_dump(mode="json"), None)
+    tell_document(validation_of(request).model_dump(mode="json"), as_json=as_json)
     tables, ranks = len(request.problem.tables), request.problem.world_size
     say(f"{request.name}: valid; {tables:,} {'table' if tables == 1 else 'tables'} on {ranks:,} ranks")
     say_issues(request.warnings)

@@ -97,11 +97,11 @@ def test_text_names_what_it_rests_on() -> None:
     text = explanation_text(explained(), name="x")
     assert "as roofline@1 predicts it" in text
     assert "the lower bound is" in " ".join(text.split())
-    assert "every phase lasts as long as its slowest rank" in text
+    assert "each phase lasts as long as its slowest rank" in text
     problem = three_tables(objective="max_rank_time")
     other = explanation_text(explain(problem, solved(problem).placement, ROOFLINE), name="x")
     assert "the rank whose phases add up to most" in other
-    assert "hidden runs" not in other
+    assert "hidden: " not in other
 
 
 def test_text_of_many_ranks_ends_between_them() -> None:

@@ -9,6 +9,7 @@ from api.checkpoint import checkpoint_assumptions
 from api.json_input import quoted
 from api.schemas.spec import SpecDocument
 from api.schemas.table import TableSpec
+from cost_models.number_text import digits_text
 from cost_models.vocabulary import Scheme
 from planner.domain.plan import Assumption
 from planner.domain.problem import Problem
@@ -127,6 +128,8 @@ def _defaults(spec: SpecDocument) -> Iterator[Assumption]:
                 text = _LEFT_TO_MODEL.get(spec.cost_model, "left to the cost model")
             elif name in ("forward_seconds", "backward_seconds"):
                 text = "not given: nothing is hidden under dense compute"
+            elif name == "reserved_collective_bytes":
+                text = "not given: the margin holds communication buffers"
             elif name == "ranks_per_host":
                 text = "all ranks of the profile"
             elif name == "work_limit_seconds":
@@ -194,7 +197,7 @@ def _hardware(spec: SpecDocument, problem: Problem) -> Iterator[Assumption]:
     for name, quantity in sorted(problem.cluster.hardware.numbers.items()):
         yield Assumption(
             subject=f"hardware.{name}",
-            value=f"{quantity.value:g} {quantity.unit}",
+            value=f"{digits_text(quantity.value)} {quantity.unit}",
             evidence=quantity.evidence.label,
             source=f"{quantity.source}; {quantity.note}" if quantity.note else quantity.source,
         )
@@ -211,7 +214,7 @@ def _hardware(spec: SpecDocument, problem: Problem) -> Iterator[Assumption]:
         if by_rank is not None:
             yield Assumption(
                 subject=f"hardware.{name}",
-                value=f"{min(by_rank):g} to {max(by_rank):g} {unit}",
+                value=f"{digits_text(min(by_rank))} to {digits_text(max(by_rank))} {unit}",
                 evidence="given",
                 source="hardware.overrides of the spec",
             )
@@ -229,4 +232,9 @@ def _notes(problem: Problem) -> Iterator[Assumption]:
 
 
 def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """Return a default as a spec says it."""
+    if value is None:
+        return "not given"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return digits_text(value) if isinstance(value, float) else str(value)

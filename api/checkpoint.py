@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from api.schemas.checkpoint import CheckpointSpec
+from cost_models.number_text import digits_text
 from cost_models.vocabulary import Evidence
 from planner.domain.checkpoint import DEFAULT_FULL_EVERY, Checkpoint
 from planner.domain.plan import Assumption
@@ -60,7 +61,7 @@ def checkpoint_assumptions(spec: CheckpointSpec | None) -> Iterator[Assumption]:
         if name not in spec.model_fields_set:
             yield Assumption(
                 subject=f"checkpoint.{name}",
-                value=f"{getattr(spec, name):g} bytes_per_second",
+                value=f"{digits_text(getattr(spec, name))} bytes_per_second",
                 evidence=Evidence.ESTIMATED.label,
                 source="a remote store of checkpoints, one host's share: an estimate, no measurement is known",
             )

@@ -1,6 +1,7 @@
 """The OpenAPI document of the service."""
 
 import json
+from enum import StrEnum
 from typing import Any
 
 from fastapi import FastAPI
@@ -78,17 +79,30 @@ _RAW_DOCUMENTS = (
 )
 
 
-#: How callers say who they are; a server that asks nobody takes requests without, too.
+class Asked(StrEnum):
+    """Who is asked for a key."""
+
+    EVERYBODY = "everybody"
+    NOBODY = "nobody"
+    DEPENDS = "depends"  # on the server: the committed document is of all of them
+
+
+_ACCESS = {
+    Asked.EVERYBODY: "Routes with a lock need a key of this server (**Authorize**), of the scope that each names.",
+    Asked.NOBODY: "This server asks nobody for a key: all routes are open.",
+    Asked.DEPENDS: "Servers with `SHARDPLAN_AUTH=keys` ask for a key, of the scope that each route names.",
+}
+
+#: How callers say who they are.
 _KEY = {
     "type": "http",
     "scheme": "bearer",
     "description": "A key: shardplan_..., made by shardplan keys create; or a token (JWT) of the issuer of the server.",
 }
 
-#: What routes that ask for keys may answer beside their own problems.
-_REFUSALS = {
-    str(status): answer for status, answer in problems("unauthorized", "forbidden", "too-many-requests").items()
-}
+#: What servers answer beside the problems of a route, whoever is asked for a key and where keys are asked for.
+_LIMITED = {str(status): answer for status, answer in problems("too-many-requests").items()}
+_REFUSALS = {str(status): answer for status, answer in problems("unauthorized", "forbidden").items()}
 
 
 def add_openapi(app: FastAPI, *, asks_for_keys: bool) -> None:
@@ -96,14 +110,14 @@ def add_openapi(app: FastAPI, *, asks_for_keys: bool) -> None:
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = openapi_document(app, asks_for_keys=asks_for_keys)
+            app.openapi_schema = openapi_document(app, asked=Asked.EVERYBODY if asks_for_keys else Asked.NOBODY)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def openapi_document(app: FastAPI, *, asks_for_keys: bool) -> dict[str, Any]:
-    """Return the OpenAPI document of an app."""
+def openapi_document(app: FastAPI, *, asked: Asked) -> dict[str, Any]:
+    """Return the OpenAPI document of an app; where nobody is asked for a key it has no word of them, and no locks."""
     document = get_openapi(
         title=app.title, version=app.version, description=DESCRIPTION, routes=app.routes, tags=app.openapi_tags
     )
@@ -111,13 +125,18 @@ def openapi_document(app: FastAPI, *, asks_for_keys: bool) -> dict[str, Any]:
         [(model, "validation") for model in _RAW_DOCUMENTS], ref_template="#/components/schemas/{model}"
     )
     document.setdefault("components", {}).setdefault("schemas", {}).update(schemas["$defs"])
-    document["components"]["securitySchemes"] = {"key": _KEY}
+    document["info"]["description"] += f"\n{_ACCESS[asked]}\n"
+    if asked != Asked.NOBODY:
+        document["components"]["securitySchemes"] = {"key": _KEY}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             _drop_framework_errors(operation)
-            if not is_open(path):
+            if is_open(path):
+                continue
+            operation["responses"] = {**_LIMITED, **operation["responses"]}
+            if asked != Asked.NOBODY:
                 scope = scope_of(method.upper(), path)
-                operation["security"] = [{"key": [scope]}, *([] if asks_for_keys else [{}])]
+                operation["security"] = [{"key": [scope]}, *([{}] if asked == Asked.DEPENDS else [])]
                 operation["responses"] = {**_REFUSALS, **operation["responses"]}
     document["components"]["schemas"].pop("HTTPValidationError", None)
     document["components"]["schemas"].pop("ValidationError", None)
@@ -132,5 +151,5 @@ def _drop_framework_errors(operation: dict[str, Any]) -> None:
 
 
 def openapi_text(app: FastAPI) -> str:
-    """Return the document as the file holds it."""
-    return json.dumps(app.openapi(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    """Return the document as the file holds it: that of servers with keys and without."""
+    return json.dumps(openapi_document(app, asked=Asked.DEPENDS), indent=1, sort_keys=True, ensure_ascii=False) + "\n"

@@ -1,5 +1,6 @@
 """What is said about a spec before it is solved, and about a plan from anywhere."""
 
+import math
 from dataclasses import asdict
 
 from api.convert import SolveRequest
@@ -53,13 +54,13 @@ def validation_of(request: SolveRequest) -> ValidationDocument:
             num_tables=len(tables),
             num_features=sum(len(table.features) for table in tables),
             num_rows=sum(table.num_embeddings for table in tables),
-            weight_bytes=sum(table.weight_bytes for table in tables),
-            optimizer_bytes=float(
+            weight_bytes=math.ceil(sum(table.weight_bytes for table in tables)),
+            optimizer_bytes=math.ceil(
                 sum(table.optimizer.state_bytes(table.num_embeddings, table.embedding_dim) for table in tables)
             ),
             ids_per_sample=sum(table.ids_per_sample for table in tables),
             world_size=problem.world_size,
-            available_bytes=float(capacity_bytes(problem)[:, problem.cluster.device_tier].sum()),
+            available_bytes=math.floor(capacity_bytes(problem)[:, problem.cluster.device_tier].sum()),
         ),
     )
 

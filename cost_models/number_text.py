@@ -29,3 +29,8 @@ def at_most_text(value: float) -> str:
         return number_text(value)
     step = 10.0 ** (math.floor(math.log10(value)) - 2)
     return number_text(math.floor(value / step * (1 + 1e-12)) * step)
+
+
+def digits_text(value: float) -> str:
+    """``"80000000000"``, ``"0.15"``: as a spec has it, for programs too; no whole number has an exponent."""
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:g}"

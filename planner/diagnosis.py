@@ -3,7 +3,9 @@
 First the conflict: constraints of the user that leave no plan together, none of which can be
 spared. Then fixes, in the order of how little they change: one constraint of the conflict wider or
 gone, less memory reserved, more memory, more ranks, smaller tables. Only what was solved, and
-whose plan was verified, is offered.
+whose plan was verified, is offered. Where all ranks together are known to be short, more ranks and more
+memory are looked for before the conflict: they take few solves, and one among the constraints of
+hundreds of tables takes all that there are.
 """
 
 import contextlib
@@ -21,11 +23,13 @@ from planner.fixes.memory import memory_ladder, reservation_ladder
 from planner.fixes.ranks import hosts_ladder, ranks_ladder
 from planner.fixes.tables import table_ladders
 
-#: Parts of the work, at most, until the conflict and until its fixes must be known.
+#: Parts of the work that is left, at most, for hardware that is known to be short, for the conflict and for its fixes.
+_HARDWARE = 0.35
 _CONFLICT = 0.4
 _RELAXED = 0.4  # of what is left then
 _MOST_RELAXED = 6  # constraints of a conflict of which fixes are looked for
 _FEW = 6  # constraints: told also where it is not known which of them are in conflict
+_OF_HARDWARE = ("ranks", "memory")  # kinds of ladders, those first that take fewer solves
 _MOST_OF_A_FIELD = 2  # fixes: the others are the same for other tables
 
 
@@ -37,14 +41,15 @@ def diagnose(
     ``shortfalls`` say what is known to be short.
     """
     subsets = _Subsets(problem, attempts, is_proven=is_proven)
+    ladders = _ladders(problem, shortfalls)
+    climbed = _climbed_first(ladders, shortfalls, attempts)
     attempts.allow(_CONFLICT)
     found = subsets.conflict(shortfalls)
     attempts.allow(_RELAXED)
     fixes = _constraint_fixes(problem, found, subsets, attempts)
-    ladders = _ladders(problem, shortfalls)
     for index, ladder in enumerate(ladders):
         attempts.allow(1 / (len(ladders) - index))
-        fix = lowest_fix(ladder, attempts)
+        fix = climbed[index] if index in climbed else lowest_fix(ladder, attempts)
         if fix is not None and all(fix.changes != known.changes for known in fixes):
             fixes.append(fix)
     return Diagnosis(
@@ -80,6 +85,21 @@ def _ladders(problem: Problem, shortfalls: Sequence[Shortfall]) -> list[Ladder]:
         *table_ladders(problem, shortfalls),
     ]
     return [ladder for ladder in possible if ladder is not None]
+
+
+def _climbed_first(ladders: Sequence[Ladder], shortfalls: Sequence[Shortfall], attempts: Attempts) -> dict[int, Fix]:
+    """Return fixes by more hardware, by the ladder's index; none where not all ranks together are short of memory."""
+    if not any(short.scope == "cluster" and short.required_bytes > short.available_bytes for short in shortfalls):
+        return {}
+    hardware = [index for index, ladder in enumerate(ladders) if ladder.kind in _OF_HARDWARE and ladder.guess > 0]
+    hardware.sort(key=lambda index: _OF_HARDWARE.index(ladders[index].kind))
+    fixes: dict[int, Fix] = {}
+    for place, index in enumerate(hardware):
+        attempts.allow(_HARDWARE / (len(hardware) - place))
+        fix = lowest_fix(ladders[index], attempts)
+        if fix is not None:
+            fixes[index] = fix
+    return fixes
 
 
 def _constraint_fixes(

@@ -25,6 +25,7 @@ from planner.mode_search import BYTES_MOVED, no_plan, search_modes
 from planner.no_collection import no_collection
 from planner.offers import spilled_kernels, why_not_host_memory, with_host_memory, with_kernels_of
 from planner.partitioners.base import Partitioner, SolveLimits
+from planner.partitioners.warm import load_constructions
 from planner.previous import (
     finer_where_cut_finer,
     stay_of,
@@ -201,6 +202,7 @@ def _diagnosed(result: PlanResult, problem: Problem, cost_model: CostModel, limi
     if result.plan is not None or result.limit in _OF_THE_USER:
         return result
     within = attempt_limits(limits, len(problem.tables))
+    load_constructions()  # where no search ran before, in a process of its own
     attempts = Attempts(cost_model, within)
     is_proven = result.reason == Reason.INFEASIBLE
     return replace(result, diagnosis=diagnose(problem, result.shortfalls, attempts, is_proven=is_proven))

@@ -1,15 +1,18 @@
 """``backup`` and ``restore``: all that a service keeps, in one file."""
 
 import hashlib
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from api.cli.errors import BadInput, ServerTrouble, say
-from api.cli.files import write_document
+from api.cli.files import AsJson, tell_document
 from api.cli.service_database import DataDir, settings_of_service, starting
 from api.cli.settings import settings_of
+from planner.explain.text import wrapped
+from planner.units import format_bytes
 
 if TYPE_CHECKING:
     from api.backup.archive import Manifest
@@ -19,6 +22,7 @@ def backup_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, such as shardplan.zip.")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file where it is there.")] = False,
     data_dir: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write all that the service keeps into one file, as of one moment, also while servers run."""
     from api.backup.taking import back_up
@@ -33,8 +37,9 @@ def backup_command(
             manifest = back_up(settings, file)
         except OSError as error:
             raise BadInput(f"cannot write {file}: {error.strerror or error}") from None
-    _tell(file, manifest)
-    say("shardplan: keep the file as safe as the service: it has specs, plans, digests of keys and secrets of webhooks")
+    _tell(file, manifest, "backup", as_json=as_json)
+    say("shardplan: keep the file as safe as the service: it has specs, plans,")
+    say("  digests of keys and secrets of webhooks")
 
 
 def restore_command(
@@ -44,6 +49,7 @@ def restore_command(
     ] = False,
     check_only: Annotated[bool, typer.Option("--check", help="Read and check the file, and restore nothing.")] = False,
     data_dir: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
     """Put a backup into a new database of either kind: all of it, or nothing."""
     from api.backup.archive import DamagedArchive, NewerArchive
@@ -62,21 +68,26 @@ def restore_command(
         raise BadInput(str(error)) from error
     except InUse as error:
         raise ServerTrouble(str(error)) from error
-    _tell(file, manifest)
+    _tell(file, manifest, "checked, nothing restored" if check_only else "restored", as_json=as_json)
 
 
-def _tell(file: Path, manifest: "Manifest") -> None:
+def _tell(file: Path, manifest: "Manifest", done: str, *, as_json: bool) -> None:
     with file.open("rb") as content:
         sha256 = hashlib.file_digest(content, "sha256").hexdigest()
-    write_document(
-        {
-            "file": str(file),
-            "bytes": file.stat().st_size,
-            "sha256": sha256,
-            "schema_revision": manifest.schema_revision,
-            "release": manifest.release,
-            "created_at": manifest.created_at,
-            "num_rows": manifest.num_rows,
-        },
-        None,
-    )
+    size, made = file.stat().st_size, datetime.fromtimestamp(manifest.created_at, UTC)
+    document = {
+        "file": str(file),
+        "bytes": size,
+        "sha256": sha256,
+        "schema_revision": manifest.schema_revision,
+        "release": manifest.release,
+        "created_at": made.isoformat().replace("+00:00", "Z"),
+        "num_rows": manifest.num_rows,
+    }
+    if not tell_document(document, as_json=as_json):
+        rows = ", ".join(f"{number:,} {name}" for name, number in manifest.num_rows.items() if number)
+        say(f"{file}: {done}")
+        say(f"  made     {made:%Y-%m-%d %H:%M:%S} UTC by shardplan {manifest.release}, {format_bytes(size)}")
+        say(f"  sha256   {sha256}")
+        for line in wrapped([rows or "none"], label="rows    "):
+            say(line)

@@ -13,7 +13,8 @@ import typer
 from api.cli.batch_items import Item, items_of, parse_shape
 from api.cli.batch_log import BatchLog, Outcome
 from api.cli.batch_summary import summary_csv, summary_text
-from api.cli.errors import MAX_COLUMNS, BadInput, ExitCode, issues_of, say
+from api.cli.client_key import TokenFile, token_in
+from api.cli.errors import MAX_COLUMNS, UNAUTHORIZED, BadInput, ExitCode, issues_of, say
 from api.cli.files import write_content
 from cost_models.errors import CostModelError
 from planner.canonical import digest
@@ -39,6 +40,7 @@ def batch_command(
     server: Annotated[
         str | None, typer.Option(metavar="URL", help="Let a service plan, instead of this process.")
     ] = None,
+    token_file: TokenFile = None,
     tag: Annotated[str | None, typer.Option(help="Tag of the solves on the server, else from the folder.")] = None,
     time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="Limit of each search.")] = None,
     changes: Annotated[
@@ -54,7 +56,7 @@ def batch_command(
     items = items_of(specs, shapes, options, changes or [])
     folder = Path(output)
     log = BatchLog(folder)
-    plan = _local_planner() if server is None else _remote_planner(server, _tag(tag, folder))
+    plan = _local_planner() if server is None else _remote_planner(server, _tag(tag, folder), token_in(token_file))
     outcomes = _run(items, log, plan, quiet=quiet)
     write_content(summary_csv(outcomes), str(folder / "summary.csv"))
     if not quiet:
@@ -154,11 +156,14 @@ def _local_planner() -> Planner:
     return run
 
 
-def _remote_planner(url: str, tag: str) -> Planner:
+def _remote_planner(url: str, tag: str, token: str | None) -> Planner:
     """Let a service plan; solves carry the tag of the batch."""
     from api.client import ClientError, PlannerClient, ProblemError, SolveTimeout, Unreachable
 
-    client = PlannerClient(url)
+    try:
+        client = PlannerClient(url, token=token)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
     num_unreached = 0  # in a row
 
     def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, bytes | None]:
@@ -172,6 +177,8 @@ def _remote_planner(url: str, tag: str) -> Planner:
             num_unreached += 1
             return replace(blank, detail=str(error)), None
         except ClientError as error:
+            if isinstance(error, ProblemError) and error.status == UNAUTHORIZED:
+                raise  # of all specs alike: the batch goes on where it was with a key
             answer = replace(blank, detail=str(error)), None
         num_unreached = 0
         return answer
@@ -183,6 +190,8 @@ def _remote_planner(url: str, tag: str) -> Planner:
         try:
             solve = client.solve(document, wait_seconds=60 + 5 * float(limit), tags=[f"batch={tag}"])
         except ProblemError as error:
+            if error.status == UNAUTHORIZED:
+                raise
             state = "invalid" if error.status in (400, 422) else "failed"
             return replace(blank, state=state, detail=str(error)), None
         except SolveTimeout as error:

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from api.cli.errors import ExitCode
-from api.cli.files import write_document
+from api.cli.errors import ExitCode, say
+from api.cli.files import AsJson, tell_document
 from api.cli.settings import settings_of
 from cost_models.profiles_loader import load_profile, profile_ids
 from planner.canonical import canonical_bytes
+from planner.explain.text import counted, wrapped
 from planner.units import GIBIBYTE, format_bytes
 
 PACKAGES = ("fastapi", "pydantic", "uvicorn", "sqlalchemy", "ortools", "numpy", "pebble", "zstandard", "httpx")
@@ -39,6 +38,7 @@ def doctor_command(
     data_dir: Annotated[
         str, typer.Option(metavar="DIR", help="Where the service would keep its data.")
     ] = "./shardplan-data",
+    as_json: AsJson = False,
 ) -> None:
     """Check this installation: solver, planner, profiles, versions, databases, runner, disk."""
     checks: tuple[tuple[str, Callable[[], str]], ...] = (
@@ -52,13 +52,11 @@ def doctor_command(
         ("disk", lambda: _disk(_existing(Path(data_dir)))),
     )
     findings = [_run(name, check) for name, check in checks]
-    write_document(
-        {
-            "ok": all(finding.ok for finding in findings),
-            "checks": [{"name": f.name, "ok": f.ok, "detail": f.detail} for f in findings],
-        },
-        None,
-    )
+    document = {
+        "ok": all(finding.ok for finding in findings),
+        "checks": [{"name": f.name, "ok": f.ok, "detail": f.detail} for f in findings],
+    }
+    tell_document(document, as_json=as_json)
     _show(findings)
     if not all(finding.ok for finding in findings):
         raise typer.Exit(ExitCode.TROUBLE)
@@ -76,11 +74,18 @@ def _run(name: str, check: Callable[[], str]) -> Finding:
 
 
 def _show(findings: list[Finding]) -> None:
-    table = Table(box=None, show_header=False)
+    """Tell each finding; further lines of it stand under the first."""
+    names = max(len(finding.name) for finding in findings)
     for finding in findings:
-        mark = "[green]ok[/green]" if finding.ok else "[red]failed[/red]"
-        table.add_row(mark, finding.name, finding.detail)
-    Console(stderr=True, highlight=False).print(table)
+        mark = "ok" if finding.ok else "FAILED"
+        label = f"{mark:<6}  {finding.name:<{names}} "
+        for line in wrapped(finding.detail.split(", "), label=label):
+            say(line)
+    failed = [finding.name for finding in findings if not finding.ok]
+    if failed:
+        say(f"shardplan: {counted(len(failed), 'check')} failed: {', '.join(failed)}")
+    else:
+        say("shardplan: this installation can do its work")
 
 
 def _versions() -> str:

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from api.cli.client_key import TokenFile, token_in
 from api.cli.errors import BadInput, say
-from api.cli.files import read_bytes, read_plan, write_document
+from api.cli.files import AsJson, read_plan, tell_document, write_document
 from api.client import PlannerClient, RetryPolicy
 from api.client.plan_file import fetch
 from planner.explain.comparison import compare_plans
@@ -32,10 +33,11 @@ class Device(StrEnum):
 def compare_command(
     first: Annotated[str, typer.Argument(metavar="A.json", help="A plan.")],
     second: Annotated[str, typer.Argument(metavar="B.json", help="Another plan.")],
+    as_json: AsJson = False,
 ) -> None:
     """Tell what changed from plan A to plan B: tables, seconds, bytes."""
     a, b = read_plan(first), read_plan(second)
-    write_document(difference(a, b).to_document(), None)
+    tell_document(difference(a, b).to_document(), as_json=as_json)
     say(compare_plans(a, b))
 
 
@@ -70,12 +72,11 @@ def fetch_command(
     ] = DEFAULT_SERVER,
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one attempt.")] = 30.0,
     attempts: Annotated[int, typer.Option(min=1, help="How often a server that does not answer is asked.")] = 6,
-    token_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="File with a key of the service; else SHARDPLAN_TOKEN has it.")
-    ] = None,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Bring a file up to date with a channel: what a launcher runs before its job starts."""
-    token = None if token_file is None else _token(token_file)
+    token = token_in(token_file)
     try:
         with PlannerClient(server, token=token, timeout=timeout, retry=RetryPolicy(attempts=attempts)) as client:
             file = fetch(client, channel, output)
@@ -83,13 +84,6 @@ def fetch_command(
         raise BadInput(str(error)) from error
     except OSError as error:
         raise BadInput(f"cannot write {output}: {error.strerror or error}") from error
-    write_document({"path": str(file.path), "plan_digest": file.digest, "changed": file.changed}, None)
+    told = {"path": str(file.path), "plan_digest": file.digest, "changed": file.changed}
+    tell_document(told, as_json=as_json)
     say(f"{file.path}: {'new plan' if file.changed else 'unchanged'} {file.digest}")
-
-
-def _token(path: str) -> str:
-    """Return the key in a file; it never stands on the command line, where others could read it."""
-    try:
-        return read_bytes(path).decode("ascii")
-    except UnicodeDecodeError:
-        raise BadInput(f"{path} has no key in it") from None

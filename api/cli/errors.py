@@ -5,13 +5,19 @@ import textwrap
 from collections.abc import Sequence
 from enum import IntEnum
 
-from api.client import ClientError, ProblemError
+from api.client import TOKEN_VARIABLE, ClientError, ProblemError
 from cost_models.errors import CostModelError, InvalidMeasurements, RowFinding
 from planner.errors import InvalidProblem, Issue, SolverDefect, UnsupportedRequest
 
 #: Typer's own exit code for a command line that it cannot read.
 TYPER_USAGE_ERROR = 2
 MAX_COLUMNS = 80
+UNAUTHORIZED = 401
+#: The way out of an answer of 401.
+KEY_HINT = (
+    f"set {TOKEN_VARIABLE} to a key of the service, or name a file that has it with --token-file; who runs the service"
+    " makes keys with `shardplan keys create`"
+)
 
 
 class ExitCode(IntEnum):
@@ -73,6 +79,9 @@ def report(error: Exception) -> ExitCode:
             return ExitCode.BAD_INPUT
         case ProblemError(status=status) if 400 <= status < 500:
             say(f"shardplan: the server refused: {error}")
+            if status == UNAUTHORIZED:
+                for line in _wrapped(KEY_HINT, "  "):
+                    say(line)
             return ExitCode.BAD_INPUT
         case ServerTrouble() | ClientError():
             say(f"shardplan: {error}")

@@ -5,13 +5,14 @@ from typing import NoReturn
 import typer
 
 from api.cli.errors import ExitCode, say, say_issues
-from api.cli.files import write_document
+from api.cli.files import AsJson, tell_document
 from api.cli.given import PlanFile, given
 from api.cli.model_files import CostModelFile
 from api.cli.plan import Changes, CostModelName, SpecFile
 from api.cli.stats import StatisticsFiles
 from api.schemas.evaluation import EvaluationDocument, ScoreDocument
 from planner.errors import Issue
+from planner.explain.fullest import fullest_ranks
 from planner.explain.text import counted
 from planner.units import format_bytes, format_seconds
 
@@ -23,13 +24,14 @@ def evaluate_command(
     cost_model_file: CostModelFile = None,
     statistics: StatisticsFiles = None,
     changes: Changes = None,
+    as_json: AsJson = False,
 ) -> None:
     """Score and verify a plan, wherever it comes from, under any cost model."""
     from api.report import evaluation_of
 
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     evaluation = evaluation_of(request, plan)
-    write_document(evaluation.model_dump(mode="json"), None)
+    tell_document(evaluation.model_dump(mode="json"), as_json=as_json)
     if evaluation.score is not None:
         say(f"{request.name} under {evaluation.score.cost_model}")
         _say_score(evaluation.score)
@@ -40,7 +42,6 @@ def evaluate_command(
 
 
 def _say_score(score: ScoreDocument) -> None:
-    fullest = max(sum(rank.bytes.values()) for rank in score.ranks)
     seconds = {
         "step_time": score.step_time_seconds,
         "max_rank_time": score.max_rank_time_seconds,
@@ -52,7 +53,10 @@ def _say_score(score: ScoreDocument) -> None:
     if score.prediction is not None:
         lower, upper = score.prediction.lower_seconds, score.prediction.upper_seconds
         say(f"  between          {format_seconds(lower)} and {format_seconds(upper)}")
-    say(f"  fullest rank     {format_bytes(fullest)}")
+    for one in fullest_ranks([rank.bytes for rank in score.ranks]):
+        rank = score.ranks[one.position]
+        used, capacity = format_bytes(one.used_bytes), format_bytes(rank.capacity_bytes.get(one.tier, 0))
+        say(f"  {f'fullest in {one.tier}':<15}  {used} of {capacity}, rank {rank.rank}")
     if score.checkpoint is not None:
         say(f"  checkpoints      {format_seconds(score.checkpoint.lost_seconds_per_step)} per step")
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from api.cli.errors import say, say_issues
-from api.cli.files import write_document
+from api.cli.files import AsJson, tell_document
 from api.cli.given import PlanFile, given
 from api.cli.model_files import CostModelFile
 from api.cli.plan import Changes, CostModelName, SpecFile
@@ -22,6 +22,7 @@ def explain_command(
     cost_model_file: CostModelFile = None,
     statistics: StatisticsFiles = None,
     changes: Changes = None,
+    as_json: AsJson = False,
 ) -> None:
     """Tell what a plan waits for, what more hardware would buy, and what else its tables could be."""
     from api.report import explain_given, explanation_document
@@ -29,6 +30,6 @@ def explain_command(
 
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     explanation = explain_given(request, plan, max_tables=tables)
-    write_document(explanation_document(request, plan, explanation).model_dump(mode="json"), None)
+    tell_document(explanation_document(request, plan, explanation).model_dump(mode="json"), as_json=as_json)
     say_issues((*request.model_warnings, *plan.other_spec(request.stated_spec_digest, request.spec_digest)))
     say(explanation_text(explanation, name=request.name))

@@ -4,9 +4,11 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from api.cli.errors import BadInput
+import typer
+
+from api.cli.errors import BadInput, say
 from api.client.plan_file import write_atomically
 from api.json_input import parse_document, pointer
 from api.schemas.plan import PlanDocument
@@ -41,13 +43,37 @@ def refuse_overwriting(output: str | None, *inputs: str) -> None:
             raise BadInput(f"the output {output} is the input file; write to another one")
 
 
+AsJson = Annotated[bool, typer.Option("--json", help="Write the JSON where stdout is a terminal, too.")]
+
+
+def on_terminal() -> bool:
+    """Whether somebody reads what goes to standard output: people are told in words, and programs in JSON."""
+    return sys.stdout.isatty()
+
+
+def tell_document(document: object, *, as_json: bool) -> bool:
+    """Write JSON to standard output, as canonical bytes, unless a terminal is there and nobody asked for it."""
+    return tell_content(canonical_bytes(document), as_json=as_json)
+
+
+def tell_content(content: bytes, *, as_json: bool) -> bool:
+    """Write the bytes of a document, as ``tell_document``; returns whether it did, else people are told in words."""
+    told = as_json or not on_terminal()
+    if told:
+        write_content(content, STDIN)
+    return told
+
+
 def write_document(document: object, path: str | None) -> None:
     """Write canonical JSON to a file (whole or not at all), or to standard output."""
     write_content(canonical_bytes(document), path)
 
 
 def write_content(content: bytes, path: str | None) -> None:
-    """Write a document whose canonical bytes are known."""
+    """Write a document whose canonical bytes are known; where no file is named, a terminal gets a word on that."""
+    if path is None and on_terminal():
+        say("shardplan: the JSON was not kept: -o FILE writes it, -o - shows it here")
+        return
     if path is None or path == STDIN:
         sys.stdout.buffer.write(content + b"\n")
         sys.stdout.buffer.flush()

@@ -7,7 +7,7 @@ import typer
 
 from api.cli.background import interruptible
 from api.cli.errors import ExitCode, say
-from api.cli.files import STDIN, write_content, write_document
+from api.cli.files import STDIN, tell_document, write_content
 from planner.domain.plan import PlanResult
 from planner.explain.infeasible import explain_no_plan
 from planner.exporters.generic import to_bytes, to_document
@@ -53,7 +53,7 @@ def write_found(request: "SolveRequest", output: str | None) -> dict[str, object
     if result.plan is None:
         say(explain_no_plan(result, name=request.name))
         if output in (None, STDIN):
-            write_document(_told(result), None)
+            tell_document(_told(result), as_json=output == STDIN)
         raise typer.Exit(ExitCode.INFEASIBLE if result.reason == Reason.INFEASIBLE else ExitCode.TROUBLE)
     facts = {
         "name": request.name,
@@ -79,9 +79,11 @@ def _interrupted(found: list[PlanResult]) -> PlanResult:
 
 def _told(result: PlanResult) -> dict[str, object]:
     """A solve without a plan, as ``result`` of a solve over HTTP."""
+    from api.schemas.solve import ResultDocument
     from api.solve_results import result_of
 
     shortfalls = [asdict(shortfall) for shortfall in result.shortfalls]
     diagnosis = None if result.diagnosis is None else asdict(result.diagnosis)
     told = result_of(None, str(result.reason), result.limit, result.detail, shortfalls, diagnosis)
-    return {**told, "lower_bound_seconds": result.lower_bound_seconds}
+    document = ResultDocument.model_validate({**told, "lower_bound_seconds": result.lower_bound_seconds})
+    return document.model_dump(mode="json", exclude={"plan_url"})

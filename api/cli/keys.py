@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from api.access.scopes import SCOPES
+from api.cli.access_text import created_key_text, keys_text
 from api.cli.errors import BadInput, say
-from api.cli.files import write_content
+from api.cli.files import AsJson, tell_content
 from api.cli.service_database import DataDir, check_tenant, opened, settings_of_service
 from api.cli.settings import settings_of
 from api.store.tenants import DEFAULT_TENANT
@@ -33,6 +34,7 @@ def create_command(
         str, typer.Option(metavar="TENANT", help="Whose plans the key reaches, and nobody else's.")
     ] = DEFAULT_TENANT,
     data_dir: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make a key and write it to stdout, this once."""
     from pydantic import ValidationError
@@ -55,25 +57,29 @@ def create_command(
     with opened(settings_of(data_dir=data_dir)) as database:
         keys = ApiKeyService(database.for_tenant(tenant))
         record, text = keys.create(wanted.name, wanted.scopes, expires_in_seconds=wanted.expires_in_seconds, by=LOCAL)
-    write_content(created_key(record, text).model_dump_json().encode(), None)
-    say("shardplan: keep the key in a safe place; it is not stored here, and cannot be told again")
+    document = created_key(record, text)
+    if not tell_content(document.model_dump_json().encode(), as_json=as_json):
+        say(created_key_text(document))
+    say("shardplan: keep the key safe: it is not stored, and cannot be told again")
 
 
 @app.command("list")
-def list_command(data_dir: DataDir = None) -> None:
-    """List the keys of all tenants without their secrets, as JSON on stdout, those that have ended among them."""
+def list_command(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """List the keys of all tenants without their secrets, those that have ended among them."""
     from api.access.documents import key_document
     from api.schemas.access import KeyList
 
     with opened(settings_of_service(data_dir)) as database:
         document = KeyList(keys=[key_document(record) for record in database.all_api_keys()])
-    write_content(document.model_dump_json().encode(), None)
+    if not tell_content(document.model_dump_json().encode(), as_json=as_json):
+        say(keys_text(document.keys))
 
 
 @app.command("revoke")
 def revoke_command(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, as the list has it.")],
     data_dir: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
     """Revoke a key for good; servers refuse it within 5 seconds."""
     from api.access.documents import key_document
@@ -85,7 +91,8 @@ def revoke_command(
         if known is None:
             raise BadInput("there is no key of this id; `shardplan keys list` has the ids")
         record = ApiKeyService(database.for_tenant(known.tenant)).revoke(key_id, by=LOCAL)
-    write_content(key_document(record).model_dump_json().encode(), None)
+    if not tell_content(key_document(record).model_dump_json().encode(), as_json=as_json):
+        say(f"shardplan: the key {record.id} ({record.name}) is revoked for good")
 
 
 def _seconds(text: str | None) -> int | None:

@@ -44,7 +44,7 @@ def model_command(
         if report is not None:
             refuse_overwriting(report, model)
             write_content(report_page(document).encode(), report)
-    write_content(told.encode(), None)
+    write_content(told.encode(), STDIN)
 
 
 def _content(model: str) -> bytes:

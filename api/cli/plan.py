@@ -7,12 +7,13 @@ import typer
 
 from api.cli.errors import issues_of, report, say, say_issues
 from api.cli.files import (
+    AsJson,
     parse_assignment,
     read_bytes,
     read_plan,
     refuse_overwriting,
+    tell_document,
     with_changes,
-    write_document,
 )
 from api.cli.found_plan import write_found
 from api.cli.model_files import CostModelFile, chosen_cost_model
@@ -98,6 +99,7 @@ def validate_command(
     cost_model_file: CostModelFile = None,
     statistics: StatisticsFiles = None,
     changes: Changes = None,
+    as_json: AsJson = False,
 ) -> None:
     """Check a spec without solving: problems with their place and the way out."""
     from api.convert import parse_spec
@@ -113,9 +115,9 @@ def validate_command(
     except (InvalidProblem, UnsupportedRequest) as error:
         issues = issues_of(error)
         listed = [{"pointer": i.pointer, "code": i.code, "message": i.message, "hint": i.hint} for i in issues]
-        write_document({"valid": False, "problems": listed}, None)
+        tell_document({"valid": False, "problems": listed}, as_json=as_json)
         raise typer.Exit(report(error)) from None
-    write_document(validation_of(request).model_dump(mode="json"), None)
+    tell_document(validation_of(request).model_dump(mode="json"), as_json=as_json)
     tables, ranks = len(request.problem.tables), request.problem.world_size
     say(f"{request.name}: valid; {tables:,} {'table' if tables == 1 else 'tables'} on {ranks:,} ranks")
     say_issues(request.warnings)

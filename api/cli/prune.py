@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from api.cli.errors import ServerTrouble
-from api.cli.files import write_document
+from api.cli.errors import ServerTrouble, say
+from api.cli.files import AsJson, tell_document
 from api.cli.service_database import DataDir, opened, settings_of_service
 
 
@@ -25,6 +25,7 @@ def prune_command(
         float | None, typer.Option(metavar="DAYS", help="Keep the audit trail so long (SHARDPLAN_RETAIN_AUDIT_DAYS).")
     ] = None,
     data_dir: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
     """Remove what is older than the settings keep, as servers do every hour; also while they run."""
     import time
@@ -43,4 +44,6 @@ def prune_command(
         removed = database.num_old(before) if dry_run else prune(database, before)
     if removed is None:
         raise ServerTrouble("another process removes what is old at this moment")
-    write_document({"dry_run": dry_run, "removed": removed}, None)
+    if not tell_document({"dry_run": dry_run, "removed": removed}, as_json=as_json):
+        what = ", ".join(f"{number:,} {name}" for name, number in removed.items() if number)
+        say(f"shardplan: {'would remove' if dry_run else 'removed'} {what or 'nothing: nothing is old enough'}")

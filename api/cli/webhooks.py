@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from api.cli.access_text import created_webhook_text, webhooks_text
 from api.cli.errors import BadInput, say
-from api.cli.files import write_content
+from api.cli.files import AsJson, tell_content
 from api.cli.service_database import DataDir, check_tenant, opened, settings_of_service
 from api.store.tenants import DEFAULT_TENANT
 
@@ -31,6 +32,7 @@ def create_command(
     ] = None,
     tenant: OfTenant = DEFAULT_TENANT,
     data_dir: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
     """Add a webhook, and write it with its secret to stdout, this once."""
     from pydantic import ValidationError
@@ -51,30 +53,35 @@ def create_command(
         raise BadInput("--name takes 1 to 200 printable ASCII characters, the first a letter or a digit") from None
     with _webhooks(tenant, data_dir) as webhooks:
         record = webhooks.create(wanted.url, wanted.events, wanted.name, by=LOCAL)
-    write_content(created_webhook(record).model_dump_json().encode(), None)
-    say("shardplan: give the secret to the receiver, which knows messages by it; it cannot be told again")
+    document = created_webhook(record)
+    told = tell_content(document.model_dump_json().encode(), as_json=as_json)
+    say(created_webhook_text(document, with_secret=not told))
 
 
 @app.command("list")
-def list_command(tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None) -> None:
-    """List webhooks without their secrets, as JSON on stdout, disabled ones among them."""
+def list_command(tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """List webhooks without their secrets, disabled ones among them."""
     from api.schemas.webhooks import WebhookList
     from api.webhooks.documents import webhook_document
 
     with _webhooks(tenant, data_dir) as webhooks:
         document = WebhookList(webhooks=[webhook_document(record) for record in webhooks.all()])
-    write_content(document.model_dump_json().encode(), None)
+    if not tell_content(document.model_dump_json().encode(), as_json=as_json):
+        say(webhooks_text(document.webhooks))
 
 
 @app.command("enable")
-def enable_command(webhook_id: WebhookId, tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None) -> None:
+def enable_command(
+    webhook_id: WebhookId, tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None, as_json: AsJson = False
+) -> None:
     """Have a disabled webhook told again."""
     from api.store.audit import LOCAL
     from api.webhooks.documents import webhook_document
 
     with _webhooks(tenant, data_dir) as webhooks:
         record = webhooks.enable(webhook_id, by=LOCAL)
-    write_content(webhook_document(record).model_dump_json().encode(), None)
+    if not tell_content(webhook_document(record).model_dump_json().encode(), as_json=as_json):
+        say(f"shardplan: {record.url} is told again, at once of what waits")
 
 
 @app.command("delete")
@@ -84,6 +91,7 @@ def delete_command(webhook_id: WebhookId, tenant: OfTenant = DEFAULT_TENANT, dat
 
     with _webhooks(tenant, data_dir) as webhooks:
         webhooks.delete(webhook_id, by=LOCAL)
+    say(f"shardplan: the webhook {webhook_id} is deleted, and what waited for it")
 
 
 @contextmanager

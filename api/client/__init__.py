@@ -4,7 +4,7 @@ Needs Python and httpx, nothing else; ``shardplan_client.torchrec`` additionally
 """
 
 from .check import check_plan
-from .client import FetchedPlan, PlannerClient
+from .client import TOKEN_VARIABLE, FetchedPlan, PlannerClient
 from .documents import PlanDocument, ShardDocument, TableDocument, canonical_bytes, parse_plan, plan_digest
 from .errors import (
     ClientError,
@@ -20,10 +20,12 @@ from .errors import (
 )
 from .memory import MemoryFacts
 from .plan_file import PlanFile, fetch, read
+from .rank_slice import RankSlice, RankSliceDocument
 from .transport import RetryPolicy
 from .verdicts import Verdict
 
 __all__ = [
+    "TOKEN_VARIABLE",
     "ClientError",
     "DigestMismatch",
     "FetchedPlan",
@@ -35,6 +37,8 @@ __all__ = [
     "PlanUnavailable",
     "PlannerClient",
     "ProblemError",
+    "RankSlice",
+    "RankSliceDocument",
     "RetryPolicy",
     "ShardDocument",
     "SolveTimeout",

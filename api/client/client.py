@@ -10,8 +10,10 @@ from urllib.parse import quote
 
 import httpx
 
+from .channel_calls import channel_path, rolled_back
 from .documents import PlanDocument, canonical_bytes, parse_object, parse_plan
 from .errors import DigestMismatch, NoPlan, ProblemError, SolveTimeout, UnexpectedAnswer
+from .rank_slice import RankSlice, parse_slice
 from .transport import RetryPolicy, Transport
 
 #: The longest that the service holds an answer back, seconds (its ``Prefer: wait`` limit).
@@ -189,16 +191,43 @@ class PlannerClient:
             The content is not the plan that the channel points to.
         """
         headers = {"If-None-Match": etag} if etag else {}
-        response, _ = self._transport.request("GET", f"{_channel_path(name)}/plan", headers=headers)
+        response, _ = self._transport.request("GET", f"{channel_path(name)}/plan", headers=headers)
         if response.status_code == httpx.codes.NOT_MODIFIED:
-            if etag is None:
-                raise UnexpectedAnswer("the service says 304 although no ETag was sent")
+            _check_asked(etag)
             return None
         return _fetched(response)
 
+    def get_rank_slice(self, digest: str, rank: int) -> RankSlice:
+        """Fetch the part of a plan that one rank needs: its head, and the shards of that rank.
+
+        A fraction of the plan's size, for jobs of many ranks; that the bytes are those of the plan
+        is proven by a whole plan alone.
+
+        Raises
+        ------
+        DigestMismatch
+            It is of another plan.
+        """
+        response, _ = self._transport.request("GET", f"/v1/plans/{quote(digest, safe=':')}", params={"rank": str(rank)})
+        return _slice(response, rank, {"the request": digest})
+
+    def fetch_channel_slice(self, name: str, rank: int, *, etag: str | None = None) -> RankSlice | None:
+        """Fetch one rank's part of the plan that a channel points to; ``None`` where it is the one with ``etag``.
+
+        Ranks that ask at different moments may see different plans: compare ``digest`` over all ranks.
+        """
+        headers = {"If-None-Match": etag} if etag else {}
+        response, _ = self._transport.request(
+            "GET", f"{channel_path(name)}/plan", headers=headers, params={"rank": str(rank)}
+        )
+        if response.status_code == httpx.codes.NOT_MODIFIED:
+            _check_asked(etag)
+            return None
+        return _slice(response, rank, {})
+
     def get_channel(self, name: str) -> tuple[dict[str, object], str | None]:
         """The channel's document and its ETag, which ``promote`` takes as ``if_match``."""
-        response, _ = self._transport.request("GET", _channel_path(name))
+        response, _ = self._transport.request("GET", channel_path(name))
         return _json(response), response.headers.get("ETag")
 
     def promote(self, name: str, digest: str, *, if_match: str | None = None) -> dict[str, object]:
@@ -218,7 +247,7 @@ class PlannerClient:
         condition = {"If-None-Match": "*"} if if_match is None else {"If-Match": if_match}
         body = canonical_bytes({"plan_digest": digest})
         try:
-            response, _ = self._transport.request("PUT", _channel_path(name), headers=condition, content=body)
+            response, _ = self._transport.request("PUT", channel_path(name), headers=condition, content=body)
         except ProblemError as error:
             # An attempt whose answer was lost may have moved the channel before this one failed.
             if error.status not in (httpx.codes.PRECONDITION_FAILED, httpx.codes.PRECONDITION_REQUIRED):
@@ -229,12 +258,32 @@ class PlannerClient:
             return document
         return _json(response)
 
+    def rollback(self, name: str, *, if_match: str, version: int | None = None) -> dict[str, object]:
+        """Point a channel at the plan of an earlier version; returns the channel's document, of a new version.
 
-def _channel_path(name: str) -> str:
-    parts = name.split("/")
-    if any(part in {"", ".", ".."} for part in parts):
-        raise ValueError(f"Expected a channel name such as ads/ranker/prod, not {name!r}.")
-    return "/v1/channels/" + "/".join(quote(part, safe="") for part in parts)
+        Parameters
+        ----------
+        if_match
+            The ETag that the channel had when the decision was made, as ``get_channel`` returns it.
+        version
+            The version whose plan comes back; ``None``: the one before.
+
+        Raises
+        ------
+        ProblemError
+            404 without such a channel, 412 where it was moved in between, 422 where it has no such version.
+        """
+        return rolled_back(self._transport, name, if_match=if_match, version=version)
+
+
+def _check_asked(etag: str | None) -> None:
+    if etag is None:
+        raise UnexpectedAnswer("the service says 304 although no ETag was sent")
+
+
+def _slice(response: httpx.Response, rank: int, claimed: Mapping[str, str]) -> RankSlice:
+    claims = {**claimed, f"the header {DIGEST_HEADER}": cast("str | None", response.headers.get(DIGEST_HEADER))}
+    return parse_slice(response.content, rank, claims, response.headers.get("ETag"))
 
 
 def _json(response: httpx.Response) -> dict[str, object]:

@@ -1,8 +1,9 @@
 """What every document that comes from outside has in common: strict types, no unknown keys."""
 
+import math
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 #: Names start with a letter, a digit or an underscore, so that none can be a formula in a
 #: spreadsheet, a flag on a command line or a path that climbs.
@@ -21,6 +22,11 @@ Title = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=r
 Digest = Annotated[str, Field(pattern=DIGEST_PATTERN)]
 StatisticsReference = Annotated[str, Field(max_length=300, pattern=STATISTICS_PATTERN)]
 ModulePath = Annotated[str, Field(max_length=MAX_NAME_LENGTH, pattern=r"^([A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*)?$")]
+
+
+#: Whole bytes of answers: what is taken or needed is rounded up, what is there is rounded down.
+BytesTaken = Annotated[int, BeforeValidator(math.ceil)]
+BytesThere = Annotated[int, BeforeValidator(math.floor)]
 
 
 class StrictModel(BaseModel):

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from api.schemas.base import Document
+from api.schemas.base import BytesTaken, Document
 
 
 class ExplainedObjective(Document):
@@ -64,7 +64,7 @@ class AlternativeDocument(Document):
     ranks: list[int] = Field(description="Ranks that would hold a part of the table.", examples=[[0, 3]])
     objective_seconds: float = Field(description="Of the whole plan with this cut. Unit: seconds.")
     change_seconds: float = Field(description="Of the objective; negative where it would be better. Unit: seconds.")
-    excess_bytes: float = Field(description="By which the fullest rank would exceed its memory. Unit: bytes.")
+    excess_bytes: BytesTaken = Field(description="By which the fullest rank would exceed its memory. Unit: bytes.")
     is_best_of_kind: bool = Field(
         description="Whether no listed cut of this kind, on no ranks, is better; else the change is an upper bound."
     )

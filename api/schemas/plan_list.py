@@ -45,6 +45,14 @@ class ComparedNumber(Document):
     relative_change: float | None = Field(description="b / a - 1; null where a is 0.", examples=[-0.25])
 
 
+class ComparedBytes(Document):
+    """Bytes of both plans."""
+
+    a: int = Field(description="Of the first plan. Unit: bytes.", examples=[12_884_901_888])
+    b: int = Field(description="Of the other plan. Unit: bytes.", examples=[6_442_450_944])
+    relative_change: float | None = Field(description="b / a - 1; null where a is 0.", examples=[-0.5])
+
+
 class ChangedTables(Document):
     """Which tables changed."""
 
@@ -63,5 +71,7 @@ class PlanDifferenceDocument(Document):
     same_prices: bool = Field(description="Whether one cost model priced both; else seconds cannot be compared.")
     objectives: dict[str, ComparedNumber] = Field(description="Objectives that both plans have. Unit: seconds.")
     phases: dict[str, ComparedNumber] = Field(description="Phases that either plan has. Unit: seconds.")
-    fullest_rank_bytes: ComparedNumber = Field(description="What tables take of the fullest rank. Unit: bytes.")
+    fullest_rank_bytes: dict[str, ComparedBytes] = Field(
+        description="What tables take of the rank that is fullest in a tier, by tier. Unit: bytes."
+    )
     tables: ChangedTables

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from api.moments import moment
-from api.schemas.base import Document
+from api.schemas.base import BytesTaken, BytesThere, Document
 from api.store.base import SolveRecord
 
 StateName = Literal["queued", "running", "succeeded", "failed", "cancelled"]
@@ -45,8 +45,8 @@ class ShortfallDocument(Document):
     """A resource that is short."""
 
     resource: str = Field(description="A tier (hbm, ddr, scm or ssd), options or constraints.", examples=["hbm"])
-    required_bytes: float = Field(description="Unit: bytes.", examples=[9e11])
-    available_bytes: float = Field(description="Unit: bytes.", examples=[6e11])
+    required_bytes: BytesTaken = Field(description="Unit: bytes.", examples=[900_000_000_000])
+    available_bytes: BytesThere = Field(description="Unit: bytes.", examples=[600_000_000_000])
     scope: str = Field(description="cluster, rank or table.", examples=["cluster"])
     message: str = Field(description="What is short, by how much.")
     hint: str = Field(description="The cheapest way out.")
@@ -85,8 +85,12 @@ class SpecChangeDocument(Document):
 class VerifiedPlanDocument(Document):
     """The memory under the plan that was found, and verified, for the fixed spec."""
 
-    used_bytes: float = Field(description="What tables take of all ranks. Unit: bytes.", examples=[5.5e11])
-    capacity_bytes: float = Field(description="What all ranks have left for tables. Unit: bytes.", examples=[6.2e11])
+    used_bytes: BytesTaken = Field(
+        description="What tables take of all ranks. Unit: bytes.", examples=[550_000_000_000]
+    )
+    capacity_bytes: BytesThere = Field(
+        description="What all ranks have left for tables. Unit: bytes.", examples=[620_000_000_000]
+    )
     fullest_rank_fraction: float = Field(description="Used share of the fullest rank.", examples=[0.98])
 
 
@@ -215,11 +219,17 @@ class TotalsDocument(Document):
     num_tables: int = Field(description="Unit: tables.", examples=[26])
     num_features: int = Field(description="Unit: features.", examples=[26])
     num_rows: int = Field(description="Unit: rows.", examples=[204_184_588])
-    weight_bytes: float = Field(description="Weights of all tables, held once. Unit: bytes.", examples=[1.04e11])
-    optimizer_bytes: float = Field(description="Optimizer state of whole rows. Unit: bytes.", examples=[8.2e8])
+    weight_bytes: BytesTaken = Field(
+        description="Weights of all tables, held once. Unit: bytes.", examples=[104_000_000_000]
+    )
+    optimizer_bytes: BytesTaken = Field(
+        description="Optimizer state of whole rows. Unit: bytes.", examples=[820_000_000]
+    )
     ids_per_sample: float = Field(description="Lookups of one sample. Unit: ids.", examples=[214.0])
     world_size: int = Field(description="Unit: ranks.", examples=[8])
-    available_bytes: float = Field(description="Memory for tables on all ranks. Unit: bytes.", examples=[5.4e11])
+    available_bytes: BytesThere = Field(
+        description="Memory for tables on all ranks. Unit: bytes.", examples=[540_000_000_000]
+    )
 
 
 class ValidationDocument(Document):

@@ -43,8 +43,8 @@ def _numbers(found: PlanDifference) -> list[str]:
     rows = [("", "A", "B", "change")]
     for name, pair in {**found.objectives, **found.phases}.items():
         rows.append((name, format_seconds(pair.before), format_seconds(pair.after), _change(pair)))
-    full = found.fullest_rank_bytes
-    rows.append(("fullest rank", format_bytes(full.before), format_bytes(full.after), _change(full)))
+    for tier, full in found.fullest_rank_bytes.items():
+        rows.append((f"fullest rank, {tier}", format_bytes(full.before), format_bytes(full.after), _change(full)))
     return ["Objectives, phases and memory", *columns(rows)]
 
 

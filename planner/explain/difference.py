@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from planner.explain.document import PlanDocument, TableEntry
+from planner.explain.fullest import fullest_ranks, tiers_in_order
 
 OBJECTIVES = ("step_time", "max_rank_time", "request_latency")
 
@@ -31,7 +32,7 @@ class PlanDifference:
     same_prices: bool
     objectives: Mapping[str, Pair]
     phases: Mapping[str, Pair]
-    fullest_rank_bytes: Pair
+    fullest_rank_bytes: Mapping[str, Pair]  # by tier
     unchanged: int
     changed: tuple[str, ...]
     new: tuple[str, ...]
@@ -46,7 +47,7 @@ class PlanDifference:
             "same_prices": self.same_prices,
             "objectives": {name: _told(pair) for name, pair in self.objectives.items()},
             "phases": {name: _told(pair) for name, pair in self.phases.items()},
-            "fullest_rank_bytes": _told(self.fullest_rank_bytes),
+            "fullest_rank_bytes": {tier: _told(pair) for tier, pair in self.fullest_rank_bytes.items()},
             "tables": {
                 "unchanged": self.unchanged,
                 "changed": list(self.changed),
@@ -70,7 +71,7 @@ def difference(first: Mapping[str, object], second: Mapping[str, object]) -> Pla
         same_prices=a["provenance"]["cost_model"] == b["provenance"]["cost_model"],
         objectives=_objectives(a, b),
         phases=_phases(a, b),
-        fullest_rank_bytes=Pair(before=_fullest(a), after=_fullest(b)),
+        fullest_rank_bytes=_fullest(a, b),
         unchanged=len(both) - len(changed),
         changed=changed,
         new=tuple(name for name in after if name not in before),
@@ -108,8 +109,13 @@ def _phases(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
     return {name: pair for name, pair in pairs.items() if pair.before or pair.after}
 
 
-def _fullest(plan: PlanDocument) -> float:
-    return max((sum(rank["bytes"].values()) for rank in plan["ranks"]), default=0.0)
+def _fullest(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
+    before, after = (
+        {one.tier: one.used_bytes for one in fullest_ranks([rank["bytes"] for rank in plan["ranks"]])}
+        for plan in (a, b)
+    )
+    tiers = tiers_in_order({*before, *after})
+    return {tier: Pair(before=before.get(tier, 0), after=after.get(tier, 0)) for tier in tiers}
 
 
 def _places(table: TableEntry) -> tuple[tuple[int, int, int, int, int, str], ...]:

@@ -26,8 +26,9 @@ def explanation_text(explanation: Explanation, *, name: str) -> str:
 
 def _heading(explanation: Explanation, name: str) -> list[str]:
     told = (
-        f"{explanation.objective} {format_seconds(explanation.objective_seconds)}, priced by {explanation.cost_model};"
-        f" lower bound by relaxation {format_seconds(explanation.bound_seconds)}"
+        f"{explanation.objective} is {format_seconds(explanation.objective_seconds)}, as {explanation.cost_model}"
+        f" predicts it; the lower bound is {format_seconds(explanation.bound_seconds)}, of a relaxed problem that may"
+        " mix the cuts of a table and spread it at will"
     )
     return [shortened(f"Why the plan of {name} is as it is", WIDTH), *paragraph(told)]
 
@@ -49,17 +50,19 @@ def _phases(phases: Sequence[BindingPhase], objective: str) -> list[str]:
         for one in phases
     ]
     if objective == Objective.MAX_RANK_TIME.name.lower():
-        title, legend = "the rank whose phases add up to most", "every phase is that rank's"
+        title, legends = "the rank whose phases add up to most", ["all phases are those of that rank"]
     else:
-        title = "every phase lasts as long as its slowest rank"
-        legend = (
-            "exposed counts in the objective, hidden runs under dense compute; relaxed is what the phase takes"
-            " in the relaxation, which may mix the cuts of a table and spread it at will"
-        )
+        title = "each phase lasts as long as its slowest rank"
+        legends = [
+            "exposed: what the step waits for, and share of the objective; hidden: what runs under dense compute",
+            "relaxed: what the phase takes in the relaxed problem behind the bound; far less than exposed where the"
+            " placement, and not the hardware, makes the phase slow",
+        ]
     return [
         f"What binds: {title}",
         *columns(rows, left=(0, 5, 6)),
-        *paragraph(f"ranks: within {NEAR_SLOWEST:.0%} of the slowest; {legend}"),
+        *(line for legend in legends for line in paragraph(legend, hanging=INDENT)),
+        *paragraph(f"ranks: the slowest one and those within {NEAR_SLOWEST:.0%} of it"),
     ]
 
 
@@ -75,11 +78,13 @@ def _prices(prices: Sequence[ShadowPrice]) -> list[str]:
     lines = ["What more hardware would buy"]
     for one in prices:
         if one.method == RELAXATION:
-            told = _saved(one) if one.evidence is None else f"{_saved(one)}; {one.note}"
-            lines += paragraph(f"{one.resource}, {one.change}: {told}")
+            told = _saved(one) if one.evidence is None else f"saves {_saved(one)}; {one.note}"
+            lines += paragraph(f"{one.resource}, {one.change}: {told}", hanging=INDENT)
     again = [one for one in prices if one.method != RELAXATION]
     for change in dict.fromkeys(one.change for one in again):
-        lines += paragraph(f"{change} of a rate, this placement priced again (a new plan may gain more):")
+        lines += paragraph(
+            f"{change} of one rate, with all tables left where they are (a new plan may gain more), saves:"
+        )
         rates = [one for one in again if one.change == change]
         lines += columns([(INDENT + one.resource, _saved(one)) for one in rates], left=(0, 1))
     return lines
@@ -99,7 +104,10 @@ def _tables(tables: Sequence[TableReason], num_tables: int) -> list[str]:
         return []
     lines = [
         f"Why tables are cut so ({len(tables):,} of {counted(num_tables, 'table')})",
-        *paragraph("in brackets: seconds on the slowest ranks; next best: while all other tables stay where they are"),
+        *paragraph(
+            "in brackets: seconds that the table takes on the slowest ranks; next best: the other cut that would cost"
+            " least, were all other tables left where they are"
+        ),
     ]
     for one in tables:
         told = f"{shortened(one.name, 40)} ({format_seconds(one.binding_seconds)}) is {one.reason}"

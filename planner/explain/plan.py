@@ -2,12 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from cost_models.number_text import at_most_text, number_text
 from planner.explain.checkpoint import checkpoint_lines
 from planner.explain.document import PlanDocument, RankEntry, TableEntry
+from planner.explain.fullest import fullest_ranks
 from planner.explain.movement import movement_lines
 from planner.explain.prediction import prediction_lines
 from planner.explain.storage import storage_of, with_storage
@@ -40,7 +41,6 @@ _HARDWARE_NUMBER = re.compile(
     r"hardware\.(\w+?)_(?:bytes_per_second|per_second|bytes|seconds) (\S+)"
     r" (bytes_per_second|operations_per_second|bytes|seconds)"
 )
-TIER_ORDER = "hbm ddr scm ssd"  # nearest first
 _NAME_WIDTH = len("request_latency")  # the longest name of an objective
 MAX_RANK_ROWS = 16  # beyond that: the slowest (or fullest) ones, and a count of the rest
 MAX_TABLE_ROWS = 8
@@ -187,9 +187,8 @@ def _left_out(hidden: Sequence[int], amount: Mapping[int, float], told: Callable
 
 def _rank_bytes(plan: PlanDocument) -> list[str]:
     lines: list[str] = []
-    used_tiers = {tier for rank in plan["ranks"] for tier, used in rank["bytes"].items() if used > 0}
-    tiers = sorted(used_tiers, key=lambda tier: (tier not in TIER_ORDER, TIER_ORDER.find(tier), tier))
-    for tier in tiers:
+    fullest = fullest_ranks([rank["bytes"] for rank in plan["ranks"]])
+    for tier in (one.tier for one in fullest):
         used = {rank["rank"]: rank["bytes"].get(tier, 0.0) for rank in plan["ranks"]}
         capacity = {rank["rank"]: rank["capacity_bytes"].get(tier, 0.0) for rank in plan["ranks"]}
         lines.append(f"Bytes per rank in {tier}, of what is left after reservations")
@@ -200,9 +199,8 @@ def _rank_bytes(plan: PlanDocument) -> list[str]:
             amounts = f"{format_bytes(used[rank]):>9} of {format_bytes(capacity[rank]):<9} {share:>4.0%}"
             lines.append(_bar_line(rank, parts, capacity[rank], amounts, MAX_BYTES_BAR))
         lines += _left_out(hidden, used, format_bytes)
-    if plan["ranks"]:
-        fullest = max(plan["ranks"], key=lambda rank: sum(rank["bytes"].values()))
-        lines += _ledger(fullest, used_tiers)
+    for one in fullest:
+        lines += _ledger(plan["ranks"][one.position], one.tier)
     return lines
 
 
@@ -224,14 +222,13 @@ def _tiers(plan: PlanDocument) -> list[str]:
     return [title, *columns(rows, left=(0,))] if rows[1:] else []
 
 
-def _ledger(rank: RankEntry, tiers: Collection[str]) -> list[str]:
-    """What the fullest rank holds in these tiers, and what it may not use of them, line by line."""
+def _ledger(rank: RankEntry, tier: str) -> list[str]:
+    """What the fullest rank of a tier holds there, and what it may not use of it."""
     lines: list[str] = []
     for label, ledger in (("holds", rank.get("ledger_bytes", {})), ("keeps free", rank.get("reserved_bytes", {}))):
-        for tier, amounts in ledger.items():
-            parts = [f"{name} {format_bytes(value)}" for name, value in amounts.items() if value > 0]
-            if parts and tier in tiers:
-                lines += wrapped(parts, label=f"rank {rank['rank']} {label} in {tier}:")
+        parts = [f"{name} {format_bytes(value)}" for name, value in ledger.get(tier, {}).items() if value > 0]
+        if parts:
+            lines += wrapped(parts, label=f"rank {rank['rank']} {label} in {tier}:")
     return lines
 
 

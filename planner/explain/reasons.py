@@ -77,7 +77,7 @@ def reason(
     told += itertools.islice(whole, 1)
     lead = "no other cut fits" if alternatives[0].excess_bytes > 0 else "next best"
     return f"{now}; {lead}: " + "; ".join(
-        f"{cut_in_words(one.scheme, one.columns)}{_storage(one, scheme, storage)} would"
+        f"{cut_in_words(one.scheme, one.columns)}{_storage(one, scheme, storage)}, which would"
         f" {_effect(one, objective_seconds)}"
         for one in told
     )
@@ -113,8 +113,8 @@ def _where(one: Alternative) -> str:
     if one.phase is None or after < before * _LONGER:
         return ""
     if before <= 0:
-        return f", in {one.phase.label}"
-    return f", {one.phase.label} {after / before:.3g}x as long"
+        return f", above all in {one.phase.label}"
+    return f", with {one.phase.label} {after / before:.3g}x as long"
 
 
 def _percent(share: float) -> str:

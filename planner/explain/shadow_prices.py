@@ -55,9 +55,12 @@ def memory_price(priced: PricedOptions, guide: Guide | None, evidence: Evidence,
     if saved is None:
         note = "the relaxation was not solved: nothing is known"
     elif saved > 0:
-        note = "the bound over the cuts that fit now falls by no more; a plan that packs badly may gain more"
+        note = (
+            "the bound, over the cuts that fit now, falls by no more than that; a plan that packs its ranks badly may"
+            " gain more"
+        )
     else:
-        note = "the lower bound does not rest on memory; a plan that packs badly may still gain"
+        note = "the lower bound does not depend on it; a plan that packs its ranks badly may still gain"
     return ShadowPrice(
         resource=f"{tier.label}_bytes",
         change="1 GiB more on every rank of one host",
@@ -136,7 +139,7 @@ def _faster(
     if not hardware.has(rate) and not curves:
         note = f"{hardware.profile} has no such number"
     elif not ({rate} | {f"{name}_curve" for name in curves}) & read:
-        saved, note = 0.0, "no price of this plan rests on it"
+        saved, note = 0.0, "nothing: no time of this plan depends on it"
     else:
         then = seconds_of_shapes(plan, shapes, cost_model, _scaled(hardware, rate, curves))
         saved = _objective(plan, shapes, now) - _objective(plan, shapes, then)

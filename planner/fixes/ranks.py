@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cost_models.vocabulary import Scheme
 from planner.domain.cluster import MAX_RANKS, Cluster
-from planner.domain.diagnosis import ChangedValue, SpecChange
+from planner.domain.diagnosis import SpecChange
 from planner.domain.plan import Shortfall
 from planner.domain.problem import Problem
 from planner.explain.text import counted
@@ -33,8 +33,8 @@ def hosts_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder | 
             changes=(SpecChange(pointer="/hardware/num_hosts", value=larger.num_hosts), *_list_changes(larger)),
         )
 
-    guess = math.ceil(cluster.num_hosts * _times(shortfalls)) - cluster.num_hosts
-    return Ladder(kind="ranks", num_steps=most, step=step, guess=guess)
+    guess, failing = _steps(cluster, cluster.num_hosts, shortfalls)
+    return Ladder(kind="ranks", num_steps=most, step=step, guess=guess, failing=min(failing, most - 1))
 
 
 def ranks_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder | None:
@@ -58,14 +58,24 @@ def ranks_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder | 
             ),
         )
 
-    guess = math.ceil(cluster.ranks_per_host * _times(shortfalls)) - cluster.ranks_per_host
-    return Ladder(kind="ranks", num_steps=most, step=step, guess=guess)
+    guess, failing = _steps(cluster, cluster.ranks_per_host, shortfalls)
+    return Ladder(kind="ranks", num_steps=most, step=step, guess=guess, failing=min(failing, most - 1))
+
+
+def _steps(cluster: Cluster, have: int, shortfalls: Sequence[Shortfall]) -> tuple[int, int]:
+    """How many more are likely to help where there are ``have``, and how many are known not to."""
+    guess = math.ceil(have * times * SLACK) - have if (times := _times(shortfalls)) > 1 else 0
+    # Tables need no less on more ranks, and equal ranks have as much each; of further tiers a shortfall
+    # tells only what the ones before them leave.
+    of_device = [shortfall for shortfall in shortfalls if shortfall.resource == cluster.device_tier.label]
+    failing = 0 if cluster.hbm_bytes_by_rank is not None else math.ceil(have * _times(of_device)) - have - 1
+    return guess, max(0, failing)
 
 
 def _times(shortfalls: Sequence[Shortfall]) -> float:
     """How many times the memory of all ranks is needed, as far as that is known."""
     times = (s.required_bytes / s.available_bytes for s in shortfalls if s.scope == "cluster" and s.available_bytes > 0)
-    return max((ratio * SLACK for ratio in times if ratio > 1), default=1.0)
+    return max([1.0, *times])
 
 
 def _larger(cluster: Cluster, num_hosts: int, ranks_per_host: int) -> Cluster:
@@ -90,13 +100,20 @@ def _larger(cluster: Cluster, num_hosts: int, ranks_per_host: int) -> Cluster:
 
 def _list_changes(larger: Cluster) -> tuple[SpecChange, ...]:
     """What must be longer in the spec, too."""
-    lists: tuple[tuple[str, ChangedValue], ...] = (
+    lists: tuple[tuple[str, tuple[float, ...] | None], ...] = (
         ("hbm_bytes_by_rank", larger.hbm_bytes_by_rank),
         ("relative_speed_by_rank", larger.relative_speed_by_rank),
     )
     return tuple(
-        SpecChange(pointer=f"/hardware/overrides/{name}", value=value) for name, value in lists if value is not None
+        SpecChange(pointer=f"/hardware/overrides/{name}", value=tuple(map(_whole, numbers)))
+        for name, numbers in lists
+        if numbers is not None
     )
+
+
+def _whole(number: float) -> float:
+    """Bytes are written without a decimal point."""
+    return int(number) if number.is_integer() else number
 
 
 def _pins(problem: Problem, schemes: tuple[Scheme, ...]) -> bool:

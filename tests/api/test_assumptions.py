@@ -42,10 +42,20 @@ def test_hardware_numbers_carry_evidence_and_source() -> None:
     assert rate.source
     assert told["hardware.alltoall_curve"].evidence == "measured"
     by_rank = assumptions(hardware__overrides={"hbm_bytes_by_rank": [5e10, 6e10]})["hardware.hbm_bytes_by_rank"]
-    assert by_rank.value == "5e+10 to 6e+10 bytes"
+    assert by_rank.value == "50000000000 to 60000000000 bytes"
     overrides = {"relative_speed_by_rank": [1, 0.5]}
     speeds = assumptions(hardware__overrides=overrides)["hardware.relative_speed_by_rank"]
     assert (speeds.value, speeds.evidence) == ("0.5 to 1 of the profile's speed", "given")
+
+
+def test_values_are_told_as_a_spec_says_them() -> None:
+    told = assumptions(hardware__overrides={"hbm_bytes": 12 * 2**30}, checkpoint={"interval_steps": 100})
+    assert told["hardware.hbm_bytes"].value == "12884901888 bytes"
+    assert told["model.dense.parameter_bytes"].value == "0"
+    assert told["constraints.reserved_collective_bytes"].value == "not given: the margin holds communication buffers"
+    assert told["checkpoint.upload_bytes_per_second"].value == "1000000000 bytes_per_second"
+    values = [one.value for one in told.values()]
+    assert not [value for value in values if "None" in value or "e+" in value or value.endswith(".0")]
 
 
 def test_unused_tables_are_one_note_with_at_most_ten_names() -> None:

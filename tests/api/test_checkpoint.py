@@ -30,8 +30,8 @@ def test_defaults() -> None:
         "checkpoint.bits": "weights are stored as they are",
         "checkpoint.intervals_between_failures": "20",
         "checkpoint.balance": "false",
-        "checkpoint.upload_bytes_per_second": "1e+09 bytes_per_second",
-        "checkpoint.download_bytes_per_second": "2e+09 bytes_per_second",
+        "checkpoint.upload_bytes_per_second": "1000000000 bytes_per_second",
+        "checkpoint.download_bytes_per_second": "2000000000 bytes_per_second",
     }
     assert assumed["checkpoint.policy"].evidence == "default"
     assert assumed["checkpoint.upload_bytes_per_second"].evidence == "estimated"

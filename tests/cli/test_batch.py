@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from api.cli.batch_items import items_of, parse_shape
@@ -120,6 +121,33 @@ def test_a_server_that_is_not_reached_is_not_asked_for_ever(
     assert answer.code == 4
     assert [row["state"] for row in summary(tmp_path / "out")] == ["failed"] * 6
     assert answer.err.count("not asked for: http://unused") == 2
+
+
+def test_a_server_that_asks_for_a_key_ends_the_batch_with_the_way_out(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[object] = []
+
+    def send(_: httpx.Client, request: httpx.Request) -> httpx.Response:
+        shown.append(request.headers.get("Authorization"))
+        return httpx.Response(401, json={"title": "A key is needed"})
+
+    monkeypatch.setattr(httpx.Client, "send", send)
+    specs = write(tmp_path / "specs", one=tiny(), two=tiny())
+    (tmp_path / "token").write_text("shardplan_key\n")
+    answer = run(
+        "batch",
+        str(specs),
+        "-o",
+        str(tmp_path / "out"),
+        "--server",
+        "http://unused",
+        "--token-file",
+        str(tmp_path / "token"),
+    )
+    assert answer.code == 1
+    assert shown == ["Bearer shardplan_key"]
+    assert "SHARDPLAN_TOKEN" in answer.err
 
 
 @pytest.fixture

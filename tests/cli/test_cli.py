@@ -10,6 +10,7 @@ import pytest
 from api.client import check_plan
 from api.release import VERSION
 from planner.canonical import canonical_bytes, plan_digest
+from planner.units import format_bytes
 from tests.cli.run import Run
 
 GIB = 1024**3
@@ -118,6 +119,9 @@ def test_infeasible_is_exit_code_3_and_says_what_is_short(run: Run, tmp_path: Pa
     to_file = run("plan", path, "-o", kept, *small)
     assert (to_file.code, to_file.out, kept.exists()) == (3, "", False)
     assert "No plan of two tables: INFEASIBLE" in answer.err
+    (shortfall,) = answer.document["shortfalls"]
+    assert isinstance(shortfall["required_bytes"], int)
+    assert isinstance(shortfall["available_bytes"], int)
     assert "short" in answer.err
     assert "fixes, each solved and its plan verified" in answer.err
 
@@ -207,6 +211,23 @@ def test_evaluate_agrees_with_the_plan(run: Run, spec_file: Path, plan_file: Pat
     assert answer.document["score"]["objective_seconds"] == pytest.approx(planned, rel=1e-12)
     other = run("evaluate", spec_file, plan_file, "--cost-model", "torchrec")
     assert other.document["score"]["cost_model"].startswith("torchrec@")
+
+
+def test_evaluate_tells_the_fullest_rank_of_each_tier(run: Run, tmp_path: Path) -> None:
+    """Of tables a of 64 MB in host memory and b of 32 MB in the accelerators', with nothing added up."""
+    kept = {
+        name: {"sharding_types": ["table_wise"], "compute_kernels": [kernel]}
+        for name, kernel in (("a", "fused_uvm"), ("b", "fused"))
+    }
+    tables = (table("a", 250_000, constraints=kept["a"]), table("b", 125_000, constraints=kept["b"]))
+    path, plan = written(tmp_path, spec(*tables)), tmp_path / "plan.json"
+    assert run("plan", path, "-o", plan).code == 0
+    told = run("evaluate", path, plan).err
+    ranks = json.loads(plan.read_text())["ranks"]
+    for tier, least_mib in (("hbm", 30), ("ddr", 61)):
+        most = max(rank["bytes"][tier] for rank in ranks)
+        assert least_mib < most / 2**20 < least_mib + 15
+        assert f"fullest in {tier}   {format_bytes(most)} of " in told
 
 
 def test_evaluate_rejects_a_plan_that_must_not_be_used(run: Run, tmp_path: Path, spec_file: Path) -> None:

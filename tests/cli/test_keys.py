@@ -81,6 +81,8 @@ def test_keys_are_made_and_revoked_beside_a_server(tmp_path: Path) -> None:
         ):
             assert answer.returncode == 1
             assert f"the server refused: {status_told}" in answer.stderr
+            assert ("set SHARDPLAN_TOKEN" in answer.stderr) is (status_told == "401")
+            assert ("--token-file" in answer.stderr) is (status_told == "401")
         revoked = shardplan("keys", "revoke", str(second["id"]), folder=folder)
         assert revoked.returncode == 0, revoked.stderr
         at = time.monotonic()

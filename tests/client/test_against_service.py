@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
@@ -22,7 +23,7 @@ from api.client import (
 from api.schemas import plan as schemas
 from api.settings import Settings
 
-SPEC = {
+SPEC: dict[str, Any] = {
     "name": "small",
     "model": {
         "batch_size_per_rank": 64,
@@ -66,6 +67,30 @@ def test_from_a_spec_to_the_launchers_file(client: PlannerClient, tmp_path: Path
     second = fetch(client, "ads/ranker/prod", tmp_path / "plan.json")
     assert (first.digest, first.changed, second.changed) == (plan.digest, True, False)
     assert (tmp_path / "plan.json").read_bytes() == plan.content
+
+
+def test_every_rank_fetches_its_part_and_a_channel_is_taken_back(client: PlannerClient) -> None:
+    one, other = (
+        client.plan_of(client.solve({**SPEC, "model": {**SPEC["model"], "batch_size_per_rank": size}}, wait_seconds=60))
+        for size in (64, 32)
+    )
+    client.promote("ads/parts", one.digest)
+    _, etag = client.get_channel("ads/parts")
+    client.promote("ads/parts", other.digest, if_match=etag)
+    _, etag = client.get_channel("ads/parts")
+    assert etag is not None
+    assert client.rollback("ads/parts", if_match=etag)["plan_digest"] == one.digest
+    with pytest.raises(ProblemError, match="412"):
+        client.rollback("ads/parts", if_match=etag)
+    parts = [client.get_rank_slice(one.digest, rank) for rank in range(2)]
+    of_channel = [client.fetch_channel_slice("ads/parts", rank) for rank in range(2)]
+    assert [part.content for part in parts] == [part and part.content for part in of_channel]
+    assert client.fetch_channel_slice("ads/parts", 1, etag=parts[1].etag) is None
+    shards = [(t["name"], shard) for part in parts for t in part.document["tables"] for shard in t["shards"]]
+    whole = [(t["name"], shard) for t in one.document["tables"] for shard in t["shards"]]
+    assert sorted(shards, key=str) == sorted(whole, key=str)
+    with pytest.raises(ProblemError, match="ranks of this plan are 0 to 1"):
+        client.get_rank_slice(one.digest, 2)
 
 
 def test_a_channel_moves_only_on_condition(client: PlannerClient) -> None:

@@ -310,6 +310,20 @@ def test_where_the_work_runs_out_it_says_so() -> None:
     assert found.num_solves < 12
 
 
+def test_more_hardware_is_found_before_the_constraints_of_hundreds_of_tables_are_told_apart() -> None:
+    """Where every table names one kernel there are as many constraints as tables; telling them apart takes it all."""
+    fused = TableConstraints(compute_kernels=frozenset({Kernel.FUSED}))
+    tables = [large(f"t{index}", fused) for index in range(200)]
+    reserved = Reservation(hbm_fraction=0.15, dense_multiplier=0.0, input_copies=0)
+    problem = make_problem(*tables, cluster=make_cluster(3, 8, hbm_bytes=1.75e9), reservation=reserved)
+    limits = replace(LIMITS, work_limit_seconds=4.0)
+    result = plan(problem, cost_model=ROOFLINE, partitioner=Greedy(), limits=limits)
+    assert result.diagnosis is not None
+    (hosts,) = fixes_of(result.diagnosis, "ranks")
+    assert [(change.pointer, change.value) for change in hosts.changes] == [("/hardware/num_hosts", 5)]
+    assert fixes_of(result.diagnosis, "memory")
+
+
 def test_a_conflict_that_was_not_narrowed_down_says_so_and_has_a_fix_nevertheless() -> None:
     """Nine of twelve tables of 256 MB do not fit ranks 0 and 1; which nine takes more solves than there are."""
     only = TableConstraints(ranks=frozenset({0, 1}))
@@ -353,6 +367,21 @@ def test_two_fixes_of_a_kind_stand_for_those_of_equal_tables() -> None:
     assert found.conflict is not None
     assert found.conflict.is_irreducible
     assert len(fixes_of(found, "constraint")) == 2
+
+
+def test_compiled_code_is_read_before_the_clock_of_a_diagnosis_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first solve that reads it takes half a second longer, which is all that a diagnosis of a short solve has."""
+    order: list[str] = []
+
+    class Clocked(Attempts):
+        def __init__(self, *arguments: object) -> None:
+            order.append("clock")
+            super().__init__(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pipeline, "load_constructions", lambda: order.append("read"))
+    monkeypatch.setattr(pipeline, "Attempts", Clocked)
+    diagnosed(make_problem(large(constraints=WHOLE), make_table("b"), **ranks_of(200e6)))
+    assert order == ["read", "clock"]
 
 
 def test_a_problem_with_a_plan_is_not_diagnosed(monkeypatch: pytest.MonkeyPatch) -> None:

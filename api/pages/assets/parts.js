@@ -100,6 +100,12 @@ export function state(name) {
   return h("span", { class: "badge", "data-state": name }, name);
 }
 
+/** What a solve came to in a word: its state, but a search that ended well without a plan is no success. */
+export function outcomeOf(solve) {
+  if (solve.state !== "succeeded" || !solve.result || solve.result.plan_digest) return solve.state;
+  return solve.result.termination.reason === "INFEASIBLE" ? "infeasible" : "no plan";
+}
+
 /** A digest, short for the eye, whole for who copies it. */
 export function digest(text) {
   return h("code", { title: text }, format.shortDigest(text));

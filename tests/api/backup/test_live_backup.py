@@ -6,6 +6,7 @@ import os
 import stat
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,16 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, ar
     assert not Path("new.zip").exists()
     assert not (tmp_path / "new" / "shardplan.sqlite").exists()
     assert os.listdir("data") != []
+
+
+def test_the_moment_of_a_backup_is_told_as_in_other_documents(tmp_path: Path, run: Run) -> None:
+    folder, file = tmp_path / "data", tmp_path / "backup.zip"
+    run("keys", "create", "--name", "n", "--scope", "read", "--data-dir", folder)
+    before = datetime.now(UTC)
+    made = run("backup", file, "--data-dir", folder).document["created_at"]
+    assert before <= datetime.fromisoformat(made) <= datetime.now(UTC)
+    assert made.endswith("Z")
+    assert run("restore", "--check", file).document["created_at"] == made
 
 
 def test_a_backup_is_overwritten_where_that_is_said(tmp_path: Path, run: Run) -> None:

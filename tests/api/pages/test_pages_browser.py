@@ -185,3 +185,22 @@ def test_the_browser_writes_numbers_like_the_command_line(filled: Filled, browse
     )
     assert written[0] == [format_bytes(value) for value in values]
     assert written[1] == [format_seconds(value).replace(" us", " µs") for value in times]
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_solve_without_a_plan_does_not_look_like_a_success(filled: Filled, browser: Browser, width: int) -> None:
+    browser.resize(width)
+    badge = "[...document.querySelectorAll('main .badge[data-state]')]"
+    look = "(one) => [one.textContent, getComputedStyle(one).color, getComputedStyle(one).backgroundColor]"
+    browser.open("/ui/solves")
+    in_list = {told: colours for told, *colours in browser.run(f"{badge}.map({look})")}
+    assert set(in_list) == {"succeeded", "infeasible"}
+    assert in_list["infeasible"] != in_list["succeeded"]
+    warning = browser.run(
+        "(() => { const one = document.body.appendChild(document.createElement('p')); one.style.color = 'var(--warn)';"
+        " const told = getComputedStyle(one).color; one.remove(); return told; })()"
+    )
+    assert in_list["infeasible"][0] == warning
+    browser.open(f"/ui/solves/{filled.infeasible}")
+    assert browser.run(f"{badge}.map({look})")[0] == ["infeasible", *in_list["infeasible"]]
+    browser.resize(1400)

@@ -167,11 +167,24 @@ def test_keys_that_cannot_be_made(guarded: Guarded, body: object) -> None:
     assert_problem(guarded.live.post("/v1/keys", body, headers=guarded.headers["admin"]), 422, "invalid-problem")
 
 
-@pytest.mark.parametrize("auth", ["none", "keys"])
+def test_a_server_that_asks_nobody_shows_no_locks(tmp_path: Path) -> None:
+    document = create_app(settings_for(tmp_path, auth="none")).openapi()
+    assert "asks nobody for a key" in document["info"]["description"]
+    assert "securitySchemes" not in document["components"]
+    for item in document["paths"].values():
+        for operation in item.values():
+            assert "security" not in operation
+            assert "401" not in operation["responses"]
+    assert "429" in document["paths"]["/v1/solves"]["post"]["responses"]  # limits of rates need no keys
+
+
+@pytest.mark.parametrize("auth", ["any", "keys"])
 def test_the_document_says_who_may(tmp_path: Path, auth: str) -> None:
-    document = json.loads(openapi_text(create_app(settings_for(tmp_path, auth=auth))))
+    """The committed document is that of all servers; a server that asks for keys says so."""
+    app = create_app(settings_for(tmp_path, auth="keys"))
+    document = json.loads(openapi_text(app)) if auth == "any" else app.openapi()
     assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
-    anybody = [{}] if auth == "none" else []
+    anybody = [{}] if auth == "any" else []
     for path, item in document["paths"].items():
         for method, operation in item.items():
             if is_open(path):

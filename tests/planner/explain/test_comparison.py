@@ -2,7 +2,7 @@
 
 from planner.explain.comparison import MAX_TABLE_ROWS, compare_plans
 from planner.explain.difference import difference
-from tests.planner.explain.documents import GIB, document, shard, table
+from tests.planner.explain.documents import GIB, document, rank, shard, table
 
 
 def moved() -> dict[str, object]:
@@ -72,6 +72,20 @@ def test_documents() -> None:
         "step_time": {"a": 0.005, "b": 0.006, "relative_change": 0.006 / 0.005 - 1},
         "max_rank_time": {"a": 0.004, "b": 0.004, "relative_change": 0.0},
     }
+
+
+def test_the_fullest_rank_is_told_by_tier() -> None:
+    """Rank 1 is fullest in one tier and rank 0 in the other; 3 GiB and 4 GiB are no 7 GiB of anything."""
+    first, second = (rank(number, (0.001, 0.001), num_bytes * GIB) for number, num_bytes in ((0, 1), (1, 3)))
+    first["bytes"]["ddr"] = 4 * GIB
+    found = difference(document(), document(ranks=[first, second])).to_document()["fullest_rank_bytes"]
+    assert found == {
+        "hbm": {"a": 3 * GIB, "b": 3 * GIB, "relative_change": 0.0},
+        "ddr": {"a": 0.0, "b": 4 * GIB, "relative_change": None},
+    }
+    text = compare_plans(document(), document(ranks=[first, second]))
+    assert "fullest rank, hbm  3.0 GiB  3.0 GiB" in text
+    assert "fullest rank, ddr      0 B  4.0 GiB" in text
 
 
 def test_no_line_is_wider_than_a_terminal() -> None:

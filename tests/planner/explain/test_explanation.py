@@ -75,7 +75,7 @@ def test_text_has_all_of_it_within_the_terminal() -> None:
         assert f"{table.name} (" in text
     for word in ("What binds", "forward_compute", "What more hardware would buy", "at least", "Why tables are cut so"):
         assert word in text
-    assert "hbm_bytes, 1 GiB more on every rank of one host: nothing" in " ".join(text.split())
+    assert "hbm_bytes, 1 GiB more on every rank of one host: saves nothing" in " ".join(text.split())
     assert "Why tables" not in explanation_text(replace(found, tables=()), name="x")
 
 
@@ -87,7 +87,7 @@ def test_text_of_a_price_that_nobody_knows() -> None:
     faster = [replace(price, saved_seconds=0.003) for price in found.shadow_prices if price.resource == FAST_MEMORY]
     text = explanation_text(replace(found, shadow_prices=(unknown, short, *faster)), name="x")
     assert "one host: nothing is known\n" in text
-    assert "one host: at most 2 ms (estimated); " in " ".join(text.split())
+    assert "one host: saves at most 2 ms (estimated); " in " ".join(text.split())
     assert f"{FAST_MEMORY}  at least 3 ms (estimated)\n" in text
     lacking = replace(faster[0], saved_seconds=None, evidence=None, note="no such number")
     assert f"{FAST_MEMORY}  no such number\n" in explanation_text(replace(found, shadow_prices=(lacking,)), name="x")
@@ -95,13 +95,13 @@ def test_text_of_a_price_that_nobody_knows() -> None:
 
 def test_text_names_what_it_rests_on() -> None:
     text = explanation_text(explained(), name="x")
-    assert "priced by roofline@" in text
-    assert "lower bound by relaxation" in " ".join(text.split())
-    assert "every phase lasts as long as its slowest rank" in text
+    assert "as roofline@1 predicts it" in text
+    assert "the lower bound is" in " ".join(text.split())
+    assert "each phase lasts as long as its slowest rank" in text
     problem = three_tables(objective="max_rank_time")
     other = explanation_text(explain(problem, solved(problem).placement, ROOFLINE), name="x")
     assert "the rank whose phases add up to most" in other
-    assert "hidden runs" not in other
+    assert "hidden: " not in other
 
 
 def test_text_of_many_ranks_ends_between_them() -> None:

@@ -63,6 +63,16 @@ def test_lines_of_every_tier_are_told_apart() -> None:
     assert "gradients" not in text
 
 
+def test_what_a_tier_holds_is_told_of_its_own_fullest_rank() -> None:
+    plan = document()
+    first, second = plan["ranks"]
+    more = {"bytes": {"hbm": 2 * GIB, "ddr": 9 * GIB}, "ledger_bytes": {"hbm": {"weights": GIB}, "ddr": {"weights": 2}}}
+    text = explain_plan(document(ranks=[{**first, **more}, second]))
+    assert "rank 1 holds in hbm: weights 3.0 GiB" in text
+    assert "rank 0 holds in ddr: weights 2 B" in text
+    assert "rank 0 holds in hbm" not in text
+
+
 def test_schemes_and_tables() -> None:
     text = explain_plan(document())
     lines = section(text, "How the 2 tables are cut")

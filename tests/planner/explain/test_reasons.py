@@ -35,12 +35,13 @@ def why(*alternatives: Alternative, scheme: Scheme = Scheme.COLUMN_WISE, is_pinn
 
 def test_the_next_best_with_its_price_and_the_phase_that_lengthens() -> None:
     assert why(NEXT) == (
-        "cut by columns (2x64); next best: cut by rows over all ranks would add 1 ms (10%), forward_comm 1.4x as long"
+        "cut by columns (2x64); next best: cut by rows over all ranks, which would add 1 ms (10%), with forward_comm"
+        " 1.4x as long"
     )
 
 
 def test_leaving_the_table_whole_is_always_told() -> None:
-    assert "; whole on one rank would add 4 ms (40%)" in why(NEXT, WHOLE)
+    assert "; whole on one rank, which would add 4 ms (40%)" in why(NEXT, WHOLE)
     assert why(WHOLE, NEXT).count("; ") == 1
     assert why(NEXT, WHOLE, scheme=Scheme.TABLE_WISE).count("; ") == 1
 
@@ -53,14 +54,14 @@ def test_leaving_the_table_whole_is_always_told() -> None:
         ({"excess_bytes": 3 * 1024**3}, "would exceed the memory of a rank by 3.0 GiB"),
         ({"phase": None}, "would add 1 ms (10%)"),
         ({"phase_seconds": (2e-3, 2.001e-3)}, "would add 1 ms (10%)"),
-        ({"phase_seconds": (0.0, 1e-3)}, "would add 1 ms (10%), in forward_comm"),
-        ({"change_seconds": 20e-3}, "would add 20 ms (200%), forward_comm 1.4x as long"),
-        ({"is_best": False}, "would add at most 1 ms (10%), forward_comm 1.4x as long"),
+        ({"phase_seconds": (0.0, 1e-3)}, "would add 1 ms (10%), above all in forward_comm"),
+        ({"change_seconds": 20e-3}, "would add 20 ms (200%), with forward_comm 1.4x as long"),
+        ({"is_best": False}, "would add at most 1 ms (10%), with forward_comm 1.4x as long"),
         ({"is_best": False, "excess_bytes": 1024.0}, "would exceed the memory of a rank by at most 1.0 KiB"),
     ],
 )
 def test_what_an_alternative_would_do(changes: dict[str, object], words: str) -> None:
-    assert why(replace(NEXT, **changes)).endswith(f"all ranks {words}")
+    assert why(replace(NEXT, **changes)).endswith(f"all ranks, which {words}")
 
 
 def test_where_nothing_else_fits_that_is_told() -> None:
@@ -70,8 +71,8 @@ def test_where_nothing_else_fits_that_is_told() -> None:
 
 def test_other_widths_and_kernels_of_the_same_cut_are_named() -> None:
     columns = replace(NEXT, scheme=Scheme.COLUMN_WISE, columns=(32, 96))
-    assert "cut by columns (96 + 32) would" in why(columns)
-    assert "cut by columns (96 + 32) with the dense kernel would" in why(replace(columns, storage=DENSE))
+    assert "cut by columns (96 + 32), which would" in why(columns)
+    assert "cut by columns (96 + 32) with the dense kernel, which would" in why(replace(columns, storage=DENSE))
     assert "kernel" not in why(replace(NEXT, storage=DENSE))
 
 
@@ -85,14 +86,14 @@ def test_where_rows_are_kept_is_told_unless_it_is_the_usual() -> None:
     assert kept_in_words(replace(split, in_scm=True)).endswith("rows near and the others in storage-class memory")
     stored = replace(CACHED, kernel=Kernel.KEY_VALUE)
     assert kept_in_words(stored) == ", in block storage behind a cache of 10% of its rows"
-    assert "cut by rows over all ranks, in host memory behind a cache of 10% of its rows would" in why(
+    assert "cut by rows over all ranks, in host memory behind a cache of 10% of its rows, which would" in why(
         replace(NEXT, storage=CACHED)
     )
 
 
 def test_another_type_of_the_same_cut_is_named() -> None:
     halves = replace(NEXT, scheme=Scheme.COLUMN_WISE, storage=replace(FUSED, data_type=DATA_TYPES["fp16"]))
-    assert "cut by columns (128) as fp16 would" in why(halves)
+    assert "cut by columns (128) as fp16, which would" in why(halves)
 
 
 def test_no_alternative() -> None:

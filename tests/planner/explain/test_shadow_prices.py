@@ -78,7 +78,7 @@ def test_what_is_not_there_or_not_used_has_no_invented_number() -> None:
     one_host = make_problem(make_table("a", 400_000, 64), cluster=make_cluster(1, 2))
     unused = prices(one_host)["inter_host_bytes_per_second"]
     assert (unused.saved_seconds, unused.evidence) == (0.0, None)
-    assert "rests on it" in unused.note
+    assert "depends on it" in unused.note
     numbers = dict(make_hardware().numbers)
     del numbers["inter_host_bytes_per_second"]
     lacking = prices(on(one_host, replace(make_hardware(), numbers=numbers)))["inter_host_bytes_per_second"]
@@ -119,7 +119,7 @@ def test_memory_has_a_price_where_it_is_short_and_none_where_it_is_not() -> None
     assert short.saved_seconds > 0
     assert (short.direction, short.method, short.evidence) == ("at_most", "relaxation", Evidence.GIVEN)
     assert plenty.saved_seconds == 0
-    assert "does not rest on memory" in plenty.note
+    assert "does not depend on it" in plenty.note
 
 
 def test_without_a_relaxation_nothing_is_known() -> None:

@@ -68,7 +68,11 @@ function numbersSection(diff) {
   const seconds = [...Object.entries(diff.objectives), ...Object.entries(diff.phases)];
   const rows = [
     ...seconds.map(([name, pair]) => ({ name: format.words(name), pair, written: format.seconds })),
-    { name: "fullest rank", pair: diff.fullest_rank_bytes, written: format.bytes },
+    ...Object.entries(diff.fullest_rank_bytes).map(([tier, pair]) => ({
+      name: `fullest rank, ${tier}`,
+      pair,
+      written: format.bytes,
+    })),
   ];
   const phases = Object.entries(diff.phases);
   return section(

@@ -11,6 +11,7 @@ import {
   facts,
   issueList,
   keyFigures,
+  outcomeOf,
   pageHead,
   problemPanel,
   section,
@@ -101,7 +102,7 @@ export async function solvePage(solveId) {
       now = ended;
       draw();
       drawCourse();
-      if (wasOpen) speak(`The solve is over: ${now.state}.`, true);
+      if (wasOpen) speak(`The solve is over: ${outcomeOf(now)}.`, true);
     },
     async gone() {
       try {
@@ -148,7 +149,7 @@ function solveHead(solve, { stop, retry }) {
   return pageHead(solve.name || "A solve", {
     trail: [["/ui/solves", "Solves"]],
     kicker: [
-      h("span", { class: isOpen(solve) ? "live" : null }, state(solve.state)),
+      h("span", { class: isOpen(solve) ? "live" : null }, state(outcomeOf(solve))),
       " asked for ",
       time(solve.created_at),
     ],

@@ -3,7 +3,7 @@
 import { get, withQuery } from "../api.js";
 import { fill, h, link, segment } from "../dom.js";
 import * as format from "../format.js";
-import { labelled, pageHead, pages, planLink, section, select, state, table, time } from "../parts.js";
+import { labelled, outcomeOf, pageHead, pages, planLink, section, select, state, table, time } from "../parts.js";
 
 const STATES = ["queued", "running", "succeeded", "failed", "cancelled"];
 const REFRESH_MILLISECONDS = 2000;
@@ -45,7 +45,7 @@ function solveTable(solves) {
         wide: true,
         cell: (solve) => link(`/ui/solves/${segment(solve.id)}`, solve.name || solve.id),
       },
-      { title: "State", cell: (solve) => following(solve, () => state(solve.state)) },
+      { title: "State", cell: (solve) => following(solve, () => state(outcomeOf(solve))) },
       { title: "Best plan", number: true, cell: (solve) => following(solve, () => best(solve)) },
       { title: "Gap", number: true, cell: (solve) => following(solve, () => gapOf(solve)) },
       {

@@ -1,0 +1,68 @@
+"""Rollbacks of channels, which are safe to repeat although each one makes a new version."""
+
+from collections.abc import Mapping
+from typing import cast
+from urllib.parse import quote
+
+import httpx
+
+from .documents import canonical_bytes, parse_object
+from .errors import ProblemError
+from .transport import Transport
+
+
+def channel_path(name: str) -> str:
+    """Return the address of a channel.
+
+    Raises
+    ------
+    ValueError
+        This is no name of a channel.
+    """
+    parts = name.split("/")
+    if any(part in {"", ".", ".."} for part in parts):
+        raise ValueError(f"Expected a channel name such as ads/ranker/prod, not {name!r}.")
+    return "/v1/channels/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def rolled_back(transport: Transport, name: str, *, if_match: str, version: int | None) -> dict[str, object]:
+    """Point a channel at the plan of an earlier version; returns the channel's document.
+
+    An attempt whose answer was lost may have moved the channel, and the next one is refused because of that:
+    then the channel is one version further than it was, and points where it was asked to.
+    """
+    path = channel_path(name)
+    response, _ = transport.request("GET", path)
+    before = parse_object(response.content, "the channel")
+    known = response.headers.get("ETag") == if_match and isinstance(before.get("version"), int)
+    body = {} if version is None else {"version": version}
+    try:
+        response, _ = transport.request(
+            "POST", f"{path}:rollback", headers={"If-Match": if_match}, content=canonical_bytes(body)
+        )
+    except ProblemError as error:
+        if error.status != httpx.codes.PRECONDITION_FAILED or not known:
+            raise
+        at = cast("int", before["version"])
+        again, _ = transport.request("GET", path)
+        after = parse_object(again.content, "the channel")
+        wanted = _plan_of_version(transport, path, at - 1 if version is None else version)
+        if after.get("version") != at + 1 or wanted is None or after.get("plan_digest") != wanted:
+            raise
+        return after
+    return parse_object(response.content, "the channel")
+
+
+def _plan_of_version(transport: Transport, path: str, version: int) -> str | None:
+    """Return what a channel pointed at, at one of its versions; ``None`` where it has no such version."""
+    params: dict[str, str | list[str]] = {"page_size": "500"}
+    while True:
+        response, _ = transport.request("GET", f"{path}/history", params=params)
+        page = parse_object(response.content, "the history of the channel")
+        for one in cast("list[Mapping[str, object]]", page.get("versions") or []):
+            if one.get("version") == version:
+                return cast("str | None", one.get("plan_digest"))
+        token = page.get("next_page_token")
+        if not isinstance(token, str):
+            return None
+        params["page_token"] = token

@@ -138,6 +138,14 @@ def refusals(ranks: int, ranks_per_host: int) -> list[tuple[Shake, str, tuple[st
             ("rank 0: AttributeError: 'NoneType' object has no attribute 'named_children'",),
         ),
         (
+            Shake(name="two_other_models", tables=TABLES, plan=plan, odd={0: {"raises": "model"}, 1: unlike(smaller)}),
+            "refuse",
+            (
+                "rank 0: AttributeError: 'NoneType' object has no attribute 'named_children'",
+                'rank 1: table "plain": rows is 77 in the plan, 76 in the model',
+            ),
+        ),
+        (
             Shake(name="dropped_table", tables=TABLES, plan=hand_plan([TABLE], ranks, ranks_per_host)),
             "replan",
             (f'every rank: table "other" of module "{PATH}" is not in the plan',),

@@ -110,7 +110,8 @@ class Rank:
             received = self._from_first(content)
             content = received if content is None else content
         first_tables = None
-        if len({other.facts.fingerprint for other in reports if other.facts is not None}) > 1:
+        fingerprints = {other.facts.fingerprint for other in reports if other.facts is not None}
+        if reports[0].facts is not None and len(fingerprints) > 1:
             first_tables = self._from_first(tables)
         document, agreed_plan, answer = self._judge(content, tables, report, reports, first_tables)
         answers = self._gather(answer)
@@ -174,13 +175,13 @@ class Rank:
         facts = report.facts
         try:
             document, digest = parse_plan(content or b"")
-            own += shape_differences(document)
-            has_shape = len(own) == len(report.reasons)
+            misshapen = shape_differences(document)
+            own += misshapen
             if facts is not None:
                 own += expected_differences(facts.expected_digest, digest)
                 own += [] if first_tables is None else rank_differences(tables, first_tables)
                 own += [] if self.spec is None else spec_differences(self.spec, tables)
-            if facts is not None and has_shape:
+            if facts is not None and not misshapen:
                 own += judge(
                     document,
                     tables,
@@ -190,7 +191,7 @@ class Rank:
                 )
             every = [other.facts for other in reports if other.facts is not None]
             if self.number == 0 and len(every) == len(reports):
-                shared, warnings = job_findings(document if has_shape else None, every, tables)
+                shared, warnings = job_findings(None if misshapen else document, every, tables)
             if not own and facts is not None:
                 by_path = pairs_by_path(document, tables)
                 agreed_plan = assemble(by_path, device=self.device, ranks_per_host=facts.ranks_per_host)

@@ -1,5 +1,6 @@
 """Where the tests find the repository, and the public data beside it."""
 
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,3 +54,16 @@ def postgres() -> Iterator[Postgres]:
         yield server
     finally:
         server.remove()
+
+
+@pytest.fixture(autouse=True)
+def loggers_as_they_were() -> Iterator[None]:
+    """Loggers are as they were after each test: a server's log to a stream that is closed by then."""
+    loggers = [logging.getLogger(name) for name in (None, "api", "planner", "cost_models", "uvicorn", "dbos")]
+    before = [(one, list(one.handlers), one.level, one.propagate) for one in loggers]
+    yield
+    for logger, handlers, level, propagate in before:
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
+        logger.propagate = propagate
+    logging.getLogger("dbos").filters.clear()

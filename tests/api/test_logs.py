@@ -5,7 +5,6 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,19 +22,6 @@ from tests.contracts.store import new_solve
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-@pytest.fixture(autouse=True)
-def as_it_was() -> Iterator[None]:
-    """Loggers are as they were after each test."""
-    loggers = [logging.getLogger(name) for name in (None, "api", "planner", "cost_models", "uvicorn", "dbos")]
-    before = [(one, list(one.handlers), one.level, one.propagate) for one in loggers]
-    yield
-    for logger, handlers, level, propagate in before:
-        logger.handlers[:] = handlers
-        logger.setLevel(level)
-        logger.propagate = propagate
-    logging.getLogger("dbos").filters.clear()
 
 
 def logged(**settings: object) -> io.StringIO:

@@ -26,7 +26,6 @@ from api.tracing import NO_TRACING, Tracing, tracing_of
 from tests.api import planners
 from tests.api.live import Live, settings_for
 from tests.api.specs import tiny
-from tests.api.test_logs import as_it_was as as_it_was
 
 CALLER = "0af7651916cd43dd8448eb211c80319c"
 

@@ -430,7 +430,7 @@ def test_an_interrupt_keeps_the_best_plan(
         work()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("api.cli.plan.interruptible", interrupted)
+    monkeypatch.setattr("api.cli.found_plan.interruptible", interrupted)
     path = tmp_path / "best.json"
     answer = run("plan", spec_file, "-o", path, "--quiet")
     assert answer.code == 0
@@ -443,7 +443,7 @@ def test_an_interrupt_without_a_plan_is_one_line(run: Run, spec_file: Path, monk
     def interrupted(_work: Callable[[], object]) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("api.cli.plan.interruptible", interrupted)
+    monkeypatch.setattr("api.cli.found_plan.interruptible", interrupted)
     answer = run("plan", spec_file)
     assert (answer.code, answer.out, answer.err) == (130, "", "shardplan: interrupted\n")
 

@@ -10,7 +10,7 @@ from .verdicts import Difference, refuse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveTable:
-    """One table of an ``EmbeddingBagCollection`` of a model."""
+    """One table of an ``EmbeddingBagCollection``, or, with pooling ``none``, of an ``EmbeddingCollection``."""
 
     module_path: str
     name: str

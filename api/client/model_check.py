@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from .check import content_differences, extent
 from .documents import PlanDocument, TableDocument
 from .live_table import LiveTable, facts_of, of_table
-from .rules import geometry_reasons, pooling_reasons
+from .rules import geometry_reasons, kernel_reasons, pooling_reasons
 from .verdicts import Difference, refuse, replan
 
 #: Facts that a table of a spec has by default, as the service reads it. The type of the weights
@@ -27,14 +27,14 @@ def pairs_by_path(document: PlanDocument, live: Sequence[LiveTable]) -> dict[str
 
 
 def judge(
-    document: PlanDocument, live: Sequence[LiveTable], *, digest: str, world_size: int, ranks_per_host: int
+    document: PlanDocument, live: Sequence[LiveTable], *, digest: str, world_size: int, ranks_per_host: int, device: str
 ) -> list[Difference]:
     """Return everything that speaks against a plan of the right shape for a model on so many ranks."""
     found = content_differences(document, digest=digest, world_size=world_size, ranks_per_host=ranks_per_host)
-    return found + model_differences(document, live)
+    return found + model_differences(document, live, device)
 
 
-def model_differences(document: PlanDocument, live: Sequence[LiveTable]) -> list[Difference]:
+def model_differences(document: PlanDocument, live: Sequence[LiveTable], device: str) -> list[Difference]:
     """Compare a plan with a model, and tell what TorchRec would refuse or train wrongly.
 
     The shards are judged for the cluster that the plan names, and only where the plan and the
@@ -56,6 +56,7 @@ def model_differences(document: PlanDocument, live: Sequence[LiveTable]) -> list
         changes = [[replan(of_table(table, text)) for text in _changes(planned, table)] for planned, table in members]
         for (planned_table, table), changed in zip(members, changes, strict=True):
             wrong = geometry_reasons(planned_table, table, document["world_size"], document["ranks_per_host"])
+            wrong += kernel_reasons(planned_table, table, device)
             found += changed or [refuse(of_table(table, text)) for text in wrong]
         if not any(changes):
             found += [refuse(text) for text in pooling_reasons(members)]

@@ -18,6 +18,8 @@ _DENSE_KERNELS = {"data_parallel": frozenset({"dense"}), "table_wise": FUSED_KER
 #: FBGEMM reads rows as vectors of 4 elements.
 COLUMN_MULTIPLE = 4
 ROW_SCHEMES = frozenset({"row_wise", "table_row_wise"})
+#: What TorchRec shards an ``EmbeddingCollection`` by.
+SEQUENCE_SCHEMES = frozenset({"data_parallel", "table_wise", "column_wise", "row_wise"})
 
 
 def geometry_reasons(table: TableDocument, live: LiveTable, world_size: int, ranks_per_host: int) -> list[str]:
@@ -27,11 +29,24 @@ def geometry_reasons(table: TableDocument, live: LiveTable, world_size: int, ran
         return [f"unknown sharding_type {table['sharding_type']}"]
     kernels = _DENSE_KERNELS.get(table["sharding_type"], FUSED_KERNELS)
     reasons = []
+    if live.pooling == "none" and table["sharding_type"] not in SEQUENCE_SCHEMES:
+        reasons.append(f"{table['sharding_type']} of an EmbeddingCollection is not supported by TorchRec")
     if table["compute_kernel"] not in kernels:
         reasons.append(f"{table['sharding_type']} needs the kernel {' or '.join(sorted(kernels))}")
     if any(s["rank"] >= world_size for s in table["shards"]):
         return [*reasons, f"a rank is not one of {world_size}"]
     return reasons + rule(table["shards"], live, world_size, ranks_per_host)
+
+
+def kernel_reasons(table: TableDocument, live: LiveTable, device: str) -> list[str]:
+    """What a kernel cannot do on a device.
+
+    FBGEMM's dense kernel on CPU knows no rows without pooling (``PoolingMode.NONE``): it adds
+    them up, and TorchRec fails in the first step, unless every bag has one id.
+    """
+    if device == "cpu" and live.pooling == "none" and table["compute_kernel"] == "dense":
+        return ["the dense kernel on cpu adds up the rows of an EmbeddingCollection; use the kernel fused"]
+    return []
 
 
 def pooling_reasons(tables: Sequence[tuple[TableDocument, LiveTable]]) -> list[str]:

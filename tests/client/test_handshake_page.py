@@ -29,7 +29,7 @@ def wrong_grid() -> Sequence[Difference]:
     """A grid of a MEAN table."""
     model = [live_table("whole"), live_table("grid", num_embeddings=5, pooling="mean")]
     plan = tiny_plan()
-    return judge(plan, model, digest=plan_digest(plan), world_size=2, ranks_per_host=2)
+    return judge(plan, model, digest=plan_digest(plan), world_size=2, ranks_per_host=2, device="cuda")
 
 
 def gap() -> Sequence[Difference]:
@@ -53,7 +53,7 @@ def of_job(**odd: object) -> Sequence[Difference]:
 def of_model(*tables: object) -> Sequence[Difference]:
     """A model with these tables."""
     plan = tiny_plan()
-    return judge(plan, tables, digest=plan["plan_digest"], world_size=2, ranks_per_host=2)
+    return judge(plan, tables, digest=plan["plan_digest"], world_size=2, ranks_per_host=2, device="cuda")
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,10 @@ def of_model(*tables: object) -> Sequence[Difference]:
         (expected_differences("sha256:b", "sha256:a"), "the job expects"),
         (gap(), "are not covered exactly once"),
         (wrong_grid(), "MEAN pooling as grid_shard adds means of partial bags"),
+        (
+            of_model(live_table("whole"), live_table("grid", num_embeddings=5, pooling="none")),
+            "of an EmbeddingCollection is not supported by TorchRec",
+        ),
         (other_cluster(), "the plan is for a world size of"),
         (other_cluster(), "ranks per host, the job has"),
         (of_model(live_table("whole")), "of the plan is not in the model"),

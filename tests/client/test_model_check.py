@@ -13,10 +13,11 @@ from tests.client.jobs import live_table, tiny_model
 from tests.client.plans import tiny_plan
 
 
-def judged(plan: dict, model: list[LiveTable], world_size: int = 2) -> list[tuple[str, str]]:
+def judged(plan: dict, model: list[LiveTable], world_size: int = 2, device: str = "cuda") -> list[tuple[str, str]]:
     """Reasons against a plan, each with its verdict."""
     digest = plan_digest(plan)
-    found = judge(plan | {"plan_digest": digest}, model, digest=digest, world_size=world_size, ranks_per_host=2)
+    planned = plan | {"plan_digest": digest}
+    found = judge(planned, model, digest=digest, world_size=world_size, ranks_per_host=2, device=device)
     return [(difference.text, difference.verdict) for difference in found]
 
 
@@ -68,6 +69,21 @@ def test_shards_that_would_train_wrongly_are_refused() -> None:
         shard.update(row_offset=offset, num_rows=rows)  # 5 rows as 2 and 3, where TorchRec counts on 3 and 2
     ((reason, verdict),) = judged(plan, tiny_model())
     assert "row pieces must be blocks of 3 rows" in reason
+    assert verdict == "refuse"
+
+
+def test_rows_that_come_back_one_by_one_have_fewer_schemes_and_kernels() -> None:
+    model = [live_table("whole", pooling="none"), live_table("grid", num_embeddings=5, pooling="none")]
+    reasons = judged(tiny_plan(), model)
+    assert reasons == [
+        ('table "grid": grid_shard of an EmbeddingCollection is not supported by TorchRec', "refuse"),
+    ]
+    plan = tiny_plan()
+    plan["tables"][0]["compute_kernel"] = "dense"
+    model = [live_table("whole", pooling="none"), live_table("grid", num_embeddings=5)]
+    assert judged(plan, model) == []
+    ((reason, verdict),) = judged(plan, model, device="cpu")
+    assert "the dense kernel on cpu adds up the rows" in reason
     assert verdict == "refuse"
 
 

@@ -64,6 +64,27 @@ MIXED = (
     ),
 )
 
+#: Rows that come back one by one, cut in every way that TorchRec has for them on CPU; beside bags of their features.
+SEQUENCES = (
+    TableSpec(name="bags", rows=40, columns=8, features=("a", "b"), scheme="row_wise"),
+    *(
+        TableSpec(
+            name=f"sequence_{scheme}",
+            rows=rows,
+            columns=8,
+            features=features,
+            scheme=scheme,
+            pooling="none",
+            module_path="sparse_arch.sequence",
+        )
+        for scheme, rows, features in (
+            ("table_wise", 31, ("a", "shared")),
+            ("column_wise", 23, ("b",)),
+            ("row_wise", 77, ("c", "shared")),
+        )
+    ),
+)
+
 #: Two tables that leave all ranks but one without any.
 LONELY = (
     TableSpec(name="one", rows=30, columns=8, features=("a",), scheme="table_wise"),

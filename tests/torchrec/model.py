@@ -46,6 +46,11 @@ class Bags:
         return Bags(lengths=self.lengths[samples], ids=self.ids[ids], weights=self.weights[ids])
 
 
+def is_sequence(module_path: str) -> bool:
+    """Whether the module returns every row, and not one per bag."""
+    return module_path.endswith(".sequence")
+
+
 def is_weighted(module_path: str) -> bool:
     """Whether the module's ids carry weights."""
     return module_path.endswith(".weighted")

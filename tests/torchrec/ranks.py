@@ -19,14 +19,15 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed._shard.sharded_tensor import ShardedTensor
 from torch.distributed.optim import _apply_optimizer_in_backward
+from torchrec.distributed.embedding import EmbeddingCollectionSharder
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
 from torchrec.distributed.model_parallel import DistributedModelParallel
 from torchrec.distributed.types import ShardingEnv, ShardingPlan
-from torchrec.modules.embedding_configs import EmbeddingBagConfig, PoolingType
-from torchrec.modules.embedding_modules import EmbeddingBagCollection
+from torchrec.modules.embedding_configs import EmbeddingBagConfig, EmbeddingConfig, PoolingType
+from torchrec.modules.embedding_modules import EmbeddingBagCollection, EmbeddingCollection
 from torchrec.optim.optimizers import in_backward_optimizer_filter
 from torchrec.optim.rowwise_adagrad import RowWiseAdagrad
-from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
+from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
 
 from api.client.torchrec import handshake, live_tables
 from api.client.torchrec.plan import assemble
@@ -39,6 +40,7 @@ from tests.torchrec.model import (
     batches,
     dense_weights,
     initial_weights,
+    is_sequence,
     is_weighted,
     lookups,
 )
@@ -59,29 +61,59 @@ class Model(nn.Module):
         for table in tables:
             by_path[table.module_path].append(table)
         for path, members in by_path.items():
-            collection = EmbeddingBagCollection(
-                device=torch.device("meta"),
-                is_weighted=is_weighted(path),
-                tables=[
-                    EmbeddingBagConfig(
-                        name=t.name,
-                        num_embeddings=t.rows,
-                        embedding_dim=t.columns,
-                        feature_names=list(t.features),
-                        pooling=PoolingType[t.pooling.upper()],
-                    )
-                    for t in members
-                ],
-            )
-            setattr(self.sparse_arch, path.removeprefix("sparse_arch."), collection)
+            module = sequences_of(members) if is_sequence(path) else bags_of(members, is_weighted(path))
+            setattr(self.sparse_arch, path.removeprefix("sparse_arch."), module)
         self.dense = nn.Linear(sum(t.columns for t, _, _ in lookups(tables)), 1, bias=False)
 
     def forward(self, inputs: dict[str, KeyedJaggedTensor]) -> torch.Tensor:
         """One number per sample."""
-        pooled = {path: self.get_submodule(path)(features).to_dict() for path, features in inputs.items()}
+        pooled = {path: pooled_by_key(self.get_submodule(path)(features), path) for path, features in inputs.items()}
         return self.dense(torch.cat([pooled[t.module_path][key] for t, _, key in lookups(self.tables)], dim=1)).squeeze(
             1
         )
+
+
+def bags_of(tables: list[TableSpec], weighted: bool) -> EmbeddingBagCollection:
+    """A module that returns one row per bag."""
+    return EmbeddingBagCollection(
+        device=torch.device("meta"),
+        is_weighted=weighted,
+        tables=[
+            EmbeddingBagConfig(
+                name=t.name,
+                num_embeddings=t.rows,
+                embedding_dim=t.columns,
+                feature_names=list(t.features),
+                pooling=PoolingType[t.pooling.upper()],
+            )
+            for t in tables
+        ],
+    )
+
+
+def sequences_of(tables: list[TableSpec]) -> EmbeddingCollection:
+    """A module that returns every row."""
+    return EmbeddingCollection(
+        device=torch.device("meta"),
+        tables=[
+            EmbeddingConfig(name=t.name, num_embeddings=t.rows, embedding_dim=t.columns, feature_names=list(t.features))
+            for t in tables
+        ],
+    )
+
+
+def pooled_by_key(output: KeyedTensor | dict[str, JaggedTensor], path: str) -> dict[str, torch.Tensor]:
+    """One row per sample; of a sequence each row counts by its position, so that their order matters."""
+    if not is_sequence(path):
+        return output.to_dict()
+    pooled = {}
+    for key, sequence in output.items():
+        lengths = sequence.lengths()
+        sample = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+        position = torch.arange(len(sample)) - (lengths.cumsum(0) - lengths)[sample]
+        rows = sequence.values() / (1 + position).unsqueeze(1)
+        pooled[key] = torch.zeros(len(lengths), rows.shape[1]).index_add(0, sample, rows)
+    return pooled
 
 
 def main(job_path: str) -> int:
@@ -147,7 +179,7 @@ def train(case: dict, rank: int) -> dict[str, np.ndarray]:
         env=ShardingEnv.from_process_group(dist.group.WORLD),
         device=torch.device("cpu"),
         plan=sharding_plan(case, model),
-        sharders=[EmbeddingBagCollectionSharder()],
+        sharders=[EmbeddingBagCollectionSharder(), EmbeddingCollectionSharder()],
     )
     set_weights(sharded, tables)
     outside = dict(in_backward_optimizer_filter(sharded.named_parameters()))
@@ -215,7 +247,7 @@ def local_parts(sharded: DistributedModelParallel) -> list[tuple[str, tuple[int,
     """(table, offsets, weights) of everything that this rank holds, by TorchRec's own metadata."""
     found = []
     for name, value in sharded.state_dict().items():
-        if ".embedding_bags." not in name:
+        if ".embedding_bags." not in name and ".embeddings." not in name:
             continue
         table = name.split(".")[-2]
         if isinstance(value, ShardedTensor):

@@ -16,6 +16,7 @@ from tests.torchrec.model import (
     batches,
     dense_weights,
     initial_weights,
+    is_sequence,
     is_weighted,
     lookups,
 )
@@ -74,7 +75,11 @@ def _pool(weight: torch.Tensor, table: TableSpec, bags: Bags) -> torch.Tensor:
     rows = weight[torch.tensor(bags.ids)]
     if is_weighted(table.module_path):
         rows = rows * torch.tensor(bags.weights, dtype=torch.float64).unsqueeze(1)
-    sample = torch.repeat_interleave(torch.arange(batch), torch.tensor(bags.lengths))
+    lengths = torch.tensor(bags.lengths)
+    sample = torch.repeat_interleave(torch.arange(batch), lengths)
+    if is_sequence(table.module_path):
+        position = torch.arange(len(rows)) - (lengths.cumsum(0) - lengths)[sample]
+        rows = rows / (1 + position).unsqueeze(1)
     total = torch.zeros(batch, table.columns, dtype=torch.float64).index_add(0, sample, rows)
     if table.pooling == "mean":
         total = total / torch.tensor(np.maximum(bags.lengths, 1), dtype=torch.float64).unsqueeze(1)

@@ -23,6 +23,7 @@ from api.convert import parse_spec
 pytestmark = pytest.mark.torchrec
 
 META = torch.device("meta")
+ONLY = "cannot be planned; only EmbeddingBagCollection and EmbeddingCollection can"
 HARDWARE = {"profile": "dgx-h100-80g", "num_hosts": 1, "ranks_per_host": 8}
 
 
@@ -179,26 +180,42 @@ def test_no_optimizer_is_not_guessed() -> None:
 
 
 def test_modules_of_other_kinds_are_named() -> None:
-    sequences = EmbeddingCollection(
-        tables=[EmbeddingConfig(name="s", num_embeddings=9, embedding_dim=4, feature_names=["s"])], device=META
-    )
     processed = FeatureProcessedEmbeddingBagCollection(
         collection(config("p"), is_weighted=True), PositionWeightedModuleCollection({"p": 3})
     )
-    model = nn.ModuleDict({"history": sequences, "positions": processed, "plain": collection(config())})
-    assert refused(model) == (
-        'module "history": EmbeddingCollection cannot be planned; only EmbeddingBagCollection can',
-        'module "positions": FeatureProcessedEmbeddingBagCollection cannot be planned; only EmbeddingBagCollection can',
+    model = nn.ModuleDict({"positions": processed, "plain": collection(config())})
+    assert refused(model) == (f'module "positions": FeatureProcessedEmbeddingBagCollection {ONLY}',)
+
+
+def test_rows_that_come_back_one_by_one_are_tables_without_pooling() -> None:
+    sequences = EmbeddingCollection(
+        tables=[
+            EmbeddingConfig(name="s", num_embeddings=9, embedding_dim=4, feature_names=["u", "v"]),
+            EmbeddingConfig(name="t", num_embeddings=5, embedding_dim=4, feature_names=["w"], data_type=DataType.FP16),
+        ],
+        device=META,
     )
+    _apply_optimizer_in_backward(RowWiseAdagrad, sequences.parameters(), {"lr": 0.1})
+    spec = spec_from_model(
+        nn.ModuleDict({"history": sequences, "plain": collection(config())}),
+        batch_size_per_rank=8,
+        hardware=HARDWARE,
+        default_pooling_factor=3,
+        optimizer="rowwise_adagrad",
+    )
+    first, second, plain = spec["model"]["tables"]
+    assert [table["pooling"] for table in (first, second, plain)] == ["none", "none", "sum"]
+    assert (first["module_path"], first["optimizer"], first["is_weighted"]) == ("history", "rowwise_adagrad", False)
+    assert [feature["name"] for feature in first["features"]] == ["u", "v"]
+    assert second["data_type"] == "fp16"
+    assert [table.pooling for table in parse_spec(json.dumps(spec).encode()).problem.tables] == ["none", "none", "sum"]
 
 
 def test_a_subclass_is_not_the_class_that_torchrec_shards() -> None:
     class Mine(EmbeddingBagCollection):
         pass
 
-    assert refused(nn.Sequential(Mine(tables=[config()], device=META))) == (
-        'module "0": Mine cannot be planned; only EmbeddingBagCollection can',
-    )
+    assert refused(nn.Sequential(Mine(tables=[config()], device=META))) == (f'module "0": Mine {ONLY}',)
 
 
 def test_a_module_under_two_paths() -> None:
@@ -216,7 +233,7 @@ def test_a_name_in_two_modules() -> None:
 
 
 def test_a_model_without_tables() -> None:
-    assert refused(nn.Linear(3, 3)) == ("the model has no EmbeddingBagCollection",)
+    assert refused(nn.Linear(3, 3)) == ("the model has no EmbeddingBagCollection, and no EmbeddingCollection",)
 
 
 def test_tables_that_a_plan_cannot_describe() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
-from tests.torchrec.hand_plans import LONELY, MIXED, hand_plan
+from tests.torchrec.hand_plans import LONELY, MIXED, SEQUENCES, hand_plan
 from tests.torchrec.harness import LEAST_MOVE, TOLERANCE, Case, Difference, run_cases
 from tests.torchrec.service_plans import forced_plan, free_plan
 
@@ -19,6 +19,9 @@ TRAININGS = (
     ("mixed", MIXED, hand_plan, "rowwise_adagrad"),
     ("lonely", LONELY, hand_plan, "sgd"),
     ("lonely", LONELY, hand_plan, "rowwise_adagrad"),
+    ("sequences", SEQUENCES, hand_plan, "sgd"),
+    ("sequences", SEQUENCES, hand_plan, "rowwise_adagrad"),
+    ("forced_sequences", SEQUENCES, forced_plan, "rowwise_adagrad"),
     ("forced", MIXED, forced_plan, "sgd"),
     ("forced", MIXED, forced_plan, "rowwise_adagrad"),
     ("free", MIXED, free_plan, "rowwise_adagrad"),

@@ -188,6 +188,7 @@ class Rank:
                     digest=digest,
                     world_size=facts.sharding_group_size,
                     ranks_per_host=facts.ranks_per_host,
+                    device=self.device,
                 )
             every = [other.facts for other in reports if other.facts is not None]
             if self.number == 0 and len(every) == len(reports):

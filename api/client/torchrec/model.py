@@ -1,14 +1,16 @@
 """What a live model says about its embedding tables."""
 
 from collections.abc import Iterator
-from typing import cast
+from dataclasses import dataclass
 
 from torch import nn
 from torchrec.distributed.types import ShardedModule
 from torchrec.distributed.utils import optimizer_type_to_emb_opt_type
+from torchrec.modules.embedding_configs import BaseEmbeddingConfig
 from torchrec.modules.embedding_modules import (
     EmbeddingBagCollection,
     EmbeddingBagCollectionInterface,
+    EmbeddingCollection,
     EmbeddingCollectionInterface,
 )
 
@@ -42,8 +44,9 @@ _WRAPPER_PACKAGES = ("torchrec.modules.", "torchrec.distributed.", "torchrec.qua
 def live_tables(module: nn.Module) -> tuple[LiveTable, ...]:
     """All tables of a model, in its own order. The model may live on the meta device.
 
-    Only ``EmbeddingBagCollection`` itself is described: ``DistributedModelParallel`` chooses
-    the sharder by the exact class, and the other embedding modules follow other rules.
+    Only ``EmbeddingBagCollection`` and ``EmbeddingCollection`` themselves are described:
+    ``DistributedModelParallel`` chooses the sharder by the exact class, and the other embedding
+    modules follow other rules.
 
     Raises
     ------
@@ -63,8 +66,10 @@ def live_tables(module: nn.Module) -> tuple[LiveTable, ...]:
         if first_path != path:
             reasons.append(f"{_shown(path)}: the same module as {_shown(first_path)}; a plan knows one path per module")
             continue
-        for table in _tables_of(cast("EmbeddingBagCollection", found), path, reasons):
-            tables.append(table)
+        for config in _configs_of(found):
+            table = _live_table(config, path, reasons)
+            if table is not None:
+                tables.append(table)
     path_of_name: dict[str, str] = {}
     for table in tables:
         first_path = path_of_name.setdefault(table.name, table.module_path)
@@ -74,7 +79,7 @@ def live_tables(module: nn.Module) -> tuple[LiveTable, ...]:
                 " names must differ over the whole model"
             )
     if not tables and not reasons:
-        reasons.append("the model has no EmbeddingBagCollection")
+        reasons.append("the model has no EmbeddingBagCollection, and no EmbeddingCollection")
     if reasons:
         raise UnsupportedModel(reasons)
     return tuple(tables)
@@ -103,41 +108,64 @@ def _refusal(found: nn.Module) -> str | None:
     kind = type(found).__name__
     if isinstance(found, ShardedModule):
         return f"{kind} is sharded already; give the model before DistributedModelParallel"
-    if type(found) is not EmbeddingBagCollection:
-        return f"{kind} cannot be planned; only EmbeddingBagCollection can"
+    if type(found) not in (EmbeddingBagCollection, EmbeddingCollection):
+        return f"{kind} cannot be planned; only EmbeddingBagCollection and EmbeddingCollection can"
     return None
 
 
-def _tables_of(module: EmbeddingBagCollection, path: str, reasons: list[str]) -> Iterator[LiveTable]:
-    for config in module.embedding_bag_configs():
-        where = f'{_shown(path)}: table "{config.name}"'
-        data_type = DATA_TYPES.get(config.data_type.value)
-        if data_type is None:
-            reasons.append(f"{where} has the data type {config.data_type.value}; known: {', '.join(DATA_TYPES)}")
-            continue
-        if config.use_virtual_table:
-            reasons.append(f"{where} is a virtual table, which has no rows to place")
-            continue
-        weight = module.embedding_bags[config.name].weight
-        classes = getattr(weight, "_optimizer_classes", [])
-        if len(classes) > 1:
-            reasons.append(f"{where} has {len(classes)} optimizers in its backward pass; TorchRec takes one")
-            continue
-        optimizer = _optimizer_name(classes[0]) if classes else None
-        if classes and optimizer is None:
-            reasons.append(f"{where} has the optimizer {classes[0].__name__}, which no fused kernel has")
-            continue
-        yield LiveTable(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Config:
+    """A table's configuration, with what it depends on the kind of module for."""
+
+    of_table: BaseEmbeddingConfig
+    weight: nn.Parameter
+    pooling: str
+    is_weighted: bool
+
+
+def _configs_of(module: nn.Module) -> Iterator[_Config]:
+    if isinstance(module, EmbeddingBagCollection):
+        for bags in module.embedding_bag_configs():
+            yield _Config(
+                of_table=bags,
+                weight=module.embedding_bags[bags.name].weight,
+                pooling=bags.pooling.value.lower(),
+                is_weighted=module.is_weighted(),
+            )
+    elif isinstance(module, EmbeddingCollection):
+        for rows in module.embedding_configs():
+            weight = module.embeddings[rows.name].weight
+            yield _Config(of_table=rows, weight=weight, pooling="none", is_weighted=False)
+
+
+def _live_table(found: _Config, path: str, reasons: list[str]) -> LiveTable | None:
+    """Describe a table, or say why it cannot be planned."""
+    config = found.of_table
+    where = f'{_shown(path)}: table "{config.name}"'
+    data_type = DATA_TYPES.get(config.data_type.value)
+    classes = getattr(found.weight, "_optimizer_classes", [])
+    optimizer = _optimizer_name(classes[0]) if classes else None
+    if data_type is None:
+        reasons.append(f"{where} has the data type {config.data_type.value}; known: {', '.join(DATA_TYPES)}")
+    elif config.use_virtual_table:
+        reasons.append(f"{where} is a virtual table, which has no rows to place")
+    elif len(classes) > 1:
+        reasons.append(f"{where} has {len(classes)} optimizers in its backward pass; TorchRec takes one")
+    elif classes and optimizer is None:
+        reasons.append(f"{where} has the optimizer {classes[0].__name__}, which no fused kernel has")
+    else:
+        return LiveTable(
             module_path=path,
             name=config.name,
             num_embeddings=config.num_embeddings,
             embedding_dim=config.embedding_dim,
             data_type=data_type,
-            pooling=config.pooling.value.lower(),
-            is_weighted=module.is_weighted(),
+            pooling=found.pooling,
+            is_weighted=found.is_weighted,
             feature_names=tuple(config.feature_names),
             optimizer=optimizer,
         )
+    return None
 
 
 def _optimizer_name(optimizer_class: type) -> str | None:

@@ -60,7 +60,7 @@ def to_sharding_plan(
     tables = live_tables(module)
     document = cast("PlanDocument", plan)
     found = shape_differences(plan) or [
-        *judge(document, tables, digest=plan_digest(plan), world_size=ranks, ranks_per_host=local_ranks),
+        *judge(document, tables, digest=plan_digest(plan), world_size=ranks, ranks_per_host=local_ranks, device=device),
         *pod_differences(local_ranks, pod_ranks(ranks)),
     ]
     if found:

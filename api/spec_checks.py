@@ -13,6 +13,7 @@ from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.access import AccessCdf, MissRatioCurve, ReuseHistogram
 from planner.domain.cluster import MAX_RANKS
 from planner.domain.data_type import DATA_TYPES
+from planner.domain.optimizer import OPTIMIZERS
 from planner.domain.problem import DEVICE_KERNELS, HOST_KERNELS, Problem
 from planner.domain.table import MAX_COLUMNS, Feature, Table
 from planner.errors import Issue
@@ -201,6 +202,7 @@ def _check_runtime(table: TableSpec, runtime: Runtime, where: str) -> Iterator[I
 
 def _refusal(table: TableSpec, runtime: Runtime, num_columns: int) -> str | None:
     """Return why the runtime refuses every scheme of a table of this width, or ``None``."""
+    data_type = DATA_TYPES[table.data_type]
     probe = Table(
         name=table.name,
         num_embeddings=table.num_embeddings,
@@ -208,6 +210,8 @@ def _refusal(table: TableSpec, runtime: Runtime, num_columns: int) -> str | None
         features=(Feature(name=table.name, pooling_factor=1.0),),
         pooling=table.pooling,
         is_weighted=table.is_weighted,
+        data_type=data_type,
+        optimizer=OPTIMIZERS[table.optimizer if data_type.trainable else "none"],
     )
     first = None
     for scheme in Scheme:

@@ -289,6 +289,19 @@ def test_the_runtime_is_asked_which_tables_it_runs(monkeypatch: pytest.MonkeyPat
     assert "it has no sequences" in sequence.message
 
 
+def test_a_runtime_that_does_not_train_a_table_says_so_before_a_solve() -> None:
+    """Optimizers and types are asked about, too; row-wise AdaGrad is the default."""
+    with pytest.raises(InvalidProblem) as caught:
+        request_of(runtime="hugectr", model__tables__1__optimizer="sgd", model__tables__1__data_type="int8")
+    adagrad, *others = caught.value.issues
+    assert adagrad.pointer == "/model/tables/0"
+    assert "trains with sgd or adagrad, not with rowwise_adagrad" in adagrad.message
+    assert [issue.pointer for issue in others] == ["/model/tables/1", "/model/tables/1/optimizer"]
+    assert "keeps weights as fp32, not as int8" in others[0].message
+    trained = {f"model__tables__{index}__optimizer": "adagrad" for index in (0, 1)}
+    assert request_of(runtime="hugectr", **trained).problem.runtime == "hugectr"
+
+
 def test_padding_is_advised_with_the_number() -> None:
     with pytest.raises(InvalidProblem) as caught:
         request_of(model__tables__0__embedding_dim=129)

@@ -85,6 +85,7 @@ def _check_cluster(spec: SpecDocument, hardware: Hardware | None, base: str) -> 
     if hardware is None:
         return
     yield from _check_scm(spec, hardware, base)
+    yield from _check_devices(spec, hardware, base)
     per_host = spec.hardware.ranks_per_host or hardware.ranks_per_host
     if per_host > hardware.ranks_per_host and hardware.family != "custom":
         yield rule(
@@ -111,6 +112,18 @@ def _check_cluster(spec: SpecDocument, hardware: Hardware | None, base: str) -> 
     if overrides.hbm_bytes_by_rank is None and not any(_number(hardware, name) for name in ("hbm_bytes", "ddr_bytes")):
         yield rule(
             f"{base}/hardware/overrides", "no rank has any memory", "give hbm_bytes, or ddr_bytes for hosts alone"
+        )
+
+
+def _check_devices(spec: SpecDocument, hardware: Hardware, base: str) -> Iterator[Issue]:
+    """Devices that the runtime does not run on."""
+    families = RUNTIMES[spec.runtime].device_families
+    if families is not None and hardware.family not in families:
+        yield rule(
+            f"{base}/runtime",
+            f"the runtime {spec.runtime} does not run on devices of the family {hardware.family}, which"
+            f" {hardware.profile} has",
+            "use a profile of a GPU, or another runtime",
         )
 
 

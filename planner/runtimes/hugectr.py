@@ -35,6 +35,8 @@ class HugeCTR:
     row_schemes: frozenset[Scheme] = frozenset()
     splits_rows_by_heat = False
     keeps_rows_in_scm = False
+    #: ``custom`` is whatever the user says it is; exports refuse rows that do not lie in hbm.
+    device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """``dense`` stands for a copy whose gradients are all-reduced, ``fused`` for everything else."""

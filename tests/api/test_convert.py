@@ -271,6 +271,7 @@ class SixteenColumns:
     """A runtime of its own mind: rows of a multiple of 16 columns, and no sequences."""
 
     name = "sixteen"
+    device_families = None
 
     def refusal(self, table: Table, _scheme: Scheme) -> str | None:
         if table.pooling == "none":
@@ -300,6 +301,14 @@ def test_a_runtime_that_does_not_train_a_table_says_so_before_a_solve() -> None:
     assert "keeps weights as fp32, not as int8" in others[0].message
     trained = {f"model__tables__{index}__optimizer": "adagrad" for index in (0, 1)}
     assert request_of(runtime="hugectr", **trained).problem.runtime == "hugectr"
+
+
+def test_a_runtime_that_does_not_run_on_the_devices_says_so() -> None:
+    one = {f"model__tables__{index}__optimizer": "sgd" for index in (0, 1)} | {"hardware__ranks_per_host": 1}
+    for profile in ("cpu-2s-genoa-200g", "tpu-v5p"):
+        assert pointers(runtime="hugectr", hardware__profile=profile, **one) == ["/runtime"]
+        assert request_of(runtime="generic", hardware__profile=profile, **one).problem.runtime == "generic"
+    assert request_of(runtime="hugectr", hardware__profile="dgx-a100-80g", **one).problem.runtime == "hugectr"
 
 
 def test_padding_is_advised_with_the_number() -> None:

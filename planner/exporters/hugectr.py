@@ -10,14 +10,13 @@ the bytes and the expected lookups of each; it says ``"rows": "modulo"``, becaus
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import cast
 
 from cost_models.vocabulary import Tier
 from planner.canonical import digest
 from planner.domain.shards import Shards
 from planner.exporters.refusal import UnexportablePlan, checked_digest
-from planner.runtimes.hugectr_geometry import Layout, UnheldGeometry, check_copies, layout_of
+from planner.runtimes.hugectr_geometry import Holding, Layout, UnheldGeometry, check_copies, layout_of
 
 FORMAT_VERSION = 1
 #: HugeCTR's combiners by our poolings.
@@ -92,10 +91,7 @@ def to_hugectr(
         "comm_strategy": "Uniform",
         "rows": "modulo",
         "tables": tables,
-        "shard_matrix": [
-            [name for name, layout in layouts.items() if layout is None or gpu in layout.gpus]
-            for gpu in range(num_gpus)
-        ],
+        "shard_matrix": _matrix(layouts, num_gpus),
         "shard_strategy": _strategy(layouts),
         "compression_strategy": _compression(layouts),
     }
@@ -134,9 +130,29 @@ def _layout(
 def _holdings(layout: Layout | None, num_rows: int, num_columns: int, num_gpus: int) -> list[dict[str, int]]:
     """Return what every GPU that has part of a table holds of it."""
     if layout is not None:
-        return [asdict(one) for one in layout.holdings(num_rows, num_columns)]
+        return [_written(one) for one in layout.holdings(num_rows, num_columns)]
     alone = (Layout(gpus=(gpu,), num_pieces=1) for gpu in range(num_gpus))
-    return [asdict(one) for layout in alone for one in layout.holdings(num_rows, num_columns)]
+    return [_written(one) for layout in alone for one in layout.holdings(num_rows, num_columns)]
+
+
+def _written(one: Holding) -> dict[str, int]:
+    return {
+        "gpu": one.gpu,
+        "first_row": one.first_row,
+        "row_step": one.row_step,
+        "num_rows": one.num_rows,
+        "column_offset": one.column_offset,
+        "num_columns": one.num_columns,
+    }
+
+
+def _matrix(layouts: Mapping[str, Layout | None], num_gpus: int) -> list[list[str]]:
+    """Return the names of the tables that each GPU has all or part of."""
+    held: list[list[str]] = [[] for _ in range(num_gpus)]
+    for name, layout in layouts.items():
+        for gpu in range(num_gpus) if layout is None else layout.gpus:
+            held[gpu].append(name)
+    return held
 
 
 def _strategy(layouts: Mapping[str, Layout | None]) -> list[list[object]]:

@@ -13,6 +13,7 @@ from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.access import AccessCdf, MissRatioCurve, ReuseHistogram
 from planner.domain.cluster import MAX_RANKS
 from planner.domain.data_type import DATA_TYPES
+from planner.domain.optimizer import OPTIMIZERS
 from planner.domain.problem import DEVICE_KERNELS, HOST_KERNELS, Problem
 from planner.domain.table import MAX_COLUMNS, Feature, Table
 from planner.errors import Issue
@@ -84,6 +85,7 @@ def _check_cluster(spec: SpecDocument, hardware: Hardware | None, base: str) -> 
     if hardware is None:
         return
     yield from _check_scm(spec, hardware, base)
+    yield from _check_devices(spec, hardware, base)
     per_host = spec.hardware.ranks_per_host or hardware.ranks_per_host
     if per_host > hardware.ranks_per_host and hardware.family != "custom":
         yield rule(
@@ -110,6 +112,18 @@ def _check_cluster(spec: SpecDocument, hardware: Hardware | None, base: str) -> 
     if overrides.hbm_bytes_by_rank is None and not any(_number(hardware, name) for name in ("hbm_bytes", "ddr_bytes")):
         yield rule(
             f"{base}/hardware/overrides", "no rank has any memory", "give hbm_bytes, or ddr_bytes for hosts alone"
+        )
+
+
+def _check_devices(spec: SpecDocument, hardware: Hardware, base: str) -> Iterator[Issue]:
+    """Devices that the runtime does not run on."""
+    families = RUNTIMES[spec.runtime].device_families
+    if families is not None and hardware.family not in families:
+        yield rule(
+            f"{base}/runtime",
+            f"the runtime {spec.runtime} does not run on devices of the family {hardware.family}, which"
+            f" {hardware.profile} has",
+            "use a profile of a GPU, or another runtime",
         )
 
 
@@ -201,6 +215,7 @@ def _check_runtime(table: TableSpec, runtime: Runtime, where: str) -> Iterator[I
 
 def _refusal(table: TableSpec, runtime: Runtime, num_columns: int) -> str | None:
     """Return why the runtime refuses every scheme of a table of this width, or ``None``."""
+    data_type = DATA_TYPES[table.data_type]
     probe = Table(
         name=table.name,
         num_embeddings=table.num_embeddings,
@@ -208,6 +223,8 @@ def _refusal(table: TableSpec, runtime: Runtime, num_columns: int) -> str | None
         features=(Feature(name=table.name, pooling_factor=1.0),),
         pooling=table.pooling,
         is_weighted=table.is_weighted,
+        data_type=data_type,
+        optimizer=OPTIMIZERS[table.optimizer if data_type.trainable else "none"],
     )
     first = None
     for scheme in Scheme:

@@ -1,13 +1,15 @@
 """Which kernels a problem offers to tables that name none: host memory where the accelerators' own is too small."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from cost_models.vocabulary import SCM_KERNELS, TIER_OF_KERNEL, Kernel, Tier
+from cost_models.vocabulary import SCM_KERNELS, TIER_OF_KERNEL, Kernel, Scheme, Tier
 from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import DEVICE_KERNELS, HOST_KERNELS, Problem
 from planner.domain.table import Table
 from planner.enumerate import CACHE_LOAD_FACTORS
 from planner.row_tiers import row_tiers
+from planner.runtimes.base import Runtime
 from planner.runtimes.registry import RUNTIMES
 
 #: Numbers that rows in each memory of the host need.
@@ -52,8 +54,14 @@ def _unused_tiers(problem: Problem) -> tuple[Tier, ...]:
     if problem.serving is not None or problem.kernels != DEVICE_KERNELS or cluster.device_tier is not Tier.HBM:
         return ()
     runtime = RUNTIMES[problem.runtime]
-    tiers = {tier for kernel in SCM_KERNELS for tier in row_tiers(kernel, cluster, runtime)}
+    runs = [kernel for kernel in SCM_KERNELS if _is_run(runtime, kernel, problem.tables)]
+    tiers = {tier for kernel in runs for tier in row_tiers(kernel, cluster, runtime)}
     return tuple(sorted(tier for tier in tiers if cluster.has_tier(tier)))
+
+
+def _is_run(runtime: Runtime, kernel: Kernel, tables: Sequence[Table]) -> bool:
+    """Whether the runtime runs a kernel of the host's memory for any of the tables."""
+    return any(runtime.kernels(table, Scheme.TABLE_WISE, frozenset({kernel})) for table in tables)
 
 
 def with_kernels_of(problem: Problem, placement: Placement) -> Problem:

@@ -12,8 +12,8 @@ from api.client import PlannerClient, RetryPolicy
 from api.client.plan_file import fetch
 from planner.explain.comparison import compare_plans
 from planner.explain.difference import difference
+from planner.exporters.refusal import UnexportablePlan
 from planner.exporters.registry import EXPORTERS
-from planner.exporters.torchrec import UnexportablePlan
 
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 

@@ -20,8 +20,8 @@ from api.stored_models import StoredModels
 from planner.canonical import canonical_bytes
 from planner.errors import Issue, UnsupportedRequest
 from planner.explain.explanation import DEFAULT_TABLES
+from planner.exporters.refusal import UnexportablePlan
 from planner.exporters.registry import EXPORTERS
-from planner.exporters.torchrec import UnexportablePlan
 
 router = APIRouter(prefix="/v1", tags=["plans"])
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Protocol
 
+from planner.exporters.hugectr import to_hugectr
 from planner.exporters.torchrec import to_torchrec
 
 
@@ -23,4 +24,6 @@ def _as_it_is(document: Mapping[str, object], *, module_path: str | None, device
     return document
 
 
-EXPORTERS: Mapping[str, Exporter] = MappingProxyType({"json": _as_it_is, "torchrec": to_torchrec})
+EXPORTERS: Mapping[str, Exporter] = MappingProxyType(
+    {"json": _as_it_is, "torchrec": to_torchrec, "hugectr": to_hugectr}
+)

@@ -9,7 +9,8 @@ the digests.
 from collections.abc import Mapping
 from typing import cast
 
-from planner.canonical import digest, plan_digest
+from planner.canonical import digest
+from planner.exporters.refusal import UnexportablePlan, checked_digest
 
 FORMAT_VERSION = 1
 #: The oldest TorchRec whose metadata rules this export follows.
@@ -17,12 +18,6 @@ TORCHREC_MIN_VERSION = "1.8.0"
 #: Device types that carry an index per host in a placement.
 INDEXED_DEVICES = frozenset({"cuda", "mtia"})
 DEVICES = ("cuda", "cpu", "mtia")
-
-
-class UnexportablePlan(ValueError):
-    """A plan document that cannot be written for TorchRec."""
-
-    code = "unexportable-plan"
 
 
 def to_torchrec(
@@ -56,12 +51,7 @@ def to_torchrec(
     """
     if device not in DEVICES:
         raise UnexportablePlan(f"Expected device to be one of {', '.join(DEVICES)}.")
-    content_digest = plan_digest(document)
-    if document.get("plan_digest") != content_digest:
-        raise UnexportablePlan(
-            f"The plan says {document.get('plan_digest')}, but its content has the digest {content_digest};"
-            " it was changed after it was published."
-        )
+    content_digest = checked_digest(document)
     ranks_per_host = cast("int", document["ranks_per_host"])
     modules: dict[str, dict[str, object]] = {}
     tables: list[dict[str, object]] = []

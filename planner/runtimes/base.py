@@ -42,6 +42,11 @@ class Runtime(Protocol):
         """Whether kernels that read the host's memory can be told to read storage-class memory."""
         ...
 
+    @property
+    def device_families(self) -> frozenset[str] | None:
+        """Families of hardware profiles that it runs on; ``None`` for any."""
+        ...
+
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """Return the kernels that run a scheme of a table, among those offered, fastest first."""
         ...

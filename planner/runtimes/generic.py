@@ -23,6 +23,7 @@ class Generic:
     row_schemes: frozenset[Scheme] = frozenset()
     splits_rows_by_heat = True
     keeps_rows_in_scm = True
+    device_families: frozenset[str] | None = None
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """``dense`` replicates; the others run every other scheme, ``key_value`` without state per weight."""

@@ -41,6 +41,7 @@ class TorchRec:
     splits_rows_by_heat = False
     #: FBGEMM allocates the rows of its UVM kernels itself (``new_managed_tensor``) and takes no memory to put them in.
     keeps_rows_in_scm = False
+    device_families: frozenset[str] | None = None
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """``dense`` is the only kernel of data_parallel; the others run every scheme but that.

@@ -271,6 +271,7 @@ class SixteenColumns:
     """A runtime of its own mind: rows of a multiple of 16 columns, and no sequences."""
 
     name = "sixteen"
+    device_families = None
 
     def refusal(self, table: Table, _scheme: Scheme) -> str | None:
         if table.pooling == "none":
@@ -287,6 +288,27 @@ def test_the_runtime_is_asked_which_tables_it_runs(monkeypatch: pytest.MonkeyPat
     assert "rows come in 16 columns" in width.message
     assert sequence.pointer == "/model/tables/1"
     assert "it has no sequences" in sequence.message
+
+
+def test_a_runtime_that_does_not_train_a_table_says_so_before_a_solve() -> None:
+    """Optimizers and types are asked about, too; row-wise AdaGrad is the default."""
+    with pytest.raises(InvalidProblem) as caught:
+        request_of(runtime="hugectr", model__tables__1__optimizer="sgd", model__tables__1__data_type="int8")
+    adagrad, *others = caught.value.issues
+    assert adagrad.pointer == "/model/tables/0"
+    assert "trains with sgd or adagrad, not with rowwise_adagrad" in adagrad.message
+    assert [issue.pointer for issue in others] == ["/model/tables/1", "/model/tables/1/optimizer"]
+    assert "keeps weights as fp32, not as int8" in others[0].message
+    trained = {f"model__tables__{index}__optimizer": "adagrad" for index in (0, 1)}
+    assert request_of(runtime="hugectr", **trained).problem.runtime == "hugectr"
+
+
+def test_a_runtime_that_does_not_run_on_the_devices_says_so() -> None:
+    one = {f"model__tables__{index}__optimizer": "sgd" for index in (0, 1)} | {"hardware__ranks_per_host": 1}
+    for profile in ("cpu-2s-genoa-200g", "tpu-v5p"):
+        assert pointers(runtime="hugectr", hardware__profile=profile, **one) == ["/runtime"]
+        assert request_of(runtime="generic", hardware__profile=profile, **one).problem.runtime == "generic"
+    assert request_of(runtime="hugectr", hardware__profile="dgx-a100-80g", **one).problem.runtime == "hugectr"
 
 
 def test_padding_is_advised_with_the_number() -> None:

@@ -300,7 +300,27 @@ def test_export_for_torchrec(run: Run, plan_file: Path, tmp_path: Path) -> None:
     missing = run("export", plan_file, "--format", "torchrec")
     assert missing.code == 1
     assert "module" in missing.err
-    assert run("export", plan_file, "--format", "hugectr").code == 1
+    assert run("export", plan_file, "--format", "onnx").code == 1
+
+
+def test_export_for_hugectr(run: Run, spec_file: Path, tmp_path: Path) -> None:
+    plan_file = tmp_path / "for_hugectr.json"
+    changes = (
+        "--set",
+        "runtime=hugectr",
+        "--set",
+        "model.tables.0.optimizer=sgd",
+        "--set",
+        "model.tables.1.optimizer=sgd",
+    )
+    assert run("plan", spec_file, *changes, "-o", plan_file).code == 0
+    answer = run("export", plan_file, "--format", "hugectr")
+    assert answer.code == 0
+    assert answer.document["plan_digest"] == json.loads(plan_file.read_text())["plan_digest"]
+    assert {name for held in answer.document["shard_matrix"] for name in held} == {"a", "b"}
+    refused = run("export", plan_file, "--format", "hugectr", "--device", "cpu")
+    assert refused.code == 1
+    assert "device must be cuda" in refused.err
 
 
 @pytest.mark.parametrize("command", [("export", "--format", "torchrec"), ("compare",)])

@@ -54,6 +54,15 @@ def test_hosts_without_either_memory_offer_nothing_more(overrides: dict[str, flo
     assert with_host_memory(make_problem(cluster=make_cluster(**overrides))) is None
 
 
+def test_a_runtime_that_keeps_all_rows_on_the_device_is_offered_nothing_more() -> None:
+    """Nor is a rate asked for that it would not use."""
+    assert with_host_memory(make_problem(runtime="generic")) is not None
+    assert with_host_memory(make_problem(runtime="hugectr")) is None
+    unknown = without("ddr_bytes_per_second")
+    assert "ddr_bytes_per_second" in why_not_host_memory(make_problem(cluster=unknown, runtime="generic"))
+    assert why_not_host_memory(make_problem(cluster=unknown, runtime="hugectr")) == ""
+
+
 def placed(kernel: Kernel, share: float | None = None) -> Placement:
     """Table t, whole on rank 0."""
     tier = Tier.HBM if kernel is Kernel.FUSED else Tier.DDR

@@ -95,6 +95,19 @@ def test_exports(live: Live, digest: str) -> None:
     assert_problem(live.get(f"/v1/plans/{digest}/exports/torchrec?module_path=../x"), 400, "invalid-parameter")
 
 
+def test_exports_for_hugectr(live: Live) -> None:
+    """What the runtime hugectr plans is exported; what it cannot hold is refused with the table and the reason."""
+    trained = {"model__tables__0__optimizer": "sgd", "model__tables__1__optimizer": "adagrad"}
+    plan = live.solve(tiny(runtime="hugectr", **trained))["result"]["plan_digest"]
+    export = live.get(f"/v1/plans/{plan}/exports/hugectr").json()
+    assert (export["plan_digest"], export["num_gpus"], export["rows"]) == (plan, 2, "modulo")
+    assert {name for held in export["shard_matrix"] for name in held} == {"a", "b"}
+    half = live.solve(tiny(model__tables__0__data_type="fp16"))["result"]["plan_digest"]
+    told = assert_problem(live.get(f"/v1/plans/{half}/exports/hugectr"), 422, "export-refused")["detail"]
+    assert 'Table "a": its weights are fp16' in told
+    assert 'Table "b"' not in told
+
+
 def test_a_stored_plan_is_explained_by_its_spec(live: Live, digest: str) -> None:
     plan = live.get(f"/v1/plans/{digest}").json()
     answer = live.get(f"/v1/plans/{digest}/explanation")

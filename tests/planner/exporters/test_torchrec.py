@@ -5,7 +5,8 @@ import hashlib
 import pytest
 
 from planner.canonical import canonical_bytes, plan_digest
-from planner.exporters.torchrec import UnexportablePlan, to_torchrec
+from planner.exporters.refusal import UnexportablePlan
+from planner.exporters.torchrec import to_torchrec
 
 
 def document(**changes: object) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """Phases of real training, timed: what is found, what is refused, and that nothing else changes."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +8,12 @@ import pytest
 
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
+from api.client.torchrec import spec_from_model
+from tests.api.live import Live
 from tests.torchrec.hand_plans import MIXED, hand_plan
 from tests.torchrec.harness import Case, outcomes, run_cases
-from tests.torchrec.model import NUM_STEPS, TableSpec
+from tests.torchrec.model import BATCH_SIZE_PER_RANK, MAX_IDS_PER_BAG, NUM_STEPS, TableSpec
+from tests.torchrec.ranks import Model
 from tests.torchrec.timings import PLAN_DIGEST
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.slow]
@@ -24,6 +28,11 @@ TABLES = (
     TableSpec(name="rows", rows=77, columns=12, features=("c",), scheme="row_wise"),
     TableSpec(name="other", rows=40, columns=8, features=("d",), scheme="table_wise", module_path="sparse_arch.other"),
 )
+#: Tables whose exchanges are one collective in each phase, as the service learns from.
+WHOLE = tuple(
+    TableSpec(name=f"whole{index}", rows=60, columns=16, features=(f"w{index}",), scheme="table_wise")
+    for index in range(4)
+)
 
 
 def case(name: str, tables: tuple[TableSpec, ...], timed: dict[str, object] | None = None) -> Case:
@@ -32,10 +41,34 @@ def case(name: str, tables: tuple[TableSpec, ...], timed: dict[str, object] | No
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A service."""
+    with Live.of(tmp_path_factory.mktemp("service")) as live:
+        yield live
+
+
+@pytest.fixture(scope="module")
+def served_plan(service: Live) -> dict[str, object]:
+    """A plan of the service for tables that are all placed whole."""
+    spec = spec_from_model(
+        Model(list(WHOLE)),
+        batch_size_per_rank=BATCH_SIZE_PER_RANK,
+        hardware={"profile": "dgx-h100-80g", "num_hosts": 1, "ranks_per_host": RANKS},
+        default_pooling_factor=MAX_IDS_PER_BAG / 2,
+        optimizer="rowwise_adagrad",
+        constraints={t.name: {"sharding_types": [t.scheme], "compute_kernels": [t.kernel]} for t in WHOLE},
+    )
+    solve = service.solve({**spec, "solver": {"partitioner": "greedy"}})
+    return service.get(f"/v1/plans/{solve['result']['plan_digest']}").json()
+
+
+@pytest.fixture(scope="module")
+def folder(served_plan: dict[str, object], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the ranks of all cases wrote what they found."""
     folder = tmp_path_factory.mktemp("timed")
+    timed = {**TIMED, "plan_digest": served_plan["plan_digest"]}
     cases = [
+        Case(name="served", tables=WHOLE, plan=served_plan, optimizer="rowwise_adagrad", timed=timed),
         case("plain", TABLES),
         case("timed", TABLES, TIMED),
         case("late", TABLES, {**TIMED, "late_seconds": LATE_SECONDS}),
@@ -139,3 +172,23 @@ def test_in_a_pipeline_all_but_the_exchange_of_ids_is_timed(folder: Path) -> Non
         for one in outcome["document"]["ranks"]:
             assert set(one["seconds"]) == ALL_PHASES - {"input_comm"}
             assert all(seconds > 0 for seconds in one["seconds"].values())
+
+
+def test_the_service_compares_what_was_timed_and_learns_from_it(folder: Path, service: Live) -> None:
+    document = outcomes("served", RANKS, folder)[0]["document"]
+    answers = [service.post("/v1/measurements", document) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [201, 200], answers[0].text
+    summary = answers[0].json()
+    assert answers[1].json() == summary
+    comparison = summary["comparison"]
+    assert {one["phase"] for one in comparison["phases"]} == ALL_PHASES
+    for one in comparison["phases"]:
+        seen = [rank["seconds"][one["phase"]] for rank in document["ranks"]]
+        assert (one["num_ranks"], one["observed_seconds"]) == (RANKS, max(seen))
+        assert one["ratio"] == one["observed_seconds"] / one["predicted_seconds"]
+    assert comparison["left_out"] == []
+    assert comparison["assumptions"] == []  # the job says all of itself
+    rows = service.get(summary["measurements_url"]).json()["rows"]
+    assert {row["kind"] for row in rows} == {"lookup", "collective"}
+    # one launch of each rank with a row for each table, and three exchanges with a row for each rank
+    assert len(rows) == len(WHOLE) + 3 * RANKS

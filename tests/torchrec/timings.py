@@ -34,6 +34,7 @@ class Timing:
         settings = dict(document)
         late_seconds = settings.pop("late_seconds", 0.0)
         self._late_seconds = late_seconds if dist.get_rank() == dist.get_world_size() - 1 else 0.0
+        self._plan_digest = settings.pop("plan_digest", PLAN_DIGEST)
         self._path = out / f"{name}.{dist.get_rank()}.json"
         self._sharded = sharded
         self._hooks: list[int] = []
@@ -56,7 +57,7 @@ class Timing:
 
     def write(self) -> None:
         """Write what was timed."""
-        document = self._times.job_times(PLAN_DIGEST)
+        document = self._times.job_times(self._plan_digest)
         found = {
             "document": document,
             "seconds": self._times.seconds(),

@@ -151,6 +151,7 @@ def test_wrong_use_is_told_on_every_rank(folder: Path) -> None:
         "no passes": "NotTimed: ranks 0, 1: no step was timed; "
         "a step had 0 forward passes, not one; let each pass be a step of its own",
         "no steps": "NotTimed: ranks 0, 1: no step was timed; the job ran 0 steps, 3 of them to warm up",
+        "a step that raised": "0 timed, complete: False, (); hooks: True, closed: 0",
         "numbers": "ValueError: Expected warmup_steps >= 1 and steps >= 1.",
     }
 

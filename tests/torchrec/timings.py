@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -93,12 +93,21 @@ def refusals(sharded: nn.Module) -> dict[str, str]:
         with untrained.step():
             pass
     no_steps = PhaseTimes(sharded, warmup_steps=3)
+    failed = PhaseTimes(sharded, warmup_steps=1, steps=1)
+    for error in (None, ArithmeticError):
+        with suppress(ArithmeticError), failed.step():
+            if error is not None:
+                raise error
+    failed_hooks = count_hooks(sharded)
+    failed.close()
     return {
         "no modules": text_of(lambda: PhaseTimes(nn.Linear(1, 1))),
         "one rank has none": text_of(lambda: PhaseTimes(nn.Linear(1, 1) if rank else sharded)),
         "other steps": text_of(lambda: PhaseTimes(sharded, steps=5 + rank)),
         "no passes": text_of(lambda: untrained.job_times(PLAN_DIGEST)),
         "no steps": text_of(lambda: no_steps.job_times(PLAN_DIGEST)),
+        "a step that raised": f"{failed.num_timed} timed, complete: {failed.is_complete}, {failed.left_out};"
+        f" hooks: {failed_hooks > 0}, closed: {count_hooks(sharded)}",
         "numbers": text_of(lambda: PhaseTimes(sharded, warmup_steps=0)),
     }
 

@@ -3,16 +3,19 @@
     torchrun --nproc-per-node 2 examples/train_dlrm.py --planner torchrec
     torchrun --nproc-per-node 2 examples/train_dlrm.py --planner shardplan --server http://127.0.0.1:8080
 
-Where no service answers, the second plans on this machine, if ``shardplan`` is installed on it. Runs on CPU with gloo;
+Where no service answers, the second plans on this machine, if ``shardplan`` is installed on it. With ``--measure`` it
+times its phases and tells the service, which puts them beside what the plan was thought to take. Runs on CPU with gloo;
 the plan is for GPUs all the same.
 """
 
 import argparse
 import os
+from contextlib import nullcontext
 
 import torch
 import torch.distributed as dist
-from shardplan_client.torchrec import ServicePlanner
+from shardplan_client import ClientError, PlannerClient
+from shardplan_client.torchrec import PhaseTimes, ServicePlanner
 from torch.distributed.optim import _apply_optimizer_in_backward
 from torchrec.datasets.criteo import DEFAULT_CAT_NAMES, DEFAULT_INT_NAMES
 from torchrec.datasets.random import RandomRecDataset
@@ -65,13 +68,34 @@ def batches(rank: int) -> RandomRecDataset:
     )
 
 
+def report(times: PhaseTimes, server: str, plan_digest: str) -> None:
+    """Post the times, and print what was predicted beside them; a job does not fail for want of it."""
+    try:
+        with PlannerClient(server) as client:
+            summary = times.post(client, plan_digest)
+    except ClientError as error:
+        lines = [f"not measured: {error}"]
+    else:
+        lines = [
+            f"{one['phase']:16}  measured {one['observed_seconds']:.6f} s  predicted {one['predicted_seconds']:.6f} s"
+            for one in summary["comparison"]["phases"]
+        ]
+        lines += [f"{phase}: not timed, for {why}" for phase, why in times.not_timed.items()]
+        lines.append(f"stored as {summary['measurements_digest']}")
+    if dist.get_rank() == 0:
+        print("\n".join(lines), flush=True)
+
+
 def main() -> None:
     """Plan, shard, train."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--planner", choices=("torchrec", "shardplan"), default="shardplan")
     parser.add_argument("--server", default="http://127.0.0.1:8080")
     parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--measure", action="store_true", help="time the phases and post them to --server")
     given = parser.parse_args()
+    if given.measure and given.planner != "shardplan":
+        parser.error("--measure needs a plan of --planner shardplan: times are posted with its digest")
     dist.init_process_group("gloo")
     rank, world_size = dist.get_rank(), dist.get_world_size()
     topology = Topology(
@@ -88,13 +112,17 @@ def main() -> None:
     sharded = DistributedModelParallel(model, device=torch.device("cpu"), plan=plan)
     outside = [parameter for _, parameter in in_backward_optimizer_filter(sharded.named_parameters())]
     optimizer = torch.optim.SGD([parameter for parameter in outside if parameter.numel()], lr=LEARNING_RATE)
+    times = PhaseTimes(sharded, warmup_steps=min(10, given.steps // 2)) if given.measure else None
     for step, batch in zip(range(given.steps), batches(rank), strict=False):
-        loss, _ = sharded(batch)
-        optimizer.zero_grad()
-        loss.backward()
+        with times.step() if times else nullcontext():
+            loss, _ = sharded(batch)
+            optimizer.zero_grad()
+            loss.backward()
         optimizer.step()
         if rank == 0:
             print(f"step {step}  loss {loss.item():.4f}", flush=True)
+    if times is not None:
+        report(times, given.server, planner.document["plan_digest"])
     dist.barrier()
     os._exit(0)  # gloo may hang when it is torn down
 

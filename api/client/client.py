@@ -258,6 +258,20 @@ class PlannerClient:
             return document
         return _json(response)
 
+    def post_measurements(self, measurements: Mapping[str, object]) -> dict[str, object]:
+        """Store measurements, of a job or rows of a benchmark; returns their summary.
+
+        Of a job, ``comparison`` of the summary puts its times beside the prediction of its plan. The service keeps
+        equal measurements once, by their digest, so that they may be posted again at any time.
+
+        Raises
+        ------
+        ProblemError
+            422 where they are not what the contract says, or the service does not have the plan.
+        """
+        response, _ = self._transport.request("POST", "/v1/measurements", content=canonical_bytes(measurements))
+        return _json(response)
+
     def rollback(self, name: str, *, if_match: str, version: int | None = None) -> dict[str, object]:
         """Point a channel at the plan of an earlier version; returns the channel's document, of a new version.
 

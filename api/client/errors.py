@@ -10,6 +10,8 @@ ClientError
     PlanRejected        a plan that must not be used by this job (every reason is listed)
     PlanUnavailable     the rank that fetches for all others could not
     UnsupportedModel    a model that cannot be described to the service (every reason is listed)
+    NotTimed            phases of a job that could not be timed (every reason is listed)
+    NotPosted           the rank that posts for all others could not
 """
 
 from collections.abc import Mapping, Sequence
@@ -108,6 +110,14 @@ class PlanUnavailable(ClientError):
 
 class UnsupportedModel(_Reasons):
     """A model that cannot be described to the service."""
+
+
+class NotTimed(_Reasons):
+    """Phases of a job that could not be timed; every rank raises this with the same text."""
+
+
+class NotPosted(ClientError):
+    """The rank that posts for all others could not; every rank raises this with the same text."""
 
 
 def _listing(lines: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from api.client import (
     check_plan,
     fetch,
 )
+from api.client.job_times import PHASES, RankReport, job_times
 from api.schemas import plan as schemas
 from api.settings import Settings
 
@@ -143,3 +144,17 @@ def test_infeasible_is_an_answer_without_a_plan(client: PlannerClient) -> None:
 )
 def test_the_clients_documents_are_the_services(document: type, schema: type[schemas.StrictModel]) -> None:
     assert document.__required_keys__ <= set(schema.model_fields)
+
+
+def test_times_of_a_job_are_kept_once_and_compared(client: PlannerClient) -> None:
+    digest = client.plan_of(client.solve(SPEC, wait_seconds=60)).digest
+    reports = [
+        RankReport(seconds=dict.fromkeys(PHASES, 0.001), num_steps=9, device="GPU", library=None, left_out=())
+    ] * 2
+    document = job_times(digest, reports, communication="nccl")
+    first, second = client.post_measurements(document), client.post_measurements(document)
+    assert first == second
+    assert (first["source"], first["plan_digest"]) == ("job", digest)
+    assert {one["phase"] for one in first["comparison"]["phases"]} == set(PHASES)
+    with pytest.raises(ProblemError, match="no plan of this digest is kept here"):
+        client.post_measurements({**document, "plan_digest": "sha256:" + "0" * 64})

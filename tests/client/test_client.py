@@ -279,3 +279,12 @@ def test_promote_that_lost_the_race_says_so() -> None:
 def test_retry_policies_that_make_no_sense(make: Callable[[], RetryPolicy], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_measurements_are_posted_until_they_are_answered() -> None:
+    summary = {"measurements_digest": "sha256:" + "1" * 64}
+    script = Script(httpx.ConnectError("refused"), httpx.Response(201, json=summary))
+    assert script.client().post_measurements({"steps": 3, "plan_digest": DIGEST}) == summary
+    for request in script.requests:
+        assert (request.method, request.url.path) == ("POST", "/v1/measurements")
+        assert json.loads(request.content) == {"steps": 3, "plan_digest": DIGEST}

@@ -32,6 +32,7 @@ class Case:
     optimizer: str
     unchecked: bool = False  # go round the client's checks
     fused_only: bool = False  # the launcher leaves all tables to the optimizer of the fused kernels
+    timed: Mapping[str, object] | None = None  # settings of PhaseTimes, and what is odd; see tests.torchrec.timings
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,10 +59,12 @@ def run_cases(
     ranks_per_host: int,
     folder: Path,
     shakes: Sequence[Shake] = (),
+    pipelines: Mapping[str, bool] | None = None,
 ) -> dict[str, Difference]:
     """Train all cases in one set of processes; returns the difference of each.
 
-    What the ranks come to in each handshake is in ``folder/NAME.RANK.json``; see :func:`outcomes`.
+    What the ranks come to in each handshake, and what they timed, is in ``folder/NAME.RANK.json``; see
+    :func:`outcomes`.
     """
     job = {
         "world_size": world_size,
@@ -69,6 +72,7 @@ def run_cases(
         "out": str(folder),
         "cases": [asdict(case) for case in cases],
         "shakes": [one.document() for one in shakes],
+        "pipelines": pipelines or {},  # whether they are timed, by name
     }
     path = folder / "job.json"
     path.write_text(json.dumps(job))
@@ -88,7 +92,7 @@ def run_cases(
 
 
 def outcomes(name: str, world_size: int, folder: Path) -> list[dict[str, object]]:
-    """What every rank came to in a handshake."""
+    """What every rank came to in a handshake, or timed."""
     return [json.loads((folder / f"{name}.{rank}.json").read_text()) for rank in range(world_size)]
 
 

@@ -11,6 +11,7 @@ import sys
 import time
 import traceback
 from collections import defaultdict
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,7 @@ from tests.torchrec.model import (
     lookups,
 )
 from tests.torchrec.shakes import shake
+from tests.torchrec.timings import Timing, pipeline
 
 #: After this many seconds without an end the ranks are killed.
 LIMIT_SECONDS = 240
@@ -154,9 +156,11 @@ def run_rank(job: dict, rank: int) -> None:
         rendezvous = f"file://{out / 'rendezvous'}"
         dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=job["world_size"])
         for case in job["cases"]:
-            np.savez(out / f"{case['name']}.{rank}.npz", **train(case, rank))
+            np.savez(out / f"{case['name']}.{rank}.npz", **train(case, rank, out))
         for document in job["shakes"]:
             (out / f"{document['name']}.{rank}.json").write_text(json.dumps(shake(document, rank, Model)))
+        for name, timed in job["pipelines"].items():
+            (out / f"{name}.{rank}.json").write_text(json.dumps(pipeline(rank, timed=timed)))
         dist.barrier()
         code = 0
     except BaseException:
@@ -164,7 +168,7 @@ def run_rank(job: dict, rank: int) -> None:
     os._exit(code)
 
 
-def train(case: dict, rank: int) -> dict[str, np.ndarray]:
+def train(case: dict, rank: int, out: Path) -> dict[str, np.ndarray]:
     """Train one case; returns its losses, its dense weights and the rank's shards."""
     tables = [TableSpec(**{**t, "features": tuple(t["features"])}) for t in case["tables"]]
     model = Model(tables)
@@ -190,16 +194,22 @@ def train(case: dict, rank: int) -> dict[str, np.ndarray]:
     steppers: list[torch.optim.Optimizer] = [torch.optim.SGD(dense, lr=DENSE_LEARNING_RATE)]
     steppers += [optimizer(unfused, **settings)] if unfused and not case["fused_only"] else []
     losses = []
+    timing = Timing(case["name"], case["timed"], sharded, out) if case.get("timed") else None
     for bags, labels in batches(tables, dist.get_world_size()):
         part = slice(rank * len(labels) // dist.get_world_size(), (rank + 1) * len(labels) // dist.get_world_size())
         inputs = {path: features_of(path, tables, bags, rank) for path in dict.fromkeys(t.module_path for t in tables)}
-        loss = (sharded(inputs) - torch.tensor(labels[part])).square().mean()
-        for stepper in steppers:
-            stepper.zero_grad()
-        loss.backward()
+        with timing.step() if timing else nullcontext():
+            loss = (sharded(inputs) - torch.tensor(labels[part])).square().mean()
+            for stepper in steppers:
+                stepper.zero_grad()
+            if timing:
+                timing.before_backward()
+            loss.backward()
         for stepper in steppers:
             stepper.step()
         losses.append(loss.item())
+    if timing:
+        timing.write()
     return {"losses": np.array(losses), "dense": dense[0].detach().numpy(), **shards_of(sharded)}
 
 

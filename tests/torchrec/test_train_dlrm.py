@@ -55,3 +55,33 @@ def test_without_the_service_this_machine_plans_it(environment: dict[str, str], 
 
 def test_torchrecs_planner_plans_it(environment: dict[str, str], root: Path) -> None:
     assert all(0.5 < loss < 1 for loss in losses(trained(environment, root, "--planner", "torchrec")))
+
+
+def test_its_phases_are_measured_and_put_beside_the_plan(
+    environment: dict[str, str], root: Path, tmp_path: Path
+) -> None:
+    server = Server(root, tmp_path).wait_until_ready()
+    try:
+        _, *steps = trained(environment, root, "--server", str(server.client.base_url), "--measure")
+        (solve,) = server.client.get("/v1/solves").json()["solves"]
+        (kept,) = server.client.get("/v1/measurements").json()["measurements"]
+        document = server.client.get(kept["measurements_url"]).json()
+    finally:
+        server.stop()
+    assert losses(steps[:STEPS])
+    told = {line.split()[0].rstrip(":") for line in steps[STEPS:-1]}
+    assert told == {"input_comm", "forward_compute", "forward_comm", "backward_comm", "backward_compute"}
+    assert steps[-1] == f"stored as {kept['measurements_digest']}"
+    assert (kept["source"], kept["plan_digest"]) == ("job", solve["result"]["plan_digest"])
+    for one in kept["comparison"]["phases"]:
+        seen = [rank["seconds"][one["phase"]] for rank in document["ranks"]]
+        assert (one["num_ranks"], one["observed_seconds"]) == (2, max(seen))
+        assert one["predicted_seconds"] > 0
+        assert any(line.startswith(f"{one['phase']:16}  measured") for line in steps)
+    assert document["steps"] == STEPS - STEPS // 2
+
+
+def test_that_measuring_failed_does_not_fail_the_job(environment: dict[str, str], root: Path) -> None:
+    _, *steps = trained(environment, root, "--server", "http://127.0.0.1:1", "--measure")
+    assert losses(steps[:STEPS])
+    assert steps[STEPS].startswith("not measured: rank 0 could not post the times: no answer from http://127.0.0.1:1")

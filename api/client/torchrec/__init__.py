@@ -6,6 +6,7 @@ from .facts import MemoryProbe, read_memory
 from .handshake import handshake
 from .loader import ServicePlanLoader
 from .model import live_tables
+from .phase_times import PhaseTimes
 from .plan import to_sharding_plan
 from .planner import ServicePlanner
 from .spec import spec_from_model
@@ -15,6 +16,7 @@ __all__ = [
     "Handshake",
     "LiveTable",
     "MemoryProbe",
+    "PhaseTimes",
     "ServicePlanLoader",
     "ServicePlanner",
     "handshake",

@@ -1,0 +1,85 @@
+"""What a job's phases are timed with, and on: the clock of its device, the device's name, the library's."""
+
+import os
+import platform
+import re
+import time
+from importlib.metadata import packages_distributions, version
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+
+class Clock(Protocol):
+    """Moments, and the seconds between two of them, which are read later: no step waits for its clock."""
+
+    def now(self) -> Any:
+        """Return this moment."""
+
+    def seconds(self, begin: Any, end: Any) -> float:
+        """Return the seconds from one moment to another."""
+
+
+class HostClock:
+    """The processor's own; on it work is done when its call returns."""
+
+    def now(self) -> float:
+        """Return this moment."""
+        return time.perf_counter()
+
+    def seconds(self, begin: float, end: float) -> float:
+        """Return the seconds from one moment to another."""
+        return end - begin
+
+
+class StreamClock:
+    """Events on the stream that is current where they are recorded: moments of the device, not of its host."""
+
+    def now(self) -> torch.cuda.Event:
+        """Return the moment at which the device comes to what follows."""
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def seconds(self, begin: torch.cuda.Event, end: torch.cuda.Event) -> float:
+        """Wait until the device has passed both, and return the seconds between them."""
+        begin.synchronize()
+        end.synchronize()
+        return float(begin.elapsed_time(end)) / 1e3
+
+
+def clock_for(device: torch.device) -> Clock:
+    """Return the clock of a device."""
+    return StreamClock() if device.type == "cuda" else HostClock()
+
+
+def device_name(device: torch.device) -> str:
+    """Return the name of a device, as ``shardplan measure`` writes it into rows that are learned from together."""
+    if device.type == "cuda":
+        return _text(torch.cuda.get_device_properties(device).name)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = max(cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1)
+    return _text(f"{_cpu_name()}, {threads} of {cores} cores")
+
+
+def library_name() -> str | None:
+    """Return the name and version of the library that runs the lookups; None where they are not told."""
+    found = packages_distributions().get("fbgemm_gpu")
+    if not found:
+        return None
+    return f"{found[0].replace('-', '_').removesuffix('_cpu')} {version(found[0])}"
+
+
+def _cpu_name() -> str:
+    try:
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    return found.group(1) if found else platform.processor() or platform.machine()
+
+
+def _text(name: str) -> str:
+    """Return a name as measurements take it: printable, short, and no formula of a spreadsheet."""
+    kept = re.sub(r"[^ -~]+|\((?:R|TM)\)", "", name).strip()
+    return re.sub(r"^[^A-Za-z0-9_]+", "", re.sub(r" +", " ", kept))[:80].strip() or "unknown device"

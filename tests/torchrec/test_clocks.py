@@ -1,0 +1,49 @@
+"""The clock of a processor, and names as rows of benchmarks have them."""
+
+import time
+
+import pytest
+
+pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
+
+import torch
+
+from api.client.torchrec.clocks import HostClock, StreamClock, clock_for, device_name, library_name
+from api.measure.embeddings import implementation_for
+from api.measure.machine import this_machine
+
+pytestmark = pytest.mark.torchrec
+CPU = torch.device("cpu")
+
+
+def test_each_device_has_its_clock() -> None:
+    assert isinstance(clock_for(CPU), HostClock)
+    assert isinstance(clock_for(torch.device("cuda", 1)), StreamClock)
+
+
+def test_seconds_are_those_that_passed() -> None:
+    clock = clock_for(CPU)
+    begin = clock.now()
+    time.sleep(0.02)
+    assert 0.02 <= clock.seconds(begin, clock.now()) < 1
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_seconds_of_a_stream_are_those_of_its_work() -> None:
+    clock = clock_for(torch.device("cuda"))
+    begin = clock.now()
+    torch.cuda._sleep(10_000_000)  # noqa: SLF001  # cycles: some milliseconds of any clock rate
+    end = clock.now()
+    assert 1e-3 < clock.seconds(begin, end) < 1
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_names_are_those_of_benchmarks(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if torch.cuda.is_available():
+        assert device_name(torch.device("cuda")) == this_machine().name
+        return
+    torchrun = {"RANK": 0, "WORLD_SIZE": ranks, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": ranks, "MASTER_ADDR": "localhost"}
+    for name, value in torchrun.items():
+        monkeypatch.setenv(name, str(value))
+    assert device_name(CPU) == this_machine().name
+    assert library_name() == implementation_for("cpu").library

@@ -16,6 +16,7 @@ from tests.api.problems import assert_problem
 from tests.api.server import Server, start
 from tests.api.specs import tiny
 from tests.api.test_engine import wait_for_pid
+from tests.thorough import thorough
 
 #: From its return to the end of everything that was accepted.
 _MOST_SECONDS = 60
@@ -106,6 +107,7 @@ def test_a_server_stops_in_time_and_its_solves_run_again(
         server.stop()
 
 
+@thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("away", AWAY)
 def test_a_worker_stops_in_time(root: Path, tmp_path: Path, postgres: Postgres, away: str) -> None:

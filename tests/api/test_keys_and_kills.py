@@ -14,6 +14,7 @@ from tests.api.problems import assert_problem
 from tests.api.server import Server
 from tests.api.specs import tiny
 from tests.contracts.race import race
+from tests.thorough import thorough
 
 _NUM_ROUNDS, _NUM_REQUESTS, _SEED = 3, 64, 16
 #: Far from all, so that the server dies among them.
@@ -51,6 +52,7 @@ def at_once(server: Server, number: int, answers: Answers) -> None:
     assert race(_NUM_REQUESTS, submit) == [None] * _NUM_REQUESTS
 
 
+@thorough
 @pytest.mark.slow
 def test_a_key_happens_once_whenever_the_server_dies(root: Path, tmp_path: Path) -> None:
     draw, before = random.Random(_SEED), []

@@ -12,6 +12,7 @@ from tests.api.live import Live
 from tests.api.specs import tiny
 from tests.api.stand_ins import leave_in
 from tests.api.test_engine import plan_is_valid
+from tests.thorough import thorough
 
 _LIMIT_SECONDS, _GRACE_SECONDS = 1.0, 1.0
 #: From the limit of a solve to its end, whatever it does: a process has 3 s to end by itself before it is killed.
@@ -61,6 +62,7 @@ def num_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+@thorough
 @pytest.mark.slow
 def test_what_misbehaves_ends_in_time_and_leaves_nothing_behind(live: Live) -> None:
     # The first one may compile the searches.

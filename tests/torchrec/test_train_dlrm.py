@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
 from tests.api.server import Server
+from tests.thorough import thorough
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.slow]
 
@@ -81,6 +82,7 @@ def test_its_phases_are_measured_and_put_beside_the_plan(
     assert document["steps"] == STEPS - STEPS // 2
 
 
+@thorough
 def test_that_measuring_failed_does_not_fail_the_job(environment: dict[str, str], root: Path) -> None:
     _, *steps = trained(environment, root, "--server", "http://127.0.0.1:1", "--measure")
     assert losses(steps[:STEPS])

@@ -113,7 +113,7 @@ def _list_changes(larger: Cluster) -> tuple[SpecChange, ...]:
 
 def _whole(number: float) -> float:
     """Bytes are written without a decimal point."""
-    return int(number) if number.is_integer() else number
+    return int(number) if float(number).is_integer() else number
 
 
 def _pins(problem: Problem, schemes: tuple[Scheme, ...]) -> bool:

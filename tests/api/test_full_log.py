@@ -12,6 +12,7 @@ import pytest
 from api.access_log import AccessLog
 from tests.api.server import free_port, start
 from tests.api.specs import TINY
+from tests.thorough import thorough
 
 SCOPE = {"method": "GET", "state": {"request_id": "r"}}
 
@@ -48,6 +49,7 @@ def test_no_request_fails_of_its_line(log: object, as_json: bool) -> None:
                 stream.close()
 
 
+@thorough
 @pytest.mark.slow
 @pytest.mark.parametrize(("log", "log_format"), [(full, "json"), (unread, "text")])
 def test_a_server_whose_log_cannot_be_written_goes_on(root: Path, tmp_path: Path, log: object, log_format: str) -> None:

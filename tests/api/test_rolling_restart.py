@@ -14,6 +14,7 @@ import pytest
 from benchmarks.local_postgres import Postgres
 from tests.api.server import Server
 from tests.api.specs import TINY, raw, tiny
+from tests.thorough import thorough
 
 _CHANNEL = "/v1/channels/ads/prod"
 _NUM_LAUNCHERS = 4
@@ -98,6 +99,7 @@ def pair(root: Path, tmp_path: Path, postgres: Postgres) -> Iterator[Pair]:
             server.stop()
 
 
+@thorough
 @pytest.mark.slow
 def test_servers_are_restarted_one_by_one_and_no_launcher_notices(pair: Pair) -> None:
     client = pair.servers[0].client

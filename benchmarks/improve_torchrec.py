@@ -24,14 +24,13 @@ from api.report import evaluation_of
 from benchmarks import torchrec_live
 from benchmarks.convert_torchrec_golden import SUFFIX, to_spec
 from benchmarks.service import ROOT
-from planner.domain.movement import PreviousPlan
+from planner.domain.movement import MAX_REMAINING_STEPS, PreviousPlan
 from planner.pipeline import plan
 
 _MILLISECONDS = 1e3
 _EXAMPLES = ("dlrm_dcnv2_8.json", "dlrm_dcnv2_2x8.json")
 #: What examples leave to their profile and TorchRec must be told.
 _OVERRIDES = {"hbm_bytes": 80 * 1024**3, "ddr_bytes": 128 * 1024**3}
-_NOT_RUNNING = 10**12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +75,7 @@ def improved(spec: Mapping[str, Any], *, time_limit_seconds: float, torchrec_lim
         if evaluation.score is None:
             raise SystemExit(f"{request.name}: {evaluation.violations[0].message}")
         given_seconds = evaluation.score.objective_seconds
-        previous = PreviousPlan(placement=given.placement, remaining_steps=_NOT_RUNNING, min_relative_gain=0.0)
+        previous = PreviousPlan(placement=given.placement, remaining_steps=MAX_REMAINING_STEPS, min_relative_gain=0.0)
     began = time.monotonic()
     result = plan(
         request.problem,

@@ -16,6 +16,7 @@ from api.cli.batch_summary import summary_csv, summary_text
 from api.cli.client_key import TokenFile, token_in
 from api.cli.errors import MAX_COLUMNS, UNAUTHORIZED, BadInput, ExitCode, issues_of, say
 from api.cli.files import write_content
+from api.cli.solving import compile_search, facts_of, solved
 from cost_models.errors import CostModelError
 from planner.canonical import digest
 from planner.errors import InvalidProblem, PlannerError, UnsupportedRequest
@@ -122,35 +123,18 @@ def _local_planner() -> Planner:
     """Plan in this process."""
     from api.convert import parse_spec
     from planner.exporters.generic import to_bytes
-    from planner.partitioners.machine_code import is_warm
-    from planner.partitioners.warm import warm
-    from planner.pipeline import plan
     from planner.priced import Reason
 
-    if not is_warm():
-        say("shardplan: compiling the search for this machine, once; this takes about half a minute")
-        warm()
+    compile_search()
 
     def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, bytes | None]:
         request = parse_spec(spec)
-        result = plan(
-            request.problem,
-            cost_model=request.cost_model,
-            partitioner=request.partitioner,
-            limits=request.limits,
-            assumptions=request.assumptions,
-            previous=request.previous,
-        )
+        result = solved(request)
         blank = Outcome.of(item, request_digest)
         if result.plan is None:
             state = "infeasible" if result.reason == Reason.INFEASIBLE else "no-plan"
             return replace(blank, state=state, detail=result.detail), None
-        document, content = to_bytes(
-            result.plan,
-            name=request.name,
-            spec_digest=request.spec_digest,
-            hardware_profile=request.hardware_profile,
-        )
+        document, content = to_bytes(result.plan, **facts_of(request))
         return _planned(blank, document), content
 
     return run

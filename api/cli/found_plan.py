@@ -8,9 +8,10 @@ import typer
 from api.cli.background import interruptible
 from api.cli.errors import ExitCode, say
 from api.cli.files import STDIN, tell_document, write_content
-from planner.domain.plan import PlanResult
+from api.cli.solving import compile_search, facts_of, solved
+from planner.domain.plan import Plan, PlanResult
 from planner.explain.infeasible import explain_no_plan
-from planner.exporters.generic import to_bytes, to_document
+from planner.exporters.generic import to_bytes
 
 if TYPE_CHECKING:
     from api.convert import SolveRequest
@@ -18,35 +19,20 @@ if TYPE_CHECKING:
 FEASIBLE, CANCELLED = "FEASIBLE", "cancelled"
 
 
-def write_found(request: "SolveRequest", output: str | None) -> dict[str, object]:
-    """Plan a request, write the plan to a file or to standard output, and return its document.
+def write_found(request: "SolveRequest", output: str | None) -> Plan:
+    """Plan a request, write the plan to a file or to standard output, and return it.
 
     Raises
     ------
     typer.Exit
         There is no plan; why not was told.
     """
-    from planner.partitioners.machine_code import is_warm
-    from planner.partitioners.warm import warm
-    from planner.pipeline import plan
     from planner.priced import Reason
 
-    if not is_warm():
-        say("shardplan: compiling the search for this machine, once; this takes about half a minute")
-        warm()
+    compile_search()
     best: list[PlanResult] = []
     try:
-        result = interruptible(
-            lambda: plan(
-                request.problem,
-                cost_model=request.cost_model,
-                partitioner=request.partitioner,
-                limits=request.limits,
-                assumptions=request.assumptions,
-                previous=request.previous,
-                on_result=best.append,
-            )
-        )
+        result = interruptible(lambda: solved(request, best.append))
     except KeyboardInterrupt:
         result = _interrupted(best)
         say("shardplan: interrupted; this is the best plan until then")
@@ -55,14 +41,9 @@ def write_found(request: "SolveRequest", output: str | None) -> dict[str, object
         if output in (None, STDIN):
             tell_document(_told(result), as_json=output == STDIN)
         raise typer.Exit(ExitCode.INFEASIBLE if result.reason == Reason.INFEASIBLE else ExitCode.TROUBLE)
-    facts = {
-        "name": request.name,
-        "spec_digest": request.spec_digest,
-        "hardware_profile": request.hardware_profile,
-    }
-    _, content = to_bytes(result.plan, **facts)
+    _, content = to_bytes(result.plan, **facts_of(request))
     write_content(content, output)
-    return to_document(result.plan, **facts)
+    return result.plan
 
 
 def _interrupted(found: list[PlanResult]) -> PlanResult:

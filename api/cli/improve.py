@@ -13,19 +13,16 @@ from api.cli.found_plan import write_found
 from api.cli.given import PlanFile, given
 from api.cli.model_files import CostModelFile
 from api.cli.plan import Changes, CostModelName, SpecFile
+from api.cli.solving import document_of
 from api.cli.stats import StatisticsFiles
 from planner.errors import Issue
 from planner.explain.comparison import compare_plans
 from planner.explain.improvement import explain_improvement
-from planner.exporters.generic import to_document
 
 if TYPE_CHECKING:
     from api.convert import SolveRequest
     from api.given_plan import GivenPlan
     from api.schemas.evaluation import EvaluationDocument
-
-#: A job that has not begun moves nothing: over so many steps, what moves costs nothing.
-_NOT_RUNNING = 10**12
 
 
 def improve_command(
@@ -49,7 +46,7 @@ def improve_command(
 ) -> None:
     """Search on from a plan from anywhere: writes the better plan, and tells what was gained and what is proven."""
     from api.report import evaluation_of
-    from planner.domain.movement import DEFAULT_MIN_RELATIVE_GAIN, PreviousPlan
+    from planner.domain.movement import DEFAULT_MIN_RELATIVE_GAIN, MAX_REMAINING_STEPS, PreviousPlan
 
     refuse_overwriting(output, spec, plan_file)
     options: dict[tuple[str, ...], object] = {
@@ -67,10 +64,10 @@ def improve_command(
     previous = PreviousPlan(
         placement=plan.placement,
         digest=plan.actual_digest,
-        remaining_steps=_NOT_RUNNING if remaining_steps is None else remaining_steps,
+        remaining_steps=MAX_REMAINING_STEPS if remaining_steps is None else remaining_steps,
         min_relative_gain=0.0 if remaining_steps is None else DEFAULT_MIN_RELATIVE_GAIN,
     )
-    after = write_found(replace(request, previous=previous), output)
+    after = document_of(request, write_found(replace(request, previous=previous), output))
     say(explain_improvement(before, after, is_legal=evaluation.valid))
     say(compare_plans(before, after))
 
@@ -106,9 +103,5 @@ def _document(request: "SolveRequest", plan: "GivenPlan") -> dict[str, object]:
     """Return the document of a plan that was not searched for."""
     from planner.given_placement import plan_of_placement
 
-    return to_document(
-        plan_of_placement(request.problem, plan.placement, request.cost_model, assumptions=request.assumptions),
-        name=request.name,
-        spec_digest=request.spec_digest,
-        hardware_profile=request.hardware_profile,
-    )
+    given_plan = plan_of_placement(request.problem, plan.placement, request.cost_model, assumptions=request.assumptions)
+    return document_of(request, given_plan)

@@ -17,6 +17,7 @@ from api.cli.files import (
 )
 from api.cli.found_plan import write_found
 from api.cli.model_files import CostModelFile, chosen_cost_model
+from api.cli.solving import document_of
 from api.cli.stats import StatisticsFiles, found_statistics
 from api.json_input import read_json
 from planner.errors import InvalidProblem, UnsupportedRequest
@@ -81,9 +82,9 @@ def plan_command(
     request = parse_spec(changed_spec(spec, options, changes), find_statistics=find_statistics, find_model=find_model)
     if not quiet:
         say_issues(request.warnings)
-    document = write_found(request, output)
+    found = write_found(request, output)
     if not quiet:
-        say(explain_plan(document))
+        say(explain_plan(document_of(request, found)))
 
 
 def _previous(path: str) -> object:

@@ -9,7 +9,7 @@ from api.schemas.checkpoint import CheckpointSpec
 from api.schemas.table import Fraction, TableSpec
 from cost_models.profile_fields import FIELDS
 from planner.domain.cluster import MAX_RANKS, MAX_RELATIVE_SPEED, MIN_RELATIVE_SPEED
-from planner.domain.movement import DEFAULT_MIN_RELATIVE_GAIN, DEFAULT_REMAINING_STEPS
+from planner.domain.movement import DEFAULT_MIN_RELATIVE_GAIN, DEFAULT_REMAINING_STEPS, MAX_REMAINING_STEPS
 from planner.domain.serving import DEFAULT_UTILIZATION_LIMIT
 
 MAX_TABLES = 20_000
@@ -202,7 +202,7 @@ class PreviousPlanSpec(StrictModel):
     digest: Digest | None = Field(
         default=None, description="Digest of a plan that this service keeps.", examples=["sha256:" + 64 * "0"]
     )
-    remaining_steps: Annotated[int, Field(ge=1, le=10**12)] = Field(
+    remaining_steps: Annotated[int, Field(ge=1, le=MAX_REMAINING_STEPS)] = Field(
         default=DEFAULT_REMAINING_STEPS,
         description="Steps over which a move must pay for itself. Unit: steps.",
         examples=[DEFAULT_REMAINING_STEPS],

@@ -8,6 +8,8 @@ from planner.domain.placement import Placement
 
 #: Steps over which a move must pay for itself, unless the user says how long the job still runs.
 DEFAULT_REMAINING_STEPS = 1_000
+#: Over so many, what moves costs nothing: those of a job that has not begun.
+MAX_REMAINING_STEPS = 10**12
 #: Part of the previous plan's objective that a plan must save before anything moves at all.
 DEFAULT_MIN_RELATIVE_GAIN = 0.01
 

@@ -1,7 +1,6 @@
 """``backup`` and ``restore``: all that a service keeps, in one file."""
 
 import hashlib
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ from api.cli.errors import BadInput, ServerTrouble, say
 from api.cli.files import AsJson, tell_document
 from api.cli.service_database import DataDir, settings_of_service, starting
 from api.cli.settings import settings_of
+from api.moments import moment
 from planner.explain.text import wrapped
 from planner.units import format_bytes
 
@@ -74,7 +74,7 @@ def restore_command(
 def _tell(file: Path, manifest: "Manifest", done: str, *, as_json: bool) -> None:
     with file.open("rb") as content:
         sha256 = hashlib.file_digest(content, "sha256").hexdigest()
-    size, made = file.stat().st_size, datetime.fromtimestamp(manifest.created_at, UTC)
+    size, made = file.stat().st_size, moment(manifest.created_at)
     document = {
         "file": str(file),
         "bytes": size,

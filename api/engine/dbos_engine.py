@@ -144,9 +144,9 @@ class DbosEngine:
 
     def _will_run(self, status: WorkflowStatus) -> bool:
         """Whether somebody runs a work, or is going to; nobody but this executor uses a queue in a file."""
-        if status.status == _BEGUN and self._url is None:
-            return status.executor_id == self._executor_id
-        return status.status in _WAITING or status.status == _BEGUN
+        if status.status == _BEGUN:
+            return self._url is not None or status.executor_id == self._executor_id
+        return status.status in _WAITING
 
     def recover(self, executor_id: str) -> int:
         """Enqueue again what an executor had begun. DBOS has this as a function that is not public yet."""

@@ -1,12 +1,10 @@
 """The machine that is measured: its device, how many ranks it has, and what one of them may use."""
 
 import os
-import platform
-import re
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 
+from api.client.device_names import cpu_name, device_text
 from api.measure.errors import CannotMeasure
 
 _DEFAULT_CPU_RANKS = 2
@@ -71,27 +69,13 @@ def this_machine(wanted_ranks: int | None = None) -> Machine:
         properties = torch.cuda.get_device_properties(0)
         name, memory_bytes = properties.name, int(properties.total_memory)
     else:
-        name = f"{_cpu_name()}, {threads} of {cores} cores"
+        name = f"{cpu_name()}, {threads} of {cores} cores"
         memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // here
     return Machine(
-        name=_text(name),
+        name=device_text(name),
         backend="nccl" if is_cuda else "gloo",
         num_ranks=num_ranks,
         ranks_per_host=here,
         num_threads=threads,
         memory_bytes=memory_bytes,
     )
-
-
-def _cpu_name() -> str:
-    try:
-        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    except OSError:
-        found = None
-    return found.group(1) if found else platform.processor() or platform.machine()
-
-
-def _text(name: str) -> str:
-    """A name as files of measurements take it: printable, short, and no formula."""
-    kept = re.sub(r"[^ -~]+|\((?:R|TM)\)", "", name).strip()
-    return re.sub(r"^[^A-Za-z0-9_]+", "", re.sub(r" +", " ", kept))[:80].strip() or "unknown device"

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-#: Tiers in the order in which tables leave the accelerators; others follow by name.
-TIER_ORDER = ("hbm", "ddr", "scm", "ssd")
+from cost_models.vocabulary import Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,4 +26,4 @@ def fullest_ranks(used_bytes: Sequence[Mapping[str, float]]) -> list[FullestRank
 
 def tiers_in_order(tiers: set[str]) -> list[str]:
     """Order the names of tiers by how near they are to the accelerators."""
-    return sorted(tiers, key=lambda tier: (TIER_ORDER.index(tier) if tier in TIER_ORDER else len(TIER_ORDER), tier))
+    return [*(tier for tier in Tier.labels() if tier in tiers), *sorted(tiers.difference(Tier.labels()))]

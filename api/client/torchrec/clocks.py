@@ -1,14 +1,13 @@
 """What a job's phases are timed with, and on: the clock of its device, the device's name, the library's."""
 
 import os
-import platform
-import re
 import time
 from importlib.metadata import packages_distributions, version
-from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+
+from ..device_names import cpu_name, device_text
 
 
 class Clock(Protocol):
@@ -57,10 +56,10 @@ def clock_for(device: torch.device) -> Clock:
 def device_name(device: torch.device) -> str:
     """Return the name of a device, as ``shardplan measure`` writes it into rows that are learned from together."""
     if device.type == "cuda":
-        return _text(torch.cuda.get_device_properties(device).name)
+        return device_text(torch.cuda.get_device_properties(device).name)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = max(cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1)
-    return _text(f"{_cpu_name()}, {threads} of {cores} cores")
+    return device_text(f"{cpu_name()}, {threads} of {cores} cores")
 
 
 def library_name() -> str | None:
@@ -69,17 +68,3 @@ def library_name() -> str | None:
     if not found:
         return None
     return f"{found[0].replace('-', '_').removesuffix('_cpu')} {version(found[0])}"
-
-
-def _cpu_name() -> str:
-    try:
-        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    except OSError:
-        found = None
-    return found.group(1) if found else platform.processor() or platform.machine()
-
-
-def _text(name: str) -> str:
-    """Return a name as measurements take it: printable, short, and no formula of a spreadsheet."""
-    kept = re.sub(r"[^ -~]+|\((?:R|TM)\)", "", name).strip()
-    return re.sub(r"^[^A-Za-z0-9_]+", "", re.sub(r" +", " ", kept))[:80].strip() or "unknown device"

@@ -1,0 +1,20 @@
+"""What devices are called in measurements: rows of one name are learned from together, whoever wrote them."""
+
+import platform
+import re
+from pathlib import Path
+
+
+def cpu_name() -> str:
+    """Return the name of this machine's processor."""
+    try:
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    return found.group(1) if found else platform.processor() or platform.machine()
+
+
+def device_text(name: str) -> str:
+    """Return a name as measurements take it: printable, short, and no formula of a spreadsheet."""
+    kept = re.sub(r"[^ -~]+|\((?:R|TM)\)", "", name).strip()
+    return re.sub(r"^[^A-Za-z0-9_]+", "", re.sub(r" +", " ", kept))[:80].strip() or "unknown device"

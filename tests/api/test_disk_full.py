@@ -3,7 +3,6 @@
 import os
 import sqlite3
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -14,6 +13,7 @@ import pytest
 from tests.api.problems import assert_problem
 from tests.api.server import Server
 from tests.api.specs import TINY, tiny
+from tests.api.test_engine import wait_for_pid
 
 _DISK_BYTES = 24 * 1024**2
 
@@ -58,9 +58,9 @@ def test_nothing_is_half_done_while_a_disk_is_full(root: Path, disk: Path) -> No
         first = server.client.post("/v1/solves", json=TINY, headers={"Prefer": "wait=30"}).json()
         plan = server.client.get(first["result"]["plan_url"])
         go.unlink()
+        (disk / "pid").unlink()
         running = server.client.post("/v1/solves", json=tiny(name="begun with room")).json()
-        while server.client.get(f"/v1/solves/{running['id']}").json()["state"] == "queued":
-            time.sleep(0.02)
+        wait_for_pid(disk)
 
         go.touch()  # first: a full disk has no room for a name
         filler = fill(disk)

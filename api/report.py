@@ -105,7 +105,12 @@ def explain_given(request: SolveRequest, plan: GivenPlan, *, max_tables: int) ->
     """
     if false := tuple(plan.false_digest()):
         raise InvalidProblem(false)
-    return explain(request.problem, plan.placement, request.cost_model, max_tables=max_tables)
+    try:
+        return explain(request.problem, plan.placement, request.cost_model, max_tables=max_tables)
+    except InvalidProblem as error:
+        raise InvalidProblem(tuple(plan.placed(issue) for issue in error.issues)) from None
+    except UnsupportedRequest as error:
+        raise UnsupportedRequest(plan.placed(error.issue)) from error
 
 
 def certificate_of(request: SolveRequest, plan: GivenPlan, *, spec_base: str = "", plan_base: str = "") -> Document:
@@ -135,7 +140,7 @@ def certificate_of(request: SolveRequest, plan: GivenPlan, *, spec_base: str = "
         raise UnsupportedRequest(cost_model_issue(error, spec_base)) from error
     except UnsupportedRequest as error:
         base = spec_base if error.issue.pointer.startswith("/cost_model") else plan_base
-        raise UnsupportedRequest(error.issue.below(base)) from error
+        raise UnsupportedRequest(plan.placed(error.issue).below(base)) from error
 
 
 def explanation_document(request: SolveRequest, plan: GivenPlan, explanation: Explanation) -> ExplanationDocument:

@@ -1,6 +1,7 @@
 """Plans as TorchRec writes them, wherever a plan is accepted."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,8 @@ import pytest
 
 from api.convert import parse_evaluation, parse_plan, parse_spec
 from api.json_input import RejectedDocument
-from api.report import evaluation_of
-from planner.errors import InvalidProblem
+from api.report import certificate_of, evaluation_of, explain_given
+from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.exporters.generic import to_document
 from planner.exporters.torchrec import to_torchrec
 from planner.given_placement import plan_of_placement
@@ -108,6 +109,21 @@ def test_violations_stand_where_the_table_stands_in_the_plan_of_torchrec() -> No
     half = sharded(("rank:0/cuda:0", [0, 0], [500, 8]))
     found = evaluated(theirs("model.ebc", a=half))
     assert [issue.pointer for issue in found.violations] == ["/plan/plan/model.ebc/a"]
+
+
+def test_what_is_not_explained_or_certified_stands_there_too() -> None:
+    def asked(a: object) -> Iterator[str]:
+        given = parse_evaluation(raw({"spec": tiny(), "plan": theirs("model.ebc", a=a)}))
+        for ask in (lambda: explain_given(*given, max_tables=1), lambda: certificate_of(*given)):
+            with pytest.raises((InvalidProblem, UnsupportedRequest)) as error:
+                ask()
+            issue = error.value.issues[0] if isinstance(error.value, InvalidProblem) else error.value.issue
+            yield f"{issue.code} {issue.pointer}"
+
+    half = sharded(("rank:0/cuda:0", [0, 0], [500, 8]))
+    assert [*asked(half)] == ["gap /plan/model.ebc/a"] * 2
+    in_one_piece = {**A, "sharding_type": "column_wise"}
+    assert [*asked(in_one_piece)] == ["unlisted-cut /plan/model.ebc/a"] * 2
 
 
 def test_paths_of_modules_are_compared_where_the_spec_has_them() -> None:

@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 # Extra arguments for installing PyTorch, such as an index of CPU-only builds (smaller on machines without GPUs).
 TORCH_PIP_ARGS ?=
+# Releases of PyTorch, TorchRec and its kernels that belong together.
+TORCHREC_PINS ?= constraints-torchrec.txt
 PYTEST_ARGS ?=
 # Test processes; the tests of one file stay in one process, because they may share a service.
 TEST_PROCESSES ?= 2
@@ -22,13 +24,14 @@ BENCH_ARGS ?=
 # Modules are kept compiled, even where the environment says not to: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test thorough serve check bench format chromium postgres clean
+.PHONY: help demo test thorough torchrec-newest test-torchrec serve check bench format chromium postgres clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    plan MLPerf DLRM-DCNv2 on 8 and on 2x8 ranks, publish it, fetch it back"
 	@echo "make test    install everything tests need, run them all"
 	@echo "make thorough  the same, with every failpoint, every statement of the database, many made-up requests and all of Ray"
+	@echo "make torchrec-newest  the tests that train real TorchRec, with its newest release (installs 5 GB)"
 	@echo "make serve   the service on http://127.0.0.1:8080 (console under /docs)"
 	@echo "make check   format, lint, types, import contracts, tests"
 	@echo "make bench   every partitioner and the peers on one table (SUITE=, LIMIT=; see benchmarks/README.md)"
@@ -47,12 +50,12 @@ $(VENV)/.stamp-base: pyproject.toml constraints.txt | $(BIN)/python
 
 # torchrec's metadata asks for the CUDA build of fbgemm-gpu, whose files overwrite the CPU build's:
 # hence PyTorch first, then torchrec and the CPU kernels without their dependencies, then the rest.
-$(VENV)/.stamp-dev: $(VENV)/.stamp-base constraints-dev.txt
+$(VENV)/.stamp-dev: $(VENV)/.stamp-base constraints-dev.txt $(TORCHREC_PINS)
 	@echo "Installing the checkers, and TorchRec for CPU, into $(VENV) ..."
-	$(PIP) install $(TORCH_PIP_ARGS) --constraint constraints-dev.txt torch
-	$(PIP) install --no-deps torchrec==1.8.0 fbgemm-gpu-cpu==1.8.0
-	$(PIP) install --constraint constraints-dev.txt tensordict torchmetrics tqdm pyre-extensions
-	$(PIP) install --constraint constraints-dev.txt --editable '.[dev]'
+	$(PIP) install $(TORCH_PIP_ARGS) --constraint constraints-dev.txt --constraint $(TORCHREC_PINS) torch
+	$(PIP) install --no-deps --constraint $(TORCHREC_PINS) torchrec fbgemm-gpu-cpu
+	$(PIP) install --constraint constraints-dev.txt --constraint $(TORCHREC_PINS) tensordict torchmetrics tqdm pyre-extensions
+	$(PIP) install --constraint constraints-dev.txt --constraint $(TORCHREC_PINS) --editable '.[dev]'
 	@touch $@
 
 # The launcher's wheel is a copy of api/client: installed again whenever the source changes.
@@ -92,6 +95,13 @@ thorough: export SHARDPLAN_ALL_RAY = 1
 thorough: export SHARDPLAN_MANY_REQUESTS = 1
 thorough: export SHARDPLAN_MANY_ROUNDS = 1
 thorough: test
+
+# Tests that train real TorchRec or ask it, with its newest release, in an environment of its own.
+torchrec-newest:
+	$(MAKE) VENV=.venv-torchrec-newest TORCHREC_PINS=constraints-torchrec-newest.txt test-torchrec
+
+test-torchrec: $(VENV)/.stamp-dev
+	$(PYTEST) -m torchrec
 
 check: $(VENV)/.stamp-dev $(VENV)/.stamp-client
 	$(BIN)/ruff format --check .

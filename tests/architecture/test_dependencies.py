@@ -70,8 +70,8 @@ def test_everything_declared_is_pinned(root: Path, declared: set[str]) -> None:
     assert declared <= base
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    both = base | pins(root / "constraints-dev.txt")
-    assert {canonical(line) for lines in extras.values() for line in lines} <= both
+    pinned = base | pins(root / "constraints-dev.txt") | pins(root / "constraints-torchrec.txt")
+    assert {canonical(line) for lines in extras.values() for line in lines} <= pinned
     assert {canonical(line) for name in ("traces", "ray") for line in extras[name]} == OF_AN_EXTRA
     # The image can be built with it.
     assert {canonical(line) for line in extras["otel"]} <= base
@@ -79,7 +79,9 @@ def test_everything_declared_is_pinned(root: Path, declared: set[str]) -> None:
 
 
 def test_no_pin_is_given_twice(root: Path) -> None:
-    assert pins(root / "constraints.txt") & pins(root / "constraints-dev.txt") == set()
+    found = [pins(root / f"constraints{name}.txt") for name in ("", "-dev", "-torchrec")]
+    assert len(set.union(*found)) == sum(map(len, found))
+    assert pins(root / "constraints-torchrec-newest.txt") == found[-1]
 
 
 def test_the_decision_argues_for_every_dependency(root: Path, declared: set[str]) -> None:

@@ -22,7 +22,7 @@ from api.schemas.base import StrictModel
 from api.schemas.plan import EvaluationRequest, PlanDocument, TorchRecEvaluationRequest
 from api.schemas.shard import Rectangle
 from api.schemas.spec import SpecDocument
-from api.schemas.table import TableConstraintsSpec
+from api.schemas.table import PinnedSpec
 from api.serving_checks import check_serving
 from api.spec_checks import check_memory, check_spec
 from api.spec_fields import (
@@ -61,6 +61,10 @@ SPEC_DIGEST_KEYS = (
     "checkpoint",
     "serving",
 )
+#: What a normalised spec writes in another way than it was given.
+_SPELLED_OUT: Mapping[str, Mapping[str, Mapping[str, bool | Mapping[str, bool]]]] = {
+    "tables": {"__all__": {"pooling_factor": True, "features": True, "constraints": {"pinned": True}}}
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,18 +298,14 @@ def _hardware(spec: SpecDocument, base: str) -> tuple[Hardware | None, list[Issu
 def _normalised(spec: SpecDocument, problem: Problem) -> dict[str, object]:
     """Return the spec with defaults filled in, shorthand spelled out and sets sorted."""
     document: dict[str, object] = spec.model_dump(mode="json", exclude_none=True, exclude={"model", "hardware"})
-    tables = [
-        table.model_dump(mode="json", exclude_none=True, exclude={"pooling_factor"})
-        | {
-            "features": [
-                {"name": f.name, "pooling_factor": f.pooling_factor, "num_poolings": f.num_poolings}
-                for f in checked.features
-            ],
-            "constraints": _normalised_constraints(table.constraints),
-        }
-        for table, checked in zip(spec.model.tables, problem.tables, strict=True)
-    ]
-    document["model"] = spec.model.model_dump(mode="json", exclude_none=True, exclude={"tables"}) | {"tables": tables}
+    model = spec.model.model_dump(mode="json", exclude_none=True, exclude=_SPELLED_OUT)  # at once: twice as fast
+    for written, table, checked in zip(model["tables"], spec.model.tables, problem.tables, strict=True):
+        written["features"] = [
+            {"name": f.name, "pooling_factor": f.pooling_factor, "num_poolings": f.num_poolings}
+            for f in checked.features
+        ]
+        written["constraints"] = _normalised_constraints(written["constraints"], table.constraints.pinned)
+    document["model"] = model
     document["hardware"] = spec.hardware.model_dump(mode="json", exclude_none=True) | {
         "ranks_per_host": problem.cluster.ranks_per_host
     }
@@ -314,18 +314,15 @@ def _normalised(spec: SpecDocument, problem: Problem) -> dict[str, object]:
     return document
 
 
-def _normalised_constraints(spec: TableConstraintsSpec) -> dict[str, object]:
+def _normalised_constraints(written: Mapping[str, object], pinned: PinnedSpec | None) -> dict[str, object]:
     """Return the constraints with sets sorted, and of a pin what says where the table goes."""
-    document = {
-        key: sorted(set(value)) if isinstance(value, list) else value
-        for key, value in spec.model_dump(mode="json", exclude_none=True, exclude={"pinned"}).items()
-    }
-    if spec.pinned is not None:
-        shards = spec.pinned.model_dump(mode="json", include={"shards": {"__all__": set(Rectangle.model_fields)}})
+    document = {key: sorted(set(value)) if isinstance(value, list) else value for key, value in written.items()}
+    if pinned is not None:
+        shards = pinned.model_dump(mode="json", include={"shards": {"__all__": set(Rectangle.model_fields)}})
         document["pinned"] = {
-            "sharding_type": spec.pinned.sharding_type,
-            "compute_kernel": spec.pinned.compute_kernel,
-            **({} if spec.pinned.cache_load_factor is None else {"cache_load_factor": spec.pinned.cache_load_factor}),
+            "sharding_type": pinned.sharding_type,
+            "compute_kernel": pinned.compute_kernel,
+            **({} if pinned.cache_load_factor is None else {"cache_load_factor": pinned.cache_load_factor}),
             "shards": sorted(shards["shards"], key=lambda shard: (shard["column_offset"], shard["rank"])),
         }
     return document

@@ -45,7 +45,7 @@ def check_memory(problem: Problem, base: str) -> tuple[Issue, ...]:
     """
     cluster = problem.cluster
     device = cluster.device_tier
-    of_tier = {tier: sum(cluster.tier_bytes(rank, tier) for rank in range(cluster.world_size)) for tier in Tier}
+    of_tier = cluster.bytes_by_rank().sum(axis=0).tolist()
     tiers_of: dict[frozenset[Kernel] | None, list[Tier]] = {}
     issues = []
     for index, table in enumerate(problem.tables):

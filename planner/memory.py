@@ -258,7 +258,7 @@ def capacity_bytes(problem: Problem) -> Floats:
     Block storage is left whole.
     """
     cluster = problem.cluster
-    total = np.array([[cluster.tier_bytes(rank, tier) for tier in Tier] for rank in range(cluster.world_size)])
+    total = cluster.bytes_by_rank()
     sizes, which = np.unique(total[:, cluster.device_tier], return_inverse=True)
     left = [max(0.0, float(size) - sum(reserved_bytes(problem, float(size)).values())) for size in sizes]
     total[:, cluster.device_tier] = np.array(left)[which]

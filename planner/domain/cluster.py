@@ -75,6 +75,13 @@ class Cluster:
             return self.hardware.quantity(name, needed_for=f"the {tier.label} capacity of every rank").value
         return self.hardware.numbers[name].value if self.hardware.has(name) else 0.0
 
+    def bytes_by_rank(self) -> Floats:
+        """Return what :meth:`tier_bytes` says of every rank and tier, shape (world_size, num_tiers)."""
+        found = np.tile([self.tier_bytes(0, tier) for tier in Tier], (self.world_size, 1))
+        if self.hbm_bytes_by_rank is not None:
+            found[:, Tier.HBM] = self.hbm_bytes_by_rank
+        return found
+
     def phase_slowdown(self) -> Floats:
         """Return what multiplies each rank's seconds of each phase, shape (world_size, NUM_PHASES).
 

@@ -24,7 +24,7 @@ def memory_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder:
     """
     cluster = problem.cluster
     tier = cluster.device_tier
-    have = tuple(cluster.tier_bytes(rank, tier) for rank in range(cluster.world_size))
+    have = tuple(cluster.bytes_by_rank()[:, tier].tolist())
     missing, proven = (_missing_bytes(problem, shortfalls, scopes) for scopes in (("cluster", "rank"), ("cluster",)))
     most = max(_MOST_TIMES * max(have), 2 * missing) if missing > 0 else max(have)
     step_bytes = math.ceil(max(most, _STEPS) / _STEPS)

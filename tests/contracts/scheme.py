@@ -153,9 +153,9 @@ class SchemeContract:
                 )
 
     def placements(self, table: Table, pieces: tuple[Piece, ...], cluster: Cluster) -> Iterator[Shards]:
-        """Shards with all pieces on one site, for every site, and with pieces dealt out in turn."""
+        """Shards with all pieces on one site, the first or the last, and with pieces dealt out in turn."""
         num_sites = {Scope.RANK: cluster.world_size, Scope.HOST: cluster.num_hosts, Scope.WORLD: 1}[self.facts.scope]
-        choices = [[site] * len(pieces) for site in range(num_sites)]
+        choices = [[site] * len(pieces) for site in sorted({0, num_sites - 1})]
         if not self.facts.same_host:
             choices.append([(num_sites - 1 - i) % num_sites for i in range(len(pieces))])
         else:  # dealt out inside each host

@@ -1,10 +1,12 @@
 """What people do on the pages: ask for a plan, watch it come, stop it, follow it with a channel, go back."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from planner.exporters.registry import EXPORTERS
 from planner.units import format_seconds
 from tests.api.browser import Browser
 from tests.api.pages.conftest import Filled
@@ -58,6 +60,22 @@ def test_a_wrong_spec_is_told_with_its_place(filled: Filled, browser: Browser) -
     click(browser, "Check it only")
     browser.wait_for("!document.querySelector('main').innerText.includes('/model/tables/0')")
     browser.wait_for("document.querySelector('.problem') !== null")
+
+
+def test_a_plan_is_exported_for_a_runtime_or_the_page_says_why_not(filled: Filled, browser: Browser) -> None:
+    browser.open(f"/ui/plans/{filled.first}")
+    browser.wait_for(f"!!{BUTTON.format('Export')}")
+    labels = "[...document.querySelectorAll('label')].find(label => label.textContent.startsWith('Export for'))"
+    offered = browser.run(f"[...{labels}.querySelectorAll('option')].map(option => option.value)")
+    assert {"json", *offered} == set(EXPORTERS)
+    click(browser, "Export")  # it does not say in which module its tables are
+    browser.wait_for("document.querySelector('.problem') !== null")
+    assert "module" in browser.run("document.querySelector('.problem').textContent")
+    browser.run("URL.createObjectURL = (blob) => { window.saved = blob; return '#'; }")
+    write(browser, "Module in the model", "model.ebc")
+    click(browser, "Export")
+    browser.wait_for("window.saved !== undefined && document.querySelector('.problem') === null")
+    assert list(json.loads(browser.run("window.saved.text()"))["plan"]) == ["model.ebc"]
 
 
 def test_a_channel_is_pointed_and_rolled_back(filled: Filled, browser: Browser) -> None:

@@ -1,9 +1,18 @@
 /** What can be done with a plan: fetch it, point a channel at it, compare it with another. */
 
-import { get, Problem, request } from "../api.js";
+import { get, Problem, request, save, withQuery } from "../api.js";
 import { channelPath, fill, h, link, segment } from "../dom.js";
 import * as format from "../format.js";
 import { labelled, problemPanel, section, select } from "../parts.js";
+
+/** Runtimes that a plan is exported for: the name of the format, and their own. */
+const FORMATS = [
+  ["torchrec", "TorchRec"],
+  ["torcheasyrec", "TorchEasyRec"],
+  ["hugectr", "HugeCTR"],
+  ["distributed_embeddings", "distributed-embeddings"],
+  ["sparsecore", "SparseCore"],
+];
 
 /** The section of a plan. */
 export function useSection(plan) {
@@ -14,15 +23,46 @@ export function useSection(plan) {
       "p",
       {},
       link(address, "The plan as JSON"),
-      ", or ",
-      link(`${address}/exports/torchrec`, "exported for TorchRec"),
       ". Launchers follow a channel.",
     ),
+    exportForm(plan, address),
     channelForm(plan),
     compareForm(plan),
   );
   made.id = "use";
   return made;
+}
+
+function exportForm(plan, address) {
+  let [chosen] = FORMATS[0];
+  const choice = select(FORMATS, (value) => {
+    chosen = value;
+  });
+  // Asked for only where the plan leaves it open.
+  const isOpen = plan.tables.some((table) => !table.module_path);
+  const path = h("input", { placeholder: "model.ebc", autocomplete: "off", spellcheck: "false" });
+  const told = h("div", { role: "status" });
+  async function write(event) {
+    event.preventDefault();
+    fill(told);
+    try {
+      await save(withQuery(`${address}/exports/${chosen}`, { module_path: path.value.trim() }));
+    } catch (problem) {
+      fill(told, problemPanel(problem));
+    }
+  }
+  return h(
+    "form",
+    { submit: write },
+    h(
+      "div",
+      { class: "controls" },
+      labelled("Export for", choice),
+      isOpen ? labelled("Module in the model", path) : null,
+      h("button", {}, "Export"),
+    ),
+    told,
+  );
 }
 
 function channelForm(plan) {

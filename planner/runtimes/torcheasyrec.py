@@ -11,7 +11,6 @@ from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
 from planner.domain.table import Table
 from planner.errors import Issue
-from planner.runtimes.torchrec import TorchRec
 from planner.runtimes.torcheasyrec_rules import (
     CACHE_LOAD_FACTOR,
     COLUMN_SCHEMES,
@@ -25,6 +24,7 @@ from planner.runtimes.torcheasyrec_rules import (
     in_order,
     name_fault,
 )
+from planner.runtimes.torchrec import TorchRec
 from planner.runtimes.torchrec_geometry import MAX_SHARD_COLUMNS
 
 _ON_ALL_RANKS = (Scheme.DATA_PARALLEL, Scheme.ROW_WISE)

@@ -128,9 +128,7 @@ def _check_cut(
     num_blocks, copies = blocks.get(scheme, 1), world_size if scheme is Scheme.DATA_PARALLEL else 1
     block = -(-num_rows // num_blocks)
     if block * (num_blocks - 1) >= num_rows:
-        raise UndictatedTable(
-            f"{num_rows} rows in {num_blocks} blocks of {block} leave a rank none, which trains wrongly"
-        )
+        raise UndictatedTable(f"{num_rows} rows over {num_blocks} ranks leave one without any, which trains wrongly")
     widths = {int(found) for found in shards.num_columns}
     if widths != {width}:
         raise UndictatedTable(

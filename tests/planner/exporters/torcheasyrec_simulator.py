@@ -112,7 +112,9 @@ class Landed:
     sharding_type: str
     compute_kernel: str
     ranks: list[int]
-    shards: list[tuple[int, int, int, int, int]] = field(default_factory=list)  # rank, rows from, rows, columns from, columns
+    shards: list[tuple[int, int, int, int, int]] = field(
+        default_factory=list
+    )  # rank, rows from, rows, columns from, columns
 
 
 def train(

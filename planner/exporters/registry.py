@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from planner.exporters.hugectr import to_hugectr
+from planner.exporters.torcheasyrec import to_torcheasyrec
 from planner.exporters.torchrec import to_torchrec
 
 
@@ -25,5 +26,5 @@ def _as_it_is(document: Mapping[str, object], *, module_path: str | None, device
 
 
 EXPORTERS: Mapping[str, Exporter] = MappingProxyType(
-    {"json": _as_it_is, "torchrec": to_torchrec, "hugectr": to_hugectr}
+    {"json": _as_it_is, "torchrec": to_torchrec, "hugectr": to_hugectr, "torcheasyrec": to_torcheasyrec}
 )

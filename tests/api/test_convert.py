@@ -311,6 +311,16 @@ def test_a_runtime_that_does_not_run_on_the_devices_says_so() -> None:
     assert request_of(runtime="hugectr", hardware__profile="dgx-a100-80g", **one).problem.runtime == "hugectr"
 
 
+def test_torcheasyrec_takes_tables_that_its_config_can_name_and_type() -> None:
+    with pytest.raises(InvalidProblem) as caught:
+        request_of(runtime="torcheasyrec", model__tables__0__name="a.b", model__tables__1__data_type="bf16")
+    dotted, typed = caught.value.issues
+    assert (dotted.pointer, typed.pointer) == ("/model/tables/0", "/model/tables/1")
+    assert "its name has a dot" in dotted.message
+    assert "weights are fp32 or fp16, not bf16" in typed.message
+    assert request_of(runtime="torcheasyrec").problem.runtime == "torcheasyrec"
+
+
 def test_padding_is_advised_with_the_number() -> None:
     with pytest.raises(InvalidProblem) as caught:
         request_of(model__tables__0__embedding_dim=129)

@@ -323,6 +323,18 @@ def test_export_for_hugectr(run: Run, spec_file: Path, tmp_path: Path) -> None:
     assert "device must be cuda" in refused.err
 
 
+def test_export_for_torcheasyrec(run: Run, spec_file: Path, tmp_path: Path) -> None:
+    plan_file = tmp_path / "for_torcheasyrec.json"
+    assert run("plan", spec_file, "--set", "runtime=torcheasyrec", "-o", plan_file).code == 0
+    answer = run("export", plan_file, "--format", "torcheasyrec")
+    assert answer.code == 0
+    assert answer.document["plan_digest"] == json.loads(plan_file.read_text())["plan_digest"]
+    assert {one["name"] for one in answer.document["tables"]} == {"a", "b"}
+    refused = run("export", plan_file, "--format", "torcheasyrec", "--device", "cpu")
+    assert refused.code == 1
+    assert "device must be cuda" in refused.err
+
+
 @pytest.mark.parametrize("command", [("export", "--format", "torchrec"), ("compare",)])
 def test_a_plan_that_was_changed_is_refused(run: Run, plan_file: Path, command: tuple[str, ...]) -> None:
     plan = json.loads(plan_file.read_text())

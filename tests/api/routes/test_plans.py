@@ -108,6 +108,17 @@ def test_exports_for_hugectr(live: Live) -> None:
     assert 'Table "b"' not in told
 
 
+def test_exports_for_torcheasyrec(live: Live) -> None:
+    """What the runtime torcheasyrec plans is exported; what its config cannot ask for is refused by table."""
+    plan = live.solve(tiny(runtime="torcheasyrec"))["result"]["plan_digest"]
+    export = live.get(f"/v1/plans/{plan}/exports/torcheasyrec").json()
+    assert (export["plan_digest"], export["nnodes"], export["nproc_per_node"]) == (plan, 1, 2)
+    assert {one["name"] for one in export["tables"]} == {"a", "b"}
+    half = live.solve(tiny(model__tables__0__data_type="bf16"))["result"]["plan_digest"]
+    told = assert_problem(live.get(f"/v1/plans/{half}/exports/torcheasyrec"), 422, "export-refused")["detail"]
+    assert 'Table "a": its weights are bf16' in told
+
+
 def test_a_stored_plan_is_explained_by_its_spec(live: Live, digest: str) -> None:
     plan = live.get(f"/v1/plans/{digest}").json()
     answer = live.get(f"/v1/plans/{digest}/explanation")

@@ -38,7 +38,7 @@ DROP_PROBABILITY, PLACEMENT_PROBABILITY = 1e-6, 1e-3
 COMBINERS = {"sum": "sum", "mean": "mean"}
 _ASSUMES = (
     "lookups are independent, with the frequencies that the spec states",
-    "ids of a row are hashed, or sorted by heat",
+    "ids of a table are hashed, or sorted by heat",
     "the number of ids of a sample is constant or Poisson",
     "samples of every feature are split evenly over SparseCores",
 )

@@ -86,6 +86,6 @@ def _power(numbers: Ints, exponent: float) -> Floats:
 
 def _integral(rows: Ints, alpha: float) -> Floats:
     """Return the integral of x^-alpha up to half a row after the last of some rows, but for a constant."""
-    x: Floats = rows + 0.5
-    result: Floats = np.log(x) if abs(alpha - 1) < 1e-9 else x ** (1 - alpha) / (1 - alpha)
+    x = rows.astype(np.float64) + 0.5
+    result: Floats = np.asarray(np.log(x) if abs(alpha - 1) < 1e-9 else x ** (1 - alpha) / (1 - alpha), np.float64)
     return result

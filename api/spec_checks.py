@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from api.json_input import quoted
 from api.schemas.spec import SpecDocument
 from api.schemas.table import AccessSpec, TableSpec
+from api.sparsecore_checks import check_sparsecore
 from cost_models.hardware import Hardware
 from cost_models.registry import cost_model_names, make_cost_model
 from cost_models.vocabulary import Kernel, Scheme, Tier
@@ -94,6 +95,7 @@ def _check_cluster(spec: SpecDocument, hardware: Hardware | None, base: str) -> 
             f"use at most {hardware.ranks_per_host} and more hosts, or the profile custom",
         )
     world_size = spec.hardware.num_hosts * per_host
+    yield from check_sparsecore(spec, world_size, base)
     if world_size > MAX_RANKS:
         yield rule(
             f"{base}/hardware/num_hosts",
@@ -123,7 +125,7 @@ def _check_devices(spec: SpecDocument, hardware: Hardware, base: str) -> Iterato
             f"{base}/runtime",
             f"the runtime {spec.runtime} does not run on devices of the family {hardware.family}, which"
             f" {hardware.profile} has",
-            "use a profile of a GPU, or another runtime",
+            f"use a profile of {' or '.join(sorted(families))}, or another runtime",
         )
 
 

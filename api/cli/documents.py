@@ -1,19 +1,26 @@
 """``compare``, ``export`` and ``fetch``: commands that take a plan."""
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from api.cli.client_key import TokenFile, token_in
 from api.cli.errors import BadInput, say
 from api.cli.files import AsJson, read_plan, tell_document, write_document
+from api.cli.plan import Changes, changed_spec
+from api.cli.stats import StatisticsFiles, found_statistics
 from api.client import PlannerClient, RetryPolicy
 from api.client.plan_file import fetch
 from planner.explain.comparison import compare_plans
 from planner.explain.difference import difference
+from planner.exporters.facts import ExportFacts
 from planner.exporters.refusal import UnexportablePlan
-from planner.exporters.registry import EXPORTERS
+from planner.exporters.registry import EXPORTERS, exporter_of, reads_facts
+
+if TYPE_CHECKING:
+    from planner.domain.problem import Problem
 
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 
@@ -52,16 +59,43 @@ def export_command(
         typer.Option(help="Path of the embedding module in the model, for plans whose spec gave none."),
     ] = None,
     device: Annotated[Device, typer.Option(help="Where the tables are trained.")] = Device.CUDA,
+    spec: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC.json", help="The spec of the plan: sparsecore reads batch, optimizers and accesses."
+        ),
+    ] = None,
+    statistics: StatisticsFiles = None,
+    changes: Changes = None,
+    sparsecores_per_chip: Annotated[
+        int | None, typer.Option(help="For sparsecore, where the hardware profile does not say.")
+    ] = None,
 ) -> None:
     """Write a plan in the form that a runtime takes."""
     document = read_plan(plan)
     if export_format not in EXPORTERS:
         raise BadInput(f"no export format of this name; known: {', '.join(EXPORTERS)}")
+    problem = None
+    if spec is not None:
+        if not reads_facts(export_format):
+            raise BadInput(f"--spec says nothing to the format {export_format}")
+        problem = _problem_of(spec, statistics, changes, document)
+    facts = ExportFacts(problem=problem, sparsecores_per_chip=sparsecores_per_chip)
     try:
-        exported = EXPORTERS[export_format](document, module_path=module_path, device=device.value)
+        exported = exporter_of(export_format, facts)(document, module_path=module_path, device=device.value)
     except UnexportablePlan as error:
         raise BadInput(str(error)) from error
     write_document(exported, output)
+
+
+def _problem_of(spec: str, statistics: StatisticsFiles, changes: Changes, document: Mapping[str, object]) -> "Problem":
+    """Return what a plan was made for, and say so where its spec is another."""
+    from api.convert import parse_spec
+
+    request = parse_spec(changed_spec(spec, {}, changes), find_statistics=found_statistics(statistics).get)
+    if document["spec_digest"] != request.spec_digest:
+        say(f"warning: the plan was made for the spec {document['spec_digest']}, and {spec} is {request.spec_digest}")
+    return request.problem
 
 
 def fetch_command(

@@ -1,6 +1,7 @@
 """Plans: immutable documents by digest, their exports, and judgement of plans from anywhere."""
 
 import json
+from collections.abc import Mapping
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -18,10 +19,12 @@ from api.served_plan import IMMUTABLE, plan_response
 from api.state import Services, Shell
 from api.stored_models import StoredModels
 from planner.canonical import canonical_bytes
+from planner.domain.problem import Problem
 from planner.errors import Issue, UnsupportedRequest
 from planner.explain.explanation import DEFAULT_TABLES
+from planner.exporters.facts import ExportFacts
 from planner.exporters.refusal import UnexportablePlan
-from planner.exporters.registry import EXPORTERS
+from planner.exporters.registry import EXPORTERS, exporter_of, reads_facts
 
 router = APIRouter(prefix="/v1", tags=["plans"])
 
@@ -83,6 +86,9 @@ async def export_plan(
         ModulePath | None, Query(description="Path of the embedding module, where the plan does not say.")
     ] = None,
     device: Annotated[str, Query(pattern="^(cuda|cpu)$", description="cuda or cpu.")] = "cuda",
+    sparsecores_per_chip: Annotated[
+        int | None, Query(ge=1, le=64, description="For sparsecore, where the hardware profile does not say.")
+    ] = None,
 ) -> Response:
     """Answer with what the runtime reads."""
     if format not in EXPORTERS:
@@ -92,7 +98,9 @@ async def export_plan(
     def export() -> bytes:
         try:
             document = json.loads(served.canonical)
-            return canonical_bytes(EXPORTERS[format](document, module_path=module_path, device=device))
+            problem = _problem_of(shell, document) if reads_facts(format) else None
+            facts = ExportFacts(problem=problem, sparsecores_per_chip=sparsecores_per_chip)
+            return canonical_bytes(exporter_of(format, facts)(document, module_path=module_path, device=device))
         except UnexportablePlan as error:
             raise ApiError("export-refused", str(error)) from error
 
@@ -233,6 +241,12 @@ def find_plan(shell: Services, digest: str) -> ServedPlan:
     if served is None:
         raise not_found("plan")
     return served
+
+
+def _problem_of(shell: Services, document: Mapping[str, object]) -> Problem | None:
+    """Return what a plan was made for, where its spec is stored."""
+    spec = shell.store.spec_of_problem(str(document.get("spec_digest")))
+    return None if spec is None else parse_spec(spec, find_model=StoredModels(shell.store)).problem
 
 
 def _too_many_tables(num_tables: int) -> Issue:

@@ -1,10 +1,13 @@
 """Formats that a plan document can be written in, by the name that requests give them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
+from planner.exporters.facts import ExportFacts
 from planner.exporters.hugectr import to_hugectr
+from planner.exporters.sparsecore import to_sparsecore
 from planner.exporters.torcheasyrec import to_torcheasyrec
 from planner.exporters.torchrec import to_torchrec
 
@@ -26,5 +29,26 @@ def _as_it_is(document: Mapping[str, object], *, module_path: str | None, device
 
 
 EXPORTERS: Mapping[str, Exporter] = MappingProxyType(
-    {"json": _as_it_is, "torchrec": to_torchrec, "hugectr": to_hugectr, "torcheasyrec": to_torcheasyrec}
+    {
+        "json": _as_it_is,
+        "torchrec": to_torchrec,
+        "torcheasyrec": to_torcheasyrec,
+        "hugectr": to_hugectr,
+        "sparsecore": to_sparsecore,
+    }
 )
+
+#: Exporters of formats that say more where facts are known beside the plan.
+_BY_FACTS: Mapping[str, Callable[[ExportFacts], Exporter]] = MappingProxyType(
+    {"sparsecore": lambda facts: partial(to_sparsecore, facts=facts)}
+)
+
+
+def reads_facts(export_format: str) -> bool:
+    """Whether a format says more where facts are known beside the plan."""
+    return export_format in _BY_FACTS
+
+
+def exporter_of(export_format: str, facts: ExportFacts) -> Exporter:
+    """Return the exporter of a format, which knows the facts if it reads any."""
+    return _BY_FACTS[export_format](facts) if reads_facts(export_format) else EXPORTERS[export_format]

@@ -321,6 +321,27 @@ def test_torcheasyrec_takes_tables_that_its_config_can_name_and_type() -> None:
     assert request_of(runtime="torcheasyrec").problem.runtime == "torcheasyrec"
 
 
+def test_sparsecores_are_a_power_of_two_and_all_have_rows() -> None:
+    given = {f"model__tables__{index}__optimizer": "sgd" for index in (0, 1)} | {
+        "hardware__profile": "tpu-v5p",
+        "hardware__overrides": {"intra_host_bytes_per_second": 4e11, "inter_host_bytes_per_second": 6e9},
+        "runtime": "sparsecore",
+    }
+    assert request_of(**given, hardware__ranks_per_host=4).problem.runtime == "sparsecore"
+    for ranks in (1, 3):
+        assert pointers(**given, hardware__ranks_per_host=ranks) == ["/hardware/num_hosts"]
+    assert pointers(**(given | {"hardware__profile": "dgx-a100-80g"})) == ["/runtime"]
+    with pytest.raises(InvalidProblem) as caught:
+        request_of(**given, hardware__ranks_per_host=4, model__tables__1__num_embeddings=9)
+    (issue,) = caught.value.issues
+    assert issue.pointer == "/model/tables/1/num_embeddings"
+    assert "leave some of 4 chips without any" in issue.message
+    assert "plan for 12 rows" in issue.hint
+    with pytest.raises(InvalidProblem) as caught:
+        request_of(**given, hardware__ranks_per_host=4, model__tables__1__embedding_dim=20)
+    assert caught.value.issues[0].hint == "pad the table to 24 columns"
+
+
 def test_padding_is_advised_with_the_number() -> None:
     with pytest.raises(InvalidProblem) as caught:
         request_of(model__tables__0__embedding_dim=129)

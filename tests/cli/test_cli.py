@@ -335,6 +335,37 @@ def test_export_for_torcheasyrec(run: Run, spec_file: Path, tmp_path: Path) -> N
     assert "device must be cuda" in refused.err
 
 
+def test_export_for_sparsecores(run: Run, spec_file: Path, tmp_path: Path) -> None:
+    """Limits where the spec is given, with its changes; the reason that there are none where not."""
+    plan_file = tmp_path / "for_sparsecores.json"
+    changes = []
+    for change in (
+        "runtime=sparsecore",
+        "hardware.profile=tpu-v5p",
+        "hardware.overrides.intra_host_bytes_per_second=4e11",
+        *(f"model.tables.{index}.optimizer=adam" for index in (0, 1)),
+        *(f"model.tables.{index}.access.zipf_alpha=1.05" for index in (0, 1)),
+    ):
+        changes += ["--set", change]
+    assert run("plan", spec_file, *changes, "-o", plan_file).code == 0
+    bare = run("export", plan_file, "--format", "sparsecore")
+    assert bare.code == 0
+    assert {stack["max_ids_per_partition"] for stack in bare.document["stacks"]} == {None}
+    full = run("export", plan_file, "--format", "sparsecore", "--spec", spec_file, *changes)
+    assert full.code == 0
+    assert "warning" not in full.err
+    assert all(stack["max_ids_per_partition"] > 0 for stack in full.document["stacks"])
+    other = run("export", plan_file, "--format", "sparsecore", "--spec", spec_file, *changes[:-2])
+    assert other.code == 0
+    assert "the plan was made for the spec" in other.err
+    none_other = run("export", plan_file, "--format", "json", "--spec", spec_file)
+    assert none_other.code == 1
+    assert "--spec says nothing to the format json" in none_other.err
+    wrong = run("export", plan_file, "--format", "sparsecore", "--sparsecores-per-chip", "2")
+    assert wrong.code == 1
+    assert "has 4 SparseCores, not 2" in wrong.err
+
+
 @pytest.mark.parametrize("command", [("export", "--format", "torchrec"), ("compare",)])
 def test_a_plan_that_was_changed_is_refused(run: Run, plan_file: Path, command: tuple[str, ...]) -> None:
     plan = json.loads(plan_file.read_text())

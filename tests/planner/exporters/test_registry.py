@@ -3,28 +3,40 @@
 from cost_models.vocabulary import Scheme
 from planner.canonical import canonical_bytes
 from planner.domain.table import TableConstraints
-from planner.exporters.registry import EXPORTERS
+from planner.exporters.facts import ExportFacts
+from planner.exporters.registry import EXPORTERS, exporter_of, reads_facts
 from planner.partitioners.base import SolveLimits
 from planner.partitioners.greedy import Greedy
 from planner.pipeline import plan
 from tests.planner.builders import ROOFLINE, make_problem, make_table
 from tests.planner.exporters.test_generic import document, small_plan
+from tests.planner.exporters.test_sparsecore import A
+from tests.planner.exporters.test_sparsecore import document as row_wise_document
 
 
 def test_every_format_writes_a_plan() -> None:
-    """One of whole tables, which every runtime holds."""
+    """One of whole tables, which every runtime but one holds."""
     wanted = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
     tables = make_table("a", module_path="sparse.ebc", constraints=wanted), make_table("b", constraints=wanted)
     limits = SolveLimits(time_limit_seconds=1)
     found = plan(make_problem(*tables), cost_model=ROOFLINE, partitioner=Greedy(), limits=limits).plan
     assert found is not None
+    whole, only_row_wise = document(found), {"sparsecore": row_wise_document(A)}
     for name, export in EXPORTERS.items():
         # Table b of the plan names no module.
         path = None if name == "json" else "sparse.ebc"
-        written = export(document(found), module_path=path, device="cuda")
+        written = export(only_row_wise.get(name, whole), module_path=path, device="cuda")
         assert canonical_bytes(written)
 
 
 def test_json_is_the_plan_as_it_is() -> None:
     plan = document(small_plan())
     assert EXPORTERS["json"](plan, module_path=None, device="cuda") == plan
+
+
+def test_formats_that_read_facts_are_told_them() -> None:
+    assert [name for name in EXPORTERS if reads_facts(name)] == ["sparsecore"]
+    custom, facts = row_wise_document(A, profile="custom"), ExportFacts(sparsecores_per_chip=4)
+    written = exporter_of("sparsecore", facts)(custom, module_path=None, device="cuda")
+    assert written["num_sc_per_device"] == 4
+    assert exporter_of("json", facts)(custom, module_path=None, device="cuda") == custom

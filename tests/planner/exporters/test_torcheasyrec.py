@@ -167,6 +167,23 @@ def test_on_one_host_its_row_blocks_have_one_place(kind: str) -> None:
     assert [shard["rank"] for shard in one["shards"]] == [0, 1] * (len(blocks) // 2)
 
 
+@pytest.mark.parametrize(
+    ("name", "embedding_name", "feature_name"),
+    [
+        ("user_emb", "user_emb", "user"),
+        ("user", "user", None),
+        ("_emb", "_emb", None),
+        ("user_emb_wide", "user_emb", "user"),
+        ("user_wide", "user_wide", None),
+        ("whole_wide", "whole", None),
+    ],
+)
+def test_names_of_tables_lead_to_features(name: str, embedding_name: str, feature_name: str | None) -> None:
+    alike = table("whole", "table_wise", [(0, 0, 9, 0, 8)])
+    one = to_torcheasyrec(document(alike, table(name, "table_wise", [(0, 0, 9, 0, 4)])))["tables"][1]
+    assert (one["embedding_name"], one["feature_name"]) == (embedding_name, feature_name)
+
+
 def test_one_rank_is_certain() -> None:
     plan = document(table("t", "table_wise", [(0, 0, 9, 0, 8)]), world_size=1, ranks_per_host=1)
     assert to_torcheasyrec(plan)["placed_by_planner"] == []
@@ -438,6 +455,7 @@ HALVES = [(0, 0, 9, 0, 128), (1, 0, 9, 128, 128)]
         ),
         (table("t", "row_wise", [(r, 3 * r, 3, 0, 8) for r in range(4)], pooling="mean"), 'rows beside "whole"'),
         (table("whole_wide", "row_wise", [(r, 3 * r, 3, 0, 4) for r in range(4)]), 'has the features of "whole"'),
+        (table("whole_wide", "table_wise", [(0, 0, 9, 0, 4)]), 'features of "whole".* another sharding type or kernel'),
         (table("t.u", "table_wise", [(0, 0, 9, 0, 8)]), "its name has a dot"),
     ],
 )

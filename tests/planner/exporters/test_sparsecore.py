@@ -365,6 +365,10 @@ CUT = [(chip, 0, 9, 8 * chip, 8) for chip in range(4)]
         (table("t", [(c // 2, 3 * c, 3, 0, 8) for c in range(4)]), "two shards are on chip 0"),
         (table("t", [(c, 3 * c, 3, 0, 8) for c in range(3)]), "it is on 3 of 4 chips"),
         (table("t", [(c, 3 * c, 2, 0, 8) for c in range(4)]), "row blocks leave gaps or overlap"),
+        (
+            table("t", [(0, 0, 3, 0, 8), (1, 4, 2, 0, 8), (2, 5, 2, 0, 8), (3, 7, 2, 0, 8)]),
+            "row blocks leave gaps or overlap",
+        ),
         (table("t", [(0, 0, 6, 0, 8), *((c, 5 + c, 1, 0, 8) for c in (1, 2, 3))]), "6 rows; .* at most 3 to each chip"),
         (row_wise("t", 2**31, 8), "2147483648 rows with padding, and at most 2147483647 fit"),
         (row_wise("t", 9, 8, pooling="none"), "looked up without pooling"),

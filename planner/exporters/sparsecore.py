@@ -225,7 +225,7 @@ def _stacks(
         lookups = [one.lookups for one in stack if one.lookups is not None]
         rotation = best_rotation(lookups, cores) if lookups else cores.cores_per_device
         limits = None
-        if len(lookups) == len(stack):
+        if lookups:  # then of all: tables without them are stacked apart
             limits = limits_of(
                 turned(lookups, rotation, cores.num),
                 cores.num,

@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _EXACT_ROWS = 512  # hottest rows that are bins of their own
-_BIN_RATIO = 1.01  # of the first rows of neighbouring bins after them
+_BIN_RATIO = 1.02  # of the first rows of neighbouring bins after them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

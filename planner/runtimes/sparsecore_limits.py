@@ -118,7 +118,9 @@ def _hashed_moments(tables: Sequence[Lookups], num_cores: int, slopes: Floats) -
         rows, width = one.rows, one.rows.hottest - one.rows.coldest
         part = np.divide(rows.mean - rows.coldest, width, out=np.ones_like(width), where=width > 0)
         for rate, count in ((rows.hottest, rows.count * part), (rows.coldest, rows.count * (1 - part))):
-            exponents += np.logaddexp(elsewhere, np.multiply.outer(slopes, one.expected * rate) + here) @ count
+            some = count > 0
+            each = np.logaddexp(elsewhere, np.multiply.outer(slopes, one.expected * rate[some]) + here)
+            exponents += each @ count[some]
     return exponents
 
 

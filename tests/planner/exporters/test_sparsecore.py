@@ -15,6 +15,9 @@ from planner.domain.table import Feature
 from planner.exporters.facts import ExportFacts
 from planner.exporters.refusal import UnexportablePlan
 from planner.exporters.sparsecore import to_sparsecore
+from planner.runtimes.sparsecore_heat import RowsByHeat
+from planner.runtimes.sparsecore_limits import Lookups, limits_of
+from planner.runtimes.sparsecore_stacks import StackedTable, stacks_of
 from tests.planner.builders import make_cluster, make_problem, make_table
 from tests.planner.exporters.sparsecore_simulator import Job, SetupFailed, unsharded
 
@@ -215,6 +218,36 @@ def test_stacks_end_where_the_pools_of_a_sparsecore_are_two_mebibytes() -> None:
     assert [stack["tables"] for stack in export["stacks"]] == [["a", "b"], ["d"]]
 
 
+def test_probabilities_are_shared_between_stacks() -> None:
+    known = problem(b=make_table("b", 100, 8, access=ZipfAccess(alpha=1.0), optimizer="adam"))
+    stack = export_of(A, B, C, facts=known)["stacks"][1]
+    rows = RowsByHeat.of(ZipfAccess(alpha=1.0), 100)
+    assert rows is not None
+    lookups = Lookups(rows=rows, expected=32 * 4.0)
+    limits = limits_of([lookups], 8, drop_probability=1e-6 / 3, placement_probability=1e-3 / 3)
+    assert (stack["max_ids_per_partition"], stack["max_unique_ids_per_partition"]) == (
+        limits.max_ids,
+        limits.max_unique_ids,
+    )
+    alone = limits_of([lookups], 8, drop_probability=1e-6, placement_probability=1e-3)
+    assert alone.max_ids < limits.max_ids
+
+
+def test_stacks_end_where_numbers_of_rows_do() -> None:
+    large = StackedTable(
+        name="a",
+        padded_rows=2**30,
+        padded_columns=8,
+        optimizer="sgd",
+        combiner="sum",
+        outputs_per_core=1.0,
+        lookups=None,
+    )
+    small = replace(large, name="b", padded_rows=2**30 - 1)
+    assert [len(stack) for stack in stacks_of([large, small])] == [2]
+    assert [len(stack) for stack in stacks_of([large, large])] == [1, 1]
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_lookups_equal_the_unsharded_tables(seed: int) -> None:
     export = export_of(A, B, C, facts=problem())
@@ -237,7 +270,10 @@ def test_the_simulator_tells_wrong_exports_from_right_ones() -> None:
 
 
 def test_places_in_stacks_are_those_of_the_library() -> None:
-    export = export_of(A, B, C, facts=problem())
+    assert_places_are_right(export_of(A, B, C, facts=problem()))
+
+
+def assert_places_are_right(export: dict[str, Any]) -> None:
     job = Job(export, weights_of(export, 0))
     for one in export["tables"]:
         setting = job.settings[one["name"]]
@@ -285,6 +321,7 @@ def test_random_plans(seed: int) -> None:
     export = export_of(*planned, facts=known, chips=chips, profile=profile)
     assert export["num_sparsecores"] == chips * cores
     assert_lookups_are_right(export, seed=seed)
+    assert_places_are_right(export)
     job = Job(export, weights_of(export, seed))
     features = []
     for one in tables:
@@ -328,6 +365,10 @@ CUT = [(chip, 0, 9, 8 * chip, 8) for chip in range(4)]
         (table("t", [(c // 2, 3 * c, 3, 0, 8) for c in range(4)]), "two shards are on chip 0"),
         (table("t", [(c, 3 * c, 3, 0, 8) for c in range(3)]), "it is on 3 of 4 chips"),
         (table("t", [(c, 3 * c, 2, 0, 8) for c in range(4)]), "row blocks leave gaps or overlap"),
+        (
+            table("t", [(0, 0, 3, 0, 8), (1, 4, 2, 0, 8), (2, 5, 2, 0, 8), (3, 7, 2, 0, 8)]),
+            "row blocks leave gaps or overlap",
+        ),
         (table("t", [(0, 0, 6, 0, 8), *((c, 5 + c, 1, 0, 8) for c in (1, 2, 3))]), "6 rows; .* at most 3 to each chip"),
         (row_wise("t", 2**31, 8), "2147483648 rows with padding, and at most 2147483647 fit"),
         (row_wise("t", 9, 8, pooling="none"), "looked up without pooling"),

@@ -133,6 +133,16 @@ def test_hot_rows_that_meet_cost_room_and_rotations_avoid_it() -> None:
     assert turned < met
 
 
+def test_hashed_rows_that_are_likely_to_meet_have_room_together() -> None:
+    """Two tables, one row each with all lookups, on two SparseCores: in order of heat they are apart."""
+    one_row = AccessCdf(points=((0.01, 1.0), (1.0, 1.0)))
+    apart = [lookups(one_row, 100, 1000.0, rotation) for rotation in (0, 1)]
+    assert peak_load(apart, 2) == pytest.approx(1000)
+    found = limits(*apart, cores=2)
+    assert 2000 < found.max_ids < 2400
+    assert limits(*apart, cores=2, placement=0.9).max_ids > 2000  # they meet in half of all cases
+
+
 @pytest.mark.parametrize("access", [ZipfAccess(alpha=a) for a in (0.0, 0.7, 1.0, 1.3)] + [BENT])
 @pytest.mark.parametrize("num_rows", [1, 40, 513, 30_000])
 def test_bins_have_all_rows_and_bound_their_rates(access: AccessStatistics, num_rows: int) -> None:

@@ -235,7 +235,7 @@ class SpecDocument(StrictModel):
     constraints: JointConstraintsSpec = Field(
         default_factory=JointConstraintsSpec, description="Joint constraints and the memory reservation."
     )
-    runtime: Literal["torchrec", "generic", "hugectr"] = Field(
+    runtime: Literal["torchrec", "generic", "hugectr", "distributed_embeddings"] = Field(
         default="torchrec", description="What executes the plan; it decides which geometry is legal."
     )
     objective: Literal["step_time", "max_rank_time", "request_latency"] = Field(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Protocol
 
+from planner.exporters.distributed_embeddings import to_distributed_embeddings
 from planner.exporters.hugectr import to_hugectr
 from planner.exporters.torchrec import to_torchrec
 
@@ -25,5 +26,10 @@ def _as_it_is(document: Mapping[str, object], *, module_path: str | None, device
 
 
 EXPORTERS: Mapping[str, Exporter] = MappingProxyType(
-    {"json": _as_it_is, "torchrec": to_torchrec, "hugectr": to_hugectr}
+    {
+        "json": _as_it_is,
+        "torchrec": to_torchrec,
+        "hugectr": to_hugectr,
+        "distributed_embeddings": to_distributed_embeddings,
+    }
 )

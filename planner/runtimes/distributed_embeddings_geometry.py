@@ -136,6 +136,8 @@ def _check_rows(shards: Shards, num_rows: int, num_ranks: int) -> None:
     """Check that the blocks cover the rows, none larger than an even share of all ranks."""
     sizes = shards.num_rows.tolist()
     _check_cover(shards.row_offset.tolist(), sizes, num_rows, "row blocks")
+    if num_rows < num_ranks:
+        raise UnheldGeometry(f"its {num_rows} rows are cut, and rows are cut over all {num_ranks} ranks")
     share = -(-num_rows // num_ranks)
     if max(sizes) > share:
         raise UnheldGeometry(

@@ -199,6 +199,8 @@ class DistributedEmbedding:
         groups = [[weights[number] for number in group] for group in self.strategy.table_groups]
         self.dp = groups[0]
         self.row = [np.array_split(one, self.world_size)[self.rank] for one in groups[2]]
+        if not all(len(block) for block in self.row):
+            raise SetupFailed("both dimensions should be positive")
         self.row_offsets = [
             -sum(len(block) for block in np.array_split(one, self.world_size)[: self.rank]) for one in groups[2]
         ]

@@ -341,6 +341,10 @@ def test_the_simulator_tells_wrong_exports_from_right_ones(monkeypatch: pytest.M
         wrong = export | {"strategy": right | changes}
         with pytest.raises(SetupFailed, match=message):
             set_up(wrong, monkeypatch, tmp_path)
+    few = to_distributed_embeddings(document(table("t", "row_wise", [(rank, rank, 1, 0, 4) for rank in range(4)])))
+    few["tables"][0]["input_dim"] = 3
+    with pytest.raises(SetupFailed, match="should be positive"):
+        set_up(few, monkeypatch, tmp_path)
     swapped = export | {"strategy": right | {"column_slices": [1, 1, 1, 1, 1, 1]}}
     with pytest.raises(IndexError):
         load(swapped, monkeypatch, tmp_path)
@@ -383,6 +387,7 @@ QUARTERS = [(0, 0, 5, 0, 8), (1, 5, 4, 0, 8), (2, 0, 5, 8, 8), (3, 5, 4, 8, 8)]
         (table("t", "column_wise", [(0, 0, 9, 0, 8), (1, 0, 9, 4, 8)]), "column slices leave gaps or overlap"),
         (table("t", "grid_shard", QUARTERS), "cut by rows and by columns"),
         (table("t", "row_wise", [(0, 0, 5, 0, 8), (1, 5, 4, 0, 8)]), "5 rows; .* at most 3 to each of 4"),
+        (table("t", "row_wise", [(r, r, 1, 0, 8) for r in range(3)]), "its 3 rows are cut, .* over all 4 ranks"),
         (table("t", "row_wise", [(0, 0, 2, 0, 8), (1, 3, 2, 0, 8), (2, 5, 3, 0, 8)]), "row blocks leave gaps"),
         (table("t", "row_wise", [(0, 0, 3, 0, 8), (1, 2, 3, 0, 8), (2, 5, 3, 0, 8)]), "row blocks leave gaps"),
         (table("t", "data_parallel", [(rank, 0, 5, 0, 4) for rank in range(3)]), "without one whole copy on every"),

@@ -175,3 +175,19 @@ def test_means_are_judged_by_geometry() -> None:
     blocks = placed(Scheme.ROW_WISE, Kernel.FUSED, *[(rank, 3 * rank, 3, 0, 16) for rank in range(4)])
     assert faults(make_table(rows=12, dim=16), blocks) == {}
     assert "its bags have means" in faults(make_table(rows=12, dim=16, pooling="mean"), blocks)["pooling"]
+
+
+@pytest.mark.parametrize(
+    ("shards", "parts"),
+    [
+        ([(1, 0, 10, 0, 6), (3, 0, 10, 6, 6)], "column slices"),
+        ([(rank, 2 * rank, 2, 0, 16) for rank in range(4)], "row blocks"),
+    ],
+)
+def test_shards_that_end_before_the_table_does(shards: list[tuple[int, int, int, int, int]], parts: str) -> None:
+    """A plan document has no sizes but those of its shards; a spec has."""
+    problem = make_problem(make_table(rows=10, dim=16), runtime="distributed_embeddings")
+    short = placed(Scheme.ROW_WISE, Kernel.FUSED, *shards)
+    (issue,) = DistributedEmbeddings().check(problem, Placement(world_size=4, ranks_per_host=4, tables=(short,)))
+    assert (issue.code, issue.pointer) == ("geometry", "/tables/0")
+    assert issue.message == f'table "t": its {parts} leave gaps or overlap'

@@ -235,7 +235,7 @@ class SpecDocument(StrictModel):
     constraints: JointConstraintsSpec = Field(
         default_factory=JointConstraintsSpec, description="Joint constraints and the memory reservation."
     )
-    runtime: Literal["torchrec", "generic", "torcheasyrec", "hugectr", "sparsecore"] = Field(
+    runtime: Literal["torchrec", "generic", "torcheasyrec", "hugectr", "distributed_embeddings", "sparsecore"] = Field(
         default="torchrec", description="What executes the plan; it decides which geometry is legal."
     )
     objective: Literal["step_time", "max_rank_time", "request_latency"] = Field(

@@ -5,6 +5,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
+from planner.exporters.distributed_embeddings import to_distributed_embeddings
 from planner.exporters.facts import ExportFacts
 from planner.exporters.hugectr import to_hugectr
 from planner.exporters.sparsecore import to_sparsecore
@@ -34,6 +35,7 @@ EXPORTERS: Mapping[str, Exporter] = MappingProxyType(
         "torchrec": to_torchrec,
         "torcheasyrec": to_torcheasyrec,
         "hugectr": to_hugectr,
+        "distributed_embeddings": to_distributed_embeddings,
         "sparsecore": to_sparsecore,
     }
 )

@@ -1,6 +1,7 @@
 """Every runtime that plans can be made for."""
 
 from planner.runtimes.base import Runtime
+from planner.runtimes.distributed_embeddings import DistributedEmbeddings
 from planner.runtimes.generic import Generic
 from planner.runtimes.hugectr import HugeCTR
 from planner.runtimes.sparsecore import SparseCore
@@ -8,5 +9,6 @@ from planner.runtimes.torcheasyrec import TorchEasyRec
 from planner.runtimes.torchrec import TorchRec
 
 RUNTIMES: dict[str, Runtime] = {
-    runtime.name: runtime for runtime in (TorchRec(), Generic(), TorchEasyRec(), HugeCTR(), SparseCore())
+    runtime.name: runtime
+    for runtime in (TorchRec(), Generic(), TorchEasyRec(), HugeCTR(), DistributedEmbeddings(), SparseCore())
 }

@@ -323,6 +323,22 @@ def test_export_for_hugectr(run: Run, spec_file: Path, tmp_path: Path) -> None:
     assert "device must be cuda" in refused.err
 
 
+def test_export_for_distributed_embeddings(run: Run, spec_file: Path, tmp_path: Path) -> None:
+    plan_file = tmp_path / "for_distributed_embeddings.json"
+    changes = [f"model.tables.{table}.optimizer=sgd" for table in (0, 1)]
+    changes += [f"model.tables.{table}.constraints.ranks=[{table}]" for table in (0, 1)]
+    changes += [f'model.tables.{table}.constraints.sharding_types=["table_wise"]' for table in (0, 1)]
+    settings = [part for change in ("runtime=distributed_embeddings", *changes) for part in ("--set", change)]
+    assert run("plan", spec_file, *settings, "-o", plan_file).code == 0
+    answer = run("export", plan_file, "--format", "distributed_embeddings")
+    assert answer.code == 0
+    assert answer.document["plan_digest"] == json.loads(plan_file.read_text())["plan_digest"]
+    assert answer.document["strategy"]["table_ids"] == [[0], [1]]
+    refused = run("export", plan_file, "--format", "distributed_embeddings", "--device", "cpu")
+    assert refused.code == 1
+    assert "device must be cuda" in refused.err
+
+
 def test_export_for_torcheasyrec(run: Run, spec_file: Path, tmp_path: Path) -> None:
     plan_file = tmp_path / "for_torcheasyrec.json"
     assert run("plan", spec_file, "--set", "runtime=torcheasyrec", "-o", plan_file).code == 0

@@ -116,6 +116,22 @@ def test_exports_for_hugectr(live: Live) -> None:
     assert 'Table "b"' not in told
 
 
+def test_exports_for_distributed_embeddings(live: Live) -> None:
+    """The same of its runtime; a rank that nothing is left for is told, too."""
+    trained = {"model__tables__0__optimizer": "sgd", "model__tables__1__optimizer": "adagrad"}
+    apart = {
+        f"model__tables__{rank}__constraints": {"sharding_types": ["table_wise"], "ranks": [rank]} for rank in (0, 1)
+    }
+    plan = live.solve(tiny(runtime="distributed_embeddings", **trained, **apart))["result"]["plan_digest"]
+    export = live.get(f"/v1/plans/{plan}/exports/distributed_embeddings").json()
+    assert (export["plan_digest"], export["num_ranks"]) == (plan, 2)
+    assert export["strategy"] == {"table_groups": [[], [0, 1], []], "column_slices": [1, 1], "table_ids": [[0], [1]]}
+    apart["model__tables__1__constraints"]["ranks"] = [0]
+    together = live.solve(tiny(runtime="distributed_embeddings", **trained, **apart))["result"]["plan_digest"]
+    refused = live.get(f"/v1/plans/{together}/exports/distributed_embeddings")
+    assert "there is none on rank 1" in assert_problem(refused, 422, "export-refused")["detail"]
+
+
 def test_exports_for_torcheasyrec(live: Live) -> None:
     """What the runtime torcheasyrec plans is exported; what its config cannot ask for is refused by table."""
     plan = live.solve(tiny(runtime="torcheasyrec"))["result"]["plan_digest"]

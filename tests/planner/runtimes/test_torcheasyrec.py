@@ -170,3 +170,12 @@ def test_pieces_are_as_wide_as_torchrecs() -> None:
 
     widths = np.arange(4, 2500, 4).tolist()
     assert [piece_columns(width) for width in widths] == [_get_block_size_for_cw_shard(width, None) for width in widths]
+
+
+def test_a_placement_of_a_table_with_a_dot_in_its_name_is_told() -> None:
+    table = make_table("a.b", rows=9, dim=256)
+    placement = Placement(
+        world_size=4, ranks_per_host=4, tables=(placed(table, Scheme.TABLE_WISE, Kernel.FUSED, WHOLE),)
+    )
+    (issue,) = TorchEasyRec().check(make_problem(table, runtime="torcheasyrec"), placement)
+    assert "its name has a dot" in issue.message

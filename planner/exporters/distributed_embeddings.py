@@ -13,10 +13,9 @@ one another into one variable, because they are as wide and pooled alike.
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from cost_models.vocabulary import Tier
 from planner.canonical import digest
-from planner.domain.shards import Shards
-from planner.exporters.refusal import UnexportablePlan, checked_digest
+from planner.exporters.read_shards import shards_of
+from planner.exporters.refusal import UnexportablePlan, checked_digest, refusal_of
 from planner.runtimes.distributed_embeddings import NO_MEANS
 from planner.runtimes.distributed_embeddings_geometry import Group, Holding, Layout, UnheldGeometry, layout_of
 
@@ -65,7 +64,7 @@ def to_distributed_embeddings(
     held: list[list[Holding]] = []  # of each table
     reasons: list[str] = []
     for table in cast("list[Mapping[str, object]]", document["tables"]):
-        name, shards = cast("str", table["name"]), _shards(table)
+        name, shards = cast("str", table["name"]), shards_of(table)
         num_rows, num_columns = int(shards.row_end.max()), int(shards.column_end.max())
         try:
             _check_table(table)
@@ -88,7 +87,7 @@ def to_distributed_embeddings(
             }
         )
     if reasons:
-        raise UnexportablePlan(_told(reasons))
+        raise refusal_of("distributed-embeddings cannot run this plan", reasons, "distributed_embeddings")
     groups = [[number for number, layout in enumerate(layouts) if layout.group is group] for group in Group]
     placed = _tables_of_ranks(layouts, groups[Group.TABLE_PARALLEL], num_ranks)
     _check_idle(placed)
@@ -107,14 +106,6 @@ def to_distributed_embeddings(
         "concatenated": _concatenated(tables, held, groups[Group.TABLE_PARALLEL], num_ranks),
     }
     return {**export, "content_sha256": digest(export).removeprefix("sha256:")}
-
-
-def _shards(table: Mapping[str, object]) -> Shards:
-    shards = cast("Sequence[Mapping[str, int]]", table["shards"])
-    fields = ("rank", "row_offset", "num_rows", "column_offset", "num_columns")
-    columns = {field: [shard[field] for shard in shards] for field in fields}
-    tiers = [Tier.from_label(cast("str", cast("object", shard["tier"]))) for shard in shards]
-    return Shards.of_columns(**columns, tier=tiers)
 
 
 def _check_table(table: Mapping[str, object]) -> None:
@@ -186,11 +177,3 @@ def _concatenated(
         ]
         for of_rank in variables
     ]
-
-
-def _told(reasons: Sequence[str]) -> str:
-    more = f" And {len(reasons) - _MOST_REASONS} tables more." if len(reasons) > _MOST_REASONS else ""
-    return (
-        f"distributed-embeddings cannot run this plan. {' '.join(reasons[:_MOST_REASONS])}{more}"
-        ' Plan for it: set runtime to "distributed_embeddings" in the spec.'
-    )

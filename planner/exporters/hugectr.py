@@ -9,13 +9,13 @@ Row blocks of a plan are ranges of ids, HugeCTR's are the ids of one remainder. 
 the bytes and the expected lookups of each; it says ``"rows": "modulo"``, because the ids that a GPU holds are others.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import cast
 
-from cost_models.vocabulary import Tier
 from planner.canonical import digest
 from planner.domain.shards import Shards
-from planner.exporters.refusal import UnexportablePlan, checked_digest
+from planner.exporters.read_shards import shards_of
+from planner.exporters.refusal import UnexportablePlan, checked_digest, refusal_of
 from planner.runtimes.hugectr_geometry import Holding, Layout, UnheldGeometry, check_copies, layout_of
 
 FORMAT_VERSION = 1
@@ -23,7 +23,6 @@ FORMAT_VERSION = 1
 COMBINERS = {"sum": "sum", "mean": "average"}
 #: Kernels whose rows lie in the memory of the GPU.
 _KERNELS = ("dense", "fused")
-_MOST_REASONS = 20
 
 
 def to_hugectr(
@@ -61,7 +60,7 @@ def to_hugectr(
     layouts: dict[str, Layout | None] = {}  # None for a table that is copied to every GPU
     reasons: list[str] = []
     for table in cast("list[Mapping[str, object]]", document["tables"]):
-        name, shards = cast("str", table["name"]), _shards(table)
+        name, shards = cast("str", table["name"]), shards_of(table)
         num_rows, num_columns = int(shards.row_end.max()), int(shards.column_end.max())
         try:
             _check_table(table)
@@ -80,7 +79,7 @@ def to_hugectr(
             }
         )
     if reasons:
-        raise UnexportablePlan(_told(reasons))
+        raise refusal_of("HugeCTR's embedding collection cannot run this plan", reasons, "hugectr")
     export: dict[str, object] = {
         "format": "hugectr",
         "format_version": FORMAT_VERSION,
@@ -96,14 +95,6 @@ def to_hugectr(
         "compression_strategy": _compression(layouts),
     }
     return {**export, "content_sha256": digest(export).removeprefix("sha256:")}
-
-
-def _shards(table: Mapping[str, object]) -> Shards:
-    shards = cast("Sequence[Mapping[str, int]]", table["shards"])
-    fields = ("rank", "row_offset", "num_rows", "column_offset", "num_columns")
-    columns = {field: [shard[field] for shard in shards] for field in fields}
-    tiers = [Tier.from_label(cast("str", cast("object", shard["tier"]))) for shard in shards]
-    return Shards.of_columns(**columns, tier=tiers)
 
 
 def _check_table(table: Mapping[str, object]) -> None:
@@ -170,11 +161,3 @@ def _compression(layouts: Mapping[str, Layout | None]) -> dict[str, list[str]]:
     """Return that GPUs pool their rows before they send them, which is what plans are priced as."""
     cut = [name for name, layout in layouts.items() if layout is not None]
     return {"Reduction": cut} if cut else {}
-
-
-def _told(reasons: Sequence[str]) -> str:
-    more = f" And {len(reasons) - _MOST_REASONS} tables more." if len(reasons) > _MOST_REASONS else ""
-    return (
-        f"HugeCTR's embedding collection cannot run this plan. {' '.join(reasons[:_MOST_REASONS])}{more}"
-        ' Plan for it: set runtime to "hugectr" in the spec.'
-    )

@@ -1,8 +1,10 @@
 """What every export needs of a plan document, and the error of one that cannot be written."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from planner.canonical import plan_digest
+
+_MOST_REASONS = 20
 
 
 class UnexportablePlan(ValueError):
@@ -26,3 +28,10 @@ def checked_digest(document: Mapping[str, object]) -> str:
             " it was changed after it was published."
         )
     return content_digest
+
+
+def refusal_of(what: str, reasons: Sequence[str], runtime: str) -> UnexportablePlan:
+    """Return the error of a plan that a runtime cannot have, with a sentence for each table, and the way out."""
+    more = f" And {len(reasons) - _MOST_REASONS} more." if len(reasons) > _MOST_REASONS else ""
+    told = " ".join(reasons[:_MOST_REASONS])
+    return UnexportablePlan(f'{what}. {told}{more} Plan for this runtime: set runtime to "{runtime}" in the spec.')

@@ -17,7 +17,8 @@ from planner.canonical import digest
 from planner.domain.shards import Shards
 from planner.domain.table import Table
 from planner.exporters.facts import ExportFacts
-from planner.exporters.refusal import UnexportablePlan, checked_digest
+from planner.exporters.read_shards import shards_of
+from planner.exporters.refusal import UnexportablePlan, checked_digest, refusal_of
 from planner.runtimes.sparsecore import OPTIMIZERS
 from planner.runtimes.sparsecore_geometry import (
     ALIGNMENT,
@@ -43,7 +44,6 @@ _ASSUMES = (
     "samples of every feature are split evenly over SparseCores",
 )
 _NO_SPEC = "the spec of the plan is not at hand, which has optimizer, batch and accesses"
-_MOST_REASONS = 20
 
 
 def to_sparsecore(
@@ -100,7 +100,7 @@ def to_sparsecore(
         except UnheldTable as error:
             reasons.append(f'Table "{one.name}": {error}.')
     if reasons:
-        raise UnexportablePlan(_told(reasons))
+        raise refusal_of("SparseCores cannot run this plan", reasons, "sparsecore")
     candidates = [one.stacked(cores, known.get(one.name), samples) for one in planned]
     stacks = stacks_of(candidates) if known else [[one] for one in candidates]
     written = _stacks(stacks, cores, _reasons(planned, known))
@@ -139,11 +139,7 @@ class _Planned:
 
     @classmethod
     def of(cls, table: Mapping[str, object]) -> "_Planned":
-        listed = cast("Sequence[Mapping[str, int]]", table["shards"])
-        fields = ("rank", "row_offset", "num_rows", "column_offset", "num_columns")
-        columns = {field: [shard[field] for shard in listed] for field in fields}
-        tiers = [Tier.from_label(cast("str", cast("object", shard["tier"]))) for shard in listed]
-        shards = Shards.of_columns(**columns, tier=tiers)
+        shards = shards_of(table)
         return cls(
             name=cast("str", table["name"]),
             pooling=cast("str | None", table.get("pooling")),
@@ -284,11 +280,3 @@ def _tables(
         }
         for one in planned
     ]
-
-
-def _told(reasons: Sequence[str]) -> str:
-    more = f" And {len(reasons) - _MOST_REASONS} tables more." if len(reasons) > _MOST_REASONS else ""
-    return (
-        f"SparseCores cannot run this plan. {' '.join(reasons[:_MOST_REASONS])}{more}"
-        ' Plan for them: set runtime to "sparsecore" in the spec.'
-    )

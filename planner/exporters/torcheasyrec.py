@@ -12,10 +12,10 @@ read back, for tables whose features name none.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from cost_models.vocabulary import Kernel, Scheme, Tier
+from cost_models.vocabulary import Kernel, Scheme
 from planner.canonical import digest
-from planner.domain.shards import Shards
-from planner.exporters.refusal import UnexportablePlan, checked_digest
+from planner.exporters.read_shards import shards_of
+from planner.exporters.refusal import UnexportablePlan, checked_digest, refusal_of
 from planner.runtimes.torcheasyrec_rules import (
     DATA_TYPES,
     ROW_SCHEMES,
@@ -29,7 +29,6 @@ from planner.runtimes.torcheasyrec_rules import (
 )
 
 FORMAT_VERSION = 1
-_MOST_REASONS = 20
 _DEFAULT_ENDING, _WIDE_ENDING = "_emb", "_wide"
 _TIER_OF_KERNEL = {"fused_uvm": "ddr", "fused_uvm_caching": "ddr"}
 
@@ -80,7 +79,7 @@ def to_torcheasyrec(
         except UndictatedTable as error:
             reasons.append(f'Table "{_name(table)}": {error}.')
     if reasons:
-        raise UnexportablePlan(_told(reasons))
+        raise refusal_of("TorchEasyRec cannot be made to shard so", reasons, "torcheasyrec")
     export: dict[str, object] = {
         "format": "torcheasyrec",
         "format_version": FORMAT_VERSION,
@@ -95,7 +94,7 @@ def to_torcheasyrec(
 
 
 def _exported(table: Table, names: set[str], num_hosts: int, ranks_per_host: int) -> dict[str, object]:
-    shards = _shards(table)
+    shards = in_order(shards_of(table))
     scheme, kernel = _scheme(table), Kernel.from_label(cast("str", table["compute_kernel"]))
     num_rows, num_columns = int(shards.row_end.max()), int(shards.column_end.max())
     unnamed = name_fault(_name(table))
@@ -190,14 +189,6 @@ def _check_storage(table: Table) -> None:
         raise UndictatedTable(f"its rows lie in {' and '.join(sorted(tiers))}; {kernel} keeps all of them in {tier}")
 
 
-def _shards(table: Table) -> Shards:
-    shards = cast("Sequence[Mapping[str, int]]", table["shards"])
-    fields = ("rank", "row_offset", "num_rows", "column_offset", "num_columns")
-    columns = {field: [shard[field] for shard in shards] for field in fields}
-    tiers = [Tier.from_label(cast("str", cast("object", shard["tier"]))) for shard in shards]
-    return in_order(Shards.of_columns(**columns, tier=tiers))
-
-
 def _name(table: Table) -> str:
     return cast("str", table["name"])
 
@@ -208,11 +199,3 @@ def _pooling(table: Table) -> str | None:
 
 def _scheme(table: Table) -> Scheme:
     return Scheme.from_label(cast("str", table["sharding_type"]))
-
-
-def _told(reasons: Sequence[str]) -> str:
-    more = f" And {len(reasons) - _MOST_REASONS} more." if len(reasons) > _MOST_REASONS else ""
-    return (
-        f"TorchEasyRec cannot be made to shard so. {' '.join(reasons[:_MOST_REASONS])}{more}"
-        ' Plan for it: set runtime to "torcheasyrec" in the spec.'
-    )

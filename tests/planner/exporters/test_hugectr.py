@@ -281,7 +281,7 @@ def test_every_table_that_is_refused_is_named_up_to_a_number() -> None:
     assert all(f'Table "t{number}": ' in told for number in range(20))
     assert '"t20"' not in told
     assert '"whole"' not in told
-    assert "And 3 tables more." in told
+    assert "And 3 more." in told
 
 
 def test_changed_plans_and_other_devices_are_refused() -> None:

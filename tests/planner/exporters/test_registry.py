@@ -15,15 +15,16 @@ from tests.planner.exporters.test_sparsecore import document as row_wise_documen
 
 
 def test_every_format_writes_a_plan() -> None:
-    """One of whole tables, which every runtime but one holds."""
+    """One of a whole table on each rank, which every runtime but one holds."""
     wanted = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
-    tables = make_table("a", module_path="sparse.ebc", constraints=wanted), make_table("b", constraints=wanted)
+    tables = [make_table(name, constraints=wanted) for name in "abcd"]
+    tables[0] = make_table("a", module_path="sparse.ebc", constraints=wanted)
     limits = SolveLimits(time_limit_seconds=1)
     found = plan(make_problem(*tables), cost_model=ROOFLINE, partitioner=Greedy(), limits=limits).plan
     assert found is not None
     whole, only_row_wise = document(found), {"sparsecore": row_wise_document(A)}
     for name, export in EXPORTERS.items():
-        # Table b of the plan names no module.
+        # The other tables of the plan name no module.
         path = None if name == "json" else "sparse.ebc"
         written = export(only_row_wise.get(name, whole), module_path=path, device="cuda")
         assert canonical_bytes(written)

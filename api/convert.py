@@ -37,7 +37,7 @@ from cost_models.profile_fields import FIELDS
 from cost_models.profiles_loader import load_profile, profile_ids
 from cost_models.protocol import CostModel
 from cost_models.registry import cost_model_names
-from planner.canonical import canonical_bytes, digest
+from planner.canonical import canonical_bytes, canonical_members, digest_of, of_members
 from planner.domain.movement import PreviousPlan
 from planner.domain.plan import Assumption
 from planner.domain.problem import (
@@ -78,6 +78,7 @@ class SolveRequest:
     limits: SolveLimits
     previous: PreviousPlan | None
     spec: dict[str, object]  # the normalised document: defaults filled in, shorthand spelled out
+    members: Mapping[str, bytes]  # canonical bytes of its values: large ones take long
     spec_digest: str  # of the keys of the spec in SPEC_DIGEST_KEYS
     stated_spec_digest: str  # the same before another cost model was chosen than the spec's
     assumptions: tuple[Assumption, ...]
@@ -186,9 +187,9 @@ def check_form(raw: bytes) -> None:
     _checked(raw, SpecDocument)
 
 
-def spec_digest_of(spec: Mapping[str, object]) -> str:
+def _digest_of_problem(members: Mapping[str, bytes]) -> str:
     """Return the digest of what determines the problem of a normalised spec."""
-    return digest({key: spec[key] for key in SPEC_DIGEST_KEYS if key in spec})
+    return digest_of(of_members({key: members[key] for key in SPEC_DIGEST_KEYS if key in members}))
 
 
 def to_request(
@@ -242,7 +243,8 @@ def to_request(
     if previous is not None:
         normalised["previous_plan"] = previous.document
         warnings.extend((*previous.warnings, *previous_warnings(previous.plan, problem, spec, base)))
-    spec_digest = spec_digest_of(normalised)
+    members = canonical_members(normalised)
+    spec_digest = _digest_of_problem(members)
     return SolveRequest(
         name=spec.name,
         problem=problem,
@@ -257,10 +259,11 @@ def to_request(
         ),
         previous=None if previous is None else previous.plan,
         spec=normalised,
+        members=members,
         spec_digest=spec_digest,
         stated_spec_digest=spec_digest
         if stated_cost_model in (None, spec.cost_model)
-        else spec_digest_of(normalised | {"cost_model": stated_cost_model}),
+        else _digest_of_problem(members | {"cost_model": canonical_bytes(stated_cost_model)}),
         assumptions=(*assumptions_of(spec, problem), *chosen.assumptions, *measured),
         warnings=tuple(warnings),
         model_warnings=chosen.warnings,

@@ -21,6 +21,9 @@ from planner.domain.problem import (
 from planner.domain.serving import Serving
 from planner.domain.table import Feature, Table, TableConstraints
 
+#: Of most tables: made once, for specs have thousands.
+_NO_CONSTRAINTS = TableConstraints()
+
 
 def problem_of(spec: SpecDocument, hardware: Hardware) -> Problem:
     """Return what a spec asks for on ``hardware``; the spec has passed ``api.spec_checks``."""
@@ -120,6 +123,8 @@ def _points(points: list[list[float]]) -> tuple[tuple[float, float], ...]:
 
 
 def _constraints(spec: TableConstraintsSpec) -> TableConstraints:
+    if not spec.model_fields_set:
+        return _NO_CONSTRAINTS
     return TableConstraints(
         sharding_types=None
         if spec.sharding_types is None

@@ -22,7 +22,7 @@ from api.solve_limits import deadline_warnings, within_server_limit, without_dea
 from api.store.base import CANCELLED, ENDED, FAILED, NewSolve, SolveRecord, Store
 from api.store.idempotency import RequestKey
 from api.store.queue import QueueFull
-from planner.canonical import canonical_bytes, digest, digest_of
+from planner.canonical import canonical_bytes, digest, digest_of, of_members
 from planner.explain.text import counted
 
 
@@ -65,7 +65,7 @@ class SolveService:
         """Queue a solve and return it with True, or that of the same key or an equal one with False."""
         now = self._clock()
         spec, warnings = within_server_limit(request.spec, self._settings.max_solve_seconds)
-        spec_bytes = canonical_bytes(spec)
+        spec_bytes = of_members({**request.members, "solver": canonical_bytes(spec["solver"])})
         digest_of_request = own_digest = request_digest(request, spec_bytes)
         if wishes.deadline_at is not None:
             if wishes.deadline_at <= now:

@@ -16,7 +16,7 @@ from planner.domain.cluster import MAX_RANKS
 from planner.domain.data_type import DATA_TYPES
 from planner.domain.optimizer import OPTIMIZERS
 from planner.domain.problem import DEVICE_KERNELS, HOST_KERNELS, Problem
-from planner.domain.table import MAX_COLUMNS, Feature, Table
+from planner.domain.table import MAX_COLUMNS, Feature, Table, TableConstraints
 from planner.errors import Issue
 from planner.row_tiers import row_tiers
 from planner.runtimes.base import Runtime
@@ -27,6 +27,8 @@ from planner.units import format_bytes
 MAX_PADDING = 128
 _ROUNDING = 1e-6  # of sums of fractions
 MAX_TOTAL_NAME_LENGTH = 4 * 1024**2
+#: Of tables that runtimes are asked about: made once, for specs have thousands.
+_ANY_FEATURES, _NO_CONSTRAINTS = (Feature(name="any", pooling_factor=1.0),), TableConstraints()
 
 
 def check_spec(spec: SpecDocument, hardware: Hardware | None, base: str) -> Iterator[Issue]:
@@ -222,11 +224,12 @@ def _refusal(table: TableSpec, runtime: Runtime, num_columns: int) -> str | None
         name=table.name,
         num_embeddings=table.num_embeddings,
         embedding_dim=num_columns,
-        features=(Feature(name=table.name, pooling_factor=1.0),),
+        features=_ANY_FEATURES,
         pooling=table.pooling,
         is_weighted=table.is_weighted,
         data_type=data_type,
         optimizer=OPTIMIZERS[table.optimizer if data_type.trainable else "none"],
+        constraints=_NO_CONSTRAINTS,
     )
     first = None
     for scheme in Scheme:

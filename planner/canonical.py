@@ -22,6 +22,16 @@ def canonical_bytes(document: object) -> bytes:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
+def canonical_members(document: Mapping[str, object]) -> dict[str, bytes]:
+    """Serialise each value of an object canonically, for those who need the bytes of more than one choice of keys."""
+    return {key: canonical_bytes(value) for key, value in document.items()}
+
+
+def of_members(members: Mapping[str, bytes]) -> bytes:
+    """Return the canonical bytes of the object that has these values."""
+    return b"{" + b",".join(canonical_bytes(key) + b":" + members[key] for key in sorted(members)) + b"}"
+
+
 def digest(document: object) -> str:
     """``sha256:`` and the hex digest of the canonical bytes."""
     return digest_of(canonical_bytes(document))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cost_models.vocabulary import Scheme
-from planner.canonical import canonical_bytes, plan_digest
+from planner.canonical import canonical_bytes, canonical_members, of_members, plan_digest
 from planner.domain.plan import Plan
 from planner.domain.table import TableConstraints
 from planner.exporters.generic import to_bytes, to_document
@@ -106,6 +106,12 @@ def test_what_determines_training_changes_the_digest() -> None:
 
 def test_canonical_bytes() -> None:
     assert canonical_bytes({"b": [1, 2.5], "a": "é"}) == '{"a":"é","b":[1,2.5]}'.encode()
+
+
+def test_an_object_may_be_serialised_value_by_value() -> None:
+    document = {"b": [1.5, None], "a\u00e9": {"y": 1, "x": "\u20ac"}, 'quo"te': "", "A": 1e300}
+    assert of_members(canonical_members(document)) == canonical_bytes(document)
+    assert of_members({}) == canonical_bytes({})
 
 
 @pytest.mark.parametrize("table", ["a", '"shards":[]', 'quo"te\\', "große Tabelle"])

@@ -25,13 +25,14 @@ from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.engine.base import EngineUnavailable, Interrupted, Runner, Work, fields_of
+from api.engine.base import FITS, SOLVES, EngineUnavailable, Interrupted, Runner, Work, fields_of
 from api.store.engines import make_durable, postgres_url
 
 _NAME = "shardplan"
 #: Of what is enqueued, not of the release: any release that knows it runs what another one left.
 _WORK_VERSION = "work-1"
-_POLL_SECONDS = 0.1
+#: How often works are looked for: people wait for solves, and a look takes some milliseconds of the processor.
+_POLL_SECONDS = {SOLVES: 0.1, FITS: 1.0}
 _BUSY_TIMEOUT_SECONDS = 30.0
 _STOP_POLL_SECONDS = 0.01
 #: States in which DBOS is going to run something, and in which somebody does.
@@ -82,7 +83,7 @@ class DbosEngine:
             client.register_queue(
                 kind,
                 worker_concurrency=max(runner.num_slots, 1),
-                polling_interval_sec=_POLL_SECONDS,
+                polling_interval_sec=_POLL_SECONDS[kind],
                 # An executor that runs nothing must not tell others how much to run.
                 on_conflict="always_update" if runner.num_slots else "never_update",
                 application_name=_NAME,

@@ -86,7 +86,7 @@ def state_of(client: httpx.Client, solve_id: str) -> str | None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("away", AWAY)
+@pytest.mark.parametrize("away", ["down", pytest.param("frozen", marks=thorough)])
 def test_a_server_stops_in_time_and_its_solves_run_again(
     root: Path, tmp_path: Path, postgres: Postgres, away: str
 ) -> None:

@@ -12,7 +12,7 @@ TORCH_PIP_ARGS ?=
 TORCHREC_PINS ?= constraints-torchrec.txt
 PYTEST_ARGS ?=
 # Test processes; the tests of one file stay in one process, because they may share a service.
-TEST_PROCESSES ?= 2
+TEST_PROCESSES ?= 3
 PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
 # Public data and the peers' figures that suites of `make bench` take in.
 SHARED ?= ../shared

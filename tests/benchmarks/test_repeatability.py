@@ -12,6 +12,7 @@ from benchmarks import repeatability
 from benchmarks.busy import BusyProcesses, changing_load
 from benchmarks.instances import meta_family
 from benchmarks.repeatability import Run, compared_bytes, first_difference, verdict
+from tests.thorough import thorough
 
 PLAN = {
     "plan_digest": "sha256:0",
@@ -42,6 +43,7 @@ def spec(tmp_path: Path) -> Path:
     return path
 
 
+@thorough
 @pytest.mark.slow
 def test_three_runs_by_both_ways_are_equal(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # A short search, far from its limit: on a busy machine the clock might cut another one.

@@ -14,6 +14,7 @@ from api.measure import machine
 from cost_models.measurements.csv_rows import csv_text
 from cost_models.measurements.files import read_measurements
 from tests.cost_models.measurements.builders import some_measurements
+from tests.thorough import thorough
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -109,6 +110,7 @@ def command(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-c", "from api.cli import main; main()", "measure", *(str(item) for item in arguments)]
 
 
+@thorough
 @pytest.mark.slow
 def test_rows_of_a_killed_run_are_gone_on_with(tmp_path: Path) -> None:
     """A run is killed as soon as it has rows; the next one keeps all of them, and adds more."""

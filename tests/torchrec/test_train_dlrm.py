@@ -58,6 +58,7 @@ def test_torchrecs_planner_plans_it(environment: dict[str, str], root: Path) -> 
     assert all(0.5 < loss < 1 for loss in losses(trained(environment, root, "--planner", "torchrec")))
 
 
+@thorough
 def test_its_phases_are_measured_and_put_beside_the_plan(
     environment: dict[str, str], root: Path, tmp_path: Path
 ) -> None:

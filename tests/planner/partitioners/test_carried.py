@@ -18,6 +18,7 @@ from tests.contracts.partitioner import LIMITS
 from tests.planner.builders import brute_force, random_priced
 from tests.planner.exhaustive import best_assignment
 from tests.planner.moves import with_move
+from tests.thorough import thorough
 
 
 def running(seed: int, **changes: object) -> PricedOptions:
@@ -64,7 +65,7 @@ def columns_here(chain: Chain, priced: PricedOptions) -> np.ndarray:
     return here
 
 
-@pytest.mark.parametrize("price", [0.0, 0.01, 0.3])
+@pytest.mark.parametrize("price", [pytest.param(0.0, marks=thorough), 0.01, pytest.param(0.3, marks=thorough)])
 def test_a_search_finds_the_best_plan_at_a_price(price: float) -> None:
     exact = 0
     for seed in range(6):
@@ -78,7 +79,7 @@ def test_a_search_finds_the_best_plan_at_a_price(price: float) -> None:
     assert exact >= 5
 
 
-@pytest.mark.parametrize("most_bytes", [0.0, 20.0, 60.0])
+@pytest.mark.parametrize("most_bytes", [pytest.param(0.0, marks=thorough), 20.0, pytest.param(60.0, marks=thorough)])
 def test_a_search_finds_the_best_plan_within_the_bytes_that_may_move(most_bytes: float) -> None:
     exact = 0
     for seed in range(6):

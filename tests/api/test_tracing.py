@@ -207,6 +207,8 @@ def test_spans_are_sent_to_a_collector_before_the_end(tmp_path: Path, monkeypatc
 
 
 def test_a_collector_that_is_silent_does_not_hold_up_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(threading.enumerate())
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "5")  # seconds
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
         tracing = tracing_of(settings_for(tmp_path, traces="otlp"))
@@ -214,3 +216,7 @@ def test_a_collector_that_is_silent_does_not_hold_up_the_end(tmp_path: Path, mon
         began = time.monotonic()
         tracing.shutdown()
         assert 2.5 < time.monotonic() - began < 6
+    # What goes on in the background draws random waits, which property tests of the same process would take for theirs.
+    for thread in set(threading.enumerate()) - before:
+        thread.join(timeout=30)
+        assert not thread.is_alive(), thread.name

@@ -23,6 +23,7 @@ from planner.domain.problem import Problem
 from planner.domain.table import MAX_COLUMNS, Table
 from planner.errors import Issue
 from planner.runtimes.distributed_embeddings_geometry import Group, UnheldGeometry, layout_of
+from planner.runtimes.per_table import Fault, judged, kernel_fault, kernel_of
 
 #: Of those that specs can name, what Keras trains with the memory that is planned.
 OPTIMIZERS = ("sgd", "adagrad")
@@ -44,9 +45,9 @@ class DistributedEmbeddings:
     device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
-        """``dense`` stands for a copy whose gradients are all-reduced, ``fused`` for everything else."""
+        """One for each scheme."""
         del table
-        runs = Kernel.DENSE if scheme is Scheme.DATA_PARALLEL else Kernel.FUSED
+        runs = kernel_of(scheme)
         return (runs,) if runs in offered else ()
 
     def refusal(self, table: Table, scheme: Scheme) -> str | None:
@@ -68,38 +69,30 @@ class DistributedEmbeddings:
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
         """Judge a finished placement table by table."""
-        tables = {table.name: table for table in problem.tables}
-        issues = []
-        for index, placed in enumerate(placement.tables):
-            table = tables.get(placed.name)
-            fault = None if table is None else self._fault(table, placed, placement.world_size)
-            if fault is not None:
-                code, message = fault
-                issues.append(Issue(code=code, pointer=f"/tables/{index}", message=f'table "{placed.name}": {message}'))
-        return issues
+        return judged(problem, placement, lambda table, placed: _fault(table, placed, placement.world_size))
 
-    def _fault(self, table: Table, placed: TablePlacement, num_ranks: int) -> tuple[str, str] | None:
-        """Return the code and the message of the first rule that a table breaks."""
-        scheme, kernel = placed.sharding_type, placed.compute_kernel
-        (fitting,) = self.kernels(table, scheme, frozenset(Kernel))
-        if kernel is not fitting:
-            return "kernel", f"{scheme.label} runs with {fitting.label}, not {kernel.label}"
-        untrained = _untrained(table)
-        if untrained is not None:
-            return "untrained", f"the runtime distributed_embeddings cannot run this table: {untrained}"
-        try:
-            layout = layout_of(
-                placed.shards,
-                table.num_embeddings,
-                table.embedding_dim,
-                num_ranks,
-                is_copied=scheme is Scheme.DATA_PARALLEL,
-            )
-        except UnheldGeometry as error:
-            return "geometry", str(error)
-        if layout.group is Group.ROW_SLICE and table.pooling == "mean":
-            return "pooling", NO_MEANS
-        return None
+
+def _fault(table: Table, placed: TablePlacement, num_ranks: int) -> Fault | None:
+    """Return the code and the message of the first rule that a table breaks."""
+    misfit = kernel_fault(placed)
+    if misfit is not None:
+        return misfit
+    untrained = _untrained(table)
+    if untrained is not None:
+        return "untrained", f"the runtime distributed_embeddings cannot run this table: {untrained}"
+    try:
+        layout = layout_of(
+            placed.shards,
+            table.num_embeddings,
+            table.embedding_dim,
+            num_ranks,
+            is_copied=placed.sharding_type is Scheme.DATA_PARALLEL,
+        )
+    except UnheldGeometry as error:
+        return "geometry", str(error)
+    if layout.group is Group.ROW_SLICE and table.pooling == "mean":
+        return "pooling", NO_MEANS
+    return None
 
 
 def _untrained(table: Table) -> str | None:

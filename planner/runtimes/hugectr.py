@@ -20,6 +20,7 @@ from planner.domain.problem import Problem
 from planner.domain.table import Table
 from planner.errors import Issue
 from planner.runtimes.hugectr_geometry import MAX_PIECE_COLUMNS, UnheldGeometry, check_copies, layout_of
+from planner.runtimes.per_table import Fault, judged, kernel_fault, kernel_of
 
 #: Of those that specs can name, what tables of a fixed size are trained with.
 OPTIMIZERS = ("sgd", "adagrad")
@@ -39,9 +40,9 @@ class HugeCTR:
     device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
-        """``dense`` stands for a copy whose gradients are all-reduced, ``fused`` for everything else."""
+        """One for each scheme."""
         del table
-        runs = Kernel.DENSE if scheme is Scheme.DATA_PARALLEL else Kernel.FUSED
+        runs = kernel_of(scheme)
         return (runs,) if runs in offered else ()
 
     def refusal(self, table: Table, scheme: Scheme) -> str | None:
@@ -61,34 +62,26 @@ class HugeCTR:
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
         """Judge a finished placement by what the embedding collection would make of it."""
-        tables = {table.name: table for table in problem.tables}
-        issues = []
-        for index, placed in enumerate(placement.tables):
-            table = tables.get(placed.name)
-            fault = None if table is None else self._fault(table, placed, placement.world_size)
-            if fault is not None:
-                code, message = fault
-                issues.append(Issue(code=code, pointer=f"/tables/{index}", message=f'table "{placed.name}": {message}'))
-        return issues
+        return judged(problem, placement, lambda table, placed: _fault(table, placed, placement.world_size))
 
-    def _fault(self, table: Table, placed: TablePlacement, num_gpus: int) -> tuple[str, str] | None:
-        """Return the code and the message of the first rule that a table breaks."""
-        scheme, kernel = placed.sharding_type, placed.compute_kernel
-        (fitting,) = self.kernels(table, scheme, frozenset(Kernel))
-        if kernel is not fitting:
-            return "kernel", f"{scheme.label} runs with {fitting.label}, not {kernel.label}"
-        untrained = _untrained(table)
-        if untrained is not None:
-            return "untrained", f"the runtime hugectr cannot run this table: {untrained}"
-        rows, columns = table.num_embeddings, table.embedding_dim
-        try:
-            if scheme is Scheme.DATA_PARALLEL:
-                check_copies(placed.shards, rows, columns, num_gpus)
-            else:
-                layout_of(placed.shards, rows, columns)
-        except UnheldGeometry as error:
-            return "geometry", str(error)
-        return None
+
+def _fault(table: Table, placed: TablePlacement, num_gpus: int) -> Fault | None:
+    """Return the code and the message of the first rule that a table breaks."""
+    misfit = kernel_fault(placed)
+    if misfit is not None:
+        return misfit
+    untrained = _untrained(table)
+    if untrained is not None:
+        return "untrained", f"the runtime hugectr cannot run this table: {untrained}"
+    rows, columns = table.num_embeddings, table.embedding_dim
+    try:
+        if placed.sharding_type is Scheme.DATA_PARALLEL:
+            check_copies(placed.shards, rows, columns, num_gpus)
+        else:
+            layout_of(placed.shards, rows, columns)
+    except UnheldGeometry as error:
+        return "geometry", str(error)
+    return None
 
 
 def _untrained(table: Table) -> str | None:

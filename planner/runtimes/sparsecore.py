@@ -18,6 +18,7 @@ from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
 from planner.domain.table import MAX_COLUMNS, Table
 from planner.errors import Issue
+from planner.runtimes.per_table import Fault, judged
 from planner.runtimes.sparsecore_geometry import (
     ALIGNMENT,
     MAX_ROW_NUMBER,
@@ -62,31 +63,25 @@ class SparseCore:
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
         """Judge a finished placement by what the library would make of it."""
-        tables = {table.name: table for table in problem.tables}
-        issues = []
+        issues = judged(problem, placement, lambda table, placed: _fault(table, placed, placement.world_size))
         if not is_power_of_two(placement.world_size):
             message = f"rows are dealt out to a power of two of SparseCores, and {placement.world_size} chips have none"
-            issues.append(Issue(code="world-size", pointer="/world_size", message=message))
-        for index, placed in enumerate(placement.tables):
-            table = tables.get(placed.name)
-            fault = None if table is None else self._fault(table, placed, placement.world_size)
-            if fault is not None:
-                code, message = fault
-                issues.append(Issue(code=code, pointer=f"/tables/{index}", message=f'table "{placed.name}": {message}'))
+            issues.insert(0, Issue(code="world-size", pointer="/world_size", message=message))
         return issues
 
-    def _fault(self, table: Table, placed: TablePlacement, num_chips: int) -> tuple[str, str] | None:
-        """Return the code and the message of the first rule that a table breaks."""
-        if placed.compute_kernel is not Kernel.FUSED:
-            return "kernel", f"rows lie on the chip and run with fused, not {placed.compute_kernel.label}"
-        untrained = _untrained(table)
-        if untrained is not None:
-            return "untrained", f"the runtime sparsecore cannot run this table: {untrained}"
-        try:
-            check_shards(placed.shards, table.num_embeddings, table.embedding_dim, num_chips)
-        except UnheldTable as error:
-            return "geometry", str(error)
-        return None
+
+def _fault(table: Table, placed: TablePlacement, num_chips: int) -> Fault | None:
+    """Return the code and the message of the first rule that a table breaks."""
+    if placed.compute_kernel is not Kernel.FUSED:
+        return "kernel", f"rows lie on the chip and run with fused, not {placed.compute_kernel.label}"
+    untrained = _untrained(table)
+    if untrained is not None:
+        return "untrained", f"the runtime sparsecore cannot run this table: {untrained}"
+    try:
+        check_shards(placed.shards, table.num_embeddings, table.embedding_dim, num_chips)
+    except UnheldTable as error:
+        return "geometry", str(error)
+    return None
 
 
 def _untrained(table: Table) -> str | None:

@@ -11,6 +11,7 @@ from planner.domain.placement import Placement, TablePlacement
 from planner.domain.problem import Problem
 from planner.domain.table import Table
 from planner.errors import Issue
+from planner.runtimes.per_table import Fault, judged
 from planner.runtimes.torcheasyrec_rules import (
     CACHE_LOAD_FACTOR,
     COLUMN_SCHEMES,
@@ -80,19 +81,17 @@ class TorchEasyRec:
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
         """Judge a finished placement as TorchRec's, and by what the config can ask for."""
-        issues = self._torchrec.check(problem, placement)
-        tables = {table.name: table for table in problem.tables}
-        for index, placed in enumerate(placement.tables):
-            table = tables.get(placed.name)
-            fault = None if table is None else _fault(table, placed, placement)
-            if fault is not None:
-                message = f'table "{placed.name}": {fault}'
-                issues.append(Issue(code="undictated", pointer=f"/tables/{index}", message=message))
-        return issues
+        own = judged(problem, placement, lambda table, placed: _fault(table, placed, placement))
+        return [*self._torchrec.check(problem, placement), *own]
 
 
-def _fault(table: Table, placed: TablePlacement, placement: Placement) -> str | None:
+def _fault(table: Table, placed: TablePlacement, placement: Placement) -> Fault | None:
     """Return the first thing about a table that the config cannot ask for."""
+    reason = _undictated(table, placed, placement)
+    return None if reason is None else ("undictated", reason)
+
+
+def _undictated(table: Table, placed: TablePlacement, placement: Placement) -> str | None:
     data_type = placed.data_type or table.data_type.name
     if data_type not in DATA_TYPES:
         return f"weights are {' or '.join(DATA_TYPES)}, not {data_type}"

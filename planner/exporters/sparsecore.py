@@ -153,14 +153,14 @@ class _Planned:
         """Refuse what SparseCores do not hold or train."""
         scheme, kernel, data_type = (self.facts.get(key) for key in ("sharding_type", "compute_kernel", "data_type"))
         tiers = {Tier(tier).label for tier in self.shards.tier.tolist()}
+        if scheme != "row_wise":
+            raise UnheldTable(f"it is {scheme}; every SparseCore holds rows of every table, which is row_wise")
         if kernel != "fused" or tiers != {"hbm"}:
             raise UnheldTable(f"its rows lie in {' and '.join(sorted(tiers))} ({kernel}); fused ones lie in hbm")
         if self.pooling == "none":
             raise UnheldTable("it is looked up without pooling; the ids of a sample are pooled by sum or mean")
         if data_type not in (None, "fp32"):
             raise UnheldTable(f"its weights are {data_type}; they must be fp32")
-        if scheme != "row_wise":
-            raise UnheldTable(f"it is {scheme}; every SparseCore holds rows of every table, which is row_wise")
         check_shards(self.shards, self.num_rows, self.num_columns, cores.num_chips)
         if self.padded_rows(cores) > MAX_ROW_NUMBER:
             raise UnheldTable(f"it has {self.padded_rows(cores)} rows with padding, and at most {MAX_ROW_NUMBER} fit")

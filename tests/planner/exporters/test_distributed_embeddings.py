@@ -11,38 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.canonical import canonical_bytes, plan_digest
+from planner.canonical import canonical_bytes
 from planner.exporters.distributed_embeddings import to_distributed_embeddings
 from planner.exporters.refusal import UnexportablePlan
 from tests.planner.exporters import distributed_embeddings_simulator as simulator
 from tests.planner.exporters.distributed_embeddings_simulator import DistEmbeddingStrategy, SetupFailed, together
+from tests.planner.exporters.made import document, table
 
-Rectangle = tuple[int, int, int, int, int]  # rank, row_offset, num_rows, column_offset, num_columns
 DOCS = Path(__file__).parents[3] / "docs" / "runtimes.md"
-
-
-def table(name: str, scheme: str, shards: Sequence[Rectangle], **changes: object) -> dict[str, Any]:
-    fields = ("rank", "row_offset", "num_rows", "column_offset", "num_columns")
-    return {
-        "name": name,
-        "pooling": "sum",
-        "data_type": "fp32",
-        "sharding_type": scheme,
-        "compute_kernel": "dense" if scheme == "data_parallel" else "fused",
-        "cache_load_factor": None,
-        "shards": [{**dict(zip(fields, shard, strict=True)), "tier": "hbm"} for shard in shards],
-    } | changes
-
-
-def document(*tables: dict[str, Any], world_size: int = 4, ranks_per_host: int = 2) -> dict[str, Any]:
-    plan = {
-        "schema_version": 1,
-        "spec_digest": "sha256:" + "1" * 64,
-        "world_size": world_size,
-        "ranks_per_host": ranks_per_host,
-        "tables": list(tables),
-    }
-    return {"plan_digest": plan_digest(plan), **plan}
 
 
 COPIED = table("copied", "data_parallel", [(rank, 0, 30, 0, 4) for rank in range(4)], pooling="mean")
@@ -416,7 +392,7 @@ QUARTERS = [(0, 0, 5, 0, 8), (1, 5, 4, 0, 8), (2, 0, 5, 8, 8), (3, 5, 4, 8, 8)]
         (table("t", "column_wise", HALVES, pooling="none"), "looked up without pooling"),
         (table("t", "column_wise", HALVES, pooling=None), "does not say how it is pooled"),
         (table("t", "column_wise", HALVES, data_type="fp16"), "weights are fp16"),
-        (table("t", "column_wise", HALVES, compute_kernel="fused_uvm_caching"), r"lie in hbm \(fused_uvm_caching\)"),
+        (table("t", "column_wise", HALVES, compute_kernel="fused_uvm_caching"), r"lie in ddr \(fused_uvm_caching\)"),
     ],
 )
 def test_what_is_not_run_is_refused_by_table(wrong: dict[str, Any], reason: str) -> None:

@@ -1,43 +1,16 @@
 """The export for HugeCTR: what it says, that lookups through it equal the unsharded tables, and what it refuses."""
 
 import hashlib
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from planner.canonical import canonical_bytes, plan_digest
+from planner.canonical import canonical_bytes
 from planner.exporters.hugectr import to_hugectr
 from planner.exporters.refusal import UnexportablePlan
 from tests.planner.exporters.hugectr_simulator import Collection, SetupFailed, unsharded
-
-Rectangle = tuple[int, int, int, int, int]  # rank, row_offset, num_rows, column_offset, num_columns
-
-
-def table(name: str, scheme: str, shards: Sequence[Rectangle], **changes: object) -> dict[str, Any]:
-    fields = ("rank", "row_offset", "num_rows", "column_offset", "num_columns")
-    return {
-        "name": name,
-        "pooling": "sum",
-        "data_type": "fp32",
-        "sharding_type": scheme,
-        "compute_kernel": "dense" if scheme == "data_parallel" else "fused",
-        "cache_load_factor": None,
-        "shards": [{**dict(zip(fields, shard, strict=True)), "tier": "hbm"} for shard in shards],
-    } | changes
-
-
-def document(*tables: dict[str, Any], world_size: int = 4, ranks_per_host: int = 2) -> dict[str, Any]:
-    plan = {
-        "schema_version": 1,
-        "spec_digest": "sha256:" + "1" * 64,
-        "world_size": world_size,
-        "ranks_per_host": ranks_per_host,
-        "tables": list(tables),
-    }
-    return {"plan_digest": plan_digest(plan), **plan}
-
+from tests.planner.exporters.made import document, table
 
 COPIED = table("copied", "data_parallel", [(rank, 0, 5, 0, 4) for rank in range(4)])
 WHOLE = table("whole", "table_wise", [(2, 0, 7, 0, 8)], pooling="mean")
@@ -258,7 +231,7 @@ HALVES = [(0, 0, 9, 0, 8), (1, 0, 9, 8, 8)]
         (table("t", "data_parallel", [(rank, rank, 5, 0, 4) for rank in range(4)]), "without one whole copy"),
         (table("t", "column_wise", HALVES, pooling="none"), "looked up without pooling"),
         (table("t", "column_wise", HALVES, data_type="fp16"), "weights are fp16; they must be fp32"),
-        (table("t", "column_wise", HALVES, compute_kernel="fused_uvm_caching"), r"lie in hbm \(fused_uvm_caching\)"),
+        (table("t", "column_wise", HALVES, compute_kernel="fused_uvm_caching"), r"lie in ddr \(fused_uvm_caching\)"),
     ],
 )
 def test_what_hugectr_does_not_run_is_refused_by_table(wrong: dict[str, Any], reason: str) -> None:

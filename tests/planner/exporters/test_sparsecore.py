@@ -1,14 +1,13 @@
 """The export for SparseCores: what it says, that lookups through it equal the unsharded tables, what it refuses."""
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from planner.canonical import canonical_bytes, plan_digest
+from planner.canonical import canonical_bytes
 from planner.domain.access import MissRatioCurve, ZipfAccess
 from planner.domain.problem import Problem
 from planner.domain.table import Feature
@@ -19,39 +18,20 @@ from planner.runtimes.sparsecore_heat import RowsByHeat
 from planner.runtimes.sparsecore_limits import Lookups, limits_of
 from planner.runtimes.sparsecore_stacks import StackedTable, stacks_of
 from tests.planner.builders import make_cluster, make_problem, make_table
+from tests.planner.exporters import made
+from tests.planner.exporters.made import table
 from tests.planner.exporters.sparsecore_simulator import Job, SetupFailed, unsharded
-
-Rectangle = tuple[int, int, int, int, int]  # rank, row_offset, num_rows, column_offset, num_columns
-
-
-def table(name: str, shards: Sequence[Rectangle], **changes: object) -> dict[str, Any]:
-    fields = ("rank", "row_offset", "num_rows", "column_offset", "num_columns")
-    return {
-        "name": name,
-        "pooling": "sum",
-        "data_type": "fp32",
-        "sharding_type": "row_wise",
-        "compute_kernel": "fused",
-        "cache_load_factor": None,
-        "shards": [{**dict(zip(fields, shard, strict=True)), "tier": "hbm"} for shard in shards],
-    } | changes
 
 
 def row_wise(name: str, rows: int, columns: int, *, chips: int = 4, **changes: object) -> dict[str, Any]:
     share = -(-rows // chips)
     shards = [(chip, chip * share, min(share, rows - chip * share), 0, columns) for chip in range(chips)]
-    return table(name, shards, **changes)
+    return table(name, "row_wise", shards, **changes)
 
 
 def document(*tables: dict[str, Any], chips: int = 4, profile: str = "tpu-v6e") -> dict[str, Any]:
-    plan = {
-        "schema_version": 1,
-        "spec_digest": "sha256:" + "1" * 64,
-        "world_size": chips,
-        "ranks_per_host": min(chips, 4),
-        "tables": list(tables),
-    }
-    return {"plan_digest": plan_digest(plan), **plan, "provenance": {"hardware_profile": profile}}
+    plan = made.document(*tables, world_size=chips, ranks_per_host=min(chips, 4))
+    return {**plan, "provenance": {"hardware_profile": profile}}
 
 
 A, B, C = (
@@ -358,22 +338,25 @@ CUT = [(chip, 0, 9, 8 * chip, 8) for chip in range(4)]
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        (table("t", [(1, 0, 9, 0, 8)], sharding_type="table_wise"), "it is table_wise; every SparseCore holds rows"),
-        (table("t", CUT, sharding_type="column_wise"), "it is column_wise; every SparseCore holds rows"),
-        (table("t", [(c, 0, 9, 0, 8) for c in range(4)], sharding_type="data_parallel"), "it is data_parallel"),
-        (table("t", CUT), "cut by columns"),
-        (table("t", [(c // 2, 3 * c, 3, 0, 8) for c in range(4)]), "two shards are on chip 0"),
-        (table("t", [(c, 3 * c, 3, 0, 8) for c in range(3)]), "it is on 3 of 4 chips"),
-        (table("t", [(c, 3 * c, 2, 0, 8) for c in range(4)]), "row blocks leave gaps or overlap"),
+        (table("t", "table_wise", [(1, 0, 9, 0, 8)]), "it is table_wise; every SparseCore holds rows"),
+        (table("t", "column_wise", CUT), "it is column_wise; every SparseCore holds rows"),
+        (table("t", "data_parallel", [(c, 0, 9, 0, 8) for c in range(4)]), "it is data_parallel"),
+        (table("t", "row_wise", CUT), "cut by columns"),
+        (table("t", "row_wise", [(c // 2, 3 * c, 3, 0, 8) for c in range(4)]), "two shards are on chip 0"),
+        (table("t", "row_wise", [(c, 3 * c, 3, 0, 8) for c in range(3)]), "it is on 3 of 4 chips"),
+        (table("t", "row_wise", [(c, 3 * c, 2, 0, 8) for c in range(4)]), "row blocks leave gaps or overlap"),
         (
-            table("t", [(0, 0, 3, 0, 8), (1, 4, 2, 0, 8), (2, 5, 2, 0, 8), (3, 7, 2, 0, 8)]),
+            table("t", "row_wise", [(0, 0, 3, 0, 8), (1, 4, 2, 0, 8), (2, 5, 2, 0, 8), (3, 7, 2, 0, 8)]),
             "row blocks leave gaps or overlap",
         ),
-        (table("t", [(0, 0, 6, 0, 8), *((c, 5 + c, 1, 0, 8) for c in (1, 2, 3))]), "6 rows; .* at most 3 to each chip"),
+        (
+            table("t", "row_wise", [(0, 0, 6, 0, 8), *((c, 5 + c, 1, 0, 8) for c in (1, 2, 3))]),
+            "6 rows; .* at most 3 to each chip",
+        ),
         (row_wise("t", 2**31, 8), "2147483648 rows with padding, and at most 2147483647 fit"),
         (row_wise("t", 9, 8, pooling="none"), "looked up without pooling"),
         (row_wise("t", 9, 8, data_type="bf16"), "weights are bf16; they must be fp32"),
-        (row_wise("t", 9, 8, compute_kernel="fused_uvm"), r"lie in hbm \(fused_uvm\)"),
+        (row_wise("t", 9, 8, compute_kernel="fused_uvm"), r"lie in ddr \(fused_uvm\); fused ones lie in hbm"),
     ],
 )
 def test_what_sparsecores_do_not_hold_is_refused_by_table(wrong: dict[str, Any], reason: str) -> None:

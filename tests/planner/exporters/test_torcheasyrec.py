@@ -5,7 +5,7 @@ import json
 import re
 import sys
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from google.protobuf import text_format
 
-from planner.canonical import canonical_bytes, plan_digest
+from planner.canonical import canonical_bytes
 from planner.exporters.refusal import UnexportablePlan
 from planner.exporters.torcheasyrec import to_torcheasyrec
+from tests.planner.exporters.made import document, table
 from tests.planner.exporters.torcheasyrec_simulator import (
     MESSAGES,
     Landed,
@@ -25,35 +26,6 @@ from tests.planner.exporters.torcheasyrec_simulator import (
     train,
     unsharded,
 )
-
-Rectangle = tuple[int, int, int, int, int]  # rank, row_offset, num_rows, column_offset, num_columns
-TIERS = {"fused_uvm": "ddr", "fused_uvm_caching": "ddr"}
-
-
-def table(name: str, scheme: str, shards: Sequence[Rectangle], **changes: object) -> dict[str, Any]:
-    fields = ("rank", "row_offset", "num_rows", "column_offset", "num_columns")
-    kernel = str(changes.get("compute_kernel", "dense" if scheme == "data_parallel" else "fused"))
-    return {
-        "name": name,
-        "pooling": "sum",
-        "data_type": "fp32",
-        "sharding_type": scheme,
-        "compute_kernel": kernel,
-        "cache_load_factor": 0.2 if kernel == "fused_uvm_caching" else None,
-        "shards": [{**dict(zip(fields, shard, strict=True)), "tier": TIERS.get(kernel, "hbm")} for shard in shards],
-    } | changes
-
-
-def document(*tables: dict[str, Any], world_size: int = 4, ranks_per_host: int = 2) -> dict[str, Any]:
-    plan = {
-        "schema_version": 1,
-        "spec_digest": "sha256:" + "1" * 64,
-        "world_size": world_size,
-        "ranks_per_host": ranks_per_host,
-        "tables": list(tables),
-    }
-    return {"plan_digest": plan_digest(plan), **plan}
-
 
 COPIED = table("copied_emb", "data_parallel", [(rank, 0, 5, 0, 4) for rank in range(4)])
 WHOLE = table("whole", "table_wise", [(2, 0, 7, 0, 8)], compute_kernel="fused_uvm_caching", data_type="fp16")

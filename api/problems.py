@@ -60,6 +60,13 @@ PROBLEMS: dict[str, ProblemKind] = {
             explanation="The detail names the scope that is missing. Take a key or a token that has it.",
         ),
         ProblemKind(
+            code="broken-request",
+            status=400,
+            title="The request is not HTTP/1.1",
+            explanation="Its first line, a header or the frame of its body cannot be read. Use an HTTP library; where "
+            "one was used, look at what stands between it and the server.",
+        ),
+        ProblemKind(
             code="broken-body",
             status=400,
             title="The body cannot be decompressed",
@@ -122,9 +129,10 @@ PROBLEMS: dict[str, ProblemKind] = {
         ProblemKind(
             code="request-timeout",
             status=408,
-            title="The body came too slowly",
-            explanation="Nothing was done with it. Send it again, on a connection that is not as slow; the limit is "
-            "SHARDPLAN_BODY_PATIENCE_SECONDS of the server, and a second more for each 32 KiB that came.",
+            title="The request came too slowly",
+            explanation="Nothing was done with it. Send it again, on a connection that is not as slow; the limits are "
+            "SHARDPLAN_HEAD_PATIENCE_SECONDS of the server for its head, and SHARDPLAN_BODY_PATIENCE_SECONDS for its "
+            "body, with a second more for each 32 KiB that came.",
             retryable=True,
         ),
         ProblemKind(
@@ -181,6 +189,13 @@ PROBLEMS: dict[str, ProblemKind] = {
             status=500,
             title="The service failed",
             explanation="This is a defect. The log of the server has the request_id.",
+        ),
+        ProblemKind(
+            code="head-too-large",
+            status=431,
+            title="The head of the request is too large",
+            explanation="The address and the headers of a request, or what follows its body, may have 64 KiB. "
+            "Documents belong into the body.",
         ),
         ProblemKind(
             code="too-many-requests",

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from api import collector
 from api.access_log import AccessLog
 from api.app import create_app
+from api.http_protocol import bounded_heads
 from api.leaving import leave_in_time
 from api.logs import is_json, set_up
 from api.settings import Settings
@@ -50,6 +51,7 @@ def serve(settings: Settings, *, plan: PlanFunction = plan_in_full) -> None:
         app,
         host=settings.host,
         port=settings.port,
+        http=bounded_heads(settings.head_patience_seconds, settings.body_patience_seconds),
         log_config=None,
         access_log=False,
         server_header=False,

@@ -84,6 +84,12 @@ class Settings(BaseSettings):
         description="Port of a worker for its metrics, on SHARDPLAN_HOST; none: nothing listens.",
     )
     max_body_bytes: int = Field(default=32 * 1024**2, ge=1024, description="Largest request body. Unit: bytes.")
+    head_patience_seconds: float = Field(
+        default=20.0,
+        gt=0,
+        description="Longest wait for the head of a request; then 408, or the end of a connection on which nothing"
+        " came. Unit: seconds.",
+    )
     body_patience_seconds: float = Field(
         default=60.0,
         gt=0,

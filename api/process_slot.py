@@ -5,6 +5,7 @@ Every job comes to an end, whatever becomes of its process: what the pool does n
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future, InvalidStateError, ThreadPoolExecutor, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
@@ -24,6 +25,7 @@ _KEEPER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="process-keeper")
 _STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="process-starter")
 #: Until a process takes up a job that it was given. One that talks to a Ray cluster connects to it first.
 _BEGIN_SECONDS = 120.0
+_LOOK_SECONDS = 0.02
 #: Until a process that overruns its limit is killed. What stopped while it held the lock of its pool cannot be.
 _KILL_SECONDS = 10.0
 #: What multiprocessing says of a process where it has not seen how it ended.
@@ -72,6 +74,17 @@ class ProcessSlot:
         """Have the process started, so that the first job finds it ready; does not wait for it."""
         self._ready_pool()
 
+    def wait_until_ready(self, stopping: threading.Event) -> None:
+        """Wait until a job would begin at once; no longer than a process may take, and not once all is to stop.
+
+        Where no process can be had, the job tells.
+        """
+        deadline = time.monotonic() + _BEGIN_SECONDS
+        with contextlib.suppress(OSError, EOFError, RuntimeError):
+            pool = self._ready_pool()
+            while not pool.has_settled() and time.monotonic() < deadline and not stopping.wait(_LOOK_SECONDS):
+                pass
+
     def schedule(self, work: Callable[[Job], Answer], job: Job, limit_seconds: float | None) -> "Future[Answer]":
         """Run a function at the top of a module on a job; the process is killed at the limit, where there is one.
 
@@ -115,6 +128,12 @@ class _Pool:
         self._lock = threading.Lock()
         self._jobs: set[_Job[Any]] = set()
         self._is_stopped = False
+
+    def has_settled(self) -> bool:
+        """Whether it need not be waited for: its process has done its first work, or there is none."""
+        if self._is_stopped:
+            return True
+        return self._started.done() and (self._started.exception() is not None or self._started.result().done())
 
     def has_failed(self) -> bool:
         """Whether it takes no work; of one that starts it is not known yet."""

@@ -13,6 +13,7 @@ class Stop(StrEnum):
 
     TIME = "time"  # stopped by force after its limit
     KILLED = "killed"  # its process ended
+    ATTEMPTS = "attempts"  # what ran it, server or worker, was gone each time
     MEMORY = "memory"  # its process may not take more memory
     DEFECT = "defect"  # something failed that should not
     DEADLINE = "deadline"  # the deadline of its request had passed before it could start
@@ -32,6 +33,12 @@ STOPPED: dict[Stop, Json] = {
         "code": "solver-killed",
         "message": "the solver process ended before it had found a plan, most likely for lack of memory",
         "hint": "try again with ?fresh=true; the log of the server has the exit code",
+    },
+    Stop.ATTEMPTS: {
+        "code": "too-many-attempts",
+        "message": "the solve was begun as often as it may be, and each time what ran it was gone before it had found a"
+        " plan",
+        "hint": "find out what ended the servers and workers, as this solve may have, and try again with ?fresh=true",
     },
     Stop.MEMORY: {
         "code": "out-of-memory",
@@ -53,6 +60,7 @@ _UNTIL_THEN = "this is the best plan until then"
 _DETAIL = {
     Stop.TIME: f"stopped by force after its limit; {_UNTIL_THEN}",
     Stop.KILLED: f"the solver process ended early; {_UNTIL_THEN}",
+    Stop.ATTEMPTS: f"the solve was begun as often as it may be, and what ran it was gone each time; {_UNTIL_THEN}",
     Stop.MEMORY: f"the solver needed more memory than it may take; {_UNTIL_THEN}",
     Stop.DEFECT: f"the solver failed; {_UNTIL_THEN}",
     Stop.DEADLINE: f"the deadline passed before it could start again; {_UNTIL_THEN}",

@@ -1,5 +1,6 @@
 """A place for solves on a Ray cluster, behind a process of this machine that talks to it."""
 
+import threading
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
@@ -55,6 +56,10 @@ class RaySlot:
     def warm_up(self) -> None:
         """Connect."""
         self._driver.schedule(connect, self._place, _START_SECONDS)
+
+    def wait_until_ready(self, stopping: threading.Event) -> None:
+        """Wait for the process that talks to the cluster; a solve waits there for its turn."""
+        self._driver.wait_until_ready(stopping)
 
     def solve(self, job: SolveJob, limit_seconds: float) -> "Future[SolveAnswer]":
         """Begin a solve; its limit counts from when it has a processor of the cluster, its deadline does not."""

@@ -44,7 +44,7 @@ _POLL_SECONDS = 0.02
 _LOOK_SECONDS = 0.5
 _MAX_STARTS = 2
 _PAUSE_SECONDS = 5.0
-#: A solve that was begun so often takes down whatever runs it.
+#: A solve that was begun so often takes down whatever runs it, as far as can be known.
 MAX_ATTEMPTS = 20
 _INCUMBENT_FOLDER = "running"
 
@@ -123,7 +123,10 @@ class SolveRunner:
     def run(self, work_id: str) -> None:
         """Run one solve to its end; what fails on the way ends this solve and no other."""
         with self._slots.lend(self._stopping) as process:
-            if process is None:
+            if process is not None:
+                # A solve is begun where it runs at once: a server that is gone before that has not tried it.
+                process.wait_until_ready(self._stopping)
+            if process is None or self._stopping.is_set():
                 raise Interrupted
             solve = self._retried(lambda: self._store.begin(work_id, executor_id=self._executor_id, now=self._clock()))
             if solve is not None:
@@ -193,7 +196,7 @@ class SolveRunner:
         if run.cancelled.is_set():
             return None, Stop.CANCELLED
         if solve.attempts > MAX_ATTEMPTS:
-            return None, Stop.KILLED
+            return None, Stop.ATTEMPTS
         store = self._store.for_tenant(solve.tenant)
         spec_bytes = self._retried(lambda: store.spec(solve.request_digest))
         if spec_bytes is None:

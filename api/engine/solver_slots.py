@@ -1,5 +1,6 @@
 """Where solves run: one place for one solve at a time, here or elsewhere."""
 
+import threading
 from concurrent.futures import Future
 from typing import Protocol
 
@@ -20,6 +21,10 @@ class SolverSlot(Protocol):
 
     def warm_up(self) -> None:
         """Make ready, so that the first solve need not wait."""
+        ...
+
+    def wait_until_ready(self, stopping: threading.Event) -> None:
+        """Wait until a solve would begin at once, or will say why it cannot; not once all is to stop."""
         ...
 
     def solve(self, job: SolveJob, limit_seconds: float) -> "Future[SolveAnswer]":
@@ -47,6 +52,10 @@ class LocalSlot:
     def warm_up(self) -> None:
         """Start the process."""
         self._process.warm_up()
+
+    def wait_until_ready(self, stopping: threading.Event) -> None:
+        """Wait until the process has loaded what it needs."""
+        self._process.wait_until_ready(stopping)
 
     def solve(self, job: SolveJob, limit_seconds: float) -> "Future[SolveAnswer]":
         """Begin a solve."""

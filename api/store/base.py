@@ -30,7 +30,7 @@ from api.store.webhooks import WebhookStore
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = STATES = ("queued", "running", "succeeded", "failed", "cancelled")
 ENDED = frozenset({SUCCEEDED, FAILED, CANCELLED})
 #: Limits of results that tell what happened to a solver, not how far it came: asked again, it may come farther.
-ACCIDENTS = ("killed", "memory", "defect")
+ACCIDENTS = ("killed", "attempts", "memory", "defect")
 
 Json = Mapping[str, object]
 

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import signal
+import threading
 import time
 from concurrent.futures import Future
 from contextlib import closing
@@ -121,7 +122,7 @@ def test_a_solver_that_leaves_as_if_all_were_well_ends_its_solve_at_once(folder:
 
 
 def test_what_is_no_answer_to_equal_requests_is_what_stops_a_solver_by_accident() -> None:
-    assert set(ACCIDENTS) == {Stop.KILLED, Stop.MEMORY, Stop.DEFECT}
+    assert set(ACCIDENTS) == {Stop.KILLED, Stop.ATTEMPTS, Stop.MEMORY, Stop.DEFECT}
 
 
 def test_an_idle_process_that_is_killed_is_replaced(folder: Path) -> None:
@@ -340,8 +341,28 @@ def test_a_solve_that_takes_down_whatever_runs_it_is_given_up_with_its_best_plan
             connection.execute(update(tables.solves).values(attempts=MAX_ATTEMPTS))
     with Live.of(folder, plan=planners.hang) as live:
         solve = live.get(f"/v1/solves/{solve_id}?wait=60").json()
-        assert (solve["state"], solve["result"]["termination"]["limit"]) == ("succeeded", "killed")
+        assert (solve["state"], solve["result"]["termination"]["limit"]) == ("succeeded", "attempts")
         assert plan_is_valid(live, solve, spec)
+
+
+def test_a_solve_is_tried_only_where_its_process_is_ready(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that are killed while they start must not use its attempts up."""
+    waits = threading.Event()
+
+    def wait_for_the_end(_: LocalSlot, stopping: threading.Event) -> None:
+        waits.set()
+        stopping.wait(60)
+
+    with monkeypatch.context() as patched, Live.of(folder) as live:
+        patched.setattr(LocalSlot, "wait_until_ready", wait_for_the_end)
+        solve_id = live.post("/v1/solves", TINY).json()["id"]
+        assert waits.wait(30)
+        assert live.get(f"/v1/solves/{solve_id}?wait=1").json()["state"] == "queued"
+        store = live.app.state.services.store
+    assert store.any_solve(solve_id).attempts == 0
+    with Live.of(folder) as live:
+        assert live.get(f"/v1/solves/{solve_id}?wait=30").json()["state"] == "succeeded"
+        assert live.app.state.services.store.any_solve(solve_id).attempts == 1
 
 
 def test_a_full_queue_answers_503_and_stores_nothing(folder: Path) -> None:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,36 @@ def ready(slot: ProcessSlot, before: int) -> int:
             if found != before:
                 return found
         time.sleep(0.1)
+
+
+def start_slowly(done: Path, _memory_bytes: int | None) -> None:
+    time.sleep(1.5)
+    done.touch()
+
+
+def test_a_process_is_ready_once_it_has_prepared_itself(tmp_path: Path) -> None:
+    done, stopping = tmp_path / "done", threading.Event()
+    with ProcessSlot(None, partial(start_slowly, done)) as slot:
+        threading.Timer(0.2, stopping.set).start()
+        slot.wait_until_ready(stopping)
+        assert not done.exists()
+        stopping.clear()
+        slot.wait_until_ready(stopping)
+        assert done.exists()
+        done.unlink()
+        slot.wait_until_ready(stopping)  # it is the same process
+        assert not done.exists()
+
+
+def test_a_process_that_cannot_be_had_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("no more processes")
+
+    with ProcessSlot(None) as slot:
+        monkeypatch.setattr(ProcessPool, "schedule", fail)
+        began = time.monotonic()
+        slot.wait_until_ready(threading.Event())
+        assert time.monotonic() - began < 30
 
 
 def test_a_process_that_cannot_be_had_says_nothing_of_the_job(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,11 @@ The line is put together here and not by the logging of the standard library, wh
 takes as a whole. Its fields need no quoting: ids are checked, methods and routes are those that there are.
 """
 
-import contextlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import Any
 
+from api.log_stream import LogStream
 from api.metrics import method_of, route_of
 from api.request_id import request_id_of
 
@@ -20,7 +20,7 @@ def _now() -> datetime:
 class AccessLog:
     """Writes a line about every request that is over. Fulfils ``api.observed_requests.Observer``."""
 
-    def __init__(self, stream: TextIO, *, as_json: bool, clock: Callable[[], datetime] = _now) -> None:
+    def __init__(self, stream: LogStream, *, as_json: bool, clock: Callable[[], datetime] = _now) -> None:
         self._stream, self._as_json, self._clock = stream, as_json, clock
 
     def __call__(self, scope: Mapping[str, Any], status: int, seconds: float, num_bytes: int) -> None:
@@ -39,6 +39,4 @@ class AccessLog:
         else:
             trace = "" if trace_id is None else f" trace_id={trace_id}"
             line = f"{at} {method} {route} {status} {milliseconds} ms {num_bytes} bytes request_id={request}{trace}\n"
-        # A full disk, or a reader of the log that is gone, is nothing that a request should fail of.
-        with contextlib.suppress(OSError):
-            self._stream.write(line)
+        self._stream.write(line)

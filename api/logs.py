@@ -7,12 +7,12 @@ tracebacks without their variables, and of what others attach to a record only t
 
 import logging
 import re
-from typing import TextIO
 
 import structlog
 from opentelemetry.trace import get_current_span
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from api.log_stream import LogStream
 from api.settings import Settings
 
 #: What a line may be about.
@@ -24,12 +24,12 @@ _SAID_OF_STARTS = re.compile("Applying DBOS .* migration|SQLite system database 
 _TIME = structlog.processors.TimeStamper(fmt="iso", utc=True)
 
 
-def is_json(settings: Settings, stream: TextIO) -> bool:
+def is_json(settings: Settings, stream: LogStream) -> bool:
     """Whether lines are JSON."""
     return settings.log_format == "json" or (settings.log_format == "auto" and not stream.isatty())
 
 
-def set_up(settings: Settings, stream: TextIO) -> None:
+def set_up(settings: Settings, stream: LogStream) -> None:
     """Log to a stream, as the settings say; for a process that is a server or worker, before anything else logs."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_formatter(as_json=is_json(settings, stream), colors=stream.isatty()))

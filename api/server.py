@@ -16,6 +16,7 @@ from api.access_log import AccessLog
 from api.app import create_app
 from api.http_protocol import bounded_heads
 from api.leaving import leave_in_time
+from api.log_stream import unhurried
 from api.logs import is_json, set_up
 from api.settings import Settings
 from api.solver_process import PlanFunction, plan_in_full
@@ -38,31 +39,32 @@ def serve(settings: Settings, *, plan: PlanFunction = plan_in_full) -> None:
     StartFailed
         The data folder, the database, a model of the package or the port cannot be used.
     """
-    set_up(settings, sys.stderr)
-    _allow_connections()
-    is_logged = settings.access_log and settings.log_level in ("debug", "info")
-    access_log = AccessLog(sys.stderr, as_json=is_json(settings, sys.stderr))
-    with told(settings):
-        tracing = tracing_of(settings)
-    app = create_app(settings, plan=plan, observers=[access_log] if is_logged else [], tracing=tracing)
-    # The lifespan is entered below and not by uvicorn, which would turn what fails there into
-    # a traceback and an exit code of its own.
-    config = uvicorn.Config(
-        app,
-        host=settings.host,
-        port=settings.port,
-        http=bounded_heads(settings.head_patience_seconds, settings.body_patience_seconds),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
-    with _handled_signals(), asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-        try:
-            runner.run(_serve(app, config, settings))
-        finally:
-            tracing.shutdown()
+    with unhurried(sys.stderr) as stream:
+        set_up(settings, stream)
+        _allow_connections()
+        is_logged = settings.access_log and settings.log_level in ("debug", "info")
+        access_log = AccessLog(stream, as_json=is_json(settings, stream))
+        with told(settings):
+            tracing = tracing_of(settings)
+        app = create_app(settings, plan=plan, observers=[access_log] if is_logged else [], tracing=tracing)
+        # The lifespan is entered below and not by uvicorn, which would turn what fails there into
+        # a traceback and an exit code of its own.
+        config = uvicorn.Config(
+            app,
+            host=settings.host,
+            port=settings.port,
+            http=bounded_heads(settings.head_patience_seconds, settings.body_patience_seconds),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+        with _handled_signals(), asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+            try:
+                runner.run(_serve(app, config, settings))
+            finally:
+                tracing.shutdown()
 
 
 async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> None:

@@ -13,6 +13,7 @@ from api.data_folder import owned
 from api.engine.host import EngineHost
 from api.fit_process import FitFunction, fit_model
 from api.leaving import leave_in_time
+from api.log_stream import unhurried
 from api.logs import set_up
 from api.metrics import WorkMetrics, new_registry
 from api.settings import Settings
@@ -38,7 +39,12 @@ def work(settings: Settings, *, plan: PlanFunction = plan_in_full, fit: FitFunct
         )
     if settings.solver_processes == 0:
         raise StartFailed("SHARDPLAN_SOLVER_PROCESSES is 0: a worker would run nothing")
-    set_up(settings, sys.stderr)
+    with unhurried(sys.stderr) as stream:
+        set_up(settings, stream)
+        _work(settings, plan, fit)
+
+
+def _work(settings: Settings, plan: PlanFunction, fit: FitFunction) -> None:
     stopped = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:

@@ -1,6 +1,7 @@
 """A log that cannot be written, for its disk is full or its reader is gone: the service answers all the same."""
 
 import contextlib
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 from api.access_log import AccessLog
+from api.log_stream import UnhurriedStream
 from tests.api.server import free_port, start
 from tests.api.specs import TINY
 from tests.thorough import thorough
@@ -43,7 +45,7 @@ def test_no_request_fails_of_its_line(log: object, as_json: bool) -> None:
         stream = open(file, "w", buffering=1, closefd=False)  # noqa: SIM115 (it could not be closed)
         try:
             for _ in range(1000):  # more than is kept in memory
-                AccessLog(stream, as_json=as_json)(SCOPE, 200, 0.1, 5)
+                AccessLog(UnhurriedStream(stream), as_json=as_json)(SCOPE, 200, 0.1, 5)
         finally:
             with contextlib.suppress(OSError):
                 stream.close()
@@ -73,6 +75,35 @@ def test_a_server_whose_log_cannot_be_written_goes_on(root: Path, tmp_path: Path
         finally:
             process.terminate()
             assert process.wait(timeout=60) == 0
+
+
+def test_requests_are_answered_where_nobody_reads_the_log(root: Path, tmp_path: Path) -> None:
+    port = free_port()
+    reader, writer = os.pipe()
+    options = {"port": port, "log_format": "json"}
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+        process = start("server", "serve", root, tmp_path, log=writer, **options)
+        os.close(writer)
+        try:
+            deadline = time.monotonic() + 60
+            while not is_ready(client):
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            # Five times what a pipe takes.
+            ids = [f"request-{number}" for number in range(1500)]
+            for one in ids:
+                assert client.get("/livez", headers={"X-Request-Id": one}).status_code == 200
+            read = b""
+            while ids[-1].encode() not in read:
+                read += os.read(reader, 65_536)
+        finally:
+            process.terminate()
+            with open(reader, "rb") as rest:
+                rest.read()
+            assert process.wait(timeout=60) == 0
+    said = [json.loads(line).get("request_id") for line in read.splitlines() if line.endswith(b"}")]
+    assert [one for one in said if one in set(ids)] == ids
 
 
 def is_ready(client: httpx.Client) -> bool:

@@ -144,6 +144,8 @@ class Teller:
 
     def __init__(self, run: Run, bound: float, on_result: OnResult | None) -> None:
         self._run, self.bound, self._on_result = run, bound, on_result
+        #: what it took to finish a plan, the longest time: what is found at the end must be finished, too
+        self.finish_seconds = 0.0
         self._told = float("inf")
         self._last: Plan | None = None
         self._rest_until_seconds = 0.0  # monotonic clock
@@ -163,6 +165,7 @@ class Teller:
             self._told, self._last = found.objective_seconds, finished
             self._on_result(result_of(finished))
         now = time.monotonic()
+        self.finish_seconds = max(self.finish_seconds, now - began)
         self._rest_until_seconds = now + _REST * (now - began)
 
     def raise_bound(self, bound: float) -> None:

@@ -37,7 +37,7 @@ BYTES_MOVED = "max_moved_bytes"  # a limit of the user's, and the resource that 
 _FIRST = 0.1  # at most, on the first plan
 _BOUNDED = 0.25  # on the bound
 _SEARCHED = 0.75  # on the search
-_NEARLY = 0.98  # of the time limit: what ends then may have been cut by the clock
+_LATE = 0.02  # of the time limit: what ends so late may have been cut by the clock
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,14 +66,15 @@ def search_modes(run: Run, priced: PricedOptions, partitioner: Partitioner, on_r
     teller.raise_bound(_bound_of_all(run, pruned, modes, exhaustive=found.exhaustive))
     open_modes = [mode for mode in modes if mode.bound.seconds * (1 + run.limits.relative_gap) < known]
     for index, mode in enumerate(open_modes):
-        left = run.limits.time_limit_seconds - (time.monotonic() - run.began_seconds)
+        searched_seconds = run.limits.time_limit_seconds - teller.finish_seconds
+        left = searched_seconds - (time.monotonic() - run.began_seconds)
         limits = replace(
             run.limits,
             time_limit_seconds=max(left / (len(open_modes) - index), 1e-3),
             work_limit_seconds=_SEARCHED * _work_seconds(run) / len(open_modes),
         )
         mode.outcome = _told_by_the_clock(
-            run,
+            run.began_seconds + searched_seconds - _LATE * run.limits.time_limit_seconds,
             mode,
             partitioner.solve(
                 mode.priced,
@@ -118,12 +119,11 @@ def _moved_bytes(mode: _Mode) -> float:
     return np.inf if mode.outcome.assignment is None else moved_bytes(mode.priced, mode.outcome.assignment)
 
 
-def _told_by_the_clock(run: Run, mode: _Mode, found: Outcome) -> Outcome:
+def _told_by_the_clock(late_from_seconds: float, mode: _Mode, found: Outcome) -> Outcome:
     """Keep the better plan, and say so where the clock may have cut the search: it may not come out again."""
     best = _better(mode, found)
-    late = time.monotonic() - run.began_seconds >= _NEARLY * run.limits.time_limit_seconds
     proven = best.termination.reason in (Reason.OPTIMAL, Reason.INFEASIBLE)
-    if proven or not late or best.termination.limit == "cancelled":
+    if proven or time.monotonic() < late_from_seconds or best.termination.limit == "cancelled":
         return best
     return replace(best, termination=replace(best.termination, limit="time"))
 

@@ -29,6 +29,8 @@ _CELLS = 100
 _PIECES, _RANKS = 1000, 128
 _FEWEST_PIECES = 100
 _CELL_SECONDS = 2.5e-9  # nominal work of one cell
+#: A round that takes more of the effort leaves too little to make anything of it.
+_LARGEST_ROUND = 0.25
 
 
 def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, until: float) -> Iterator[Chain]:
@@ -56,6 +58,9 @@ def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, unti
         unequal_memory=bool(np.any(data.capacity != data.capacity[0])),
     )
     placing_seconds = LOOK_SECONDS * float(np.sum(view.option_pieces[options])) * min(ranks, ALL_RANKS)
+    choosing_seconds = _CELL_SECONDS * ranks * min(order.most_pieces, len(data.item_columns)) * (_CELLS + 1) ** 2
+    if choosing_seconds + placing_seconds > _LARGEST_ROUND * effort.total_seconds:
+        return
     start, spent = effort.fraction, 0.0
     for index in range(_MOST_ROUNDS):
         began = effort.fraction

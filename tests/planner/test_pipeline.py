@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cost_models.vocabulary import TIER_OF_KERNEL, Kernel, Scheme, Tier
-from planner import mode_search
+from planner import finishing, mode_search
 from planner.bounds.chain import Bound, lower_bound
 from planner.domain.plan import PlanResult
 from planner.domain.problem import Problem
@@ -102,6 +102,23 @@ class Scripted:
     ) -> Outcome:
         self.heard.append(Heard(limits, lower_bound_seconds, start, guide))
         return self._outcome_of(priced, limits)
+
+
+def test_a_search_leaves_the_time_in_which_its_last_plan_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it takes is known from the first plan, which is finished before the search."""
+
+    def slow_verify(*arguments: object, **options: object) -> object:
+        time.sleep(3.0)
+        return verify(*arguments, **options)
+
+    monkeypatch.setattr(finishing, "verify", slow_verify)
+    scripted = Scripted(lambda priced, limits: Greedy().solve(priced, limits))
+    limits = SolveLimits(time_limit_seconds=10.0, relative_gap=0.0)
+    problem = small_problem()
+    result = plan(problem, cost_model=ROOFLINE, partitioner=scripted, limits=limits, on_result=lambda _: None)
+    assert result.plan is not None
+    (heard,) = scripted.heard
+    assert 0 < heard.limits.time_limit_seconds < 4.0 + 1e-6
 
 
 def all_on_rank_0(priced: PricedOptions, limits: SolveLimits) -> Outcome:

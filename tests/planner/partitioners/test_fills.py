@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from planner.evaluate import objective_of, violations
-from planner.partitioners.base import Effort
+from planner.partitioners.base import Effort, SolveLimits
 from planner.partitioners.chain import Chain
 from planner.partitioners.constructions import constructions
 from planner.partitioners.fills import fills
@@ -25,9 +25,9 @@ def few(seed: int, **changes: object) -> PricedOptions:
     return random_priced(seed, num_tables=6, objective=Objective.MAX_RANK_TIME, **changes)  # type: ignore[arg-type]
 
 
-def filled(priced: PricedOptions, rounds: int = 6) -> list[Chain]:
+def filled(priced: PricedOptions, rounds: int = 6, limits: SolveLimits = LIMITS) -> list[Chain]:
     view = search_view(priced)
-    chains = fills(view, target_of(view, None), itertools.count(), Effort(LIMITS), 0.5)
+    chains = fills(view, target_of(view, None), itertools.count(), Effort(limits), 0.5)
     return list(itertools.islice(chains, rounds))
 
 
@@ -60,6 +60,13 @@ def test_rounds_differ_and_end_where_nothing_is_left_over() -> None:
     assert 1 < len(chains) < 40
     assert np.isfinite(chains[-1].best_seconds)
     assert len({state_of(chain).piece_site.tobytes() for chain in chains}) > 1
+
+
+def test_a_round_that_would_take_most_of_the_effort_is_not_begun() -> None:
+    """Four ranks choose from six pieces each, by 101 x 101 cells of 2.5 ns: 0.6 ms."""
+    for milliseconds, begins in ((2, False), (4, True)):
+        limits = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=milliseconds / 1000, reproducible=True)
+        assert bool(filled(few(3), limits=limits)) is begins
 
 
 def test_ranks_that_are_full_to_the_brim() -> None:

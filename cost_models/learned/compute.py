@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.learned.columns import LookupColumns
-from cost_models.learned.features import FEATURES, FREE_FEATURES, TERMS, feature_matrix, term_matrix
+from cost_models.learned.features import FEATURES, FREE_FEATURES, TERMS, feature_matrix, term_seconds
 from cost_models.learned.network import EXPONENTS, MonotoneNetwork
 
 Floats = NDArray[np.float64]
@@ -51,8 +51,7 @@ class Physics:
 
     def of_shards(self, columns: LookupColumns, contention: float) -> Floats:
         """Return the seconds of each shard without those of the launch, (num_shards, num_targets)."""
-        result: Floats = term_matrix(columns, self.terms) @ (self.seconds + contention * self.contention_seconds)
-        return result
+        return term_seconds(columns, self.terms, self.seconds + contention * self.contention_seconds)
 
     def of_launch(self, contention: float) -> Floats:
         """Return the seconds of a launch, (num_targets,)."""

@@ -92,3 +92,27 @@ def term_matrix(columns: LookupColumns, names: tuple[str, ...]) -> Floats:
             found[bare] = _TERMS_OF_ONE_TYPE[bare](columns)
         matrix[:, i] = found[bare] if not is_there[not wanted] else np.where(types[wanted], found[bare], 0.0)
     return matrix
+
+
+def term_seconds(columns: LookupColumns, names: tuple[str, ...], seconds: Floats) -> Floats:
+    """Return ``term_matrix(columns, names) @ seconds``, (num_shards, num_targets), without the matrix.
+
+    ``seconds``: per unit of each term, shape (len(names), num_targets).
+    """
+    narrow = has_narrow_weights(columns)
+    per_unit = {name: seconds[i] for i, name in enumerate(names)}
+    nothing = np.zeros(seconds.shape[1])
+    result = np.zeros((seconds.shape[1], columns.num_shards))
+    all_narrow, any_narrow = bool(np.all(narrow)), bool(np.any(narrow))
+    for bare, term in _TERMS_OF_ONE_TYPE.items():
+        of_wide, of_narrow = per_unit.get(bare, nothing), per_unit.get(bare + _NARROW, nothing)
+        if all_narrow or not any_narrow:
+            factors = list(of_narrow if all_narrow else of_wide)
+        else:
+            factors = [np.where(narrow, low, high) for low, high in zip(of_narrow, of_wide, strict=True)]
+        if not any(np.any(factor) for factor in factors):
+            continue
+        count = term(columns)
+        for target, factor in zip(result, factors, strict=True):
+            target += count * factor
+    return np.ascontiguousarray(result.T)

@@ -7,7 +7,7 @@ import pytest
 
 from cost_models.fitting.model import fit_model
 from cost_models.learned.columns import columns_of_rows
-from cost_models.learned.features import FEATURES, TERMS, term_matrix
+from cost_models.learned.features import FEATURES, TERMS, term_matrix, term_seconds
 from cost_models.learned.file import model_bytes, parse_model
 from cost_models.measurements.schema import Measurements, joined
 from tests.cost_models.fitting.builders import made_up_rows
@@ -47,3 +47,17 @@ def test_every_term_is_of_one_type() -> None:
     np.testing.assert_array_equal(
         term_matrix(alike, ("lookups",))[narrow], terms[narrow][:, TERMS.index("lookups_narrow"), None]
     )
+
+
+@pytest.mark.parametrize("types", ["both", "wide", "narrow"])
+@pytest.mark.parametrize("num_targets", [1, 2])
+def test_seconds_of_terms_are_those_of_their_matrix(types: str, num_targets: int) -> None:
+    columns = columns_of_rows(with_narrow_weights(2.0))
+    narrow = columns.row_bytes < 4 * columns.shard_columns
+    columns = columns.take({"both": narrow | True, "wide": ~narrow, "narrow": narrow}[types])
+    draw = np.random.default_rng(0)
+    for names in (TERMS, ("output_bytes", "lookups_narrow", "shards"), ("state_bytes_narrow",)):
+        seconds = draw.uniform(0, 1e-9, (len(names), num_targets)) * draw.integers(0, 2, (len(names), 1))
+        found = term_seconds(columns, names, seconds)
+        np.testing.assert_allclose(found, term_matrix(columns, names) @ seconds, rtol=1e-12)
+        assert found.flags.c_contiguous

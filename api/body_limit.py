@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import anyio
 import anyio.lowlevel
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import RETRY_AFTER_SECONDS
@@ -77,6 +78,8 @@ class BodyLimitMiddleware:
         inflated = counting_receive if encoding == "identity" else _Inflated(counting_receive, encoding, self._limit)
         try:
             await self._app(scope, inflated, watching_send)
+        except ClientDisconnect:
+            return  # nobody waits for an answer, and to hang up is no error
         except BodyTooLarge:
             if started:
                 raise

@@ -35,7 +35,7 @@ class BoundedHeads(HttpToolsProtocol):
     head_patience_seconds: float
     body_patience_seconds: float
 
-    _is_in_head = _is_in_body = _has_moved = False
+    _is_in_head = _is_in_body = _has_moved = _has_large_head = False
     _num_idle_bytes = 0  # since a head or a piece of a body was whole
     _waits_for: _Wait | None = None
     _end_of_patience: asyncio.TimerHandle | None = None
@@ -70,6 +70,9 @@ class BoundedHeads(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Take the last byte of a head."""
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
+            self._has_large_head = True
+            raise ValueError  # to the parser as good as a request that it cannot read: see ``send_400_response``
         self._is_in_head, self._is_in_body, self._has_moved = False, True, True
         super().on_headers_complete()
 
@@ -84,8 +87,13 @@ class BoundedHeads(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP as everything else that is wrong."""
-        self._close_with("broken-request", msg)
+        """Answer what is not HTTP as everything else that is wrong; a request before it that is whole is answered."""
+        if self._has_large_head:
+            self._close_with("head-too-large", PROBLEMS["head-too-large"].explanation)
+        elif self._is_answering() and not self._is_in_body:
+            self.cycle.keep_alive = False
+        else:
+            self._close_with("broken-request", msg)
 
     def _is_answering(self) -> bool:
         return not getattr(self.cycle, "response_complete", True)  # None before the first request
@@ -119,7 +127,8 @@ class BoundedHeads(HttpToolsProtocol):
             return
         log.info("closed a connection before its request was whole: %s", code)
         is_answered = self._is_in_head or code == "broken-request"
-        if is_answered and not self._is_answering():
+        is_on_its_way = self._is_answering() and (self.cycle.response_started or not self._is_in_body)
+        if is_answered and not is_on_its_way:
             self.transport.write(_answer(code, detail))
         self.transport.close()
 

@@ -168,5 +168,27 @@ def test_an_answer_is_finished_whatever_comes_after_its_request(port: int) -> No
         assert mine.recv(65_536).endswith(b"\r\n\r\n0")
 
 
-def test_no_problem_is_written_into_an_answer(port: int) -> None:
-    assert heard(port, b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n", b"HELO x\r\n\r\n") == b""
+@pytest.mark.parametrize(
+    "large",
+    [
+        GET + b"X: " + b"x" * MAX_HEAD_BYTES + b"\r\n\r\n",
+        GET + b"X: y\r\n" * (MAX_HEAD_BYTES // 6) + b"\r\n",
+        GET.replace(b"/ ", b"/" + b"x" * MAX_HEAD_BYTES + b" ") + b"\r\n",
+    ],
+)
+def test_a_large_head_is_refused_in_how_few_pieces_it_may_come(port: int, large: bytes) -> None:
+    problem_in(heard(port, large), 431, "head-too-large")
+
+
+def test_a_broken_body_is_answered_unless_an_answer_is_on_its_way(port: int) -> None:
+    problem_in(heard(port, POST + b"\r\n", b"1\r\nx\r\n", b"zz\r\n"), 400, "broken-request")
+    said = heard(port, POST.replace(b"/ ", b"/unread ") + b"\r\n", b"zz\r\n")
+    assert said.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_request_that_is_whole_is_answered_whatever_follows_it(port: int, apart: bool) -> None:
+    whole, junk = b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n", b"HELO x\r\n\r\n"
+    said = heard(port, *((whole, junk) if apart else (whole + junk,)))
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert said.endswith(b"\r\n\r\n0")

@@ -195,6 +195,19 @@ def test_a_slow_body_does_not_stop_others(server: Server) -> None:
         )
 
 
+def test_callers_who_hang_up_are_no_errors(root: Path, tmp_path: Path) -> None:
+    server = Server(root, tmp_path).wait_until_ready()
+    head = b"POST /v1/solves HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    for rest in (b"Content-Length: 100\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\nzz\r\n"):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as caller:
+            caller.sendall(head + rest)
+            time.sleep(0.3)
+    assert server.client.get("/v1/solves").json()["solves"] == []
+    said = server.stop()
+    assert "Traceback" not in said
+    assert '"level": "error"' not in said
+
+
 def test_a_body_that_trickles_is_answered_and_its_connection_closed(root: Path, tmp_path: Path) -> None:
     server = Server(root, tmp_path, body_patience_seconds=1).wait_until_ready()
     try:

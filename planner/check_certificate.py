@@ -290,7 +290,7 @@ def main(arguments: list[str]) -> int:
         contents = [Path(path).read_bytes() for path in arguments]
         print("ACCEPTED:", check(*(json.loads(gzip.decompress(c) if c[:2] == b"\x1f\x8b" else c) for c in contents)))
     except Exception as error:  # whatever cannot be read, or is not as it must be, proves nothing
-        print("REJECTED:", error if isinstance(error, ValueError) else repr(error))
+        print("REJECTED:", error if isinstance(error, ValueError) else f"this is no such document: {error!r}")
         return 1
     return 0
 

@@ -54,7 +54,7 @@ def check_command(
     try:
         said = check(*given)
     except Exception as error:  # whatever is not as it must be proves nothing
-        say(f"REJECTED: {error if isinstance(error, ValueError) else repr(error)}")
+        say(f"REJECTED: {error if isinstance(error, ValueError) else f'this is no such document: {error!r}'}")
         raise typer.Exit(ExitCode.BAD_INPUT) from None
     say(f"ACCEPTED: {said}")
 

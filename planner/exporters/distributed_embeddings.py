@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from planner.canonical import digest
+from planner.exporters.devices import check_devices
 from planner.exporters.read_shards import shards_of
 from planner.exporters.refusal import UnexportablePlan, checked_digest, refusal_of
 from planner.runtimes.distributed_embeddings import NO_MEANS
@@ -58,6 +59,7 @@ def to_distributed_embeddings(
     if device != "cuda":
         raise UnexportablePlan(f"distributed-embeddings looks rows up on GPUs; device must be cuda, not {device}.")
     content_digest = checked_digest(document)
+    check_devices(document, "distributed_embeddings")
     num_ranks = cast("int", document["world_size"])
     tables: list[dict[str, object]] = []
     layouts: list[Layout] = []

@@ -14,6 +14,7 @@ from typing import cast
 
 from planner.canonical import digest
 from planner.domain.shards import Shards
+from planner.exporters.devices import check_devices
 from planner.exporters.read_shards import shards_of
 from planner.exporters.refusal import UnexportablePlan, checked_digest, refusal_of
 from planner.runtimes.hugectr_geometry import Holding, Layout, UnheldGeometry, check_copies, layout_of
@@ -55,6 +56,7 @@ def to_hugectr(
     if device != "cuda":
         raise UnexportablePlan(f"HugeCTR keeps tables on GPUs; device must be cuda, not {device}.")
     content_digest = checked_digest(document)
+    check_devices(document, "hugectr")
     num_gpus, gpus_per_node = cast("int", document["world_size"]), cast("int", document["ranks_per_host"])
     tables: list[dict[str, object]] = []
     layouts: dict[str, Layout | None] = {}  # None for a table that is copied to every GPU

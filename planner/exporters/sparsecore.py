@@ -16,6 +16,7 @@ from cost_models.vocabulary import Tier
 from planner.canonical import digest
 from planner.domain.shards import Shards
 from planner.domain.table import Table
+from planner.exporters.devices import check_devices
 from planner.exporters.facts import ExportFacts
 from planner.exporters.read_shards import shards_of
 from planner.exporters.refusal import UnexportablePlan, checked_digest, refusal_of
@@ -80,6 +81,7 @@ def to_sparsecore(
     del module_path, device
     facts = facts or ExportFacts()
     content_digest = checked_digest(document)
+    check_devices(document, "sparsecore")
     profile = cast("Mapping[str, str]", document.get("provenance", {})).get("hardware_profile")
     try:
         cores = cores_of(cast("int", document["world_size"]), profile, facts.sparsecores_per_chip)

@@ -14,6 +14,7 @@ from typing import cast
 
 from cost_models.vocabulary import Kernel, Scheme
 from planner.canonical import digest
+from planner.exporters.devices import check_devices
 from planner.exporters.read_shards import shards_of
 from planner.exporters.refusal import UnexportablePlan, checked_digest, refusal_of
 from planner.runtimes.torcheasyrec_rules import (
@@ -67,6 +68,7 @@ def to_torcheasyrec(
     if device != "cuda":
         raise UnexportablePlan(f"TorchEasyRec is told how to shard on GPUs alone; device must be cuda, not {device}.")
     content_digest = checked_digest(document)
+    check_devices(document, "torcheasyrec")
     world_size, ranks_per_host = cast("int", document["world_size"]), cast("int", document["ranks_per_host"])
     num_hosts = world_size // ranks_per_host
     planned = cast("list[Table]", document["tables"])

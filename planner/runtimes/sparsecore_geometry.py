@@ -81,8 +81,8 @@ def cores_of(num_chips: int, profile: str | None, cores_per_chip: int | None) ->
             raise UnheldTable(f"A chip of {profile} has {cores.per_chip} SparseCores, not {cores_per_chip}.")
     elif cores_per_chip is None:
         raise UnheldTable(
-            f"How many SparseCores a chip of {profile or 'this hardware'} has is not known: give sparsecores_per_chip."
-            f" Known are {', '.join(CORES_BY_PROFILE)}."
+            f"How many SparseCores a chip of {profile or 'this hardware'} has is not known: give"
+            f" sparsecores_per_chip (--sparsecores-per-chip). Known are {', '.join(CORES_BY_PROFILE)}."
         )
     elif cores_per_chip not in CORES_PER_DEVICE:
         raise UnheldTable(f"sparsecores_per_chip is {cores_per_chip}; the library takes 2 or 4.")

@@ -154,7 +154,10 @@ def test_exports_for_sparsecores_know_the_spec(live: Live) -> None:
     assert all(stack["max_ids_per_partition"] > 0 for stack in export["stacks"])
     assert_problem(live.get(f"/v1/plans/{plan}/exports/sparsecore?sparsecores_per_chip=2"), 422, "export-refused")
     assert_problem(live.get(f"/v1/plans/{plan}/exports/sparsecore?sparsecores_per_chip=0"), 400, "invalid-parameter")
-    other = live.solve(tiny(runtime="generic", **SPARSECORE))["result"]["plan_digest"]
+    gpus = live.solve(tiny(runtime="generic", **SPARSECORE))["result"]["plan_digest"]
+    told = assert_problem(live.get(f"/v1/plans/{gpus}/exports/sparsecore"), 422, "export-refused")["detail"]
+    assert "family gpu; sparsecore runs on tpu" in told
+    other = live.solve(tiny(runtime="generic", hardware__profile="tpu-v4", **SPARSECORE))["result"]["plan_digest"]
     told = assert_problem(live.get(f"/v1/plans/{other}/exports/sparsecore"), 422, "export-refused")["detail"]
     assert "give sparsecores_per_chip" in told
     assert live.get(f"/v1/plans/{other}/exports/sparsecore?sparsecores_per_chip=4").json()["num_sparsecores"] == 8

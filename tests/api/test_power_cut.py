@@ -111,6 +111,14 @@ def check(folder: Path, seen: Acknowledged) -> None:
         assert lines[name] == (versions[name], versions[name])
 
 
+def wait_for_load(seen: Acknowledged) -> None:
+    """Wait until all clients have pointed a channel at a plan, and many solves were accepted, however slow it is."""
+    deadline = time.monotonic() + 120
+    while len(seen.accepted) <= _NUM_CUTS or len(seen.promoted) < _NUM_CLIENTS:
+        assert time.monotonic() < deadline, "there is no load"
+        time.sleep(0.05)
+
+
 @pytest.mark.slow
 def test_what_was_acknowledged_is_on_the_disk_at_any_moment(server: Server, root: Path, tmp_path: Path) -> None:
     seen, stop, draw = Acknowledged(), threading.Event(), random.Random(_SEED)
@@ -121,14 +129,14 @@ def test_what_was_acknowledged_is_on_the_disk_at_any_moment(server: Server, root
     try:
         for number in range(_NUM_CUTS):
             assert not stop.wait(draw.uniform(0.02, 0.4))
+            if number == _NUM_CUTS - 1:
+                wait_for_load(seen)
             known.append(seen.copy())  # before the cut: all of this was answered
             cut(server, tmp_path / "data", tmp_path / str(number))
     finally:
         stop.set()
         for client in clients:
             client.join()
-    assert len(known[-1].accepted) > _NUM_CUTS  # there was load
-    assert len(known[-1].promoted) == _NUM_CLIENTS
     for number, acknowledged in enumerate(known):
         if number % 2:
             tear(tmp_path / str(number), draw)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,11 +62,7 @@ def test_a_server_whose_log_cannot_be_written_goes_on(root: Path, tmp_path: Path
         options = {"port": port, "log_format": log_format, "log_level": "debug"}
         process = start("server", "serve", root, tmp_path, log=file, **options)
         try:
-            deadline = time.monotonic() + 60
-            while not is_ready(client):
-                assert process.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+            wait_until_ready(process, client)
             for _ in range(2):
                 solve = client.post("/v1/solves?fresh=true", json=TINY, headers={"Prefer": "wait=30"}).json()
                 assert solve["state"] == "succeeded"
@@ -85,11 +82,7 @@ def test_requests_are_answered_where_nobody_reads_the_log(root: Path, tmp_path: 
         process = start("server", "serve", root, tmp_path, log=writer, **options)
         os.close(writer)
         try:
-            deadline = time.monotonic() + 60
-            while not is_ready(client):
-                assert process.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+            wait_until_ready(process, client)
             # Five times what a pipe takes.
             ids = [f"request-{number}" for number in range(1500)]
             for one in ids:
@@ -104,6 +97,14 @@ def test_requests_are_answered_where_nobody_reads_the_log(root: Path, tmp_path: 
             assert process.wait(timeout=60) == 0
     said = [json.loads(line).get("request_id") for line in read.splitlines() if line.endswith(b"}")]
     assert [one for one in said if one in set(ids)] == ids
+
+
+def wait_until_ready(process: "subprocess.Popen[bytes]", client: httpx.Client) -> None:
+    deadline = time.monotonic() + 60
+    while not is_ready(client):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def is_ready(client: httpx.Client) -> bool:

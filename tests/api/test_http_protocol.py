@@ -1,23 +1,21 @@
 """Requests that never begin, never end their head, or drag on where nobody reads: each connection is closed in time."""
 
 import asyncio
-import contextlib
 import itertools
 import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from api.http_protocol import MAX_HEAD_BYTES, bounded_heads
+from tests.api.sockets import LONG_SECONDS, heard
 
 PATIENCE_SECONDS = 0.5
-#: Much longer than the patience, and much shorter than a test may take.
-LONG_SECONDS = 10.0
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
 
@@ -53,31 +51,6 @@ def port() -> Iterator[int]:
     yield server.servers[0].sockets[0].getsockname()[1]
     server.should_exit = server.force_exit = True
     thread.join()
-
-
-def heard(port: int, *pieces: bytes, then: Callable[[], bytes] | None = None, pause: float = 0.1) -> bytes:
-    """Send pieces, go on with ``then``, and return what the server says before it closes the connection, as it must."""
-    with socket.create_connection(("127.0.0.1", port), timeout=LONG_SECONDS) as mine:
-        for piece in pieces:
-            mine.sendall(piece)
-        said, stop = b"", threading.Event()
-
-        def go_on() -> None:
-            with contextlib.suppress(OSError):
-                while then is not None and not stop.wait(pause):
-                    mine.sendall(then())
-
-        sender = threading.Thread(target=go_on)
-        sender.start()
-        try:
-            # Who still sends may be told of the end by a reset.
-            with contextlib.suppress(ConnectionResetError):
-                while piece := mine.recv(65_536):
-                    said += piece
-        finally:
-            stop.set()
-            sender.join()
-        return said
 
 
 def problem_in(answer: bytes, status: int, code: str) -> None:

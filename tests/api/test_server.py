@@ -1,6 +1,5 @@
 """A real server on a real port: a launcher's whole way, floods, kills and restarts."""
 
-import contextlib
 import json
 import os
 import signal
@@ -16,6 +15,7 @@ import pytest
 from planner.canonical import plan_digest
 from tests.api.problems import assert_problem
 from tests.api.server import Server
+from tests.api.sockets import heard
 from tests.api.specs import TINY, raw, tiny
 from tests.api.test_engine import wait_for_pid
 
@@ -211,27 +211,12 @@ def test_callers_who_hang_up_are_no_errors(root: Path, tmp_path: Path) -> None:
 def test_a_body_that_trickles_is_answered_and_its_connection_closed(root: Path, tmp_path: Path) -> None:
     server = Server(root, tmp_path, body_patience_seconds=1).wait_until_ready()
     try:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as slow:
-            slow.sendall(
-                b"POST /v1/solves HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-                b"Content-Length: 100000\r\n\r\n{"
-            )
-            began, answer, stop = time.monotonic(), b"", threading.Event()
-
-            def trickle() -> None:
-                with contextlib.suppress(OSError):
-                    while not stop.wait(0.1):
-                        slow.sendall(b" ")
-
-            sender = threading.Thread(target=trickle)
-            sender.start()
-            try:
-                with contextlib.suppress(ConnectionResetError):
-                    while piece := slow.recv(4096):
-                        answer += piece
-            finally:
-                stop.set()
-                sender.join()
+        began = time.monotonic()
+        answer = heard(
+            server.port,
+            b"POST /v1/solves HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{",
+            then=lambda: b" ",
+        )
         assert time.monotonic() - began < 15  # 1 s, and 2 s in which the rest is read so that the answer is seen
         head, _, body = answer.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 408 ")

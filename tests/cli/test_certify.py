@@ -66,7 +66,7 @@ def test_what_proves_nothing_is_rejected(run: Run, spec_file: Path, plan_file: P
     assert answer.err == "REJECTED: its content was changed: it has another digest\n"
     swapped = run("check", plan_file, certificate)
     assert swapped.code == 1
-    assert swapped.err.startswith("REJECTED: ")
+    assert swapped.err.startswith("REJECTED: this is no such document: ")
     (tmp_path / "text").write_text("no JSON")
     assert run("check", tmp_path / "text").err.startswith("REJECTED: ")
     missing = run("check", tmp_path / "nothing")

@@ -66,3 +66,11 @@ def test_what_cannot_be_read_is_rejected(tmp_path: Path, arguments: tuple[str, .
     assert answer.returncode == 1
     assert answer.stdout.startswith("REJECTED: ")
     assert answer.stderr == ""
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "null"])
+def test_another_document_is_called_one(tmp_path: Path, content: str) -> None:
+    (tmp_path / "other.json").write_text(content)
+    answer = run(tmp_path, "other.json")
+    assert answer.returncode == 1
+    assert answer.stdout.startswith("REJECTED: this is no such document: ")

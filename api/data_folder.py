@@ -33,4 +33,6 @@ def _lock(descriptor: int, folder: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise DataFolderInUse(f"another server works with {folder}; give each its own SHARDPLAN_DATA_DIR") from None
+        raise DataFolderInUse(
+            f"another server works with {folder}: stop it first, or give each its own SHARDPLAN_DATA_DIR"
+        ) from None

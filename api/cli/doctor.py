@@ -15,7 +15,7 @@ import typer
 
 from api.cli.errors import ExitCode, say
 from api.cli.files import AsJson, tell_document
-from api.cli.settings import settings_of
+from api.cli.settings import read_settings, settings_of
 from cost_models.profiles_loader import load_profile, profile_ids
 from planner.canonical import canonical_bytes
 from planner.explain.text import counted, wrapped
@@ -192,7 +192,7 @@ def _shared_database() -> str:
 
 def _runner() -> str:
     """The Ray cluster of SHARDPLAN_RAY_ADDRESS, where solves run there."""
-    settings = settings_of()
+    settings = read_settings()
     if settings.runner == "local":
         return "solves run on this machine (SHARDPLAN_RUNNER is local)"
     from api.engine.ray_slot import RaySlot, place_of

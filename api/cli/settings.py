@@ -1,15 +1,38 @@
 """Settings of a server or worker: from options, else from the environment."""
 
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from api.cli.errors import BadInput
-from api.settings import Settings
+from api.cli.errors import BadInput, say
+from api.client import TOKEN_VARIABLE
+from api.settings import SECRETS_VARIABLE, Settings
+
+_PREFIX = "SHARDPLAN_"
+_SETTINGS = frozenset(name.upper() for name in Settings.model_fields)
+#: Variables that others read: clients of the service, and the settings themselves.
+_OTHERS = frozenset({"SHARDPLAN_SERVER", TOKEN_VARIABLE, SECRETS_VARIABLE})
+#: Names and values of what Kubernetes tells of services.
+_OF_SERVICE = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$")
+_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 
 
 def settings_of(**options: Any) -> Settings:
+    """Return the settings, and tell on stderr what is called like one and is none. Raises as ``read_settings``."""
+    settings = read_settings(**options)
+    folder = os.environ.get(SECRETS_VARIABLE)
+    for name, suggestion in _unknown({**os.environ, **({} if not folder else _files_of(Path(folder)))}):
+        say(f"shardplan: {name} is no setting, and says nothing{suggestion}")
+    return settings
+
+
+def read_settings(**options: Any) -> Settings:
     """Return the settings; options that are ``None`` were not given. Raises ``BadInput``."""
     try:
         return Settings(**{name: value for name, value in options.items() if value is not None})
@@ -19,3 +42,25 @@ def settings_of(**options: Any) -> Settings:
         first = error.errors(include_url=False, include_input=False)[0]
         name = ".".join(str(part) for part in first["loc"])
         raise BadInput(f"setting {name}: {first['msg']}") from None
+
+
+def _files_of(folder: Path) -> dict[str, str]:
+    """Return the names of files, which are all that is told of them."""
+    return {path.name: "" for path in sorted(folder.iterdir())}
+
+
+def _unknown(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield each name that looks like a setting's, and which setting may be meant."""
+    for name, value in values.items():
+        variable = name.upper()
+        if not variable.startswith(_PREFIX) or variable in _OTHERS or _is_of_kubernetes(variable, value):
+            continue
+        setting = variable.removeprefix(_PREFIX)
+        if setting not in _SETTINGS:
+            close = difflib.get_close_matches(setting, _SETTINGS, n=1, cutoff=0.75)
+            yield name, f"; did you mean {_PREFIX}{close[0]}?" if close else ""
+
+
+def _is_of_kubernetes(variable: str, value: str) -> bool:
+    """Whether it is told to every pod, of a service whose name begins with "shardplan"."""
+    return _OF_SERVICE.search(variable) is not None or _ADDRESS.match(value) is not None

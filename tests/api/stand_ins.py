@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 #: The variable that names the folder, to stand-ins in processes of any kind.
-VARIABLE = "SHARDPLAN_TEST_FOLDER"
+VARIABLE = "STAND_IN_FOLDER"
 _LINK = Path(tempfile.mkdtemp(prefix="shardplan-tests-")) / "folder"
 atexit.register(shutil.rmtree, _LINK.parent, ignore_errors=True)
 

@@ -1,5 +1,6 @@
 """Settings come from the environment and are described."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,29 @@ def test_limits_of_memory_leave_room_for_what_is_loaded() -> None:
         assert Settings(**{name: least})
         with pytest.raises(ValueError, match=name):
             Settings(**{name: least - 1})
+
+
+def test_what_is_called_like_a_setting_and_is_none_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "shardplan_databse_url").write_text("postgresql://me:secret-word@host/name")
+    (tmp_path / "postgres_password").write_text("of somebody else")
+    for name in [name for name in os.environ if name.startswith("SHARDPLAN_")]:  # such as those of longer tests
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SHARDPLAN_SECRETS_DIR", str(tmp_path))
+    monkeypatch.setenv("SHARDPLAN_RETAIN_PLAN_DAYS", "3")
+    monkeypatch.setenv("SHARDPLAN_WORKER_METRIC_PORT", "9100")
+    monkeypatch.setenv("SHARDPLAN_WEB_PORT", "tcp://10.0.0.1:80")
+    monkeypatch.setenv("SHARDPLAN_COLOUR", "green")
+    for name in ("SHARDPLAN_SERVER", "SHARDPLAN_TOKEN", "shardplan_log_level"):
+        monkeypatch.setenv(name, "info")
+    for name in ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "WEB_PORT_80_TCP_ADDR", "WEB_PORT_80_TCP"):
+        monkeypatch.setenv(f"SHARDPLAN_{name}", "10.0.0.1")
+    settings_of()
+    told = [line for line in capsys.readouterr().err.splitlines() if "is no setting" in line]
+    assert sorted(line.removeprefix("shardplan: ") for line in told) == [
+        "SHARDPLAN_COLOUR is no setting, and says nothing",
+        "SHARDPLAN_RETAIN_PLAN_DAYS is no setting, and says nothing; did you mean SHARDPLAN_RETAIN_PLANS_DAYS?",
+        "SHARDPLAN_WORKER_METRIC_PORT is no setting, and says nothing; did you mean SHARDPLAN_WORKER_METRICS_PORT?",
+        "shardplan_databse_url is no setting, and says nothing; did you mean SHARDPLAN_DATABASE_URL?",
+    ]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 
 from pydantic import BaseModel
 
@@ -38,6 +39,8 @@ _SILENT = frozenset(
         "data_types",
     }
 )
+#: Fields of tables that are told where they are left out.
+_TABLE_DEFAULTS = ("data_type", "pooling", "is_weighted", "optimizer", "module_path", "access")
 _COLUMN_SCHEMES = frozenset({Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD})
 _LEFT_TO_MODEL = {
     "roofline": "left to the cost model: fp32",
@@ -143,11 +146,7 @@ def _defaults(spec: SpecDocument) -> Iterator[Assumption]:
 
 def _table_defaults(tables: list[TableSpec]) -> Iterator[Assumption]:
     """Defaults of tables, one line for each field, with the number of tables, and curves that price caches alone."""
-    missing: Counter[str] = Counter()
-    for table in tables:
-        for name in ("data_type", "pooling", "is_weighted", "optimizer", "module_path", "access"):
-            if name not in table.model_fields_set:
-                missing[name] += 1
+    given = Counter(chain.from_iterable(table.model_fields_set for table in tables))
     for_caches = sum(_tells_caches_alone(table) for table in tables)
     if for_caches:
         yield Assumption(
@@ -157,7 +156,10 @@ def _table_defaults(tables: list[TableSpec]) -> Iterator[Assumption]:
             source=f"given for {for_caches} of {counted(len(tables), 'table')}",
         )
     texts = {"access": "unknown: every id may be a different row", "module_path": "not given"}
-    for name, count in missing.items():
+    for name in _TABLE_DEFAULTS:
+        count = len(tables) - given[name]
+        if count == 0:
+            continue
         text = texts.get(name) or _text(TableSpec.model_fields[name].default)
         yield Assumption(
             subject=f"model.tables.{name}",

@@ -1,6 +1,6 @@
 """Documents from outside become values of the domain: the only place where the two meet.
 
-bytes --json_input--> SpecDocument --spec_checks--> issues, or a SolveRequest
+bytes --json_input--> SpecDocument --spec_checks, table_checks--> issues, or a SolveRequest
 """
 
 import json
@@ -24,13 +24,14 @@ from api.schemas.shard import Rectangle
 from api.schemas.spec import SpecDocument
 from api.schemas.table import PinnedSpec
 from api.serving_checks import check_serving
-from api.spec_checks import check_memory, check_spec
+from api.spec_checks import check_groups, check_memory, check_spec
 from api.spec_fields import (
     check_names_of_parts,
     check_overrides,
     single_fields,
 )
 from api.statistics_reference import FindStatistics, inline_statistics
+from api.table_checks import check_tables
 from api.torchrec_plan import PlannedJob, is_torchrec, plan_of_torchrec
 from cost_models.hardware import Hardware
 from cost_models.profile_fields import FIELDS
@@ -169,8 +170,18 @@ def _checked(raw: bytes, model: type[Checked], *, spec_key: str | None = None) -
     except RejectedDocument as error:
         if error.issues[0].code in UNREADABLE:
             raise
-        further = _further_issues(json.loads(raw), error.issues, spec_key)
+        content = json.loads(raw)
+        if _is_plan(content if spec_key is None else content.get(spec_key) if isinstance(content, dict) else None):
+            where = "" if spec_key is None else f"/{spec_key}"
+            message, hint = "this is a plan, and a spec is asked for", "send the spec that the plan was made for"
+            raise RejectedDocument([Issue(code="not-a-spec", pointer=where, message=message, hint=hint)]) from None
+        further = _further_issues(content, error.issues, spec_key)
         raise RejectedDocument([*error.issues, *further], error.num_issues + len(further)) from None
+
+
+def _is_plan(document: object) -> bool:
+    """Whether what is no spec is one of our plans, of which every field would be told as unknown."""
+    return isinstance(document, dict) and "plan_digest" in document and "model" not in document
 
 
 def _further_issues(document: object, found: tuple[Issue, ...], spec_key: str | None) -> list[Issue]:
@@ -215,6 +226,9 @@ def to_request(
     spec, wrong_references, measured, mismatches = inline_statistics(spec, base, find_statistics)
     issues.extend(wrong_references)
     issues.extend(check_spec(spec, hardware, base))
+    tables, wrong_tables = check_tables(spec, hardware, base)
+    issues.extend(wrong_tables)
+    issues.extend(check_groups(spec, base))
     issues.extend(check_serving(spec, hardware, base))
     previous = None
     if spec.previous_plan is not None:
@@ -225,7 +239,7 @@ def to_request(
         raise RejectedDocument(issues)
     assert hardware is not None
     assert isinstance(chosen, ChosenModel)
-    problem, wrong_pins = pin_tables(problem_of(spec, hardware), spec, base)
+    problem, wrong_pins = pin_tables(problem_of(spec, tables, hardware), spec, base)
     model = chosen.model
     issues = [*check_memory(problem, base), *wrong_pins]
     if not wrong_pins:  # else it would be asked what prices of other cuts need

@@ -57,13 +57,12 @@ def _missing(problem: Problem, cost_model: CostModel) -> Iterator[MissingHardwar
 def _one_of_each_kind(problem: Problem) -> list[int]:
     """Return one table of each kind, the least constrained and largest."""
     together, apart = _members(problem.same_rank), _members(problem.apart)
-    chosen: dict[object, int] = {}
+    chosen: dict[object, tuple[tuple[bool, int], int]] = {}
     for index, table in enumerate(problem.tables):
-        kind = (*_kind(table), index in together, index in apart)
-        best = chosen.get(kind)
-        if best is None or _breadth(table) > _breadth(problem.tables[best]):
-            chosen[kind] = index
-    return list(chosen.values())
+        kind, breadth = (*_kind(table), index in together, index in apart), _breadth(table)
+        if kind not in chosen or breadth > chosen[kind][0]:
+            chosen[kind] = breadth, index
+    return [index for _, index in chosen.values()]
 
 
 def _subset(problem: Problem, indices: list[int]) -> Problem:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
+from operator import itemgetter
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -22,6 +23,9 @@ from planner.errors import InvalidProblem, Issue
 MAX_ISSUES = 50
 MAX_QUOTED_LENGTH = 80
 MAX_UNKNOWN_KEYS = 200_000
+#: Rows of keys that a reader knows to be right: documents have thousands of objects, and few kinds of them.
+_MAX_SHAPES = 100
+_KEY = itemgetter(0)
 _QUOTABLE = re.compile(r"[A-Za-z0-9_.\-]{1,80}")
 #: Codes of documents that are not read beyond their bytes.
 UNREADABLE = frozenset({"not-json", "duplicate-key"})
@@ -97,18 +101,25 @@ class _ObjectReader:
 
     def __init__(self, known: Iterable[str]) -> None:
         self._known = frozenset(known)
+        self._right: set[tuple[str, ...]] = set()
         self._num_unknown = 0
 
     def __call__(self, pairs: list[tuple[str, object]]) -> None:
         """Look at one object; its members are not needed."""
-        keys = dict(pairs).keys()
-        if len(keys) != len(pairs):
-            twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        shape = tuple(map(_KEY, pairs))
+        if shape in self._right:
+            return
+        keys = frozenset(shape)
+        if len(keys) != len(shape):
+            twice = Counter(shape).most_common(1)[0][0]
             name = f'"{twice}"' if is_quotable(twice) else "a key"
             raise KeysRefused("duplicate-key", f"{name} stands twice in one object")
-        self._num_unknown += len(keys - self._known)
+        num_unknown = len(keys - self._known)
+        self._num_unknown += num_unknown
         if self._num_unknown > MAX_UNKNOWN_KEYS:
             raise KeysRefused("unknown-field", f"more than {MAX_UNKNOWN_KEYS} unknown fields")
+        if num_unknown == 0 and len(self._right) < _MAX_SHAPES:
+            self._right.add(shape)
 
 
 def _refuse_untrusted_json(raw: bytes, reader: _ObjectReader) -> None:

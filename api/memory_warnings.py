@@ -2,7 +2,6 @@
 
 from cost_models.protocol import Ledger
 from cost_models.vocabulary import Kernel, Tier
-from planner.domain.data_type import DATA_TYPES
 from planner.domain.problem import DEVICE_KERNELS, Problem
 from planner.domain.table import Table
 from planner.errors import Issue
@@ -20,10 +19,15 @@ def outgrown_memory(problem: Problem, ledger: Ledger, base: str) -> tuple[Issue,
     device = problem.cluster.device_tier
     room = capacity_bytes(problem).sum(axis=0)
     has_state = ledger_rules(ledger).exact_optimizer_state
-    sizes = [_least_bytes(table, has_state=has_state) for table in problem.tables]
-    kernels = [_kernels(table) for table in problem.tables]
-    stays = sum(size for size, named in zip(sizes, kernels, strict=True) if named and named <= DEVICE_KERNELS)
-    need = stays + sum(size for size, named in zip(sizes, kernels, strict=True) if not named)
+    stays = need = 0.0
+    for table in problem.tables:
+        named = _kernels(table)
+        if not named <= DEVICE_KERNELS:
+            continue
+        size = _least_bytes(table, has_state=has_state)
+        need += size
+        if named:
+            stays += size
     have = float(room[device])
     if need <= have:
         return ()
@@ -58,6 +62,5 @@ def _kernels(table: Table) -> frozenset[Kernel]:
 
 
 def _least_bytes(table: Table, *, has_state: bool) -> float:
-    allowed = table.constraints.data_types or (table.data_type.name,)
-    weights = table.num_embeddings * min(DATA_TYPES[name].row_bytes(table.embedding_dim) for name in allowed)
-    return weights + (table.optimizer.state_bytes(table.num_embeddings, table.embedding_dim) if has_state else 0.0)
+    state = table.optimizer.state_bytes(table.num_embeddings, table.embedding_dim) if has_state else 0.0
+    return table.least_weight_bytes + state

@@ -5,8 +5,8 @@ What only training has is refused rather than passed over, so that no field of a
 
 from collections.abc import Iterator
 
+from api.broken_rule import rule
 from api.schemas.spec import SpecDocument
-from api.spec_checks import rule
 from cost_models.hardware import Hardware
 from cost_models.serving import ServingModel
 from planner.domain.problem import REQUEST_LATENCY

@@ -4,40 +4,27 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
+from api.broken_rule import rule
 from api.json_input import quoted
 from api.schemas.spec import SpecDocument
-from api.schemas.table import AccessSpec, TableSpec
 from api.sparsecore_checks import check_sparsecore
 from cost_models.hardware import Hardware
 from cost_models.registry import cost_model_names, make_cost_model
-from cost_models.vocabulary import Kernel, Scheme, Tier
-from planner.domain.access import AccessCdf, MissRatioCurve, ReuseHistogram
+from cost_models.vocabulary import Kernel, Tier
 from planner.domain.cluster import MAX_RANKS
-from planner.domain.data_type import DATA_TYPES
-from planner.domain.optimizer import OPTIMIZERS
 from planner.domain.problem import DEVICE_KERNELS, HOST_KERNELS, Problem
-from planner.domain.table import MAX_COLUMNS, Feature, Table, TableConstraints
 from planner.errors import Issue
 from planner.row_tiers import row_tiers
-from planner.runtimes.base import Runtime
 from planner.runtimes.registry import RUNTIMES
 from planner.units import format_bytes
 
-#: A table that a runtime cannot run is offered to it again with up to so many columns more.
-MAX_PADDING = 128
-_ROUNDING = 1e-6  # of sums of fractions
 MAX_TOTAL_NAME_LENGTH = 4 * 1024**2
-#: Of tables that runtimes are asked about: made once, for specs have thousands.
-_ANY_FEATURES, _NO_CONSTRAINTS = (Feature(name="any", pooling_factor=1.0),), TableConstraints()
 
 
 def check_spec(spec: SpecDocument, hardware: Hardware | None, base: str) -> Iterator[Issue]:
-    """Yield every broken rule; ``base`` stands before every pointer."""
+    """Yield every broken rule but those of single tables and of groups; ``base`` stands before every pointer."""
     yield from _check_cluster(spec, hardware, base)
     yield from _check_names(spec, base)
-    for index, table in enumerate(spec.model.tables):
-        yield from _check_table(table, spec, hardware, f"{base}/model/tables/{index}")
-    yield from _check_groups(spec, base)
 
 
 def check_memory(problem: Problem, base: str) -> tuple[Issue, ...]:
@@ -49,22 +36,17 @@ def check_memory(problem: Problem, base: str) -> tuple[Issue, ...]:
     cluster = problem.cluster
     device = cluster.device_tier
     of_tier = cluster.bytes_by_rank().sum(axis=0).tolist()
-    tiers_of: dict[frozenset[Kernel] | None, list[Tier]] = {}
+    room: dict[frozenset[Kernel] | None, tuple[list[Tier], float]] = {}
     issues = []
     for index, table in enumerate(problem.tables):
         named = table.constraints.compute_kernels
-        if named not in tiers_of:
+        if named not in room:
             kernels = (HOST_KERNELS if device is Tier.HBM else DEVICE_KERNELS) if named is None else named
             runtime = RUNTIMES[problem.runtime]
-            tiers_of[named] = sorted({tier for kernel in kernels for tier in row_tiers(kernel, cluster, runtime)})
-        tiers = tiers_of[named]
-        available = sum(of_tier[tier] for tier in tiers)
-        smallest = min(
-            (DATA_TYPES[name] for name in table.constraints.data_types or ()),
-            default=table.data_type,
-            key=lambda data_type: data_type.element_bytes,
-        )
-        needed = table.num_embeddings * smallest.row_bytes(table.embedding_dim)
+            tiers = sorted({tier for kernel in kernels for tier in row_tiers(kernel, cluster, runtime)})
+            room[named] = tiers, sum(of_tier[tier] for tier in tiers)
+        tiers, available = room[named]
+        needed = table.least_weight_bytes
         if needed > available:
             issues.append(
                 rule(
@@ -161,21 +143,20 @@ def _check_names(spec: SpecDocument, base: str) -> Iterator[Issue]:
     first: dict[str, int] = {}
     total = 0
     for index, table in enumerate(spec.model.tables):
-        where = f"{base}/model/tables/{index}"
-        total += len(table.name) + sum(len(feature.name) for feature in table.features or ())
-        if table.name in first:
+        total += len(table.name)
+        if first.setdefault(table.name, index) != index:
             yield rule(
-                f"{where}/name",
+                f"{base}/model/tables/{index}/name",
                 f"table {quoted(table.name)} is also table number {first[table.name]} (counted from 0)",
                 "give every table its own name",
                 code="duplicate-name",
             )
-        first.setdefault(table.name, index)
         seen: set[str] = set()
         for number, feature in enumerate(table.features or ()):
+            total += len(feature.name)
             if feature.name in seen:
                 yield rule(
-                    f"{where}/features/{number}/name",
+                    f"{base}/model/tables/{index}/features/{number}/name",
                     f"feature {quoted(feature.name)} stands twice in this table",
                     "name every feature of a table once",
                     code="duplicate-name",
@@ -189,117 +170,8 @@ def _check_names(spec: SpecDocument, base: str) -> Iterator[Issue]:
         )
 
 
-def _check_table(table: TableSpec, spec: SpecDocument, hardware: Hardware | None, where: str) -> Iterator[Issue]:
-    yield from _check_runtime(table, RUNTIMES[spec.runtime], where)
-    if table.optimizer != "none" and not DATA_TYPES[table.data_type].trainable:
-        yield rule(
-            f"{where}/optimizer",
-            f"{table.data_type} weights cannot be trained with {table.optimizer}",
-            "use the optimizer none, or weights of fp32, fp16 or bf16",
-        )
-    if table.access is not None:
-        yield from _check_access(table.access, table.num_embeddings, f"{where}/access")
-    yield from _check_sites(table, spec, hardware, where)
-
-
-def _check_runtime(table: TableSpec, runtime: Runtime, where: str) -> Iterator[Issue]:
-    """A table that the runtime runs under no scheme at all, and the width at which it would."""
-    reason = _refusal(table, runtime, table.embedding_dim)
-    if reason is None:
-        return
-    widest = min(table.embedding_dim + MAX_PADDING, MAX_COLUMNS)
-    wider = range(table.embedding_dim + 1, widest + 1)
-    padded = next((width for width in wider if _refusal(table, runtime, width) is None), None)
-    if padded is None:
-        yield rule(where, f"the runtime {runtime.name} cannot run this table: {reason}", "change the table")
-    else:
-        message = f"the runtime {runtime.name} cannot run {table.embedding_dim} columns: {reason}"
-        yield rule(f"{where}/embedding_dim", message, f"pad the table to {padded} columns")
-
-
-def _refusal(table: TableSpec, runtime: Runtime, num_columns: int) -> str | None:
-    """Return why the runtime refuses every scheme of a table of this width, or ``None``."""
-    data_type = DATA_TYPES[table.data_type]
-    probe = Table(
-        name=table.name,
-        num_embeddings=table.num_embeddings,
-        embedding_dim=num_columns,
-        features=_ANY_FEATURES,
-        pooling=table.pooling,
-        is_weighted=table.is_weighted,
-        data_type=data_type,
-        optimizer=OPTIMIZERS[table.optimizer if data_type.trainable else "none"],
-        constraints=_NO_CONSTRAINTS,
-    )
-    first = None
-    for scheme in Scheme:
-        reason = runtime.refusal(probe, scheme)
-        if reason is None:  # which is so for nearly every table
-            return None
-        first = first or reason
-    return first
-
-
-def _check_sites(table: TableSpec, spec: SpecDocument, hardware: Hardware | None, where: str) -> Iterator[Issue]:
-    constraints, num_hosts = table.constraints, spec.hardware.num_hosts
-    per_host = spec.hardware.ranks_per_host or (hardware.ranks_per_host if hardware else 0)
-    for name, indices, count in (
-        ("ranks", constraints.ranks, num_hosts * per_host),
-        ("hosts", constraints.hosts, num_hosts),
-    ):
-        if indices is not None and count and max(indices) >= count:
-            yield rule(
-                f"{where}/constraints/{name}",
-                f"{max(indices)} is out of range: the cluster has {name} 0 to {count - 1}",
-                f"use numbers below {count}",
-            )
-    if constraints.ranks is not None and constraints.hosts is not None and per_host:
-        hosts = set(constraints.hosts)
-        if all(rank // per_host not in hosts for rank in constraints.ranks):
-            yield rule(
-                f"{where}/constraints",
-                "none of the ranks is on one of the hosts",
-                "give ranks or hosts, or ranks that are on these hosts",
-            )
-    types = constraints.data_types or ()
-    if types and table.optimizer != "none" and not any(DATA_TYPES[name].trainable for name in types):
-        yield rule(
-            f"{where}/constraints/data_types",
-            f"no kernel trains weights of {', '.join(types)} with {table.optimizer}",
-            'list a type that can be trained (fp32, fp16, bf16), or set optimizer "none" for inference',
-        )
-    if constraints.hot_row_fractions is not None and not RUNTIMES[spec.runtime].splits_rows_by_heat:
-        yield rule(
-            f"{where}/constraints/hot_row_fractions",
-            f"the runtime {spec.runtime} does not split tables by heat",
-            'use the runtime "generic", or leave hot_row_fractions out',
-        )
-    if constraints.min_partition is not None and constraints.min_partition > table.embedding_dim:
-        yield rule(
-            f"{where}/constraints/min_partition",
-            f"{constraints.min_partition} columns are more than the table's {table.embedding_dim}",
-            f"use at most {table.embedding_dim}",
-        )
-
-
-def _check_access(access: AccessSpec, num_embeddings: int, where: str) -> Iterator[Issue]:
-    try:
-        if access.reuse_histogram is not None:
-            if sum(access.reuse_histogram) > num_embeddings * (1 + _ROUNDING):
-                raise ValueError(
-                    f"{sum(access.reuse_histogram):.10g} distinct rows in one batch, and the table has {num_embeddings}"
-                )
-            ReuseHistogram(distinct_rows=tuple(access.reuse_histogram))
-        if access.access_cdf is not None:
-            AccessCdf(points=tuple((x, y) for x, y in access.access_cdf))
-        if access.miss_ratio_curve is not None:
-            MissRatioCurve(points=tuple((x, y) for x, y in access.miss_ratio_curve))
-    except ValueError as error:
-        name = next(iter(access.model_dump(exclude_none=True)))
-        yield rule(f"{where}/{name}", str(error), "see the field's description")
-
-
-def _check_groups(spec: SpecDocument, base: str) -> Iterator[Issue]:
+def check_groups(spec: SpecDocument, base: str) -> Iterator[Issue]:
+    """Yield what is wrong with groups of tables; ``base`` stands before every pointer."""
     known = {table.name for table in spec.model.tables}
     group_of: dict[str, int] = {}
     for kind in ("same_rank", "apart"):
@@ -325,8 +197,3 @@ def _check_groups(spec: SpecDocument, base: str) -> Iterator[Issue]:
                         f"{count} of these tables must share a rank by same_rank group {other}",
                         "take them out of one of the two groups",
                     )
-
-
-def rule(where: str, message: str, hint: str, *, code: str = "invalid-value") -> Issue:
-    """Return a broken rule."""
-    return Issue(code=code, pointer=where, message=message, hint=hint)

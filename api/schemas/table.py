@@ -141,6 +141,10 @@ class TableConstraintsSpec(StrictModel):
     )
 
 
+#: Of most tables: checked once, for specs have thousands.
+_UNCONSTRAINED = TableConstraintsSpec()
+
+
 class TableSpec(StrictModel):
     """One embedding table."""
 
@@ -171,7 +175,7 @@ class TableSpec(StrictModel):
     )
     access: AccessSpec | None = Field(default=None, description="Which rows a batch touches, where it is known.")
     constraints: TableConstraintsSpec = Field(
-        default_factory=TableConstraintsSpec, description="What the planner may do with this table."
+        default_factory=lambda: _UNCONSTRAINED, description="What the planner may do with this table."
     )
     module_path: ModulePath = Field(
         default="",

@@ -1,6 +1,5 @@
 """Tables, their features, and what the user allows for each."""
 
-import math
 from dataclasses import dataclass, field
 
 from cost_models.vocabulary import Kernel, Scheme
@@ -23,9 +22,9 @@ class Feature:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if not (math.isfinite(self.pooling_factor) and 0 <= self.pooling_factor <= 1e7):
+        if not 0 <= self.pooling_factor <= 1e7:  # nor NaN
             raise ValueError("Expected pooling_factor in [0, 1e7].")
-        if not (math.isfinite(self.num_poolings) and 0 < self.num_poolings <= 1e5):
+        if not 0 < self.num_poolings <= 1e5:
             raise ValueError("Expected num_poolings in (0, 1e5].")
 
 
@@ -157,7 +156,17 @@ class Table:
     @property
     def ids_per_sample(self) -> float:
         """Expected ids per sample over all features."""
+        if len(self.features) == 1:  # as of nearly every table
+            return self.features[0].pooling_factor * self.features[0].num_poolings
         return sum(f.pooling_factor * f.num_poolings for f in self.features)
+
+    @property
+    def least_weight_bytes(self) -> float:
+        """Bytes of all rows in the narrowest of the data types that the weights may have."""
+        names, columns = self.constraints.data_types, self.embedding_dim
+        if names is None:
+            return self.num_embeddings * self.data_type.row_bytes(columns)
+        return self.num_embeddings * min(DATA_TYPES[name].row_bytes(columns) for name in names)
 
     @property
     def outputs_per_sample(self) -> float:

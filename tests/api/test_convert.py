@@ -271,7 +271,6 @@ class SixteenColumns:
     """A runtime of its own mind: rows of a multiple of 16 columns, and no sequences."""
 
     name = "sixteen"
-    device_families = None
 
     def refusal(self, table: Table, _scheme: Scheme) -> str | None:
         if table.pooling == "none":
@@ -280,7 +279,7 @@ class SixteenColumns:
 
 
 def test_the_runtime_is_asked_which_tables_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.spec_checks.RUNTIMES", {"torchrec": SixteenColumns()})
+    monkeypatch.setattr("api.table_checks.RUNTIMES", {"torchrec": SixteenColumns()})
     with pytest.raises(InvalidProblem) as caught:
         request_of(model__tables__1__pooling="none")  # table a has 8 columns, table b 16
     width, sequence = caught.value.issues
@@ -319,6 +318,15 @@ def test_torcheasyrec_takes_tables_that_its_config_can_name_and_type() -> None:
     assert "its name has a dot" in dotted.message
     assert "weights are fp32 or fp16, not bf16" in typed.message
     assert request_of(runtime="torcheasyrec").problem.runtime == "torcheasyrec"
+
+
+def test_what_no_runtime_leaves_of_the_users_wishes_is_for_the_solve_to_explain() -> None:
+    """A table that runs but for its constraints is no fault of the spec: the solve names the constraint to drop."""
+    allowed = {"model__tables__0__constraints": {"data_types": ["fp32", "bf16"]}}
+    table = request_of(runtime="torcheasyrec", **allowed).problem.tables[0]
+    assert table.constraints.data_types == ("bf16", "fp32")
+    narrow = {"model__tables__1__embedding_dim": 6, **allowed}
+    assert pointers(runtime="torcheasyrec", **narrow) == ["/model/tables/1/embedding_dim"]
 
 
 def test_sparsecores_are_a_power_of_two_and_all_have_rows() -> None:
@@ -428,6 +436,18 @@ def test_a_plan_from_anywhere_becomes_a_placement() -> None:
     assert request.name == "tiny"
     with pytest.raises(InvalidProblem, match="/tables/0/shards/0/rank"):
         parse_plan(raw({**plan, "tables": [{**table, "shards": [{**shard, "rank": -1}]}]}))
+
+
+def test_a_plan_in_the_place_of_a_spec_is_told_as_one() -> None:
+    plan = {"schema_version": 1, "name": "n", "plan_digest": "sha256:0", "world_size": 2, "tables": []}
+    with pytest.raises(InvalidProblem) as caught:
+        parse_spec(raw(plan))
+    (issue,) = caught.value.issues
+    assert (issue.code, issue.pointer, issue.message) == ("not-a-spec", "", "this is a plan, and a spec is asked for")
+    with pytest.raises(InvalidProblem) as caught:
+        parse_evaluation(raw({"spec": plan, "plan": plan}))
+    assert [(issue.code, issue.pointer) for issue in caught.value.issues] == [("not-a-spec", "/spec")]
+    assert "/plan_digest" in pointers(plan_digest="sha256:0")  # a spec with a field too many is a spec
 
 
 def test_cross_checks_of_an_evaluation_point_below_spec() -> None:

@@ -28,6 +28,7 @@ NOT_JSON = {
     "long integer": b'{"schema_version": ' + b"9" * 5000 + b"}",
     "duplicate key": b'{"name": "a", "name": "b"}',
     "duplicate key deep inside": b'{"model": {"tables": [{"name": "a", "name": "a"}]}}',
+    "duplicate key in the second of two objects": b'{"model": {"tables": [{"name": "a"}, {"name": "b", "name": 1}]}}',
     "trailing comma": b'{"name": "a",}',
     "comment": b'{"name": "a"} // no',
     "two documents": b"{}{}",

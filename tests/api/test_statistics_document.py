@@ -42,9 +42,9 @@ def test_a_table_that_is_never_looked_up() -> None:
 
 
 def test_a_sketch_of_many_rows_stays_small() -> None:
-    sketch = sketched([zipf(0.3, 3_000_000, 500_000, seed) for seed in range(16)])
+    sketch = sketched([zipf(0.3, 3_000_000, 500_000, seed) for seed in range(5)])
     (table,) = Statistics(sketches={"t": sketch}).document["tables"]  # type: ignore[misc]
-    assert 40_000 < len(canonical_bytes(table)) <= MAX_SKETCH_BYTES
+    assert 35_000 < len(canonical_bytes(table)) <= MAX_SKETCH_BYTES
 
 
 def test_merged_documents() -> None:

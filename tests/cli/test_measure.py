@@ -126,7 +126,7 @@ def test_rows_of_a_killed_run_are_gone_on_with(tmp_path: Path) -> None:
         first.kill()
         first.wait()
     before = path.read_text()
-    again = command("--budget", "20s", "--only", "lookups", "--resume", "-o", path)
+    again = command("--budget", "10s", "--only", "lookups", "--resume", "-o", path)
     result = subprocess.run(again, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert result.returncode == 0, result.stderr
     assert all(len(line) <= 80 for line in result.stderr.splitlines() if str(path) not in line)

@@ -147,3 +147,11 @@ def test_slow_ranks_take_longer_to_compute_and_not_to_communicate() -> None:
         computes = phase in (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE)
         np.testing.assert_allclose(slowdown[:, phase], [1, 2, 0.5, 10] if computes else 1)
     assert np.all(make_cluster(2, 2).phase_slowdown() == np.ones((4, NUM_PHASES)))
+
+
+def test_the_least_bytes_of_weights_are_of_whole_rows() -> None:
+    """Quantised rows carry their scale: a single column of fp16 is less than one of int8."""
+    table = make_table(rows=10, dim=1, data_type="fp32", optimizer="none")
+    assert table.least_weight_bytes == 40
+    either = replace(table, constraints=TableConstraints(data_types=("int8", "fp16")))
+    assert (either.least_weight_bytes, replace(either, embedding_dim=64).least_weight_bytes) == (20, 680)

@@ -153,15 +153,15 @@ def load_solvers() -> None:
     import_module("planner.pipeline")
     for name in partitioner_names():
         make_partitioner(name)
-    load_machine_code()
+    if is_warm():
+        _load_machine_code()
 
 
-def load_machine_code() -> None:
-    """Load the searches' machine code where it is compiled and not loaded yet."""
-    if _Loaded.machine_code or not is_warm():
-        return
-    import_module("planner.partitioners.warm").warm()
-    _Loaded.machine_code = True
+def _load_machine_code() -> None:
+    """Load the searches' machine code, where this process has none; compile it where that could not be done ahead."""
+    if not _Loaded.machine_code:
+        import_module("planner.partitioners.warm").warm()
+        _Loaded.machine_code = True
 
 
 class _Loaded:
@@ -173,9 +173,8 @@ class _Loaded:
 def start_solver(memory_bytes: int | None) -> None:
     """Prepare a solver process."""
     start_process(memory_bytes)
-    # It may have been compiled since; a solve that lacks it loads or compiles it itself.
-    with contextlib.suppress(Exception):
-        load_machine_code()
+    with contextlib.suppress(Exception):  # whatever is missing then, a solve tells
+        _load_machine_code()
 
 
 def run_solve(job: SolveJob) -> SolveAnswer:

@@ -1,8 +1,6 @@
 """``serve``: the HTTP service."""
 
 import ipaddress
-import subprocess
-import sys
 from typing import Annotated
 
 import typer
@@ -31,16 +29,12 @@ def serve_command(
     """Run the service: pages under /, REST under /v1, console under /docs. Settings come from SHARDPLAN_* variables."""
     from api.server import serve
     from api.starting import StartFailed
-    from planner.partitioners.machine_code import is_warm
 
     settings = settings_of(host=host, port=port, data_dir=data_dir, insecure=insecure)
     if settings.auth == "none" and not _is_loopback(settings.host):
         if not settings.insecure:
             raise BadInput(_REFUSAL.format(host=settings.host))
         say(f"shardplan: listening on {settings.host} without authentication; keep it inside a trusted network")
-    if settings.solver_processes > 0 and settings.runner == "local" and not is_warm():
-        say("shardplan: compiling the search for this machine, once; plans of the next half minute wait for it")
-        subprocess.Popen([sys.executable, "-m", "planner.partitioners.warm"])
     try:
         serve(settings)
     except StartFailed as error:

@@ -23,6 +23,7 @@ from opentelemetry.trace import Tracer
 from pebble import ProcessExpired
 from sqlalchemy.exc import SQLAlchemyError
 
+from api.compiling import Compiling
 from api.engine.base import Interrupted
 from api.engine.ray_slot import RaySlot, place_of
 from api.engine.slots import Slots
@@ -88,6 +89,7 @@ class SolveRunner:
         self._runs: dict[str, _Run] = {}
         self._folder = settings.data_dir / _INCUMBENT_FOLDER
         self._slots = Slots(settings.solver_processes, self._new_slot)
+        self._compiling = Compiling()
 
     @property
     def num_slots(self) -> int:
@@ -99,7 +101,9 @@ class SolveRunner:
         self._slots.check()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._slots.warm_up()
+        runs_here = self._settings.runner == "local" and self.num_slots > 0
+        if not (runs_here and self._compiling.begin()):  # else each starts with its first solve, and has what it needs
+            self._slots.warm_up()
 
     def stop(self) -> None:
         """Kill what runs; it runs again, here after the next start or elsewhere."""
@@ -107,6 +111,7 @@ class SolveRunner:
 
     def close(self) -> None:
         """Kill the processes, once nothing runs any more."""
+        self._compiling.stop()
         self._slots.discard()
 
     def cancel(self, solve_id: str) -> None:
@@ -124,8 +129,11 @@ class SolveRunner:
         """Run one solve to its end; what fails on the way ends this solve and no other."""
         with self._slots.lend(self._stopping) as process:
             if process is not None:
-                # A solve is begun where it runs at once: a server that is gone before that has not tried it.
-                process.wait_until_ready(self._stopping)
+                # A solve is begun where it runs at once: a server that is gone before that has not tried it, and what
+                # must be compiled first takes nothing of its time.
+                self._compiling.wait(self._stopping)
+                if not self._stopping.is_set():  # else it would be started to be stopped
+                    process.wait_until_ready(self._stopping)
             if process is None or self._stopping.is_set():
                 raise Interrupted
             solve = self._retried(lambda: self._store.begin(work_id, executor_id=self._executor_id, now=self._clock()))

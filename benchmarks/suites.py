@@ -7,6 +7,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from benchmarks import instances, neuroshard_tasks
 from benchmarks.convert_torchrec_golden import SUFFIX, to_spec
@@ -20,7 +21,7 @@ from benchmarks.peers import (
 )
 from benchmarks.scaling import stage_growth
 from benchmarks.suite import Instance, Row, Sources, Suite, Target
-from benchmarks.waist_prices import columns_only
+from benchmarks.waist_prices import columns_only, torchrec_cuts_only
 
 GIBIBYTE = 1024**3
 _FILL = 0.9
@@ -32,6 +33,8 @@ _META_SIZES = (
     *((100, 8), (300, 64), (100, 64), (1000, 128), (1000, 256), (300, 256), (300, 32)),
     *((100, 32), (100, 128), (1000, 64), (300, 128), (100, 16), (300, 16)),
 )
+#: Golden instances whose best plan in TorchRec's own search space is known.
+_PROVEN_IN_ITS_SPACE = frozenset({"dlrm_dcnv2_8", "dlrm_dcnv2_16", "synth_50_8"})
 _MANY, _FEW = 6.0, 2.0  # tables per rank
 _CURVE_RANKS, _CURVE_TABLES = 256, (625, 1250, 2500, 5000)
 _NEUROSHARD_RANKS = (4, 8, 16)
@@ -40,8 +43,8 @@ _NEUROSHARD_RANKS = (4, 8, 16)
 Make = Callable[[str, int, int, float], Instance]
 
 
-def _torchrec(sources: Sources) -> Iterator[Instance]:
-    itself: tuple[Peer, ...] = (torchrec_itself(sources.peer_time_limit_seconds),) if sources.live else ()
+def _golden(sources: Sources) -> Iterator[tuple[str, dict[str, Any], tuple[Peer, ...]]]:
+    """Yield name, spec and TorchRec's stored figure of each golden instance."""
     folder = sources.shared / "torchrec_golden"
     paths = sorted(folder.glob(f"*{SUFFIX}"))
     if not paths:
@@ -49,12 +52,23 @@ def _torchrec(sources: Sources) -> Iterator[Instance]:
     for path in paths:
         name = path.name.removesuffix(SUFFIX)
         spec = to_spec(json.loads(path.read_text()), time_limit_seconds=10.0)
-        stored = (torchrec_stored(name),) if name in TORCHREC_RESULTS else ()
+        yield name, spec, (torchrec_stored(name),) if name in TORCHREC_RESULTS else ()
+
+
+def _torchrec(sources: Sources) -> Iterator[Instance]:
+    itself: tuple[Peer, ...] = (torchrec_itself(sources.peer_time_limit_seconds),) if sources.live else ()
+    for name, spec, stored in _golden(sources):
         yield Instance(name=name, spec=spec, time_limit_seconds=10.0, peers=(*stored, *itself))
     for num_tables, num_ranks in _TORCHREC_SIZES:
         spec = instances.torchrec_family(num_tables=num_tables, num_ranks=num_ranks, seed=0)
         peers = (torchrec_remade(sources.peer_time_limit_seconds), *itself)
         yield Instance(name=spec["name"], spec=spec, time_limit_seconds=10.0, peers=peers)
+
+
+def _torchrec_space(sources: Sources) -> Iterator[Instance]:
+    for name, spec, stored in _golden(sources):
+        if name in _PROVEN_IN_ITS_SPACE:
+            yield Instance(name=name, spec=torchrec_cuts_only(spec), time_limit_seconds=30.0, peers=stored)
 
 
 def _roofline(
@@ -216,6 +230,15 @@ SUITES = {
                 ),
             ),
             most_mean_ratio=0.86,
+        ),
+        Suite(
+            name="torchrec_space",
+            title="TorchRec's objective, estimator and search space: no cuts but those that it lists",
+            instances=_torchrec_space,
+            targets=(
+                Target(title="never worse than TorchRec", with_peer=True, never_worse=True),
+                Target(title="proven optimal", proven=True),
+            ),
         ),
         *(
             Suite(

@@ -46,6 +46,20 @@ def columns_only(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {**spec, "model": spec["model"] | {"tables": tables}}
 
 
+def torchrec_cuts_only(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec with every table restricted to the cuts that TorchRec's enumeration lists for it.
+
+    Equal to TorchRec's list for tables of up to three times 128 columns; wider ones may have pieces of other widths.
+    """
+    tables = []
+    for table in spec["model"]["tables"]:
+        width = _torchrec_width(table["embedding_dim"])
+        is_cut = width < table["embedding_dim"]
+        schemes = [scheme.label for scheme in TORCHREC_SCHEMES if is_cut or scheme not in _COLUMN_SCHEMES]
+        tables.append(table | {"constraints": {"sharding_types": schemes, "min_partition": width}})
+    return {**spec, "model": spec["model"] | {"tables": tables}}
+
+
 def torchrec_options(spec: Mapping[str, Any]) -> tuple[list[list[Option]], Cluster]:
     """Return the options that TorchRec's enumeration has of each table, at our prices, and the cluster.
 

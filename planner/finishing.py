@@ -18,7 +18,7 @@ from planner.errors import SolverDefect
 from planner.evaluate import move_seconds_of, step_seconds_of
 from planner.memory import ledger_rules
 from planner.moving import moved_bytes
-from planner.partitioners.base import Incumbent, SolveLimits
+from planner.partitioners.base import RESOLUTION, Incumbent, SolveLimits
 from planner.placing import to_placement
 from planner.previous import Stay, movement_of
 from planner.priced import Assignment, Outcome, PricedOptions, Reason, Termination
@@ -31,8 +31,6 @@ OnResult = Callable[[PlanResult], None]
 
 _AGREEMENT = 1e-9  # relative difference allowed between the search's arithmetic and the score's
 _WORTH_TELLING = 1e-3  # relative improvement of an incumbent that is streamed out
-#: Relative gap that counts as none: CP-SAT rounds to ticks, bounds are lowered by float rounding.
-_RESOLUTION = 1e-6
 _CLOCK = "time"
 _REST = 6.0  # times as long as an incumbent took to verify, until the next one is
 _RUNNING = Termination(reason=Reason.FEASIBLE, detail="the search is still running")
@@ -70,7 +68,7 @@ def finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Pla
         raise SolverDefect(f"the lower bound {bound} s exceeds a plan of {found} s")
     bound = min(bound, found)
     gap = _relative_gap(found, bound)
-    close_enough = gap is not None and gap <= run.limits.relative_gap + _RESOLUTION
+    close_enough = gap is not None and gap <= run.limits.relative_gap + RESOLUTION
     limit, detail = outcome.termination.limit, outcome.termination.detail
     if not close_enough and limit is None:
         limit = "resolution"  # proved in whole ticks, which is coarser than the gap asked for
@@ -119,7 +117,7 @@ def within_bound(finished: Plan, bound: float, relative_gap: float) -> Plan:
     found = finished.evaluation.objective_seconds
     bound = min(bound, found)
     gap = _relative_gap(found, bound)
-    if gap is not None and gap <= relative_gap + _RESOLUTION:
+    if gap is not None and gap <= relative_gap + RESOLUTION:
         return replace(finished, lower_bound_seconds=bound, relative_gap=gap)
     detail = "found where no tier is busy for longer than a step takes; the bound is over all legal cuts"
     limit = finished.limit or "tier_bandwidth"

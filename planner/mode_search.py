@@ -64,7 +64,7 @@ def search_modes(run: Run, priced: PricedOptions, partitioner: Partitioner, on_r
         boxes = max(_max_boxes(run, mode.priced) // len(modes), 1)
         mode.bound = lower_bound(mode.priced, max_boxes=boxes, known_seconds=known)
     teller.raise_bound(_bound_of_all(run, pruned, modes, exhaustive=found.exhaustive))
-    open_modes = [mode for mode in modes if mode.bound.seconds * (1 + run.limits.relative_gap) < known]
+    open_modes = [mode for mode in modes if mode.bound.seconds * (1 + run.limits.ending_gap) < known]
     for index, mode in enumerate(open_modes):
         searched_seconds = run.limits.time_limit_seconds - teller.finish_seconds
         left = searched_seconds - (time.monotonic() - run.began_seconds)

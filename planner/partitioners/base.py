@@ -7,6 +7,9 @@ from typing import Protocol
 
 from planner.priced import Assignment, Guide, Outcome, PricedOptions
 
+#: Relative gap that counts as none: CP-SAT rounds to ticks, bounds are lowered by float rounding.
+RESOLUTION = 1e-6
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolveLimits:
@@ -30,6 +33,11 @@ class SolveLimits:
             raise ValueError("Expected relative_gap in [0, 1].")
         if not 0 <= self.seed < 2**31:
             raise ValueError("Expected seed in [0, 2**31).")
+
+    @property
+    def ending_gap(self) -> float:
+        """The relative gap at which a search ends, safely inside what is called optimal."""
+        return self.relative_gap + RESOLUTION / 2
 
 
 class Effort:

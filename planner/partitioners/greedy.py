@@ -38,7 +38,7 @@ class Greedy:
     ) -> Outcome:
         """Try every choice and order; ``start`` competes with them."""
         effort = Effort(limits)
-        good_seconds = lower_bound_seconds * (1 + limits.relative_gap)
+        good_seconds = lower_bound_seconds * (1 + limits.ending_gap)
         best = Best(priced, self.name, on_incumbent)
         best.offer(start)
         nearest: Chain | None = None

@@ -53,7 +53,7 @@ class Ldm:
         """Difference every choice of options, and ``start`` where there is one."""
         effort = Effort(limits)
         best = Best(priced, self.name, on_incumbent)
-        search = _Search(priced, effort, best, lower_bound_seconds * (1 + limits.relative_gap))
+        search = _Search(priced, effort, best, lower_bound_seconds * (1 + limits.ending_gap))
         view = search_view(priced)
         for draft in _drafts(view, start, guide, limits.seed, effort):
             search.difference(draft)

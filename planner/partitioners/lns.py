@@ -93,7 +93,7 @@ class _Search:
         self._kinds = [_Kind(around_ranks, _FIRST_RANKS_SIZE), _Kind(around_tables, _FIRST_TABLES_SIZE)]
         self._plan: Assignment | None = None  # from which the search goes on
         self.best = best
-        self.good_seconds = bound_seconds * (1 + limits.relative_gap)
+        self.good_seconds = bound_seconds * (1 + limits.ending_gap)
 
     @property
     def done(self) -> bool:
@@ -131,7 +131,7 @@ class _Search:
         within = replace(self._within(self._one_seconds), relative_gap=_GAP)
         noise = _NOISE if size < self._free_tables else 0.0
         weight = part.phase_weight * (1 + noise * self._rng.uniform(-1, 1, part.num_phases))
-        found = CpSat().solve(
+        found = CpSat(proves_finely=False).solve(
             replace(part, phase_weight=weight),
             within,
             lower_bound_seconds=self._bound_seconds * (1 - noise),

@@ -57,7 +57,7 @@ class LocalSearch:
         best = Best(priced, self.name, on_incumbent)
         start = valid_or_none(priced, start)
         best.offer(start)
-        good_seconds = lower_bound_seconds * (1 + limits.relative_gap)
+        good_seconds = lower_bound_seconds * (1 + limits.ending_gap)
         search = _Search(search_view(priced), limits.seed, effort, best, good_seconds)
         search.settle(guide, start)
         search.reheat()

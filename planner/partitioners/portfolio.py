@@ -63,7 +63,7 @@ class Portfolio:
                 on_incumbent=on_incumbent,
             )
             outcome = found if outcome is None else _better(priced, outcome, found)
-            if _is_done(priced, outcome, lower_bound_seconds * (1 + limits.relative_gap)):
+            if _is_done(priced, outcome, lower_bound_seconds * (1 + limits.ending_gap)):
                 break
         if outcome is None:
             raise SolverDefect("a portfolio without members")

@@ -201,8 +201,9 @@ def test_suites_start_with_an_instance_and_pass_over_what_is_not_there(
 ) -> None:
     sources = Sources(shared=tmp_path, peer_time_limit_seconds=1.0, live=False)
     first = next(SUITES[name].instances(sources), None)
-    lacking = {"torchrec": "without TorchRec's golden instances", "neuroshard": "without NeuroShard's tasks"}
-    assert (first is None) is (name == "neuroshard")
+    golden = "without TorchRec's golden instances"
+    lacking = {"torchrec": golden, "torchrec_space": golden, "neuroshard": "without NeuroShard's tasks"}
+    assert (first is None) is (name in {"neuroshard", "torchrec_space"})
     assert lacking.get(name, "") in capsys.readouterr().err
     if first is not None:
         assert first.num_tables == len(first.spec["model"]["tables"])

@@ -46,6 +46,35 @@ def test_rounding_keeps_the_bound_admissible(monkeypatch: pytest.MonkeyPatch) ->
         assert outcome.bound_seconds > 0.9 * best
 
 
+@pytest.mark.parametrize("objective", Objective)
+def test_what_coarse_ticks_prove_is_proven_again_in_fine_ones(
+    monkeypatch: pytest.MonkeyPatch, objective: Objective
+) -> None:
+    monkeypatch.setattr(cp_sat, "TICKS", 256)
+    priced = random_priced(9, num_tables=2, objective=objective, slowdown=True, windows=True)
+    best = brute_force(priced, listed=True)
+    assert best is not None
+    exact = replace(LIMITS, relative_gap=0.0)
+    coarse = cp_sat.CpSat(proves_finely=False).solve(priced, exact)
+    assert coarse.termination.reason is Reason.OPTIMAL
+    assert coarse.bound_seconds < best * 0.999
+    fine = cp_sat.CpSat().solve(priced, exact)
+    assert fine.termination.reason is Reason.OPTIMAL
+    assert best * (1 - 1e-6) <= fine.bound_seconds <= best
+    assert fine.assignment is not None
+    assert objective_of(priced, fine.assignment) == pytest.approx(best, rel=1e-9)
+
+
+def test_the_second_proof_stays_within_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing is left for it, the first proof stands, in its own ticks."""
+    monkeypatch.setattr(cp_sat, "TICKS", 256)
+    monkeypatch.setattr(cp_sat._Budget, "spend", lambda budget, _: setattr(budget, "_work_seconds", 0.0))  # noqa: SLF001
+    priced = random_priced(9, num_tables=2, slowdown=True, windows=True)
+    outcome = cp_sat.CpSat().solve(priced, replace(LIMITS, relative_gap=0.0))
+    assert outcome.assignment is not None
+    assert outcome.bound_seconds < objective_of(priced, outcome.assignment) * 0.999
+
+
 def test_deterministic_limit_is_named() -> None:
     priced = random_priced(11, num_tables=12, num_hosts=2, ranks_per_host=4)
     limits = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.02, relative_gap=0.0, reproducible=True)

@@ -26,6 +26,8 @@ _STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="process-starter
 #: Until a process takes up a job that it was given. One that talks to a Ray cluster connects to it first.
 _BEGIN_SECONDS = 120.0
 _LOOK_SECONDS = 0.02
+#: Between looks at a job that has not begun. The pool is silent of one that came while its process was lost.
+_WATCH_SECONDS = 0.5
 #: Until a process that overruns its limit is killed. What stopped while it held the lock of its pool cannot be.
 _KILL_SECONDS = 10.0
 #: What multiprocessing says of a process where it has not seen how it ended.
@@ -150,7 +152,7 @@ class _Pool:
             begun = _Job[Answer](self._pool.schedule(work, args=[job], timeout=limit_seconds))
             self._jobs.add(begun)
         begun.add_done_callback(self._forget)
-        self._after(_BEGIN_SECONDS, begun, lambda: self._expect_begin(begun, limit_seconds))
+        self._watch(begun, limit_seconds, time.monotonic() + _BEGIN_SECONDS)
         return begun
 
     def stop(self, error: Exception) -> None:
@@ -180,13 +182,21 @@ class _Pool:
         timer.start()
         job.add_done_callback(lambda _: timer.cancel())
 
-    def _expect_begin(self, job: "_Job[Any]", limit_seconds: float | None) -> None:
+    def _watch(self, job: "_Job[Any]", limit_seconds: float | None, deadline: float) -> None:
+        self._after(_WATCH_SECONDS, job, lambda: self._expect_begin(job, limit_seconds, deadline))
+
+    def _expect_begin(self, job: "_Job[Any]", limit_seconds: float | None, deadline: float) -> None:
         """The pool counts the limit from the begin: without one it would wait for ever."""
-        if not (job.running() or job.done()):
+        if job.running() or job.done():
+            if limit_seconds is not None:
+                late = TimeoutError(f"the process could not be stopped after {limit_seconds:g} s")
+                self._after(limit_seconds + _KILL_SECONDS, job, lambda: self.stop(late))
+        elif not self._pool.active:
+            self.stop(BrokenExecutor("the process was lost before it had begun"))
+        elif time.monotonic() >= deadline:
             self.stop(BrokenExecutor(f"the process did not begin in {_BEGIN_SECONDS:g} s"))
-        elif limit_seconds is not None:
-            late = TimeoutError(f"the process could not be stopped after {limit_seconds:g} s")
-            self._after(limit_seconds + _KILL_SECONDS, job, lambda: self.stop(late))
+        else:
+            self._watch(job, limit_seconds, deadline)
 
 
 class _Job(Future[Answer]):

@@ -192,6 +192,27 @@ def test_a_process_that_takes_up_nothing_is_lost_and_replaced(monkeypatch: pytes
         assert slot.schedule(own_pid, None, None).result(timeout=30) != pid
 
 
+def test_work_that_comes_while_the_process_is_lost_is_told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool has seen that it is broken, and what came in that moment is in no list of its own."""
+    with ProcessSlot(None) as slot:
+        pid = slot.schedule(own_pid, None, None).result(timeout=30)
+        queue, broken = ProcessPool.schedule, threading.Event()
+
+        def late(pool: ProcessPool, *work: object, **options: object) -> Future[object]:
+            if broken.is_set():
+                return queue(pool, *work, **options)
+            broken.set()
+            os.kill(pid, signal.SIGKILL)
+            wait_until(lambda: not pool.active)
+            return Future()
+
+        monkeypatch.setattr(ProcessPool, "schedule", late)
+        began = time.monotonic()
+        assert isinstance(slot.schedule(own_pid, None, 3600).exception(timeout=30), BrokenExecutor)
+        assert time.monotonic() - began < process_slot._BEGIN_SECONDS / 4  # noqa: SLF001
+        assert slot.schedule(own_pid, None, None).result(timeout=30) != pid
+
+
 def test_a_process_that_cannot_be_stopped_at_the_limit_is_stopped_soon_after(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_slot, "_BEGIN_SECONDS", 5.0)
     monkeypatch.setattr(process_slot, "_KILL_SECONDS", 1.0)

@@ -8,8 +8,7 @@ import typer
 
 from api.cli.errors import BadInput, ServerTrouble, say
 from api.cli.files import AsJson, tell_document
-from api.cli.service_database import DataDir, settings_of_service, starting
-from api.cli.settings import settings_of
+from api.cli.service_database import DataDir, named, settings_of_database, settings_of_service, starting
 from api.moments import moment
 from planner.explain.text import wrapped
 from planner.units import format_bytes
@@ -37,7 +36,7 @@ def backup_command(
             manifest = back_up(settings, file)
         except OSError as error:
             raise BadInput(f"cannot write {file}: {error.strerror or error}") from None
-    _tell(file, manifest, "backup", as_json=as_json)
+    _tell(file, manifest, f"backup of {named(settings)}", as_json=as_json)
     say("shardplan: keep the file as safe as the service: it has specs, plans,")
     say("  digests of keys and secrets of webhooks")
 
@@ -55,7 +54,7 @@ def restore_command(
     from api.backup.archive import DamagedArchive, NewerArchive
     from api.backup.restoring import InUse, NotEmpty, check, restore
 
-    settings = settings_of(data_dir=data_dir)
+    settings = settings_of_database(data_dir)
     if not file.is_file():
         raise BadInput(f"there is no file {file}")
     try:
@@ -68,7 +67,8 @@ def restore_command(
         raise BadInput(str(error)) from error
     except InUse as error:
         raise ServerTrouble(str(error)) from error
-    _tell(file, manifest, "checked, nothing restored" if check_only else "restored", as_json=as_json)
+    done = "checked, nothing restored" if check_only else f"restored into {named(settings)}"
+    _tell(file, manifest, done, as_json=as_json)
 
 
 def _tell(file: Path, manifest: "Manifest", done: str, *, as_json: bool) -> None:

@@ -9,8 +9,14 @@ from api.access.scopes import SCOPES
 from api.cli.access_text import created_key_text, keys_text
 from api.cli.errors import BadInput, say
 from api.cli.files import AsJson, tell_content
-from api.cli.service_database import DataDir, check_tenant, opened, settings_of_service
-from api.cli.settings import settings_of
+from api.cli.service_database import (
+    DataDir,
+    check_tenant,
+    named,
+    opened,
+    settings_of_database,
+    settings_of_service,
+)
 from api.store.tenants import DEFAULT_TENANT
 
 app = typer.Typer(
@@ -54,12 +60,16 @@ def create_command(
     except ValidationError:
         raise BadInput("--name takes 1 to 200 printable ASCII characters, the first a letter or a digit") from None
     check_tenant(tenant)
-    with opened(settings_of(data_dir=data_dir)) as database:
+    settings = settings_of_database(data_dir)
+    is_new = settings.database_url is None and not settings.database.exists()
+    with opened(settings) as database:
         keys = ApiKeyService(database.for_tenant(tenant))
         record, text = keys.create(wanted.name, wanted.scopes, expires_in_seconds=wanted.expires_in_seconds, by=LOCAL)
     document = created_key(record, text)
     if not tell_content(document.model_dump_json().encode(), as_json=as_json):
         say(created_key_text(document))
+    if is_new:
+        say(f"shardplan: {named(settings)} was not there and is made: start the server with this folder")
     say("shardplan: keep the key safe: it is not stored, and cannot be told again")
 
 

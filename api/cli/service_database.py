@@ -21,9 +21,24 @@ DataDir = Annotated[
 ]
 
 
+def settings_of_database(data_dir: str | None, **options: Any) -> Settings:
+    """Return the settings of a service whose database may not be there yet; of one database, or ``BadInput``."""
+    settings = settings_of(data_dir=data_dir, **options)
+    if data_dir is not None and settings.database_url is not None:
+        raise BadInput(
+            "--data-dir names a folder, and SHARDPLAN_DATABASE_URL a database of PostgreSQL: leave out one of them"
+        )
+    return settings
+
+
+def named(settings: Settings) -> str:
+    """Say which database it is, without its password."""
+    return f"{settings.database}" if settings.database_url is None else "PostgreSQL (SHARDPLAN_DATABASE_URL)"
+
+
 def settings_of_service(data_dir: str | None, **options: Any) -> Settings:
     """Return the settings of a service whose database is there. Raises ``BadInput``."""
-    settings = settings_of(data_dir=data_dir, **options)
+    settings = settings_of_database(data_dir, **options)
     if settings.database_url is None and not settings.database.exists():
         raise BadInput(f"there is no database {settings.database}; name the service's folder with --data-dir")
     return settings

@@ -173,3 +173,33 @@ def test_a_backup_is_overwritten_where_that_is_said(tmp_path: Path, run: Run) ->
     file.write_bytes(b"of yesterday")
     assert run("backup", file, "--overwrite", "--data-dir", folder).document["num_rows"]["api_keys"] == 1
     assert run("restore", file, "--check").code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["backup", "new.zip"],
+        ["restore", "good.zip", "--replace"],
+        ["keys", "create", "--name", "n", "--scope", "read"],
+        ["keys", "list"],
+        ["webhooks", "list"],
+        ["prune", "--dry-run", "--plans-days", "1"],
+    ],
+)
+def test_of_two_databases_none_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, arguments: list[str]
+) -> None:
+    """A folder that is named is not passed over for what the environment names."""
+    monkeypatch.chdir(tmp_path)
+    assert (
+        "data/shardplan.sqlite was not there"
+        in run("keys", "create", "--name", "n", "--scope", "read", "--data-dir", "data").err
+    )
+    assert "was not there" not in run("keys", "create", "--name", "m", "--scope", "read", "--data-dir", "data").err
+    assert run("backup", "good.zip", "--data-dir", "data").code == 0
+    monkeypatch.setenv("SHARDPLAN_DATABASE_URL", "postgresql://me:secret@127.0.0.1:1/nowhere")
+    answer = run(*arguments, "--data-dir", "data")
+    assert (answer.code, answer.out) == (1, "")
+    assert "--data-dir names a folder, and SHARDPLAN_DATABASE_URL a database" in answer.err
+    assert "secret" not in answer.err
+    assert not Path("new.zip").exists()

@@ -21,25 +21,11 @@ from planner.exporters.generic import loads
 from planner.memory import capacity_bytes, ledger_rules
 from planner.score import score
 from planner.serving import overrun
-from planner.verify import verify
+from planner.verify import NO_PARTITION, verify
 
 _MAX_VIOLATIONS = 50
 #: Nominal work on the bound of a certificate: what a solve of the same spec spends on its own, within reason.
 WORK_SHARE, MOST_WORK_SECONDS = 0.25, 5.0
-#: What ``verify`` finds where the shards are no partition of the spec's tables over its ranks.
-_NO_PARTITION = frozenset(
-    {
-        "cluster-mismatch",
-        "cover",
-        "gap",
-        "missing-table",
-        "overlap",
-        "rank-out-of-range",
-        "shard-out-of-range",
-        "table-twice",
-        "unknown-table",
-    }
-)
 
 
 def validation_of(request: SolveRequest) -> ValidationDocument:
@@ -75,7 +61,7 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
     """
     broken = verify(request.problem, plan.placement, rules=ledger_rules(request.cost_model.ledger))
     violations = (*plan.false_digest(), *broken)
-    is_partition = not any(issue.code in _NO_PARTITION for issue in broken)
+    is_partition = not any(issue.code in NO_PARTITION for issue in broken)
     scored = _scored(request, plan.placement, is_valid=not violations) if is_partition else None
     violations = (*violations, *(() if scored is None else (*overloaded(scored), *overrun(scored))))
     return EvaluationDocument(

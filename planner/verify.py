@@ -23,6 +23,20 @@ from planner.units import format_bytes
 
 Bools = NDArray[np.bool_]
 
+#: Codes of what is wrong where the shards are no partition of the tables over the ranks.
+NO_PARTITION = frozenset(
+    {
+        "cluster-mismatch",
+        "cover",
+        "gap",
+        "missing-table",
+        "overlap",
+        "rank-out-of-range",
+        "shard-out-of-range",
+        "table-twice",
+        "unknown-table",
+    }
+)
 _ON_ALL_RANKS = (Scheme.ROW_WISE, Scheme.DATA_PARALLEL)
 _ON_A_HOST = (Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD)
 
@@ -44,7 +58,7 @@ def verify(problem: Problem, placement: Placement, *, rules: LedgerRules = EXACT
             issues.extend(_data_type_issues(tables[placed.name], index, placed))
             issues.extend(_allowed_issues(problem, tables[placed.name], index, placed))
             issues.extend(_pin_issues(problem, tables[placed.name], index, placed))
-    if issues:
+    if any(issue.code in NO_PARTITION for issue in issues):
         return tuple(issues)  # the rest needs shards that exist
     issues.extend(RUNTIMES[problem.runtime].check(problem, placement))
     issues.extend(_group_issues(problem, placement))

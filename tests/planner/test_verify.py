@@ -277,6 +277,14 @@ def test_memory_of_every_tier_is_a_limit() -> None:
         assert f"of {label}, 1 B more" in issue.message
 
 
+def test_a_broken_rule_hides_no_lack_of_memory() -> None:
+    wanted = TableConstraints(compute_kernels=frozenset({Kernel.FUSED_UVM_CACHING}))
+    short = make_problem(make_table(constraints=wanted), cluster=make_cluster(hbm_bytes=329_727))
+    assert codes(short, table_wise()) == {"kernel", "memory"}
+    # What is on no rank has no bytes there.
+    assert codes(short, table_wise(rank=9)) == {"kernel", "rank-out-of-range"}
+
+
 def test_memory_names_rank_and_shortfall() -> None:
     """256,000 B of weights + 8,192 B of ids + 65,536 B of outputs = 329,728 B on rank 0."""
     fits = make_problem(cluster=make_cluster(hbm_bytes=329_728))

@@ -116,7 +116,7 @@ def test_a_thousand_listeners_miss_nothing(server: Server, tmp_path: Path) -> No
     assert len(seen) == 1, seen
     (numbers,) = seen
     assert numbers == tuple(range(1, len(numbers) + 1))
-    assert len(numbers) > 15
+    assert len(numbers) > 8  # of 19 and a few: a busy server tells two that come together as one
     assert resident_bytes(server.process.pid) - before < _MOST_GROWTH_BYTES
     for _ in range(200):
         if num_files(server) <= files + _OTHER_FILES:

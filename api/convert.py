@@ -33,6 +33,7 @@ from api.spec_fields import (
 from api.statistics_reference import FindStatistics, inline_statistics
 from api.table_checks import check_tables
 from api.torchrec_plan import PlannedJob, is_torchrec, plan_of_torchrec
+from api.unlikely_numbers import unlikely_numbers
 from cost_models.hardware import Hardware
 from cost_models.profile_fields import FIELDS
 from cost_models.profiles_loader import load_profile, profile_ids
@@ -252,6 +253,7 @@ def to_request(
         *unused_tables(problem, base),
         *statistics_of_caches(spec, base),
         *outgrown_memory(problem, model.ledger, base),
+        *unlikely_numbers(spec, hardware, base),
         *mismatches,
     ]
     if previous is not None:

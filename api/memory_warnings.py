@@ -40,7 +40,7 @@ def outgrown_memory(problem: Problem, ledger: Ledger, base: str) -> tuple[Issue,
         offered = " and ".join(kernel.label for kernel in spilled_kernels())
         message += f": {offered} will be considered for tables that name no compute_kernels, in {format_bytes(host)}"
         message += " of ddr"
-        hint = "say how these tables are looked up (access): it tells how much of them a cache must hold"
+        hint = _better_known(problem)
     else:
         if host and stays <= have:
             message += f" and {format_bytes(host)} of ddr"
@@ -51,6 +51,16 @@ def outgrown_memory(problem: Problem, ledger: Ledger, base: str) -> tuple[Issue,
             code="larger-than-memory", pointer=f"{base}/model/tables", message=message, hint=hint, severity="warning"
         ),
     )
+
+
+def _better_known(problem: Problem) -> str:
+    """Say what would help a plan that reads rows from host memory."""
+    spilling = [table for table in problem.tables if not _kernels(table)]
+    unknown = sum(table.access is None for table in spilling)
+    if unknown == 0:
+        return "more ranks or a smaller data_type would keep more rows in the accelerators' memory"
+    of = "these tables are" if unknown == len(spilling) else f"{unknown} of these {len(spilling)} tables are"
+    return f"say how {of} looked up (access): it tells how much of them a cache must hold"
 
 
 def _kernels(table: Table) -> frozenset[Kernel]:

@@ -53,8 +53,8 @@ def check_memory(problem: Problem, base: str) -> tuple[Issue, ...]:
                     f"{base}/model/tables/{index}",
                     f"table {quoted(table.name)} has {format_bytes(needed)} of weights and the whole cluster has "
                     f"{format_bytes(available)} of {' and '.join(tier.label for tier in tiers)}",
-                    f"{_more_ranks(needed, available, problem.world_size)}use a narrower data_type, or check "
-                    "num_embeddings",
+                    f"{_more_ranks(needed, available, problem.world_size)}{_other_kernels(named)}use a narrower "
+                    "data_type, or check num_embeddings",
                     code="table-too-large",
                 )
             )
@@ -62,8 +62,17 @@ def check_memory(problem: Problem, base: str) -> tuple[Issue, ...]:
 
 
 def _more_ranks(needed: float, available: float, world_size: int) -> str:
-    """Return the advice to add ranks, with their number, where ranks have any room at all."""
-    return f"plan for at least {math.ceil(needed * world_size / available)} ranks, " if available > 0 else ""
+    """Return the advice to add ranks, where ranks have any room at all, with the number that these weights fill."""
+    if available <= 0:
+        return ""
+    num_ranks = math.ceil(needed * world_size / available)
+    return f"plan for more ranks (these weights alone fill {num_ranks}; reservations and state come on top), "
+
+
+def _other_kernels(named: frozenset[Kernel] | None) -> str:
+    """Return the advice to allow memory beside the accelerators', where the spec names kernels that have none of it."""
+    beside = ", ".join(sorted(kernel.label for kernel in HOST_KERNELS - DEVICE_KERNELS))
+    return f"allow kernels of host memory ({beside}), " if named is not None and named <= DEVICE_KERNELS else ""
 
 
 def _check_cluster(spec: SpecDocument, hardware: Hardware | None, base: str) -> Iterator[Issue]:

@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Scheme, Tier
 from planner.domain.data_type import DATA_TYPES
+from planner.domain.optimizer import OPTIMIZERS
 from planner.domain.problem import Problem
 from planner.domain.storage import Storage
 from planner.domain.table import PinnedTable, Table
@@ -58,6 +59,10 @@ class Families:
     families: tuple[Family, ...]
     #: by table without any family: why each scheme was refused, in words
     refusals: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+#: Why a scheme is refused where it might be another matter with other column widths.
+NO_CUT = "no cut fits the table's shape, the cluster and the constraints"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +195,7 @@ def _families_of_table(
         if geometry is not None and sites.fit(index, geometry):
             widths = _widths(problem, runtime, table, geometry)
         if geometry is None or widths is None:
-            reasons.append(f"{scheme.label}: no cut fits the table's shape, the cluster and the constraints")
+            reasons.append(f"{scheme.label}: {NO_CUT}")
             continue
         for storage in storages:
             yield Family(table=index, scheme=scheme, storage=storage, geometry=geometry, widths=widths)
@@ -284,12 +289,27 @@ def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) 
     tiers = {tier for kernel in kernels for tier in row_tiers(kernel, problem.cluster, runtime)}
     absent = sorted(tier for tier in tiers if not problem.cluster.has_tier(tier))
     if not kernels:
-        return "none of its kernels is among the allowed compute_kernels"
+        return _no_kernel(problem, runtime, index, scheme)
     if all(kernel in TIER_OF_KERNEL for kernel in kernels) and problem.cluster.device_tier in tiers:
         return "the cluster has no accelerators, beside whose memory its kernels keep rows"
     if absent:
         return f"the cluster has no {' and no '.join(tier.label for tier in absent)}, where its kernels keep rows"
     return "none of the allowed data_types can be trained with the table's optimizer"
+
+
+def _no_kernel(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) -> str:
+    """Say which kernels run a table, or that its optimizer keeps the allowed ones from it."""
+    table = problem.tables[index]
+    wanted = table.constraints.compute_kernels
+    allowed = problem.kernels if wanted is None else wanted
+    if without := runtime.kernels(replace(table, optimizer=OPTIMIZERS["none"]), scheme, allowed):
+        return f"{_labels(without)} does not run with optimizer {table.optimizer.name}"
+    runs = runtime.kernels(table, scheme, frozenset(Kernel))
+    return f"it runs with {_labels(runs)}, none of them among the allowed compute_kernels"
+
+
+def _labels(kernels: Iterable[Kernel]) -> str:
+    return " or ".join(kernel.label for kernel in kernels)
 
 
 def _pinned_family(problem: Problem, index: int, pinned: PinnedTable) -> Family:

@@ -71,7 +71,7 @@ def finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Pla
     close_enough = gap is not None and gap <= run.limits.relative_gap + RESOLUTION
     limit, detail = outcome.termination.limit, outcome.termination.detail
     if not close_enough and limit is None:
-        limit = "resolution"  # proved in whole ticks, which is coarser than the gap asked for
+        limit, detail = _limit_of_a_proof(outcome.bound_seconds + beside_shards, bound)
     if close_enough:
         limit = limit if limit == _CLOCK else None  # a plan that the clock cut may not come out again
         detail = f"within relative_gap {run.limits.relative_gap:g} of the bound over all legal cuts"
@@ -90,6 +90,16 @@ def finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Pla
         seed=run.limits.seed,
         movement=_movement(run, mode, outcome.assignment, placement, found),
     )
+
+
+def _limit_of_a_proof(listed_seconds: float, bound: float) -> tuple[str, str]:
+    """Say what keeps a plan that an exact search has proven from being within the gap of the bound over all cuts."""
+    if listed_seconds > bound * (1 + RESOLUTION):
+        return (
+            "listed_cuts",
+            "no plan of the listed column widths is better; what others could do is only bounded",
+        )
+    return "resolution", ""  # proven in whole ticks or to a tolerance, which is coarser than the gap asked for
 
 
 def _movement(

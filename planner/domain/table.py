@@ -162,11 +162,11 @@ class Table:
 
     @property
     def least_weight_bytes(self) -> float:
-        """Bytes of all rows in the narrowest of the data types that the weights may have."""
-        names, columns = self.constraints.data_types, self.embedding_dim
-        if names is None:
-            return self.num_embeddings * self.data_type.row_bytes(columns)
-        return self.num_embeddings * min(DATA_TYPES[name].row_bytes(columns) for name in names)
+        """Bytes of all rows in the narrowest of the data types that the weights may have and be trained in."""
+        columns, names = self.embedding_dim, self.constraints.data_types
+        allowed = [self.data_type] if names is None else [DATA_TYPES[name] for name in names]
+        trained = [data_type for data_type in allowed if self.can_be_trained_as(data_type)]
+        return self.num_embeddings * min(data_type.row_bytes(columns) for data_type in trained or allowed)
 
     @property
     def outputs_per_sample(self) -> float:

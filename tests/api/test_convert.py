@@ -368,7 +368,8 @@ def test_a_table_larger_than_the_cluster_is_refused_with_the_numbers() -> None:
     assert (issue.code, issue.pointer) == ("table-too-large", "/model/tables/0")
     assert "476.8 GiB" in issue.message
     assert "149.0 GiB of hbm" in issue.message
-    assert "at least 7 ranks" in issue.hint
+    assert "these weights alone fill 7;" in issue.hint
+    assert "allow kernels of host memory (fused_uvm, fused_uvm_caching)" in issue.hint
 
 
 def test_a_table_counts_the_memory_that_its_kernels_may_use() -> None:

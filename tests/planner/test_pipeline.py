@@ -15,6 +15,7 @@ from planner.domain.plan import PlanResult
 from planner.domain.problem import Problem
 from planner.domain.table import Table, TableConstraints
 from planner.errors import SolverDefect
+from planner.evaluate import objective_of
 from planner.exporters.generic import to_document
 from planner.finishing import within_bound
 from planner.partitioners.base import OnIncumbent, Partitioner, SolveLimits
@@ -184,6 +185,24 @@ def test_a_bound_over_the_listed_cuts_is_none_where_others_are_possible() -> Non
     result = solve(make_problem(make_table("a", dim=256), make_table("b", dim=256)), Scripted(boastful))
     assert result.plan is not None
     assert 0 < result.lower_bound_seconds <= result.plan.evaluation.objective_seconds
+
+
+@pytest.mark.usefixtures("no_first_plan")
+@pytest.mark.parametrize(("share", "limit"), [(1.0, "listed_cuts"), (0.5, "resolution")])
+def test_a_proof_over_the_listed_cuts_is_told_as_one_where_the_bound_over_all_is_lower(
+    share: float, limit: str
+) -> None:
+
+    def proven(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+        found = Greedy().solve(priced, limits)
+        assert found.assignment is not None
+        seconds = share * lower_bound(priced).seconds if share < 1 else objective_of(priced, found.assignment)
+        return replace(found, termination=Termination(reason=Reason.OPTIMAL), bound_seconds=seconds)
+
+    problem = make_problem(make_table("a", dim=256), make_table("b", dim=256), make_table("c", dim=256))
+    result = solve(problem, Scripted(proven), SolveLimits(time_limit_seconds=5.0, relative_gap=0.0))
+    assert (result.reason, result.limit) == ("FEASIBLE", limit)
+    assert ("what others could do is only bounded" in result.detail) is (limit == "listed_cuts")
 
 
 def test_the_search_starts_from_what_is_known() -> None:
@@ -461,6 +480,17 @@ def test_unlisted_column_widths_are_not_called_infeasible() -> None:
     assert result.reason == "NO_SOLUTION_FOUND"
     assert result.limit == "listed_cuts"
     assert "other column widths" in result.detail
+
+
+def test_a_kernel_that_the_optimizer_rules_out_is_a_proof_and_told_once_for_all_schemes() -> None:
+    """No other cut would help, so that nobody need try again."""
+    stored = TableConstraints(compute_kernels=frozenset({Kernel.KEY_VALUE}))
+    result = solve(make_problem(make_table("a", dim=256, optimizer="adam", constraints=stored)))
+    assert (result.reason, result.limit) == ("INFEASIBLE", None)
+    message = result.shortfalls[0].message
+    assert "table_wise, column_wise, row_wise, table_row_wise: key_value does not run with optimizer adam" in message
+    assert message.count("optimizer") == 1
+    assert "data_parallel: it runs with dense, none of them among the allowed compute_kernels" in message
 
 
 @pytest.mark.usefixtures("no_first_plan")

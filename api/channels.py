@@ -19,7 +19,8 @@ MAX_SEGMENTS = 8
 #: Last parts of addresses below a channel.
 _ADDRESSES = ("plan", "history")
 MAX_CACHED = 10_000
-
+#: Versions that are read together where an earlier plan is looked for.
+_HISTORY_PAGE = 100
 
 #: How old what a server remembers of a channel may be where others change the same database.
 MAX_SHARED_AGE_SECONDS = 1.0
@@ -135,20 +136,33 @@ class ChannelService:
         return page, page[-1].version if len(found) > limit else None
 
     def rollback(self, name: str, version: int | None, *, if_match: str | None, by: Actor = LOCAL) -> ChannelRecord:
-        """Let a new version point at the plan of an earlier one, by default of the one before."""
+        """Let a new version point at the plan of an earlier one, by default of the last that had another plan."""
         check_name(name)
         current = self._store.channel(name)
         if current is None:
             raise not_found("channel")
         _check_match(current, if_match)
-        wanted = current.version - 1 if version is None else version
-        earlier = self._store.channel_versions(name, limit=1, before=min(wanted, current.version - 1) + 1)
-        if not earlier or earlier[0].version != wanted:
-            last = current.version - 1
+        digest = self._plan_before(current) if version is None else self._plan_of(current, version)
+        return self.put(name, digest, if_match=if_match, if_none_match=None, by=by, action=ROLLBACK)
+
+    def _plan_of(self, current: ChannelRecord, version: int) -> str:
+        """Return the digest that an earlier version has."""
+        last = current.version - 1
+        earlier = self._store.channel_versions(current.name, limit=1, before=min(version, last) + 1)
+        if not earlier or earlier[0].version != version:
             before = f"1 to {last} are earlier" if last else "there is no version before it"
             raise ApiError("no-such-version", f"the channel is at version {current.version}: {before}")
-        digest = earlier[0].plan_digest
-        return self.put(name, digest, if_match=if_match, if_none_match=None, by=by, action=ROLLBACK)
+        return earlier[0].plan_digest
+
+    def _plan_before(self, current: ChannelRecord) -> str:
+        """Return the digest of the last version that had another plan: who goes back wants to be rid of this one."""
+        below = current.version
+        while earlier := self._store.channel_versions(current.name, limit=_HISTORY_PAGE, before=below):
+            for record in earlier:
+                if record.plan_digest != current.plan_digest:
+                    return record.plan_digest
+            below = earlier[-1].version
+        raise ApiError("no-such-version", f"the channel is at version {current.version}, and never had another plan")
 
 
 def etag_of(record: ChannelRecord) -> str:

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
+from api.findings import told_of_parameter
 from api.hardware_check import cost_model_issue
 from api.idempotency import KeyInFlight
 from api.json_input import RejectedDocument, pointer
@@ -140,8 +141,9 @@ async def _cost_model(request: Request, error: Exception) -> Response:
 async def _invalid_parameter(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     issues = tuple(
-        Issue(code="invalid-parameter", pointer=pointer(finding["loc"]), message=finding["msg"])
+        Issue(code="invalid-parameter", pointer=pointer(finding["loc"]), message=message, hint=hint)
         for finding in error.errors()[:10]
+        for message, hint in (told_of_parameter(finding),)
     )
     return problem_response(request, "invalid-parameter", "a parameter is not accepted", issues=issues)
 

@@ -2,7 +2,7 @@
 
 from pydantic_core import ErrorDetails
 
-from api.schemas.base import DIGEST_PATTERN, NAME_PATTERN, STATISTICS_PATTERN
+from api.schemas.base import DIGEST_PATTERN, NAME_PATTERN, STATISTICS_PATTERN, TAG_PATTERN, TIME_PATTERN
 
 _REFERENCE = "docs/spec.md and /docs describe every field"
 _PLAIN = {
@@ -34,8 +34,25 @@ _LIMITS = {
 _PATTERNS = {
     NAME_PATTERN: "use letters, digits and _.:/@+#|,()[]-, and begin with a letter, a digit or an underscore",
     DIGEST_PATTERN: "a digest is sha256: and 64 digits 0-9 a-f",
+    TAG_PATTERN: "a tag is 1 to 64 of a-z 0-9 . _ = -, such as team=ads",
+    TIME_PATTERN: "write a time as in 2026-11-23T18:00:00Z",
     STATISTICS_PATTERN: "give the digest of statistics, and after # the name of a table where it differs",
 }
+
+
+_PARAMETERS = {
+    "page_token": "take next_page_token of the page before, or leave it out for the first page",
+    "cost_model": "GET /v1/cost-models lists the fitted ones; without a model of its own a spec takes roofline",
+}
+
+
+def told_of_parameter(detail: ErrorDetails) -> tuple[str, str]:
+    """Return the same for a parameter of an address: query, path or header."""
+    message, hint = told(detail)
+    name = str(detail["loc"][-1])
+    if detail["type"] == "string_pattern_mismatch":
+        message = "the value is not one that this parameter takes"
+    return message, _PARAMETERS.get(name, "" if hint == _REFERENCE else hint)
 
 
 def told(detail: ErrorDetails) -> tuple[str, str]:

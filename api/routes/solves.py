@@ -14,6 +14,7 @@ from api.idempotency import IdempotencyKey, request_key
 from api.report import validation_of
 from api.routes.documentation import json_answer, json_body, problems
 from api.routes.examples import SPECS
+from api.schemas.base import TAG_PATTERN, TIME_PATTERN
 from api.schemas.solve import SolveDocument, SolvePage, StateName
 from api.solves import Wishes
 from api.state import Services, Shell
@@ -25,10 +26,9 @@ router = APIRouter(prefix="/v1", tags=["solves"])
 
 _RETRY_AFTER_SECONDS = "1"
 _SOLVE = json_answer("The solve.", "SolveDocument")
-_RFC_3339 = r"^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,6})?([Zz]|[+-]\d\d:\d\d)$"
 MAX_TAGS = 16
 
-Tag = Annotated[str, Query(pattern="^[a-z0-9._=-]{1,64}$")]
+Tag = Annotated[str, Query(pattern=TAG_PATTERN)]
 
 
 def _seconds(deadline: str | None) -> float | None:
@@ -108,7 +108,7 @@ async def submit_solve(
         ),
     ] = 0,
     deadline: Annotated[
-        str | None, Query(pattern=_RFC_3339, description="When the answer is wanted at the latest (RFC 3339).")
+        str | None, Query(pattern=TIME_PATTERN, description="When the answer is wanted at the latest (RFC 3339).")
     ] = None,
     tag: Annotated[
         list[Tag] | None, Query(max_length=MAX_TAGS, description="To find the solve by; may be repeated.")

@@ -18,7 +18,9 @@ class ChannelRollback(StrictModel):
     """The body of ``POST /v1/channels/{name}:rollback``, which may be left out."""
 
     version: Annotated[int, Field(ge=1, lt=2**31)] | None = Field(
-        default=None, description="The earlier version whose plan comes back; null: the one before.", examples=[1]
+        default=None,
+        description="The earlier version whose plan comes back; null: the last one that had another plan.",
+        examples=[1],
     )
 
 

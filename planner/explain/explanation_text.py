@@ -27,8 +27,8 @@ def explanation_text(explanation: Explanation, *, name: str) -> str:
 def _heading(explanation: Explanation, name: str) -> list[str]:
     told = (
         f"{explanation.objective} is {format_seconds(explanation.objective_seconds)}, as {explanation.cost_model}"
-        f" predicts it; the lower bound is {format_seconds(explanation.bound_seconds)}, of a relaxed problem that may"
-        " mix the cuts of a table and spread it at will"
+        f" predicts it; a relaxed problem, which may mix the cuts of a table and spread it at will, takes"
+        f" {format_seconds(explanation.bound_seconds)}: a quick bound, above which the search may have proven more"
     )
     return [shortened(f"Why the plan of {name} is as it is", WIDTH), *paragraph(told)]
 

@@ -114,4 +114,7 @@ def _reasons(distance: float, lookups: float, distinct: float, misses: tuple[Mis
             yield f"{ratio:.2f} times as many {what}"
     worst = max(misses, key=lambda miss: abs(miss.now - miss.before))
     if abs(worst.now - worst.before) > MAX_MISS_CHANGE:
-        yield f"a cache of {worst.cache_fraction:.0%} of the rows misses {worst.now:.1%}, and missed {worst.before:.1%}"
+        yield (
+            f"a cache of {worst.cache_fraction:.0%} of the rows that were looked up before misses {worst.now:.1%}, and"
+            f" missed {worst.before:.1%}"
+        )

@@ -40,7 +40,7 @@ def test_every_change_is_in_the_trail(service: tuple[Live, dict[str, str], str])
         "/v1/channels/ads/prod", {"plan_digest": digest}, headers=named("r2", **{"If-Match": first.headers["etag"]})
     )
     back = named("r3", **{"If-Match": second.headers["etag"]})
-    assert live.post("/v1/channels/ads/prod:rollback", headers=back).status_code == 200
+    assert live.post("/v1/channels/ads/prod:rollback", {"version": 1}, headers=back).status_code == 200
     assert live.put("/v1/channels/ads/prod", {"plan_digest": digest}, headers=named("r4")).status_code == 428
     active = live.put(f"/v1/{MODEL}", {"cost_model": "cpu-xeon@1"}, headers=named("r5"))
     assert active.status_code == 201

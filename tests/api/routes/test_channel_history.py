@@ -48,12 +48,24 @@ def test_a_rollback_to_a_version_by_its_number(live: Live, digests: list[str]) -
     assert (answer.json()["version"], answer.json()["plan_digest"]) == (4, digests[0])
 
 
+def test_a_rollback_goes_to_another_plan(live: Live, digests: list[str]) -> None:
+    """However often the one of now was promoted: who rolls back wants to be rid of it."""
+    etag = promote(live, "again", digests[0], *[digests[1]] * 103)
+    back = live.post("/v1/channels/again:rollback", headers={"If-Match": etag})
+    assert (back.json()["version"], back.json()["plan_digest"]) == (105, digests[0])
+    etag = promote(live, "same", digests[0], digests[0])
+    told = assert_problem(live.post("/v1/channels/same:rollback", headers={"If-Match": etag}), 422, "no-such-version")
+    assert "never had another plan" in told["detail"]
+
+
 def test_rollbacks_that_cannot_be(live: Live, digests: list[str]) -> None:
     url = "/v1/channels/ads/stuck:rollback"
     assert_problem(live.post(url), 404, "not-found")
     first = promote(live, "ads/stuck", digests[0])
     assert_problem(live.post(url), 428, "precondition-required")
     told = assert_problem(live.post(url, headers={"If-Match": first}), 422, "no-such-version")
+    assert "never had another plan" in told["detail"]
+    told = assert_problem(live.post(url, {"version": 1}, headers={"If-Match": first}), 422, "no-such-version")
     assert "no version before" in told["detail"]
     second = live.put("/v1/channels/ads/stuck", {"plan_digest": digests[1]}, headers={"If-Match": first})
     etag = second.headers["etag"]

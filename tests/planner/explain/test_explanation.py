@@ -96,7 +96,7 @@ def test_text_of_a_price_that_nobody_knows() -> None:
 def test_text_names_what_it_rests_on() -> None:
     text = explanation_text(explained(), name="x")
     assert "as roofline@1 predicts it" in text
-    assert "the lower bound is" in " ".join(text.split())
+    assert "a quick bound, above which the search may have proven more" in " ".join(text.split())
     assert "each phase lasts as long as its slowest rank" in text
     problem = three_tables(objective="max_rank_time")
     other = explanation_text(explain(problem, solved(problem).placement, ROOFLINE), name="x")

@@ -9,7 +9,7 @@ _PLAIN_KERNEL, _PLAIN_TYPE = "fused", "fp32"
 
 
 def storage_of(table: TableEntry) -> str:
-    """Return kernel, cached share and type of weights such as ``"fused_uvm_caching, 0.2 cached, fp16"``.
+    """Return kernel, cached or hot share and type of weights such as ``"fused_uvm_caching, 0.2 cached, fp16"``.
 
     Empty for fp32 weights under the kernel fused.
     """
@@ -17,9 +17,23 @@ def storage_of(table: TableEntry) -> str:
     parts = [
         *([table["compute_kernel"]] if table["compute_kernel"] != _PLAIN_KERNEL else []),
         *([f"{share:.3g} cached"] if share else []),
+        *_hot_rows(table),
         *([data_type] if data_type and data_type != _PLAIN_TYPE else []),
     ]
     return ", ".join(parts)
+
+
+def _hot_rows(table: TableEntry) -> list[str]:
+    """Return which share of the rows lies in a faster tier than the others, of tables that are split by heat."""
+    first = {shard["tier"] for shard in table["shards"] if shard["row_offset"] == 0}
+    others = {shard["tier"] for shard in table["shards"]}
+    if len(others) == 1 or len(first) != 1:
+        return []
+    (tier,) = first
+    cells = {is_hot: 0 for is_hot in (True, False)}
+    for shard in table["shards"]:
+        cells[shard["tier"] == tier] += shard["num_rows"] * shard["num_columns"]
+    return [f"hottest {cells[True] / sum(cells.values()):.3g} in {tier}"]
 
 
 def with_storage(lines: Sequence[str], storages: Sequence[Sequence[str]]) -> list[str]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from planner.explain.plan import MAX_RANK_ROWS, explain_plan
+from planner.explain.storage import storage_of
 from tests.planner.explain.documents import GIB, document, rank, shard, table
 
 
@@ -238,3 +239,20 @@ def test_the_largest_tables_say_how_their_rows_are_kept_where_that_is_not_plain(
     text = explain_plan(document(tables=[first | cached, *others]))
     assert "\n    fused_uvm_caching, 0.1 cached, fp16\n" in text
     assert "cached, " not in explain_plan(plan)
+
+
+def test_a_table_that_is_split_by_heat_says_which_share_lies_where() -> None:
+    shard = {
+        "rank": 0,
+        "row_offset": 0,
+        "num_rows": 10,
+        "column_offset": 0,
+        "num_columns": 8,
+        "tier": "hbm",
+        "bytes": 320,
+    }
+    cold = shard | {"row_offset": 10, "num_rows": 90, "tier": "ddr", "bytes": 2880}
+    split = {"name": "t", "sharding_type": "table_wise", "compute_kernel": "fused_uvm", "shards": [shard, cold]}
+    assert storage_of(split) == "fused_uvm, hottest 0.1 in hbm"
+    assert storage_of(split | {"shards": [cold, shard]}) == "fused_uvm, hottest 0.1 in hbm"
+    assert storage_of(split | {"shards": [cold | {"row_offset": 0}, cold]}) == "fused_uvm"

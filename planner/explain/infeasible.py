@@ -97,7 +97,9 @@ def _fix(number: int, fix: Fix) -> list[str]:
         lines.append(f"       ... and {counted(len(fix.changes) - MAX_CHANGES, 'more change')}")
     used, capacity = format_bytes(fix.plan.used_bytes), format_bytes(fix.plan.capacity_bytes)
     fullest = f"{fix.plan.fullest_rank_fraction:.1%}"
-    return lines + paragraph(f"its plan takes {used} of the ranks' own {capacity}, {fullest} of the fullest one", indent="       ")
+    return lines + paragraph(
+        f"its plan takes {used} of the ranks' own {capacity}, {fullest} of the fullest", indent="       "
+    )
 
 
 def _change(change: SpecChange) -> str:

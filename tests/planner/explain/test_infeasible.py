@@ -102,7 +102,7 @@ def test_who_is_to_blame_and_what_helps() -> None:
         "  fixes, each solved and its plan verified, those that change least first:",
         "    1. 1.0 GiB more hbm on every rank (3.0 GiB in all)",
         "       /hardware/overrides/hbm_bytes: 3221225472",  # 3 * 2**30
-        "       its plan takes 6.0 GiB of the ranks' own 8.0 GiB, 90.0% of the fullest one",
+        "       its plan takes 6.0 GiB of the ranks' own 8.0 GiB, 90.0% of the fullest",
     ]
 
 

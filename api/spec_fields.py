@@ -16,7 +16,6 @@ from planner.errors import Issue
 from planner.partitioners.registry import partitioner_names
 
 _LISTS_BY_RANK = tuple(HardwareOverrides.model_fields)
-_MAX_NAMES_IN_HINT = 5
 #: Nothing is slower, and what takes bytes at such a rate is still a number of seconds.
 _LEAST_RATE = 1
 _MAX_COMPARED_LENGTH = 80
@@ -56,12 +55,10 @@ def check_names_of_parts(profile: object, cost_model: object, partitioner: objec
 
 
 def _names_hint(name: str, known: tuple[str, ...]) -> str:
-    """Return all the names where they are few, else the close ones and where all are listed."""
-    if len(known) <= _MAX_NAMES_IN_HINT:
-        return f"use one of {', '.join(known)}"
+    """Return all the names, and before them those that are close to what was given."""
     close = difflib.get_close_matches(name[:_MAX_COMPARED_LENGTH], known, n=3)
     suggestion = f"did you mean {' or '.join(close)}? " if close else ""
-    return f"{suggestion}GET /v1/hardware-profiles and docs/cost-models.md list all; custom takes your own numbers"
+    return f"{suggestion}use one of {', '.join(known)}"
 
 
 def check_overrides(values: Mapping[str, object], base: str) -> Iterator[Issue]:

@@ -8,7 +8,7 @@ import typer
 
 from api.cli.documents import Output
 from api.cli.errors import ExitCode, say, say_issues
-from api.cli.files import read_bytes, refuse_overwriting, write_content
+from api.cli.files import check_output, read_bytes, write_content
 from api.cli.given import PlanFile, given
 from api.cli.model_files import CostModelFile
 from api.cli.plan import Changes, CostModelName, SpecFile
@@ -31,7 +31,7 @@ def certify_command(
     """Write the certificate of a plan: what it states, and dual data that prove how far it is from the best."""
     from api.report import certificate_of
 
-    refuse_overwriting(output, spec, plan_file)
+    check_output(output, spec, plan_file)
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     certificate = certificate_of(request, plan)
     content = canonical_bytes(certificate)

@@ -8,7 +8,7 @@ import typer
 
 from api.cli.client_key import TokenFile, token_in
 from api.cli.errors import BadInput, say
-from api.cli.files import AsJson, read_plan, tell_document, write_document
+from api.cli.files import AsJson, check_output, read_plan, tell_document, write_document
 from api.cli.plan import Changes, changed_spec
 from api.cli.stats import StatisticsFiles, found_statistics
 from api.client import PlannerClient, RetryPolicy
@@ -72,6 +72,7 @@ def export_command(
     ] = None,
 ) -> None:
     """Write a plan in the form that a runtime takes."""
+    check_output(output, plan)
     document = read_plan(plan)
     if export_format not in EXPORTERS:
         raise BadInput(f"no export format of this name; known: {', '.join(EXPORTERS)}")
@@ -110,6 +111,7 @@ def fetch_command(
     as_json: AsJson = False,
 ) -> None:
     """Bring a file up to date with a channel: what a launcher runs before its job starts."""
+    check_output(output)
     token = token_in(token_file)
     try:
         with PlannerClient(server, token=token, timeout=timeout, retry=RetryPolicy(attempts=attempts)) as client:

@@ -1,6 +1,7 @@
 """Files of the command line: specs and plans in, documents out."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,10 +37,17 @@ def read_bytes(path: str) -> bytes:
     return raw
 
 
-def refuse_overwriting(output: str | None, *inputs: str) -> None:
-    """Refuse to write a result over a file that it was made from."""
-    for path in inputs:
-        if output is not None and STDIN not in (output, path) and Path(output).resolve() == Path(path).resolve():
+def check_output(output: str | None, *inputs: str) -> None:
+    """Refuse, before any work is done, to write a result where it cannot be, or over a file that it was made from."""
+    if output is None or output == STDIN:
+        return
+    path = Path(output)
+    if os.path.isdir(path):
+        raise BadInput(f"{output} is a folder: name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise BadInput(f"there is no folder {path.parent}: make it first, or write to another one")
+    for given in inputs:
+        if given != STDIN and path.resolve() == Path(given).resolve():
             raise BadInput(f"the output {output} is the input file; write to another one")
 
 
@@ -139,10 +147,21 @@ def refuse_swapped(spec: str, plan: str) -> None:
         raise BadInput(f"{spec} is a plan and {plan} is a spec: give the spec first, then the plan")
 
 
+def refuse_spec(path: str, raw: bytes) -> None:
+    """Say so where what should be a plan is a spec, of which every field would be told as unknown."""
+    keys = _keys_of(raw)
+    if "model" in keys and "tables" not in keys:
+        raise BadInput(f"{path} is a spec, and a plan is asked for: `shardplan plan` makes one of it")
+
+
 def _keys(path: str) -> set[str]:
-    """The keys of a file that is a JSON object; none for another file."""
+    return _keys_of(read_bytes(path))
+
+
+def _keys_of(raw: bytes) -> set[str]:
+    """The keys of a JSON object; none of anything else."""
     try:
-        document = json.loads(read_bytes(path))
+        document = json.loads(raw)
     except (ValueError, RecursionError):
         return set()
     return set(document) if isinstance(document, dict) else set()
@@ -151,7 +170,11 @@ def _keys(path: str) -> set[str]:
 def read_plan(path: str) -> dict[str, Any]:
     """A plan that shardplan wrote, checked: shape, and that its digest is that of its content."""
     raw = read_bytes(path)
-    parse_document(raw, PlanDocument)
+    try:
+        parse_document(raw, PlanDocument)
+    except InvalidProblem:
+        refuse_spec(path, raw)
+        raise
     document = cast("dict[str, Any]", json.loads(raw))
     lacking = [key for key in PlanDocument.model_fields if key not in document and key not in _ADDED]
     if lacking:

@@ -8,7 +8,7 @@ import typer
 
 from api.cli.background import interruptible
 from api.cli.errors import BadInput, say
-from api.cli.files import STDIN, refuse_overwriting, write_content
+from api.cli.files import STDIN, check_output, write_content
 from api.schemas.base import MODEL_NAME
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _check_apart(files: list[str], **outputs: str | None) -> None:
             continue
         if path == STDIN:
             raise BadInput(f"--{option} takes the name of a file")
-        refuse_overwriting(path, *files)
+        check_output(path, *files)
         if (other := taken.setdefault(Path(path).resolve(), option)) != option:
             raise BadInput(f"--{option} and --{other} name the same file")
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.cli.files import read_bytes, refuse_swapped
+from api.cli.files import read_bytes, refuse_spec, refuse_swapped
 from api.cli.model_files import CostModelFile, chosen_cost_model
 from api.cli.plan import Changes, CostModelName, SpecFile, changed_spec
 from api.cli.stats import StatisticsFiles, found_statistics
+from planner.errors import InvalidProblem
 
 if TYPE_CHECKING:
     from api.convert import SolveRequest
@@ -41,4 +42,9 @@ def given(
         find_statistics=found_statistics(statistics).get,
         find_model=find_model,
     )
-    return request, parse_plan(read_bytes(plan_file), request.problem)
+    raw = read_bytes(plan_file)
+    try:
+        return request, parse_plan(raw, request.problem)
+    except InvalidProblem:
+        refuse_spec(plan_file, raw)
+        raise

@@ -8,7 +8,7 @@ import typer
 from api.cli.documents import Output
 from api.cli.errors import say, say_issues
 from api.cli.evaluate import refuse_broken, say_violations
-from api.cli.files import refuse_overwriting, write_document
+from api.cli.files import check_output, write_document
 from api.cli.found_plan import write_found
 from api.cli.given import PlanFile, given
 from api.cli.model_files import CostModelFile
@@ -48,7 +48,7 @@ def improve_command(
     from api.report import evaluation_of
     from planner.domain.movement import DEFAULT_MIN_RELATIVE_GAIN, MAX_REMAINING_STEPS, PreviousPlan
 
-    refuse_overwriting(output, spec, plan_file)
+    check_output(output, spec, plan_file)
     options: dict[tuple[str, ...], object] = {
         ("solver", "time_limit_seconds"): time_limit,
         ("solver", "relative_gap"): gap,
@@ -84,7 +84,7 @@ def import_command(
     """Write a plan from anywhere, which breaks no rule, as shardplan writes its own: scored, with its digest."""
     from api.report import evaluation_of
 
-    refuse_overwriting(output, spec, plan_file)
+    check_output(output, spec, plan_file)
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     evaluation = evaluation_of(request, plan)
     _say_warnings(evaluation)

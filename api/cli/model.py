@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from api.cli.errors import BadInput
-from api.cli.files import STDIN, read_bytes, refuse_overwriting, write_content
+from api.cli.files import STDIN, check_output, read_bytes, write_content
 
 
 def model_command(
@@ -42,7 +42,7 @@ def model_command(
         document = json.loads(content)
         told = model_text(document)
         if report is not None:
-            refuse_overwriting(report, model)
+            check_output(report, model)
             write_content(report_page(document).encode(), report)
     write_content(told.encode(), STDIN)
 

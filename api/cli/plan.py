@@ -8,10 +8,10 @@ import typer
 from api.cli.errors import issues_of, report, say, say_issues
 from api.cli.files import (
     AsJson,
+    check_output,
     parse_assignment,
     read_bytes,
     read_plan,
-    refuse_overwriting,
     tell_document,
     with_changes,
 )
@@ -77,7 +77,7 @@ def plan_command(
     }
     if previous is not None:
         options["previous_plan", "plan"] = _previous(previous)
-    refuse_overwriting(output, spec, *([] if previous is None else [previous]))
+    check_output(output, spec, *([] if previous is None else [previous]))
     find_statistics = found_statistics(statistics).get
     request = parse_spec(changed_spec(spec, options, changes), find_statistics=find_statistics, find_model=find_model)
     if not quiet:

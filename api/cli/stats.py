@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api.cli.errors import BadInput, say
-from api.cli.files import read_bytes, refuse_overwriting, write_content, write_document
+from api.cli.files import check_output, read_bytes, write_content, write_document
 from api.schemas.base import MAX_NAME_LENGTH, NAME_PATTERN
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def stats_command(
     from api.traces.base import UnreadableTrace
     from planner.statistics.sketch import OtherSketch
 
-    refuse_overwriting(output, *files)
+    check_output(output, *files)
     if merge and compare:
         raise BadInput("give either --merge or --compare")
     for option, given in (("--table", table or None), ("--batch-size", batch_size), ("--hash-seed", hash_seed)):

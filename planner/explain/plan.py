@@ -37,6 +37,7 @@ PHASE_GLYPHS = {
     "checkpoint": "×",
 }
 #: A number of the hardware with its unit, which the name repeats.
+_OF_TABLES = re.compile(r"([0-9,]+) of ([0-9,]+) tables?")
 _HARDWARE_NUMBER = re.compile(
     r"hardware\.(\w+?)_(?:bytes_per_second|per_second|bytes|seconds) (\S+)"
     r" (bytes_per_second|operations_per_second|bytes|seconds)"
@@ -315,9 +316,19 @@ def _assumptions(plan: PlanDocument) -> list[str]:
                 lines += paragraph(f"note: {entry['value']}")
         else:
             lines += wrapped(
-                [_assumed(subject, entry["value"]) for subject, entry in entries.items()], label=f"{kind}:"
+                [
+                    f"{_assumed(subject, entry['value'])}{_of_some(entry['source'])}"
+                    for subject, entry in entries.items()
+                ],
+                label=f"{kind}:",
             )
     return lines
+
+
+def _of_some(source: str) -> str:
+    """``" (1 of 3 tables)"`` where not all tables have a default."""
+    found = _OF_TABLES.search(source)
+    return f" ({found[0]})" if found is not None and found[1] != found[2] else ""
 
 
 def _assumed(subject: str, value: str) -> str:

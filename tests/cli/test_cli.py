@@ -176,8 +176,7 @@ def test_a_missing_file_and_a_wrong_command_line_are_bad_input(run: Run, tmp_pat
 
 
 def test_a_plan_that_cannot_be_written_is_bad_input(run: Run, spec_file: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    answer = run("plan", spec_file, "-o", tmp_path / "file" / "plan.json")
+    answer = run("plan", spec_file, "-o", tmp_path / ("x" * 300))
     assert answer.code == 1
     assert "cannot write" in answer.err
 
@@ -474,6 +473,48 @@ def test_the_spec_is_never_overwritten(run: Run, spec_file: Path) -> None:
     assert answer.code == 1
     assert "is the input file" in answer.err
     assert spec_file.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", [["plan"], ["certify", "plan.json"], ["improve", "plan.json"]])
+def test_an_output_that_cannot_be_is_refused_before_any_work(
+    run: Run, spec_file: Path, plan_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """A mistyped path makes no folders, and costs no search."""
+    monkeypatch.setattr("planner.pipeline.plan", lambda *_, **__: pytest.fail("it was planned"))
+    arguments = [command[0], spec_file, *([plan_file] if command[1:] else [])]
+    answer = run(*arguments, "-o", tmp_path / "nowhere" / "out.json")
+    assert answer.code == 1
+    assert "make it first" in answer.err
+    assert not (tmp_path / "nowhere").exists()
+    assert "is a folder: name a file in it" in run(*arguments, "-o", tmp_path).err
+
+
+def test_exports_and_fetches_make_no_folders(run: Run, plan_file: Path, tmp_path: Path) -> None:
+    for command in (["export", plan_file], ["fetch", "a/b", "--server", "http://127.0.0.1:1"]):
+        answer = run(*command, "-o", tmp_path / "nowhere" / "out.json")
+        assert answer.code == 1
+        assert "make it first" in answer.err
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_spec_in_the_place_of_a_plan_is_named(run: Run, spec_file: Path, plan_file: Path) -> None:
+    for command in (
+        ["evaluate", spec_file, spec_file],
+        ["explain", spec_file, spec_file],
+        ["compare", plan_file, spec_file],
+        ["export", spec_file],
+    ):
+        answer = run(*command)
+        assert answer.code == 1
+        assert f"{spec_file} is a spec, and a plan is asked for" in " ".join(answer.err.split())
+        assert "required" not in answer.err
+
+
+def test_a_name_that_is_not_there_comes_with_those_that_are(run: Run, spec_file: Path) -> None:
+    told = " ".join(run("plan", spec_file, "--partitioner", "foo").err.split())
+    assert "use one of " in told
+    assert "cp_sat" in told
+    assert "profile" not in told
 
 
 def test_swapped_arguments_are_named(run: Run, spec_file: Path, plan_file: Path) -> None:

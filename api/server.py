@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import logging
+import os
 import resource
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from types import FrameType
@@ -29,6 +32,8 @@ GRACE_SECONDS = 3
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 #: Files and connections that may be open, where the system lets a process have so many.
 _OPEN_FILES = 65_536
+
+log = logging.getLogger(__name__)
 
 
 def serve(settings: Settings, *, plan: PlanFunction = plan_in_full) -> None:
@@ -76,8 +81,18 @@ async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> No
         try:
             await server.serve()
         except SystemExit:
-            # uvicorn has written why.
-            raise StartFailed(f"cannot listen on {settings.host}, port {settings.port}") from None
+            where = f"{settings.host}, port {settings.port}"
+            raise StartFailed(f"cannot listen on {where}: {_why_not(settings)}") from None
+
+
+def _why_not(settings: Settings) -> str:
+    """Return why nobody can listen there; uvicorn tells its log alone."""
+    try:
+        socket.create_server((settings.host, settings.port), reuse_port=False).close()
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        return f"{reason} (another port: --port, SHARDPLAN_PORT)"
+    return "it could not be had a moment ago; start again"
 
 
 class _Server(uvicorn.Server):
@@ -86,6 +101,14 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, services: Services) -> None:
         super().__init__(config)
         self._services = services
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say where people look."""
+        await super().startup(sockets)
+        if self.started and not self.should_exit:
+            host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
+            url = f"http://{host}:{self.config.port}"
+            log.info("pages are at %s/, the console of the REST API is at %s/docs", url, url)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop."""

@@ -33,15 +33,20 @@ def work(settings: Settings, *, plan: PlanFunction = plan_in_full, fit: FitFunct
     StartFailed
         There is no database to share, or it or the data folder cannot be used.
     """
-    if settings.database_url is None:
-        raise StartFailed(
-            "a worker shares a PostgreSQL database with servers: set SHARDPLAN_DATABASE_URL for all of them"
-        )
-    if settings.solver_processes == 0:
-        raise StartFailed("SHARDPLAN_SOLVER_PROCESSES is 0: a worker would run nothing")
+    if wrong := wrong_setting(settings):
+        raise StartFailed(wrong)
     with unhurried(sys.stderr) as stream:
         set_up(settings, stream)
         _work(settings, plan, fit)
+
+
+def wrong_setting(settings: Settings) -> str:
+    """Return what keeps these settings from being a worker's, else nothing."""
+    if settings.database_url is None:
+        return "a worker shares a PostgreSQL database with servers: set SHARDPLAN_DATABASE_URL for all of them"
+    if settings.solver_processes == 0:
+        return "SHARDPLAN_SOLVER_PROCESSES is 0: a worker would run nothing"
+    return ""
 
 
 def _work(settings: Settings, plan: PlanFunction, fit: FitFunction) -> None:

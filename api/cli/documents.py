@@ -112,6 +112,8 @@ def fetch_command(
 ) -> None:
     """Bring a file up to date with a channel: what a launcher runs before its job starts."""
     check_output(output)
+    if not server.startswith(("http://", "https://")):
+        raise BadInput(f"the address {server} does not say how to talk to it: write http://{server}, or https://")
     token = token_in(token_file)
     try:
         with PlannerClient(server, token=token, timeout=timeout, retry=RetryPolicy(attempts=attempts)) as client:

@@ -28,7 +28,7 @@ def settings_of(**options: Any) -> Settings:
     settings = read_settings(**options)
     folder = os.environ.get(SECRETS_VARIABLE)
     for name, suggestion in _unknown({**os.environ, **({} if not folder else _files_of(Path(folder)))}):
-        say(f"shardplan: {name} is no setting, and says nothing{suggestion}")
+        say(f"shardplan: {name} is no setting and is passed over{suggestion}")
     return settings
 
 

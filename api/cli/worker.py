@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli.errors import ServerTrouble, say
+from api.cli.errors import BadInput, ServerTrouble, say
 from api.cli.settings import settings_of
 
 
@@ -15,9 +15,11 @@ def worker_command(
 ) -> None:
     """Run solves for the servers that share the database of SHARDPLAN_DATABASE_URL."""
     from api.starting import StartFailed
-    from api.worker import work
+    from api.worker import work, wrong_setting
 
     settings = settings_of(data_dir=data_dir)
+    if wrong := wrong_setting(settings):
+        raise BadInput(wrong)
     say(f"shardplan: working on up to {settings.solver_processes} solves at a time; SIGTERM stops it")
     try:
         work(settings)

@@ -78,8 +78,8 @@ def test_what_is_called_like_a_setting_and_is_none_is_told(
     settings_of()
     told = [line for line in capsys.readouterr().err.splitlines() if "is no setting" in line]
     assert sorted(line.removeprefix("shardplan: ") for line in told) == [
-        "SHARDPLAN_COLOUR is no setting, and says nothing",
-        "SHARDPLAN_RETAIN_PLAN_DAYS is no setting, and says nothing; did you mean SHARDPLAN_RETAIN_PLANS_DAYS?",
-        "SHARDPLAN_WORKER_METRIC_PORT is no setting, and says nothing; did you mean SHARDPLAN_WORKER_METRICS_PORT?",
-        "shardplan_databse_url is no setting, and says nothing; did you mean SHARDPLAN_DATABASE_URL?",
+        "SHARDPLAN_COLOUR is no setting and is passed over",
+        "SHARDPLAN_RETAIN_PLAN_DAYS is no setting and is passed over; did you mean SHARDPLAN_RETAIN_PLANS_DAYS?",
+        "SHARDPLAN_WORKER_METRIC_PORT is no setting and is passed over; did you mean SHARDPLAN_WORKER_METRICS_PORT?",
+        "shardplan_databse_url is no setting and is passed over; did you mean SHARDPLAN_DATABASE_URL?",
     ]

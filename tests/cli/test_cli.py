@@ -497,6 +497,20 @@ def test_exports_and_fetches_make_no_folders(run: Run, plan_file: Path, tmp_path
     assert not (tmp_path / "nowhere").exists()
 
 
+def test_a_server_without_a_scheme_is_bad_input(run: Run, tmp_path: Path) -> None:
+    answer = run("fetch", "a/b", "--server", "localhost:18700", "-o", tmp_path / "out.json")
+    assert answer.code == 1
+    assert "write http://localhost:18700" in " ".join(answer.err.split())
+
+
+def test_a_worker_without_a_database_is_bad_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SHARDPLAN_DATABASE_URL", raising=False)
+    answer = run("worker")
+    assert answer.code == 1
+    assert "set SHARDPLAN_DATABASE_URL" in answer.err
+    assert "working on" not in answer.err
+
+
 def test_a_spec_in_the_place_of_a_plan_is_named(run: Run, spec_file: Path, plan_file: Path) -> None:
     for command in (
         ["evaluate", spec_file, spec_file],

@@ -58,4 +58,5 @@ def test_a_port_that_somebody_else_has(tmp_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         told = serve(tmp_path, port=port).stderr.splitlines()
-    assert told[-1] == f"shardplan: cannot listen on 127.0.0.1, port {port}"
+    why = "Address already in use (another port: --port, SHARDPLAN_PORT)"
+    assert told[-1] == f"shardplan: cannot listen on 127.0.0.1, port {port}: {why}"

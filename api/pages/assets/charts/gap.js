@@ -4,6 +4,13 @@ import * as format from "../format.js";
 import { table } from "../parts.js";
 import { axis, chart, tip } from "./chart.js";
 
+const LEAST_SHARE = 0.001; // of a value, that the scale covers: less would make a proven plan look far from its bound
+
+/** What is added to both ends of a scale that would cover too little. */
+export function padding({ min, max }) {
+  return Math.max(0, LEAST_SHARE * max - (max - min)) / 2;
+}
+
 /**
  * @param {Array<object>} events of a solve, in order; the chart reads it again at every `redraw`
  * @param {() => number | null} endSeconds when the search ended, or how long it has run; null where nobody knows
@@ -49,6 +56,8 @@ export function gapChart(events, endSeconds) {
         yAxis: axis(palette, {
           type: "value",
           scale: true,
+          min: (shown) => (padding(shown) > 0 ? shown.min - padding(shown) : null),
+          max: (shown) => (padding(shown) > 0 ? shown.max + padding(shown) : null),
           axisLabel: { formatter: (value) => format.secondsOnScale(value) },
         }),
         series: [

@@ -4,6 +4,7 @@ import { axis, chart, tip } from "./chart.js";
 
 const MOST_LYING = 16;
 const ZOOM_FROM = 48;
+const LABEL_ROOM = 44; // half a label, which stands in the middle below the end of the scale
 
 /**
  * @param {object} stack
@@ -46,11 +47,11 @@ export function rankStack({ title, caption, ranks, parts, format, full = null, i
       max: full ?? undefined,
       splitNumber: numLines,
       interval: interval && full ? interval(full, numLines) : undefined,
-      axisLabel: { formatter: (amount) => format(amount), hideOverlap: true },
+      axisLabel: { formatter: (amount) => format(amount), hideOverlap: true, showMaxLabel: full ? true : null },
     });
     const hasZoom = ranks.length >= ZOOM_FROM;
     return {
-      grid: { left: 8, right: 24, top: 12, bottom: hasZoom ? 64 : isLying ? 8 : 28, containLabel: true },
+      grid: { left: 8, right: isLying ? LABEL_ROOM : 24, top: 12, bottom: hasZoom ? 64 : isLying ? 8 : 28, containLabel: true },
       xAxis: isLying ? amounts : names,
       yAxis: isLying ? names : amounts,
       dataZoom: hasZoom

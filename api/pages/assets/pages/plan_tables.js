@@ -125,8 +125,19 @@ function told_(entry) {
 export function storage(entry) {
   const parts = [format.words(entry.compute_kernel)];
   if (entry.cache_load_factor) parts.push(`${format.digits(entry.cache_load_factor * 100)}% cached`);
+  const hot = hotShare(entry);
+  if (hot) parts.push(`hottest ${format.digits(hot.share * 100)}% in ${hot.tier}`);
   if (entry.data_type) parts.push(entry.data_type);
   return parts.join(", ");
+}
+
+/** Which share of the rows lies in a faster tier than the others, of tables that are split by heat; else null. */
+function hotShare(entry) {
+  const [tier, ...others] = new Set(entry.shards.filter((shard) => shard.row_offset === 0).map((shard) => shard.tier));
+  const cells = (shards) => shards.reduce((sum, shard) => sum + shard.num_rows * shard.num_columns, 0);
+  const inTier = entry.shards.filter((shard) => shard.tier === tier);
+  if (others.length > 0 || inTier.length === entry.shards.length) return null;
+  return { tier, share: cells(inTier) / cells(entry.shards) };
 }
 
 function schemeTable(tables) {

@@ -62,9 +62,15 @@ async function show() {
     if (mine !== turn) return;
     const isMissing = problem instanceof Problem && (problem.status === 404 || problem.status === 400);
     document.title = `${isMissing ? "Not found" : "Trouble"} - shardplan`;
-    fill(main, isMissing ? missing("Not found", sentence(problem.message)) : problemPanel(problem, "h1"));
+    fill(main, isMissing ? missing("Not found", notFound(problem)) : problemPanel(problem, "h1"));
     if (!(problem instanceof Problem)) throw problem;
   }
+}
+
+/** What is not there, and what its address would look like. */
+function notFound(problem) {
+  const hints = (problem.document.errors ?? []).map((error) => error.hint).filter((hint) => hint);
+  return [problem.message, ...hints].map(sentence).join(" ");
 }
 
 globalThis.addEventListener(KEY_NEEDED, ({ detail }) => {

@@ -39,6 +39,10 @@ def test_the_example_is_planned_with_one_button(filled: Filled, browser: Browser
     browser.open("/")
     click(browser, "Check it only")
     browser.wait_for("document.querySelector('main').innerText.includes('The spec may be solved: 3 tables')")
+    shown = "document.querySelector('.callout.fine')"
+    assert browser.run(f"getComputedStyle({shown}).backgroundColor") == "rgb(227, 243, 232)"  # good news
+    browser.run(f"{shown}.querySelector('details').open = true")
+    assert "min_partition" in browser.run(f"{shown}.textContent")
     click(browser, "Plan it")
     browser.wait_for("location.pathname.startsWith('/ui/solves/')")
     browser.wait_for("document.querySelector('h1')?.textContent === 'three-tables'")
@@ -153,3 +157,22 @@ def test_progress_is_shown_and_said_while_a_solve_runs_and_it_can_be_stopped(
         browser.wait_for("document.querySelector('[aria-live=polite]').textContent === 'The solve is over: cancelled.'")
         browser.wait_for("[...document.querySelectorAll('a')].some(link => link.textContent === 'See the plan')")
         assert browser.complaints == []
+
+
+def test_without_an_example_a_spec_can_be_pasted(filled: Filled, browser: Browser) -> None:
+    browser.run(
+        """(async () => {
+          const main = document.querySelector('script[type=module]').src;
+          const ask = globalThis.fetch;
+          globalThis.fetch = (address, options) =>
+            String(address).includes('/v1/examples')
+              ? Promise.resolve(new Response('{"title": "Too many requests", "detail": "wait"}', { status: 429 }))
+              : ask(address, options);
+          const { overviewPage } = await import(main.replace('main.js', 'pages/overview.js'));
+          const page = await overviewPage();
+          document.getElementById('main').replaceChildren(...page.content.flat());
+        })()"""
+    )
+    browser.wait_for("document.querySelector('main').innerText.includes('No example could be had')")
+    assert "Loading an example" not in browser.text()
+    assert browser.run("document.querySelector('textarea').disabled") is False

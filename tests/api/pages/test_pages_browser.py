@@ -147,7 +147,7 @@ def test_the_course_of_a_search_is_that_of_the_events(filled: Filled, browser: B
         ("/ui/channels/no/such/channel", "channel"),
         ("/ui/hardware-profiles/none", "No hardware profile of this id."),
         ("/ui/cost-models/none@7", "cost model"),
-        ("/ui/plans/nonsense", "Not found"),
+        ("/ui/plans/nonsense", "A digest is sha256: and 64 digits 0-9 a-f."),
         ("/ui/nothing", "No such page"),
         ("/ui/solves/%FF", "No such page"),
     ],

@@ -5,6 +5,7 @@ import { fill, h, link, segment } from "../dom.js";
 import * as format from "../format.js";
 import { button, issueList, labelled, pageHead, problemPanel, section, select } from "../parts.js";
 import { someChannels } from "./channels.js";
+import { assumptionList } from "./plan_evidence.js";
 import { newestPlans } from "./plans.js";
 import { submit } from "./solve.js";
 import { newestSolves } from "./solves.js";
@@ -38,7 +39,10 @@ function submitSection() {
   const text = h("textarea", { spellcheck: "false", autocomplete: "off", "aria-label": "Spec as JSON" });
   const told = h("div", { role: "status" });
   const place = h("div", { class: "controls" }, h("span", { class: "loading" }, "Loading an example…"));
-  loadExamples(text, place).catch((problem) => fill(told, problemPanel(problem)));
+  loadExamples(text, place).catch((problem) => {
+    fill(place, h("span", { class: "note" }, "No example could be had: write or paste a spec."));
+    fill(told, problemPanel(problem));
+  });
   const act = (work) => async (event) => {
     event.currentTarget.disabled = true;
     const pressed = event.currentTarget;
@@ -106,7 +110,7 @@ async function loadExamples(text, place) {
 function checked({ totals, warnings, assumptions }) {
   return h(
     "div",
-    { class: "callout" },
+    { class: "callout fine" },
     h(
       "p",
       {},
@@ -115,5 +119,6 @@ function checked({ totals, warnings, assumptions }) {
       `with ${format.bytes(totals.available_bytes)} for tables; ${format.counted(assumptions.length, "assumption")}.`,
     ),
     issueList(warnings),
+    h("details", {}, h("summary", {}, "What would be assumed"), assumptionList(assumptions)),
   );
 }

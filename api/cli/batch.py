@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -17,9 +17,15 @@ from api.cli.client_key import TokenFile, token_in
 from api.cli.errors import MAX_COLUMNS, UNAUTHORIZED, BadInput, ExitCode, issues_of, say
 from api.cli.files import write_content
 from api.cli.solving import compile_search, facts_of, solved
+from api.cli.stats import StatisticsFiles, found_statistics
+from api.json_input import read_json
 from cost_models.errors import CostModelError
 from planner.canonical import digest
 from planner.errors import InvalidProblem, PlannerError, UnsupportedRequest
+from planner.explain.text import paragraph
+
+if TYPE_CHECKING:
+    from api.statistics_reference import FindStatistics
 
 #: Plans one spec, as normalised canonical bytes or as it was sent; returns what became of it, and the plan's bytes.
 Planner = Callable[[Item, bytes, str], tuple[Outcome, bytes | None]]
@@ -44,6 +50,7 @@ def batch_command(
     token_file: TokenFile = None,
     tag: Annotated[str | None, typer.Option(help="Tag of the solves on the server, else from the folder.")] = None,
     time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="Limit of each search.")] = None,
+    statistics: StatisticsFiles = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="Replace any field of all specs.")
     ] = None,
@@ -56,8 +63,13 @@ def batch_command(
         options.append((("solver", "time_limit_seconds"), time_limit))
     items = items_of(specs, shapes, options, changes or [])
     folder = Path(output)
+    if server is None:
+        plan = _local_planner(found_statistics(statistics).get)
+    elif statistics:
+        raise BadInput("--statistics is for planning here; the service knows those that were posted to /v1/statistics")
+    else:
+        plan = _remote_planner(server, _tag(tag, folder), token_in(token_file))
     log = BatchLog(folder)
-    plan = _local_planner() if server is None else _remote_planner(server, _tag(tag, folder), token_in(token_file))
     outcomes = _run(items, log, plan, quiet=quiet)
     write_content(summary_csv(outcomes), str(folder / "summary.csv"))
     if not quiet:
@@ -66,7 +78,8 @@ def batch_command(
         say(f"shardplan: {counts}; figures in {folder / 'summary.csv'}")
         for one in outcomes:
             if one.detail:
-                say(f"  {one.name}: {one.detail}")
+                for line in paragraph(f"{one.name}: {one.detail}", hanging="  "):
+                    say(line)
     raise typer.Exit(_exit_code(outcomes))
 
 
@@ -93,7 +106,7 @@ def _one(item: Item, log: BatchLog, plan: Planner) -> tuple[Outcome, bool]:
     """Plan one item, unless it was done before; what is wrong with it stops no other."""
     try:
         spec = item.spec()
-        request_digest = digest({"spec": json.loads(spec)})
+        request_digest = digest({"spec": read_json(spec)})
         done = log.done(item.name, request_digest)
         if done is not None:
             return done, False
@@ -114,12 +127,15 @@ def _kept(log: BatchLog, outcome: Outcome) -> Outcome:
 
 def _refused(item: Item, error: Exception) -> Outcome:
     issues = issues_of(error) if isinstance(error, InvalidProblem | UnsupportedRequest) else []
-    detail = f"{issues[0].pointer}: {issues[0].message}" if issues else str(error)
-    more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
-    return replace(Outcome.of(item, ""), state="invalid", detail=detail + more)
+    if not issues:
+        return replace(Outcome.of(item, ""), state="invalid", detail=str(error))
+    first, more = issues[0], f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
+    detail = f"{first.pointer}: {first.message}" if first.pointer else first.message
+    way_out = f"; {first.hint}" if first.hint else ""
+    return replace(Outcome.of(item, ""), state="invalid", detail=f"{detail}{way_out}{more}")
 
 
-def _local_planner() -> Planner:
+def _local_planner(find_statistics: "FindStatistics") -> Planner:
     """Plan in this process."""
     from api.convert import parse_spec
     from planner.exporters.generic import to_bytes
@@ -128,7 +144,7 @@ def _local_planner() -> Planner:
     compile_search()
 
     def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, bytes | None]:
-        request = parse_spec(spec)
+        request = parse_spec(spec, find_statistics=find_statistics)
         result = solved(request)
         blank = Outcome.of(item, request_digest)
         if result.plan is None:

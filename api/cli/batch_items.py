@@ -1,5 +1,6 @@
 """What a batch consists of: every spec on every shape of cluster, each with a name for its files."""
 
+import difflib
 import glob
 import json
 import re
@@ -8,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from api.cli.errors import BadInput
+from api.cli.errors import BadInput, say
 from api.cli.files import parse_assignment, read_bytes, with_changes
+from cost_models.profiles_loader import profile_ids
 
 _SHAPE = re.compile(r"([a-z0-9][a-z0-9._-]*):([1-9][0-9]*)x([1-9][0-9]*)")
 _MAX_ITEMS = 100_000
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,10 @@ def parse_shape(text: str) -> Shape:
     found = _SHAPE.fullmatch(text)
     if found is None:
         raise BadInput(f"--shape takes PROFILE:HOSTSxRANKS, such as dgx-h100-80g:4x8, not {text!r}")
+    if found[1] not in profile_ids():
+        close = difflib.get_close_matches(found[1], profile_ids(), n=1)
+        suggestion = f"did you mean {close[0]}? " if close else ""
+        raise BadInput(f"--shape {text}: no hardware profile of this name; {suggestion}use {', '.join(profile_ids())}")
     return Shape(found[1], int(found[2]), int(found[3]))
 
 
@@ -84,7 +91,9 @@ def _paths(sources: Sequence[str]) -> list[Path]:
     for source in sources:
         path = Path(source)
         if path.is_dir():
-            inside = sorted(one for one in path.rglob("*.json") if _is_spec(one))
+            documents = sorted(path.rglob("*.json"))
+            inside = [one for one in documents if _is_spec(one)]
+            _tell_others(sorted(set(documents).difference(inside)), source)
         elif path.is_file():
             inside = [path]
         else:
@@ -93,6 +102,13 @@ def _paths(sources: Sequence[str]) -> list[Path]:
             raise BadInput(f"{source}: no spec there; give files, folders, or quoted patterns such as 'specs/*.json'")
         found.update(dict.fromkeys(one.resolve() for one in inside))
     return list(found)
+
+
+def _tell_others(paths: Sequence[Path], folder: str) -> None:
+    if paths:
+        names = ", ".join(path.name for path in paths[:_MAX_NAMED])
+        more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
+        say(f"shardplan: passed over in {folder}, for they are no specs: {names}{more}")
 
 
 def _is_spec(path: Path) -> bool:

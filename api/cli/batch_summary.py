@@ -18,7 +18,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 def summary_table(outcomes: Sequence[Outcome]) -> Table:
     """Return the step time and the gap of every model on every shape."""
     shapes = list(dict.fromkeys(outcome.shape for outcome in outcomes))
-    table = Table(title="Objective (gap to the lower bound)", title_justify="left")
+    table = Table(title="Objective (gap)", title_justify="left")
     table.add_column("model", overflow="fold")
     for shape in shapes:
         table.add_column(shape or _OWN, justify="right", overflow="fold")

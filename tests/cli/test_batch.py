@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 
 from api.cli.batch_items import items_of, parse_shape
@@ -21,6 +22,7 @@ from planner.pipeline import plan
 from tests.api.live import Live
 from tests.api.specs import tiny
 from tests.cli.run import Run
+from tests.planner.statistics.streams import zipf
 
 SHAPE = "dgx-h100-80g:1x2"
 
@@ -87,6 +89,9 @@ def test_what_is_wrong_with_one_spec_stops_no_other(run: Run, tmp_path: Path) ->
         "wrong": "invalid",
     }
     assert "wrong: /model/batch_size_per_rank" in answer.err
+    assert "use at least 1" in answer.err  # the way out, too
+    assert "broken: the body is not JSON (line" in " ".join(answer.err.split())
+    assert all(len(line) <= 80 for line in answer.err.splitlines() if str(tmp_path) not in line)
     only = run("batch", str(specs / "large.json"), "-o", str(tmp_path / "other"))
     assert only.code == 3
 
@@ -176,11 +181,14 @@ def test_a_server_plans_a_batch_under_its_tag(
     assert listed["result"]["plan_digest"] == row["plan_digest"]
 
 
-def test_plans_in_a_folder_are_no_specs_and_names_tell_files_apart(tmp_path: Path) -> None:
+def test_plans_in_a_folder_are_no_specs_and_names_tell_files_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path / "a", same=tiny(), plan={"plan_digest": "x", "tables": []})
     write(tmp_path / "b", same=tiny())
     items = items_of([str(tmp_path), str(tmp_path / "a" / "same.json")], [], [], [])
     assert [item.name for item in items] == ["a__same", "b__same"]
+    assert "for they are no specs: plan.json" in capsys.readouterr().err
 
 
 def test_no_two_files_have_one_name_and_none_leaves_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,6 +217,27 @@ def test_names_of_thousands_of_files_take_no_time(tmp_path: Path) -> None:
 def test_shapes_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(BadInput, match="PROFILE:HOSTSxRANKS"):
         parse_shape(text)
+
+
+def test_a_profile_that_is_none_is_told_once_with_the_one_that_may_be_meant(run: Run, tmp_path: Path) -> None:
+    specs = write(tmp_path / "specs", one=tiny(), two=tiny())
+    answer = run("batch", str(specs), "-o", str(tmp_path / "out"), "--shape", "dgx-h100-80:1x8")
+    assert answer.code == 1
+    assert " ".join(answer.err.split()).count("did you mean dgx-h100-80g?") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_statistics_that_specs_name_are_given_beside_them(run: Run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "trace.npz", a=zipf(1.0, 500, 3_000, 1))
+    assert run("stats", tmp_path / "trace.npz", "-q", "-o", tmp_path / "stats.json").code == 0
+    digest = json.loads((tmp_path / "stats.json").read_text())["statistics_digest"]
+    specs = write(tmp_path / "specs", one=tiny(model__tables__0__access={"statistics": digest}))
+    out = str(tmp_path / "out")
+    assert run("batch", str(specs), "-o", out).code == 1
+    given = run("batch", str(specs), "-o", out, "--statistics", tmp_path / "stats.json")
+    assert given.code == 0, given.err
+    asked = run("batch", str(specs), "-o", out, "--statistics", tmp_path / "stats.json", "--server", "http://h")
+    assert "/v1/statistics" in asked.err
 
 
 def test_a_place_without_specs_is_refused(tmp_path: Path) -> None:

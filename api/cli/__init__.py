@@ -9,7 +9,7 @@ every launcher runs, does not wait two seconds for code that it does not use.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, NoReturn
 
 import typer
@@ -45,30 +45,35 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("plan")(plan.plan_command)
-app.command("batch")(batch.batch_command)
-app.command("validate")(plan.validate_command)
-app.command("evaluate")(evaluate.evaluate_command)
-app.command("improve")(improve.improve_command)
-app.command("import")(improve.import_command)
-app.command("certify")(certify.certify_command)
-app.command("check")(certify.check_command)
-app.command("explain")(explain.explain_command)
-app.command("compare")(documents.compare_command)
-app.command("export")(documents.export_command)
-app.command("stats")(stats.stats_command)
-app.command("measure")(measure.measure_command)
-app.command("fit")(fit.fit_command)
-app.command("model")(model.model_command)
-app.add_typer(keys.app, name="keys")
-app.add_typer(webhooks.app, name="webhooks")
-app.command("fetch")(documents.fetch_command)
-app.command("serve")(serve.serve_command)
-app.command("worker")(worker.worker_command)
-app.command("backup")(backup.backup_command)
-app.command("restore")(backup.restore_command)
-app.command("prune")(prune.prune_command)
-app.command("doctor")(doctor.doctor_command)
+#: What each command does, in a line of a terminal of 80 columns; ``COMMAND --help`` says more.
+_COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
+    ("plan", plan.plan_command, "Plan a spec: the plan, and a summary for people."),
+    ("batch", batch.batch_command, "Plan many specs, each on many shapes of clusters."),
+    ("validate", plan.validate_command, "Check a spec without solving it."),
+    ("evaluate", evaluate.evaluate_command, "Score and verify a plan from anywhere."),
+    ("improve", improve.improve_command, "Search on from a plan from anywhere."),
+    ("import", improve.import_command, "Write a plan from anywhere as one of shardplan's."),
+    ("certify", certify.certify_command, "Write the certificate of a plan and its bound."),
+    ("check", certify.check_command, "Check a certificate."),
+    ("explain", explain.explain_command, "Tell why a plan is as it is, and what would help."),
+    ("compare", documents.compare_command, "Tell what changed from one plan to another."),
+    ("export", documents.export_command, "Write a plan in the form that a runtime takes."),
+    ("stats", stats.stats_command, "Sketch traces of lookups; merge or compare sketches."),
+    ("measure", measure.measure_command, "Measure embeddings, collectives and copies here."),
+    ("fit", fit.fit_command, "Fit a learned cost model to measured rows."),
+    ("model", model.model_command, "Report on a learned cost model."),
+    ("fetch", documents.fetch_command, "Bring a file up to date with a channel."),
+    ("serve", serve.serve_command, "Run the service: pages, REST, console."),
+    ("worker", worker.worker_command, "Run solves for servers that share a database."),
+    ("backup", backup.backup_command, "Write all that a service keeps into one file."),
+    ("restore", backup.restore_command, "Put a backup into a new database."),
+    ("prune", prune.prune_command, "Remove what is older than the settings keep."),
+    ("doctor", doctor.doctor_command, "Check this installation."),
+)
+for _name, _command, _summary in _COMMANDS:
+    app.command(_name, short_help=_summary)(_command)
+app.add_typer(keys.app, name="keys", short_help="Make, list and revoke the keys of a service.")
+app.add_typer(webhooks.app, name="webhooks", short_help="Say where a service posts what happened.")
 
 
 def _say_version(wanted: bool) -> None:

@@ -47,7 +47,7 @@ def check_command(
         str | None, typer.Argument(metavar="PLAN.json", help="The plan that it must be of; else its own is checked.")
     ] = None,
 ) -> None:
-    """Check a certificate as ``check_certificate.py`` does, which needs nothing of shardplan."""
+    """Check a certificate as check_certificate.py does, which needs nothing of shardplan."""
     from planner.check_certificate import check
 
     given = [_document(path) for path in (certificate, plan_file) if path is not None]

@@ -175,6 +175,13 @@ def test_a_missing_file_and_a_wrong_command_line_are_bad_input(run: Run, tmp_pat
     assert run("--help").code == 0
 
 
+def test_the_list_of_commands_is_whole_lines_of_a_narrow_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("--help").out.partition("Commands:")[2].splitlines()
+    assert len([line for line in lines if line.strip()]) > 20
+    assert not [line for line in lines if line.endswith("...") or "``" in line]
+
+
 def test_a_plan_that_cannot_be_written_is_bad_input(run: Run, spec_file: Path, tmp_path: Path) -> None:
     answer = run("plan", spec_file, "-o", tmp_path / ("x" * 300))
     assert answer.code == 1

@@ -80,9 +80,11 @@ class DbosEngine:
         )
         # Before the launch, which looks at once for queues that are there, and then only every second.
         for kind, runner in self._runners.items():
+            if self._url is not None:
+                _compare(client, kind, runner.num_slots)
             client.register_queue(
                 kind,
-                worker_concurrency=max(runner.num_slots, 1),
+                worker_concurrency=runner.num_slots or None,  # none: nobody has said it yet
                 polling_interval_sec=_POLL_SECONDS[kind],
                 # An executor that runs nothing must not tell others how much to run.
                 on_conflict="always_update" if runner.num_slots else "never_update",
@@ -209,6 +211,20 @@ def perform(kind: str, work_id: str) -> None:
 
 def _workflow_id(work: Work) -> str:
     return f"{work.kind}/{work.id}"
+
+
+def _compare(client: DBOSClient, kind: str, num_slots: int) -> None:
+    """Warn where the number of works at a time changes for all who share the queue: the last to start decides."""
+    before = client.retrieve_queue(kind)
+    if before is None or num_slots == 0 or before.worker_concurrency in (None, num_slots):
+        return
+    log.warning(
+        "servers and workers of this database ran %s %s at a time each, and run %s from now on, as this one does;"
+        " give all the same number, or 0",
+        before.worker_concurrency,
+        kind,
+        num_slots,
+    )
 
 
 def _sqlite(path: Path) -> Engine:

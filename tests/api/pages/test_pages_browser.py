@@ -187,20 +187,6 @@ def test_the_browser_writes_numbers_like_the_command_line(filled: Filled, browse
     assert written[1] == [format_seconds(value).replace(" us", " µs") for value in times]
 
 
-def test_the_scale_of_a_search_does_not_blow_up_what_is_no_gap(filled: Filled, browser: Browser) -> None:
-    """A thousandth of the value at least is on it; where the search had more to do, its own range is."""
-    browser.open("/ui/solves")
-    ranges = [{"min": 1 - 1e-9, "max": 1.0}, {"min": 0.9995, "max": 1.0}, {"min": 0.9, "max": 1.0}]
-    added = browser.run(
-        f"""(async () => {{
-          const main = document.querySelector('script[type=module]').src;
-          const {{ padding }} = await import(main.replace('main.js', 'charts/gap.js'));
-          return {json.dumps(ranges)}.map(padding);
-        }})()"""
-    )
-    assert added == pytest.approx([0.0005, 0.00025, 0.0])
-
-
 def test_a_table_that_is_split_by_heat_says_which_share_lies_where(filled: Filled, browser: Browser) -> None:
     browser.open("/ui/solves")
     hot = {"row_offset": 0, "num_rows": 10, "num_columns": 8, "tier": "hbm"}

@@ -5,10 +5,28 @@ import { table } from "../parts.js";
 import { axis, chart, tip } from "./chart.js";
 
 const LEAST_SHARE = 0.001; // of a value, that the scale covers: less would make a proven plan look far from its bound
+const FEWEST_LINES = 4;
 
-/** What is added to both ends of a scale that would cover too little. */
-export function padding({ min, max }) {
-  return Math.max(0, LEAST_SHARE * max - (max - min)) / 2;
+/**
+ * The ends of a scale that would cover too little, and the interval of its lines, all of them round numbers; else null:
+ * the library does well where there is something to see.
+ */
+export function wideScale({ min, max }) {
+  const least = LEAST_SHARE * max;
+  if (!(max - min < least)) return null;
+  const decade = 10 ** Math.floor(Math.log10(least / FEWEST_LINES));
+  const interval = decade * [1, 2, 5, 10].findLast((factor) => decade * factor * FEWEST_LINES <= least);
+  const middle = (min + max) / 2;
+  return {
+    min: Math.floor((middle - least / 2) / interval) * interval,
+    max: Math.ceil((middle + least / 2) / interval) * interval,
+    interval,
+  };
+}
+
+/** The corners of steps that hold each value until the next. */
+function corners(points) {
+  return points.flatMap(([x, y], i) => (i === 0 ? [[x, y]] : [[x, points[i - 1][1]], [x, y]]));
 }
 
 /**
@@ -26,19 +44,35 @@ export function gapChart(events, endSeconds) {
     table: () => eventTable(events),
     option: (palette, width) => {
       const end = Math.max(endSeconds() ?? 0, events.at(-1)?.at_seconds ?? 0);
-      const line = (name, of, colour, type) => ({
+      const points = (of) => [
+        ...events.map((event) => [event.at_seconds, of(event)]),
+        ...(events.length ? [[end, of(events.at(-1))]] : []),
+      ];
+      const best = points((event) => event.incumbent_seconds);
+      const bound = hasBound() ? points((event) => event.bound_seconds) : [];
+      const values = [...best, ...bound].map(([, seconds]) => seconds);
+      const wide = wideScale({ min: Math.min(...values), max: Math.max(...values) });
+      const dots = (name, data, colour) => ({
         name,
         type: "line",
-        step: "end",
         symbol: "circle",
         symbolSize: 5,
         showSymbol: events.length < 40,
-        lineStyle: { color: palette.series[colour], width: 2, type },
+        lineStyle: { opacity: 0 },
         itemStyle: { color: palette.series[colour] },
-        data: [
-          ...events.map((event) => [event.at_seconds, of(event)]),
-          ...(events.length ? [[end, of(events.at(-1))]] : []),
-        ],
+        data,
+      });
+      // Its own lines drop what is lower than two pixels, and slope where a step was.
+      const steps = (data, colour, lineDash) => ({
+        type: "custom",
+        silent: true,
+        tooltip: { show: false },
+        data: data.slice(0, 1),
+        renderItem: (_, api) => ({
+          type: "polyline",
+          shape: { points: corners(data).map((point) => api.coord(point)) },
+          style: { fill: null, stroke: palette.series[colour], lineWidth: 2, lineDash },
+        }),
       });
       return {
         grid: { left: 8, right: 24, top: 16, bottom: 28, containLabel: true },
@@ -56,13 +90,14 @@ export function gapChart(events, endSeconds) {
         yAxis: axis(palette, {
           type: "value",
           scale: true,
-          min: (shown) => (padding(shown) > 0 ? shown.min - padding(shown) : null),
-          max: (shown) => (padding(shown) > 0 ? shown.max + padding(shown) : null),
+          ...wide,
           axisLabel: { formatter: (value) => format.secondsOnScale(value) },
         }),
         series: [
-          line("best plan so far", (event) => event.incumbent_seconds, 0, "solid"),
-          ...(hasBound() ? [line("bound", (event) => event.bound_seconds, 2, "dashed")] : []),
+          dots("best plan so far", best, 0),
+          ...(bound.length ? [dots("bound", bound, 2)] : []),
+          steps(best, 0, "solid"),
+          ...(bound.length ? [steps(bound, 2, "dashed")] : []),
         ],
         tooltip: {
           trigger: "axis",

@@ -141,12 +141,15 @@ export function shortDigest(digest) {
   return digest.length > shown ? `${digest.slice(0, shown)}…` : digest;
 }
 
-/** "2026-11-22 03:52" in the reader's time zone. */
+const zone = new Intl.DateTimeFormat("en-US", { timeZoneName: "short" });
+
+/** "2026-11-22 03:52:07 GMT+1", in the reader's time zone, which it names: summer and winter may be two. */
 export function moment(iso) {
   const time = new Date(iso);
   const two = (number) => String(number).padStart(2, "0");
   const date = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
-  return `${date} ${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+  const { value: name } = zone.formatToParts(time).find((part) => part.type === "timeZoneName");
+  return `${date} ${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())} ${name}`;
 }
 
 /** "0-3, 5" of ranks. */

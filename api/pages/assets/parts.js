@@ -53,13 +53,14 @@ export function facts(entries) {
  * A table that scrolls by itself where the window is narrow, also from the keyboard.
  *
  * A column is {title, cell, number, wide, head}: `cell` makes a node or text of a row; numbers are flush right; `wide`
- * text may break; the `head` column names its row. Where a column beside the head is wide, rows become blocks in a
- * narrow window; roles say then what the cells still are.
+ * text may break; the `head` column names its row. Where a column beside the head is wide, or `stacks` asks for it,
+ * rows become blocks in a narrow window; roles say then what the cells still are.
  */
-export function table(caption, columns, rows, { empty = "Nothing yet.", hideCaption = true, bodies = null } = {}) {
+export function table(caption, columns, rows, options = {}) {
+  const { empty = "Nothing yet.", hideCaption = true, bodies = null } = options;
   if (rows.length === 0 && bodies === null) return h("p", { class: "empty" }, empty);
   const id = newId("table");
-  const stacks = columns.some((column) => column.wide && !column.head);
+  const stacks = options.stacks ?? columns.some((column) => column.wide && !column.head);
   const role = (name) => (stacks ? name : null);
   const kind = (column) => [column.number && "number", column.wide && "wide"].filter(Boolean).join(" ") || null;
   const cell = (column, entry) =>

@@ -190,3 +190,66 @@ def test_the_skip_link_leads_past_the_navigation(filled: Filled, browser: Browse
     assert browser.run("document.activeElement.getBoundingClientRect().top >= 0")
     browser.press("Enter", 13, "\r")
     browser.wait_for("document.activeElement.id === 'main'")
+
+
+@pytest.mark.parametrize("name", ["overview", "solves", "plans", "channels"])
+def test_lists_show_all_of_an_entry_in_a_narrow_window(filled: Filled, browser: Browser, name: str) -> None:
+    browser.resize(360)
+    browser.open(filled.addresses()[name])
+    cells = "[...document.querySelectorAll('main tbody td, main tbody th')]"
+    ends = browser.run(f"{cells}.map(cell => cell.getBoundingClientRect().right)")
+    assert ends
+    assert max(ends) <= 360
+    labels = browser.run(f"{cells}.map(cell => getComputedStyle(cell, '::before').content)")
+    assert {"overview": '"Best plan"', "solves": '"Gap"', "plans": '"Objective"', "channels": '"Plan"'}[name] in labels
+
+
+def test_a_table_that_goes_on_beyond_an_edge_has_a_shadow_there(filled: Filled, browser: Browser) -> None:
+    """The shadow stays while its cover scrolls along, so that it shows where there is more and nowhere else."""
+    browser.resize(360)
+    browser.open(filled.addresses()["plan"])
+    region = "[...document.querySelectorAll('.scroll')].find(region => region.textContent.startsWith('Phases'))"
+    assert browser.run(f"{region}.scrollWidth > {region}.clientWidth + 20")
+
+    def edges() -> tuple[int, int]:
+        """How dark the ground is at the left and the right edge, between the lines of the head."""
+        box = browser.run(f"{region}.scrollIntoView(), {region}.getBoundingClientRect().toJSON()")
+        clip = {
+            "x": box["x"],
+            "y": box["y"] + 1 + browser.run("scrollY"),
+            "width": box["width"],
+            "height": 3,
+            "scale": 1,
+        }
+        picture = browser.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=False)
+        first, *_, last = browser.run(
+            f"""(async () => {{
+              const bytes = Uint8Array.from(atob('{picture["data"]}'), (letter) => letter.charCodeAt(0));
+              const drawn = await createImageBitmap(new Blob([bytes]));
+              const context = new OffscreenCanvas(drawn.width, 1).getContext('2d');
+              context.drawImage(drawn, 0, 0);
+              const pixels = context.getImageData(0, 0, drawn.width, 1).data;
+              return Array.from({{ length: drawn.width }}, (_, i) => pixels[4 * i]);
+            }})()"""
+        )
+        return first, last
+
+    left, right = edges()
+    assert left > 250
+    assert right < 220
+    browser.run(f"{region}.scrollLeft = 10_000")
+    left, right = edges()
+    assert left < 220
+    assert right > 250
+    browser.resize(1400)
+    left, right = edges()
+    assert left > 250
+    assert right > 250
+
+
+def test_a_list_leaves_out_what_an_entry_has_not_in_a_narrow_window(filled: Filled, browser: Browser) -> None:
+    browser.resize(360)
+    browser.open(filled.addresses()["solves"])
+    row = f"document.querySelector('a[href$=\"{filled.infeasible}\"]').closest('tr')"
+    shown = browser.run(f"[...{row}.cells].map(cell => cell.checkVisibility())")
+    assert shown == [True, True, True, False, False, True]  # "no plan exists": no gap and no plan

@@ -187,6 +187,36 @@ def test_the_browser_writes_numbers_like_the_command_line(filled: Filled, browse
     assert written[1] == [format_seconds(value).replace(" us", " µs") for value in times]
 
 
+@pytest.mark.parametrize(
+    ("zone", "summer", "winter"),
+    [
+        ("UTC", "2026-07-01 22:30:05 UTC", "2026-01-01 22:30:05 UTC"),
+        ("Europe/Berlin", "2026-07-02 00:30:05 GMT+2", "2026-01-01 23:30:05 GMT+1"),
+        ("America/New_York", "2026-07-01 18:30:05 EDT", "2026-01-01 17:30:05 EST"),
+    ],
+)
+def test_a_time_names_its_zone(filled: Filled, browser: Browser, zone: str, summer: str, winter: str) -> None:
+    browser.call("Emulation.setTimezoneOverride", timezoneId=zone)
+    try:
+        browser.open("/ui/solves")
+        name = summer.split()[-1], winter.split()[-1]
+        shown = browser.run("[...document.querySelectorAll('time')].map(time => [time.textContent, time.title])")
+        assert shown
+        for text, title in shown:
+            assert text.endswith(name)
+            assert title.endswith("Z")
+        written = browser.run(
+            """(async () => {
+              const main = document.querySelector('script[type=module]').src;
+              const { moment } = await import(main.replace('main.js', 'format.js'));
+              return ['2026-07-01T22:30:05Z', '2026-01-01T22:30:05Z'].map(moment);
+            })()"""
+        )
+        assert written == [summer, winter]
+    finally:
+        browser.call("Emulation.setTimezoneOverride", timezoneId="")
+
+
 def test_a_table_that_is_split_by_heat_says_which_share_lies_where(filled: Filled, browser: Browser) -> None:
     browser.open("/ui/solves")
     hot = {"row_offset": 0, "num_rows": 10, "num_columns": 8, "tier": "hbm"}

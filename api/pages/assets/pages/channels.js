@@ -39,7 +39,7 @@ function channelTable(channels) {
       { title: "Changed", cell: (channel) => time(channel.updated_at) },
     ],
     channels,
-    { empty: "No channels yet. The page of a plan can point one at it." },
+    { empty: "No channels yet. The page of a plan can point one at it.", stacks: true },
   );
 }
 

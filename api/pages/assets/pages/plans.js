@@ -63,7 +63,7 @@ function planTable(plans) {
       { title: "Made", cell: (plan) => time(plan.created_at) },
     ],
     plans,
-    { empty: "No plans yet." },
+    { empty: "No plans yet.", stacks: true },
   );
 }
 

@@ -55,7 +55,7 @@ function solveTable(solves) {
       { title: "Asked for", cell: (solve) => time(solve.created_at) },
     ],
     solves.map((solve) => ({ ...solve })),
-    { empty: "No solves yet." },
+    { empty: "No solves yet.", stacks: true },
   );
 }
 
@@ -72,7 +72,7 @@ function gapOf(solve) {
 
 /** A cell that shows a solve as it is, and is drawn again until the solve has ended. */
 function following(solve, show) {
-  const cell = h("span", {}, show());
+  const cell = h("span", { class: "follows" }, show());
   if (isOpen(solve)) (solve.cells ??= watch(solve)).push(() => fill(cell, show()));
   return cell;
 }

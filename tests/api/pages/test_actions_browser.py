@@ -160,12 +160,14 @@ def test_progress_is_shown_and_said_while_a_solve_runs_and_it_can_be_stopped(
 
 
 def test_without_an_example_a_spec_can_be_pasted(filled: Filled, browser: Browser) -> None:
+    browser.open("/ui/solves")
     browser.run(
         """(async () => {
           const main = document.querySelector('script[type=module]').src;
           const ask = globalThis.fetch;
+          globalThis.refused = true;
           globalThis.fetch = (address, options) =>
-            String(address).includes('/v1/examples')
+            globalThis.refused && String(address).includes('/v1/examples')
               ? Promise.resolve(new Response('{"title": "Too many requests", "detail": "wait"}', { status: 429 }))
               : ask(address, options);
           const { overviewPage } = await import(main.replace('main.js', 'pages/overview.js'));
@@ -175,4 +177,24 @@ def test_without_an_example_a_spec_can_be_pasted(filled: Filled, browser: Browse
     )
     browser.wait_for("document.querySelector('main').innerText.includes('No example could be had')")
     assert "Loading an example" not in browser.text()
-    assert browser.run("document.querySelector('textarea').disabled") is False
+    assert "Too many requests" in browser.text()
+    browser.run("document.querySelector('textarea').focus()")
+    browser.call("Input.insertText", text=raw(tiny()).decode())
+    click(browser, "Check it only")
+    browser.wait_for("document.querySelector('main').innerText.includes('The spec may be solved')")
+    browser.run("refused = false")
+    click(browser, "Try again")
+    browser.wait_for("document.querySelector('main').innerText.includes('Three tables on one host')")
+    assert "No example could be had" not in browser.text()
+    assert json.loads(browser.run("document.querySelector('textarea').value")) == tiny()  # nobody's work is lost
+
+
+def test_an_example_that_cannot_be_had_is_told(filled: Filled, browser: Browser) -> None:
+    browser.open("/")
+    choice = "document.querySelector('#submit .labelled select')"
+    browser.wait_for(f"!!{choice}")
+    before = browser.run("document.querySelector('textarea').value")
+    browser.run("globalThis.fetch = () => Promise.reject(new TypeError('no network'))")
+    browser.run(f"{choice}.selectedIndex = 1; {choice}.dispatchEvent(new Event('change'))")
+    browser.wait_for("document.querySelector('main').innerText.includes('The server does not answer')")
+    assert browser.run("document.querySelector('textarea').value") == before

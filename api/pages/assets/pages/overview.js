@@ -38,11 +38,18 @@ function trouble(problem) {
 function submitSection() {
   const text = h("textarea", { spellcheck: "false", autocomplete: "off", "aria-label": "Spec as JSON" });
   const told = h("div", { role: "status" });
-  const place = h("div", { class: "controls" }, h("span", { class: "loading" }, "Loading an example…"));
-  loadExamples(text, place).catch((problem) => {
-    fill(place, h("span", { class: "note" }, "No example could be had: write or paste a spec."));
-    fill(told, problemPanel(problem));
-  });
+  const place = h("div", { class: "controls" });
+  async function load() {
+    fill(place, h("span", { class: "loading" }, "Loading an example…"));
+    try {
+      await loadExamples(text, place, told);
+    } catch (problem) {
+      const note = h("span", { class: "note" }, "No example could be had: write or paste a spec.");
+      fill(place, note, button("Try again", () => fill(told) && load()));
+      fill(told, problemPanel(problem));
+    }
+  }
+  load();
   const act = (work) => async (event) => {
     event.currentTarget.disabled = true;
     const pressed = event.currentTarget;
@@ -71,7 +78,7 @@ function submitSection() {
     h(
       "p",
       {},
-      "A spec says what the tables are, what they run on and what matters. This one works as it is. ",
+      "A spec says what the tables are, what they run on and what matters. The examples work as they are. ",
       "The same can be posted to ",
       h("code", {}, "/v1/solves"),
       " or given to ",
@@ -87,14 +94,21 @@ function submitSection() {
   return made;
 }
 
-/** The specs among the examples of the API. */
-async function loadExamples(text, place) {
+/** The specs among the examples of the API; what was written meanwhile stays. */
+async function loadExamples(text, place, told) {
   const { examples } = await get("/v1/examples");
   const specs = examples.filter((example) => example.path === "/v1/solves");
+  const written = async (id) => JSON.stringify(await get(`/v1/examples/${segment(id)}`), null, 2);
   const show = async (id) => {
-    text.value = JSON.stringify(await get(`/v1/examples/${segment(id)}`), null, 2);
+    fill(told);
+    try {
+      text.value = await written(id);
+    } catch (problem) {
+      fill(told, problemPanel(problem));
+    }
   };
-  await show(specs[0].id);
+  const first = await written(specs[0].id);
+  if (text.value === "") text.value = first;
   fill(
     place,
     labelled(

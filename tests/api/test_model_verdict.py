@@ -39,7 +39,10 @@ def test_much_is_enough() -> None:
     assert (collectives.kind, collectives.enough, collectives.num_rows) == ("collective", True, 1876)
     assert collectives.num_held_out == 91  # 182 rows of 2 ranks
     assert lookups.advice == collectives.advice == ""
-    assert lookups.text.startswith("Lookups: enough was measured. 2,220 rows. 111 launches held out")
+    assert lookups.text.startswith(
+        "Lookups: enough was measured; some intervals are too narrow. 2,220 rows. 111 launches"
+    )
+    assert collectives.text.startswith("Collectives: enough was measured. 1,876 rows. 91 exchanges held out")
 
 
 @pytest.mark.parametrize(("held_out", "enough", "known"), [(30, True, "18%"), (29, False, "19%"), (4, False, "50%")])
@@ -77,6 +80,38 @@ def test_nothing_held_out_is_nothing_known() -> None:
         assert not verdict.enough
         assert "None were held out: errors are not known." in verdict.detail
     assert "may hold seldom" in lookups.detail
+
+
+def test_intervals_that_hold_too_seldom_are_named_with_the_rows() -> None:
+    lookups, collectives = verdicts(SHIPPED)
+    assert "made to hold for 90% of rows, and held for 86.5% of those held out" in lookups.detail
+    assert "held clearly less: to 64 KiB 68.6%, backward 78.4%. There they are too narrow." in lookups.detail
+    assert "held for 92.9% of those held out" in collectives.detail
+    assert (lookups.all_hold, collectives.all_hold) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "coverage", "holds"),
+    [
+        (111, 0.865, True),  # of 90 %: exp(-111 * 0.0063) = 0.5
+        (111, 0.784, False),  # exp(-111 * 0.058) = 0.0016
+        (10, 0.7, True),  # exp(-10 * 0.15) = 0.2
+        (2, 0.5, True),
+        (3, 0.0, False),  # a tenth three times over
+        (10**12, 0.899, False),
+        (10**12, 1.0, True),
+    ],
+)
+def test_chance_is_told_from_intervals_that_are_too_narrow(num_rows: int, coverage: float, holds: bool) -> None:
+    for kind in ("lookup", "collective"):
+        document = json.loads(json.dumps(SHIPPED))
+        ranks = 2 if kind == "collective" else 1  # rows of one exchange are late together
+        group = {"kind": kind, "by": "phase", "group": "some", "num_rows": num_rows * ranks, "coverage": coverage}
+        of_ranks = [one for one in document["figures"]["groups"] if one["by"] == "ranks"]
+        document["figures"]["groups"] = [group, *(one | {"coverage": 0.9} for one in of_ranks)]
+        verdict = verdicts(document)[("lookup", "collective").index(kind)]
+        assert verdict.all_hold is holds
+        assert (f"less: some {coverage:.1%}" in verdict.detail) is not holds
 
 
 def test_what_was_not_measured_has_no_verdict() -> None:

@@ -11,8 +11,8 @@ from html import escape
 from planner.units import format_seconds
 
 _SIDE = 360.0
-_LEFT, _TOP, _RIGHT, _BOTTOM = 62.0, 12.0, 30.0, 48.0
-_LABEL, _BAR, _ROW, _VALUE = 150.0, 300.0, 24.0, 60.0
+_LEFT, _TOP, _RIGHT, _BOTTOM = 88.0, 12.0, 32.0, 56.0
+_LABEL, _BAR, _ROW, _VALUE = 150.0, 300.0, 24.0, 66.0
 
 
 def scatter(name: str, pairs: Sequence[Sequence[float]]) -> str:
@@ -44,16 +44,16 @@ def scatter(name: str, pairs: Sequence[Sequence[float]]) -> str:
         label = escape(format_seconds(10.0**decade))
         parts.append(_line("grid", x(decade), _TOP, x(decade), _TOP + _SIDE))
         parts.append(_line("grid", _LEFT, y(decade), _LEFT + _SIDE, y(decade)))
-        parts.append(_text(x(decade), _TOP + _SIDE + 16, label, "middle"))
+        parts.append(_text(x(decade), _TOP + _SIDE + 22, label, "middle"))
         parts.append(_text(_LEFT - 6, y(decade) + 4, label, "end"))
     twice = math.log10(2)
     parts.append(_line("even", x(low), y(low), x(high), y(high)))
     parts.append(_line("twice", x(low), y(low + twice), x(high - twice), y(high)))
     parts.append(_line("twice", x(low + twice), y(low), x(high), y(high - twice)))
     parts += [f'<circle class="point" cx="{x(a):.1f}" cy="{y(b):.1f}" r="2.5"/>' for a, b in points]
-    parts.append(_text(_LEFT + _SIDE / 2, _TOP + _SIDE + 38, "measured", "middle"))
+    parts.append(_text(_LEFT + _SIDE / 2, _TOP + _SIDE + 46, "measured", "middle"))
     middle = _TOP + _SIDE / 2
-    parts.append(f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">predicted</text>')
+    parts.append(f'<text transform="translate(18 {middle}) rotate(-90)" text-anchor="middle">predicted</text>')
     beyond = sum(abs(b - a) > twice for a, b in points)
     least, most = (format_seconds(10**value) for value in (min(values), max(values)))
     told = f"{len(points)} held-out points from {least} to {most}, {beyond} of them beyond the lines of half and twice."

@@ -1,4 +1,4 @@
-"""The report of a learned model as one HTML file: no script, no address of anything, nothing to fetch.
+"""The report of a learned model as one HTML file: no script, nothing to fetch, and one link at most.
 
 Every text of a document goes through ``escape``, whatever was checked before.
 """
@@ -20,6 +20,7 @@ _STYLE = """
 body { margin: 0 auto; padding: 1rem; max-width: 64rem; background: var(--paper); color: var(--ink);
   font: 1rem/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; overflow-wrap: anywhere; } h2 { font-size: 1.15rem; margin: 2rem 0 .25rem; }
+a { color: var(--mark); }
 p, figcaption { color: var(--faint); margin: .25rem 0 .75rem; max-width: 48rem; } figcaption { font-size: .875rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.5rem; margin: 0; }
 dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; } code { overflow-wrap: anywhere; }
@@ -35,6 +36,7 @@ svg { display: block; width: 100%; height: auto; font-size: 12px; } svg text { f
 .even { stroke: var(--ink); } .twice { stroke: var(--faint); stroke-dasharray: 6 4; }
 .point { fill: var(--mark); fill-opacity: .55; } .bar { fill: var(--mark); }
 .median { stroke: var(--ink); stroke-width: 2; }
+@media (max-width: 36rem) { svg { font-size: 14px; } } @media (max-width: 28rem) { svg { font-size: 17px; } }
 @media (max-width: 40rem) { dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; } }
 @media print { .wide { overflow: visible; } table, figure { break-inside: avoid; } body { max-width: none; } }
 """
@@ -47,15 +49,24 @@ _CHARTS = (("lookup", "lookups"), ("collective", "collectives"))
 _SIZES = ("shards", "bytes")
 
 
-def report_page(document: Mapping[str, Any]) -> str:
-    """Return the page about the document of a model that was read without complaint."""
+def report_page(document: Mapping[str, Any], *, home: str | None = None) -> str:
+    """Return the page about the document of a model that was read without complaint.
+
+    Parameters
+    ----------
+    document
+        Of the model.
+    home
+        The address of the model's page where a service shows this one; a file has none, and leads nowhere.
+    """
     told = facts(document)
+    back = "" if home is None else f'<p><a href="{escape(home)}">The cost model in shardplan</a></p>\n'
     tables = "".join(_table(i, table) for i, table in enumerate(told.tables))
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(told.title)}</title>'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(_CONTENT_POLICY)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{_STYLE}</style></head>\n<body><main>\n{_head(told)}\n{''.join(_charts(document))}"
+        f"<style>{_STYLE}</style></head>\n<body><main>\n{back}{_head(told)}\n{''.join(_charts(document))}"
         f"{tables}{_list('Not measured', told.not_measured)}</main></body></html>\n"
     )
 

@@ -2,6 +2,7 @@
 
 import json
 from typing import Annotated
+from urllib.parse import quote
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request, Response
@@ -164,14 +165,18 @@ async def get_cost_model_document(
         **problems("not-found"),
     },
 )
-async def get_cost_model_report(shell: Shell, model_id: ModelId) -> Response:
+async def get_cost_model_report(shell: Shell, model_id: ModelId, request: Request) -> Response:
     """Answer with errors, coverage and ranges of a model, as a page."""
     _, document = await run_sync(shell.models.document, model_id)
-    page = await shell.compute(lambda: report_page(json.loads(document)))
+    # A browser that shows the page asks for HTML; what is saved as a file leads nowhere.
+    is_shown = "text/html" in request.headers.get("accept", "")
+    home = f"/ui/cost-models/{quote(model_id, safe='@')}" if is_shown else None
+    page = await shell.compute(lambda: report_page(json.loads(document), home=home))
     headers = {
         "Content-Security-Policy": PAGE_POLICY,
         "X-Content-Type-Options": "nosniff",
         "Cache-Control": REVALIDATE,
+        "Vary": "Accept",
     }
     return Response(page, media_type="text/html; charset=utf-8", headers=headers)
 

@@ -95,6 +95,12 @@ def test_the_page_runs_nothing_and_fetches_nothing(both: dict[str, Any]) -> None
     assert "@import" not in style[0]
 
 
+def test_only_a_service_has_a_way_back(both: dict[str, Any]) -> None:
+    assert Page(report_page(both)).of("a") == []
+    (link,) = Page(report_page(both, home=f"/ui/{HOSTILE}")).of("a")
+    assert link == {"href": f"/ui/{HOSTILE}"}
+
+
 def test_the_policy_allows_the_one_style_sheet_by_its_hash(both: dict[str, Any]) -> None:
     page = report_page(both)
     styles = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)

@@ -135,19 +135,14 @@ def test_a_data_folder_that_was_copied_is_told_apart(
     assert "executor-id" in errors.decode()
 
 
-def test_a_worker_that_runs_another_number_at_a_time_says_so(
-    server: Server, start_worker: Start, tmp_path: Path, root: Path, url: str
-) -> None:
+def test_a_worker_that_runs_another_number_at_a_time_says_so(server: Server, start_worker: Start) -> None:
     """The last to start decides for all: whoever runs them must know."""
     told = "servers and workers of this database ran 1 solves at a time each, and run 2 from now on"
-    first = start_worker("first", solver_processes=1)
-    solve_id = server.client.post("/v1/solves", json=TINY).json()["id"]
-    wait_for(lambda: state_of(server.client, solve_id) == "succeeded", 60)
-    second = start_worker("second", solver_processes=2)
-    other = server.client.post("/v1/solves", json=tiny(name="other")).json()["id"]
-    wait_for(lambda: state_of(server.client, other) == "succeeded", 60)
     logs = []
-    for process in (first, second):
+    for number in (1, 2):  # one after the other, so that each has run a solve and thus has begun to work
+        process = start_worker(f"worker-{number}", solver_processes=number)
+        solve_id = submit(server.client, tiny(name=f"solve-{number}"))
+        wait_for(lambda of=solve_id: state_of(server.client, of) == "succeeded", 90)
         process.terminate()
         logs.append(b"".join(part or b"" for part in process.communicate(timeout=60)).decode())
     assert [told in log for log in logs] == [False, True]

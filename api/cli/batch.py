@@ -13,7 +13,7 @@ import typer
 from api.cli.batch_items import Item, items_of, parse_shape
 from api.cli.batch_log import BatchLog, Outcome
 from api.cli.batch_summary import summary_csv, summary_text
-from api.cli.client_key import TokenFile, token_in
+from api.cli.client_key import TokenFile, address_of, token_in
 from api.cli.errors import MAX_COLUMNS, UNAUTHORIZED, BadInput, ExitCode, issues_of, say
 from api.cli.files import write_content
 from api.cli.solving import compile_search, facts_of, solved
@@ -25,6 +25,7 @@ from planner.errors import InvalidProblem, PlannerError, UnsupportedRequest
 from planner.explain.text import paragraph
 
 if TYPE_CHECKING:
+    from api.client import ProblemError
     from api.statistics_reference import FindStatistics
 
 #: Plans one spec, as normalised canonical bytes or as it was sent; returns what became of it, and the plan's bytes.
@@ -68,19 +69,30 @@ def batch_command(
     elif statistics:
         raise BadInput("--statistics is for planning here; the service knows those that were posted to /v1/statistics")
     else:
-        plan = _remote_planner(server, _tag(tag, folder), token_in(token_file))
+        plan = _remote_planner(address_of(server), _tag(tag, folder), token_in(token_file))
     log = BatchLog(folder)
     outcomes = _run(items, log, plan, quiet=quiet)
     write_content(summary_csv(outcomes), str(folder / "summary.csv"))
     if not quiet:
-        say(summary_text(outcomes, width=max(MAX_COLUMNS, 24 + 22 * max(1, len(shapes)))).rstrip())
+        say(summary_text(outcomes, width=MAX_COLUMNS))
         counts = ", ".join(f"{number} {state}" for state, number in Counter(one.state for one in outcomes).items())
         say(f"shardplan: {counts}; figures in {folder / 'summary.csv'}")
-        for one in outcomes:
-            if one.detail:
-                for line in paragraph(f"{one.name}: {one.detail}", hanging="  "):
-                    say(line)
+        _say_details(outcomes)
     raise typer.Exit(_exit_code(outcomes))
+
+
+def _say_details(outcomes: Sequence[Outcome]) -> None:
+    """Tell what is wrong, of a model once where all of its shapes have it: it lies in the spec, then."""
+    told = Counter((one.model, one.detail) for one in outcomes)
+    num_shapes = Counter(one.model for one in outcomes)
+    lines = {
+        f"{one.model if told[one.model, one.detail] == num_shapes[one.model] else one.name}: {one.detail}": None
+        for one in outcomes
+        if one.detail
+    }
+    for text in lines:
+        for line in paragraph(text, hanging="  "):
+            say(line)
 
 
 def _run(items: Sequence[Item], log: BatchLog, plan: Planner, *, quiet: bool) -> list[Outcome]:
@@ -129,10 +141,23 @@ def _refused(item: Item, error: Exception) -> Outcome:
     issues = issues_of(error) if isinstance(error, InvalidProblem | UnsupportedRequest) else []
     if not issues:
         return replace(Outcome.of(item, ""), state="invalid", detail=str(error))
-    first, more = issues[0], f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
-    detail = f"{first.pointer}: {first.message}" if first.pointer else first.message
-    way_out = f"; {first.hint}" if first.hint else ""
-    return replace(Outcome.of(item, ""), state="invalid", detail=f"{detail}{way_out}{more}")
+    first = issues[0]
+    detail = _in_words(first.pointer, first.message, first.hint, len(issues))
+    return replace(Outcome.of(item, ""), state="invalid", detail=detail)
+
+
+def _in_words(pointer: str, message: str, hint: str, num_issues: int) -> str:
+    """Return the first of some issues: where, what, the way out, and how many there are beside it."""
+    where, way_out = f"{pointer}: " if pointer else "", f"; {hint}" if hint else ""
+    return f"{where}{message}{way_out}" + (f" (and {num_issues - 1} more)" if num_issues > 1 else "")
+
+
+def _refused_by_server(error: "ProblemError") -> str:
+    """Return what a service says is wrong with a spec, as it is told of one that is planned here."""
+    if not error.errors:
+        return str(error)
+    pointer, message, hint = (str(error.errors[0].get(key) or "") for key in ("pointer", "message", "hint"))
+    return _in_words(pointer, message, hint, len(error.errors))
 
 
 def _local_planner(find_statistics: "FindStatistics") -> Planner:
@@ -193,7 +218,7 @@ def _remote_planner(url: str, tag: str, token: str | None) -> Planner:
             if error.status == UNAUTHORIZED:
                 raise
             state = "invalid" if error.status in (400, 422) else "failed"
-            return replace(blank, state=state, detail=str(error)), None
+            return replace(blank, state=state, detail=_refused_by_server(error)), None
         except SolveTimeout as error:
             return replace(blank, state="no-plan", detail=str(error)), None
         result = solve.get("result")

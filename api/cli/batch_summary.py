@@ -12,12 +12,13 @@ from rich.text import Text
 from api.cli.batch_log import Outcome
 
 _OWN = "own cluster"
+_BORDERS = 3  # what a column takes beside its text
+_MODEL_COLUMNS = 20  # what is left for the names of models, at least
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def summary_table(outcomes: Sequence[Outcome]) -> Table:
-    """Return the step time and the gap of every model on every shape."""
-    shapes = list(dict.fromkeys(outcome.shape for outcome in outcomes))
+def summary_table(outcomes: Sequence[Outcome], shapes: Sequence[str]) -> Table:
+    """Return the step time and the gap of every model on some shapes."""
     table = Table(title="Objective (gap)", title_justify="left")
     table.add_column("model", overflow="fold")
     for shape in shapes:
@@ -30,11 +31,15 @@ def summary_table(outcomes: Sequence[Outcome]) -> Table:
 
 
 def summary_text(outcomes: Sequence[Outcome], *, width: int) -> str:
-    """Return the table as text of a width."""
+    """Return the table as text of a width, or several where it does not hold all shapes."""
+    shapes = list(dict.fromkeys(outcome.shape for outcome in outcomes))
+    widest = _BORDERS + max((len(text) for one in outcomes for text in (one.shape or _OWN, _cell(one))), default=0)
+    at_once = max(1, (width - _MODEL_COLUMNS) // widest)
     console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
     with console.capture() as captured:
-        console.print(summary_table(outcomes))
-    return captured.get()
+        for start in range(0, len(shapes), at_once):
+            console.print(summary_table(outcomes, shapes[start : start + at_once]))
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
 def summary_csv(outcomes: Sequence[Outcome]) -> bytes:

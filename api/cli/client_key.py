@@ -1,4 +1,4 @@
-"""The key that commands show to a service."""
+"""Where a service is, and the key that commands show to it."""
 
 from typing import Annotated
 
@@ -12,6 +12,13 @@ TokenFile = Annotated[
     str | None,
     typer.Option(metavar="FILE", help=f"File with a key of the service; else {TOKEN_VARIABLE} has it."),
 ]
+
+
+def address_of(server: str) -> str:
+    """Return the address of a service; one without a scheme would be tried again and again before it fails."""
+    if not server.lower().startswith(("http://", "https://")):
+        raise BadInput(f"the address {server} does not say how to talk to it: write http://{server}, or https://")
+    return server
 
 
 def token_in(path: str | None) -> str | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.cli.client_key import TokenFile, token_in
+from api.cli.client_key import TokenFile, address_of, token_in
 from api.cli.errors import BadInput, say
 from api.cli.files import AsJson, check_output, read_plan, tell_document, write_document
 from api.cli.plan import Changes, changed_spec
@@ -112,11 +112,9 @@ def fetch_command(
 ) -> None:
     """Bring a file up to date with a channel: what a launcher runs before its job starts."""
     check_output(output)
-    if not server.startswith(("http://", "https://")):
-        raise BadInput(f"the address {server} does not say how to talk to it: write http://{server}, or https://")
-    token = token_in(token_file)
+    url, token = address_of(server), token_in(token_file)
     try:
-        with PlannerClient(server, token=token, timeout=timeout, retry=RetryPolicy(attempts=attempts)) as client:
+        with PlannerClient(url, token=token, timeout=timeout, retry=RetryPolicy(attempts=attempts)) as client:
             file = fetch(client, channel, output)
     except ValueError as error:
         raise BadInput(str(error)) from error

@@ -96,6 +96,35 @@ def test_what_is_wrong_with_one_spec_stops_no_other(run: Run, tmp_path: Path) ->
     assert only.code == 3
 
 
+def test_what_is_wrong_on_every_shape_is_told_once(run: Run, tmp_path: Path) -> None:
+    table = {**tiny()["model"]["tables"][0], "num_embeddings": 10**9, "embedding_dim": 128}
+    specs = write(tmp_path / "specs", wrong=tiny(model__batch_size_per_rank=-1), large=tiny(model__tables=[table]))
+    (specs / "broken.json").write_text("{")
+    shapes = ["dgx-h100-80g:1x1", "dgx-h100-80g:1x8", "dgx-h100-80g:8x8", "dgx-h100-80g:16x8"]
+    options = [text for shape in shapes for text in ("--shape", shape)]
+    answer = run("batch", specs, "-o", tmp_path / "out", "--time-limit", "0.2", *options)
+    told = [line for line in answer.err.splitlines() if line.startswith("  ") and not line.startswith("    ")]
+    assert [line.split(":")[0].strip() for line in told if "broken" in line or "wrong" in line] == ["broken", "wrong"]
+    assert any(line.startswith("  large@dgx-h100-80g-1x1: ") for line in told)  # of this shape alone
+    # Four shapes are more than a narrow terminal holds.
+    assert all(shape in answer.err for shape in shapes)
+    assert all(len(line) <= 80 for line in answer.err.splitlines() if str(tmp_path) not in line)
+
+
+def test_what_a_server_finds_wrong_comes_with_the_way_out(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {"pointer": "/solver", "code": "x", "message": "it is wrong", "hint": "make it right"}
+
+    def send(_: httpx.Client, __: httpx.Request) -> httpx.Response:
+        return httpx.Response(422, json={"title": "Wrong", "errors": [found, found]})
+
+    monkeypatch.setattr(httpx.Client, "send", send)
+    answer = run("batch", write(tmp_path / "specs", a=tiny()), "-o", tmp_path / "out", "--server", "http://unused")
+    assert answer.code == 1
+    assert "a: /solver: it is wrong; make it right (and 1 more)" in answer.err
+
+
 @pytest.mark.parametrize("error", [SolverDefect("a defect"), UnsupportedWork("roofline", "this")])
 def test_what_the_planner_cannot_do_stops_no_other(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception

@@ -504,10 +504,13 @@ def test_exports_and_fetches_make_no_folders(run: Run, plan_file: Path, tmp_path
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_server_without_a_scheme_is_bad_input(run: Run, tmp_path: Path) -> None:
-    answer = run("fetch", "a/b", "--server", "localhost:18700", "-o", tmp_path / "out.json")
+@pytest.mark.parametrize("command", ["fetch", "batch"])
+def test_a_server_without_a_scheme_is_bad_input(run: Run, spec_file: Path, tmp_path: Path, command: str) -> None:
+    what = {"fetch": "a/b", "batch": spec_file}[command]
+    answer = run(command, what, "--server", "localhost:18700", "-o", tmp_path / "out")
     assert answer.code == 1
     assert "write http://localhost:18700" in " ".join(answer.err.split())
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_worker_without_a_database_is_bad_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,5 +68,5 @@ def told(detail: ErrorDetails) -> tuple[str, str]:
         return "the text has characters that are not taken here", _PATTERNS.get(pattern, f"write what fits {pattern}")
     message = detail["msg"].removeprefix("Value error, ")
     if kind == "json_invalid":
-        return "the body is not JSON that can be read", message
+        return "the document is not JSON that can be read", message
     return message, _REFERENCE

@@ -1,7 +1,8 @@
 """Bytes from outside to a checked document, or a list of issues with JSON pointers.
 
 Two readers look at the bytes: the standard library's for duplicate keys, and pydantic's
-strict one for everything else. Nothing of the input is repeated in a message.
+strict one for everything else. Nothing of the input is repeated in a message, and a message
+fits a body and a file alike.
 """
 
 import difflib
@@ -125,31 +126,31 @@ class _ObjectReader:
 def _refuse_untrusted_json(raw: bytes, reader: _ObjectReader) -> None:
     """Refuse bytes that two JSON readers could take for two different documents."""
     if not raw.strip():
-        raise _not_json("the body is empty", "send a JSON object")
+        raise _not_json("the document is empty", "a JSON object is expected")
     if raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-        raise _not_json("the body starts with a byte order mark", "send UTF-8 without a byte order mark")
+        raise _not_json("the document starts with a byte order mark", "write UTF-8 without one")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _not_json(f"the body is not UTF-8 (byte {error.start})", "send UTF-8") from None
+        raise _not_json(f"the document is not UTF-8 (byte {error.start})", "write UTF-8") from None
     if "\x00" in text:
-        raise _not_json("the body holds NUL characters", "send UTF-8, not UTF-16")
+        raise _not_json("the document holds NUL characters", "write UTF-8, not UTF-16")
     try:
         json.loads(text, object_pairs_hook=reader, parse_constant=_no_constant)
     except KeysRefused as error:
         raise _not_json(str(error), "name every known key once", code=error.code) from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise _not_json(f"the body is not JSON ({where})", "check the syntax at that place") from None
+        raise _not_json(f"the document is not JSON ({where})", "check the syntax at that place") from None
     except RecursionError:
-        raise _not_json("the body is nested too deeply", "a spec needs fewer than 10 levels") from None
+        raise _not_json("the document is nested too deeply", "a spec needs fewer than 10 levels") from None
     except ValueError as error:
         raise _not_json(_number_message(error), "write finite numbers of ordinary length") from None
 
 
 def _number_message(error: ValueError) -> str:
     """Return what is wrong with a number, without repeating it."""
-    return str(error) if str(error).startswith("NaN") else "the body holds a number with too many digits"
+    return str(error) if str(error).startswith("NaN") else "the document holds a number with too many digits"
 
 
 def _no_constant(_name: str) -> None:
@@ -160,7 +161,7 @@ def _not_json(message: str, hint: str, *, code: str = "not-json") -> RejectedDoc
     return RejectedDocument([Issue(code=code, pointer="", message=message, hint=hint)])
 
 
-def _issue(detail: ErrorDetails, model: type[BaseModel]) -> Issue:
+def _issue(detail: ErrorDetails, model: type[StrictModel]) -> Issue:
     """Turn one finding of pydantic into an issue that repeats nothing of the input."""
     kind, location = detail["type"], list(detail["loc"])
     message, hint = told(detail)
@@ -170,9 +171,9 @@ def _issue(detail: ErrorDetails, model: type[BaseModel]) -> Issue:
         key = str(location[-1])
         if is_quotable(key):
             close = difflib.get_close_matches(key, _fields_at(model, location[:-1]), n=1, cutoff=_LEAST_LIKENESS)
-            hint = f"did you mean {close[0]}?" if close else "remove it; the fields are listed in /docs"
+            hint = f"did you mean {close[0]}?" if close else f"remove it; the fields are listed {model.listed}"
         else:
-            location, hint = location[:-1], "remove it; the fields are listed in /docs"
+            location, hint = location[:-1], f"remove it; the fields are listed {model.listed}"
     elif location and isinstance(location[-1], str) and not is_quotable(location[-1]):
         location = location[:-1]
     code = _CODES.get(kind, "invalid-value")

@@ -150,7 +150,7 @@ def _planner() -> str:
 def _profiles() -> str:
     ids = profile_ids()
     numbers = sum(len(load_profile(profile).numbers) for profile in ids)
-    return f"{len(ids)} profiles with {numbers} numbers load"
+    return f"{len(ids)} profiles with {numbers} numbers load, {', '.join(ids)}"
 
 
 def _existing(path: Path) -> Path:

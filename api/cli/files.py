@@ -23,7 +23,7 @@ MAX_FILE_BYTES = 256 * 1024 * 1024
 
 
 def read_bytes(path: str) -> bytes:
-    """The bytes of a file, or of standard input for ``-``."""
+    """The bytes of a file, or of standard input for ``-``; an empty one is told by its name."""
     if path == STDIN:
         raw = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
     else:
@@ -34,6 +34,8 @@ def read_bytes(path: str) -> bytes:
             raise BadInput(f"cannot read {path}: {error.strerror or error}") from None
     if len(raw) > MAX_FILE_BYTES:
         raise BadInput(f"{path} is larger than {MAX_FILE_BYTES:,} bytes")
+    if not raw.strip():
+        raise BadInput(f"{'standard input' if path == STDIN else path} is empty")
     return raw
 
 

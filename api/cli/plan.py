@@ -47,7 +47,7 @@ def plan_command(
         float | None, typer.Option(metavar="FRACTION", help="Stop when proven this close to the best.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
-    profile: Annotated[str | None, typer.Option(help="Id of a hardware profile.")] = None,
+    profile: Annotated[str | None, typer.Option(help="Id of a hardware profile; shardplan doctor lists them.")] = None,
     num_hosts: Annotated[int | None, typer.Option(help="Hosts of the cluster.")] = None,
     ranks_per_host: Annotated[int | None, typer.Option(help="Ranks used on each host.")] = None,
     batch_size_per_rank: Annotated[int | None, typer.Option(help="Samples of one rank in one step.")] = None,

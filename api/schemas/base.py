@@ -1,7 +1,7 @@
 """What every document that comes from outside has in common: strict types, no unknown keys."""
 
 import math
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -36,6 +36,9 @@ class StrictModel(BaseModel):
     """A document from outside: no coercion, no unknown key, no NaN, no infinity."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True)
+
+    #: Where a reader of the document, or of what is wrong with it, finds its fields.
+    listed: ClassVar[str] = "under /docs of a server"
 
 
 class Document(BaseModel):

@@ -1,6 +1,6 @@
 """The spec: what a user asks a plan for. Field names are the contract of the service."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
@@ -227,6 +227,8 @@ class PreviousPlanSpec(StrictModel):
 
 class SpecDocument(StrictModel):
     """The body of ``POST /v1/solves``, and of a file given to the command line."""
+
+    listed: ClassVar[str] = "in docs/spec.md, and under /docs of a server"
 
     schema_version: Literal[1] = Field(default=1, description="Version of this document.", examples=[1])
     name: Title = Field(default="unnamed", description="Name of the model, for people.", examples=["dlrm-dcnv2"])

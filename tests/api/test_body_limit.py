@@ -159,7 +159,7 @@ def test_json_is_json(small: Live, media_type: str) -> None:
 def test_a_missing_body_is_an_empty_document(small: Live, encoding: str) -> None:
     answer = small.post("/v1/solves", headers={"Content-Encoding": encoding})
     problem = assert_problem(answer, 422, "invalid-problem")
-    assert problem["errors"][0]["message"] == "the body is empty"
+    assert problem["errors"][0]["message"] == "the document is empty"
 
 
 def test_the_default_limit_is_32_mebibytes(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_what_is_wrong_with_one_spec_stops_no_other(run: Run, tmp_path: Path) ->
     }
     assert "wrong: /model/batch_size_per_rank" in answer.err
     assert "use at least 1" in answer.err  # the way out, too
-    assert "broken: the body is not JSON (line" in " ".join(answer.err.split())
+    assert "broken: the document is not JSON (line" in " ".join(answer.err.split())
     assert all(len(line) <= 80 for line in answer.err.splitlines() if str(tmp_path) not in line)
     only = run("batch", str(specs / "large.json"), "-o", str(tmp_path / "other"))
     assert only.code == 3

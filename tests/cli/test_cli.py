@@ -9,6 +9,7 @@ import pytest
 
 from api.client import check_plan
 from api.release import VERSION
+from cost_models.profiles_loader import profile_ids
 from planner.canonical import canonical_bytes, plan_digest
 from planner.units import format_bytes
 from tests.cli.run import Run
@@ -146,6 +147,19 @@ def test_hostile_files_are_bad_input(run: Run, tmp_path: Path, command: str, con
     assert answer.code == 1
     assert told in answer.err
     assert len(answer.err) < 64 * 1024
+
+
+def test_hints_help_where_there_is_no_server(run: Run, spec_file: Path, plan_file: Path, tmp_path: Path) -> None:
+    unknown = run("validate", spec_file, "--set", "nonsense=1")
+    assert "remove it; the fields are listed in docs/spec.md" in " ".join(unknown.err.split())
+    (tmp_path / "none.json").write_text(" \n")
+    (tmp_path / "cut.json").write_text("{")
+    for arguments in (["plan", "none.json"], ["evaluate", spec_file, "none.json"], ["compare", plan_file, "none.json"]):
+        answer = run(*(tmp_path / text if text == "none.json" else text for text in arguments))
+        assert (answer.code, answer.out) == (1, "")
+        assert "none.json is empty" in " ".join(answer.err.split())
+    cut = run("plan", tmp_path / "cut.json")
+    assert "the document is not JSON (line 1, column 2)" in " ".join(cut.err.split())
 
 
 def test_every_problem_is_listed_with_its_place_and_the_way_out(run: Run, tmp_path: Path) -> None:
@@ -430,6 +444,8 @@ def test_doctor_finds_this_installation_well(run: Run, tmp_path: Path) -> None:
     assert answer.code == 0, answer.err
     assert answer.document["ok"] is True
     assert [check["name"] for check in answer.document["checks"] if not check["ok"]] == []
+    (profiles,) = [check["detail"] for check in answer.document["checks"] if check["name"] == "hardware profiles"]
+    assert set(profile_ids()) <= set(profiles.split(", "))  # who writes a spec finds their names here
     assert list(tmp_path.iterdir()) == []  # it leaves nothing behind
 
 

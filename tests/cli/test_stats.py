@@ -147,7 +147,7 @@ def test_bad_input_is_refused_with_its_place(
         ([traces[0], "--table", "user"], "COLUMN=TABLE"),
         ([traces[0], "--table", "goods=goods"], "no column goods"),
         (["--merge", tmp_path / "one.json", tmp_path / "two.json"], "two.json was made with --hash-seed 2, and"),
-        (["--merge", tmp_path / "t.csv"], "t.csv cannot be read: the body is not JSON"),
+        (["--merge", tmp_path / "t.csv"], "t.csv cannot be read: the document is not JSON"),
         (["--compare", tmp_path / "one.json"], "two files"),
         (["--compare", "--merge", tmp_path / "one.json"], "either"),
         (["--merge", tmp_path / "one.json", "--table", "a=b"], "--table is for traces"),
@@ -171,7 +171,7 @@ def test_a_file_that_is_no_sketch_is_named(
     (tmp_path / "next.json").write_text(json.dumps(document | {"schema_version": 2}))
     (tmp_path / "edited.json").write_text(json.dumps(document | {"hash_seed": 5}))
     for name, what in (
-        ("cut", "cannot be read: the body is not JSON"),
+        ("cut", "cannot be read: the document is not JSON"),
         ("plan", "is no access statistics: it has no statistics_digest"),
         ("next", "is of another version: not one of the values that are taken; this version reads schema_version 1"),
         ("edited", "is no access statistics as they were written: at /"),

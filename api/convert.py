@@ -4,7 +4,7 @@ bytes --json_input--> SpecDocument --spec_checks, table_checks--> issues, or a S
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -172,17 +172,31 @@ def _checked(raw: bytes, model: type[Checked], *, spec_key: str | None = None) -
         if error.issues[0].code in UNREADABLE:
             raise
         content = json.loads(raw)
-        if _is_plan(content if spec_key is None else content.get(spec_key) if isinstance(content, dict) else None):
-            where = "" if spec_key is None else f"/{spec_key}"
-            message, hint = "this is a plan, and a spec is asked for", "send the spec that the plan was made for"
-            raise RejectedDocument([Issue(code="not-a-spec", pointer=where, message=message, hint=hint)]) from None
+        if misplaced := [*_misplaced(content, spec_key)]:
+            raise RejectedDocument(misplaced) from None
         further = _further_issues(content, error.issues, spec_key)
         raise RejectedDocument([*error.issues, *further], error.num_issues + len(further)) from None
 
 
+def _misplaced(document: object, spec_key: str | None) -> Iterator[Issue]:
+    """Yield a plan in the place of a spec, and a spec in that of a plan: every field of it would be told as unknown."""
+    members = document if isinstance(document, dict) else {}
+    if _is_plan(document if spec_key is None else members.get(spec_key)):
+        message, hint = "this is a plan, and a spec is asked for", "send the spec that the plan was made for"
+        yield Issue(code="not-a-spec", pointer="" if spec_key is None else f"/{spec_key}", message=message, hint=hint)
+    if spec_key is not None and _is_spec(members.get("plan")):
+        message, hint = "this is a spec, and a plan is asked for", "plan it first, and send the plan that comes of it"
+        yield Issue(code="not-a-plan", pointer="/plan", message=message, hint=hint)
+
+
 def _is_plan(document: object) -> bool:
-    """Whether what is no spec is one of our plans, of which every field would be told as unknown."""
+    """Whether what is no spec is one of our plans."""
     return isinstance(document, dict) and "plan_digest" in document and "model" not in document
+
+
+def _is_spec(document: object) -> bool:
+    """Whether what is no plan is a spec."""
+    return isinstance(document, dict) and "model" in document and "tables" not in document
 
 
 def _further_issues(document: object, found: tuple[Issue, ...], spec_key: str | None) -> list[Issue]:

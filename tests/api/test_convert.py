@@ -451,6 +451,17 @@ def test_a_plan_in_the_place_of_a_spec_is_told_as_one() -> None:
     assert "/plan_digest" in pointers(plan_digest="sha256:0")  # a spec with a field too many is a spec
 
 
+def test_a_spec_in_the_place_of_a_plan_is_told_as_one() -> None:
+    plan = {"schema_version": 1, "name": "n", "plan_digest": "sha256:0", "world_size": 2, "tables": []}
+    for body, told in (
+        ({"spec": TINY, "plan": TINY}, [("not-a-plan", "/plan")]),
+        ({"spec": plan, "plan": TINY}, [("not-a-spec", "/spec"), ("not-a-plan", "/plan")]),  # swapped
+    ):
+        with pytest.raises(InvalidProblem) as caught:
+            parse_evaluation(raw(body))
+        assert [(issue.code, issue.pointer) for issue in caught.value.issues] == told
+
+
 def test_cross_checks_of_an_evaluation_point_below_spec() -> None:
     plan = {"world_size": 2, "ranks_per_host": 2, "tables": [{"name": "a"}]}
     body = {"spec": tiny(cost_model="guess"), "plan": plan}

@@ -34,7 +34,7 @@ def read_bytes(path: str) -> bytes:
             raise BadInput(f"cannot read {path}: {error.strerror or error}") from None
     if len(raw) > MAX_FILE_BYTES:
         raise BadInput(f"{path} is larger than {MAX_FILE_BYTES:,} bytes")
-    if not raw.strip():
+    if not raw:
         raise BadInput(f"{'standard input' if path == STDIN else path} is empty")
     return raw
 

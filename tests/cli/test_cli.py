@@ -152,7 +152,7 @@ def test_hostile_files_are_bad_input(run: Run, tmp_path: Path, command: str, con
 def test_hints_help_where_there_is_no_server(run: Run, spec_file: Path, plan_file: Path, tmp_path: Path) -> None:
     unknown = run("validate", spec_file, "--set", "nonsense=1")
     assert "remove it; the fields are listed in docs/spec.md" in " ".join(unknown.err.split())
-    (tmp_path / "none.json").write_text(" \n")
+    (tmp_path / "none.json").touch()
     (tmp_path / "cut.json").write_text("{")
     for arguments in (["plan", "none.json"], ["evaluate", spec_file, "none.json"], ["compare", plan_file, "none.json"]):
         answer = run(*(tmp_path / text if text == "none.json" else text for text in arguments))

@@ -106,9 +106,11 @@ def _paths(sources: Sequence[str]) -> list[Path]:
 
 def _tell_others(paths: Sequence[Path], folder: str) -> None:
     if paths:
-        names = ", ".join(path.name for path in paths[:_MAX_NAMED])
+        names = ", ".join(str(path.relative_to(folder)) for path in paths[:_MAX_NAMED])
         more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
-        say(f"shardplan: passed over in {folder}, for they are no specs: {names}{more}")
+        say(f"shardplan: passed over in {folder}, for they are no specs:")
+        for line in paragraph(f"{names}{more}"):
+            say(line)
 
 
 def _is_spec(path: Path) -> bool:

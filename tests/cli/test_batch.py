@@ -217,7 +217,7 @@ def test_plans_in_a_folder_are_no_specs_and_names_tell_files_apart(
     write(tmp_path / "b", same=tiny())
     items = items_of([str(tmp_path), str(tmp_path / "a" / "same.json")], [], [], [])
     assert [item.name for item in items] == ["a__same", "b__same"]
-    assert "for they are no specs: plan.json" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"shardplan: passed over in {tmp_path}, for they are no specs:\n  a/plan.json\n"
 
 
 def test_no_two_files_have_one_name_and_none_leaves_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,8 +36,9 @@ PHASE_GLYPHS = {
     "prefetch": "+",
     "checkpoint": "×",
 }
-#: A number of the hardware with its unit, which the name repeats.
+#: In the source of a default: how many tables it is for, of how many.
 _OF_TABLES = re.compile(r"([0-9,]+) of ([0-9,]+) tables?")
+#: A number of the hardware with its unit, which the name repeats.
 _HARDWARE_NUMBER = re.compile(
     r"hardware\.(\w+?)_(?:bytes_per_second|per_second|bytes|seconds) (\S+)"
     r" (bytes_per_second|operations_per_second|bytes|seconds)"

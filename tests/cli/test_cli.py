@@ -56,6 +56,13 @@ def test_plan_writes_canonical_bytes_and_tells_people(run: Run, spec_file: Path,
     check_plan(document, world_size=2, ranks_per_host=2)
 
 
+def test_a_default_says_how_many_tables_have_it(run: Run, tmp_path: Path) -> None:
+    known = table("b", access={"zipf_alpha": 1.05})
+    told = " ".join(run("plan", written(tmp_path, spec(table("a"), known))).err.split())
+    assert "every id may be a different row (1 of 2 tables)" in told
+    assert "model.tables.pooling = sum," in told  # of all
+
+
 def test_plan_without_a_file_prints_the_plan_alone(run: Run, spec_file: Path) -> None:
     answer = run("plan", spec_file)
     assert answer.code == 0

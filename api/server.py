@@ -107,7 +107,8 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started and not self.should_exit:
             host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
-            url = f"http://{host}:{self.config.port}"
+            port = self.servers[0].sockets[0].getsockname()[1]  # the system chooses one where 0 is asked for
+            url = f"http://{host}:{port}"
             log.info("pages are at %s/, the console of the REST API is at %s/docs", url, url)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

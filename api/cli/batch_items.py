@@ -12,6 +12,7 @@ from pathlib import Path
 from api.cli.errors import BadInput, say
 from api.cli.files import parse_assignment, read_bytes, with_changes
 from cost_models.profiles_loader import profile_ids
+from planner.explain.text import paragraph
 
 _SHAPE = re.compile(r"([a-z0-9][a-z0-9._-]*):([1-9][0-9]*)x([1-9][0-9]*)")
 _MAX_ITEMS = 100_000
@@ -59,7 +60,8 @@ def parse_shape(text: str) -> Shape:
     if found[1] not in profile_ids():
         close = difflib.get_close_matches(found[1], profile_ids(), n=1)
         suggestion = f"did you mean {close[0]}? " if close else ""
-        raise BadInput(f"--shape {text}: no hardware profile of this name; {suggestion}use {', '.join(profile_ids())}")
+        way_out = "\n".join(paragraph(f"{suggestion}use one of {', '.join(profile_ids())}"))
+        raise BadInput(f"--shape {text}: no hardware profile of this name\n{way_out}")
     return Shape(found[1], int(found[2]), int(found[3]))
 
 

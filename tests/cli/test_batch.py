@@ -253,6 +253,7 @@ def test_a_profile_that_is_none_is_told_once_with_the_one_that_may_be_meant(run:
     answer = run("batch", str(specs), "-o", str(tmp_path / "out"), "--shape", "dgx-h100-80:1x8")
     assert answer.code == 1
     assert " ".join(answer.err.split()).count("did you mean dgx-h100-80g?") == 1
+    assert all(len(line) <= 80 for line in answer.err.splitlines())
     assert not (tmp_path / "out").exists()
 
 

@@ -2,10 +2,13 @@
 
 import fcntl
 import os
+import re
 import socket
 import subprocess
 import sys
 from pathlib import Path
+
+import httpx
 
 from api.store.sql import SqlStore
 
@@ -19,6 +22,20 @@ def serve(folder: Path, *, port: int = 0) -> subprocess.CompletedProcess[str]:
     assert answer.stdout == ""
     assert "Traceback" not in answer.stderr
     return answer
+
+
+def test_it_says_where_to_look_once_it_listens(tmp_path: Path) -> None:
+    command = [*SERVE, "--data-dir", str(tmp_path), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            told = next(line for line in process.stderr if "pages are at" in line)
+            (pages, console) = re.findall(r"http://127\.0\.0\.1:\d+/\w*", told)
+            assert httpx.get(pages).status_code == 200
+            assert console == f"{pages}docs"
+        finally:
+            process.terminate()
+            process.stderr.read()
 
 
 def test_a_folder_that_another_server_has(tmp_path: Path) -> None:

@@ -99,9 +99,9 @@ class CpSat:
         # Dives, which look for better plans, took ten times as long where there is none.
         told = _told_if_better(priced, outcome.assignment, on_incumbent)
         finer = _run(priced, FINE_TICKS, budget, outcome.bound_seconds, outcome.assignment, told, dives=False)
-        if finer.termination.reason is not Reason.OPTIMAL:
-            return outcome
-        return keep_start(priced, finer, outcome.assignment)
+        # What ended the second run ends the search: where it was a limit, another run may come further.
+        bound_seconds = max(outcome.bound_seconds, finer.bound_seconds)
+        return replace(keep_start(priced, finer, outcome.assignment), bound_seconds=bound_seconds)
 
 
 class _Budget:

@@ -66,13 +66,16 @@ def test_what_coarse_ticks_prove_is_proven_again_in_fine_ones(
 
 
 def test_the_second_proof_stays_within_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing is left for it, the first proof stands, in its own ticks."""
+    """Where nothing is left for it, plan and bound of the first stand, and the limit is named."""
     monkeypatch.setattr(cp_sat, "TICKS", 256)
     monkeypatch.setattr(cp_sat._Budget, "spend", lambda budget, _: setattr(budget, "_work_seconds", 0.0))  # noqa: SLF001
     priced = random_priced(9, num_tables=2, slowdown=True, windows=True)
-    outcome = cp_sat.CpSat().solve(priced, replace(LIMITS, relative_gap=0.0))
+    exact = replace(LIMITS, relative_gap=0.0)
+    first = cp_sat.CpSat(proves_finely=False).solve(priced, exact)
+    outcome = cp_sat.CpSat().solve(priced, exact)
     assert outcome.assignment is not None
-    assert outcome.bound_seconds < objective_of(priced, outcome.assignment) * 0.999
+    assert first.bound_seconds <= outcome.bound_seconds < objective_of(priced, outcome.assignment) * 0.999
+    assert (outcome.termination.reason, outcome.termination.limit) == (Reason.FEASIBLE, "deterministic_time")
 
 
 def test_deterministic_limit_is_named() -> None:

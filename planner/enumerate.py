@@ -30,6 +30,8 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 #: What decides how rows can be kept: kernels, data types, cached shares and hot shares.
 _Alike = tuple[tuple[Kernel, ...], tuple[str, ...], tuple[float, ...], tuple[float, ...]]
+#: A scheme that a table cannot have, and why, in words.
+Refusal = tuple[Scheme, str]
 
 
 #: Cached shares of the rows that are listed where the user names none: about three per decade, as miss curves bend.
@@ -57,8 +59,8 @@ class Families:
     """All families of a problem, those of a table next to each other."""
 
     families: tuple[Family, ...]
-    #: by table without any family: why each scheme was refused, in words
-    refusals: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    #: by table without any family: all schemes, each with the reason
+    refusals: dict[int, tuple[Refusal, ...]] = field(default_factory=dict)
 
 
 #: Why a scheme is refused where it might be another matter with other column widths.
@@ -85,12 +87,12 @@ def enumerate_families(problem: Problem) -> Families:
     runtime = RUNTIMES[problem.runtime]
     sites, kept = _Sites(problem), _Storages(problem, runtime)
     families: list[Family] = []
-    refusals: dict[int, tuple[str, ...]] = {}
+    refusals: dict[int, tuple[Refusal, ...]] = {}
     for index, table in enumerate(problem.tables):
-        reasons: list[str] = []
-        mine = list(_families_of_table(problem, runtime, sites, kept, index, table, reasons))
+        refused: list[Refusal] = []
+        mine = list(_families_of_table(problem, runtime, sites, kept, index, table, refused))
         if not mine:
-            refusals[index] = tuple(reasons)
+            refusals[index] = tuple(refused)
         families.extend(mine)
     return Families(families=tuple(families), refusals=refusals)
 
@@ -171,7 +173,7 @@ def _families_of_table(
     kept: "_Storages",
     index: int,
     table: Table,
-    reasons: list[str],
+    refused: list[Refusal],
 ) -> Iterator[Family]:
     wanted = table.constraints
     if wanted.pinned is not None:
@@ -180,22 +182,22 @@ def _families_of_table(
     for maker in SCHEMES:
         scheme = maker.scheme
         if wanted.sharding_types is not None and scheme not in wanted.sharding_types:
-            reasons.append(f"{scheme.label}: not among the allowed sharding_types")
+            refused.append((scheme, "not among the allowed sharding_types"))
             continue
         refusal = runtime.refusal(table, scheme)
         if refusal is not None:
-            reasons.append(f"{scheme.label}: {refusal}")
+            refused.append((scheme, refusal))
             continue
         geometry = maker.geometry(table, problem.cluster)
         storages = kept.of(index, scheme, geometry)
         if not storages:
-            reasons.append(f"{scheme.label}: {_no_storage(problem, runtime, index, scheme)}")
+            refused.append((scheme, _no_storage(problem, runtime, index, scheme)))
             continue
         widths = None
         if geometry is not None and sites.fit(index, geometry):
             widths = _widths(problem, runtime, table, geometry)
         if geometry is None or widths is None:
-            reasons.append(f"{scheme.label}: {NO_CUT}")
+            refused.append((scheme, NO_CUT))
             continue
         for storage in storages:
             yield Family(table=index, scheme=scheme, storage=storage, geometry=geometry, widths=widths)

@@ -5,7 +5,7 @@ A shortfall says whether it is a proof. Options list only some column cuts of a 
 more bytes than the cluster has" always does, because no cut takes fewer bytes in all.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from cost_models.vocabulary import Scheme, Tier
 from planner.domain.plan import Shortfall
 from planner.domain.problem import Problem
 from planner.domain.table import Table
-from planner.enumerate import NO_CUT, Families
+from planner.enumerate import NO_CUT, Families, Refusal
 from planner.priced import PricedOptions
 from planner.pricing import roomiest_site
 from planner.runtimes.registry import RUNTIMES
@@ -46,26 +46,25 @@ def missing_options(problem: Problem, families: Families) -> Dead:
             available_bytes=0.0,
             scope="table",
             table=problem.tables[index].name,
-            message=f'table "{problem.tables[index].name}" has no legal option: {_told(reasons)}',
+            message=f'table "{problem.tables[index].name}" has no legal option: {_told(refused)}',
             hint="relax the table's constraints or change its shape as the reasons say",
         )
-        for index, reasons in list(families.refusals.items())[:_MOST]
+        for index, refused in list(families.refusals.items())[:_MOST]
     )
     proven = not all(_finer_cuts(problem, t) and _lacks_a_cut(families.refusals[t]) for t in tables)
     return Dead(shortfalls=shortfalls, proven=proven, tables=tables)
 
 
-def _lacks_a_cut(reasons: Sequence[str]) -> bool:
+def _lacks_a_cut(refused: Sequence[Refusal]) -> bool:
     """Whether a scheme is refused for its cuts; where it is for kernels or the runtime, no other cut helps."""
-    return any(reason.endswith(NO_CUT) for reason in reasons)
+    return any(why == NO_CUT for _, why in refused)
 
 
-def _told(reasons: Iterable[str]) -> str:
+def _told(refused: Sequence[Refusal]) -> str:
     """Join reasons, each said once for all schemes that it holds for."""
     schemes: dict[str, list[str]] = {}
-    for reason in reasons:
-        scheme, _, why = reason.partition(": ")
-        schemes.setdefault(why, []).append(scheme)
+    for scheme, why in refused:
+        schemes.setdefault(why, []).append(scheme.label)
     return "; ".join(f"{', '.join(of)}: {why}" for why, of in schemes.items())
 
 

@@ -164,7 +164,9 @@ def test_groups_shape_the_families() -> None:
 )
 def test_a_table_without_families_says_why(table: object, words: str) -> None:
     problem = make_problem(table)  # type: ignore[arg-type]
-    assert any(words in reason for reason in enumerate_families(problem).refusals[0])
+    refused = enumerate_families(problem).refusals[0]
+    assert any(words in why for _, why in refused)
+    assert {scheme for scheme, _ in refused} == set(Scheme)
 
 
 def test_as_many_pieces_as_ranks_are_tried() -> None:

@@ -160,7 +160,7 @@ def test_hosts_without_accelerators_have_no_second_memory() -> None:
     table = make_table(access=SKEWED, constraints=TableConstraints(compute_kernels=frozenset({Kernel.FUSED_UVM})))
     found = enumerate_families(make_problem(table, cluster=cluster, runtime="generic"))
     assert found.families == ()
-    assert any("no accelerators" in reason for reason in found.refusals[0])
+    assert any("no accelerators" in why for _, why in found.refusals[0])
 
 
 def test_shares_of_shards_are_those_of_the_curves_of_their_tables() -> None:

@@ -1,14 +1,37 @@
-"""What is said of tables that fit in total and nowhere together."""
+"""What is said of tables without any option, and of those that fit in total and nowhere together."""
 
 from dataclasses import replace
 
 from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.problem import HOST_KERNELS
 from planner.domain.table import TableConstraints
-from planner.enumerate import enumerate_families
-from planner.infeasible import unpackable
+from planner.enumerate import NO_CUT, enumerate_families
+from planner.infeasible import missing_options, unpackable
 from planner.pricing import price
 from tests.planner.builders import ROOFLINE, make_cluster, make_problem, make_table
+
+
+def test_each_reason_is_told_once_for_all_schemes_that_it_holds_for() -> None:
+    """Two rows cannot be cut by rows over four ranks, whatever the columns are: a proof."""
+    only = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
+    problem = make_problem(make_table("a", 2, constraints=only), cluster=make_cluster(1, 4))
+    found = missing_options(problem, enumerate_families(problem))
+    others = "table_wise, column_wise, table_row_wise, table_column_wise, grid_shard, data_parallel"
+    assert [short.message for short in found.shortfalls] == [
+        f'table "a" has no legal option: {others}: not among the allowed sharding_types; row_wise: {NO_CUT}'
+    ]
+    assert found.proven
+
+
+def test_a_table_that_narrower_pieces_might_help_is_no_proof() -> None:
+    """32 columns are one piece of the usual width, and eight of the narrowest."""
+    only = TableConstraints(sharding_types=frozenset({Scheme.COLUMN_WISE}))
+    for table, proven in (
+        (make_table(dim=32, constraints=only), False),
+        (make_table(dim=32, constraints=replace(only, compute_kernels=frozenset({Kernel.DENSE}))), True),
+    ):
+        problem = make_problem(table)
+        assert missing_options(problem, enumerate_families(problem)).proven is proven
 
 
 def test_unpackable_tables_are_told_against_all_tiers_that_they_may_use() -> None:

@@ -89,7 +89,7 @@ def test_torchrec_is_never_told_of_it() -> None:
     assert {issue.code for issue in verify(problem_of(runtime="torchrec"), placed(Tier.SCM))} == {"tier"}
     without_ddr = make_cluster(**SCM, ddr_bytes=0)
     found = enumerate_families(problem_of(runtime="torchrec", cluster=without_ddr))
-    assert any("the cluster has no ddr," in reason for reason in found.refusals[0])
+    assert any("the cluster has no ddr," in why for _, why in found.refusals[0])
     assert with_host_memory(make_problem(cluster=without_ddr)) is None
     assert with_host_memory(make_problem(cluster=without_ddr, runtime="generic")) is not None
 

@@ -50,12 +50,12 @@ def check_names_of_parts(profile: object, cost_model: object, partitioner: objec
                 code=f"unknown-{what.replace(' ', '-')}",
                 pointer=base + where,
                 message=f"no {what} of this name",
-                hint=_names_hint(name, known),
+                hint=names_hint(name, known),
             )
 
 
-def _names_hint(name: str, known: tuple[str, ...]) -> str:
-    """Return all the names, and before them those that are close to what was given."""
+def names_hint(name: str, known: tuple[str, ...]) -> str:
+    """Return the way out where a name is none of the known ones: all of these, before them those that are close."""
     close = difflib.get_close_matches(name[:_MAX_COMPARED_LENGTH], known, n=3)
     suggestion = f"did you mean {' or '.join(close)}? " if close else ""
     return f"{suggestion}use one of {', '.join(known)}"

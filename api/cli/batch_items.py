@@ -1,6 +1,5 @@
 """What a batch consists of: every spec on every shape of cluster, each with a name for its files."""
 
-import difflib
 import glob
 import json
 import re
@@ -58,9 +57,9 @@ def parse_shape(text: str) -> Shape:
     if found is None:
         raise BadInput(f"--shape takes PROFILE:HOSTSxRANKS, such as dgx-h100-80g:4x8, not {text!r}")
     if found[1] not in profile_ids():
-        close = difflib.get_close_matches(found[1], profile_ids(), n=1)
-        suggestion = f"did you mean {close[0]}? " if close else ""
-        way_out = "\n".join(paragraph(f"{suggestion}use one of {', '.join(profile_ids())}"))
+        from api.spec_fields import names_hint
+
+        way_out = "\n".join(paragraph(names_hint(found[1], profile_ids())))
         raise BadInput(f"--shape {text}: no hardware profile of this name\n{way_out}")
     return Shape(found[1], int(found[2]), int(found[3]))
 

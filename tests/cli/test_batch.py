@@ -14,6 +14,7 @@ from api.cli.batch_log import BatchLog, Outcome
 from api.cli.batch_summary import summary_csv, summary_text
 from api.cli.errors import BadInput
 from api.client import DigestMismatch, PlannerClient, Unreachable
+from api.spec_fields import check_names_of_parts
 from cost_models.errors import UnsupportedWork
 from planner import pipeline
 from planner.domain.problem import Problem
@@ -248,11 +249,14 @@ def test_shapes_that_are_none_are_refused(text: str) -> None:
         parse_shape(text)
 
 
-def test_a_profile_that_is_none_is_told_once_with_the_one_that_may_be_meant(run: Run, tmp_path: Path) -> None:
+def test_a_profile_that_is_none_is_told_once_with_those_that_may_be_meant(run: Run, tmp_path: Path) -> None:
     specs = write(tmp_path / "specs", one=tiny(), two=tiny())
     answer = run("batch", str(specs), "-o", str(tmp_path / "out"), "--shape", "dgx-h100-80:1x8")
     assert answer.code == 1
-    assert " ".join(answer.err.split()).count("did you mean dgx-h100-80g?") == 1
+    told = " ".join(answer.err.split())
+    assert told.count("did you mean dgx-h100-80g or ") == 1
+    (issue,) = check_names_of_parts("dgx-h100-80", None, None, "")
+    assert issue.hint in told  # as of a spec that names it
     assert all(len(line) <= 80 for line in answer.err.splitlines())
     assert not (tmp_path / "out").exists()
 

@@ -1,4 +1,4 @@
-"""Runs one solve in a solver process: begins, watches, keeps the best plan, kills, ends.
+"""Runs one solve in a solver process: begins, watches, kills; ``solve_writer`` keeps its best plan and its end.
 
 The thread waits and watches; the work is done in the process, which can be killed at any moment: when a solve
 overruns its limit, when somebody cancels it, or by the operating system. Whatever happens to a process, only its own
@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeVar
 
 from opentelemetry.trace import Tracer
@@ -27,18 +25,19 @@ from api.compiling import Compiling
 from api.engine.base import Interrupted
 from api.engine.ray_slot import RaySlot, place_of
 from api.engine.slots import Slots
+from api.engine.solve_writer import SolveRun, SolveWriter
 from api.engine.solver_slots import LocalSlot, NotNow, SolverSlot
 from api.metrics import WorkMetrics
 from api.model_reference import learned_digest
 from api.retrying import retried
 from api.settings import Settings
 from api.solve_limits import spec_in_time
-from api.solve_results import STOPPED, Stop, plan_record_of, progress_of, reason_of, result_of, result_of_stopped
+from api.solve_results import Stop
 from api.solver_process import Incumbent, PlanFunction, SolveAnswer, SolveJob
-from api.store.base import CANCELLED, ENDED, FAILED, QUEUED, SUCCEEDED, Json, SolveRecord, Store
+from api.store.base import ENDED, QUEUED, SolveRecord, Store
 from api.store.database import Database
 from api.stored_models import StoredModels
-from api.tracing import NO_TRACING, publish_span, solve_span, tell_end
+from api.tracing import NO_TRACING, solve_span
 
 _POLL_SECONDS = 0.02
 #: How long it takes to hear of a cancel that another server answered.
@@ -52,18 +51,6 @@ _INCUMBENT_FOLDER = "running"
 Value = TypeVar("Value")
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Run:
-    """A solve while it runs."""
-
-    id: str
-    attempt: int | None  # None of one that is not begun here
-    incumbent_file: Path
-    best: Incumbent | None = None
-    began: float = field(default_factory=time.monotonic)
-    cancelled: threading.Event = field(default_factory=threading.Event)
 
 
 class SolveRunner:
@@ -86,7 +73,10 @@ class SolveRunner:
         self._executor_id, self._on_end, self._on_change = executor_id, on_end, on_change
         self._metrics, self._tracer = metrics, tracer
         self._stopping = threading.Event()
-        self._runs: dict[str, _Run] = {}
+        self._writer = SolveWriter(
+            store, stopping=self._stopping, on_change=on_change, metrics=metrics, tracer=tracer, clock=clock
+        )
+        self._runs: dict[str, SolveRun] = {}
         self._folder = settings.data_dir / _INCUMBENT_FOLDER
         self._slots = Slots(settings.solver_processes, self._new_slot)
         self._compiling = Compiling()
@@ -121,9 +111,9 @@ class SolveRunner:
             run.cancelled.set()
             return
         solve = self._store.any_solve(solve_id)
-        best = self._kept(solve_id)
+        best = self._writer.kept(solve_id)
         if solve is not None and solve.state == QUEUED and best is not None:
-            self._end(self._new_run(solve_id, None, best), None, Stop.CANCELLED)
+            self._writer.end(self._new_run(solve_id, None, best), None, Stop.CANCELLED)
 
     def run(self, work_id: str) -> None:
         """Run one solve to its end; what fails on the way ends this solve and no other."""
@@ -165,7 +155,7 @@ class SolveRunner:
         stop: Stop | None
         try:
             # A server that stopped may have left a plan behind.
-            run.best = self._retried(lambda: self._kept(run.id))
+            run.best = self._retried(lambda: self._writer.kept(run.id))
             if solve.cancel_requested:
                 run.cancelled.set()
             answer, stop = self._attempt(run, solve, process)
@@ -176,7 +166,7 @@ class SolveRunner:
                 process.discard()
         try:
             if stop not in (Stop.SERVER, Stop.SUPERSEDED):
-                self._end(run, answer, stop)
+                self._writer.end(run, answer, stop)
         finally:
             if self._runs.get(run.id) is run:
                 del self._runs[run.id]
@@ -191,15 +181,13 @@ class SolveRunner:
             return RaySlot(place_of(self._settings))
         return LocalSlot(self._settings.solver_memory_bytes)
 
-    def _new_run(self, solve_id: str, attempt: int | None, best: Incumbent | None) -> _Run:
-        return _Run(id=solve_id, attempt=attempt, incumbent_file=self._folder / f"{solve_id}-{attempt}.plan", best=best)
+    def _new_run(self, solve_id: str, attempt: int | None, best: Incumbent | None) -> SolveRun:
+        file = self._folder / f"{solve_id}-{attempt}.plan"
+        return SolveRun(id=solve_id, attempt=attempt, incumbent_file=file, best=best)
 
-    def _kept(self, solve_id: str) -> Incumbent | None:
-        """Return the best plan so far of a solve that has not ended."""
-        document = self._store.incumbent(solve_id)
-        return None if document is None else Incumbent.of(document)
-
-    def _attempt(self, run: _Run, solve: SolveRecord, process: SolverSlot) -> tuple[SolveAnswer | None, Stop | None]:
+    def _attempt(
+        self, run: SolveRun, solve: SolveRecord, process: SolverSlot
+    ) -> tuple[SolveAnswer | None, Stop | None]:
         """Return the answer, or why there is none."""
         if run.cancelled.is_set():
             return None, Stop.CANCELLED
@@ -265,7 +253,7 @@ class SolveRunner:
         limit_seconds: float = spec["solver"]["time_limit_seconds"]
         return limit_seconds + preparation_seconds + settings.solver_grace_seconds
 
-    def _watch(self, run: _Run, future: "Future[SolveAnswer]") -> Stop | None:
+    def _watch(self, run: SolveRun, future: "Future[SolveAnswer]") -> Stop | None:
         """Wait for the end of a solve, keep improvements; return why it was cut off, if it was."""
         seen = 0
         looked = time.monotonic()
@@ -275,7 +263,7 @@ class SolveRunner:
                 changed = run.incumbent_file.stat().st_mtime_ns
                 if changed != seen:
                     seen = changed
-                    self._improve(run, Incumbent.of_file(run.incumbent_file.read_bytes()))
+                    self._writer.improve(run, Incumbent.of_file(run.incumbent_file.read_bytes()))
             if done:
                 return None
             stop = Stop.SERVER if self._stopping.is_set() else Stop.CANCELLED if run.cancelled.is_set() else None
@@ -286,7 +274,7 @@ class SolveRunner:
                 future.cancel()
                 return stop
 
-    def _pause(self, run: _Run, deadline_at: float | None) -> Stop | None:
+    def _pause(self, run: SolveRun, deadline_at: float | None) -> Stop | None:
         """Wait a while before the next try, and not beyond the deadline; return why there is none, if so."""
         until = time.monotonic() + _PAUSE_SECONDS
         while time.monotonic() < until:
@@ -299,7 +287,7 @@ class SolveRunner:
                 return stop
         return None
 
-    def _look(self, run: _Run) -> Stop | None:
+    def _look(self, run: SolveRun) -> Stop | None:
         """Return why a solve is to be stopped that another server has heard of: a cancel, or a later attempt."""
         try:
             solve = self._store.any_solve(run.id)
@@ -309,94 +297,12 @@ class SolveRunner:
             return Stop.SUPERSEDED
         return Stop.CANCELLED if solve.cancel_requested else None
 
-    def _improve(self, run: _Run, incumbent: Incumbent) -> None:
-        """Keep a plan, unless one from before the last start of the server is better."""
-        if _better(run.best, incumbent) is run.best:
-            return
-        if run.best is None or incumbent.seconds < run.best.seconds:
-            self._metrics.incumbent_found()
-        run.best = incumbent
-        assert run.attempt is not None
-        try:
-            self._store.keep_incumbent(
-                run.id,
-                attempt=run.attempt,
-                document=incumbent.document,
-                progress=progress_of(incumbent),
-                now=self._clock(),
-            )
-        except SQLAlchemyError:
-            log.exception("the store failed; the plan is kept in memory", extra={"solve_id": run.id})
-        self._on_change(run.id)
-
-    def _end(self, run: _Run, answer: SolveAnswer | None, stop: Stop | None) -> None:
-        """Write down how a solve ended."""
-        refusal = None if answer is None else answer.refusal
-        if refusal is not None and run.best is not None:
-            log.error("refused with %s after it had found a plan", refusal["code"], extra={"solve_id": run.id})
-            stop = Stop.DEFECT
-        if stop is Stop.CANCELLED:
-            self._finish(run, CANCELLED, result=result_of_stopped(run.best, stop), best=run.best)
-        elif stop is not None and run.best is not None:
-            self._finish(run, SUCCEEDED, result=result_of_stopped(run.best, stop), best=run.best)
-        elif stop is not None:
-            self._finish(run, FAILED, error=STOPPED[stop])
-        elif refusal is not None:
-            self._finish(run, FAILED, error=refusal)
-        elif answer is not None:
-            best = _better(answer.best, run.best)
-            reason = "FEASIBLE" if best is not None and answer.best is None else answer.reason
-            result = result_of(best, reason, answer.limit, answer.detail, answer.shortfalls, answer.diagnosis)
-            if best is answer.best:
-                result["lower_bound_seconds"] = answer.lower_bound_seconds
-            self._finish(run, SUCCEEDED, result=result, best=best)
-
-    def _finish(
-        self,
-        run: _Run,
-        state: str,
-        *,
-        result: Json | None = None,
-        error: Json | None = None,
-        best: Incumbent | None = None,
-    ) -> None:
-        now = self._clock()
-        plan = None if best is None else plan_record_of(best, solve_id=run.id, now=now)
-        progress = None if best is None else progress_of(best)
-        with publish_span(self._tracer, run.id, None if plan is None else plan.digest):
-            is_end = self._retried(
-                lambda: self._store.finish(
-                    run.id,
-                    state=state,
-                    now=now,
-                    result=result,
-                    error=error,
-                    plan=plan,
-                    progress=progress,
-                    attempt=run.attempt,
-                )
-            )
-        if is_end:
-            seconds = None if run.attempt is None else time.monotonic() - run.began
-            reason = reason_of(result, error)
-            self._metrics.solve_ended(state, reason, seconds)
-            tell_end(state, reason)
-            told = {} if seconds is None else {"seconds": round(seconds, 3)}
-            log.info("the solve ended", extra={"solve_id": run.id, "state": state, "reason": reason, **told})
-
 
 def _learned_model(store: Store, spec_bytes: bytes) -> bytes | None:
     """Return the document of the learned model that a spec names."""
     digest = learned_digest(json.loads(spec_bytes)["cost_model"])
     found = None if digest is None else StoredModels(store).of_digest(digest)
     return None if found is None else found.canonical
-
-
-def _better(first: Incumbent | None, second: Incumbent | None) -> Incumbent | None:
-    """Return the plan with the lower objective, of equal ones that with the higher bound; else the first."""
-    if first is None or second is None:
-        return first or second
-    return second if (second.seconds, -second.bound_seconds) < (first.seconds, -first.bound_seconds) else first
 
 
 @contextlib.contextmanager

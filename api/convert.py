@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from api.assumptions import assumptions_of, statistics_of_caches, unused_tables
 from api.checkpoint import normalised_checkpoint
+from api.document_kind import is_plan, is_spec
 from api.given_plan import GivenPlan, given_plan
 from api.hardware_check import missing_numbers
 from api.json_input import UNREADABLE, RejectedDocument, parse_document, read_json
@@ -181,22 +182,12 @@ def _checked(raw: bytes, model: type[Checked], *, spec_key: str | None = None) -
 def _misplaced(document: object, spec_key: str | None) -> Iterator[Issue]:
     """Yield a plan in the place of a spec, and a spec in that of a plan: every field of it would be told as unknown."""
     members = document if isinstance(document, dict) else {}
-    if _is_plan(document if spec_key is None else members.get(spec_key)):
+    if is_plan(document if spec_key is None else members.get(spec_key)):
         message, hint = "this is a plan, and a spec is asked for", "send the spec that the plan was made for"
         yield Issue(code="not-a-spec", pointer="" if spec_key is None else f"/{spec_key}", message=message, hint=hint)
-    if spec_key is not None and _is_spec(members.get("plan")):
+    if spec_key is not None and is_spec(members.get("plan")):
         message, hint = "this is a spec, and a plan is asked for", "plan it first, and send the plan that comes of it"
         yield Issue(code="not-a-plan", pointer="/plan", message=message, hint=hint)
-
-
-def _is_plan(document: object) -> bool:
-    """Whether what is no spec is one of our plans."""
-    return isinstance(document, dict) and "plan_digest" in document and "model" not in document
-
-
-def _is_spec(document: object) -> bool:
-    """Whether what is no plan is a spec."""
-    return isinstance(document, dict) and "model" in document and "tables" not in document
 
 
 def _further_issues(document: object, found: tuple[Issue, ...], spec_key: str | None) -> list[Issue]:

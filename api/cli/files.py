@@ -11,6 +11,7 @@ import typer
 
 from api.cli.errors import BadInput, say
 from api.client.plan_file import write_atomically
+from api.document_kind import is_spec
 from api.json_input import parse_document, pointer
 from api.schemas.plan import PlanDocument
 from planner.canonical import canonical_bytes, plan_digest
@@ -151,22 +152,22 @@ def refuse_swapped(spec: str, plan: str) -> None:
 
 def refuse_spec(path: str, raw: bytes) -> None:
     """Say so where what should be a plan is a spec, of which every field would be told as unknown."""
-    keys = _keys_of(raw)
-    if "model" in keys and "tables" not in keys:
+    if is_spec(_document_of(raw)):
         raise BadInput(f"{path} is a spec, and a plan is asked for: `shardplan plan` makes one of it")
 
 
 def _keys(path: str) -> set[str]:
-    return _keys_of(read_bytes(path))
-
-
-def _keys_of(raw: bytes) -> set[str]:
     """The keys of a JSON object; none of anything else."""
-    try:
-        document = json.loads(raw)
-    except (ValueError, RecursionError):
-        return set()
+    document = _document_of(read_bytes(path))
     return set(document) if isinstance(document, dict) else set()
+
+
+def _document_of(raw: bytes) -> object:
+    """What JSON says; nothing where it is none."""
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
 
 
 def read_plan(path: str) -> dict[str, Any]:

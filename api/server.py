@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import resource
@@ -30,6 +31,8 @@ from api.tracing import tracing_of
 #: Time for requests that are being answered when the server is told to stop.
 GRACE_SECONDS = 3
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+#: What no other port would mend: an address that this machine does not have, or of a kind that it does not have.
+_OF_THE_HOST = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 #: Files and connections that may be open, where the system lets a process have so many.
 _OPEN_FILES = 65_536
 
@@ -88,10 +91,16 @@ async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> No
 def _why_not(settings: Settings) -> str:
     """Return why nobody can listen there; uvicorn tells its log alone."""
     try:
-        socket.create_server((settings.host, settings.port), reuse_port=False).close()
+        host = settings.host or None  # an empty one is all addresses, as for uvicorn
+        kind, flags = socket.SOCK_STREAM, socket.AI_PASSIVE
+        for family, _, _, _, address in socket.getaddrinfo(host, settings.port, type=kind, flags=flags):
+            socket.create_server(address, family=family).close()
+    except socket.gaierror as error:  # its numbers are none of the system's
+        return f"{error.strerror} (another host: --host, SHARDPLAN_HOST)"
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
-        return f"{reason} (another port: --port, SHARDPLAN_PORT)"
+        way_out = "host: --host, SHARDPLAN_HOST" if error.errno in _OF_THE_HOST else "port: --port, SHARDPLAN_PORT"
+        return f"{reason} (another {way_out})"
     return "it could not be had a moment ago; start again"
 
 

@@ -1,5 +1,6 @@
 """``shardplan serve`` that cannot start: one line that says why, and the exit code of trouble."""
 
+import errno
 import fcntl
 import os
 import re
@@ -9,14 +10,15 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 
 from api.store.sql import SqlStore
 
 SERVE = [sys.executable, "-c", "from api.cli import main; main()", "serve"]
 
 
-def serve(folder: Path, *, port: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [*SERVE, "--data-dir", str(folder), "--port", str(port)]
+def serve(folder: Path, *options: str, port: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [*SERVE, "--data-dir", str(folder), "--port", str(port), *options]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert answer.returncode == 4, answer.stderr
     assert answer.stdout == ""
@@ -69,11 +71,31 @@ def test_a_database_of_another_version(tmp_path: Path) -> None:
     assert "has schema 9999" in line
 
 
-def test_a_port_that_somebody_else_has(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+@pytest.mark.parametrize(("host", "family"), [("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)])
+def test_a_port_that_somebody_else_has(tmp_path: Path, host: str, family: socket.AddressFamily) -> None:
+    with socket.socket(family) as taken:
+        try:
+            taken.bind((host, 0))
+        except OSError as error:
+            pytest.skip(f"no {host} on this machine: {error}")
         taken.listen()
         port = taken.getsockname()[1]
-        told = serve(tmp_path, port=port).stderr.splitlines()
+        told = serve(tmp_path, "--host", host, port=port).stderr.splitlines()
     why = "Address already in use (another port: --port, SHARDPLAN_PORT)"
-    assert told[-1] == f"shardplan: cannot listen on 127.0.0.1, port {port}: {why}"
+    assert told[-1] == f"shardplan: cannot listen on {host}, port {port}: {why}"
+
+
+def test_an_address_that_this_machine_does_not_have(tmp_path: Path) -> None:
+    host = "192.0.2.1"  # for documentation: nobody has it
+    told = serve(tmp_path, "--host", host, "--insecure", port=8080).stderr.splitlines()
+    why = f"{os.strerror(errno.EADDRNOTAVAIL)} (another host: --host, SHARDPLAN_HOST)"
+    assert told[-1] == f"shardplan: cannot listen on {host}, port 8080: {why}"
+
+
+def test_a_host_that_is_none(tmp_path: Path) -> None:
+    host = "fe80::1%none"  # of an interface that is not there: refused before any server of names is asked
+    with pytest.raises(socket.gaierror) as refused:
+        socket.getaddrinfo(host, 8080)
+    told = serve(tmp_path, "--host", host, "--insecure", port=8080).stderr.splitlines()
+    why = f"{refused.value.strerror} (another host: --host, SHARDPLAN_HOST)"
+    assert told[-1] == f"shardplan: cannot listen on {host}, port 8080: {why}"

@@ -40,21 +40,6 @@ _PATTERNS = {
 }
 
 
-_PARAMETERS = {
-    "page_token": "take next_page_token of the page before, or leave it out for the first page",
-    "cost_model": "GET /v1/cost-models lists the fitted ones; without a model of its own a spec takes roofline",
-}
-
-
-def told_of_parameter(detail: ErrorDetails) -> tuple[str, str]:
-    """Return the same for a parameter of an address: query, path or header."""
-    message, hint = told(detail)
-    name = str(detail["loc"][-1])
-    if detail["type"] == "string_pattern_mismatch":
-        message = "the value is not one that this parameter takes"
-    return message, _PARAMETERS.get(name, "" if hint == _REFERENCE else hint)
-
-
 def told(detail: ErrorDetails) -> tuple[str, str]:
     """Return what is wrong and the way out, for one finding of pydantic."""
     kind, limits = detail["type"], detail.get("ctx", {})
@@ -70,3 +55,18 @@ def told(detail: ErrorDetails) -> tuple[str, str]:
     if kind == "json_invalid":
         return "the document is not JSON that can be read", message
     return message, _REFERENCE
+
+
+_PARAMETERS = {
+    "page_token": "take next_page_token of the page before, or leave it out for the first page",
+    "cost_model": "take a reference that GET /v1/cost-models lists, or leave it out for the cost model of the spec",
+}
+
+
+def told_of_parameter(detail: ErrorDetails) -> tuple[str, str]:
+    """Return the same as ``told`` for a parameter of an address: query, path or header."""
+    message, hint = told(detail)
+    name = str(detail["loc"][-1])
+    if detail["type"] == "string_pattern_mismatch":
+        message = "the value is not one that this parameter takes"
+    return message, _PARAMETERS.get(name, "" if hint == _REFERENCE else hint)

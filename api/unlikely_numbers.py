@@ -29,7 +29,7 @@ def unlikely_numbers(spec: SpecDocument, hardware: Hardware, base: str) -> tuple
                     code="unlikely-number",
                     pointer=f"{base}/hardware/overrides/{name}",
                     message=f"{name} is {given:g}, and the profile {spec.hardware.profile} has {usual:g}: in {unit}",
-                    hint=f"numbers are whole {unit}, not GB, TB or ms; leave the number out for the profile's",
+                    hint=f"give it in {unit}, or leave it out for the number of the profile",
                     severity="warning",
                 )
             )

@@ -13,14 +13,19 @@ def warned(profile: str = "dgx-h100-80g", **numbers: float) -> list[Issue]:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "usual"),
-    [("hbm_bytes", 80e12, "8e+10"), ("hbm_bytes_per_second", 3.35e6, "2.68e+12"), ("ddr_bytes", 2e16, "")],
+    ("name", "value", "usual", "unit"),
+    [
+        ("hbm_bytes", 80e12, "8e+10", "bytes"),
+        ("hbm_bytes_per_second", 3.35e6, "2.68e+12", "bytes per second"),
+        ("ddr_bytes", 2e16, "", "bytes"),
+        ("intra_host_latency_seconds", 10.6, "1.06e-05", "seconds"),
+    ],
 )
-def test_what_no_such_hardware_has_is_told(name: str, value: float, usual: str) -> None:
+def test_what_no_such_hardware_has_is_told(name: str, value: float, usual: str, unit: str) -> None:
     (found,) = warned(**{name: value})
     assert (found.severity, found.pointer) == ("warning", f"/hardware/overrides/{name}")
     assert f"{name} is {value:g}, and the profile dgx-h100-80g has {usual}" in found.message
-    assert found.hint.startswith("numbers are whole bytes")
+    assert found.hint.startswith(f"give it in {unit}, or ")
 
 
 def test_other_hardware_of_the_kind_is_likely() -> None:

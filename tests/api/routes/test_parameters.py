@@ -16,7 +16,12 @@ _DIGEST_HINT = "a digest is sha256: and 64 digits 0-9 a-f"
         ("GET", "/v1/solves?page_size=0", "/page_size", "use at least 1"),
         ("GET", "/v1/solves?tag=A%20B", "/tag", "a tag is 1 to 64 of a-z 0-9"),
         ("POST", "/v1/solves?deadline=tomorrow", "/deadline", "write a time as in 2026-11-23T18:00:00Z"),
-        ("POST", "/v1/plans:evaluate?cost_model=guess", "/cost_model", "GET /v1/cost-models lists the fitted ones"),
+        (
+            "POST",
+            "/v1/plans:evaluate?cost_model=guess",
+            "/cost_model",
+            "take a reference that GET /v1/cost-models lists",
+        ),
         ("GET", "/v1/solves?state=lost", "/state", "use 'queued', "),
     ],
 )

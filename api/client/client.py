@@ -280,7 +280,7 @@ class PlannerClient:
         if_match
             The ETag that the channel had when the decision was made, as ``get_channel`` returns it.
         version
-            The version whose plan comes back; ``None``: the one before.
+            The version whose plan comes back; ``None``: the last with another plan.
 
         Raises
         ------

@@ -206,6 +206,7 @@ _PHASES = (
         most_seconds=10.0,
     ),
 )
+_NEVER_WORSE = Target(title="never worse than TorchRec", with_peer=True, never_worse=True)
 
 SUITES = {
     suite.name: suite
@@ -221,7 +222,7 @@ SUITES = {
             title="TorchRec's objective on TorchRec's estimator",
             instances=_torchrec,
             targets=(
-                Target(title="never worse than TorchRec", with_peer=True, never_worse=True),
+                _NEVER_WORSE,
                 Target(title="a plan no worse than TorchRec's in 1/100 of its time", least_speedup=100.0),
                 Target(
                     title="DLRM-DCNv2 proven optimal",
@@ -236,7 +237,7 @@ SUITES = {
             title="TorchRec's objective, estimator and search space: no cuts but those that it lists",
             instances=_torchrec_space,
             targets=(
-                Target(title="never worse than TorchRec", with_peer=True, never_worse=True),
+                _NEVER_WORSE,
                 Target(title="proven optimal", proven=True),
             ),
         ),

@@ -18,8 +18,8 @@ from planner.canonical import canonical_bytes, plan_digest
 from planner.errors import InvalidProblem, Issue
 
 STDIN = "-"
-#: Larger than the service takes; a file beyond it is no spec.
 _ADDED = frozenset({"movement", "checkpoint", "prediction", "surrogate"})  # fields that plans of earlier versions lack
+#: Larger than the service takes; a file beyond it is no spec.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 
 
@@ -45,7 +45,7 @@ def check_output(output: str | None, *inputs: str) -> None:
     if output is None or output == STDIN:
         return
     path = Path(output)
-    if os.path.isdir(path):
+    if os.path.isdir(path):  # Path.is_dir raises where a name is too long, which is told when it is written
         raise BadInput(f"{output} is a folder: name a file in it")
     if not path.absolute().parent.is_dir():
         raise BadInput(f"there is no folder {path.parent}: make it first, or write to another one")

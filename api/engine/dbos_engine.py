@@ -81,7 +81,7 @@ class DbosEngine:
         # Before the launch, which looks at once for queues that are there, and then only every second.
         for kind, runner in self._runners.items():
             if self._url is not None:
-                _compare(client, kind, runner.num_slots)
+                _warn_of_another_number(client, kind, runner.num_slots)
             client.register_queue(
                 kind,
                 worker_concurrency=runner.num_slots or None,  # none: nobody has said it yet
@@ -213,7 +213,7 @@ def _workflow_id(work: Work) -> str:
     return f"{work.kind}/{work.id}"
 
 
-def _compare(client: DBOSClient, kind: str, num_slots: int) -> None:
+def _warn_of_another_number(client: DBOSClient, kind: str, num_slots: int) -> None:
     """Warn where the number of works at a time changes for all who share the queue: the last to start decides."""
     before = client.retrieve_queue(kind)
     if before is None or num_slots == 0 or before.worker_concurrency in (None, num_slots):

@@ -51,7 +51,13 @@ export function rankStack({ title, caption, ranks, parts, format, full = null, i
     });
     const hasZoom = ranks.length >= ZOOM_FROM;
     return {
-      grid: { left: 8, right: isLying ? LABEL_ROOM : 24, top: 12, bottom: hasZoom ? 64 : isLying ? 8 : 28, containLabel: true },
+      grid: {
+        left: 8,
+        right: isLying ? LABEL_ROOM : 24,
+        top: 12,
+        bottom: hasZoom ? 64 : isLying ? 8 : 28,
+        containLabel: true,
+      },
       xAxis: isLying ? amounts : names,
       yAxis: isLying ? names : amounts,
       dataZoom: hasZoom

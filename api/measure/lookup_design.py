@@ -1,9 +1,9 @@
 """Which embedding launches are measured, in which order: a balanced random design that may stop anywhere.
 
-Launches come in rounds of six: four single tables, one fused group of 2 to 15 tables, and one table of that group
-alone, with the ids that it had in the group. Every tenth round measures the first table of all once more, which tells
-how much a time varies over the run. A round is a task: it never lies on both sides of a split, and the repeats
-belong to the first round.
+Launches come in rounds of six: two single tables, and twice a fused group of 2 to 15 tables and one table of that
+group alone, with the ids that it had in the group. Every tenth round measures the first table and the first group of
+all once more, which tells how much times vary over the run. A round is a task: it never lies on both sides of a split,
+and the repeats belong to the first round.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from api.measure.sequence import log_between, one_of, point
 
 DataType = Literal["fp32", "fp16"]
 LAUNCHES_PER_ROUND = 6
-_SINGLES = 4
-_ROUNDS_PER_REPEAT = 10
+_SINGLES, _GROUPS_PER_ROUND = 2, 2
+_ROUNDS_PER_REPEAT, _REPEATED = 10, (0, _SINGLES)
 MOST_TABLES = 15
 COLUMNS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 _LEAST_ROWS, _MOST_ROWS = 100, 10_000_000
@@ -66,15 +66,17 @@ class LookupLimits:
 def lookup_launch(index: int, seed: int, limits: LookupLimits) -> LookupLaunch:
     """Return launch ``index`` of the design of a seed."""
     round_, place = divmod(index, LAUNCHES_PER_ROUND)
-    if place == 0 and round_ % _ROUNDS_PER_REPEAT == 0:
+    if place in _REPEATED and round_ % _ROUNDS_PER_REPEAT == 0:
         round_ = 0
     task = f"seed{seed}-round{round_}"
     if place < _SINGLES:
         return _single(_SINGLES * round_ + place, seed, task, limits)
-    group = _group(round_, seed, task, limits)
-    if place == _SINGLES:
+    of_round, alone = divmod(place - _SINGLES, 2)
+    number = _GROUPS_PER_ROUND * round_ + of_round
+    group = _group(number, seed, task, limits)
+    if not alone:
         return group
-    table = group.tables[round_ % len(group.tables)]
+    table = group.tables[number % len(group.tables)]
     return LookupLaunch(task=task, batch=group.batch, data_type=group.data_type, tables=(table,))
 
 
@@ -93,19 +95,19 @@ def _single(number: int, seed: int, task: str, limits: LookupLimits) -> LookupLa
     return LookupLaunch(task=task, batch=batch, data_type=data_type, tables=(table,))
 
 
-def _group(round_: int, seed: int, task: str, limits: LookupLimits) -> LookupLaunch:
-    of_size, of_batch, of_type, of_lookups = point(round_, 4, seed, _GROUPS)
+def _group(number: int, seed: int, task: str, limits: LookupLimits) -> LookupLaunch:
+    of_size, of_batch, of_type, of_lookups = point(number, 4, seed, _GROUPS)
     size = 2 + int(of_size * (MOST_TABLES - 1))
     # Groups share what one launch may do, and not all of them use it up.
     lookups = log_between(of_lookups, min(limits.lookups, 1024 * size), limits.lookups) / size
     batch = _batch(of_batch, lookups)
     tables = []
     for place in range(size):
-        number = _TABLE_STRIDE * round_ + place
-        shares = list(point(number, 4, seed, _GROUP_TABLES))
-        name = f"{task}-g{place}"
+        table = _TABLE_STRIDE * number + place
+        shares = list(point(table, 4, seed, _GROUP_TABLES))
+        name = f"{task}-g{number % _GROUPS_PER_ROUND}-{place}"
         tables.append(
-            _table(shares, name, _id_seed(seed, _GROUP_TABLES, number), batch, lookups, limits.weight_bytes / size)
+            _table(shares, name, _id_seed(seed, _GROUP_TABLES, table), batch, lookups, limits.weight_bytes / size)
         )
     data_type: DataType = "fp32" if of_type < 0.6 else "fp16"
     return LookupLaunch(task=task, batch=batch, data_type=data_type, tables=tuple(tables))

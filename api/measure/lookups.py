@@ -15,8 +15,8 @@ from api.measure.stopwatch import Stopwatch, rounded, times
 from cost_models.measurements.schema import REUSE_COLUMNS
 
 _WARM_UPS = 2
-_VISITS = 5
-_LEAST_LAPS, _MOST_LAPS = 2, 12  # of a visit
+_VISITS = 8
+_LEAST_LAPS, _MOST_LAPS = 2, 24  # of a visit
 #: Of the laps of one visit, unless the fewest take longer.
 _SECONDS_OF_VISIT = 0.08
 #: Batches that take turns, so that no lap finds the rows of the lap before.

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from api.measure.allocator import keep_freed_memory
 from api.measure.embeddings import implementation_for
 from api.measure.errors import RanksLost
 from api.measure.lookup_design import LookupLaunch, LookupLimits, lookup_launch
@@ -28,7 +29,7 @@ _MOST_WEIGHT_BYTES = {"cpu": 512 * 1024**2, "cuda": 16 * 1024**3}
 
 #: Launches that take turns on a CPU: no more than this, than a part of the budget is enough for, and than a part of the
 #: memory holds.
-_MOST_TOGETHER, _BLOCK_SHARE, _SECONDS_OF_LAUNCH, _WEIGHTS_SHARE = 18, 0.1, 0.6, 0.25
+_MOST_TOGETHER, _BLOCK_SHARE, _SECONDS_OF_LAUNCH, _WEIGHTS_SHARE = 120, 0.1, 0.6, 0.5
 
 #: Hears after each launch, and while several take turns after each visit to one: what is measured, and which share of
 #: the time is gone.
@@ -116,6 +117,8 @@ def _measure_lookups(plan: Plan, machine: Machine, file: RowFile, tell: Progress
 
     torch.set_num_threads(machine.num_threads)
     device = machine.device(0)
+    if not machine.is_cuda:
+        keep_freed_memory()
     implementation, watch = implementation_for(device), Stopwatch(device)
     bounds, began, done = limits(plan, machine), plan.gone(), 0
 

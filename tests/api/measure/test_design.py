@@ -61,24 +61,30 @@ def test_a_launch_keeps_its_limits(index: int, seed: int, lookups: float) -> Non
     assert len({table.name for table in launch.tables}) == len(launch.tables)
 
 
-def test_a_round_has_singles_a_group_and_one_of_its_tables_alone() -> None:
+def test_a_round_has_singles_and_groups_of_which_one_table_is_alone() -> None:
     for round_ in range(1, 9):
-        *singles, group, alone = (lookup_launch(LAUNCHES_PER_ROUND * round_ + i, 0, LIMITS) for i in range(6))
-        assert [len(launch.tables) for launch in singles] == [1] * 4
-        assert 2 <= len(group.tables) <= 15
-        assert alone.tables[0] in group.tables
-        assert (alone.batch, alone.data_type) == (group.batch, group.data_type)
-        assert {launch.task for launch in (*singles, group, alone)} == {f"seed0-round{round_}"}
+        launches = [lookup_launch(LAUNCHES_PER_ROUND * round_ + i, 0, LIMITS) for i in range(LAUNCHES_PER_ROUND)]
+        *singles, group, alone, other, other_alone = launches
+        assert [len(launch.tables) for launch in singles] == [1] * 2
+        for several, one in ((group, alone), (other, other_alone)):
+            assert 2 <= len(several.tables) <= 15
+            assert one.tables[0] in several.tables
+            assert len(one.tables) == 1
+            assert (one.batch, one.data_type) == (several.batch, several.data_type)
+        assert {launch.task for launch in launches} == {f"seed0-round{round_}"}
+        names = [table.name for launch in (*singles, group, other) for table in launch.tables]
+        assert len(set(names)) == len(names)
 
 
-def test_the_first_table_is_measured_again() -> None:
-    first, again = lookup_launch(0, 0, LIMITS), lookup_launch(10 * LAUNCHES_PER_ROUND, 0, LIMITS)
+@pytest.mark.parametrize("place", [0, 2])
+def test_the_first_table_and_the_first_group_are_measured_again(place: int) -> None:
+    first, again = lookup_launch(place, 0, LIMITS), lookup_launch(10 * LAUNCHES_PER_ROUND + place, 0, LIMITS)
     assert again == first
     assert again.task == "seed0-round0"
 
 
 def test_a_hundred_launches_hold_every_size_of_group() -> None:
-    sizes = {len(lookup_launch(index, 0, LIMITS).tables) for index in range(6 * 28)}
+    sizes = {len(lookup_launch(index, 0, LIMITS).tables) for index in range(6 * 14)}
     assert sizes == set(range(1, 16))
 
 

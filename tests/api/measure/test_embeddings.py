@@ -134,5 +134,5 @@ def test_launches_take_turns() -> None:
     )
     assert [rows[0]["task"] for rows in found] == ["seed0-round1", "seed0-round2"]
     turns = [number for number, before in zip(visited, [0, *visited], strict=False) if number != before]
-    assert turns == [1, 2] * 6  # a warm-up of each, then five visits
-    assert len(set(heard)) == len(heard) == 12  # each of them was told as it ended
+    assert turns == [1, 2] * 9  # a warm-up of each, then eight visits
+    assert len(set(heard)) == len(heard) == 18  # each of them was told as it ended

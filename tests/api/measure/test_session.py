@@ -9,13 +9,13 @@ from api.measure.machine import this_machine
 from api.measure.rows import RowFile
 from api.measure.session import Plan, measure
 
-VISITS = 40
+VISITS = 64
 
 
 def test_progress_is_told_visit_by_visit_as_a_share_of_the_budget(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Four launches take turns, five visits to each, and the budget is over after two such rounds."""
+    """Four launches take turns, eight visits to each, and the budget is over after two such rounds."""
     pytest.importorskip("torch", reason="torch is not installed: pip install 'shardplan[train]'")
     visits, visit = itertools.count(1), _Timed.visit
     gone = [0]

@@ -5,7 +5,7 @@ For every operation, direction and reach (one host or several):
 1. pieces of straight lines over the rank's own, the mean and the largest bytes, with bends at powers of two (where
    allocators and protocols change their ways), once as they are and once times log2(ranks);
 2. ramps over geometric means of byte counts, drawn at random, of which the fit keeps those with a coefficient > 0;
-   several rounds, each beside what the last ones kept;
+   several rounds, each beside what the last ones kept, and several such curves, whose mean is one again;
 3. coefficients >= 0 by least relative deviations (:mod:`cost_models.fitting.non_negative`);
 4. intervals from the ratio of measured to predicted seconds on folds of whole tasks that a fit has not seen.
 
@@ -17,6 +17,7 @@ References
 Vovk, "Cross-conformal predictors", 2015 (intervals from held-out folds).
 """
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -38,8 +39,10 @@ NUM_BINS = 6
 EXCHANGES_PER_BIN = 200
 #: Fewer exchanges than this do not support ramps beyond straight lines.
 EXCHANGES_FOR_RAMPS = 300
-RAMPS_PER_ROUND = 120
+RAMPS_PER_ROUND = 240
 RAMP_ROUNDS = 4
+#: Curves whose mean is the model: each is drawn other ramps, and what one draw lacks another has.
+MEMBERS = 3
 #: The search for ramps looks at so many rows, and fits so many rounds each time: it needs no exact coefficients.
 SEARCHED_ROWS = 60_000
 SEARCH_ROUNDS = 8
@@ -91,6 +94,27 @@ class Ramps:
         return filled * np.log2(num_ranks)[:, None] ** self.log_ranks
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """Measured rows of one collective, and which of them each fold holds."""
+
+    counts: Floats  # (num_rows, len(SCALARS))
+    num_ranks: Floats  # (num_rows,)
+    seconds: Floats  # (num_rows,)
+    fixed: Floats  # (num_rows, 5): what is fitted beside ramps: a constant, the peers, the starts
+    folds: list[NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Member:
+    """One fit of a curve, by its own draw of ramps."""
+
+    ramps: Ramps
+    fixed: Floats  # (5,)
+    seconds_per_byte: Floats  # (num_ramps,)
+    unseen_seconds: Floats  # (num_rows,), of fits without the fold of each row
+
+
 def fit_exchange(rows: Measurements, *, seed: int) -> dict[str, object]:
     """Fit every collective of ``rows``; returns the document of :class:`LearnedExchange`.
 
@@ -105,7 +129,7 @@ def fit_exchange(rows: Measurements, *, seed: int) -> dict[str, object]:
 
 
 def _fit_curve(found: Exchanges, rng: np.random.Generator) -> ExchangeCurve:
-    """Choose ramps on all rows, then fit them once on all and once without each fold."""
+    """Fit some curves, each with ramps of its own, and return their mean."""
     counts = np.concatenate([scalars(part.held_bytes).reshape(-1, len(SCALARS)) for part in found.parts])
     num_ranks = np.concatenate([np.full(part.held_bytes.size, part.num_ranks, np.float64) for part in found.parts])
     seconds = np.concatenate([part.seconds.ravel() for part in found.parts])
@@ -114,22 +138,21 @@ def _fit_curve(found: Exchanges, rng: np.random.Generator) -> ExchangeCurve:
     largest = SCALARS.index("largest")
     uneven = bool(np.mean(counts[:, largest]) > UNEVEN * np.mean(counts[:, SCALARS.index("mean")]))
     several = len(found.parts) > 1
-    ramps = _pieces(counts, _PHYSICAL if uneven else ("largest",), with_log=several)
+    pieces = _pieces(counts, _PHYSICAL if uneven else ("largest",), with_log=several)
     fixed = np.stack([np.ones_like(seconds), (num_ranks - 1) * several], axis=1)
-    fixed = np.concatenate([fixed, starts], axis=1)
+    rows = _Rows(
+        counts=counts,
+        num_ranks=num_ranks,
+        seconds=seconds,
+        fixed=np.concatenate([fixed, starts], axis=1),
+        folds=list(_folds(tasks, rng)),
+    )
     num_exchanges = sum(len(part.task) for part in found.parts)
-    if uneven and num_exchanges >= EXCHANGES_FOR_RAMPS:
-        sample = rng.permutation(len(seconds))[:SEARCHED_ROWS]
-        ramps = _learned(ramps, fixed[sample], counts[sample], num_ranks[sample], seconds[sample], rng)
-    matrix = np.concatenate([fixed, ramps.columns(counts, num_ranks)], axis=1)
-    solution = fit_non_negative(matrix, seconds)
-    used = solution[fixed.shape[1] :] > 0
-    ramps, matrix = ramps.take(used), matrix[:, np.concatenate([np.ones(fixed.shape[1], np.bool_), used])]
-    solution = fit_non_negative(matrix, seconds)
-    # One task alone has nothing else to be fitted on: its interval is that of the fit itself.
-    unseen = matrix @ solution
-    for fold in _folds(tasks, rng):
-        unseen[fold] = matrix[fold] @ fit_non_negative(matrix[~fold], seconds[~fold], rounds=8)
+    draws = uneven and num_exchanges >= EXCHANGES_FOR_RAMPS
+    members = [_fit_member(pieces, rows, rng, draws=draws) for _ in range(MEMBERS if draws else 1)]
+    solution = np.mean([member.fixed for member in members], axis=0)
+    ramps = functools.reduce(Ramps.joined, [member.ramps for member in members])
+    unseen = np.mean([member.unseen_seconds for member in members], axis=0)
     predicted = np.maximum(unseen, LEAST_OF_FASTEST * seconds.min())
     bin_seconds, lower, upper = _intervals(predicted, seconds, num_ranks)
     total = np.concatenate([part.held_bytes.sum(axis=1) for part in found.parts])
@@ -140,8 +163,8 @@ def _fit_curve(found: Exchanges, rng: np.random.Generator) -> ExchangeCurve:
         low_bytes=ramps.low_bytes,
         high_bytes=ramps.high_bytes,
         log_ranks=ramps.log_ranks,
-        seconds_per_byte=solution[fixed.shape[1] :],
-        skew=solution[2 : fixed.shape[1]],
+        seconds_per_byte=np.concatenate([member.seconds_per_byte for member in members]) / len(members),
+        skew=solution[2:],
         rank_counts=np.array([part.num_ranks for part in found.parts], dtype=np.int64),
         least_bytes=float(total.min()),
         most_bytes=float(total.max()),
@@ -150,6 +173,24 @@ def _fit_curve(found: Exchanges, rng: np.random.Generator) -> ExchangeCurve:
         upper=upper,
         num_rows=len(seconds),
     )
+
+
+def _fit_member(pieces: Ramps, rows: "_Rows", rng: np.random.Generator, *, draws: bool) -> "_Member":
+    """Choose ramps on all rows, then fit them once on all and once without each fold."""
+    ramps, width = pieces, rows.fixed.shape[1]
+    if draws:
+        sample = rng.permutation(len(rows.seconds))[:SEARCHED_ROWS]
+        of = (rows.fixed[sample], rows.counts[sample], rows.num_ranks[sample], rows.seconds[sample])
+        ramps = _learned(ramps, *of, rng)
+    matrix = np.concatenate([rows.fixed, ramps.columns(rows.counts, rows.num_ranks)], axis=1)
+    used = fit_non_negative(matrix, rows.seconds)[width:] > 0
+    ramps, matrix = ramps.take(used), matrix[:, np.concatenate([np.ones(width, np.bool_), used])]
+    solution = fit_non_negative(matrix, rows.seconds)
+    # One task alone has nothing else to be fitted on: its interval is that of the fit itself.
+    unseen = matrix @ solution
+    for fold in rows.folds:
+        unseen[fold] = matrix[fold] @ fit_non_negative(matrix[~fold], rows.seconds[~fold], rounds=8)
+    return _Member(ramps=ramps, fixed=solution[:width], seconds_per_byte=solution[width:], unseen_seconds=unseen)
 
 
 def _learned(

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cost_models.fitting import exchange
 from cost_models.fitting.exchange import fit_exchange
 from cost_models.fitting.non_negative import fit_non_negative
 from cost_models.learned.exchange import LearnedExchange
+from cost_models.learned.exchange_curve import scalars
 from cost_models.measurements.schema import Measurements, measurements
 from tests.cost_models.exchange_rows import all_to_alls, together
 
@@ -52,6 +54,24 @@ def test_what_late_ranks_do_not_wait_is_recovered() -> None:
     assert model.curves["all_to_all", "forward", False].skew == pytest.approx([1, 0, 0], abs=0.05)
     unseen = all_to_alls(of_the_busiest, num_ranks=4, count=50, seed=9, skewed=True)
     assert error(model, unseen, 4) < 0.03
+
+
+def test_a_curve_is_the_mean_of_fits_with_other_ramps(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = []
+
+    def noted(*given, fit=exchange._fit_member, **chosen):  # noqa: SLF001
+        members.append(fit(*given, **chosen))
+        return members[-1]
+
+    monkeypatch.setattr(exchange, "_fit_member", noted)
+    model = learned(all_to_alls(of_bus_and_own, num_ranks=4, count=exchange.EXCHANGES_FOR_RAMPS, noise=0.1))
+    assert len(members) == exchange.MEMBERS > 1
+    assert len({member.ramps.weights.tobytes() for member in members}) == len(members)
+    held = np.array([1.0, 2.0, 5.0, 9.0]) * MIB
+    ranks = np.full(4, 4.0)
+    alone = [m.fixed[0] + m.ramps.columns(scalars(held), ranks) @ m.seconds_per_byte for m in members]
+    found = model.curves["all_to_all", "forward", False].rank_seconds(held)
+    np.testing.assert_allclose(found, np.mean(alone, axis=0))
 
 
 def test_intervals_cover_what_they_promise() -> None:

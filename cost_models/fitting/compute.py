@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 
 #: Fewer launches than this to learn from, and physics alone does better (measured on CPU: 20 to 320 launches).
 LEAST_LAUNCHES_FOR_NETWORKS = 320
+#: Terms that make less of the seconds of a typical launch are left out: each of them takes its time to be priced.
+LEAST_PART = 0.005
 #: Features whose logarithms vary less, or follow another feature as closely, tell nothing.
 LEAST_SPREAD = 1e-6
 SAME_FEATURE = 1 - 1e-6
@@ -52,22 +54,24 @@ def fit_compute(launches: Launches, split: Split, *, seed: int, effort: Effort |
 
 
 def _fit_physics(launches: Launches, contention: Contention) -> LearnedCompute:
-    """Fit physics, and leave out the terms that turned out to cost nothing."""
+    """Fit physics twice, the second time without the terms that turned out to cost next to nothing."""
     names, num_targets = TERMS, len(launches.targets)
     terms = term_matrix(launches.columns, names)
     sums = np.stack([np.bincount(launches.launch, term, launches.num_launches) for term in terms.T], axis=1)
     design = np.concatenate([sums, np.ones((len(sums), 1))], axis=1)
     # Where one number of ranks was measured all are zero, and so are their coefficients.
     crowded = design * contentions(contention, launches)[:, None]
-    both = np.concatenate([design, crowded], axis=1)
-    found = np.stack([fit_non_negative(both, launches.seconds[:, t]) for t in range(num_targets)], axis=1)
-    alone, more = np.split(found, 2)
-    used = np.flatnonzero(np.any((alone > 0) | (more > 0), axis=1)[:-1])
+    found = _non_negative(np.concatenate([design, crowded], axis=1), launches.seconds)
+    parts = _parts(np.concatenate([design, crowded], axis=1), found, launches.seconds)
+    used = np.flatnonzero(np.max(np.split(parts, 2), axis=0)[:-1] >= LEAST_PART)
     used = used if len(used) else np.array([0])
+    kept = np.append(used, len(names))
+    found = _non_negative(np.concatenate([design[:, kept], crowded[:, kept]], axis=1), launches.seconds)
+    alone, more = np.split(found, 2)
     physics = Physics(
         terms=tuple(names[i] for i in used),
-        seconds=alone[used],
-        contention_seconds=more[used],
+        seconds=alone[:-1],
+        contention_seconds=more[:-1],
         launch_seconds=alone[-1],
         launch_contention_seconds=more[-1],
     )
@@ -80,6 +84,22 @@ def _fit_physics(launches: Launches, contention: Contention) -> LearnedCompute:
         networks=(),
         typical=np.eye(num_targets),
     )
+
+
+def _non_negative(design: Floats, seconds: Floats) -> Floats:
+    """Return the coefficients of each target, (num_columns, num_targets)."""
+    return np.stack([fit_non_negative(design, of_target) for of_target in seconds.T], axis=1)
+
+
+def _parts(design: Floats, found: Floats, seconds: Floats) -> Floats:
+    """Return which part of the seconds each column makes, (num_columns,), for the target that it matters most to.
+
+    The mean is over the launches that have something of it: narrow weights may be few.
+    """
+    there = np.maximum(np.count_nonzero(design, axis=0), 1)
+    of_targets = [np.sum(design * found[:, t] / seconds[:, t, None], axis=0) / there for t in range(seconds.shape[1])]
+    largest: Floats = np.max(of_targets, axis=0)
+    return largest
 
 
 def _fit_networks(
@@ -96,13 +116,14 @@ def _fit_networks(
         shards = crowd[launches.launch] == value
         of_shards[shards] = physics.of_shards(launches.columns.take(shards), float(value))
         of_launch[crowd == value] = physics.of_launch(float(value))
-    total = of_launch.sum(axis=1) + np.bincount(launches.launch, of_shards.sum(axis=1), launches.num_launches)
+    sums = [np.bincount(launches.launch, of_target, launches.num_launches) for of_target in of_shards.T]
+    seconds = of_launch + np.stack(sums, axis=1)
     networks = train(
         TrainingSet(
             features=(features - mean) / scale,
             launch=launches.launch,
             contention=crowd,
-            log_physics=np.log(total + TINY_SECONDS),
+            log_physics=np.log(seconds + TINY_SECONDS),
             log_seconds=np.log(launches.seconds),
             free=np.array([name in FREE_FEATURES for name in names], dtype=np.bool_),
             held_from=held_from(launches.num_launches, effort.members),

@@ -33,8 +33,8 @@ class Effort:
     parts: int = 16
     rank_hidden: int = 32
     #: at least, of few launches as many as make ``least_steps``: they need as long to be learned
-    epochs: int = 160
-    least_steps: int = 5_000
+    epochs: int = 480
+    least_steps: int = 15_000
     batch_launches: int = 256
     learning_rate: float = 0.02
 
@@ -46,7 +46,7 @@ class TrainingSet:
     features: Floats  # (num_shards, num_features), scaled
     launch: Ints  # (num_shards,)
     contention: Floats  # (num_launches,)
-    log_physics: Floats  # (num_launches,)
+    log_physics: Floats  # (num_launches, num_targets)
     log_seconds: Floats  # (num_launches, num_targets)
     free: NDArray[np.bool_]  # (num_features,): features that may lower the seconds
     #: (num_launches,): the member that must not learn from the launch, so that it can judge it
@@ -129,16 +129,17 @@ def _start(rows: TrainingSet, effort: Effort, random: Any, torch: Any) -> dict[s
         value = torch.randn(effort.members, *shape, generator=random) * spread + mean
         return value.requires_grad_()
 
-    rank_past = normal(parts + 2, targets, mean=-6.0, spread=0.0)
+    rank_past = normal(parts + 1 + targets, targets, mean=-6.0, spread=0.0)
     with torch.no_grad():
-        rank_past[:, -1] = PHYSICS_ALONE
+        for target in range(targets):
+            rank_past[:, parts + 1 + target, target] = PHYSICS_ALONE
     return {
         "shard_hidden": normal(inputs, hidden, mean=-1.0, spread=0.7),
         "shard_hidden_bias": normal(hidden, mean=0.0, spread=1.0),
         "shard_out": normal(hidden, parts, mean=-2.0, spread=0.7),
         "shard_past": normal(inputs, parts, mean=-1.0, spread=0.3),
         "shard_bias": normal(parts, mean=0.0, spread=0.0),
-        "rank_hidden": normal(parts + 2, rank_hidden, mean=-2.0, spread=0.7),
+        "rank_hidden": normal(parts + 1 + targets, rank_hidden, mean=-2.0, spread=0.7),
         "rank_hidden_bias": normal(rank_hidden, mean=0.0, spread=1.0),
         "rank_out": normal(rank_hidden, targets, mean=-5.0, spread=0.7),
         "rank_past": rank_past,
@@ -170,7 +171,7 @@ def _forward(w: dict[str, Any], features: Any, launch: Any, contention: Any, log
     exponents = hidden @ w["shard_out"] + inputs @ w["shard_past"] + w["shard_bias"][:, None]
     shard_parts = torch.exp(torch.clamp(exponents, *EXPONENTS))
     sums = torch.zeros(members, len(contention), parts).index_add(1, launch, shard_parts)
-    around = torch.stack([contention, log_physics], dim=1).expand(members, -1, -1)
+    around = torch.cat([contention[:, None], log_physics], dim=1).expand(members, -1, -1)
     of_rank = torch.cat([torch.log(sums + NOTHING), around], dim=2)
     bent = _bend(of_rank @ w["rank_hidden"] + w["rank_hidden_bias"][:, None], torch)
     return bent @ w["rank_out"] + of_rank @ w["rank_past"] + w["rank_bias"][:, None]

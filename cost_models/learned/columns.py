@@ -31,7 +31,7 @@ class LookupColumns:
         """Number of rows."""
         return int(self.lookups.shape[0])
 
-    def take(self, rows: np.ndarray) -> "LookupColumns":
+    def take(self, rows: np.ndarray | slice) -> "LookupColumns":
         """Return some of the shards."""
         return LookupColumns(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 

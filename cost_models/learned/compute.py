@@ -126,7 +126,7 @@ class LearnedCompute:
         has_work = np.any(sums > 0, axis=1)[:, None]
         if not self.networks:
             return np.where(has_work, physics, 0.0)
-        log_physics = np.log(physics.sum(axis=1) + TINY_SECONDS)
+        log_physics = np.log(physics + TINY_SECONDS)
         places = zip(self.networks, self._places(), strict=True)
         of_networks = [network.log_seconds(sums[:, place], contention, log_physics) for network, place in places]
         return np.where(has_work, np.exp(np.clip(np.mean(of_networks, axis=0), *EXPONENTS)), 0.0)
@@ -136,12 +136,12 @@ class LearnedCompute:
         num_targets = len(self.targets)
         if not self.networks:
             return np.broadcast_to(np.eye(num_targets), (len(sums), num_targets, num_targets))
-        physics = (sums[:, -num_targets:] + self.physics.of_launch(contention)).sum(axis=1) + TINY_SECONDS
+        physics = sums[:, -num_targets:] + self.physics.of_launch(contention) + TINY_SECONDS
         slopes = np.zeros((len(sums), self.num_parts, num_targets))
         for network, place in zip(self.networks, self._places(), strict=True):
             by_log = network.slopes(sums[:, place], contention, np.log(physics))
-            slopes[:, place] = by_log[:, :-1]
-            slopes[:, -num_targets:] += by_log[:, -1:] / physics[:, None, None]
+            slopes[:, place] = by_log[:, :-num_targets]
+            slopes[:, -num_targets:] += by_log[:, -num_targets:] / physics[:, :, None]
         result: Floats = slopes * self.rank_seconds(sums, contention)[:, None, :] / len(self.networks)
         return result
 

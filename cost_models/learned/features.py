@@ -4,26 +4,38 @@ Physics (:data:`TERMS`): seconds of a shard are a sum of non-negative multiples 
 :mod:`cost_models.roofline`: with ``n`` lookups, ``u`` distinct rows, ``o`` outputs, ``R`` rows, ``r`` bytes of a row,
 ``s`` of its state, ``w`` of an output row and ``c(.)`` whole cache lines,
 
-.. math:: 1,\ n,\ n r,\ n c(r),\ n \log_2 R,\ u,\ u r,\ u c(r),\ u s,\ o w
+.. math:: 1,\ n,\ n r,\ n c(r),\ n \log_2 R,\ n \lceil \log_2 R / 8 \rceil,\ u,\ u r,\ u c(r),\ u s,
+          \ o,\ o w,\ f,\ f w,\ n w
+
+where :math:`f = o (1 - e^{-n / o})` are the outputs that have a row at all: with about one lookup for each,
+processors guess wrongly how often the loop over the ids of a sample runs.
+
+An access costs more the less of its working set the caches hold: of ``W`` bytes a cache of about ``C`` misses
+:math:`W / (W + C)`. Each access comes again with that factor for four sizes of caches and the set it goes to: gathers
+and updates to the lines of the distinct rows (:math:`u c(r)`), updates' reads of gradients to those of the outputs
+(:math:`o w`), and all to the pages of the table (:math:`R r`). No size is that of a device: the fit chooses.
 
 Weights of fewer than four bytes have terms of their own: libraries run other code for them. FBGEMM on CPUs takes four
 times as long for the update of a short fp32 row as for that of an fp16 one, and as long where both are 192 columns
 wide.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.learned.columns import LookupColumns
-from cost_models.protocol import Bools, Floats
+from cost_models.protocol import Bools, Floats, Ints
 from cost_models.table_memory import cache_lines
 
 Singles = NDArray[np.float32]
 
 FULL_WEIGHT_BYTES = 4.0
+#: Shards at a time: their counts and terms stay in the processor's cache.
+BLOCK_SHARDS = 1024
 
 
 def has_narrow_weights(of: LookupColumns) -> Bools:
@@ -50,23 +62,134 @@ FEATURES: Mapping[str, Callable[[LookupColumns], Floats]] = MappingProxyType(
 #: between types of weights.
 FREE_FEATURES = frozenset({"shard_rows", "narrow_weights"})
 
-_TERMS_OF_ONE_TYPE: Mapping[str, Callable[[LookupColumns], Floats]] = MappingProxyType(
+#: Bytes of caches, by the names that terms have for them.
+_CACHES: Mapping[str, float] = MappingProxyType({"256k": 2.0**18, "2m": 2.0**21, "16m": 2.0**24, "128m": 2.0**27})
+
+
+class _Counts:
+    """What terms are made of; each is counted once, when it is asked for."""
+
+    def __init__(self, of: LookupColumns) -> None:
+        self.of = of
+        self._accesses: dict[str, Floats] = {}
+        self._missed: dict[tuple[str, str], Floats] = {}
+
+    @cached_property
+    def line_bytes(self) -> Floats:
+        """Whole cache lines of a row."""
+        return cache_lines(self.of.row_bytes)
+
+    @cached_property
+    def id_bits(self) -> Floats:
+        """Bits of a row's number, by which lookups are sorted before updates: bit by bit, or byte by byte."""
+        bits: Floats = np.log2(np.maximum(self.of.shard_rows, 2.0))
+        return bits
+
+    @cached_property
+    def filled_outputs(self) -> Floats:
+        """Outputs with a row at all, where lookups fall onto outputs by chance."""
+        of_each = self.of.lookups / np.maximum(self.of.outputs, 1.0)
+        filled: Floats = -np.expm1(-of_each) * self.of.outputs
+        return filled
+
+    @cached_property
+    def rows_set(self) -> Floats:
+        """Bytes that gathers and updates go to: the lines of the distinct rows."""
+        return self.of.distinct_rows * self.line_bytes
+
+    @cached_property
+    def outputs_set(self) -> Floats:
+        """Bytes of the outputs, and of their gradients, which updates read row by row."""
+        return self.of.outputs * self.of.output_row_bytes
+
+    @cached_property
+    def table_set(self) -> Floats:
+        """Bytes of the table: the more pages its rows lie on, the fewer addresses of pages are at hand."""
+        return self.of.shard_rows * self.of.row_bytes
+
+    def accesses(self, name: str) -> Floats:
+        """Return a term that knows no cache."""
+        if name not in self._accesses:
+            self._accesses[name] = _TERMS_OF_ONE_TYPE[name](self)
+        return self._accesses[name]
+
+    def missed(self, of_set: str, cache: str) -> Floats:
+        """Return the part of the accesses to a working set that a cache misses, from 0 to 1."""
+        key = (of_set, cache)
+        if key not in self._missed:
+            held: Floats = getattr(self, f"{of_set}_set")
+            self._missed[key] = held / (held + _CACHES[cache])
+        return self._missed[key]
+
+
+#: What an access costs, whatever it finds where.
+_TERMS_OF_ONE_TYPE: Mapping[str, Callable[[_Counts], Floats]] = MappingProxyType(
     {
-        "shards": lambda of: np.ones_like(of.lookups),
-        "lookups": lambda of: of.lookups,
-        "gathered_bytes": lambda of: of.lookups * of.row_bytes,
-        "gathered_line_bytes": lambda of: of.lookups * cache_lines(of.row_bytes),
-        "sorted_bits": lambda of: of.lookups * np.log2(np.maximum(of.shard_rows, 2.0)),
-        "distinct_rows": lambda of: of.distinct_rows,
-        "updated_bytes": lambda of: of.distinct_rows * of.row_bytes,
-        "updated_line_bytes": lambda of: of.distinct_rows * cache_lines(of.row_bytes),
-        "state_bytes": lambda of: of.distinct_rows * of.state_bytes,
-        "output_bytes": lambda of: of.outputs * of.output_row_bytes,
+        "shards": lambda has: np.ones_like(has.of.lookups),
+        "lookups": lambda has: has.of.lookups,
+        "gathered_bytes": lambda has: has.of.lookups * has.of.row_bytes,
+        "gathered_line_bytes": lambda has: has.of.lookups * has.line_bytes,
+        "sorted_bits": lambda has: has.of.lookups * has.id_bits,
+        "sorted_bytes": lambda has: has.of.lookups * np.ceil(has.id_bits / 8),
+        "distinct_rows": lambda has: has.of.distinct_rows,
+        "updated_bytes": lambda has: has.of.distinct_rows * has.of.row_bytes,
+        "updated_line_bytes": lambda has: has.of.distinct_rows * has.line_bytes,
+        "state_bytes": lambda has: has.of.distinct_rows * has.of.state_bytes,
+        "output_bytes": lambda has: has.outputs_set,
+        "outputs": lambda has: has.of.outputs,
+        "filled_outputs": lambda has: has.filled_outputs,
+        "filled_output_bytes": lambda has: has.filled_outputs * has.of.output_row_bytes,
+        "gradient_bytes": lambda has: has.of.lookups * has.of.output_row_bytes,
     }
 )
+#: What is accessed in which working set.
+_IN_SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "rows": ("lookups", "gathered_line_bytes", "distinct_rows", "updated_line_bytes"),
+        "outputs": ("lookups", "gradient_bytes", "output_bytes"),
+        "table": ("lookups", "distinct_rows", "updated_line_bytes"),
+    }
+)
+#: Terms whose accesses miss a cache: which accesses, to which set, which cache.
+_MISSES: Mapping[str, tuple[str, str, str]] = MappingProxyType(
+    {
+        f"{accesses}_of_{of_set}_beyond_{cache}": (accesses, of_set, cache)
+        for of_set, all_accesses in _IN_SETS.items()
+        for accesses in all_accesses
+        for cache in _CACHES
+    }
+)
+_ALL_OF_ONE_TYPE: tuple[str, ...] = (*_TERMS_OF_ONE_TYPE, *_MISSES)
 _NARROW = "_narrow"
 #: Each term for weights of four bytes and more, and again for those of fewer.
-TERMS: tuple[str, ...] = (*_TERMS_OF_ONE_TYPE, *(name + _NARROW for name in _TERMS_OF_ONE_TYPE))
+TERMS: tuple[str, ...] = (*_ALL_OF_ONE_TYPE, *(name + _NARROW for name in _ALL_OF_ONE_TYPE))
+
+
+def _write_term(name: str, has: _Counts, into: Floats) -> None:
+    """Write a term of shards of one type into an array of shape (num_shards,)."""
+    if name not in _MISSES:
+        into[:] = has.accesses(name)
+        return
+    accesses, of_set, cache = _MISSES[name]
+    np.multiply(has.accesses(accesses), has.missed(of_set, cache), out=into)
+
+
+def _terms_of_type(columns: LookupColumns, names: Sequence[str]) -> Floats:
+    """Return terms of shards of one type, shape (len(names), num_shards)."""
+    has, terms = _Counts(columns), np.empty((len(names), columns.num_shards))
+    for name, into in zip(names, terms, strict=True):
+        _write_term(name.removesuffix(_NARROW), has, into)
+    return terms
+
+
+def _by_type(columns: LookupColumns, names: tuple[str, ...]) -> Iterator[tuple[Ints, LookupColumns, list[int]]]:
+    """Yield the shards of each type, if there are any, and the positions of the terms that are theirs."""
+    narrow = has_narrow_weights(columns)
+    for is_narrow in (False, True):
+        shards = np.flatnonzero(narrow == is_narrow)
+        if len(shards):
+            some = columns if len(shards) == columns.num_shards else columns.take(shards)
+            yield shards, some, [i for i, name in enumerate(names) if name.endswith(_NARROW) == is_narrow]
 
 
 def feature_matrix(columns: LookupColumns, names: tuple[str, ...]) -> Singles:
@@ -79,18 +202,9 @@ def feature_matrix(columns: LookupColumns, names: tuple[str, ...]) -> Singles:
 
 def term_matrix(columns: LookupColumns, names: tuple[str, ...]) -> Floats:
     """Return the physics terms, shape (num_shards, len(names)); 0 for shards of the other type."""
-    narrow = has_narrow_weights(columns)
-    types = {True: narrow, False: ~narrow}
-    is_there = {wanted: bool(np.any(shards)) for wanted, shards in types.items()}
-    found: dict[str, Floats] = {}
     matrix = np.zeros((columns.num_shards, len(names)))
-    for i, name in enumerate(names):
-        bare, wanted = name.removesuffix(_NARROW), name.endswith(_NARROW)
-        if not is_there[wanted]:
-            continue
-        if bare not in found:
-            found[bare] = _TERMS_OF_ONE_TYPE[bare](columns)
-        matrix[:, i] = found[bare] if not is_there[not wanted] else np.where(types[wanted], found[bare], 0.0)
+    for shards, some, mine in _by_type(columns, names):
+        matrix[shards[:, None], mine] = _terms_of_type(some, [names[i] for i in mine]).T
     return matrix
 
 
@@ -99,20 +213,11 @@ def term_seconds(columns: LookupColumns, names: tuple[str, ...], seconds: Floats
 
     ``seconds``: per unit of each term, shape (len(names), num_targets).
     """
-    narrow = has_narrow_weights(columns)
-    per_unit = {name: seconds[i] for i, name in enumerate(names)}
-    nothing = np.zeros(seconds.shape[1])
-    result = np.zeros((seconds.shape[1], columns.num_shards))
-    all_narrow, any_narrow = bool(np.all(narrow)), bool(np.any(narrow))
-    for bare, term in _TERMS_OF_ONE_TYPE.items():
-        of_wide, of_narrow = per_unit.get(bare, nothing), per_unit.get(bare + _NARROW, nothing)
-        if all_narrow or not any_narrow:
-            factors = list(of_narrow if all_narrow else of_wide)
-        else:
-            factors = [np.where(narrow, low, high) for low, high in zip(of_narrow, of_wide, strict=True)]
-        if not any(np.any(factor) for factor in factors):
-            continue
-        count = term(columns)
-        for target, factor in zip(result, factors, strict=True):
-            target += count * factor
-    return np.ascontiguousarray(result.T)
+    result = np.zeros((columns.num_shards, seconds.shape[1]))
+    for shards, some, mine in _by_type(columns, names):
+        mine = [i for i in mine if np.any(seconds[i])]
+        for start in range(0, len(shards), BLOCK_SHARDS):
+            block = slice(start, start + BLOCK_SHARDS)
+            terms = _terms_of_type(some.take(block), [names[i] for i in mine])
+            result[shards[block]] = terms.T @ seconds[mine]
+    return result

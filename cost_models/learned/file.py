@@ -18,7 +18,7 @@ from cost_models.learned.model import LearnedModel
 from cost_models.learned.told import checked_figures, checked_trained_on
 
 FORMAT = "shardplan-cost-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MAX_FILE_BYTES = 4 * 2**20
 MAX_NAME_LENGTH = 100
 _MEMBERS = (
@@ -78,7 +78,7 @@ def parse_model(content: bytes) -> LearnedModel:
     if top["format"] != FORMAT:
         raise InvalidModelFile("format", f'expected "{FORMAT}"')
     if top["format_version"] != FORMAT_VERSION or isinstance(top["format_version"], bool):
-        raise InvalidModelFile("format_version", f"expected {FORMAT_VERSION}")
+        raise InvalidModelFile("format_version", f"expected {FORMAT_VERSION}: fit the model again from its rows")
     if top["digest"] != _digest(top):
         raise InvalidModelFile("digest", "does not match the content: the file is damaged or was edited")
     try:

@@ -1,7 +1,7 @@
 r"""A network over the set of shards of a rank whose answer never falls when a shard grows or joins.
 
 With ``x_i`` the scaled features of shard i, ``w`` the contention of the host and ``p`` the seconds that physics gives
-the rank,
+the rank, forward and backward,
 
 .. math:: e_i = \exp(A(x_i, w)),\quad z = \sum_i e_i,\quad T = \exp(H(\ln z, w, \ln p))
 
@@ -40,10 +40,10 @@ class MonotoneNetwork:
     shard_out: Singles  # (num_hidden, num_parts)
     shard_past: Singles  # (num_features + 1, num_parts)
     shard_bias: Singles
-    rank_hidden: Singles  # (num_parts + 2, num_rank_hidden)
+    rank_hidden: Singles  # (num_parts + 1 + num_targets, num_rank_hidden)
     rank_hidden_bias: Singles
     rank_out: Singles  # (num_rank_hidden, num_targets)
-    rank_past: Singles  # (num_parts + 2, num_targets)
+    rank_past: Singles  # (num_parts + 1 + num_targets, num_targets)
     rank_bias: Singles
 
     def __post_init__(self) -> None:
@@ -57,10 +57,10 @@ class MonotoneNetwork:
             "shard_out": (hidden, parts),
             "shard_past": (inputs, parts),
             "shard_bias": (parts,),
-            "rank_hidden": (parts + 2, rank_hidden),
+            "rank_hidden": (parts + 1 + targets, rank_hidden),
             "rank_hidden_bias": (rank_hidden,),
             "rank_out": (rank_hidden, targets),
-            "rank_past": (parts + 2, targets),
+            "rank_past": (parts + 1 + targets, targets),
             "rank_bias": (targets,),
         }
         for field in fields(self):
@@ -113,7 +113,7 @@ class MonotoneNetwork:
         return result
 
     def log_seconds(self, sums: Floats, contention: float, log_physics: Floats) -> Floats:
-        """Return ln T, (num_ranks, num_targets), of z (num_ranks, num_parts) and ln p (num_ranks,)."""
+        """Return ln T, (num_ranks, num_targets), of z (num_ranks, num_parts) and ln p (num_ranks, num_targets)."""
         inputs = self._inputs(sums, contention, log_physics)
         hidden = inputs @ self.rank_hidden + self.rank_hidden_bias
         bend(hidden)
@@ -121,18 +121,18 @@ class MonotoneNetwork:
         return result
 
     def slopes(self, sums: Floats, contention: float, log_physics: Floats) -> Floats:
-        """Return the derivatives of ln T by z and by ln p, (num_ranks, num_parts + 1, num_targets)."""
+        """Return the derivatives of ln T by z and by ln p, (num_ranks, num_parts + num_targets, num_targets)."""
         inputs = self._inputs(sums, contention, log_physics)
         hidden = inputs @ self.rank_hidden + self.rank_hidden_bias
         half = hidden.shape[1] // 2
         passes = np.concatenate([hidden[:, :half] > 0, hidden[:, half:] < 0], axis=1)
         by_input = np.einsum("ih,rh,ht->rit", self.rank_hidden, passes, self.rank_out) + self.rank_past
         by_parts = by_input[:, : self.num_parts] / (sums + NOTHING)[:, :, None]
-        return np.concatenate([by_parts, by_input[:, -1:]], axis=1)
+        return np.concatenate([by_parts, by_input[:, self.num_parts + 1 :]], axis=1)
 
     def _inputs(self, sums: Floats, contention: float, log_physics: Floats) -> Floats:
         around = np.full((len(sums), 1), contention)
-        return np.concatenate([np.log(sums + NOTHING), around, log_physics[:, None]], axis=1)
+        return np.concatenate([np.log(sums + NOTHING), around, log_physics], axis=1)
 
 
 def bend(values: NDArray[np.floating]) -> None:

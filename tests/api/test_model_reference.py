@@ -61,9 +61,9 @@ def warned(model: bytes, **changes: object) -> list[Issue]:
 
 
 def test_a_model_of_another_device_than_the_profile_s_is_warned_of() -> None:
-    (warning,) = warned(shipped_models()["cpu-xeon"])
+    (warning,) = warned(shipped_models()["cpu-epyc"])
     assert (warning.code, warning.severity, warning.pointer) == ("other-device", "warning", "/cost_model")
-    for told in ("cpu-xeon was measured on Intel Xeon", PROFILE, "8x H100-80GB"):
+    for told in ("cpu-epyc was measured on AMD EPYC", PROFILE, "8x H100-80GB"):
         assert told in warning.message
     for way_out in (f"PUT /v1/hardware-profiles/{PROFILE}/cost-model", "roofline"):
         assert way_out in warning.hint

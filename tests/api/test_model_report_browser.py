@@ -91,7 +91,7 @@ TEXTS = """[...document.querySelectorAll('svg')].map((chart) => {
 @pytest.mark.parametrize("width", [1400, 600, 450, 360, 320])
 def test_labels_of_charts_can_be_read_at_any_width(tmp_path: Path, width: int) -> None:
     report = tmp_path / "report.html"
-    report.write_text(report_page(json.loads(shipped_models()["cpu-xeon"])))
+    report.write_text(report_page(json.loads(shipped_models()["cpu-epyc"])))
     with Browser(tmp_path, "file://") as browser:
         browser.resize(width)
         browser.open(str(report))
@@ -110,12 +110,12 @@ def test_labels_of_charts_can_be_read_at_any_width(tmp_path: Path, width: int) -
 
 
 def test_the_page_of_the_service_leads_back_and_a_file_of_it_does_not(server: Server, tmp_path: Path) -> None:
-    address = "/v1/cost-models/cpu-xeon@1/report"
+    address = "/v1/cost-models/cpu-epyc@1/report"
     assert "<a " not in server.client.get(address).text
     assert server.client.get(address).headers["vary"].startswith("Accept")
     with Browser(tmp_path, f"http://127.0.0.1:{server.port}") as browser:
         browser.open(address)
         browser.run("document.querySelector('a').click()")
-        browser.wait_for("location.pathname === '/ui/cost-models/cpu-xeon@1'")
-        browser.wait_for("document.querySelector('h1')?.textContent === 'cpu-xeon@1'")
+        browser.wait_for("location.pathname === '/ui/cost-models/cpu-epyc@1'")
+        browser.wait_for("document.querySelector('h1')?.textContent === 'cpu-epyc@1'")
         assert [said for said in browser.complaints if "Security" in said] == []

@@ -16,7 +16,7 @@ from api.model_text import list_text, model_text
 from cost_models.learned.shipped import shipped_models
 from tests.api.measured import model_bytes, model_document
 
-SHIPPED = shipped_models()["cpu-xeon"]
+SHIPPED = shipped_models()["cpu-epyc"]
 DOCUMENT: dict[str, Any] = json.loads(SHIPPED)
 
 
@@ -48,7 +48,7 @@ def test_the_report_of_standard_input(
     assert run(capsys, "-") == run(capsys, model)
 
 
-@pytest.mark.parametrize("called", ["cpu-xeon", f"learned:{DOCUMENT['digest']}"])
+@pytest.mark.parametrize("called", ["cpu-epyc", f"learned:{DOCUMENT['digest']}"])
 def test_a_model_that_comes_with_shardplan_is_meant_by_name_and_by_digest(
     capsys: pytest.CaptureFixture[str], called: str
 ) -> None:
@@ -58,15 +58,15 @@ def test_a_model_that_comes_with_shardplan_is_meant_by_name_and_by_digest(
 def test_a_file_that_is_called_like_a_shipped_model_is_meant_by_its_path(
     capsys: pytest.CaptureFixture[str], model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model.rename(model.with_name("cpu-xeon"))
+    model.rename(model.with_name("cpu-epyc"))
     monkeypatch.chdir(model.parent)
-    assert "Test GPU" in run(capsys, "./cpu-xeon")[1]
-    assert "Xeon" in run(capsys, "cpu-xeon")[1]
+    assert "Test GPU" in run(capsys, "./cpu-epyc")[1]
+    assert "EPYC" in run(capsys, "cpu-epyc")[1]
 
 
 def test_the_page_is_written_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    assert run(capsys, "cpu-xeon", "--report", page) == run(capsys, "cpu-xeon")
+    assert run(capsys, "cpu-epyc", "--report", page) == run(capsys, "cpu-epyc")
     assert page.read_text().removesuffix("\n") == report_page(DOCUMENT).removesuffix("\n")
 
 
@@ -91,7 +91,7 @@ def test_a_list_says_so_where_no_error_is_known() -> None:
     ("arguments", "told"),
     [
         (["nothing.json"], "there is no file nothing.json"),
-        (["nothing"], "these do: cpu-xeon"),
+        (["nothing"], "these do: cpu-epyc"),
         (["."], "cannot read .: Is a directory"),
         (["learned"], "to a server alone"),
         (["learned:prod@3"], "to a server alone"),

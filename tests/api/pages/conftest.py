@@ -40,7 +40,7 @@ class Filled:
             "profiles": "/ui/hardware-profiles",
             "profile": "/ui/hardware-profiles/dgx-h100-80g",
             "cost models": "/ui/cost-models",
-            "cost model": "/ui/cost-models/cpu-xeon@1",
+            "cost model": "/ui/cost-models/cpu-epyc@1",
         }
 
 

@@ -24,8 +24,8 @@ EXPECTED = {
     "channel": (0, 1, ["History", "points here now", "Roll back to version 1"]),
     "profiles": (0, 1, ["dgx-h100-80g", "NVIDIA DGX H100"]),
     "profile": (1, 1, ["hbm_bytes", "measured", "estimated", "Bus bandwidth"]),
-    "cost models": (0, 1, ["roofline", "cpu-xeon@1"]),
-    "cost model": (0, 1, ["learned:cpu-xeon@1", "Held-out rows", "The whole report"]),
+    "cost models": (0, 1, ["roofline", "cpu-epyc@1"]),
+    "cost model": (0, 1, ["learned:cpu-epyc@1", "Held-out rows", "The whole report"]),
 }
 
 

@@ -46,12 +46,12 @@ def test_models_of_the_package_are_versions_like_others(own: Live) -> None:
         assert (again.status_code, again.json()) == (200, one)
     upload(own, "m")
     digest = store_rows(own)
-    compared = own.get(f"/v1/cost-models/cpu-xeon@1/compare/m@1?measurements={digest}").json()
-    assert [model["id"] for model in compared["models"]] == ["cpu-xeon@1", "m@1"]
-    assert_problem(own.get("/v1/cost-models/cpu-xeon@1/compare/m@1"), 400, "invalid-parameter")
+    compared = own.get(f"/v1/cost-models/cpu-epyc@1/compare/m@1?measurements={digest}").json()
+    assert [model["id"] for model in compared["models"]] == ["cpu-epyc@1", "m@1"]
+    assert_problem(own.get("/v1/cost-models/cpu-epyc@1/compare/m@1"), 400, "invalid-parameter")
     assert_problem(own.get(ACTIVE), 404, "not-found")  # nobody activated anything
-    active = own.put(ACTIVE, {"cost_model": "cpu-xeon@1"})
-    assert (active.status_code, active.json()["digest"]) == (201, listed["cpu-xeon@1"]["digest"])
+    active = own.put(ACTIVE, {"cost_model": "cpu-epyc@1"})
+    assert (active.status_code, active.json()["digest"]) == (201, listed["cpu-epyc@1"]["digest"])
 
 
 def test_models_of_the_package_are_kept_once_however_often_a_server_starts(tmp_path: Path) -> None:
@@ -75,13 +75,13 @@ def test_a_model_of_the_package_is_the_next_version_of_a_name_that_is_taken(own:
 def test_learned_means_the_model_of_the_package_for_its_profile_until_one_is_activated(
     own: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.stored_models.shipped_for", {PROFILE: "cpu-xeon"}.get)
-    shipped = own.get("/v1/cost-models/cpu-xeon@1").json()
+    monkeypatch.setattr("api.stored_models.shipped_for", {PROFILE: "cpu-epyc"}.get)
+    shipped = own.get("/v1/cost-models/cpu-epyc@1").json()
     (told,) = chosen_for(own, tiny(cost_model="learned"))
     assert told["value"] == f"learned:{shipped['digest']}"
-    assert told["source"].startswith(f"cpu-xeon@1, which was active for {PROFILE}")
+    assert told["source"].startswith(f"cpu-epyc@1, which was active for {PROFILE}")
     (by_digest,) = chosen_for(own, tiny(cost_model=told["value"]))
-    assert by_digest["source"].startswith("cpu-xeon@1; ")
+    assert by_digest["source"].startswith("cpu-epyc@1; ")
     one = upload(own, "m")
     own.put(ACTIVE, {"cost_model": "m@1"})
     assert chosen_for(own, tiny(cost_model="learned"))[0]["value"] == f"learned:{one['digest']}"

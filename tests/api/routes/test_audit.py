@@ -42,7 +42,7 @@ def test_every_change_is_in_the_trail(service: tuple[Live, dict[str, str], str])
     back = named("r3", **{"If-Match": second.headers["etag"]})
     assert live.post("/v1/channels/ads/prod:rollback", {"version": 1}, headers=back).status_code == 200
     assert live.put("/v1/channels/ads/prod", {"plan_digest": digest}, headers=named("r4")).status_code == 428
-    active = live.put(f"/v1/{MODEL}", {"cost_model": "cpu-xeon@1"}, headers=named("r5"))
+    active = live.put(f"/v1/{MODEL}", {"cost_model": "cpu-epyc@1"}, headers=named("r5"))
     assert active.status_code == 201
     made = live.post("/v1/keys", {"name": "n", "scopes": ["read"]}, headers=named("r6")).json()
     for name in ("r7", "r8"):
@@ -61,7 +61,7 @@ def test_every_change_is_in_the_trail(service: tuple[Live, dict[str, str], str])
     assert entries[3]["before"] == {"version": 2, "plan_digest": digest}
     assert entries[3]["after"] == {"version": 3, "plan_digest": digest}
     assert entries[2]["before"] is None
-    assert entries[2]["after"]["cost_model"] == "cpu-xeon@1"
+    assert entries[2]["after"]["cost_model"] == "cpu-epyc@1"
     assert entries[0]["before"]["revoked_at"] is None
     assert entries[0]["after"]["revoked_at"] is not None
     assert made["key"].rpartition("_")[2] not in str(entries)

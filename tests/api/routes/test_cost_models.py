@@ -42,7 +42,7 @@ def test_a_fit_is_accepted_with_a_place_to_look(live: Live) -> None:
 
 def test_uploaded_and_shipped_models_have_verdicts(live: Live) -> None:
     assert [one["enough"] for one in upload(live, "judged")["figures"]["verdicts"]] == [False]
-    shipped = live.get("/v1/cost-models/cpu-xeon@1").json()["figures"]["verdicts"]
+    shipped = live.get("/v1/cost-models/cpu-epyc@1").json()["figures"]["verdicts"]
     assert [(one["kind"], one["enough"]) for one in shipped] == [("lookup", True), ("collective", True)]
 
 

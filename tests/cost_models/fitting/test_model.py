@@ -8,8 +8,10 @@ import pytest
 from cost_models.fitting.compute import fit_compute
 from cost_models.fitting.launches import launches
 from cost_models.fitting.model import fit_model, judge, rows_digest
+from cost_models.fitting.predicting import launch_sums
 from cost_models.fitting.split import split_by_task
 from cost_models.learned.file import model_bytes
+from cost_models.measurements.schema import Measurements
 from tests.cost_models.fitting.builders import QUICK, document, made_up_rows, quick_model
 
 
@@ -110,3 +112,33 @@ def test_no_rows_are_refused() -> None:
     rows = made_up_rows(40)
     with pytest.raises(ValueError, match="there are none"):
         fit_model(rows.take(np.array([], dtype=np.int64)), name="x")
+
+
+def test_physics_finds_at_which_size_a_cache_ends() -> None:
+    """Rows of a machine whose lookups take ten times as long where the rows that they go to fit no cache of 2 MiB."""
+    rows = made_up_rows(250, noise=0.0)
+    held = rows.numbers("distinct_rows") * 64 * np.ceil(4 * rows.numbers("shard_columns") / 64)
+    each = rows.numbers("lookups") * (2e-9 + 2e-8 * held / (held + 2**21))
+    seconds = 1e-4 + np.bincount(rows.counts("launch"), each)[rows.counts("launch")]
+    measured = launches(Measurements({**rows.columns, "seconds": seconds}))
+    split = split_by_task(measured, 0)
+    fitted = fit_compute(measured, split, seed=0)
+    assert not fitted.compute.networks
+    judged = judge(fitted, measured.take(split.test))
+    assert np.abs(judged.predicted_seconds / judged.measured_seconds - 1).mean() < 0.02
+
+
+def test_slopes_are_the_derivatives_of_seconds_forward_and_backward() -> None:
+    pytest.importorskip("torch")
+    fitted = quick_model(apart=True).fitted
+    assert fitted is not None
+    compute, rows = fitted.compute, launches(made_up_rows(30, seed=3, apart=True))
+    sums = launch_sums(compute, fitted.contention, rows)
+    slopes = compute.rank_slopes(sums, 0.5)
+    for part in range(sums.shape[1]):
+        step = np.zeros_like(sums)
+        step[:, part] = 1e-5 * np.maximum(sums[:, part], 1e-9)
+        rise = compute.rank_seconds(sums + step, 0.5) - compute.rank_seconds(sums - step, 0.5)
+        near = rise / (2 * step[:, part])[:, None]
+        scale = np.abs(near).max(initial=1e-30)
+        np.testing.assert_allclose(slopes[:, part], near, rtol=1e-3, atol=1e-4 * scale, err_msg=str(part))

@@ -61,3 +61,34 @@ def test_seconds_of_terms_are_those_of_their_matrix(types: str, num_targets: int
         found = term_seconds(columns, names, seconds)
         np.testing.assert_allclose(found, term_matrix(columns, names) @ seconds, rtol=1e-12)
         assert found.flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    "grown", ["lookups", "distinct_rows", "outputs", "row_bytes", "output_row_bytes", "shard_rows"]
+)
+def test_no_term_falls_as_a_count_grows(grown: str) -> None:
+    columns = columns_of_rows(with_narrow_weights(2.0))
+    wide = columns.row_bytes >= 4 * columns.shard_columns
+    columns = columns.take(wide)
+    before = term_matrix(columns, TERMS)
+    for factor in (1.001, 1.5, 30.0):
+        after = term_matrix(replace(columns, **{grown: factor * getattr(columns, grown)}), TERMS)
+        assert np.all(after >= before * (1 - 1e-12)), [TERMS[i] for i in np.flatnonzero(np.any(after < before, axis=0))]
+
+
+def test_a_cache_misses_what_it_has_no_room_for() -> None:
+    columns = columns_of_rows(made_up_rows(50))
+    names = ("lookups", "distinct_rows", "lookups_of_rows_beyond_2m", "lookups_of_table_beyond_16m")
+    lookups, distinct, of_rows, of_table = term_matrix(columns, names).T
+    lines = 64 * np.ceil(columns.row_bytes / 64)
+    np.testing.assert_allclose(of_rows, lookups * distinct * lines / (distinct * lines + 2**21))
+    size = columns.shard_rows * columns.row_bytes
+    np.testing.assert_allclose(of_table, lookups * size / (size + 2**24))
+
+
+def test_an_output_is_filled_where_a_lookup_falls_on_it() -> None:
+    columns = columns_of_rows(made_up_rows(50))
+    some = replace(columns, outputs=np.full(columns.num_shards, 1e4), lookups=np.full(columns.num_shards, 1e4))
+    np.testing.assert_allclose(term_matrix(some, ("filled_outputs",)), 1e4 * (1 - np.exp(-1)))
+    none = replace(some, outputs=np.zeros(columns.num_shards))
+    assert not term_matrix(none, ("filled_outputs",)).any()

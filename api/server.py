@@ -83,7 +83,7 @@ async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> No
         server = _Server(config, app.state.services)
         try:
             await server.serve()
-        except SystemExit:
+        except (SystemExit, UnicodeError):  # a name that no server of names could be asked for is no OSError to uvicorn
             where = f"{settings.host}, port {settings.port}"
             raise StartFailed(f"cannot listen on {where}: {_why_not(settings)}") from None
 
@@ -95,6 +95,8 @@ def _why_not(settings: Settings) -> str:
         kind, flags = socket.SOCK_STREAM, socket.AI_PASSIVE
         for family, _, _, _, address in socket.getaddrinfo(host, settings.port, type=kind, flags=flags):
             socket.create_server(address, family=family).close()
+    except UnicodeError:
+        return "no host has a name like this (another host: --host, SHARDPLAN_HOST)"
     except socket.gaierror as error:  # its numbers are none of the system's
         return f"{error.strerror} (another host: --host, SHARDPLAN_HOST)"
     except OSError as error:

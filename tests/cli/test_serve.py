@@ -92,6 +92,14 @@ def test_an_address_that_this_machine_does_not_have(tmp_path: Path) -> None:
     assert told[-1] == f"shardplan: cannot listen on {host}, port 8080: {why}"
 
 
+def test_a_host_whose_name_is_none(tmp_path: Path) -> None:
+    host = f"{64 * 'a'}.example"  # a part of a name has 63 characters at most
+    told = serve(tmp_path, "--host", host, "--insecure", port=8080).stderr.splitlines()
+    why = "no host has a name like this (another host: --host, SHARDPLAN_HOST)"
+    assert told[-1] == f"shardplan: cannot listen on {host}, port 8080: {why}"
+    assert not any("Traceback" in line for line in told)
+
+
 def test_a_host_that_is_none(tmp_path: Path) -> None:
     host = "fe80::1%none"  # of an interface that is not there: refused before any server of names is asked
     with pytest.raises(socket.gaierror) as refused:

@@ -99,8 +99,8 @@ def _summary(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Rows digest", trained["rows_digest"]
     yield "Seed", str(trained["seed"])
     if (repeats := trained["repeats"]) is not None:
-        difference = _percent(repeats["mean_relative_difference"])
-        yield "Repeats", f"{repeats['launches']} of the same launch differ by {difference} on average: so far is chance"
+        several, difference = repeats["launches"], _percent(repeats["mean_relative_difference"])
+        yield "Repeats", f"{several} of the same launches differ by {difference} on average: so far is chance"
     if compute is not None:
         networks = len(compute["networks"])
         form = f"physics and {counted(networks, 'network')}" if networks else "physics alone: too few rows for networks"

@@ -106,6 +106,8 @@ def measure(plan: Plan, machine: Machine, file: RowFile, tell: Progress) -> list
         except RanksLost as error:
             notes.append(f"{error}: no more collectives and copies")
     if "lookup" in plan.kinds:
+        if not machine.is_cuda and not keep_freed_memory():
+            notes.append("the C library maps large outputs anew each time, which takes longer than to keep them")
         _measure_lookups(plan, machine, file, tell)
     if file.num_rows == 0:
         notes.append("the time was up before the first launch: give a larger --budget")
@@ -117,8 +119,6 @@ def _measure_lookups(plan: Plan, machine: Machine, file: RowFile, tell: Progress
 
     torch.set_num_threads(machine.num_threads)
     device = machine.device(0)
-    if not machine.is_cuda:
-        keep_freed_memory()
     implementation, watch = implementation_for(device), Stopwatch(device)
     bounds, began, done = limits(plan, machine), plan.gone(), 0
 

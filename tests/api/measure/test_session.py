@@ -37,3 +37,17 @@ def test_progress_is_told_visit_by_visit_as_a_share_of_the_budget(
     assert list(shares) == [visits / VISITS for visits in range(VISITS + 1)]
     assert file.num_rows > 0
     assert capsys.readouterr().out
+
+
+def test_a_library_that_gives_freed_memory_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'shardplan[train]'")
+    monkeypatch.setattr(Plan, "gone", lambda _: 1.0)
+    machine = this_machine(1)
+    plan = Plan(kinds=frozenset({"lookup"}), budget_seconds=100.0, seed=0, began=0.0)
+
+    def told(*, keeps: bool) -> str:
+        monkeypatch.setattr("api.measure.session.keep_freed_memory", lambda: keeps)
+        return "\n".join(measure(plan, machine, RowFile(None, machine.name), lambda stage, share: None))
+
+    assert "maps large outputs anew" in told(keeps=False)
+    assert "maps large outputs anew" not in told(keeps=True)

@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from cost_models.fitting.compute import fit_compute
+from cost_models.fitting.compute import LEAST_PART, fit_compute
 from cost_models.fitting.launches import launches
 from cost_models.fitting.model import fit_model, judge, rows_digest
-from cost_models.fitting.predicting import launch_sums
+from cost_models.fitting.predicting import contentions, launch_sums
 from cost_models.fitting.split import split_by_task
+from cost_models.learned.features import TERMS, term_matrix
 from cost_models.learned.file import model_bytes
 from cost_models.measurements.schema import Measurements
 from tests.cost_models.fitting.builders import QUICK, document, made_up_rows, quick_model
@@ -142,3 +143,15 @@ def test_slopes_are_the_derivatives_of_seconds_forward_and_backward() -> None:
         near = rise / (2 * step[:, part])[:, None]
         scale = np.abs(near).max(initial=1e-30)
         np.testing.assert_allclose(slopes[:, part], near, rtol=1e-3, atol=1e-4 * scale, err_msg=str(part))
+
+
+def test_terms_that_cost_next_to_nothing_are_left_out() -> None:
+    rows = launches(made_up_rows(250))
+    fitted = fit_compute(rows, split_by_task(rows, 0), seed=0)
+    physics, (seconds,) = fitted.compute.physics, rows.seconds.T
+    terms = term_matrix(rows.columns, physics.terms)
+    sums = np.stack([np.bincount(rows.launch, term, rows.num_launches) for term in terms.T], axis=1)
+    crowd = contentions(fitted.contention, rows)
+    each = sums * (physics.seconds[:, 0] + crowd[:, None] * physics.contention_seconds[:, 0]) / seconds[:, None]
+    assert len(physics.terms) < len(TERMS) / 4
+    assert np.all(each.mean(axis=0) > LEAST_PART / 5), dict(zip(physics.terms, each.mean(axis=0), strict=True))

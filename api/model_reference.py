@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from api.json_input import RejectedDocument
 from api.learned_models import load_model
 from api.schemas.base import MODEL_ID
 from cost_models.learned.model import LearnedModel
@@ -135,8 +136,11 @@ class ChosenModel:
 
 
 def device_of(model: FoundModel | None) -> str | None:
-    """Return the device that a model was measured on."""
-    return None if model is None else load_model(model.canonical).device
+    """Return the device that a model was measured on; ``None`` of one that this version cannot read."""
+    try:
+        return None if model is None else load_model(model.canonical).device
+    except RejectedDocument:
+        return None
 
 
 def is_reference(name: str) -> bool:
@@ -151,13 +155,7 @@ def learned_digest(name: str) -> str | None:
 
 
 def choose_model(name: str, profile: str, base: str, find: FindModel) -> ChosenModel | Issue:
-    """Return the cost model of a name that is spelled as it may be, or why there is none.
-
-    Raises
-    ------
-    RejectedDocument
-        The document of a shipped or stored model cannot be read.
-    """
+    """Return the cost model of a name that is spelled as it may be, or why there is none."""
     found = _REFERENCE.fullmatch(name)
     if found is None:
         return ChosenModel(name=name, model=make_cost_model(name))
@@ -170,7 +168,10 @@ def choose_model(name: str, profile: str, base: str, find: FindModel) -> ChosenM
         document = find.active(profile)
     if document is None:
         return _missing(name, profile, base, find.available())
-    learned = load_model(document.canonical)
+    try:
+        learned = load_model(document.canonical)
+    except RejectedDocument as refused:
+        return _unreadable(document.called, refused.issues[0], base)
     is_active = name == LEARNED
     return ChosenModel(
         name=pinned_name(learned),
@@ -208,6 +209,12 @@ def _of_other_device(learned: LearnedModel, called: str, profile: str, base: str
         " of a server); if not, choose one that was measured on such a machine, or roofline",
         severity="warning",
     )
+
+
+def _unreadable(called: str, why: Issue, base: str) -> Issue:
+    """Say which model another version wrote: the way out names no field of the spec's."""
+    message = f"this version cannot read the learned cost model {called}: {why.pointer} {why.message}"
+    return Issue(code=why.code, pointer=f"{base}/cost_model", message=message, hint=why.hint)
 
 
 def _missing(name: str, profile: str, base: str, available: Sequence[str]) -> Issue:

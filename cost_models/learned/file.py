@@ -78,7 +78,7 @@ def parse_model(content: bytes) -> LearnedModel:
     if top["format"] != FORMAT:
         raise InvalidModelFile("format", f'expected "{FORMAT}"')
     if top["format_version"] != FORMAT_VERSION or isinstance(top["format_version"], bool):
-        raise InvalidModelFile("format_version", f"expected {FORMAT_VERSION}: fit the model again from its rows")
+        raise InvalidModelFile("format_version", f"expected {FORMAT_VERSION}")
     if top["digest"] != _digest(top):
         raise InvalidModelFile("digest", "does not match the content: the file is damaged or was edited")
     try:

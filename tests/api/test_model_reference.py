@@ -1,5 +1,7 @@
 """What ``cost_model`` of a spec means, without a service."""
 
+import json
+
 import pytest
 
 from api import model_reference
@@ -53,6 +55,19 @@ def test_a_spec_that_was_read_means_the_same_when_it_is_read_again(shipped: str)
     with pytest.raises(RejectedDocument) as refused:
         parse_spec(raw(first.spec), find_model=OneModel(model_bytes("other")))
     assert refused.value.issues[0].code == "unknown-cost-model"
+
+
+def test_a_model_of_another_version_is_told_as_the_model_of_the_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+    older = json.dumps(json.loads(model_bytes()) | {"format_version": 1}).encode()
+    monkeypatch.setattr(model_reference, "shipped_models", lambda: {"older": older, "h100": model_bytes()})
+    monkeypatch.setattr(model_reference, "shipped_for", {PROFILE: "older"}.get)
+    refused = choose_model("learned", PROFILE, "", ShippedModels())
+    assert isinstance(refused, Issue)
+    assert (refused.code, refused.pointer) == ("invalid-model-file", "/cost_model")
+    assert refused.message == "this version cannot read the learned cost model older: /format_version expected 2"
+    assert "fit the model again" in refused.hint
+    # Another model for the same profile is none the worse for it.
+    assert ShippedModels().device_of(PROFILE) is None
 
 
 def warned(model: bytes, **changes: object) -> list[Issue]:

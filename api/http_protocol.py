@@ -127,8 +127,10 @@ class BoundedHeads(HttpToolsProtocol):
             return
         log.info("closed a connection before its request was whole: %s", code)
         is_answered = self._is_in_head or code == "broken-request"
-        is_on_its_way = self._is_answering() and (self.cycle.response_started or not self._is_in_body)
-        if is_answered and not is_on_its_way:
+        # An answer that is complete before the body is whole was this request's: it gets no second one.
+        has_begun = self._is_in_body and getattr(self.cycle, "response_started", False)
+        is_of_another = self._is_answering() and not self._is_in_body
+        if is_answered and not (has_begun or is_of_another):
             self.transport.write(_answer(code, detail))
         self.transport.close()
 

@@ -159,6 +159,16 @@ def test_a_broken_body_is_answered_unless_an_answer_is_on_its_way(port: int) -> 
     assert said.count(b"HTTP/1.1 ") == 1
 
 
+def test_a_request_that_was_answered_gets_no_second_answer_for_its_broken_body(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=LONG_SECONDS) as mine:
+        mine.sendall(POST.replace(b"/ ", b"/unread ") + b"\r\n")
+        said = b""
+        while not said.endswith(b"\r\n\r\n0"):
+            said += mine.recv(65_536)
+        mine.sendall(b"zz\r\n")
+        assert mine.recv(65_536) == b""
+
+
 @pytest.mark.parametrize("apart", [True, False])
 def test_a_request_that_is_whole_is_answered_whatever_follows_it(port: int, apart: bool) -> None:
     whole, junk = b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n", b"HELO x\r\n\r\n"

@@ -19,6 +19,12 @@ from tests.thorough import thorough
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.fixture(autouse=True)
+def freed_memory_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a run tells the C library would hold for all later tests of this process."""
+    monkeypatch.setattr("api.measure.session.keep_freed_memory", lambda: True)
+
+
 def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as stop:
         main(["measure", *(str(argument) for argument in arguments)])

@@ -21,9 +21,10 @@ from tests.api.stand_ins import told_folder
 
 
 def _leave_pid() -> None:
-    folder = told_folder()
-    (folder / "pid.part").write_text(str(os.getpid()))
-    (folder / "pid.part").rename(folder / "pid")
+    folder, process_id = told_folder(), os.getpid()
+    part = folder / f"pid.{process_id}.part"  # Several processes may get here at once
+    part.write_text(str(process_id))
+    part.rename(folder / "pid")
 
 
 def plan_then_hang(problem: Problem, **options: object) -> object:

@@ -212,7 +212,7 @@ def test_a_plan_outlives_a_restart_and_a_cancel_while_its_solve_waits(folder: Pa
         ids = [live.post("/v1/solves", spec).json()["id"] for spec in specs]
         for solve_id in ids:
             wait_for_progress(live, solve_id)
-    (folder / "pid").unlink()
+    (folder / "pid").unlink(missing_ok=True)
     with Live.of(folder, plan=planners.hang, solver_processes=1) as live:
         wait_for_pid(folder)
         assert live.get(f"/v1/solves/{ids[1]}").json()["state"] == "queued"

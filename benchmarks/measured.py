@@ -65,8 +65,14 @@ def measure(
                 request = parse_spec(raw)
         except InvalidProblem:
             return _without_plan(REFUSED, None, 0.0, time.monotonic() - began, clock)
+        # Reading the spec is part of the time that is judged, so that it counts towards the limit.
+        left_seconds = max(time_limit_seconds - (time.monotonic() - began), 1e-3)
         limits: SolveLimits = replace(
-            request.limits, time_limit_seconds=time_limit_seconds, seed=seed, reproducible=reproducible
+            request.limits,
+            time_limit_seconds=left_seconds,
+            work_limit_seconds=time_limit_seconds,
+            seed=seed,
+            reproducible=reproducible,
         )
         result = plan(
             request.problem,

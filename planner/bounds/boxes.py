@@ -72,7 +72,9 @@ class Branched:
     """The bound over all boxes, and the box that it stands on."""
 
     bound_seconds: float
-    box: Box | None  # None where every box was dropped: the known plan is optimal
+    #: the box that it stands on; None where every box was dropped: the known plan is optimal. Where the solver gave
+    #: up on that box, the last one that was split instead.
+    box: Box | None
     nodes: tuple[Node, ...]  # the first one is the root
 
     @property
@@ -97,12 +99,15 @@ def branch(
         return Branched(bound_seconds=0.0, box=None, nodes=(Node(prices=None),))
     nodes = [Node(prices=root.relaxed.prices)]
     heap = [(root.bound_seconds, 0, root)]
+    last = root
     while heap:
         bound, number, box = heap[0]
         found = _halves(model, box)
         if found is None or len(nodes) >= max_boxes:
-            return Branched(bound_seconds=bound, box=box, nodes=tuple(nodes))
+            told = box if box.relaxed.is_solved else last
+            return Branched(bound_seconds=bound, box=told, nodes=tuple(nodes))
         heapq.heappop(heap)
+        last = box
         split, halves = found
         nodes[number] = replace(nodes[number], split=split, children=(len(nodes), len(nodes) + 1))
         for low, high, left in halves:

@@ -111,7 +111,11 @@ class Master:
 
     def solve(self) -> float | None:
         """Return the optimum over what takes part, seconds; ``None`` where there is none."""
-        if self._solver.Solve() != pywraplp.Solver.OPTIMAL:
+        status = self._solver.Solve()
+        if status != pywraplp.Solver.OPTIMAL:
+            # With its presolve GLOP sometimes ends abnormally, for no reason of the program's.
+            status = self._solver.Solve(_without_presolve())
+        if status != pywraplp.Solver.OPTIMAL:
             return None
         self._read()
         return float(self._solver.Objective().Value()) * self._scale
@@ -146,6 +150,13 @@ class Master:
         for (t, q), row in self._largest.items():
             largest[t, q] = -row.dual_value()
         return Prices(average=average, memory=memory, largest=largest)
+
+
+def _without_presolve() -> pywraplp.MPSolverParameters:
+    """Return parameters that solve the program as it stands."""
+    parameters = pywraplp.MPSolverParameters()
+    parameters.SetIntegerParam(parameters.PRESOLVE, parameters.PRESOLVE_OFF)
+    return parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ _EVERY = 16  # items between two counts of the weights while a plan is built
 _PENALTY = 10.0
 _MOST_PENALTY = 1e5
 _DEARER, _CHEAPER = 1.2, 0.97
-#: Of the proposals while only pieces move: they then take as long as all others together.
+#: Of the proposals: while only pieces move, they take as long as all others together.
 _DEALS = 5e-4
 #: Bytes that may move are short once so many of them do; all of them together then cost some part of the objective.
 _SPENT, _LEAST_MOVE_PRICE = 0.95, 1e-3
@@ -72,13 +72,13 @@ def settle(items: int, plenty: float, *, is_even: bool) -> Stage:
 
 def refine(heat: float) -> Stage:
     """Tables are cut anew around what has settled; the hotter, the less is left of it."""
-    hot = heat > 1e-4
     return Stage(
         first_heat=heat,
         last_heat=min(5e-7, heat),
-        first_smoothness=30.0 if hot else 100.0,
-        last_smoothness=1500.0,
+        first_smoothness=30.0,
+        last_smoothness=4000.0,
         cuts=True,
+        deals=_DEALS,
     )
 
 

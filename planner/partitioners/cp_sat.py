@@ -50,6 +50,8 @@ MAX_PLACEMENTS = 12_000
 #: 1.3-2.1 s of CPU on these models, so that the clock ends a search first only where the machine is
 #: busy or slow.
 WORK_PER_SECOND = 0.3
+#: Part of what is left that the solver may take to stop: it looks at the clock between two programs (3% seen).
+_STOPPING = 0.05
 
 
 class CpSat:
@@ -174,7 +176,7 @@ def _run(
         solver.parameters.cp_model_presolve = False
     solver.parameters.random_seed = limits.seed
     solver.parameters.relative_gap_limit = limits.relative_gap
-    solver.parameters.max_time_in_seconds = left_seconds
+    solver.parameters.max_time_in_seconds = left_seconds * (1 - _STOPPING)
     if limits.reproducible:
         solver.parameters.max_deterministic_time = budget.left_work
     reporter = _Reporter(model, on_incumbent)

@@ -29,7 +29,7 @@ _STAYS = 0.1  # of it, for a plan that runs already
 #: Heats of a round, in objectives x items: what one table more or less on a rank changes is about 1.
 _HEATS = (0.005, 0.03, 0.2, 1.0, 5.0)
 _PER_ROUND = 4000  # proposals per item
-_FEWEST_ROUNDS, _MOST_ROUNDS = 2, 32
+_FEWEST_ROUNDS, _MOST_ROUNDS = 2, 12
 _MANY = 4  # items per rank with which one phase is nearly even from the start
 _FEW = 6  # items per rank, with fewer of which ranks choose their pieces
 _FILL_UNTIL, _FILLED = 0.3, 2

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from ortools.linear_solver import pywraplp
 
 from planner.bounds.boxes import branch
 from planner.bounds.chain import largest_piece, lower_bound, priced_memory, quick_bound
@@ -368,3 +369,45 @@ def test_choices_that_are_mixed_for_the_average_become_whole() -> None:
     found = branch(model, max_boxes=10)
     assert found.bound_seconds == pytest.approx(whole_choices(model))
     assert found.bound_seconds == pytest.approx(3.0)
+
+
+def abnormal(monkeypatch: pytest.MonkeyPatch, after: int, *, with_presolve_alone: bool) -> list[int]:
+    """Let GLOP end abnormally from some program on; return a list that grows with every such end."""
+    solve, solved, ends = pywraplp.Solver.Solve, itertools.count(), list[int]()
+
+    def give_up(self: pywraplp.Solver, *parameters: Any) -> int:
+        status: int = solve(self, *parameters)
+        if next(solved) < after or (parameters and with_presolve_alone):
+            return status
+        ends.append(status)
+        return int(pywraplp.Solver.ABNORMAL)
+
+    monkeypatch.setattr(pywraplp.Solver, "Solve", give_up)
+    return ends
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+def test_a_program_that_ends_abnormally_is_solved_without_presolve(
+    objective: Objective, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (model,) = relaxations(random_priced(3, num_tables=3, fill=0.7, objective=objective))
+    want = branch(model, max_boxes=50)
+    ends = abnormal(monkeypatch, 0, with_presolve_alone=True)
+    found = branch(model, max_boxes=50)
+    assert ends
+    assert found.bound_seconds == pytest.approx(want.bound_seconds, rel=CLOSE)
+
+
+def test_where_the_solver_gives_up_on_a_box_the_last_solved_one_still_guides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the bound, which needs no solver, still holds."""
+    priced = random_priced(5, num_tables=6, fill=0.8, objective=Objective.STEP_TIME)
+    whole = lower_bound(priced, max_boxes=50)
+    outcomes = set()
+    for after in range(12):
+        with monkeypatch.context() as patched:
+            ends = abnormal(patched, after, with_presolve_alone=False)
+            found = lower_bound(priced, max_boxes=50)
+        assert found.seconds <= whole.seconds * (1 + CLOSE)
+        outcomes.add((bool(ends), found.guide is not None))
+    assert (True, True) in outcomes
+    assert (True, False) in outcomes  # not even the first program was solved

@@ -1,17 +1,20 @@
 """local_search: from several first plans, move, swap and cut anew under a temperature that falls again and again.
 
-First plans from many choices of options race: their pieces only move. Then the best plans are heated again, a
-little or a lot, cut anew and cooled, in as many rounds as the effort allows: few tables on few ranks take many hot
-rounds, a thousand tables one or two mild ones. Which heat is right differs from problem to problem, so that each
-is tried once and then whichever has gained most. The last part of the effort polishes the best plan.
+First plans from many choices of options race: their pieces only move. With very few tables per rank others race
+after them, which expect the phases to take what they take in the best plan so far. Then the best plans are heated
+again, a little or a lot, cut anew and cooled, in as many rounds as the effort allows: few tables on few ranks take
+many hot rounds, a thousand tables one or two mild ones. Which heat is right differs from problem to problem, so that
+each is tried once and then whichever has gained most. The last part of the effort polishes the best plan.
 """
 
 import functools
 import itertools
 import sys
+from dataclasses import replace
 
 import numpy as np
 
+from planner.evaluate import rank_loads
 from planner.partitioners.base import Effort, OnIncumbent, SolveLimits
 from planner.partitioners.best import Best
 from planner.partitioners.chain import MEND, POLISH, Chain, proposal_seconds, refine, settle
@@ -25,6 +28,7 @@ from planner.partitioners.view import View, search_view
 from planner.priced import Assignment, Guide, Outcome, PricedOptions
 
 _SETTLE_UNTIL, _REHEAT_UNTIL = 0.4, 0.85  # of the limit
+_GENERATIONS_UNTIL = (0.2, 0.35, 0.5, 0.65)  # of it, where races follow each other
 _STAYS = 0.1  # of it, for a plan that runs already
 #: Heats of a round, in objectives x items: what one table more or less on a rank changes is about 1.
 _HEATS = (0.005, 0.03, 0.2, 1.0, 5.0)
@@ -32,6 +36,8 @@ _PER_ROUND = 4000  # proposals per item
 _FEWEST_ROUNDS, _MOST_ROUNDS = 2, 12
 _MANY = 4  # items per rank with which one phase is nearly even from the start
 _FEW = 6  # items per rank, with fewer of which ranks choose their pieces
+_VERY_FEW = 2  # items per rank, with fewer of which no plan comes near the relaxation
+_LEAST_OF_EXPECTED = 0.2  # of the relaxation's slowest rank, that a phase counts for where a plan hardly has it
 _FILL_UNTIL, _FILLED = 0.3, 2
 _FEWEST_ENTRANTS, _MOST_ENTRANTS = 2, 9
 _LEAST_PER_ENTRANT, _MOST_PER_ENTRANT = 100, 1000  # proposals per item in the first round of a race
@@ -76,6 +82,9 @@ class _Search:
         self._seeds = itertools.count(seed)
         self._pool = Pool()
         self._items = len(view.data.item_columns)
+        #: Whether good plans spread their seconds over the phases otherwise than the relaxation, which spreads loads
+        #: freely, so that races have to find out how, and cut tables anew while they do.
+        self._learns = len(view.data.weight) > 1 and self._items <= _VERY_FEW * len(view.data.rank_class)
         #: proposals per item that the whole effort pays for
         self._plenty = effort.total_seconds / proposal_seconds(self._items) / self._items
 
@@ -87,10 +96,21 @@ class _Search:
             for chain in known:
                 self._settle_for(chain, _STAYS)
         filled = self._fill(guide)
-        share = max(_SETTLE_UNTIL - self._effort.fraction, 0.0)
+        first_until, *later_until = _GENERATIONS_UNTIL if self._learns else (_SETTLE_UNTIL,)
+        chains = self._race(guide, filled, first_until) + known
+        if all(chain.best_seconds == np.inf for chain in chains):
+            chains += self._mended(guide, chains)
+        self._keep(chains)
+        for until in later_until:
+            if guide is not None and self._pool.plans and not self._done():
+                self._keep(self._race(self._as_found(guide), [], until))
+
+    def _race(self, guide: Guide | None, entrants: list[Chain], until: float) -> list[Chain]:
+        """Race given states and constructions of different tastes until a part of the effort; best first."""
+        share = max(until - self._effort.fraction, 0.0)
         worth = share * self._plenty / (num_rounds(_MOST_ENTRANTS) * _LEAST_PER_ENTRANT)
         count = int(np.clip(worth, _FEWEST_ENTRANTS, _MOST_ENTRANTS))
-        field = count + len(filled)
+        field = count + len(entrants)
         length = min(share / field / num_rounds(field), _MOST_PER_ENTRANT / self._plenty)
 
         def run(chain: Chain, times: int) -> bool:
@@ -99,18 +119,24 @@ class _Search:
             return not self._done()
 
         built = by_taste(self._view, guide, count, self._seeds, self._effort)
-        chains = race(itertools.chain(filled, built), run) + known
-        if all(chain.best_seconds == np.inf for chain in chains):
-            chains += self._mended(guide, chains)
+        return race(itertools.chain(entrants, built), run)
+
+    def _keep(self, chains: list[Chain]) -> None:
         for chain in chains:
             self._pool.add(chain)
         self._offer()
+
+    def _as_found(self, guide: Guide) -> Guide:
+        """Return a guide that expects the slowest ranks of the best plan so far."""
+        loads = rank_loads(self._view.priced, self._pool.plans[0].assignment)
+        slowest = np.maximum(np.max(loads.seconds, axis=0), _LEAST_OF_EXPECTED * guide.slowest_seconds)
+        return replace(guide, slowest_seconds=slowest)
 
     def _settle_for(self, chain: Chain, share: float) -> None:
         """Move and swap a chain's pieces for a part of the effort."""
         data = self._view.data
         is_even = len(data.weight) == 1 and self._items >= _MANY * len(data.rank_class)
-        stage = settle(self._items, self._plenty * share, is_even=is_even)
+        stage = replace(settle(self._items, self._plenty * share, is_even=is_even), cuts=self._learns)
         until = self._effort.fraction + share
         chain.run(stage, self._effort, until, self._good_seconds, functools.partial(self._tell, chain))
 

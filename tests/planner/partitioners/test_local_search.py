@@ -1,16 +1,22 @@
 import itertools
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+import pytest
 
+from planner.bounds.chain import lower_bound
 from planner.evaluate import objective_of, violations
+from planner.partitioners import local_search
 from planner.partitioners.base import Effort
 from planner.partitioners.best import Best
+from planner.partitioners.chain import Chain, Stage
 from planner.partitioners.constructions import by_taste
 from planner.partitioners.greedy import Greedy
 from planner.partitioners.local_search import LocalSearch, _Search
 from planner.partitioners.view import search_view
-from planner.priced import Scope
+from planner.priced import Guide, Objective, Scope
 from planner.pricing import restrict
 from tests.contracts.partitioner import LIMITS, PartitionerContract
 from tests.planner.builders import brute_force, random_priced
@@ -48,6 +54,63 @@ def test_first_plans_settle_before_any_is_cut_anew() -> None:
     search = _Search(view, 0, Effort(LIMITS), best, 0.0)
     search.settle(None, None)
     assert best.seconds < 0.99 * min(built)
+
+
+@dataclass
+class Watched:
+    """What races of a search were told and did."""
+
+    guides: list[Guide | None] = field(default_factory=list)
+    plans: list[float] = field(default_factory=list)  # objective of the best plan before each race
+    cut_anew: list[bool] = field(default_factory=list)  # of each stage of a chain
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, *, num_tables: int, objective: Objective) -> Watched:
+    """Settle on eight ranks, and note how."""
+    priced = random_priced(1, num_tables=num_tables, num_hosts=4, objective=objective)
+    guide, seen, run = lower_bound(priced).guide, Watched(), Chain.run
+    assert guide is not None
+    best = Best(priced, "local_search", None)
+
+    def told(*arguments: Any) -> Iterator[Chain]:
+        seen.guides.append(arguments[1])
+        seen.plans.append(best.seconds)
+        return by_taste(*arguments)
+
+    def noted(self: Chain, stage: Stage, *arguments: Any) -> None:
+        seen.cut_anew.append(stage.cuts)
+        run(self, stage, *arguments)
+
+    monkeypatch.setattr(local_search, "by_taste", told)
+    monkeypatch.setattr(Chain, "run", noted)
+    _Search(search_view(priced), 0, Effort(LIMITS), best, 0.0).settle(guide, None)
+    return seen
+
+
+def test_with_very_few_tables_races_follow_each_other_and_expect_what_the_best_plan_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The relaxation says of such problems little about what each phase takes; and tables are cut anew at once."""
+    seen = watched(monkeypatch, num_tables=8, objective=Objective.STEP_TIME)
+    first, *later = seen.guides
+    assert len(later) == 3
+    assert first is not None
+    for guide, best_seconds in zip(later, seen.plans[1:], strict=True):
+        assert guide is not None
+        assert np.all(guide.slowest_seconds >= 0.2 * first.slowest_seconds)
+        assert np.sum(guide.slowest_seconds) == pytest.approx(best_seconds, rel=0.2)
+        assert np.sum(guide.slowest_seconds) > np.sum(first.slowest_seconds)
+        assert np.array_equal(guide.option, first.option)
+    assert all(seen.cut_anew)
+
+
+@pytest.mark.parametrize(("num_tables", "objective"), [(24, Objective.STEP_TIME), (8, Objective.MAX_RANK_TIME)])
+def test_one_race_is_enough_where_the_relaxation_says_what_to_expect(
+    monkeypatch: pytest.MonkeyPatch, num_tables: int, objective: Objective
+) -> None:
+    seen = watched(monkeypatch, num_tables=num_tables, objective=objective)
+    assert len(seen.guides) == 1
+    assert not any(seen.cut_anew)
 
 
 def test_it_improves_on_greedy() -> None:

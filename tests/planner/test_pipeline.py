@@ -247,9 +247,9 @@ def test_the_bound_looks_at_more_boxes_where_they_cost_less(monkeypatch: pytest.
         return lower_bound(priced, max_boxes=1, known_seconds=known_seconds)
 
     monkeypatch.setattr(mode_search, "lower_bound", bounding)
-    limits = replace(LIMITS, work_limit_seconds=0.01)
+    limits = replace(LIMITS, work_limit_seconds=0.1)
     few, many = small_problem(), make_problem(*whole_tables(60, rows=1000))
-    for problem, problem_limits in ((few, limits), (many, limits), (many, replace(limits, work_limit_seconds=0.04))):
+    for problem, problem_limits in ((few, limits), (many, limits), (many, replace(limits, work_limit_seconds=0.4))):
         solve(problem, Greedy(), problem_limits)
     assert asked[0] > asked[1] >= 1
     assert asked[2] > asked[1]

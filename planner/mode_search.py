@@ -144,7 +144,7 @@ def _work_seconds(run: Run) -> float:
 
 def _max_boxes(run: Run, priced: PricedOptions) -> int:
     """Return how many boxes the bound may look at: by size and work, not by the clock, so that plans repeat."""
-    return affordable_boxes(_BOUNDED * _work_seconds(run), priced.num_options)
+    return affordable_boxes(_BOUNDED * _work_seconds(run), priced.num_options, priced.num_ranks)
 
 
 def _bound_of_all(run: Run, pruned: PricedOptions, modes: list[_Mode], *, exhaustive: bool) -> float:

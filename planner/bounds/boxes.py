@@ -28,8 +28,9 @@ Bools = NDArray[np.bool_]
 
 Half = tuple[Floats, Floats, Bools]
 
-#: Nominal work of one box per option. Measured for 700 to 39,000 options on 64 to 1,024 ranks: 0.6e-5 to 4e-5.
-_BOX_SECONDS = 3e-5
+#: Nominal work of one box: c R sqrt(n) (1 + n / N), by ranks and options; 1.3 to 3.3 times what was measured for 700 to
+#: 39,000 options on 128 to 1,024 ranks.
+_BOX_SECONDS, _MANY_OPTIONS = 7e-6, 20_000
 _MOST_BOXES = 200
 
 _TAKEN = 1e-6  # share of a choice that counts as taken
@@ -83,9 +84,10 @@ class Branched:
         return len(self.nodes)
 
 
-def affordable_boxes(seconds: float, num_options: int) -> int:
+def affordable_boxes(seconds: float, num_options: int, num_ranks: int) -> int:
     """Return how many boxes may be looked at: by size and work, not by the clock, so that bounds repeat."""
-    return int(np.clip(seconds / (_BOX_SECONDS * num_options), 1, _MOST_BOXES))
+    box_seconds = _BOX_SECONDS * num_ranks * np.sqrt(num_options) * (1 + num_options / _MANY_OPTIONS)
+    return int(np.clip(seconds / box_seconds, 1, _MOST_BOXES))
 
 
 def branch(

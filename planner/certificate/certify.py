@@ -72,7 +72,7 @@ def certify(
     wanted = Wanted(
         axes=Axes.of(priced),
         rules=rules,
-        max_boxes=affordable_boxes(work_seconds, prune(priced).num_options),
+        max_boxes=affordable_boxes(work_seconds, prune(priced).num_options, priced.num_ranks),
         known_seconds=seconds,
     )
     body = {

@@ -32,6 +32,7 @@ _DEARER, _CHEAPER = 1.2, 0.97
 _DEALS = 5e-4
 #: Bytes that may move are short once so many of them do; all of them together then cost some part of the objective.
 _SPENT, _LEAST_MOVE_PRICE = 0.95, 1e-3
+_CUTTING = 1.6  # times the nominal work, where tables are cut anew
 _MOVING = 1.5  # times the nominal work, where moving costs something: looks at plans count what moves cell by cell
 _CHUNK = 4096  # proposals between two looks at the limit and at the plan
 
@@ -215,7 +216,7 @@ class Chain:
         ``tell`` is called after every better plan.
         """
         began = effort.fraction
-        work_seconds = _CHUNK * proposal_seconds(len(self._view.data.item_columns))
+        work_seconds = _CHUNK * proposal_seconds(len(self._view.data.item_columns)) * (_CUTTING if stage.cuts else 1.0)
         if self._view.priced.move is not None:
             work_seconds *= _MOVING
         scale = max(self.seconds, 1e-12)

@@ -1,10 +1,11 @@
 """local_search: from several first plans, move, swap and cut anew under a temperature that falls again and again.
 
-First plans from many choices of options race: their pieces only move. With very few tables per rank others race
-after them, which expect the phases to take what they take in the best plan so far. Then the best plans are heated
-again, a little or a lot, cut anew and cooled, in as many rounds as the effort allows: few tables on few ranks take
-many hot rounds, a thousand tables one or two mild ones. Which heat is right differs from problem to problem, so that
-each is tried once and then whichever has gained most. The last part of the effort polishes the best plan.
+First plans from many choices of options race: their pieces only move. With very few tables per rank they are cut anew
+at once, and others race after them, which expect the phases to take what they take in the best plan so far. Then the
+best plans are heated again, a little or a lot, cut anew and cooled, in as many rounds as the effort allows: few tables
+on few ranks take many hot rounds, a thousand tables one or two mild ones. Which heat is right differs from problem to
+problem, so that each is tried once and then whichever has gained most. The last part of the effort polishes the best
+plan.
 """
 
 import functools
@@ -133,7 +134,7 @@ class _Search:
         return replace(guide, slowest_seconds=slowest)
 
     def _settle_for(self, chain: Chain, share: float) -> None:
-        """Move and swap a chain's pieces for a part of the effort."""
+        """Move and swap a chain's pieces, and cut them anew where races learn, for a part of the effort."""
         data = self._view.data
         is_even = len(data.weight) == 1 and self._items >= _MANY * len(data.rank_class)
         stage = replace(settle(self._items, self._plenty * share, is_even=is_even), cuts=self._learns)

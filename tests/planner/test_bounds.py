@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from ortools.linear_solver import pywraplp
 
-from planner.bounds.boxes import branch
+from planner.bounds.boxes import affordable_boxes, branch
 from planner.bounds.chain import largest_piece, lower_bound, priced_memory, quick_bound
 from planner.bounds.dual import Prices, average_prices, dual_value
 from planner.bounds.master import Master
@@ -412,3 +412,10 @@ def test_where_the_solver_gives_up_on_a_box_the_last_solved_one_still_guides(mon
             return
         assert found.seconds <= whole.seconds * (1 + CLOSE)
         assert (found.guide is None) == (after < len(of_root))
+
+
+def test_fewer_boxes_are_affordable_where_each_costs_more() -> None:
+    """By options and by ranks; one is always, and never are more than 200."""
+    assert affordable_boxes(1.0, 1000, 64) > affordable_boxes(1.0, 1000, 256) > affordable_boxes(1.0, 8000, 256) >= 1
+    assert affordable_boxes(2.0, 8000, 256) > affordable_boxes(1.0, 8000, 256)
+    assert (affordable_boxes(1e-9, 8000, 256), affordable_boxes(1e9, 8000, 256)) == (1, 200)

@@ -11,7 +11,7 @@ from planner.evaluate import objective_of, violations
 from planner.partitioners import local_search
 from planner.partitioners.base import Effort
 from planner.partitioners.best import Best
-from planner.partitioners.chain import Chain, Stage
+from planner.partitioners.chain import Chain, Stage, refine
 from planner.partitioners.constructions import by_taste
 from planner.partitioners.greedy import Greedy
 from planner.partitioners.local_search import LocalSearch, _Search
@@ -111,6 +111,19 @@ def test_one_race_is_enough_where_the_relaxation_says_what_to_expect(
     seen = watched(monkeypatch, num_tables=num_tables, objective=objective)
     assert len(seen.guides) == 1
     assert not any(seen.cut_anew)
+
+
+def test_proposals_that_may_cut_tables_anew_count_as_more_work() -> None:
+    """They take longer, and a reproducible search has to end well before its limit."""
+    view = search_view(random_priced(0, num_tables=12))
+    spent = []
+    for cuts in (False, True):
+        effort = Effort(replace(LIMITS, time_limit_seconds=600.0, work_limit_seconds=600.0))
+        (chain,) = itertools.islice(by_taste(view, None, 1, itertools.count(), effort), 1)
+        before = effort.fraction
+        chain.run(replace(refine(1e-4), cuts=cuts), effort, before + 1e-9, 0.0)  # one chunk
+        spent.append(effort.fraction - before)
+    assert spent[1] > 1.5 * spent[0] > 0
 
 
 def test_it_improves_on_greedy() -> None:

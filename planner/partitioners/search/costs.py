@@ -27,6 +27,11 @@ from planner.partitioners.search.state import (
 )
 from planner.partitioners.view import Data
 
+#: Sums of weights below this one are what rounding left: weights of 1 and more, which are as large at the last count,
+#: were taken off.
+_LEAST_SUM = 1e-6
+#: Sums above this one would keep nothing of the weights of other ranks once their largest part is taken off.
+_MOST_SUM = 1e9
 #: Part of a phase's time that counts while it is hidden, so that a search still tells two plans apart.
 _HIDDEN = 1e-3
 
@@ -68,6 +73,28 @@ def weigh_ranks(state: State, q: int) -> None:
         state.weights[r, q] = np.exp((state.loads[r, q] - state.reference[q]) / state.tau[q])
         total += state.weights[r, q]
     state.sums[q] = total
+
+
+@compiled
+def smooth_load(state: State, q: int) -> float:
+    """Return the smooth stand-in for the slowest load in a phase, without what lies on all ranks."""
+    if state.sums[q] >= _LEAST_SUM:
+        return state.reference[q] + state.tau[q] * np.log(state.sums[q])
+    slowest, total = slowest_load(state, q), 0.0
+    for r in range(state.loads.shape[0]):
+        total += np.exp((state.loads[r, q] - slowest) / state.tau[q])
+    return slowest + state.tau[q] * np.log(total)
+
+
+@compiled
+def sum_of_weights(state: State, q: int) -> float:
+    """Return the sum of the weights of all ranks in a phase, counted anew where too few of its digits are left."""
+    if state.sums[q] >= _LEAST_SUM:
+        return float(state.sums[q])
+    total = 1e-300
+    for r in range(state.loads.shape[0]):
+        total += state.weights[r, q]
+    return total
 
 
 @compiled
@@ -124,7 +151,7 @@ def cost(data: Data, state: State) -> float:
     """Return the smooth cost of the state."""
     total = 0.0
     for q in range(state.tau.shape[0]):
-        slowest = state.world_loads[q] + state.reference[q] + state.tau[q] * np.log(state.sums[q])
+        slowest = state.world_loads[q] + smooth_load(state, q)
         exposed = slowest - data.window[q]
         total += data.weight[q] * (max(exposed, 0.0) + (_HIDDEN * slowest if data.window[q] > 0 else 0.0))
     total += state.number[MOVE_PRICE] * state.number[MOVED]
@@ -133,8 +160,11 @@ def cost(data: Data, state: State) -> float:
 
 @compiled
 def reprice(data: Data, state: State) -> None:
-    """Note how much the cost falls with the weight of a rank, phase by phase."""
+    """Note how much the cost falls with the weight of a rank, phase by phase; count weights anew where they drifted."""
     for q in range(state.tau.shape[0]):
+        if not _LEAST_SUM <= state.sums[q] <= _MOST_SUM:
+            state.reference[q] = slowest_load(state, q)
+            weigh_ranks(state, q)
         state.price[q] = data.weight[q] / state.sums[q]
 
 

@@ -21,6 +21,9 @@ from planner.partitioners.search.state import (
 )
 from planner.partitioners.view import Data
 
+#: A weight so many times the sum that is left without it: that sum is what rounding left. It is marked, and stays so
+#: until weights are counted anew or the proposal is undone.
+_LOSES = 1e9
 _MOST = 500.0  # exponents are clipped: e^500 is far worse than anything a search keeps
 
 
@@ -106,10 +109,13 @@ def carry(data: Data, state: State, scope: int, shape: int, site: int, sign: flo
 
 @compiled
 def set_load(state: State, r: int, q: int, load: float) -> None:
-    """Set a rank's load in a phase, and its weight."""
+    """Set a rank's load in a phase, and its weight; mark the sum of weights where it lost its digits."""
     state.loads[r, q] = load
     weight = np.exp(min((load - state.reference[q]) / state.tau[q], _MOST))
-    state.sums[q] += weight - state.weights[r, q]
+    before = state.weights[r, q]
+    state.sums[q] += weight - before
+    if before > _LOSES * state.sums[q]:
+        state.sums[q] = -np.inf
     state.weights[r, q] = weight
 
 

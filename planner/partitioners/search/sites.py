@@ -3,6 +3,7 @@
 import numpy as np
 
 from planner.partitioners.compiled import compiled
+from planner.partitioners.search.costs import sum_of_weights
 from planner.partitioners.search.pieces import put
 from planner.partitioners.search.randomness import random_below
 from planner.partitioners.search.shifts import moved_by
@@ -77,7 +78,7 @@ def weigh(data: Data, state: State, kind: int, shape: int) -> None:
     """Prepare ``increase`` for one shape on ranks of one class."""
     for q in range(state.tau.shape[0]):
         step = min(data.shape_seconds[kind, shape, q] / state.tau[q], _MOST)
-        state.gain[q] = data.weight[q] * state.tau[q] * np.expm1(step) / state.sums[q]
+        state.gain[q] = data.weight[q] * state.tau[q] * np.expm1(step) / sum_of_weights(state, q)
 
 
 @compiled

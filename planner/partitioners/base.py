@@ -49,14 +49,18 @@ class Effort:
     """
 
     def __init__(self, limits: SolveLimits) -> None:
-        self._reproducible = limits.reproducible
+        self.reproducible = limits.reproducible
         self._time_seconds = limits.time_limit_seconds
         self._work_limit_seconds = limits.work_limit_seconds or limits.time_limit_seconds
         #: all that may be spent
         self.total_seconds = self._work_limit_seconds if limits.reproducible else self._time_seconds
         self._began_seconds = time.monotonic()
         self._work_seconds = 0.0
-        self._timed_out = False
+        self._timed_out = self.is_stopped = False
+
+    def stop(self) -> None:
+        """End the search, from whichever thread."""
+        self.is_stopped = True
 
     def spend(self, work_seconds: float) -> None:
         """Count work that was done."""
@@ -65,18 +69,18 @@ class Effort:
     @property
     def fraction(self) -> float:
         """What is spent, 1 or more at the limit."""
+        if self.is_stopped:
+            return 1.0
         by_the_clock = (time.monotonic() - self._began_seconds) / self._time_seconds
         self._timed_out = self._timed_out or by_the_clock >= 1
         return (
-            self._work_seconds / self._work_limit_seconds
-            if self._reproducible and not self._timed_out
-            else by_the_clock
+            self._work_seconds / self._work_limit_seconds if self.reproducible and not self._timed_out else by_the_clock
         )
 
     @property
     def limit(self) -> str:
         """The name of the limit that ends this search."""
-        return "deterministic_time" if self._reproducible and not self._timed_out else "time"
+        return "deterministic_time" if self.reproducible and not self._timed_out else "time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

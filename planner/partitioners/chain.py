@@ -13,6 +13,7 @@ from planner.partitioners.search.costs import count_moved, count_overflow, objec
 from planner.partitioners.search.filling import Order, fill_hosts, place_rest
 from planner.partitioners.search.moves import anneal
 from planner.partitioners.search.records import pack_data, pack_state
+from planner.partitioners.search.sites import ALL_RANKS
 from planner.partitioners.search.state import MOVE_PRICE, MOVED, OVER, PENALTY, PER_BYTE, empty_state
 from planner.partitioners.starts import Target
 from planner.partitioners.view import View, from_assignment, shape_families, to_assignment
@@ -32,7 +33,8 @@ _DEARER, _CHEAPER = 1.2, 0.97
 _DEALS = 5e-4
 #: Bytes that may move are short once so many of them do; all of them together then cost some part of the objective.
 _SPENT, _LEAST_MOVE_PRICE = 0.95, 1e-3
-_CUTTING = 1.6  # times the nominal work, where tables are cut anew
+#: Times the nominal work, where tables are cut anew: so much and more for each rank that a piece looks at.
+_CUTTING, _CUTTING_PER_RANK = 1.1, 0.004
 _MOVING = 1.5  # times the nominal work, where moving costs something: looks at plans count what moves cell by cell
 _CHUNK = 4096  # proposals between two looks at the limit and at the plan
 
@@ -65,7 +67,7 @@ def settle(items: int, plenty: float, *, is_even: bool) -> Stage:
         first_heat=heat,
         last_heat=min(5e-6, heat),
         first_smoothness=30.0,
-        last_smoothness=200.0,
+        last_smoothness=800.0,
         cuts=False,
         deals=_DEALS,
     )
@@ -77,7 +79,7 @@ def refine(heat: float) -> Stage:
         first_heat=heat,
         last_heat=min(5e-7, heat),
         first_smoothness=30.0,
-        last_smoothness=4000.0,
+        last_smoothness=1500.0,
         cuts=True,
         deals=_DEALS,
     )
@@ -216,7 +218,10 @@ class Chain:
         ``tell`` is called after every better plan.
         """
         began = effort.fraction
-        work_seconds = _CHUNK * proposal_seconds(len(self._view.data.item_columns)) * (_CUTTING if stage.cuts else 1.0)
+        data = self._view.data
+        work_seconds = _CHUNK * proposal_seconds(len(data.item_columns))
+        if stage.cuts:
+            work_seconds *= _CUTTING + _CUTTING_PER_RANK * min(len(data.rank_class), ALL_RANKS)
         if self._view.priced.move is not None:
             work_seconds *= _MOVING
         scale = max(self.seconds, 1e-12)

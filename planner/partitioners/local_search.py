@@ -5,12 +5,13 @@ at once, and others race after them, which expect the phases to take what they t
 best plans are heated again, a little or a lot, cut anew and cooled, in as many rounds as the effort allows: few tables
 on few ranks take many hot rounds, a thousand tables one or two mild ones. Which heat is right differs from problem to
 problem, so that each is tried once and then whichever has gained most. The last part of the effort polishes the best
-plan.
+plan. A search by the clock runs entrants and rounds side by side on the cores that it may use.
 """
 
 import functools
 import itertools
 import sys
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -18,12 +19,13 @@ import numpy as np
 from planner.evaluate import rank_loads
 from planner.partitioners.base import Effort, OnIncumbent, SolveLimits
 from planner.partitioners.best import Best
-from planner.partitioners.chain import MEND, POLISH, Chain, proposal_seconds, refine, settle
+from planner.partitioners.chain import MEND, POLISH, Chain, Stage, proposal_seconds, refine, settle
 from planner.partitioners.constructions import by_taste, constructions
 from planner.partitioners.fills import fills
 from planner.partitioners.kept_start import valid_or_none
+from planner.partitioners.lanes import Lanes
 from planner.partitioners.pool import Heats, Pool
-from planner.partitioners.race import num_rounds, race
+from planner.partitioners.race import race, race_length
 from planner.partitioners.starts import target_of
 from planner.partitioners.view import View, search_view
 from planner.priced import Assignment, Guide, Outcome, PricedOptions
@@ -80,6 +82,7 @@ class _Search:
 
     def __init__(self, view: View, seed: int, effort: Effort, best: Best, good_seconds: float) -> None:
         self._view, self._effort, self._best, self._good_seconds = view, effort, best, good_seconds
+        self._lanes, self._telling = Lanes(effort), threading.Lock()
         self._seeds = itertools.count(seed)
         self._pool = Pool()
         self._items = len(view.data.item_columns)
@@ -108,11 +111,12 @@ class _Search:
 
     def _race(self, guide: Guide | None, entrants: list[Chain], until: float) -> list[Chain]:
         """Race given states and constructions of different tastes until a part of the effort; best first."""
+        lanes = self._lanes.count
         share = max(until - self._effort.fraction, 0.0)
-        worth = share * self._plenty / (num_rounds(_MOST_ENTRANTS) * _LEAST_PER_ENTRANT)
+        worth = share * self._plenty / (race_length(_MOST_ENTRANTS, lanes) / _MOST_ENTRANTS * _LEAST_PER_ENTRANT)
         count = int(np.clip(worth, _FEWEST_ENTRANTS, _MOST_ENTRANTS))
         field = count + len(entrants)
-        length = min(share / field / num_rounds(field), _MOST_PER_ENTRANT / self._plenty)
+        length = min(share / race_length(field, lanes), _MOST_PER_ENTRANT / self._plenty)
 
         def run(chain: Chain, times: int) -> bool:
             self._tell(chain)
@@ -120,7 +124,7 @@ class _Search:
             return not self._done()
 
         built = by_taste(self._view, guide, count, self._seeds, self._effort)
-        return race(itertools.chain(entrants, built), run)
+        return race(itertools.chain(entrants, built), run, self._lanes)
 
     def _keep(self, chains: list[Chain]) -> None:
         for chain in chains:
@@ -138,8 +142,7 @@ class _Search:
         data = self._view.data
         is_even = len(data.weight) == 1 and self._items >= _MANY * len(data.rank_class)
         stage = replace(settle(self._items, self._plenty * share, is_even=is_even), cuts=self._learns)
-        until = self._effort.fraction + share
-        chain.run(stage, self._effort, until, self._good_seconds, functools.partial(self._tell, chain))
+        self._run(chain, stage, self._effort.fraction + share)
 
     def _known(self, start: Assignment | None) -> list[Chain]:
         """Return a plan that is known as a chain, where there is one that the search can express."""
@@ -173,35 +176,46 @@ class _Search:
         return sorted(chains, key=lambda chain: chain.rating)[:_FILLED]
 
     def reheat(self) -> None:
-        """Heat, cut anew and cool the best plans, round by round."""
-        rounds = int(np.clip(self._plenty / _PER_ROUND, _FEWEST_ROUNDS, _MOST_ROUNDS))
+        """Heat, cut anew and cool the best plans, round by round; as many rounds at once as there are lanes."""
+        lanes = self._lanes.count
+        rounds = lanes * int(np.clip(self._plenty / _PER_ROUND, _FEWEST_ROUNDS, _MOST_ROUNDS))
         heats = Heats(tuple(heat / self._items for heat in _HEATS))
         began = self._effort.fraction
-        for index in range(rounds):
+        for first in range(0, rounds, lanes):
             if self._done() or not self._pool.plans:
                 return
-            until = began + (_REHEAT_UNTIL - began) * (index + 1) / rounds
-            # The second round shows what the second plan is worth; later ones take turns.
-            known = self._pool.plans[index % 2 if len(self._pool.plans) > 1 else 0]
-            choice = 0 if index < _FEWEST_ROUNDS else heats.choose()
+            last = min(first + lanes, rounds)
+            until = began + (_REHEAT_UNTIL - began) * last / rounds
             before = self._pool.seconds
-            chain = Chain(self._view, next(self._seeds))
-            chain.load(known.assignment)
-            stage = refine(heats[choice])
-            chain.run(stage, self._effort, until, self._good_seconds, functools.partial(self._tell, chain))
-            self._pool.add(chain)
-            heats.learn(choice, max(0.0, 1.0 - self._pool.seconds / before))
+            chosen = [0 if index < _FEWEST_ROUNDS * lanes else heats.choose() for index in range(first, last)]
+            chains = [self._loaded(index) for index in range(first, last)]
+            self._lanes.each(
+                functools.partial(self._run, chain, refine(heats[choice]), until)
+                for chain, choice in zip(chains, chosen, strict=True)
+            )
+            for chain, choice in zip(chains, chosen, strict=True):
+                self._pool.add(chain)
+                heats.learn(choice, max(0.0, 1.0 - min(chain.best_seconds, before) / before))
             self._offer()
 
     def polish(self) -> None:
-        """Spend what is left on the best plan."""
+        """Spend what is left on the best plan, with more lanes on the second as well."""
         if self._done() or not self._pool.plans:
             return
-        chain = Chain(self._view, next(self._seeds))
-        chain.load(self._pool.plans[0].assignment)
-        chain.run(POLISH, self._effort, 1.0, self._good_seconds, functools.partial(self._tell, chain))
-        self._pool.add(chain)
+        chains = [self._loaded(index) for index in range(min(self._lanes.count, len(self._pool.plans)))]
+        self._lanes.each(functools.partial(self._run, chain, POLISH, 1.0) for chain in chains)
+        for chain in chains:
+            self._pool.add(chain)
         self._offer()
+
+    def _loaded(self, index: int) -> Chain:
+        """Return a chain that begins with one of the two best plans, by turns."""
+        chain = Chain(self._view, next(self._seeds))
+        chain.load(self._pool.plans[index % 2 if len(self._pool.plans) > 1 else 0].assignment)
+        return chain
+
+    def _run(self, chain: Chain, stage: Stage, until: float) -> None:
+        chain.run(stage, self._effort, until, self._good_seconds, functools.partial(self._tell, chain))
 
     def _offer(self) -> None:
         if self._pool.seconds < self._best.seconds:
@@ -214,5 +228,6 @@ class _Search:
         return chain.best_seconds <= self._good_seconds
 
     def _tell(self, chain: Chain) -> None:
-        if self._best.worth_offering(chain.best_seconds):
-            self._best.offer(chain.assignment())
+        with self._telling:
+            if self._best.worth_offering(chain.best_seconds):
+                self._best.offer(chain.assignment())

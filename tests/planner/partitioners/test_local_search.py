@@ -123,7 +123,7 @@ def test_proposals_that_may_cut_tables_anew_count_as_more_work() -> None:
         before = effort.fraction
         chain.run(replace(refine(1e-4), cuts=cuts), effort, before + 1e-9, 0.0)  # one chunk
         spent.append(effort.fraction - before)
-    assert spent[1] > 1.5 * spent[0] > 0
+    assert spent[1] > 1.1 * spent[0] > 0
 
 
 def test_it_improves_on_greedy() -> None:

@@ -1,12 +1,17 @@
 """A race: everyone runs, the better third runs longer, and nobody is lost."""
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, replace
 from typing import cast
 
 import pytest
 
+from planner.partitioners import lanes
+from planner.partitioners.base import Effort
 from planner.partitioners.chain import Chain
-from planner.partitioners.race import num_rounds, race
+from planner.partitioners.lanes import Lanes
+from planner.partitioners.race import race, race_length
+from tests.contracts.partitioner import LIMITS
 
 
 @dataclass
@@ -21,18 +26,23 @@ class Runner:
         return False, self.name - 0.1 * self.times
 
 
-def run_all(count: int, most_runs: int = 1000) -> tuple[list[Runner], list[tuple[int, int]]]:
+def run_all(
+    count: int, most_runs: int = 1000, *, reproducible: bool = True
+) -> tuple[list[Runner], list[tuple[int, int]]]:
     """Race so many, of which the first is the worst; return the ranking and who ran how long."""
     runs: list[tuple[int, int]] = []
+    writing = threading.Lock()
 
     def run(chain: Chain, times: int) -> bool:
         runner = cast("Runner", chain)
         runner.times += times
-        runs.append((runner.name, times))
+        with writing:
+            runs.append((runner.name, times))
         return len(runs) < most_runs
 
     field = [Runner(name) for name in reversed(range(count))]
-    return cast("list[Runner]", race(cast("list[Chain]", field), run)), runs
+    side_by_side = Lanes(Effort(replace(LIMITS, reproducible=reproducible)))
+    return cast("list[Runner]", race(cast("list[Chain]", field), run, side_by_side)), runs
 
 
 def test_the_better_third_runs_three_times_as_long() -> None:
@@ -41,10 +51,18 @@ def test_the_better_third_runs_three_times_as_long() -> None:
     assert [runner.name for runner in ranking] == list(range(9))
 
 
-@pytest.mark.parametrize(("count", "rounds"), [(1, 1), (2, 1), (3, 2), (7, 2), (8, 3), (9, 3), (27, 4)])
-def test_rounds_are_as_many_as_are_run(count: int, rounds: int) -> None:
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 9, 27])
+def test_a_race_takes_as_long_as_it_says(count: int) -> None:
     _, runs = run_all(count)
-    assert len({times for _, times in runs}) == num_rounds(count) == rounds
+    assert sum(times for _, times in runs) == race_length(count)
+
+
+def test_two_lanes_are_both_used_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "usable_cores", lambda: 2)
+    ranking, runs = run_all(9, reproducible=False)
+    assert len(ranking) == 9
+    assert sorted(runs[9:]) == sorted([(0, 3), (1, 3), (2, 3), (3, 3), (0, 9), (1, 9)])
+    assert race_length(9, 2) == 5 + 2 * 3 + 9
 
 
 def test_a_race_that_ends_early_still_ranks_all_who_ran() -> None:

@@ -37,6 +37,9 @@ BYTES_MOVED = "max_moved_bytes"  # a limit of the user's, and the resource that 
 _FIRST = 0.1  # at most, on the first plan
 _BOUNDED = 0.25  # on the bound
 _SEARCHED = 0.75  # on the search
+#: Of the time limit, for what comes after the search; and what it took to finish a plan, so many times: another one may
+#: be found at the end.
+_SPARE, _FINISHES = 0.002, 2
 _LATE = 0.02  # of the time limit: what ends so late may have been cut by the clock
 
 
@@ -66,7 +69,7 @@ def search_modes(run: Run, priced: PricedOptions, partitioner: Partitioner, on_r
     teller.raise_bound(_bound_of_all(run, pruned, modes, exhaustive=found.exhaustive))
     open_modes = [mode for mode in modes if mode.bound.seconds * (1 + run.limits.ending_gap) < known]
     for index, mode in enumerate(open_modes):
-        searched_seconds = run.limits.time_limit_seconds - teller.finish_seconds
+        searched_seconds = run.limits.time_limit_seconds * (1 - _SPARE) - _FINISHES * teller.finish_seconds
         left = searched_seconds - (time.monotonic() - run.began_seconds)
         limits = replace(
             run.limits,

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 from api.client.device_names import cpu_name, device_text
 from api.measure.errors import CannotMeasure
+from planner.cores import usable_cores
 
 _DEFAULT_CPU_RANKS = 2
 
@@ -53,7 +54,7 @@ def this_machine(wanted_ranks: int | None = None) -> Machine:
         raise CannotMeasure("measuring needs PyTorch: pip install 'shardplan[train]'")
     import torch
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     is_cuda = torch.cuda.is_available()
     most = torch.cuda.device_count() if is_cuda else cores
     if started_by_torchrun():

@@ -4,20 +4,15 @@ A reproducible search has one lane whatever the machine: what it finds must not 
 inner loops run without the interpreter lock, so that threads are enough.
 """
 
-import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
+from planner.cores import usable_cores
 from planner.partitioners.base import Effort
 
 #: With more, chains learn too little from each other.
 _MOST_LANES = 4
-
-
-def usable_cores() -> int:
-    """Return on how many cores this process may run."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Lanes:

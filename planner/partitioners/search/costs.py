@@ -91,10 +91,7 @@ def sum_of_weights(state: State, q: int) -> float:
     """Return the sum of the weights of all ranks in a phase, counted anew where too few of its digits are left."""
     if state.sums[q] >= _LEAST_SUM:
         return float(state.sums[q])
-    total = 1e-300
-    for r in range(state.loads.shape[0]):
-        total += state.weights[r, q]
-    return total
+    return max(float(np.exp((smooth_load(state, q) - state.reference[q]) / state.tau[q])), 1e-300)
 
 
 @compiled

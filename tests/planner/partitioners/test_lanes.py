@@ -33,10 +33,6 @@ def test_only_a_search_by_the_clock_has_more_than_one(
     assert Lanes(Effort(BY_THE_CLOCK)).count == by_the_clock
 
 
-def test_a_process_may_use_some_core() -> None:
-    assert lanes.usable_cores() >= 1
-
-
 @pytest.mark.usefixtures("two_cores")
 def test_tasks_run_side_by_side_and_begin_in_their_order() -> None:
     meeting, begun = threading.Barrier(2, timeout=30.0), []

@@ -28,9 +28,9 @@ Bools = NDArray[np.bool_]
 
 Half = tuple[Floats, Floats, Bools]
 
-#: Nominal work of one box: c R sqrt(n) (1 + n / N), by ranks and options; 1.3 to 3.3 times what was measured for 700 to
-#: 39,000 options on 128 to 1,024 ranks.
-_BOX_SECONDS, _MANY_OPTIONS = 7e-6, 20_000
+#: Nominal work of one box: c (n R)^0.6, by options and ranks; 1.3 to 2.9 times what was measured for 400 to
+#: 270,000 options on 32 to 2,048 ranks.
+_BOX_SECONDS, _GROWTH = 2e-5, 0.6
 _MOST_BOXES = 200
 
 _TAKEN = 1e-6  # share of a choice that counts as taken
@@ -86,7 +86,7 @@ class Branched:
 
 def affordable_boxes(seconds: float, num_options: int, num_ranks: int) -> int:
     """Return how many boxes may be looked at: by size and work, not by the clock, so that bounds repeat."""
-    box_seconds = _BOX_SECONDS * num_ranks * np.sqrt(num_options) * (1 + num_options / _MANY_OPTIONS)
+    box_seconds = _BOX_SECONDS * float(num_options * num_ranks) ** _GROWTH
     return int(np.clip(seconds / box_seconds, 1, _MOST_BOXES))
 
 

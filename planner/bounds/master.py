@@ -24,7 +24,12 @@ _MAX_ROUNDS = 60
 _CLOSE = 1e-5  # relative distance of the dual value from the program's optimum that ends the rounds
 _BROKEN = 1e-6  # relative excess of a row that counts as broken
 _ROUND_ROWS = 2000  # rows (4) that join in one round, the most broken ones
-_MORE = 1 + 1e-9  # bytes add up exactly; what is left to rounding is not taken for a proof
+#: Iterations of the simplex algorithm: a few and one per row and column at first, since one per row is plenty; then so
+#: many times as many.
+_FEW_ITERATIONS, _PATIENCE = 1000, 10
+#: Rows times iterations, half a second to a second, after which no round follows: late rounds add little.
+_MOST_WORK = 5e7
+_MORE = 1 + 1e-9  # sums err by far less; what is left to rounding is not taken for a proof
 _INFINITY = pywraplp.Solver.infinity()
 
 
@@ -43,6 +48,7 @@ class Master:
         self._largest: dict[tuple[int, int], pywraplp.Constraint] = {}
         self._slowest = {q: solver.NumVar(float(least[q]) / scale, _INFINITY, f"z{q}") for q in self._phases}
         self._world = {q: solver.NumVar(0.0, _INFINITY, f"w{q}") for q in self._phases}
+        self.work = 0.0  # rows times iterations so far
         self._chosen = np.zeros(0, dtype=np.int64)
         self._x, self._z, self._w = np.zeros(0), np.zeros_like(model.weight), np.zeros_like(model.weight)
         objective = solver.Objective()
@@ -82,8 +88,11 @@ class Master:
                 self._memory[m].SetCoefficient(x, float(model.total_bytes[c, m] / model.cluster_bytes[m]))
         return new
 
-    def add_broken_rows(self) -> int:
-        """Add the rows (4) that the last solution breaks most; return how many."""
+    def add_broken_rows(self, cost: Floats) -> int:
+        """Add the rows (4) that the last solution breaks most; return how many.
+
+        With them come choices that keep them, the cheapest by ``cost``, shape (C,).
+        """
         model, scale = self._model, self._scale
         chosen, x = self._chosen, self._x
         largest = np.zeros((model.num_tables, model.weight.shape[0]))
@@ -92,10 +101,11 @@ class Master:
         excess = largest - floor
         broken = np.argwhere(excess > _BROKEN * np.maximum(np.abs(floor), 1e-9))
         worst = broken[np.argsort(-excess[broken[:, 0], broken[:, 1]], kind="stable")][:_ROUND_ROWS]
-        new = 0
+        self.add_columns(_with_room(model, np.unique(worst[:, 0]), floor * scale, cost))
         of_table: dict[int, list[int]] = {}
         for c in self._column:
             of_table.setdefault(int(model.choice_table[c]), []).append(c)
+        new = 0
         for t, q in worst.tolist():
             if (t, q) in self._largest:
                 continue
@@ -111,14 +121,22 @@ class Master:
 
     def solve(self) -> float | None:
         """Return the optimum over what takes part, seconds; ``None`` where there is none."""
-        status = self._solver.Solve()
+        size = self._solver.NumConstraints() + self._solver.NumVariables()
+        status = self.solve_within(_FEW_ITERATIONS + size, None)
         if status != pywraplp.Solver.OPTIMAL:
-            # With its presolve GLOP sometimes ends abnormally, for no reason of the program's.
-            status = self._solver.Solve(_without_presolve())
+            # With its presolve GLOP sometimes ends abnormally or goes round in circles, for no reason of the program's.
+            status = self.solve_within(_PATIENCE * (_FEW_ITERATIONS + size), _without_presolve())
         if status != pywraplp.Solver.OPTIMAL:
             return None
         self._read()
         return float(self._solver.Objective().Value()) * self._scale
+
+    def solve_within(self, most_iterations: int, parameters: pywraplp.MPSolverParameters | None) -> int:
+        """Return the status of a run that is stopped after so many iterations: the same ones on any machine."""
+        self._solver.SetSolverSpecificParametersAsString(f"max_number_of_iterations: {most_iterations}")
+        status = self._solver.Solve() if parameters is None else self._solver.Solve(parameters)
+        self.work += float(self._solver.NumConstraints()) * float(self._solver.iterations())
+        return int(status)
 
     def _read(self) -> None:
         """Note the solution: the program forgets it as soon as it grows."""
@@ -194,10 +212,11 @@ def solve_relaxation(model: Relaxation, start: Prices, least: Floats | None = No
         value = dual_value(model, proposed, least)
         if value > best_value:
             best, best_value = proposed, value
-        new = master.add_columns(cheapest_choices(model, reduced_costs(model, proposed)))
+        cost = reduced_costs(model, proposed)
+        new = master.add_columns(cheapest_choices(model, cost))
         if not new or optimum - best_value <= _CLOSE * abs(optimum):
-            new = master.add_broken_rows()
-        if not new:
+            new = master.add_broken_rows(cost)
+        if not new or master.work > _MOST_WORK:
             break
     return Relaxed(
         prices=best,
@@ -206,6 +225,18 @@ def solve_relaxation(model: Relaxation, start: Prices, least: Floats | None = No
         slowest=master.slowest(),
         share=master.shares(),
     )
+
+
+def _with_room(model: Relaxation, tables: Ints, room: Floats, cost: Floats) -> Ints:
+    """Return of each of these tables its cheapest choice whose largest piece has room, or else the one nearest to it.
+
+    ``room`` are seconds per phase, shape (Q,). Without these choices the slowest rank would have to take as long as
+    the pieces that take part, and prices would lead to smaller ones table by table.
+    """
+    bounded = np.isfinite(room)
+    part = np.max(model.big[:, bounded] / np.maximum(room[bounded], 1e-30), axis=1, initial=0.0)
+    dearest = np.max(np.abs(cost)) + 1.0
+    return cheapest_choices(model, np.where(part <= _MORE, cost, dearest * (1.0 + part)))[tables]
 
 
 def _exceeds_memory(model: Relaxation) -> bool:

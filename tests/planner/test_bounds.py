@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from ortools.linear_solver import pywraplp
 
 from planner.bounds.boxes import affordable_boxes, branch
 from planner.bounds.chain import largest_piece, lower_bound, priced_memory, quick_bound
 from planner.bounds.dual import Prices, average_prices, dual_value
-from planner.bounds.master import Master
 from planner.bounds.relaxation import Relaxation, relaxations
 from planner.evaluate import objective_of, rank_loads
 from planner.priced import Objective, PricedOptions, Scope
@@ -252,24 +250,6 @@ def test_tables_that_exceed_the_cluster_still_have_a_finite_bound() -> None:
         assert 0 < found.seconds < np.inf
 
 
-@pytest.mark.parametrize("gives_up_after", [0, 1, 3, 6])
-@pytest.mark.parametrize("seed", range(3))
-def test_a_solver_that_gives_up_proves_nothing(seed: int, gives_up_after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A box that could not be solved is not an empty one."""
-    priced = random_priced(seed, num_tables=2)
-    best = brute_force(priced)
-    solve, calls = Master.solve, iter(range(10_000))
-
-    def failing(master: Master) -> float | None:
-        return solve(master) if next(calls) < gives_up_after else None
-
-    monkeypatch.setattr(Master, "solve", failing)
-    assert best is not None
-    found = lower_bound(priced, max_boxes=20)
-    assert quick_bound(priced) <= found.seconds <= best * (1 + 1e-12)
-    assert gives_up_after > 0 or found.guide is None
-
-
 @pytest.mark.parametrize("objective", list(Objective))
 def test_a_guide_names_listed_options_and_seconds_of_every_phase(objective: Objective) -> None:
     priced = random_priced(4, objective=objective, fill=0.9)
@@ -369,49 +349,6 @@ def test_choices_that_are_mixed_for_the_average_become_whole() -> None:
     found = branch(model, max_boxes=10)
     assert found.bound_seconds == pytest.approx(whole_choices(model))
     assert found.bound_seconds == pytest.approx(3.0)
-
-
-def abnormal(monkeypatch: pytest.MonkeyPatch, after: int, *, with_presolve_alone: bool) -> list[bool]:
-    """Let GLOP end abnormally after so many programs; return a list that notes of each program whether it did."""
-    solve, ends = pywraplp.Solver.Solve, list[bool]()
-
-    def give_up(self: pywraplp.Solver, *parameters: Any) -> int:
-        status: int = solve(self, *parameters)
-        ends.append(len(ends) >= after and not (parameters and with_presolve_alone))
-        return int(pywraplp.Solver.ABNORMAL) if ends[-1] else status
-
-    monkeypatch.setattr(pywraplp.Solver, "Solve", give_up)
-    return ends
-
-
-@pytest.mark.parametrize("objective", list(Objective))
-def test_a_program_that_ends_abnormally_is_solved_without_presolve(
-    objective: Objective, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (model,) = relaxations(random_priced(3, num_tables=3, fill=0.7, objective=objective))
-    want = branch(model, max_boxes=50)
-    ends = abnormal(monkeypatch, 0, with_presolve_alone=True)
-    found = branch(model, max_boxes=50)
-    assert any(ends)
-    assert found.bound_seconds == pytest.approx(want.bound_seconds, rel=CLOSE)
-
-
-def test_where_the_solver_gives_up_on_a_box_the_last_solved_one_still_guides(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the bound, which needs no solver, still holds."""
-    priced = random_priced(5, num_tables=6, fill=0.8, objective=Objective.STEP_TIME)
-    whole = lower_bound(priced, max_boxes=50)
-    with monkeypatch.context() as patched:
-        of_root = abnormal(patched, 1000, with_presolve_alone=False)
-        lower_bound(priced, max_boxes=1)
-    for after in itertools.count():
-        with monkeypatch.context() as patched:
-            ends = abnormal(patched, after, with_presolve_alone=False)
-            found = lower_bound(priced, max_boxes=50)
-        if not any(ends):
-            assert after > len(of_root) + 1
-            return
-        assert found.seconds <= whole.seconds * (1 + CLOSE)
-        assert (found.guide is None) == (after < len(of_root))
 
 
 def test_fewer_boxes_are_affordable_where_each_costs_more() -> None:

@@ -154,6 +154,8 @@ class Teller:
         self._run, self.bound, self._on_result = run, bound, on_result
         #: what it took to finish a plan, the longest time: what is found at the end must be finished, too
         self.finish_seconds = 0.0
+        #: monotonic clock; what could not be finished by then is not told: the search ends, and its best plan is
+        self.until_seconds = float("inf")
         self._told = float("inf")
         self._last: Plan | None = None
         self._rest_until_seconds = 0.0  # monotonic clock
@@ -165,6 +167,7 @@ class Teller:
             self._on_result is None
             or found.objective_seconds > self._told * (1 - _WORTH_TELLING)
             or began < self._rest_until_seconds
+            or began + self.finish_seconds > self.until_seconds
         ):
             return
         outcome = Outcome(assignment=found.assignment, termination=_RUNNING, partitioner=found.partitioner)

@@ -39,7 +39,7 @@ _BOUNDED = 0.25  # on the bound
 _SEARCHED = 0.75  # on the search
 #: Of the time limit, for what comes after the search; and what it took to finish a plan, so many times: another one may
 #: be found at the end.
-_SPARE, _FINISHES = 0.002, 2
+_SPARE, _FINISHES = 0.01, 2
 _LATE = 0.02  # of the time limit: what ends so late may have been cut by the clock
 
 
@@ -70,6 +70,7 @@ def search_modes(run: Run, priced: PricedOptions, partitioner: Partitioner, on_r
     open_modes = [mode for mode in modes if mode.bound.seconds * (1 + run.limits.ending_gap) < known]
     for index, mode in enumerate(open_modes):
         searched_seconds = run.limits.time_limit_seconds * (1 - _SPARE) - _FINISHES * teller.finish_seconds
+        teller.until_seconds = run.began_seconds + searched_seconds
         left = searched_seconds - (time.monotonic() - run.began_seconds)
         limits = replace(
             run.limits,
@@ -77,7 +78,7 @@ def search_modes(run: Run, priced: PricedOptions, partitioner: Partitioner, on_r
             work_limit_seconds=_SEARCHED * _work_seconds(run) / len(open_modes),
         )
         mode.outcome = _told_by_the_clock(
-            run.began_seconds + searched_seconds - _LATE * run.limits.time_limit_seconds,
+            teller.until_seconds - _LATE * run.limits.time_limit_seconds,
             mode,
             partitioner.solve(
                 mode.priced,

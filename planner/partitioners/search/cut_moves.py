@@ -2,7 +2,7 @@
 
 from planner.partitioners.compiled import compiled
 from planner.partitioners.search.growth import keeps, tangent
-from planner.partitioners.search.picks import pick_item, pick_rank
+from planner.partitioners.search.picks import pick_rank
 from planner.partitioners.search.pieces import delist, enlist
 from planner.partitioners.search.randomness import random_below
 from planner.partitioners.search.shifts import begin, exchange, shift, undo
@@ -12,9 +12,8 @@ from planner.partitioners.view import Data
 
 
 @compiled
-def shift_columns(data: Data, state: State, before: float, bar: float) -> bool:
+def shift_columns(data: Data, state: State, item: int, before: float, bar: float) -> bool:
     """Make one piece of a table wider and another narrower."""
-    item = pick_item(data, state)
     pieces = state.num_pieces[item]
     if data.item_fixed[item] or pieces < 2:
         return False
@@ -61,9 +60,8 @@ def kin(data: Data, state: State, item: int, whole: bool) -> int:
 
 
 @compiled
-def split_piece(data: Data, state: State, before: float, bar: float) -> bool:
+def split_piece(data: Data, state: State, item: int, before: float, bar: float) -> bool:
     """Cut a piece in two, of which one goes elsewhere; a whole table becomes one in pieces."""
-    item = pick_item(data, state)
     family, pieces = state.family[item], state.num_pieces[item]
     scope = data.family_scope[family]
     if data.item_fixed[item] or scope > HOST:
@@ -111,9 +109,8 @@ def split_piece(data: Data, state: State, before: float, bar: float) -> bool:
 
 
 @compiled
-def merge_pieces(data: Data, state: State, before: float, bar: float) -> bool:
+def merge_pieces(data: Data, state: State, item: int, before: float, bar: float) -> bool:
     """Join two pieces of a table on the site of one of them; the last two become a whole table."""
-    item = pick_item(data, state)
     family, pieces = state.family[item], state.num_pieces[item]
     if data.item_fixed[item] or pieces < 2:
         return False

@@ -4,13 +4,17 @@ A move that makes the smooth cost grow is kept where the growth stays under a ba
 Metropolis' rule the other way round, so that most hopeless moves are seen to be so before they are priced.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from planner.partitioners.compiled import compiled
 from planner.partitioners.search.costs import cost, refresh, reprice
 from planner.partitioners.search.cut_moves import merge_pieces, shift_columns, split_piece
+from planner.partitioners.search.dealing import cut_and_deal, deal_three_ranks, deal_two_ranks
 from planner.partitioners.search.item_moves import replace_item, send_home
-from planner.partitioners.search.piece_moves import deal_ranks, move_host_piece, move_piece, swap_pieces
+from planner.partitioners.search.picks import pick_item
+from planner.partitioners.search.piece_moves import move_host_piece, move_piece, swap_pieces
 from planner.partitioners.search.randomness import random_below, random_unit
 from planner.partitioners.search.state import State
 from planner.partitioners.view import Data
@@ -18,11 +22,23 @@ from planner.partitioners.view import Data
 _HOMEWARD = 0.05  # part of the proposals, where moving costs something
 
 
+class Deals(NamedTuple):
+    """Parts of the proposals that deal the pieces of some ranks anew, by chance from 0 to 1."""
+
+    of_two: float
+    of_three: float
+    after_cuts: float
+
+
 @compiled
-def propose(data: Data, state: State, before: float, bar: float, cuts: bool, deals: float) -> bool:
+def propose(data: Data, state: State, before: float, bar: float, cuts: bool, deals: Deals) -> bool:
     """Try one random move; without ``cuts`` every table keeps its pieces."""
-    if deals > 0 and random_unit(state) < deals:
-        return deal_ranks(data, state, before, bar)
+    if deals.of_two > 0 and random_unit(state) < deals.of_two:
+        return deal_two_ranks(data, state, before, bar)
+    if deals.of_three > 0 and random_unit(state) < deals.of_three:
+        return deal_three_ranks(data, state, before, bar)
+    if deals.after_cuts > 0 and random_unit(state) < deals.after_cuts:
+        return cut_and_deal(data, state, before, bar)
     if data.columns_before.shape[0] > 0 and random_unit(state) < _HOMEWARD:
         return send_home(data, state, before, bar)
     kind = random_below(state, 100)
@@ -37,11 +53,11 @@ def propose(data: Data, state: State, before: float, bar: float, cuts: bool, dea
     if kind < 60:
         return swap_pieces(data, state, before, bar)
     if kind < 74:
-        return shift_columns(data, state, before, bar)
+        return shift_columns(data, state, pick_item(data, state), before, bar)
     if kind < 81:
-        return split_piece(data, state, before, bar)
+        return split_piece(data, state, pick_item(data, state), before, bar)
     if kind < 88:
-        return merge_pieces(data, state, before, bar)
+        return merge_pieces(data, state, pick_item(data, state), before, bar)
     if kind < 93:
         return move_host_piece(data, state, before, bar)
     return replace_item(data, state, before, bar)
@@ -56,9 +72,9 @@ def anneal(
     smoothness: float,
     penalty: float,
     cuts: bool,
-    deals: float,
+    deals: Deals,
 ) -> int:
-    """Try a number of moves at one temperature, of them a part ``deals`` of two ranks; return how many were kept."""
+    """Try a number of moves at one temperature, some of them deals; return how many were kept."""
     refresh(data, state, smoothness, penalty)
     kept = 0
     value = cost(data, state)

@@ -1,7 +1,6 @@
-"""Moves that leave every table's cut as it is: a piece to another site, two pieces exchanged, two ranks dealt anew."""
+"""Moves that leave every table's cut as it is: a piece to another site, two pieces exchanged."""
 
 from planner.partitioners.compiled import compiled
-from planner.partitioners.search.deals import deal_anew
 from planner.partitioners.search.growth import keeps, tangent
 from planner.partitioners.search.picks import pick_rank, pick_slot
 from planner.partitioners.search.pieces import delist, enlist
@@ -100,10 +99,3 @@ def move_host_piece(data: Data, state: State, before: float, bar: float) -> bool
         return True
     undo(data, state)
     return False
-
-
-@compiled
-def deal_ranks(data: Data, state: State, before: float, bar: float) -> bool:
-    """Share the pieces of a pressed rank and another out anew."""
-    here, there = pick_rank(data, state, True), random_below(state, state.loads.shape[0])
-    return here != there and deal_anew(data, state, here, there, before, bar)

@@ -10,7 +10,7 @@ from planner.moving import moved_bytes
 from planner.partitioners.chain import Chain
 from planner.partitioners.local_search import LocalSearch
 from planner.partitioners.search.costs import count_moved, count_overflow
-from planner.partitioners.search.moves import anneal
+from planner.partitioners.search.moves import Deals, anneal
 from planner.partitioners.search.state import MOVE_PRICE, MOVED, OVER
 from planner.partitioners.view import search_view, to_assignment
 from planner.priced import PricedOptions
@@ -41,7 +41,7 @@ def test_counting_along_is_counting_anew(seed: int, cuts: bool) -> None:
     state, arrays = chain._state, chain._arrays  # noqa: SLF001
     for _ in range(30):
         # Few proposals, so that sums of changes are not counted anew between them and the comparison.
-        anneal(chain._data, state, 50, 0.5, 20.0, 1.0, cuts, 0.05)  # noqa: SLF001
+        anneal(chain._data, state, 50, 0.5, 20.0, 1.0, cuts, Deals(of_two=0.05, of_three=0.0, after_cuts=0.0))  # noqa: SLF001
         moved, over, here = arrays.number[MOVED], arrays.number[OVER], arrays.columns_here.copy()
         count_moved(chain._data, state)  # noqa: SLF001
         count_overflow(chain._data, state)  # noqa: SLF001

@@ -1,0 +1,88 @@
+"""Proposals that end in a deal of ranks: of two, of three, and of three after one of their tables was cut anew.
+
+A cut by itself unbalances the ranks that it touches, so that a cold search refuses nearly all of them. What the cut is
+worth shows once the pieces beside it are dealt anew.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.partitioners.compiled import compiled
+from planner.partitioners.search.cut_moves import merge_pieces, shift_columns, split_piece
+from planner.partitioners.search.deals import deal_anew
+from planner.partitioners.search.item_moves import put_back
+from planner.partitioners.search.picks import pick_item, pick_rank
+from planner.partitioners.search.randomness import random_below
+from planner.partitioners.search.shifts import begin, undo
+from planner.partitioners.search.state import NUM_TOUCHED, RANK, State
+from planner.partitioners.search.three_deals import deal_three, linear_cost
+from planner.partitioners.view import Data
+
+_LESS = 1 - 1e-9  # times the cost as it is
+
+
+@compiled
+def deal_two_ranks(data: Data, state: State, before: float, bar: float) -> bool:
+    """Share the pieces of a pressed rank and another out anew."""
+    here, there = pick_rank(data, state, True), random_below(state, state.loads.shape[0])
+    return here != there and deal_anew(data, state, here, there, before, bar)
+
+
+@compiled
+def in_turn(state: State, one: int, other: int, third: int) -> NDArray[np.int64]:
+    """Return three ranks, any of them first: the first chooses its pieces before the others."""
+    turn = random_below(state, 3)
+    ranks = np.empty(3, dtype=np.int64)
+    ranks[turn], ranks[(turn + 1) % 3], ranks[(turn + 2) % 3] = one, other, third
+    return ranks
+
+
+@compiled
+def deal_three_ranks(data: Data, state: State, before: float, bar: float) -> bool:
+    """Share the pieces of a pressed rank and two others out anew."""
+    count = state.loads.shape[0]
+    here, there, third = pick_rank(data, state, True), random_below(state, count), random_below(state, count)
+    if here in (there, third) or there == third:
+        return False
+    budget = 0.0
+    ranks = in_turn(state, here, there, third)
+    for s in range(3):
+        budget += linear_cost(state, ranks[s], state.weights) * _LESS
+    begin(state)
+    if deal_three(data, state, ranks, before, bar, budget):
+        return True
+    undo(data, state)
+    return False
+
+
+@compiled
+def cut_at_random(data: Data, state: State, item: int) -> bool:
+    """Cut an item in pieces anew, whatever it costs; ``False`` where it cannot be."""
+    kind = random_below(state, 3)
+    if kind == 0:
+        return shift_columns(data, state, item, 0.0, np.inf)
+    if kind == 1:
+        return split_piece(data, state, item, 0.0, np.inf)
+    return merge_pieces(data, state, item, 0.0, np.inf)
+
+
+@compiled
+def cut_and_deal(data: Data, state: State, before: float, bar: float) -> bool:
+    """Cut a table anew and share the pieces of the two ranks that it touches, and of a third, out anew."""
+    item = pick_item(data, state)
+    family, pieces, first = state.family[item], state.num_pieces[item], data.item_slot[item]
+    if data.family_scope[family] != RANK:
+        return False
+    for i in range(pieces):
+        state.kept_shape[i], state.kept_site[i] = state.slot_shape[first + i], state.slot_site[first + i]
+    if not cut_at_random(data, state, item):
+        return False
+    if state.number[NUM_TOUCHED] == 2:
+        one, other, third = state.touched[0], state.touched[1], random_below(state, state.loads.shape[0])
+        if third not in (one, other):
+            budget = bar + linear_cost(state, third, state.weights)
+            budget += linear_cost(state, one, state.old_weights) + linear_cost(state, other, state.old_weights)
+            if deal_three(data, state, in_turn(state, one, other, third), before, bar, budget):
+                return True
+    put_back(data, state, item, pieces, family)
+    return False

@@ -11,21 +11,23 @@ from pathlib import Path
 
 #: The variable that names the folder, to stand-ins in processes of any kind.
 VARIABLE = "STAND_IN_FOLDER"
-_LINK = Path(tempfile.mkdtemp(prefix="shardplan-tests-")) / "folder"
-atexit.register(shutil.rmtree, _LINK.parent, ignore_errors=True)
 
 
 def know_link() -> None:
-    """Have processes of this one know the link."""
-    os.environ[VARIABLE] = str(_LINK)
+    """Make the link's folder, and have this process and those that it begins know the link."""
+    # Not on import: stand-ins import this too, in processes that are killed and would leave their folders behind.
+    folder = Path(tempfile.mkdtemp(prefix="shardplan-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ[VARIABLE] = str(folder / "folder")
 
 
 def leave_in(folder: Path) -> None:
     """Have stand-ins leave what they tell in a folder from now on."""
-    _LINK.unlink(missing_ok=True)
-    _LINK.symlink_to(folder)
+    link = told_folder()
+    link.unlink(missing_ok=True)
+    link.symlink_to(folder)
 
 
 def told_folder() -> Path:
-    """The folder, asked for by a stand-in."""
+    """The link, asked for by a stand-in."""
     return Path(os.environ[VARIABLE])

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from planner.partitioners.arranged import arranged
 from planner.partitioners.base import Effort
+from planner.partitioners.proposals import DEALS_OF_TWO, deals_now, work_seconds
 from planner.partitioners.search.building import construct, restore
 from planner.partitioners.search.costs import count_moved, count_overflow, objective, refresh, rescale
 from planner.partitioners.search.filling import Order, fill_hosts, place_rest
-from planner.partitioners.search.moves import Deals, anneal
+from planner.partitioners.search.moves import anneal
 from planner.partitioners.search.records import pack_data, pack_state
-from planner.partitioners.search.sites import ALL_RANKS
 from planner.partitioners.search.state import MOVE_PRICE, MOVED, OVER, PENALTY, PER_BYTE, empty_state
 from planner.partitioners.starts import Target
 from planner.partitioners.view import View, from_assignment, shape_families, to_assignment
@@ -29,18 +29,8 @@ _EVERY = 16  # items between two counts of the weights while a plan is built
 _PENALTY = 10.0
 _MOST_PENALTY = 1e5
 _DEARER, _CHEAPER = 1.2, 0.97
-#: Of the proposals that deal ranks anew: while only pieces move, those of two take as long as all others together.
-_DEALS_OF_TWO, _DEALS_OF_THREE, _DEALS_AFTER_CUTS = 5e-4, 1e-2, 2e-2
-#: Slowest load / tau from which three ranks are dealt instead of two: before, too many deals look alike.
-_SHARP = 150.0
-#: Nominal work of a deal of three, of one after a cut (most are seen to be hopeless at once), and what other proposals
-#: take of the work that is counted where two ranks are dealt.
-_THREE_SECONDS, _AFTER_CUT_SECONDS, _WITHOUT_DEALS = 1e-4, 3.5e-5, 0.5
 #: Bytes that may move are short once so many of them do; all of them together then cost some part of the objective.
 _SPENT, _LEAST_MOVE_PRICE = 0.95, 1e-3
-#: Times the nominal work, where tables are cut anew: so much and more for each rank that a piece looks at.
-_CUTTING, _CUTTING_PER_RANK = 1.1, 0.004
-_MOVING = 1.5  # times the nominal work, where moving costs something: looks at plans count what moves cell by cell
 _CHUNK = 4096  # proposals between two looks at the limit and at the plan
 
 
@@ -56,11 +46,6 @@ class Stage:
     deals_of_two: float = 0.0  # part of the proposals that share the pieces of two ranks out anew
 
 
-def proposal_seconds(items: int) -> float:
-    """Return the nominal work of a proposal; with many tables the memory that it reads is far away."""
-    return 1.5e-6 * (1 + items / 5000)
-
-
 def settle(items: int, plenty: float, *, is_even: bool) -> Stage:
     """Pieces move between ranks, at a smoothness that looks at many ranks at once.
 
@@ -74,7 +59,7 @@ def settle(items: int, plenty: float, *, is_even: bool) -> Stage:
         first_smoothness=30.0,
         last_smoothness=800.0,
         cuts=False,
-        deals_of_two=_DEALS_OF_TWO,
+        deals_of_two=DEALS_OF_TWO,
     )
 
 
@@ -86,7 +71,7 @@ def refine(heat: float) -> Stage:
         first_smoothness=30.0,
         last_smoothness=1500.0,
         cuts=True,
-        deals_of_two=_DEALS_OF_TWO,
+        deals_of_two=DEALS_OF_TWO,
     )
 
 
@@ -230,7 +215,9 @@ class Chain:
             done = (now - began) / max(until - began, 1e-12)
             heat = stage.first_heat * (stage.last_heat / stage.first_heat) ** done
             smoothness = stage.first_smoothness * (stage.last_smoothness / stage.first_smoothness) ** done
-            deals = self._deals(stage, smoothness)
+            pieces = self._arrays.site_count
+            deals = deals_now(self._view, pieces, smoothness, of_two=stage.deals_of_two, cuts=stage.cuts)
+            work = _CHUNK * work_seconds(self._view, pieces, deals, cuts=stage.cuts)
             anneal(
                 self._data,
                 self._state,
@@ -241,28 +228,9 @@ class Chain:
                 stage.cuts,
                 deals,
             )
-            effort.spend(self._work_seconds(stage, deals))
+            effort.spend(work)
             if self.look() and tell is not None:
                 tell()
-
-    def _deals(self, stage: Stage, smoothness: float) -> Deals:
-        """Return how often ranks are dealt anew; deals of three know no price of what moves."""
-        can_be_three = len(self._view.data.rank_class) > 2 and self._view.priced.move is None
-        if smoothness < _SHARP or not can_be_three:
-            return Deals(of_two=stage.deals_of_two, of_three=0.0, after_cuts=0.0)
-        return Deals(of_two=0.0, of_three=_DEALS_OF_THREE, after_cuts=_DEALS_AFTER_CUTS if stage.cuts else 0.0)
-
-    def _work_seconds(self, stage: Stage, deals: Deals) -> float:
-        """Return the nominal work of a chunk of proposals."""
-        data = self._view.data
-        each = proposal_seconds(len(data.item_columns))
-        if stage.cuts:
-            each *= _CUTTING + _CUTTING_PER_RANK * min(len(data.rank_class), ALL_RANKS)
-        if self._view.priced.move is not None:
-            each *= _MOVING
-        if deals.of_three > 0:
-            each = each * _WITHOUT_DEALS + deals.of_three * _THREE_SECONDS + deals.after_cuts * _AFTER_CUT_SECONDS
-        return _CHUNK * each
 
     def _adapt_move_price(self, scale: float) -> None:
         """Where few bytes may move, let them cost so much that the search spends them on what helps most."""

@@ -19,12 +19,13 @@ import numpy as np
 from planner.evaluate import rank_loads
 from planner.partitioners.base import Effort, OnIncumbent, SolveLimits
 from planner.partitioners.best import Best
-from planner.partitioners.chain import MEND, POLISH, Chain, Stage, proposal_seconds, refine, settle
+from planner.partitioners.chain import MEND, POLISH, Chain, Stage, refine, settle
 from planner.partitioners.constructions import by_taste, constructions
 from planner.partitioners.fills import fills
 from planner.partitioners.kept_start import valid_or_none
 from planner.partitioners.lanes import Lanes
 from planner.partitioners.pool import Heats, Pool
+from planner.partitioners.proposals import proposal_seconds
 from planner.partitioners.race import race, race_length
 from planner.partitioners.starts import target_of
 from planner.partitioners.view import View, search_view

@@ -132,6 +132,7 @@ def random_priced(
     columns: int = 16,
     max_pieces: int = 3,
     same_host: bool = False,
+    host_pieces: bool = False,
     slowdown: bool = False,
     equal_capacity: bool = True,
 ) -> PricedOptions:
@@ -146,6 +147,8 @@ def random_priced(
         Bytes of all tables, whole, over those of the smallest rank times the number of ranks.
     same_host
         Whether there is a family, too, whose column pieces must share a host.
+    host_pieces
+        Whether there is a family, too, whose column pieces lie on a whole host each.
     slowdown
         Whether ranks are of unequal speed in each phase.
     equal_capacity
@@ -161,6 +164,8 @@ def random_priced(
         RandomFamily(scope=Scope.HOST, widths=whole, share=1.2 / ranks_per_host),
         RandomFamily(scope=Scope.WORLD, widths=whole, share=1.5 / num_ranks),
     ]
+    if host_pieces:
+        kinds.append(RandomFamily(scope=Scope.HOST, widths=pieces, share=1.2 / ranks_per_host, min_pieces=2))
     if same_host:
         kinds.insert(2, RandomFamily(scope=Scope.RANK, widths=pieces, share=0.8, min_pieces=2, same_host=True))
     families = [kind for _ in range(num_tables) for kind in kinds]

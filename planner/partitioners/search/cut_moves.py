@@ -99,8 +99,7 @@ def split_piece(data: Data, state: State, item: int, before: float, bar: float) 
         state.slot_shape[slot] = kept
         new = data.item_slot[item] + pieces
         state.slot_shape[new], state.slot_site[new] = moved, target
-        if scope == RANK:
-            enlist(state, new, target)
+        enlist(state, new, scope, target)
         state.num_pieces[item] = pieces + 1
         state.family[item] = into
         return True
@@ -131,11 +130,10 @@ def merge_pieces(data: Data, state: State, item: int, before: float, bar: float)
     if keeps(data, state, before, bar):
         state.slot_shape[one] = joined
         last = first + pieces - 1
-        if scope == RANK:
-            delist(state, other, state.slot_site[other])
-            if other != last:
-                delist(state, last, state.slot_site[last])
-                enlist(state, other, state.slot_site[last])
+        delist(state, other, scope, state.slot_site[other])
+        if other != last:
+            delist(state, last, scope, state.slot_site[last])
+            enlist(state, other, scope, state.slot_site[last])
         state.slot_shape[other], state.slot_site[other] = state.slot_shape[last], state.slot_site[last]
         state.num_pieces[item] = pieces - 1
         state.family[item] = into

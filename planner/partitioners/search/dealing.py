@@ -11,10 +11,11 @@ from planner.partitioners.compiled import compiled
 from planner.partitioners.search.cut_moves import merge_pieces, shift_columns, split_piece
 from planner.partitioners.search.deals import deal_anew
 from planner.partitioners.search.item_moves import put_back
-from planner.partitioners.search.picks import pick_item, pick_rank
+from planner.partitioners.search.picks import pick_item, pick_site
 from planner.partitioners.search.randomness import random_below
 from planner.partitioners.search.shifts import begin, undo
-from planner.partitioners.search.state import NUM_TOUCHED, RANK, State
+from planner.partitioners.search.sites import num_sites, ranks_of_site
+from planner.partitioners.search.state import HOST, NUM_TOUCHED, State
 from planner.partitioners.search.three_deals import deal_three, linear_cost
 from planner.partitioners.view import Data
 
@@ -22,34 +23,36 @@ _LESS = 1 - 1e-9  # times the cost as it is
 
 
 @compiled
-def deal_two_ranks(data: Data, state: State, before: float, bar: float) -> bool:
-    """Share the pieces of a pressed rank and another out anew."""
-    here, there = pick_rank(data, state, True), random_below(state, state.loads.shape[0])
-    return here != there and deal_anew(data, state, here, there, before, bar)
+def deal_two(data: Data, state: State, scope: int, before: float, bar: float) -> bool:
+    """Share the pieces of a pressed rank, or host, and another out anew."""
+    here, there = pick_site(data, state, scope, True), random_below(state, num_sites(data, scope))
+    return here != there and deal_anew(data, state, scope, here, there, before, bar)
 
 
 @compiled
 def in_turn(state: State, one: int, other: int, third: int) -> NDArray[np.int64]:
-    """Return three ranks, any of them first: the first chooses its pieces before the others."""
+    """Return three sites, any of them first: the first chooses its pieces before the others."""
     turn = random_below(state, 3)
-    ranks = np.empty(3, dtype=np.int64)
-    ranks[turn], ranks[(turn + 1) % 3], ranks[(turn + 2) % 3] = one, other, third
-    return ranks
+    sites = np.empty(3, dtype=np.int64)
+    sites[turn], sites[(turn + 1) % 3], sites[(turn + 2) % 3] = one, other, third
+    return sites
 
 
 @compiled
-def deal_three_ranks(data: Data, state: State, before: float, bar: float) -> bool:
-    """Share the pieces of a pressed rank and two others out anew."""
-    count = state.loads.shape[0]
-    here, there, third = pick_rank(data, state, True), random_below(state, count), random_below(state, count)
+def deal_three_sites(data: Data, state: State, scope: int, before: float, bar: float) -> bool:
+    """Share the pieces of a pressed rank, or host, and two others out anew; with one other where there are but two."""
+    count = num_sites(data, scope)
+    if count < 3:
+        return deal_two(data, state, scope, before, bar)
+    here, there, third = pick_site(data, state, scope, True), random_below(state, count), random_below(state, count)
     if here in (there, third) or there == third:
         return False
     budget = 0.0
-    ranks = in_turn(state, here, there, third)
+    sites = in_turn(state, here, there, third)
     for s in range(3):
-        budget += linear_cost(state, ranks[s], state.weights) * _LESS
+        budget += linear_cost(data, state, scope, sites[s], state.weights) * _LESS
     begin(state)
-    if deal_three(data, state, ranks, before, bar, budget):
+    if deal_three(data, state, scope, sites, before, bar, budget):
         return True
     undo(data, state)
     return False
@@ -68,21 +71,26 @@ def cut_at_random(data: Data, state: State, item: int) -> bool:
 
 @compiled
 def cut_and_deal(data: Data, state: State, before: float, bar: float) -> bool:
-    """Cut a table anew and share the pieces of the two ranks that it touches, and of a third, out anew."""
+    """Cut a table anew and share the pieces of the two sites that it touches, and of a third, out anew."""
     item = pick_item(data, state)
     family, pieces, first = state.family[item], state.num_pieces[item], data.item_slot[item]
-    if data.family_scope[family] != RANK:
+    scope = data.family_scope[family]
+    count = num_sites(data, scope)
+    if scope > HOST or count < 3:
         return False
     for i in range(pieces):
         state.kept_shape[i], state.kept_site[i] = state.slot_shape[first + i], state.slot_site[first + i]
     if not cut_at_random(data, state, item):
         return False
-    if state.number[NUM_TOUCHED] == 2:
-        one, other, third = state.touched[0], state.touched[1], random_below(state, state.loads.shape[0])
+    local = ranks_of_site(data, scope)
+    if state.number[NUM_TOUCHED] == 2 * local:
+        one, other = state.touched[0] // local, state.touched[local] // local
+        third = random_below(state, count)
         if third not in (one, other):
-            budget = bar + linear_cost(state, third, state.weights)
-            budget += linear_cost(state, one, state.old_weights) + linear_cost(state, other, state.old_weights)
-            if deal_three(data, state, in_turn(state, one, other, third), before, bar, budget):
+            budget = bar + linear_cost(data, state, scope, third, state.weights)
+            budget += linear_cost(data, state, scope, one, state.old_weights)
+            budget += linear_cost(data, state, scope, other, state.old_weights)
+            if deal_three(data, state, scope, in_turn(state, one, other, third), before, bar, budget):
                 return True
     put_back(data, state, item, pieces, family)
     return False

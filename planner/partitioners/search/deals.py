@@ -1,4 +1,4 @@
-"""Deal the pieces of two ranks anew: of all ways to share them out, the one with the least smooth cost.
+"""Deal the pieces of two ranks, or hosts, anew: of all ways to share them out, the one with the least smooth cost.
 
 With eight pieces on each of two ranks a swap reaches 64 of 65,000 ways; this looks at many thousands.
 One piece changes sides from each way to the next (Gray's order), which multiplies the weights of the
@@ -12,7 +12,7 @@ from planner.partitioners.search.costs import cost
 from planner.partitioners.search.pieces import delist, enlist
 from planner.partitioners.search.randomness import random_below
 from planner.partitioners.search.shifts import begin, moved_by, shift, undo
-from planner.partitioners.search.sites import may_move
+from planner.partitioners.search.sites import may_change_site, ranks_of_site
 from planner.partitioners.search.state import MOST_PIECES, MOVE_PRICE, RANK, State
 from planner.partitioners.view import Data
 
@@ -21,14 +21,15 @@ _SHARPEST = 150.0
 
 
 @compiled
-def gather(data: Data, state: State, here: int, there: int, slots: np.ndarray, side: np.ndarray) -> int:
-    """List pieces of both ranks that may change sides, at most as many as there is room for."""
+def gather(data: Data, state: State, scope: int, here: int, there: int, slots: np.ndarray, side: np.ndarray) -> int:
+    """List pieces of both sites that may change sides, at most as many as there is room for."""
     count, seen = 0, 0
+    lists = 0 if scope == RANK else state.loads.shape[0]
     for s in range(2):
-        rank, other = (here, there) if s == 0 else (there, here)
-        for i in range(state.rank_count[rank]):
-            slot = state.rank_slots[rank, i]
-            if not may_move(data, state, slot, other):
+        site, other = (here, there) if s == 0 else (there, here)
+        for i in range(state.site_count[lists + site]):
+            slot = state.site_slots[lists + site, i]
+            if not may_change_site(data, state, scope, slot, other):
                 continue
             seen += 1
             place = count
@@ -54,9 +55,13 @@ def fits(room: np.ndarray) -> bool:
 
 
 @compiled
-def best_deal(data: Data, state: State, here: int, there: int, slots: np.ndarray, side: np.ndarray, count: int) -> int:
+def best_deal(
+    data: Data, state: State, scope: int, here: int, there: int, slots: np.ndarray, side: np.ndarray, count: int
+) -> int:
     """Return the deal of least cost as bits, one per piece that changes sides; 0 where none is better."""
     phases = state.tau.shape[0]
+    local = ranks_of_site(data, scope)
+    places = 0 if scope == RANK else data.rank_host.shape[0]
     weight = np.empty((2, phases))
     out = np.empty((count, phases))  # factor of the rank that a piece leaves from where it lies now
     into = np.empty((count, phases))
@@ -67,24 +72,30 @@ def best_deal(data: Data, state: State, here: int, there: int, slots: np.ndarray
         for i in range(count):
             shape = state.slot_shape[slots[i]]
             source, target = (here, there) if side[i] == 0 else (there, here)
-            change = moved_by(data, state, source, shape, -1.0) + moved_by(data, state, target, shape, 1.0)
+            change = moved_by(data, state, places + source, shape, -1.0)
+            change += moved_by(data, state, places + target, shape, 1.0)
             moving[i] = state.number[MOVE_PRICE] * change
     for q in range(phases):
         tau = max(state.tau[q], (state.reference[q] + state.world_loads[q]) / _SHARPEST)
-        weight[0, q] = np.exp((state.loads[here, q] - state.reference[q]) / tau)
-        weight[1, q] = np.exp((state.loads[there, q] - state.reference[q]) / tau)
+        weight[0, q], weight[1, q] = 0.0, 0.0
+        for r in range(local):
+            weight[0, q] += np.exp((state.loads[here * local + r, q] - state.reference[q]) / tau)
+            weight[1, q] += np.exp((state.loads[there * local + r, q] - state.reference[q]) / tau)
         price[q] = data.weight[q] * tau
         now += price[q] * (weight[0, q] + weight[1, q])
         for i in range(count):
             shape = state.slot_shape[slots[i]]
             source, target = (here, there) if side[i] == 0 else (there, here)
-            out[i, q] = np.exp(-data.shape_seconds[data.rank_class[source], shape, q] / tau)
-            into[i, q] = np.exp(data.shape_seconds[data.rank_class[target], shape, q] / tau)
+            out[i, q] = np.exp(-data.shape_seconds[data.rank_class[source * local], shape, q] / tau)
+            into[i, q] = np.exp(data.shape_seconds[data.rank_class[target * local], shape, q] / tau)
     tiers = state.world_bytes.shape[0]
     room = np.empty((2, tiers))  # bytes that fit on top
     for m in range(tiers):
-        room[0, m] = data.capacity[here, m] - state.world_bytes[m] - state.bytes[here, m]
-        room[1, m] = data.capacity[there, m] - state.world_bytes[m] - state.bytes[there, m]
+        room[0, m], room[1, m] = np.inf, np.inf
+        for r in range(local):
+            one, other = here * local + r, there * local + r
+            room[0, m] = min(room[0, m], data.capacity[one, m] - state.world_bytes[m] - state.bytes[one, m])
+            room[1, m] = min(room[1, m], data.capacity[other, m] - state.world_bytes[m] - state.bytes[other, m])
     best, least, deal = 0, now * (1 - 1e-9), 0
     for step in range(1, 1 << count):
         bit = 0
@@ -115,27 +126,27 @@ def best_deal(data: Data, state: State, here: int, there: int, slots: np.ndarray
 
 
 @compiled
-def deal_anew(data: Data, state: State, here: int, there: int, before: float, bar: float) -> bool:
-    """Share the pieces of two ranks out in the best way, if that is worth it."""
+def deal_anew(data: Data, state: State, scope: int, here: int, there: int, before: float, bar: float) -> bool:
+    """Share the pieces of two ranks, or hosts, out in the best way, if that is worth it."""
     slots = np.empty(MOST_PIECES, dtype=np.int64)
     side = np.empty(MOST_PIECES, dtype=np.int64)
-    count = gather(data, state, here, there, slots, side)
-    deal = best_deal(data, state, here, there, slots, side, count)
+    count = gather(data, state, scope, here, there, slots, side)
+    deal = best_deal(data, state, scope, here, there, slots, side, count)
     if deal == 0:
         return False
     begin(state)
     for i in range(count):
         if deal >> i & 1:
             source, target = (here, there) if side[i] == 0 else (there, here)
-            shift(data, state, RANK, state.slot_shape[slots[i]], source, -1.0)
-            shift(data, state, RANK, state.slot_shape[slots[i]], target, 1.0)
+            shift(data, state, scope, state.slot_shape[slots[i]], source, -1.0)
+            shift(data, state, scope, state.slot_shape[slots[i]], target, 1.0)
     if cost(data, state) - before > bar:
         undo(data, state)
         return False
     for i in range(count):
         if deal >> i & 1:
             source, target = (here, there) if side[i] == 0 else (there, here)
-            delist(state, slots[i], source)
-            enlist(state, slots[i], target)
+            delist(state, slots[i], scope, source)
+            enlist(state, slots[i], scope, target)
             state.slot_site[slots[i]] = target
     return True

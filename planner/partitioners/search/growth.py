@@ -1,10 +1,15 @@
 """What an exchange adds at least to the cost, known before it is made; and whether a growth may stay."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 from planner.partitioners.compiled import compiled
 from planner.partitioners.search.costs import cost
 from planner.partitioners.search.shifts import moved_by
-from planner.partitioners.search.state import MOVE_PRICE, State
+from planner.partitioners.search.state import MOVE_PRICE, OVER, State
 from planner.partitioners.view import Data
+
+Floats = NDArray[np.float64]
 
 
 @compiled
@@ -40,6 +45,33 @@ def moved_by_exchange(data: Data, state: State, rank: int, out: int, into: int) 
     before, here = data.columns_before[item, rank], state.columns_here[item, rank]
     found = min(before, here - data.shape_columns[out] + data.shape_columns[into]) - min(before, here)
     return data.shape_moved[into] - data.shape_moved[out] - found * data.column_bytes[item, rank]
+
+
+@compiled
+def write_slopes(data: Data, state: State, host: int, slopes: Floats) -> None:
+    """Write how much the cost grows with the seconds of a piece on all ranks of a host, shape (Q,)."""
+    local = state.weights.shape[0] // data.host_allowed.shape[1]
+    for q in range(state.tau.shape[0]):
+        total = 0.0
+        for r in range(host * local, (host + 1) * local):
+            total += state.weights[r, q]
+        slopes[q] = state.price[q] * total
+
+
+@compiled
+def least_growth(data: Data, slopes: Floats, shape: int) -> float:
+    """Return what a piece on all ranks of a host adds at least to the cost, at the host's slopes."""
+    total = 0.0
+    for q in range(slopes.shape[0]):
+        total += slopes[q] * data.shape_seconds[0, shape, q]
+    return total
+
+
+@compiled
+def slopes_tell(data: Data, state: State) -> bool:
+    """Whether what slopes say of a move is a bound: where bytes fit, nothing moves at a price, and ranks are alike."""
+    alike = data.shape_seconds.shape[0] == 1 and data.columns_before.shape[0] == 0
+    return alike and state.number[OVER] == 0
 
 
 @compiled

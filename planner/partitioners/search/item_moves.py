@@ -7,7 +7,7 @@ from planner.partitioners.search.pieces import delist, enlist, put, take
 from planner.partitioners.search.randomness import random_below
 from planner.partitioners.search.shifts import begin, undo
 from planner.partitioners.search.sites import place_units, site_is_legal
-from planner.partitioners.search.state import RANK, State
+from planner.partitioners.search.state import State
 from planner.partitioners.view import Data
 
 
@@ -26,15 +26,13 @@ def take_off(data: Data, state: State, item: int) -> tuple[int, int]:
 def put_back(data: Data, state: State, item: int, pieces: int, family: int) -> None:
     """Undo what was done to an item after ``take_off``."""
     first = data.item_slot[item]
-    if data.family_scope[state.family[item]] == RANK:
-        for slot in range(first, first + state.num_pieces[item]):
-            delist(state, slot, state.slot_site[slot])
+    for slot in range(first, first + state.num_pieces[item]):
+        delist(state, slot, data.family_scope[state.family[item]], state.slot_site[slot])
     undo(data, state)
     state.family[item], state.num_pieces[item] = family, pieces
     for i in range(pieces):
         state.slot_shape[first + i], state.slot_site[first + i] = state.kept_shape[i], state.kept_site[i]
-        if data.family_scope[family] == RANK:
-            enlist(state, first + i, state.kept_site[i])
+        enlist(state, first + i, data.family_scope[family], state.kept_site[i])
 
 
 @compiled

@@ -11,12 +11,13 @@ import numpy as np
 from planner.partitioners.compiled import compiled
 from planner.partitioners.search.costs import cost, refresh, reprice
 from planner.partitioners.search.cut_moves import merge_pieces, shift_columns, split_piece
-from planner.partitioners.search.dealing import cut_and_deal, deal_three_ranks, deal_two_ranks
+from planner.partitioners.search.dealing import cut_and_deal, deal_three_sites, deal_two
+from planner.partitioners.search.host_moves import move_host_piece, swap_host_pieces
 from planner.partitioners.search.item_moves import replace_item, send_home
 from planner.partitioners.search.picks import pick_item
-from planner.partitioners.search.piece_moves import move_host_piece, move_piece, swap_pieces
+from planner.partitioners.search.piece_moves import move_piece, swap_pieces
 from planner.partitioners.search.randomness import random_below, random_unit
-from planner.partitioners.search.state import State
+from planner.partitioners.search.state import HOST, RANK, State
 from planner.partitioners.view import Data
 
 _HOMEWARD = 0.05  # part of the proposals, where moving costs something
@@ -28,38 +29,37 @@ class Deals(NamedTuple):
     of_two: float
     of_three: float
     after_cuts: float
+    on_hosts: float  # of moves and swaps
 
 
 @compiled
 def propose(data: Data, state: State, before: float, bar: float, cuts: bool, deals: Deals) -> bool:
     """Try one random move; without ``cuts`` every table keeps its pieces."""
+    on_hosts = random_unit(state) < deals.on_hosts
+    scope = HOST if on_hosts else RANK
     if deals.of_two > 0 and random_unit(state) < deals.of_two:
-        return deal_two_ranks(data, state, before, bar)
+        return deal_two(data, state, scope, before, bar)
     if deals.of_three > 0 and random_unit(state) < deals.of_three:
-        return deal_three_ranks(data, state, before, bar)
+        return deal_three_sites(data, state, scope, before, bar)
     if deals.after_cuts > 0 and random_unit(state) < deals.after_cuts:
         return cut_and_deal(data, state, before, bar)
     if data.columns_before.shape[0] > 0 and random_unit(state) < _HOMEWARD:
         return send_home(data, state, before, bar)
     kind = random_below(state, 100)
     if not cuts:
-        if kind < 45:
-            return move_piece(data, state, before, bar)
-        if kind < 96:
-            return swap_pieces(data, state, before, bar)
-        return move_host_piece(data, state, before, bar)
-    if kind < 28:
-        return move_piece(data, state, before, bar)
-    if kind < 60:
-        return swap_pieces(data, state, before, bar)
-    if kind < 74:
+        if kind < 47:
+            return move_host_piece(data, state, before, bar) if on_hosts else move_piece(data, state, before, bar)
+        return swap_host_pieces(data, state, before, bar) if on_hosts else swap_pieces(data, state, before, bar)
+    if kind < 30:
+        return move_host_piece(data, state, before, bar) if on_hosts else move_piece(data, state, before, bar)
+    if kind < 64:
+        return swap_host_pieces(data, state, before, bar) if on_hosts else swap_pieces(data, state, before, bar)
+    if kind < 78:
         return shift_columns(data, state, pick_item(data, state), before, bar)
-    if kind < 81:
+    if kind < 85:
         return split_piece(data, state, pick_item(data, state), before, bar)
-    if kind < 88:
+    if kind < 92:
         return merge_pieces(data, state, pick_item(data, state), before, bar)
-    if kind < 93:
-        return move_host_piece(data, state, before, bar)
     return replace_item(data, state, before, bar)
 
 

@@ -2,7 +2,7 @@
 
 from planner.partitioners.compiled import compiled
 from planner.partitioners.search.randomness import random_below
-from planner.partitioners.search.state import State
+from planner.partitioners.search.state import RANK, State
 from planner.partitioners.view import Data
 
 _TOURNAMENT = 5
@@ -32,13 +32,25 @@ def pick_rank(data: Data, state: State, heavy: bool) -> int:
 
 
 @compiled
+def pick_host(data: Data, state: State, heavy: bool) -> int:
+    """Return the host of the most, or least, pressed of a few random ranks."""
+    return data.rank_host[pick_rank(data, state, heavy)]
+
+
+@compiled
+def pick_site(data: Data, state: State, scope: int, heavy: bool) -> int:
+    """Return the most, or least, pressed of a few random ranks, or its host."""
+    return pick_rank(data, state, heavy) if scope == RANK else pick_host(data, state, heavy)
+
+
+@compiled
 def pick_slot(data: Data, state: State) -> int:
     """Return a slot with a piece that lies on one rank, often of a pressed rank; -1 where there is none."""
     for _ in range(4):
         rank = pick_rank(data, state, True) if random_below(state, 2) else random_below(state, state.loads.shape[0])
-        count = state.rank_count[rank]
+        count = state.site_count[rank]
         if count:
-            return state.rank_slots[rank, random_below(state, count)]
+            return state.site_slots[rank, random_below(state, count)]
     return -1
 
 

@@ -6,8 +6,8 @@ from planner.partitioners.search.picks import pick_rank, pick_slot
 from planner.partitioners.search.pieces import delist, enlist
 from planner.partitioners.search.randomness import random_below
 from planner.partitioners.search.shifts import begin, exchange, shift, undo
-from planner.partitioners.search.sites import host_is_legal, may_move
-from planner.partitioners.search.state import HOST, OVER, RANK, State
+from planner.partitioners.search.sites import may_move
+from planner.partitioners.search.state import OVER, RANK, State
 from planner.partitioners.view import Data
 
 _PAIRS = 12  # of pieces that a swap of two ranks looks at
@@ -36,8 +36,8 @@ def move_piece(data: Data, state: State, before: float, bar: float) -> bool:
     shift(data, state, RANK, shape, source, -1.0)
     shift(data, state, RANK, shape, target, 1.0)
     if keeps(data, state, before, bar):
-        delist(state, slot, source)
-        enlist(state, slot, target)
+        delist(state, slot, RANK, source)
+        enlist(state, slot, RANK, target)
         state.slot_site[slot] = target
         return True
     undo(data, state)
@@ -49,11 +49,11 @@ def swap_pieces(data: Data, state: State, before: float, bar: float) -> bool:
     """Exchange the ranks of two pieces: a few pairs of two ranks are looked at."""
     here = pick_rank(data, state, True) if random_below(state, 2) else random_below(state, state.loads.shape[0])
     there = random_below(state, state.loads.shape[0])
-    if here == there or state.rank_count[here] == 0 or state.rank_count[there] == 0:
+    if here == there or state.site_count[here] == 0 or state.site_count[there] == 0:
         return False
     for _ in range(_PAIRS):
-        one = state.rank_slots[here, random_below(state, state.rank_count[here])]
-        other = state.rank_slots[there, random_below(state, state.rank_count[there])]
+        one = state.site_slots[here, random_below(state, state.site_count[here])]
+        other = state.site_slots[there, random_below(state, state.site_count[there])]
         out, into = state.slot_shape[one], state.slot_shape[other]
         if (
             state.number[OVER] == 0
@@ -68,34 +68,12 @@ def swap_pieces(data: Data, state: State, before: float, bar: float) -> bool:
         exchange(data, state, here, out, into)
         exchange(data, state, there, into, out)
         if keeps(data, state, before, bar):
-            delist(state, one, here)
-            delist(state, other, there)
-            enlist(state, one, there)
-            enlist(state, other, here)
+            delist(state, one, RANK, here)
+            delist(state, other, RANK, there)
+            enlist(state, one, RANK, there)
+            enlist(state, other, RANK, here)
             state.slot_site[one], state.slot_site[other] = there, here
             return True
         undo(data, state)
         return False
-    return False
-
-
-@compiled
-def move_host_piece(data: Data, state: State, before: float, bar: float) -> bool:
-    """Move a piece that lies on a whole host to another host."""
-    item = random_below(state, data.item_columns.shape[0])
-    family = state.family[item]
-    if data.item_fixed[item] or data.family_scope[family] != HOST:
-        return False
-    slot = data.item_slot[item] + random_below(state, state.num_pieces[item])
-    source, target = state.slot_site[slot], random_below(state, data.host_allowed.shape[1])
-    if target == source or not host_is_legal(data, state, item, target):
-        return False
-    shape = state.slot_shape[slot]
-    begin(state)
-    shift(data, state, HOST, shape, source, -1.0)
-    shift(data, state, HOST, shape, target, 1.0)
-    if keeps(data, state, before, bar):
-        state.slot_site[slot] = target
-        return True
-    undo(data, state)
     return False

@@ -1,34 +1,42 @@
-"""Put a piece into a slot or take it out, and list the slots of every rank."""
+"""Put a piece into a slot or take it out, and list the slots of every rank and of every host.
+
+What lies on one rank is listed there, what lies on a whole host in the host's list, which follows those of the ranks;
+what lies on all ranks is in no list.
+"""
 
 from planner.partitioners.compiled import compiled
 from planner.partitioners.search.shifts import shift
-from planner.partitioners.search.state import RANK, State
+from planner.partitioners.search.state import HOST, RANK, State
 from planner.partitioners.view import Data
 
 
 @compiled
-def enlist(state: State, slot: int, rank: int) -> None:
-    """Enter a slot into its rank's list; a list that is full leaves it out (it is then not picked)."""
-    count = state.rank_count[rank]
-    if count < state.rank_slots.shape[1]:
-        state.rank_slots[rank, count] = slot
+def enlist(state: State, slot: int, scope: int, site: int) -> None:
+    """Enter a slot into its site's list; a list that is full leaves it out (it is then not picked)."""
+    if scope > HOST:
+        return
+    place = site if scope == RANK else state.loads.shape[0] + site
+    count = state.site_count[place]
+    if count < state.site_slots.shape[1]:
+        state.site_slots[place, count] = slot
         state.slot_place[slot] = count
-        state.rank_count[rank] = count + 1
+        state.site_count[place] = count + 1
     else:
         state.slot_place[slot] = -1
 
 
 @compiled
-def delist(state: State, slot: int, rank: int) -> None:
-    """Take a slot off its rank's list."""
-    place = state.slot_place[slot]
-    if place < 0:
+def delist(state: State, slot: int, scope: int, site: int) -> None:
+    """Take a slot off its site's list."""
+    at = state.slot_place[slot]
+    if scope > HOST or at < 0:
         return
-    last = state.rank_count[rank] - 1
-    moved = state.rank_slots[rank, last]
-    state.rank_slots[rank, place] = moved
-    state.slot_place[moved] = place
-    state.rank_count[rank] = last
+    place = site if scope == RANK else state.loads.shape[0] + site
+    last = state.site_count[place] - 1
+    moved = state.site_slots[place, last]
+    state.site_slots[place, at] = moved
+    state.slot_place[moved] = at
+    state.site_count[place] = last
     state.slot_place[slot] = -1
 
 
@@ -37,14 +45,12 @@ def put(data: Data, state: State, slot: int, scope: int, shape: int, site: int) 
     """Place a piece into a slot."""
     state.slot_shape[slot] = shape
     state.slot_site[slot] = site
-    if scope == RANK:
-        enlist(state, slot, site)
+    enlist(state, slot, scope, site)
     shift(data, state, scope, shape, site, 1.0)
 
 
 @compiled
 def take(data: Data, state: State, slot: int, scope: int) -> None:
     """Take a piece out of its slot."""
-    if scope == RANK:
-        delist(state, slot, state.slot_site[slot])
+    delist(state, slot, scope, state.slot_site[slot])
     shift(data, state, scope, state.slot_shape[slot], state.slot_site[slot], -1.0)

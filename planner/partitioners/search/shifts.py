@@ -142,10 +142,16 @@ def shift_rank(data: Data, state: State, r: int, shape: int, sign: float) -> Non
 
 @compiled
 def exchange(data: Data, state: State, r: int, out: int, into: int) -> None:
-    """Take one piece off a rank's load and add another; cheaper than one after the other."""
-    note(state, r)
+    """Take one piece off a rank and add another; cheaper than one after the other."""
     carry(data, state, RANK, out, r, -1.0)
     carry(data, state, RANK, into, r, 1.0)
+    exchange_rank(data, state, r, out, into)
+
+
+@compiled
+def exchange_rank(data: Data, state: State, r: int, out: int, into: int) -> None:
+    """Take one piece off a rank's load and add another."""
+    note(state, r)
     kind = data.rank_class[r]
     for q in range(state.tau.shape[0]):
         load = state.loads[r, q] - data.shape_seconds[kind, out, q] + data.shape_seconds[kind, into, q]

@@ -66,6 +66,31 @@ def host_is_legal(data: Data, state: State, item: int, host: int) -> bool:
 
 
 @compiled
+def ranks_of_site(data: Data, scope: int) -> int:
+    """Return how many ranks a rank, or a host, has."""
+    return 1 if scope == RANK else data.rank_host.shape[0] // data.host_allowed.shape[1]
+
+
+@compiled
+def num_sites(data: Data, scope: int) -> int:
+    """Return how many ranks, or hosts, there are."""
+    return data.rank_host.shape[0] // ranks_of_site(data, scope)
+
+
+@compiled
+def may_change_host(data: Data, state: State, slot: int, host: int) -> bool:
+    """Whether the piece of a slot, which lies on a whole host, may go to another host."""
+    item = data.slot_item[slot]
+    return not data.item_fixed[item] and host_is_legal(data, state, item, host)
+
+
+@compiled
+def may_change_site(data: Data, state: State, scope: int, slot: int, site: int) -> bool:
+    """Whether the piece of a slot may go to another rank, or to another host, the others staying where they are."""
+    return may_move(data, state, slot, site) if scope == RANK else may_change_host(data, state, slot, site)
+
+
+@compiled
 def site_is_legal(data: Data, state: State, item: int, scope: int, site: int) -> bool:
     """Whether an item may use a rank, or all ranks of a host; everything may lie on all ranks where it is listed so."""
     if scope == RANK:

@@ -36,9 +36,9 @@ class State(NamedTuple):
     reference: Floats  # (Q,)
     tau: Floats  # (Q,)
     over: Floats  # (R,) bytes beyond the capacity, as parts of it, over tiers
-    rank_slots: Ints  # (R, room) slots of pieces that lie on one rank
-    rank_count: Ints  # (R,)
-    slot_place: Ints  # (N,) where in rank_slots
+    site_slots: Ints  # (R + H, room) slots of pieces that lie on one rank, then of those that lie on one host
+    site_count: Ints  # (R + H,)
+    slot_place: Ints  # (N,) where in site_slots
     touched: Ints  # (R,) ranks noted in this proposal
     stamp: Ints  # (R,) proposal in which a rank was noted last
     old_loads: Floats  # (R, Q) as they were
@@ -54,6 +54,7 @@ class State(NamedTuple):
     kept_site: Ints
     gain: Floats  # (Q,) see sites.weigh
     price: Floats  # (Q,) phase weight over the sum of weights
+    slopes: Floats  # (2, Q) of the cost, by the seconds of a piece on all ranks of one of two hosts
     columns_here: NDArray[np.int32]  # (I, R + H) as Data.columns_before
     carried: Ints  # (room, 3) item, place and columns of each change to columns_here in this proposal
     seed: NDArray[np.uint64]  # (1,)
@@ -63,6 +64,7 @@ def empty_state(data: Data, seed: int) -> State:
     """Return a state in which nothing is placed."""
     ranks, phases = data.rank_class.shape[0], data.weight.shape[0]
     tiers, slots, items = data.capacity.shape[1], data.slot_item.shape[0], data.item_columns.shape[0]
+    hosts = data.host_allowed.shape[1]
     most = int(np.max(np.diff(data.item_slot)))
     return State(
         slot_shape=np.full(slots, -1, dtype=np.int64),
@@ -78,8 +80,8 @@ def empty_state(data: Data, seed: int) -> State:
         reference=np.zeros(phases),
         tau=np.ones(phases),
         over=np.zeros(ranks),
-        rank_slots=np.zeros((ranks, max(64, 6 * slots // ranks)), dtype=np.int64),
-        rank_count=np.zeros(ranks, dtype=np.int64),
+        site_slots=np.zeros((ranks + hosts, max(64, 6 * slots // ranks)), dtype=np.int64),
+        site_count=np.zeros(ranks + hosts, dtype=np.int64),
         slot_place=np.full(slots, -1, dtype=np.int64),
         touched=np.zeros(ranks, dtype=np.int64),
         stamp=np.zeros(ranks, dtype=np.int64),
@@ -96,6 +98,7 @@ def empty_state(data: Data, seed: int) -> State:
         kept_site=np.zeros(most, dtype=np.int64),
         gain=np.zeros(phases),
         price=np.zeros(phases),
+        slopes=np.zeros((2, phases)),
         columns_here=np.zeros_like(data.columns_before),
         carried=np.zeros((2 * most + 4 * MOST_PIECES, 3), dtype=np.int64),
         seed=np.array([seed * 2654435761 + 1], dtype=np.uint64),

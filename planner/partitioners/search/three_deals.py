@@ -15,39 +15,42 @@ from planner.partitioners.search.meeting import Terms, Wanted, meet
 from planner.partitioners.search.pieces import delist, enlist
 from planner.partitioners.search.randomness import random_below
 from planner.partitioners.search.shifts import shift
-from planner.partitioners.search.sites import may_move
+from planner.partitioners.search.sites import may_change_site, ranks_of_site
 from planner.partitioners.search.state import RANK, State
 from planner.partitioners.view import Data
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_MOST_PIECES = 18  # dealt at once: with 22 a deal takes four times as long
+MOST_DEALT = 18  # pieces at once: with 22 a deal takes four times as long
 _TRIED = 32  # sets for the first rank
 _MOST_SEEN = 2000  # sets between the bounds, for the first rank and for the second
 _ROUNDING = 1e-6  # bytes: sums of whole numbers
 
 
 @compiled
-def linear_cost(state: State, rank: int, weights: Floats) -> float:
-    """Return what a rank's weights, shape (R, Q), cost by the slopes of the smooth cost."""
+def linear_cost(data: Data, state: State, scope: int, site: int, weights: Floats) -> float:
+    """Return what a site's weights, shape (R, Q), cost by the slopes of the smooth cost."""
+    local = ranks_of_site(data, scope)
     total = 0.0
-    for q in range(state.tau.shape[0]):
-        total += state.price[q] * state.tau[q] * weights[rank, q]
+    for r in range(site * local, (site + 1) * local):
+        for q in range(state.tau.shape[0]):
+            total += state.price[q] * state.tau[q] * weights[r, q]
     return total
 
 
 @compiled
-def gather_three(data: Data, state: State, ranks: Ints, slots: Ints, home: Ints) -> int:
-    """List pieces that may lie on any of the three ranks, at most as many as there is room for; return how many."""
+def gather_three(data: Data, state: State, scope: int, sites: Ints, slots: Ints, home: Ints) -> int:
+    """List pieces that may lie on any of the three sites, at most as many as there is room for; return how many."""
     count, seen = 0, 0
+    lists = 0 if scope == RANK else state.loads.shape[0]
     for s in range(3):
-        rank = ranks[s]
-        for i in range(state.rank_count[rank]):
-            slot = state.rank_slots[rank, i]
-            if not may_move(data, state, slot, ranks[(s + 1) % 3]):
+        listed = lists + sites[s]
+        for i in range(state.site_count[listed]):
+            slot = state.site_slots[listed, i]
+            if not may_change_site(data, state, scope, slot, sites[(s + 1) % 3]):
                 continue
-            if not may_move(data, state, slot, ranks[(s + 2) % 3]):
+            if not may_change_site(data, state, scope, slot, sites[(s + 2) % 3]):
                 continue
             seen += 1
             place = count
@@ -62,9 +65,7 @@ def gather_three(data: Data, state: State, ranks: Ints, slots: Ints, home: Ints)
 
 
 @compiled
-def bounds_of(
-    data: Data, terms: Terms, budget: float, base: Floats, total: Floats, ranks: Ints, sharers: int
-) -> Wanted:
+def bounds_of(terms: Terms, budget: float, base: Floats, total: Floats, capacity: Floats, sharers: int) -> Wanted:
     """Return what the first of some ranks may take, so that neither it nor the others cost more than the budget."""
     phases = terms.tau.shape[0]
     lowest, highest = np.empty(total.shape[0]), np.empty(total.shape[0])
@@ -75,17 +76,15 @@ def bounds_of(
         highest[q] = most - base[q]
         lowest[q] = total[q] - sharers * most - base[q]
     for d in range(phases, total.shape[0]):
-        highest[d] = data.capacity[ranks[0], d - phases] - base[d] + _ROUNDING
+        highest[d] = capacity[0, d - phases] - base[d] + _ROUNDING
         lowest[d] = total[d] - base[d] - _ROUNDING
         for s in range(1, sharers + 1):
-            lowest[d] -= data.capacity[ranks[s], d - phases]
+            lowest[d] -= capacity[s, d - phases]
     return Wanted(lowest, highest, base, total, sharers)
 
 
 @compiled
-def best_of_three(
-    data: Data, terms: Terms, budget: float, ranks: Ints, pieces: Floats, base: Floats, deal: Ints
-) -> bool:
+def best_of_three(terms: Terms, budget: float, pieces: Floats, base: Floats, capacity: Floats, deal: Ints) -> bool:
     """Write which of three ranks every piece goes to, shape (n,); ``False`` where no deal costs less than the budget.
 
     ``pieces``, shape (n, Q + M), are loads and bytes; ``base``, shape (3, Q + M), what ranks carry anyhow.
@@ -95,7 +94,7 @@ def best_of_three(
     firsts, costs = np.empty(_TRIED, dtype=np.int64), np.empty(_TRIED)
     second, its_cost = np.empty(1, dtype=np.int64), np.empty(1)
     total = np.sum(base, axis=0) + np.sum(pieces, axis=0)
-    wanted = bounds_of(data, terms, budget, base[0], total, ranks, 2)
+    wanted = bounds_of(terms, budget, base[0], total, capacity, 2)
     kept = meet(pieces, np.arange(count), wanted, terms, budget, _MOST_SEEN, halves, firsts, costs)
     rest = np.empty(count, dtype=np.int64)
     best = budget
@@ -115,7 +114,7 @@ def best_of_three(
             taken += terms.price[q] * np.exp((load - terms.reference[q]) / terms.tau[q])
         if taken >= best:
             continue
-        theirs = bounds_of(data, terms, best - taken, base[1], shared, ranks[1:], 1)
+        theirs = bounds_of(terms, best - taken, base[1], shared, capacity[1:], 1)
         if meet(pieces, rest[:left], theirs, terms, best - taken, _MOST_SEEN, halves, second, its_cost) == 0:
             continue
         best = taken + its_cost[0]
@@ -126,21 +125,49 @@ def best_of_three(
 
 
 @compiled
-def deal_three(data: Data, state: State, ranks: Ints, before: float, bar: float, budget: float) -> bool:
-    """Share the pieces of three ranks out so that they cost less than the budget by slopes; keep it under the bar.
+def weigh_site(data: Data, state: State, scope: int, site: int, base: Floats, capacity: Floats) -> None:
+    """Write what a site carries, shape (Q + M,), and its capacity, shape (M,).
+
+    A host counts as one rank whose weight is that of all its ranks, and whose room is that of the fullest.
+    """
+    phases, local = state.tau.shape[0], ranks_of_site(data, scope)
+    first = site * local
+    if local == 1:
+        base[:phases] = state.loads[first]
+    else:
+        for q in range(phases):
+            total = 0.0
+            for r in range(first, first + local):
+                total += state.weights[r, q]
+            base[q] = state.reference[q] + state.tau[q] * np.log(max(total, 1e-300))
+    for m in range(capacity.shape[0]):
+        capacity[m] = data.capacity[first, m]
+        used = state.bytes[first, m]
+        for r in range(first + 1, first + local):
+            used = max(used, state.bytes[r, m] + capacity[m] - data.capacity[r, m])
+        base[phases + m] = used + state.world_bytes[m]
+
+
+@compiled
+def deal_three(data: Data, state: State, scope: int, sites: Ints, before: float, bar: float, budget: float) -> bool:
+    """Share the pieces of three sites out so that they cost less than the budget by slopes; keep it under the bar.
 
     Belongs to a proposal that has begun. ``False`` where nothing was kept; the caller undoes what shifted.
     """
-    kind = data.rank_class[ranks[0]]
-    if data.rank_class[ranks[1]] != kind or data.rank_class[ranks[2]] != kind or not budget > 0:
-        return False
-    slots, home = np.empty(_MOST_PIECES, dtype=np.int64), np.empty(_MOST_PIECES, dtype=np.int64)
-    count = gather_three(data, state, ranks, slots, home)
-    phases, tiers = state.tau.shape[0], state.world_bytes.shape[0]
-    pieces, base = np.empty((count, phases + tiers)), np.empty((3, phases + tiers))
+    local = ranks_of_site(data, scope)
+    kind = data.rank_class[sites[0] * local]
     for s in range(3):
-        base[s, :phases] = state.loads[ranks[s]]
-        base[s, phases:] = state.bytes[ranks[s]] + state.world_bytes
+        for r in range(sites[s] * local, (sites[s] + 1) * local):
+            if data.rank_class[r] != kind:
+                return False
+    if not budget > 0:
+        return False
+    slots, home = np.empty(MOST_DEALT, dtype=np.int64), np.empty(MOST_DEALT, dtype=np.int64)
+    count = gather_three(data, state, scope, sites, slots, home)
+    phases, tiers = state.tau.shape[0], state.world_bytes.shape[0]
+    pieces, base, capacity = np.empty((count, phases + tiers)), np.empty((3, phases + tiers)), np.empty((3, tiers))
+    for s in range(3):
+        weigh_site(data, state, scope, sites[s], base[s], capacity[s])
     for i in range(count):
         shape = state.slot_shape[slots[i]]
         pieces[i, :phases] = data.shape_seconds[kind, shape]
@@ -148,17 +175,17 @@ def deal_three(data: Data, state: State, ranks: Ints, before: float, bar: float,
         base[home[i]] -= pieces[i]
     terms = Terms(state.price * state.tau, state.reference, state.tau)
     deal = home[:count].copy()
-    if not best_of_three(data, terms, budget, ranks, pieces, base, deal):
+    if not best_of_three(terms, budget, pieces, base, capacity, deal):
         return False
     for i in range(count):
         if deal[i] != home[i]:
-            shift(data, state, RANK, state.slot_shape[slots[i]], ranks[home[i]], -1.0)
-            shift(data, state, RANK, state.slot_shape[slots[i]], ranks[deal[i]], 1.0)
+            shift(data, state, scope, state.slot_shape[slots[i]], sites[home[i]], -1.0)
+            shift(data, state, scope, state.slot_shape[slots[i]], sites[deal[i]], 1.0)
     if cost(data, state) - before > bar:
         return False
     for i in range(count):
         if deal[i] != home[i]:
-            delist(state, slots[i], ranks[home[i]])
-            enlist(state, slots[i], ranks[deal[i]])
-            state.slot_site[slots[i]] = ranks[deal[i]]
+            delist(state, slots[i], scope, sites[home[i]])
+            enlist(state, slots[i], scope, sites[deal[i]])
+            state.slot_site[slots[i]] = sites[deal[i]]
     return True

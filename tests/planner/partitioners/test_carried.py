@@ -39,9 +39,10 @@ def test_counting_along_is_counting_anew(seed: int, cuts: bool) -> None:
     assert begin is not None
     assert chain.load(begin)
     state, arrays = chain._state, chain._arrays  # noqa: SLF001
+    deals = Deals(of_two=0.05, of_three=0.0, after_cuts=0.0, on_hosts=0.3)
     for _ in range(30):
         # Few proposals, so that sums of changes are not counted anew between them and the comparison.
-        anneal(chain._data, state, 50, 0.5, 20.0, 1.0, cuts, Deals(of_two=0.05, of_three=0.0, after_cuts=0.0))  # noqa: SLF001
+        anneal(chain._data, state, 50, 0.5, 20.0, 1.0, cuts, deals)  # noqa: SLF001
         moved, over, here = arrays.number[MOVED], arrays.number[OVER], arrays.columns_here.copy()
         count_moved(chain._data, state)  # noqa: SLF001
         count_overflow(chain._data, state)  # noqa: SLF001

@@ -1,7 +1,6 @@
-"""Proposals that deal ranks anew: what they reach, what they keep to, and that refused ones leave no trace."""
+"""Proposals that deal ranks or hosts anew: what they reach, what they keep to, and that refused ones leave no trace."""
 
-import itertools
-from collections.abc import Callable
+import functools
 from dataclasses import replace
 from typing import Any
 
@@ -9,121 +8,156 @@ import numpy as np
 import pytest
 
 from planner.evaluate import objective_of, violations
-from planner.partitioners import chain as chains
-from planner.partitioners.base import Effort
-from planner.partitioners.chain import Chain, Stage, refine, settle
-from planner.partitioners.constructions import by_taste
-from planner.partitioners.search.costs import cost, refresh, reprice
-from planner.partitioners.search.dealing import cut_and_deal, deal_three_ranks, deal_two_ranks
+from planner.partitioners.chain import Chain
+from planner.partitioners.search.costs import cost
+from planner.partitioners.search.dealing import cut_and_deal, deal_three_sites, deal_two
+from planner.partitioners.search.host_moves import move_host_piece, swap_host_pieces
 from planner.partitioners.search.moves import Deals, anneal
-from planner.partitioners.search.state import OVER, State
-from planner.partitioners.view import search_view, to_assignment
+from planner.partitioners.search.state import OVER
 from planner.priced import Assignment, Objective, PricedOptions, Scope
 from planner.pricing import restrict
-from tests.contracts.partitioner import LIMITS
 from tests.planner.builders import make_assignment, random_priced
-from tests.planner.exhaustive import best_assignment
-from tests.planner.moves import with_move
+from tests.planner.proposing import SHARP, Proposal, begun, plan_of, propose, slots_of
 
-SHARP = 200.0  # slowest load / tau
-Deal = Callable[[Any, Any, float, float], bool]
+LOCAL = 2  # ranks of a host of the small problems
 
 
-def begun(priced: PricedOptions, start: Assignment | None = None) -> Chain:
-    """A sharp search that is about to propose."""
-    view = search_view(priced)
-    if start is None:
-        (chain,) = itertools.islice(by_taste(view, None, 1, itertools.count(), Effort(LIMITS)), 1)
-    else:
-        chain = Chain(view, 0)
-        assert chain.load(start)
-    refresh(chain._data, chain._state, SHARP, 1e3)  # noqa: SLF001
-    reprice(chain._data, chain._state)  # noqa: SLF001
-    return chain
+def on(scope: Scope, deal: Any) -> Proposal:
+    return lambda data, state, before, bar: deal(data, state, scope, before, bar)
 
 
-def propose(chain: Chain, deal: Deal, bar: float) -> bool:
-    """Propose once; the cost may grow by the bar. What is kept sets prices anew, as in a search."""
-    data, state = chain._data, chain._state  # noqa: SLF001
-    kept = bool(deal(data, state, cost(data, state), bar))
-    if kept:
-        reprice(data, state)
-    return kept
+DEALS = {scope: (on(scope, deal_two), on(scope, deal_three_sites)) for scope in (Scope.RANK, Scope.HOST)}
 
 
-def plan_of(chain: Chain) -> Assignment:
-    """What a chain is at, whether it fits or not."""
-    arrays = chain._arrays  # noqa: SLF001
-    return to_assignment(chain._view, arrays.slot_shape, arrays.slot_site, arrays.num_pieces)  # noqa: SLF001
-
-
-def slots_of(arrays: State) -> list[list[int]]:
-    """Slots of every rank; their order means nothing."""
-    return [sorted(slots[:count]) for slots, count in zip(arrays.rank_slots, arrays.rank_count, strict=True)]
-
-
-def on_three_ranks(*loads: list[float]) -> tuple[PricedOptions, Assignment]:
-    """Whole tables of one phase, as they lie on three ranks of one host."""
-    tables = [load for rank in loads for load in rank]
-    priced = random_priced(0, num_tables=len(tables), num_hosts=1, ranks_per_host=3, num_phases=1)
-    whole = restrict(priced, (priced.family_scope == Scope.RANK) & (priced.family_max_pieces == 1))
+def whole_tables(scope: Scope, *loads: list[float]) -> tuple[PricedOptions, Assignment]:
+    """Whole tables of one phase, as they lie on ranks of one host, or on hosts."""
+    tables = [load for site in loads for load in site]
+    hosts, local = (1, len(loads)) if scope == Scope.RANK else (len(loads), LOCAL)
+    priced = random_priced(0, num_tables=len(tables), num_hosts=hosts, ranks_per_host=local, num_phases=1)
+    whole = restrict(priced, (priced.family_scope == scope) & (priced.family_max_pieces == 1))
     seconds = np.array(tables)[whole.shape_table][:, None]
-    roomy = replace(whole, shape_seconds=seconds, capacity_bytes=np.full((3, 1), 1e6))
-    sites = [rank for rank, pieces in enumerate(loads) for _ in pieces]
+    roomy = replace(whole, shape_seconds=seconds, capacity_bytes=np.full((hosts * local, 1), 1e6))
+    sites = [site for site, pieces in enumerate(loads) for _ in pieces]
     return replace(roomy, objective=Objective.MAX_RANK_TIME), make_assignment(list(enumerate(sites)))
 
 
-def test_three_ranks_reach_what_no_two_do() -> None:
-    """22, 26 and 22 seconds, of which no two ranks can be dealt better; all three can, to 24, 24 and 22."""
-    priced, start = on_three_ranks([4, 12, 6], [16, 10], [10, 12])
-    for deal, reached in ((deal_two_ranks, 26.0), (deal_three_ranks, 24.0)):
+@pytest.mark.parametrize("scope", [Scope.RANK, Scope.HOST])
+def test_three_sites_reach_what_no_two_do(scope: Scope) -> None:
+    """22, 26 and 22 seconds, of which no two can be dealt better; all three can, to 24, 24 and 22."""
+    priced, start = whole_tables(scope, [4, 12, 6], [16, 10], [10, 12])
+    for deal, reached in zip(DEALS[scope], (26.0, 24.0), strict=True):
         chain = begun(priced, start)
         kept = [propose(chain, deal, 0.0) for _ in range(50)]
         assert any(kept) is (reached < 26)
         assert objective_of(priced, plan_of(chain)) == pytest.approx(reached)
 
 
-def limited(seed: int, **changes: Any) -> PricedOptions:
-    """Forty tables on six ranks, some of which must keep apart or off a rank."""
-    priced = random_priced(seed, num_tables=40, ranks_per_host=3, **changes)
+@pytest.mark.parametrize("scope", [Scope.RANK, Scope.HOST])
+def test_two_sites_reach_what_no_swap_does(scope: Scope) -> None:
+    """Eight and six seconds; seven each take two pieces for one."""
+    priced, start = whole_tables(scope, [5, 3], [4, 1, 1])
+    for deal in DEALS[scope]:  # where there are no three, two are dealt
+        chain = begun(priced, start)
+        assert any(propose(chain, deal, 0.0) for _ in range(50))
+        assert objective_of(priced, plan_of(chain)) == pytest.approx(7.0)
+
+
+def test_hosts_swap_their_pieces_where_no_move_helps() -> None:
+    """Ten and seven seconds; whichever piece moves, one host has more than ten."""
+    priced, start = whole_tables(Scope.HOST, [5, 5], [4, 3])
+    for proposal, reached in ((move_host_piece, 10.0), (swap_host_pieces, 9.0)):
+        chain = begun(priced, start)
+        for _ in range(50):
+            propose(chain, proposal, 0.0)
+        assert objective_of(priced, plan_of(chain)) == pytest.approx(reached)
+
+
+def test_a_piece_moves_to_a_host_that_has_none() -> None:
+    priced, start = whole_tables(Scope.HOST, [5, 4], [])
+    chain = begun(priced, start)
+    assert not any(propose(chain, swap_host_pieces, np.inf) for _ in range(20))
+    assert any(propose(chain, move_host_piece, 0.0) for _ in range(20))
+    assert objective_of(priced, plan_of(chain)) == pytest.approx(5.0)
+
+
+def limited(seed: int, scope: Scope) -> PricedOptions:
+    """Forty tables on six ranks, or half of them on four hosts; some must keep apart or off a rank."""
+    settings: dict[str, Any] = {"num_tables": 40, "same_host": seed % 2 == 0}
+    if scope == Scope.RANK:
+        priced = random_priced(seed, ranks_per_host=3, fill=0.9, **settings)
+    else:
+        priced = random_priced(seed, num_hosts=4, fill=0.7, host_pieces=True, **settings)
+        priced = restrict(priced, (priced.family_scope != Scope.RANK) | (priced.family_table % 2 == 0))
     allowed = priced.table_rank_allowed.copy()
     allowed[0, 0] = allowed[3, 2] = False
     return replace(priced, table_rank_allowed=allowed, apart=(np.array([1, 2]), np.array([4, 5])))
 
 
-@pytest.mark.parametrize("deal", [deal_three_ranks, cut_and_deal])
+@functools.cache
+def pieces_on_hosts(seed: int) -> PricedOptions:
+    """Tables that are cut into column pieces on hosts, all of them."""
+    priced = random_priced(seed, num_tables=24, num_hosts=4, host_pieces=True)
+    return restrict(priced, (priced.family_scope == Scope.HOST) & (priced.family_max_pieces > 1))
+
+
+PROPOSALS = {
+    "two ranks": (Scope.RANK, DEALS[Scope.RANK][0]),
+    "three ranks": (Scope.RANK, DEALS[Scope.RANK][1]),
+    "after cuts": (Scope.RANK, cut_and_deal),
+    "two hosts": (Scope.HOST, DEALS[Scope.HOST][0]),
+    "three hosts": (Scope.HOST, DEALS[Scope.HOST][1]),
+    "move to a host": (Scope.HOST, move_host_piece),
+    "swap of hosts": (Scope.HOST, swap_host_pieces),
+}
+
+
+@pytest.mark.parametrize("name", PROPOSALS)
 @pytest.mark.parametrize("seed", range(4))
-def test_kept_deals_break_no_rule_and_leave_everything_counted_right(deal: Deal, seed: int) -> None:
+def test_kept_proposals_break_no_rule_and_leave_everything_counted_right(name: str, seed: int) -> None:
     """Loads, bytes and lists of slots are as counted anew from where the pieces are."""
-    priced = limited(seed, fill=0.9, same_host=seed % 2 == 0)
-    chain = begun(priced)
-    arrays = chain._arrays  # noqa: SLF001
+    scope, proposal = PROPOSALS[name]
+    assert check_kept(begun(limited(seed, scope)), proposal) > 2
+
+
+@pytest.mark.parametrize("name", ["two hosts", "three hosts", "after cuts"])
+def test_pieces_of_one_table_on_several_hosts(name: str) -> None:
+    chain = begun(pieces_on_hosts(0))
+    before = plan_of(chain).piece_shape
+    assert check_kept(chain, PROPOSALS[name][1]) > 2
+    assert (name == "after cuts") is not np.array_equal(before, plan_of(chain).piece_shape)
+
+
+def check_kept(chain: Chain, proposal: Proposal) -> int:
+    """Propose a while, at first also what makes the plan dearer; return how often something was kept."""
+    arrays, priced = chain._arrays, chain._view.priced  # noqa: SLF001
     assert arrays.number[OVER] == 0
     kept, value = 0, cost(chain._data, chain._state)  # noqa: SLF001
-    for _ in range(1000):
-        kept += propose(chain, deal, 0.0)
+    bars = np.repeat([0.1 * value, 0.0], [300, 700])
+    for bar in bars:
+        kept += propose(chain, proposal, bar)
         before, value = value, cost(chain._data, chain._state)  # noqa: SLF001
-        assert value <= before
-    assert kept > 2
+        assert value <= before + bar * (1 + 1e-9)
     assert violations(priced, plan_of(chain)) == []
     anew = Chain(chain._view, 0)  # noqa: SLF001
     assert anew.load(plan_of(chain))
     assert np.allclose(arrays.loads, anew._arrays.loads, rtol=1e-9, atol=1e-12)  # noqa: SLF001
     assert np.allclose(arrays.bytes, anew._arrays.bytes, atol=1e-6)  # noqa: SLF001
     assert slots_of(arrays) == slots_of(anew._arrays)  # noqa: SLF001
+    return kept
 
 
 @pytest.mark.parametrize("bar", [0.0, -np.inf])
-@pytest.mark.parametrize("deal", [deal_three_ranks, cut_and_deal])
-def test_a_refused_deal_leaves_no_trace(deal: Deal, bar: float) -> None:
+@pytest.mark.parametrize("name", PROPOSALS)
+def test_a_refused_proposal_leaves_no_trace(name: str, bar: float) -> None:
     """Not a bit of what is counted, whether it was seen to be hopeless at once or after pieces had moved."""
-    chain = begun(limited(1))
+    scope, proposal = PROPOSALS[name]
+    chain = begun(limited(1, scope))
     arrays = chain._arrays  # noqa: SLF001
     refused = 0
     for _ in range(300):
         counted = [each.copy() for each in (arrays.loads, arrays.bytes, arrays.weights, arrays.sums, arrays.over)]
         plan, slots, over = plan_of(chain), slots_of(arrays), arrays.number[OVER]
-        if propose(chain, deal, bar):
+        if propose(chain, proposal, bar):
             assert bar == 0.0
             continue
         refused += 1
@@ -135,53 +169,25 @@ def test_a_refused_deal_leaves_no_trace(deal: Deal, bar: float) -> None:
     assert refused > 20
 
 
-def test_what_a_table_gains_by_another_cut_shows_once_ranks_are_dealt_anew() -> None:
-    """A search that only cuts ends above one that deals the ranks that a cut touches."""
+@pytest.mark.parametrize("scope", [Scope.RANK, Scope.HOST])
+def test_what_a_table_gains_by_another_cut_shows_once_sites_are_dealt_anew(scope: Scope) -> None:
+    """A search that only cuts ends above one that deals the ranks, or hosts, that a cut touches."""
     better = 0
     for seed in range(4):
+        priced = random_priced(seed, num_tables=24, num_hosts=4) if scope == Scope.RANK else pieces_on_hosts(seed)
         reached = []
-        for deals in (Deals(0.0, 0.0, 0.0), Deals(0.0, 0.0, after_cuts=0.05)):
-            chain = begun(random_priced(seed, num_tables=24, num_hosts=4))
+        for after_cuts in (0.0, 0.05):
+            chain, deals = begun(priced), Deals(0.0, 0.0, after_cuts, on_hosts=float(scope))
             for _ in range(20):
                 anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, True, deals)  # noqa: SLF001
-            reached.append(objective_of(chain._view.priced, plan_of(chain)))  # noqa: SLF001
+            reached.append(objective_of(priced, plan_of(chain)))
         better += reached[1] < reached[0]
     assert better >= 3
 
 
-def dealt(monkeypatch: pytest.MonkeyPatch, priced: PricedOptions, stage: Stage) -> list[tuple[float, Deals, float]]:
-    """Smoothness, deals and nominal work of every chunk of a stage."""
-    chain, seen = begun(priced), []
-    effort = Effort(replace(LIMITS, time_limit_seconds=600.0, work_limit_seconds=1.0))
-
-    def noted(*arguments: Any) -> int:
-        seen.append((arguments[4], arguments[7], effort.fraction))
-        return int(anneal(*arguments))
-
-    monkeypatch.setattr(chains, "anneal", noted)
-    chain.run(stage, effort, effort.fraction + 0.2, 0.0)
-    return [(smooth, deals, until - at) for (smooth, deals, at), (_, _, until) in itertools.pairwise(seen)]
-
-
-@pytest.mark.parametrize("cuts", [True, False])
-def test_three_ranks_are_dealt_once_the_search_is_sharp(monkeypatch: pytest.MonkeyPatch, cuts: bool) -> None:
-    """Two before; tables are cut for it only in stages that may cut; and deals count as work."""
-    seen = dealt(monkeypatch, limited(0), replace(refine(1e-4), cuts=cuts))
-    assert seen[0][0] < 150 < seen[-1][0]
-    for smoothness, deals, _ in seen:
-        assert (deals.of_two > 0) is (smoothness < 150)
-        assert (deals.of_three > 0) is (smoothness >= 150)
-        assert (deals.after_cuts > 0) is (smoothness >= 150 and cuts)
-    assert seen[0][2] != pytest.approx(seen[-1][2])
-    assert min(work for _, _, work in seen) > 0
-
-
-def test_two_ranks_are_dealt_where_there_are_no_more_and_where_moving_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    two_ranks = random_priced(0, num_tables=8, num_hosts=1)
-    before = best_assignment(random_priced(100, num_tables=2))
-    assert before is not None
-    moving = with_move(random_priced(0, num_tables=2), before, seconds_per_byte=1e-3)
-    for priced in (two_ranks, moving):
-        seen = dealt(monkeypatch, priced, settle(8, 2.0, is_even=False))
-        assert seen[-1][0] > 150
-        assert all(deals.of_two > 0 == deals.of_three == deals.after_cuts for _, deals, _ in seen)
+def test_pieces_of_hosts_trade_places_only_where_proposals_ask_for_it() -> None:
+    priced, start = whole_tables(Scope.HOST, [5, 5], [4, 3])
+    for on_hosts, reached in ((0.0, 10.0), (1.0, 9.0)):
+        chain = begun(priced, start)
+        anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, False, Deals(0.0, 0.0, 0.0, on_hosts))  # noqa: SLF001
+        assert objective_of(priced, plan_of(chain)) == pytest.approx(reached)

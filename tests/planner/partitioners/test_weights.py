@@ -35,16 +35,21 @@ def records(chain: Chain, smoothness: float = SHARP) -> tuple[Data, State, State
     return chain._data, chain._state, chain._arrays  # noqa: SLF001
 
 
+def on_ranks(arrays: State) -> np.ndarray:
+    """How many pieces every rank has of its own."""
+    return arrays.site_count[: len(arrays.loads)]
+
+
 def shape_on_rank(chain: Chain, rank: int) -> int:
     """A shape that lies on this rank alone."""
     arrays = chain._arrays  # noqa: SLF001
-    assert arrays.rank_count[rank] > 0
-    return int(arrays.slot_shape[arrays.rank_slots[rank, 0]])
+    assert arrays.site_count[rank] > 0
+    return int(arrays.slot_shape[arrays.site_slots[rank, 0]])
 
 
 def slowest_with_pieces(arrays: State) -> int:
     """The rank with the largest load of all that have a piece of their own."""
-    return int(np.argmax(np.where(arrays.rank_count > 0, np.max(arrays.loads, axis=1), -np.inf)))
+    return int(np.argmax(np.where(on_ranks(arrays) > 0, np.max(arrays.loads, axis=1), -np.inf)))
 
 
 def smooth_cost(chain: Chain) -> float:
@@ -59,7 +64,7 @@ def smooth_cost(chain: Chain) -> float:
 def test_the_cost_is_right_when_the_slowest_rank_loses_its_pieces(chain: Chain, smoothness: float) -> None:
     data, state, arrays = records(chain, smoothness)
     begin(state)
-    for rank in np.flatnonzero(arrays.rank_count > 0):  # the slowest of every phase is among them
+    for rank in np.flatnonzero(on_ranks(arrays) > 0):  # the slowest of every phase is among them
         shift(data, state, RANK, shape_on_rank(chain, rank), rank, -1.0)
         assert cost(data, state) == pytest.approx(smooth_cost(chain), rel=1e-9)
 
@@ -67,7 +72,7 @@ def test_the_cost_is_right_when_the_slowest_rank_loses_its_pieces(chain: Chain, 
 @pytest.mark.parametrize("smoothness", [50.0, 100.0, 200.0, 400.0, 800.0, SHARP])
 def test_the_cost_is_right_when_ranks_carry_too_much_for_a_while(chain: Chain, smoothness: float) -> None:
     data, state, arrays = records(chain, smoothness)
-    before, ranks = cost(data, state), np.flatnonzero(arrays.rank_count > 0)
+    before, ranks = cost(data, state), np.flatnonzero(on_ranks(arrays) > 0)
     begin(state)
     for sign in (1.0, -1.0):
         for rank in ranks:

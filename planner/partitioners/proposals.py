@@ -1,0 +1,79 @@
+"""What a search proposes how often, and the nominal work of a proposal.
+
+A deal of three sites costs twice as much with every two pieces more that they hold: from a few microseconds to some
+hundreds. Where sites hold few pieces a deal is hardly dearer than a swap and reaches much more, so that the
+share of deals follows from what they cost.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.partitioners.search.moves import Deals
+from planner.partitioners.search.sites import ALL_RANKS
+from planner.partitioners.search.three_deals import MOST_DEALT
+from planner.partitioners.view import View
+
+Ints = NDArray[np.int64]
+
+#: Part of the proposals that deal two ranks: while only pieces move, those take as long as all others together.
+DEALS_OF_TWO = 5e-4
+#: Slowest load / tau from which three ranks are dealt instead of two: before, too many deals look alike.
+_SHARP = 150.0
+#: Parts of the proposals: deals of three sites with as many pieces as are dealt at once; all deals of three at most;
+#: cuts with a deal of what they touch, which are twice as many at most.
+_DEALS_OF_THREE, _MOST_DEALS_OF_THREE, _MOST_AFTER_CUTS = 1e-2, 0.1, 2e-2
+#: Nominal work of a deal of three: at least, and for every way to fill one half of what is dealt.
+_LEAST_SECONDS, _WAY_SECONDS = 9e-6, 6e-7
+#: Nominal work of a deal after a cut (most are seen to be hopeless at once), and what other proposals
+#: take of the work that is counted where two ranks are dealt.
+_AFTER_CUT_SECONDS, _WITHOUT_DEALS = 3.5e-5, 0.8
+#: Times the nominal work, where tables are cut anew: so much and more for each rank that a piece looks at.
+_CUTTING, _CUTTING_PER_RANK = 1.1, 0.004
+_ON_HOSTS = 1.0  # times the nominal work more, of what lies on all ranks of a host
+_MOVING = 1.5  # times the nominal work, where moving costs something: looks at plans count what moves cell by cell
+
+
+def proposal_seconds(items: int) -> float:
+    """Return the nominal work of a proposal; with many tables the memory that it reads is far away."""
+    return 1.5e-6 * (1 + items / 5000)
+
+
+def deal_seconds(pieces: float) -> float:
+    """Return the nominal work of a deal of three sites that hold so many pieces together."""
+    return float(_LEAST_SECONDS + _WAY_SECONDS * 2 ** (min(pieces, MOST_DEALT) / 2))
+
+
+def deals_now(view: View, site_count: Ints, smoothness: float, *, of_two: float, cuts: bool) -> Deals:
+    """Return how often ranks and hosts are dealt anew; deals of three know no price of what moves.
+
+    ``site_count``, shape (R + H,), are the pieces that lie on every rank and on every host.
+    """
+    ranks = len(view.data.rank_class)
+    on_hosts = float(np.sum(site_count[ranks:])) / max(int(np.sum(site_count)), 1)
+    if smoothness < _SHARP or ranks < 3 or view.priced.move is not None:
+        return Deals(of_two=of_two, of_three=0.0, after_cuts=0.0, on_hosts=on_hosts)
+    mean_seconds = _deal_of_three_seconds(view, site_count, on_hosts)
+    of_three = min(_DEALS_OF_THREE * deal_seconds(MOST_DEALT) / mean_seconds, _MOST_DEALS_OF_THREE)
+    after_cuts = min(2 * of_three, _MOST_AFTER_CUTS) if cuts else 0.0
+    return Deals(of_two=0.0, of_three=of_three, after_cuts=after_cuts, on_hosts=on_hosts)
+
+
+def work_seconds(view: View, site_count: Ints, deals: Deals, *, cuts: bool) -> float:
+    """Return the nominal work of a proposal, on average."""
+    data = view.data
+    each = proposal_seconds(len(data.item_columns)) * (1 + _ON_HOSTS * deals.on_hosts)
+    if cuts:
+        each *= _CUTTING + _CUTTING_PER_RANK * min(len(data.rank_class), ALL_RANKS)
+    if view.priced.move is not None:
+        each *= _MOVING
+    if deals.of_three > 0:
+        each = each * _WITHOUT_DEALS + deals.after_cuts * _AFTER_CUT_SECONDS
+        each += deals.of_three * _deal_of_three_seconds(view, site_count, deals.on_hosts)
+    return each
+
+
+def _deal_of_three_seconds(view: View, site_count: Ints, on_hosts: float) -> float:
+    """Return the nominal work of a deal of three sites, as a mean over those that are dealt."""
+    ranks = len(view.data.rank_class)
+    on_a_rank, on_a_host = float(np.mean(site_count[:ranks])), float(np.mean(site_count[ranks:]))
+    return (1 - on_hosts) * deal_seconds(3 * on_a_rank) + on_hosts * deal_seconds(3 * on_a_host)

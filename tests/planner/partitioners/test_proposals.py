@@ -1,0 +1,99 @@
+"""How often ranks and hosts are dealt anew, and that what is proposed counts as work."""
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from planner.partitioners import chain as chains
+from planner.partitioners.base import Effort
+from planner.partitioners.chain import Stage, refine, settle
+from planner.partitioners.proposals import deal_seconds, deals_now, work_seconds
+from planner.partitioners.search.moves import Deals, anneal
+from planner.partitioners.view import search_view
+from planner.priced import PricedOptions
+from tests.contracts.partitioner import LIMITS
+from tests.planner.builders import random_priced
+from tests.planner.exhaustive import best_assignment
+from tests.planner.moves import with_move
+from tests.planner.proposing import begun
+
+RANKS, HOSTS = 6, 2
+
+
+def dealt(monkeypatch: pytest.MonkeyPatch, priced: PricedOptions, stage: Stage) -> list[tuple[float, Deals, float]]:
+    """Smoothness, deals and nominal work of every chunk of a stage."""
+    chain, seen = begun(priced), []
+    effort = Effort(replace(LIMITS, time_limit_seconds=600.0, work_limit_seconds=1.0))
+
+    def noted(*arguments: Any) -> int:
+        seen.append((arguments[4], arguments[7], effort.fraction))
+        return int(anneal(*arguments))
+
+    monkeypatch.setattr(chains, "anneal", noted)
+    chain.run(stage, effort, effort.fraction + 0.2, 0.0)
+    return [(smooth, deals, until - at) for (smooth, deals, at), (_, _, until) in itertools.pairwise(seen)]
+
+
+@pytest.mark.parametrize("cuts", [True, False])
+def test_three_ranks_are_dealt_once_the_search_is_sharp(monkeypatch: pytest.MonkeyPatch, cuts: bool) -> None:
+    """Two before; tables are cut for it only in stages that may cut; and deals count as work."""
+    seen = dealt(monkeypatch, random_priced(0, num_tables=40, ranks_per_host=3), replace(refine(1e-4), cuts=cuts))
+    assert seen[0][0] < 150 < seen[-1][0]
+    for smoothness, deals, _ in seen:
+        assert (deals.of_two > 0) is (smoothness < 150)
+        assert (deals.of_three > 0) is (smoothness >= 150)
+        assert (deals.after_cuts > 0) is (smoothness >= 150 and cuts)
+    assert seen[0][2] != pytest.approx(seen[-1][2])
+    assert min(work for _, _, work in seen) > 0
+
+
+def test_two_ranks_are_dealt_where_there_are_no_more_and_where_moving_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    two_ranks = random_priced(0, num_tables=8, num_hosts=1)
+    before = best_assignment(random_priced(100, num_tables=2))
+    assert before is not None
+    moving = with_move(random_priced(0, num_tables=2), before, seconds_per_byte=1e-3)
+    for priced in (two_ranks, moving):
+        seen = dealt(monkeypatch, priced, settle(8, 2.0, is_even=False))
+        assert seen[-1][0] > 150
+        assert all(deals.of_two > 0 == deals.of_three == deals.after_cuts for _, deals, _ in seen)
+
+
+def counts(*, per_rank: int, per_host: int = 0) -> np.ndarray:
+    return np.repeat([per_rank, per_host], [RANKS, HOSTS])
+
+
+def test_the_fewer_pieces_sites_have_the_more_often_three_are_dealt() -> None:
+    """As long as all of it takes no longer: from one proposal in a hundred to one in ten."""
+    view = search_view(random_priced(0, num_tables=40, ranks_per_host=3))
+    shares = []
+    for per_rank in (20, 6, 5, 4, 3, 2, 1, 0):
+        deals = deals_now(view, counts(per_rank=per_rank), 200.0, of_two=0.0, cuts=True)
+        assert deals.of_three * deal_seconds(3 * per_rank) <= 0.01 * deal_seconds(60) * (1 + 1e-9)
+        assert 0 < deals.after_cuts <= min(2 * deals.of_three, 0.02)
+        shares.append(deals.of_three)
+    assert shares == sorted(shares)
+    assert shares[:2] == pytest.approx([0.01, 0.01])
+    assert shares[-1] == pytest.approx(0.1)
+
+
+def test_hosts_have_the_share_of_what_lies_on_them() -> None:
+    view = search_view(random_priced(0, num_tables=40, ranks_per_host=3))
+    for on_ranks, on_hosts, share in ((2, 6, 0.5), (3, 0, 0.0), (0, 1, 1.0), (0, 0, 0.0)):
+        for smoothness in (50.0, 200.0):
+            pieces = counts(per_rank=on_ranks, per_host=on_hosts)
+            assert deals_now(view, pieces, smoothness, of_two=1e-3, cuts=True).on_hosts == share
+
+
+def test_what_lies_on_hosts_is_more_work_and_so_are_deals() -> None:
+    view = search_view(random_priced(0, num_tables=40, ranks_per_host=3))
+
+    def work(on_hosts: float, of_three: float, per_rank: int) -> float:
+        deals = Deals(of_two=0.0, of_three=of_three, after_cuts=0.0, on_hosts=on_hosts)
+        return work_seconds(view, counts(per_rank=per_rank, per_host=1), deals, cuts=True)
+
+    assert work(0.5, 0.0, 1) > 1.2 * work(0.0, 0.0, 1) > 0
+    assert work(0.0, 0.02, 4) > work(0.0, 0.01, 4)
+    assert work(0.0, 0.01, 6) > work(0.0, 0.01, 4)

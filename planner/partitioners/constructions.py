@@ -54,7 +54,9 @@ def constructions(view: View, guide: Guide | None, seed: int, effort: Effort) ->
                 yield chain
 
 
-def by_taste(view: View, guide: Guide | None, count: int, seeds: Iterator[int], effort: Effort) -> Iterator[Chain]:
+def by_taste(
+    view: View, guide: Guide | None, count: int, seeds: Iterator[int], effort: Effort, most_slower: float = 1.0
+) -> Iterator[Chain]:
     """Try so many choices of options: the first two starts, then one per taste, in either order by turns.
 
     A choice under which some piece has no legal site yields nothing.
@@ -63,7 +65,7 @@ def by_taste(view: View, guide: Guide | None, count: int, seeds: Iterator[int], 
     best = itertools.islice(starts(view, target, guide), _AT_ONCE)
     chosen = itertools.chain(
         zip(best, itertools.repeat(heaviest_first)),
-        zip((choose_by(view, target, taste) for taste in tastes()), itertools.cycle(ORDERS), strict=False),
+        zip((choose_by(view, target, taste) for taste in tastes(most_slower)), itertools.cycle(ORDERS), strict=False),
     )
     for options, order in itertools.islice(chosen, count):
         chain = Chain(view, next(seeds))

@@ -41,6 +41,7 @@ _FEWEST_ROUNDS, _MOST_ROUNDS = 2, 12
 _MANY = 4  # items per rank with which one phase is nearly even from the start
 _FEW = 6  # items per rank, with fewer of which ranks choose their pieces
 _VERY_FEW = 2  # items per rank, with fewer of which no plan comes near the relaxation
+_MOST_SLOWER = 1.4  # than the relaxation expects the slowest ranks to be where races learn, so that tastes differ in it
 _LEAST_OF_EXPECTED = 0.2  # of the relaxation's slowest rank, that a phase counts for where a plan hardly has it
 _FILL_UNTIL, _FILLED = 0.3, 2
 _FEWEST_ENTRANTS, _MOST_ENTRANTS = 2, 9
@@ -124,7 +125,8 @@ class _Search:
             self._settle_for(chain, length * times)
             return not self._done()
 
-        built = by_taste(self._view, guide, count, self._seeds, self._effort)
+        most_slower = _MOST_SLOWER if self._learns else 1.0
+        built = by_taste(self._view, guide, count, self._seeds, self._effort, most_slower)
         return race(itertools.chain(entrants, built), run, self._lanes)
 
     def _keep(self, chains: list[Chain]) -> None:

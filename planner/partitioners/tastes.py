@@ -18,7 +18,7 @@ Sequence: M. Roberts, "The unreasonable effectiveness of quasirandom sequences" 
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from planner.priced import Scope
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_ROOT = 1.1673039782614187  # of x^5 = x + 1
+_ROOT = 1.1347241384015194  # of x^6 = x + 1
 _LEAST_PRICE, _MOST_PRICE = 0.003, 0.6
 _MOST_OF_BYTES = 1.2
 _LEAST_CAP, _LEAST_MEMORY_CAP = 0.5, 0.35
@@ -44,23 +44,26 @@ class Taste:
     of_bytes: float  # a piece's part of a rank's memory counts as size, times this
     cap: float  # of a slowest rank's seconds in any phase
     memory_cap: float  # of a rank's memory
+    slower: float  # than the relaxation expects a slowest rank may be
 
 
-def tastes() -> Iterator[Taste]:
+def tastes(most_slower: float = 1.0) -> Iterator[Taste]:
     """Yield tastes without end, always the same."""
-    steps = _ROOT ** -np.arange(1.0, 5.0)
+    steps = _ROOT ** -np.arange(1.0, 6.0)
     for index in itertools.count(1):
-        a, b, c, d = ((0.5 + index * steps) % 1).tolist()
+        a, b, c, d, e = ((0.5 + index * steps) % 1).tolist()
         yield Taste(
             price=_LEAST_PRICE * (_MOST_PRICE / _LEAST_PRICE) ** a,
             of_bytes=_MOST_OF_BYTES * b,
             cap=_LEAST_CAP + (1 - _LEAST_CAP) * c,
             memory_cap=_LEAST_MEMORY_CAP + (1 - _LEAST_MEMORY_CAP) * d,
+            slower=1 + (most_slower - 1) * e,
         )
 
 
 def choose_by(view: View, target: Target, taste: Taste) -> Ints:
     """Return the option of every item that is cheapest by a taste, shape (I,)."""
+    target = replace(target, slowest_seconds=taste.slower * target.slowest_seconds)
     waste = taste.price * expected_seconds(target) * _squares(view, target, taste.of_bytes)
     return choose(view, target, taste.cap, largest_of_memory(view) / taste.memory_cap, waste)
 

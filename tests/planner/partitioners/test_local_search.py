@@ -61,6 +61,7 @@ class Watched:
     """What races of a search were told and did."""
 
     guides: list[Guide | None] = field(default_factory=list)
+    most_slower: list[float] = field(default_factory=list)
     plans: list[float] = field(default_factory=list)  # objective of the best plan before each race
     cut_anew: list[bool] = field(default_factory=list)  # of each stage of a chain
 
@@ -74,6 +75,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, *, num_tables: int, objective: Obje
 
     def told(*arguments: Any) -> Iterator[Chain]:
         seen.guides.append(arguments[1])
+        seen.most_slower.append(arguments[5])
         seen.plans.append(best.seconds)
         return by_taste(*arguments)
 
@@ -90,7 +92,9 @@ def watched(monkeypatch: pytest.MonkeyPatch, *, num_tables: int, objective: Obje
 def test_with_very_few_tables_races_follow_each_other_and_expect_what_the_best_plan_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The relaxation says of such problems little about what each phase takes; and tables are cut anew at once."""
+    """The relaxation says of such problems little about what each phase takes; tables are cut anew at once, and first
+    choices differ in how much slower ranks they expect.
+    """
     seen = watched(monkeypatch, num_tables=8, objective=Objective.STEP_TIME)
     first, *later = seen.guides
     assert len(later) == 3
@@ -102,6 +106,7 @@ def test_with_very_few_tables_races_follow_each_other_and_expect_what_the_best_p
         assert np.sum(guide.slowest_seconds) > np.sum(first.slowest_seconds)
         assert np.array_equal(guide.option, first.option)
     assert all(seen.cut_anew)
+    assert seen.most_slower == [1.4] * 4
 
 
 @pytest.mark.parametrize(("num_tables", "objective"), [(24, Objective.STEP_TIME), (8, Objective.MAX_RANK_TIME)])
@@ -111,6 +116,7 @@ def test_one_race_is_enough_where_the_relaxation_says_what_to_expect(
     seen = watched(monkeypatch, num_tables=num_tables, objective=objective)
     assert len(seen.guides) == 1
     assert not any(seen.cut_anew)
+    assert seen.most_slower == [1.0]
 
 
 def test_proposals_that_may_cut_tables_anew_count_as_more_work() -> None:

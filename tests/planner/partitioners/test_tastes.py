@@ -15,17 +15,18 @@ from planner.priced import Scope
 from tests.contracts.partitioner import LIMITS
 from tests.planner.builders import random_priced
 
-FREE = Taste(price=0.0, of_bytes=0.0, cap=1.0, memory_cap=1.0)
+FREE = Taste(price=0.0, of_bytes=0.0, cap=1.0, memory_cap=1.0, slower=1.0)
 
 
 def test_tastes_are_always_the_same_and_fill_their_ranges_evenly() -> None:
-    found = list(itertools.islice(tastes(), 64))
-    assert found == list(itertools.islice(tastes(), 64))
+    found = list(itertools.islice(tastes(1.5), 64))
+    assert found == list(itertools.islice(tastes(1.5), 64))
     for low, high, values in (
         (np.log(0.003), np.log(0.6), [np.log(taste.price) for taste in found]),
         (0.0, 1.2, [taste.of_bytes for taste in found]),
         (0.5, 1.0, [taste.cap for taste in found]),
         (0.35, 1.0, [taste.memory_cap for taste in found]),
+        (1.0, 1.5, [taste.slower for taste in found]),
     ):
         counts, _ = np.histogram(values, bins=8, range=(low, high))
         assert np.all(counts >= 4), counts
@@ -61,6 +62,18 @@ def test_bytes_count_as_size_where_a_taste_says_so() -> None:
         for of_bytes in (0.0, 5.0)
     ]
     assert largest[1] < largest[0]
+
+
+def test_who_expects_slower_ranks_takes_larger_pieces() -> None:
+    """As long as they were over the cap; nobody does where ranks are not said to be slower."""
+    view = search_view(random_priced(3, num_tables=12))
+    target = target_of(view, None)
+    squares = []
+    for slower in (1.0, 1.5, 3.0):
+        options = choose_by(view, target, replace(FREE, cap=0.5, slower=slower))
+        squares.append(float(np.sum(view.option_largest[options] ** 2)))
+    assert squares[0] < squares[1] <= squares[2]
+    assert {taste.slower for taste in itertools.islice(tastes(), 8)} == {1.0}
 
 
 def test_states_are_as_many_as_asked_for_and_differ() -> None:

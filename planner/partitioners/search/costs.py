@@ -29,7 +29,7 @@ from planner.partitioners.view import Data
 
 #: Sums of weights below this one are what rounding left: weights of 1 and more, which are as large at the last count,
 #: were taken off.
-_LEAST_SUM = 1e-6
+LEAST_SUM = 1e-6
 #: Sums above this one would keep nothing of the weights of other ranks once their largest part is taken off.
 _MOST_SUM = 1e9
 #: Part of a phase's time that counts while it is hidden, so that a search still tells two plans apart.
@@ -78,7 +78,7 @@ def weigh_ranks(state: State, q: int) -> None:
 @compiled
 def smooth_load(state: State, q: int) -> float:
     """Return the smooth stand-in for the slowest load in a phase, without what lies on all ranks."""
-    if state.sums[q] >= _LEAST_SUM:
+    if state.sums[q] >= LEAST_SUM:
         return state.reference[q] + state.tau[q] * np.log(state.sums[q])
     slowest, total = slowest_load(state, q), 0.0
     for r in range(state.loads.shape[0]):
@@ -89,7 +89,7 @@ def smooth_load(state: State, q: int) -> float:
 @compiled
 def sum_of_weights(state: State, q: int) -> float:
     """Return the sum of the weights of all ranks in a phase, counted anew where too few of its digits are left."""
-    if state.sums[q] >= _LEAST_SUM:
+    if state.sums[q] >= LEAST_SUM:
         return float(state.sums[q])
     return max(float(np.exp((smooth_load(state, q) - state.reference[q]) / state.tau[q])), 1e-300)
 
@@ -144,22 +144,34 @@ def rank_overflow(data: Data, state: State, r: int) -> float:
 
 
 @compiled
+def phase_cost(data: Data, state: State, q: int, smooth: float) -> float:
+    """Return what a phase costs with such a smooth load, without what lies on all ranks."""
+    slowest = state.world_loads[q] + smooth
+    exposed = slowest - data.window[q]
+    return data.weight[q] * (max(exposed, 0.0) + (_HIDDEN * slowest if data.window[q] > 0 else 0.0))
+
+
+@compiled
 def cost(data: Data, state: State) -> float:
     """Return the smooth cost of the state."""
     total = 0.0
     for q in range(state.tau.shape[0]):
-        slowest = state.world_loads[q] + smooth_load(state, q)
-        exposed = slowest - data.window[q]
-        total += data.weight[q] * (max(exposed, 0.0) + (_HIDDEN * slowest if data.window[q] > 0 else 0.0))
+        total += phase_cost(data, state, q, smooth_load(state, q))
     total += state.number[MOVE_PRICE] * state.number[MOVED]
     return total + state.number[PENALTY] * state.number[OVER]
+
+
+@compiled
+def keeps(data: Data, state: State, before: float, bar: float) -> bool:
+    """Whether the cost as it is now exceeds the cost before by at most the bar that was drawn."""
+    return cost(data, state) - before <= bar
 
 
 @compiled
 def reprice(data: Data, state: State) -> None:
     """Note how much the cost falls with the weight of a rank, phase by phase; count weights anew where they drifted."""
     for q in range(state.tau.shape[0]):
-        if not _LEAST_SUM <= state.sums[q] <= _MOST_SUM:
+        if not LEAST_SUM <= state.sums[q] <= _MOST_SUM:
             state.reference[q] = slowest_load(state, q)
             weigh_ranks(state, q)
         state.price[q] = data.weight[q] / state.sums[q]

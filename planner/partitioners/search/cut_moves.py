@@ -1,13 +1,12 @@
 """Moves that change one table's cut: columns shifted between two of its pieces, a piece split, two merged."""
 
 from planner.partitioners.compiled import compiled
-from planner.partitioners.search.growth import keeps, tangent
+from planner.partitioners.search.exchanges import Exchange, make
 from planner.partitioners.search.picks import pick_rank
 from planner.partitioners.search.pieces import delist, enlist
 from planner.partitioners.search.randomness import random_below
-from planner.partitioners.search.shifts import begin, exchange, shift, undo
 from planner.partitioners.search.sites import host_is_legal, rank_is_legal
-from planner.partitioners.search.state import COLUMN_STEP, HOST, OVER, RANK, State
+from planner.partitioners.search.state import COLUMN_STEP, HOST, RANK, State
 from planner.partitioners.view import Data
 
 
@@ -26,27 +25,12 @@ def shift_columns(data: Data, state: State, item: int, before: float, bar: float
     wider, narrower = state.slot_shape[one] + steps, state.slot_shape[other] - steps
     if one == other or wider >= data.family_shape[family + 1] or narrower < data.family_shape[family]:
         return False
-    scope = data.family_scope[family]
-    # Of two pieces on one rank, the columns that one finds there are those that the other gives up.
-    apart = state.slot_site[one] != state.slot_site[other] or data.columns_before.shape[0] == 0
-    if scope == RANK and state.number[OVER] == 0 and apart:
-        growth = tangent(data, state, state.slot_site[one], state.slot_shape[one], wider)
-        if growth + tangent(data, state, state.slot_site[other], state.slot_shape[other], narrower) > bar:
-            return False
-    begin(state)
-    if scope == RANK:
-        exchange(data, state, state.slot_site[one], state.slot_shape[one], wider)
-        exchange(data, state, state.slot_site[other], state.slot_shape[other], narrower)
-    else:
-        shift(data, state, scope, state.slot_shape[one], state.slot_site[one], -1.0)
-        shift(data, state, scope, state.slot_shape[other], state.slot_site[other], -1.0)
-        shift(data, state, scope, wider, state.slot_site[one], 1.0)
-        shift(data, state, scope, narrower, state.slot_site[other], 1.0)
-    if keeps(data, state, before, bar):
-        state.slot_shape[one], state.slot_shape[other] = wider, narrower
-        return True
-    undo(data, state)
-    return False
+    scope, here, there = data.family_scope[family], state.slot_site[one], state.slot_site[other]
+    exchange = Exchange(scope, here, there, state.slot_shape[one], wider, state.slot_shape[other], narrower)
+    if not make(data, state, exchange, before, bar):
+        return False
+    state.slot_shape[one], state.slot_shape[other] = wider, narrower
+    return True
 
 
 @compiled
@@ -91,20 +75,15 @@ def split_piece(data: Data, state: State, item: int, before: float, bar: float) 
         target = random_below(state, data.host_allowed.shape[1])
         if target == site or not host_is_legal(data, state, item, target):
             return False
-    begin(state)
-    shift(data, state, scope, state.slot_shape[slot], site, -1.0)
-    shift(data, state, scope, kept, site, 1.0)
-    shift(data, state, scope, moved, target, 1.0)
-    if keeps(data, state, before, bar):
-        state.slot_shape[slot] = kept
-        new = data.item_slot[item] + pieces
-        state.slot_shape[new], state.slot_site[new] = moved, target
-        enlist(state, new, scope, target)
-        state.num_pieces[item] = pieces + 1
-        state.family[item] = into
-        return True
-    undo(data, state)
-    return False
+    if not make(data, state, Exchange(scope, site, target, state.slot_shape[slot], kept, -1, moved), before, bar):
+        return False
+    state.slot_shape[slot] = kept
+    new = data.item_slot[item] + pieces
+    state.slot_shape[new], state.slot_site[new] = moved, target
+    enlist(state, new, scope, target)
+    state.num_pieces[item] = pieces + 1
+    state.family[item] = into
+    return True
 
 
 @compiled
@@ -123,20 +102,17 @@ def merge_pieces(data: Data, state: State, item: int, before: float, bar: float)
     joined = data.family_shape[into] + (columns - data.family_narrowest[into]) // COLUMN_STEP
     if one == other or joined >= data.family_shape[into + 1]:
         return False
-    begin(state)
-    shift(data, state, scope, state.slot_shape[one], state.slot_site[one], -1.0)
-    shift(data, state, scope, state.slot_shape[other], state.slot_site[other], -1.0)
-    shift(data, state, scope, joined, state.slot_site[one], 1.0)
-    if keeps(data, state, before, bar):
-        state.slot_shape[one] = joined
-        last = first + pieces - 1
-        delist(state, other, scope, state.slot_site[other])
-        if other != last:
-            delist(state, last, scope, state.slot_site[last])
-            enlist(state, other, scope, state.slot_site[last])
-        state.slot_shape[other], state.slot_site[other] = state.slot_shape[last], state.slot_site[last]
-        state.num_pieces[item] = pieces - 1
-        state.family[item] = into
-        return True
-    undo(data, state)
-    return False
+    here, there = state.slot_site[one], state.slot_site[other]
+    exchange = Exchange(scope, here, there, state.slot_shape[one], joined, state.slot_shape[other], -1)
+    if not make(data, state, exchange, before, bar):
+        return False
+    state.slot_shape[one] = joined
+    last = first + pieces - 1
+    delist(state, other, scope, there)
+    if other != last:
+        delist(state, last, scope, state.slot_site[last])
+        enlist(state, other, scope, state.slot_site[last])
+    state.slot_shape[other], state.slot_site[other] = state.slot_shape[last], state.slot_site[last]
+    state.num_pieces[item] = pieces - 1
+    state.family[item] = into
+    return True

@@ -12,9 +12,9 @@ from planner.partitioners.search.cut_moves import merge_pieces, shift_columns, s
 from planner.partitioners.search.deals import deal_anew
 from planner.partitioners.search.item_moves import put_back
 from planner.partitioners.search.picks import pick_item, pick_site
+from planner.partitioners.search.places import num_sites, ranks_of_site
 from planner.partitioners.search.randomness import random_below
 from planner.partitioners.search.shifts import begin, undo
-from planner.partitioners.search.sites import num_sites, ranks_of_site
 from planner.partitioners.search.state import HOST, NUM_TOUCHED, State
 from planner.partitioners.search.three_deals import deal_three, linear_cost
 from planner.partitioners.view import Data

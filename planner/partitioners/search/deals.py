@@ -9,11 +9,12 @@ import numpy as np
 
 from planner.partitioners.compiled import compiled
 from planner.partitioners.search.costs import cost
-from planner.partitioners.search.pieces import delist, enlist
+from planner.partitioners.search.pieces import relist
+from planner.partitioners.search.places import place_of, ranks_of_site
 from planner.partitioners.search.randomness import random_below
 from planner.partitioners.search.shifts import begin, moved_by, shift, undo
-from planner.partitioners.search.sites import may_change_site, ranks_of_site
-from planner.partitioners.search.state import MOST_PIECES, MOVE_PRICE, RANK, State
+from planner.partitioners.search.sites import may_change_site
+from planner.partitioners.search.state import MOST_PIECES, MOVE_PRICE, State
 from planner.partitioners.view import Data
 
 #: Exponents of the weights stay within the range of floats: a rank may hold all that two hold now.
@@ -24,23 +25,23 @@ _SHARPEST = 150.0
 def gather(data: Data, state: State, scope: int, here: int, there: int, slots: np.ndarray, side: np.ndarray) -> int:
     """List pieces of both sites that may change sides, at most as many as there is room for."""
     count, seen = 0, 0
-    lists = 0 if scope == RANK else state.loads.shape[0]
     for s in range(2):
         site, other = (here, there) if s == 0 else (there, here)
-        for i in range(state.site_count[lists + site]):
-            slot = state.site_slots[lists + site, i]
+        place = place_of(state, scope, site)
+        for i in range(state.site_count[place]):
+            slot = state.site_slots[place, i]
             if not may_change_site(data, state, scope, slot, other):
                 continue
             seen += 1
-            place = count
+            listed = count
             if count == slots.shape[0]:
-                place = random_below(state, seen)
-                if place >= count:
+                listed = random_below(state, seen)
+                if listed >= count:
                     continue
             else:
                 count += 1
-            slots[place] = slot
-            side[place] = s
+            slots[listed] = slot
+            side[listed] = s
     return count
 
 
@@ -61,7 +62,6 @@ def best_deal(
     """Return the deal of least cost as bits, one per piece that changes sides; 0 where none is better."""
     phases = state.tau.shape[0]
     local = ranks_of_site(data, scope)
-    places = 0 if scope == RANK else data.rank_host.shape[0]
     weight = np.empty((2, phases))
     out = np.empty((count, phases))  # factor of the rank that a piece leaves from where it lies now
     into = np.empty((count, phases))
@@ -72,8 +72,8 @@ def best_deal(
         for i in range(count):
             shape = state.slot_shape[slots[i]]
             source, target = (here, there) if side[i] == 0 else (there, here)
-            change = moved_by(data, state, places + source, shape, -1.0)
-            change += moved_by(data, state, places + target, shape, 1.0)
+            change = moved_by(data, state, place_of(state, scope, source), shape, -1.0)
+            change += moved_by(data, state, place_of(state, scope, target), shape, 1.0)
             moving[i] = state.number[MOVE_PRICE] * change
     for q in range(phases):
         tau = max(state.tau[q], (state.reference[q] + state.world_loads[q]) / _SHARPEST)
@@ -146,7 +146,5 @@ def deal_anew(data: Data, state: State, scope: int, here: int, there: int, befor
     for i in range(count):
         if deal >> i & 1:
             source, target = (here, there) if side[i] == 0 else (there, here)
-            delist(state, slots[i], scope, source)
-            enlist(state, slots[i], scope, target)
-            state.slot_site[slots[i]] = target
+            relist(state, slots[i], scope, source, target)
     return True

@@ -1,7 +1,7 @@
 """Moves of a whole table: placed again under another listed option, or sent back where it was."""
 
 from planner.partitioners.compiled import compiled
-from planner.partitioners.search.growth import keeps
+from planner.partitioners.search.costs import keeps
 from planner.partitioners.search.picks import pick_item
 from planner.partitioners.search.pieces import delist, enlist, put, take
 from planner.partitioners.search.randomness import random_below

@@ -12,7 +12,6 @@ from planner.partitioners.compiled import compiled
 from planner.partitioners.search.costs import cost, refresh, reprice
 from planner.partitioners.search.cut_moves import merge_pieces, shift_columns, split_piece
 from planner.partitioners.search.dealing import cut_and_deal, deal_three_sites, deal_two
-from planner.partitioners.search.host_moves import move_host_piece, swap_host_pieces
 from planner.partitioners.search.item_moves import replace_item, send_home
 from planner.partitioners.search.picks import pick_item
 from planner.partitioners.search.piece_moves import move_piece, swap_pieces
@@ -48,17 +47,17 @@ def propose(data: Data, state: State, before: float, bar: float, cuts: bool, dea
     kind = random_below(state, 100)
     if not cuts:
         if kind < 47:
-            return move_host_piece(data, state, before, bar) if on_hosts else move_piece(data, state, before, bar)
-        return swap_host_pieces(data, state, before, bar) if on_hosts else swap_pieces(data, state, before, bar)
-    if kind < 30:
-        return move_host_piece(data, state, before, bar) if on_hosts else move_piece(data, state, before, bar)
-    if kind < 64:
-        return swap_host_pieces(data, state, before, bar) if on_hosts else swap_pieces(data, state, before, bar)
-    if kind < 78:
+            return move_piece(data, state, scope, before, bar)
+        return swap_pieces(data, state, scope, before, bar)
+    if kind < 32:
+        return move_piece(data, state, scope, before, bar)
+    if kind < 68:
+        return swap_pieces(data, state, scope, before, bar)
+    if kind < 82:
         return shift_columns(data, state, pick_item(data, state), before, bar)
-    if kind < 85:
+    if kind < 89:
         return split_piece(data, state, pick_item(data, state), before, bar)
-    if kind < 92:
+    if kind < 96:
         return merge_pieces(data, state, pick_item(data, state), before, bar)
     return replace_item(data, state, before, bar)
 

@@ -1,6 +1,7 @@
 """Which rank, piece or item a move tries: at random, and more often where the cost is made."""
 
 from planner.partitioners.compiled import compiled
+from planner.partitioners.search.places import num_sites, place_of
 from planner.partitioners.search.randomness import random_below
 from planner.partitioners.search.state import RANK, State
 from planner.partitioners.view import Data
@@ -44,13 +45,22 @@ def pick_site(data: Data, state: State, scope: int, heavy: bool) -> int:
 
 
 @compiled
-def pick_slot(data: Data, state: State) -> int:
-    """Return a slot with a piece that lies on one rank, often of a pressed rank; -1 where there is none."""
+def slot_on(state: State, scope: int, site: int) -> int:
+    """Return the slot of a piece that lies on a rank, or host, alone; -1 where there is none."""
+    place = place_of(state, scope, site)
+    count = state.site_count[place]
+    return state.site_slots[place, random_below(state, count)] if count else -1
+
+
+@compiled
+def pick_slot(data: Data, state: State, scope: int) -> int:
+    """Return a slot with a piece that lies on one rank, or host, often a pressed one; -1 where there is none."""
+    sites = num_sites(data, scope)
     for _ in range(4):
-        rank = pick_rank(data, state, True) if random_below(state, 2) else random_below(state, state.loads.shape[0])
-        count = state.site_count[rank]
-        if count:
-            return state.site_slots[rank, random_below(state, count)]
+        site = pick_site(data, state, scope, True) if random_below(state, 2) else random_below(state, sites)
+        slot = slot_on(state, scope, site)
+        if slot >= 0:
+            return slot
     return -1
 
 
@@ -58,7 +68,7 @@ def pick_slot(data: Data, state: State) -> int:
 def pick_item(data: Data, state: State) -> int:
     """Return an item, often one with a piece on a pressed rank."""
     if random_below(state, 2):
-        slot = pick_slot(data, state)
+        slot = pick_slot(data, state, RANK)
         if slot >= 0:
             return data.slot_item[slot]
     return random_below(state, data.item_columns.shape[0])

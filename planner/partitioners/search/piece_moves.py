@@ -1,79 +1,84 @@
-"""Moves that leave every table's cut as it is: a piece to another site, two pieces exchanged."""
+"""Moves that leave every table's cut as it is: a piece to another rank or host, two pieces exchanged."""
+
+import numpy as np
 
 from planner.partitioners.compiled import compiled
-from planner.partitioners.search.growth import keeps, tangent
-from planner.partitioners.search.picks import pick_rank, pick_slot
-from planner.partitioners.search.pieces import delist, enlist
+from planner.partitioners.search.exchanges import (
+    Exchange,
+    can_foresee,
+    is_hopeless,
+    least_growth,
+    make,
+    try_out,
+    weigh_sites,
+)
+from planner.partitioners.search.picks import pick_site, pick_slot, slot_on
+from planner.partitioners.search.pieces import relist
+from planner.partitioners.search.places import num_sites, place_of
 from planner.partitioners.search.randomness import random_below
-from planner.partitioners.search.shifts import begin, exchange, shift, undo
-from planner.partitioners.search.sites import may_move
-from planner.partitioners.search.state import OVER, RANK, State
+from planner.partitioners.search.sites import may_change_site
+from planner.partitioners.search.state import RANK, State
 from planner.partitioners.view import Data
 
-_PAIRS = 12  # of pieces that a swap of two ranks looks at
+_PAIRS = 12  # of pieces that a swap of two sites looks at
 
 
 @compiled
-def move_piece(data: Data, state: State, before: float, bar: float) -> bool:
-    """Move one piece from its rank to another."""
-    slot = pick_slot(data, state)
+def pick_target(data: Data, state: State, scope: int, slot: int) -> int:
+    """Return a site for a piece, often one under little pressure; of its own host where the table has to stay there."""
+    item = data.slot_item[slot]
+    if scope == RANK and data.family_same_host[state.family[item]] and state.num_pieces[item] > 1:
+        local = state.loads.shape[0] // data.host_allowed.shape[1]
+        return state.slot_site[slot] // local * local + random_below(state, local)
+    return (
+        pick_site(data, state, scope, False) if random_below(state, 2) else random_below(state, num_sites(data, scope))
+    )
+
+
+@compiled
+def move_piece(data: Data, state: State, scope: int, before: float, bar: float) -> bool:
+    """Move one piece from its rank, or host, to another."""
+    slot = pick_slot(data, state, scope)
     if slot < 0:
         return False
-    source = state.slot_site[slot]
-    target = pick_rank(data, state, False) if random_below(state, 2) else random_below(state, state.loads.shape[0])
-    if data.family_same_host[state.family[data.slot_item[slot]]] and state.num_pieces[data.slot_item[slot]] > 1:
-        local = state.loads.shape[0] // data.host_allowed.shape[1]
-        target = source // local * local + random_below(state, local)
-    if target == source or not may_move(data, state, slot, target):
+    source, target = state.slot_site[slot], pick_target(data, state, scope, slot)
+    if target == source or not may_change_site(data, state, scope, slot, target):
         return False
     shape = state.slot_shape[slot]
-    if (
-        state.number[OVER] == 0
-        and tangent(data, state, source, shape, -1) + tangent(data, state, target, -1, shape) > bar
-    ):
-        return False
-    begin(state)
-    shift(data, state, RANK, shape, source, -1.0)
-    shift(data, state, RANK, shape, target, 1.0)
-    if keeps(data, state, before, bar):
-        delist(state, slot, RANK, source)
-        enlist(state, slot, RANK, target)
-        state.slot_site[slot] = target
+    if make(data, state, Exchange(scope, source, target, shape, -1, -1, shape), before, bar):
+        relist(state, slot, scope, source, target)
         return True
-    undo(data, state)
     return False
 
 
 @compiled
-def swap_pieces(data: Data, state: State, before: float, bar: float) -> bool:
-    """Exchange the ranks of two pieces: a few pairs of two ranks are looked at."""
-    here = pick_rank(data, state, True) if random_below(state, 2) else random_below(state, state.loads.shape[0])
-    there = random_below(state, state.loads.shape[0])
-    if here == there or state.site_count[here] == 0 or state.site_count[there] == 0:
+def swap_pieces(data: Data, state: State, scope: int, before: float, bar: float) -> bool:
+    """Exchange the ranks, or hosts, of two pieces: a few pairs of two sites are looked at."""
+    sites = num_sites(data, scope)
+    here = pick_site(data, state, scope, True) if random_below(state, 2) else random_below(state, sites)
+    there = random_below(state, sites)
+    if here == there or state.site_count[place_of(state, scope, here)] == 0:
         return False
+    if state.site_count[place_of(state, scope, there)] == 0:
+        return False
+    foreseen = can_foresee(data, state, scope)
+    weigh_sites(data, state, scope, here, there)
     for _ in range(_PAIRS):
-        one = state.site_slots[here, random_below(state, state.site_count[here])]
-        other = state.site_slots[there, random_below(state, state.site_count[there])]
+        one, other = slot_on(state, scope, here), slot_on(state, scope, there)
         out, into = state.slot_shape[one], state.slot_shape[other]
-        if (
-            state.number[OVER] == 0
-            and tangent(data, state, here, out, into) + tangent(data, state, there, into, out) > bar
-        ):
+        exchange = Exchange(scope, here, there, out, into, into, out)
+        least = least_growth(data, state, exchange) if foreseen else -np.inf
+        if least > bar:
             continue
         if data.slot_item[one] == data.slot_item[other]:
             continue
-        if not may_move(data, state, one, there) or not may_move(data, state, other, here):
+        if not may_change_site(data, state, scope, one, there) or not may_change_site(data, state, scope, other, here):
             continue
-        begin(state)
-        exchange(data, state, here, out, into)
-        exchange(data, state, there, into, out)
-        if keeps(data, state, before, bar):
-            delist(state, one, RANK, here)
-            delist(state, other, RANK, there)
-            enlist(state, one, RANK, there)
-            enlist(state, other, RANK, here)
-            state.slot_site[one], state.slot_site[other] = there, here
+        if foreseen and is_hopeless(data, state, least, bar):
+            return False
+        if try_out(data, state, exchange, before, bar):
+            relist(state, one, scope, here, there)
+            relist(state, other, scope, there, here)
             return True
-        undo(data, state)
         return False
     return False

@@ -5,8 +5,9 @@ what lies on all ranks is in no list.
 """
 
 from planner.partitioners.compiled import compiled
+from planner.partitioners.search.places import place_of
 from planner.partitioners.search.shifts import shift
-from planner.partitioners.search.state import HOST, RANK, State
+from planner.partitioners.search.state import HOST, State
 from planner.partitioners.view import Data
 
 
@@ -15,7 +16,7 @@ def enlist(state: State, slot: int, scope: int, site: int) -> None:
     """Enter a slot into its site's list; a list that is full leaves it out (it is then not picked)."""
     if scope > HOST:
         return
-    place = site if scope == RANK else state.loads.shape[0] + site
+    place = place_of(state, scope, site)
     count = state.site_count[place]
     if count < state.site_slots.shape[1]:
         state.site_slots[place, count] = slot
@@ -31,13 +32,21 @@ def delist(state: State, slot: int, scope: int, site: int) -> None:
     at = state.slot_place[slot]
     if scope > HOST or at < 0:
         return
-    place = site if scope == RANK else state.loads.shape[0] + site
+    place = place_of(state, scope, site)
     last = state.site_count[place] - 1
     moved = state.site_slots[place, last]
     state.site_slots[place, at] = moved
     state.slot_place[moved] = at
     state.site_count[place] = last
     state.slot_place[slot] = -1
+
+
+@compiled
+def relist(state: State, slot: int, scope: int, source: int, target: int) -> None:
+    """Enter that a piece lies on another rank, or host; its loads are for the caller to shift."""
+    delist(state, slot, scope, source)
+    enlist(state, slot, scope, target)
+    state.slot_site[slot] = target
 
 
 @compiled

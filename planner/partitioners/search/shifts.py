@@ -7,6 +7,7 @@ import numpy as np
 
 from planner.partitioners.compiled import compiled
 from planner.partitioners.search.costs import count_overflow, move_overflow, rank_overflow
+from planner.partitioners.search.places import place_of, ranks_of_site
 from planner.partitioners.search.state import (
     HOST,
     MOVED,
@@ -97,7 +98,7 @@ def carry(data: Data, state: State, scope: int, shape: int, site: int, sign: flo
     if scope == WORLD:
         state.number[MOVED] += sign * data.shape_moved[shape]
     else:
-        place = site if scope == RANK else state.loads.shape[0] + site
+        place = place_of(state, scope, site)
         item, columns = data.shape_item[shape], np.int64(sign) * data.shape_columns[shape]
         state.number[MOVED] += moved_by(data, state, place, shape, sign)
         state.columns_here[item, place] += columns
@@ -141,15 +142,7 @@ def shift_rank(data: Data, state: State, r: int, shape: int, sign: float) -> Non
 
 
 @compiled
-def exchange(data: Data, state: State, r: int, out: int, into: int) -> None:
-    """Take one piece off a rank and add another; cheaper than one after the other."""
-    carry(data, state, RANK, out, r, -1.0)
-    carry(data, state, RANK, into, r, 1.0)
-    exchange_rank(data, state, r, out, into)
-
-
-@compiled
-def exchange_rank(data: Data, state: State, r: int, out: int, into: int) -> None:
+def swap_on_rank(data: Data, state: State, r: int, out: int, into: int) -> None:
     """Take one piece off a rank's load and add another."""
     note(state, r)
     kind = data.rank_class[r]
@@ -168,14 +161,13 @@ def shift(data: Data, state: State, scope: int, shape: int, site: int, sign: flo
     if scope == RANK:
         shift_rank(data, state, site, shape, sign)
         return
-    ranks = state.loads.shape[0]
     if scope == HOST:
-        local = ranks // data.host_allowed.shape[1]
+        local = ranks_of_site(data, scope)
         for r in range(site * local, (site + 1) * local):
             shift_rank(data, state, r, shape, sign)
         return
     if data.shape_seconds.shape[0] > 1:  # ranks of unequal speed
-        for r in range(ranks):
+        for r in range(state.loads.shape[0]):
             shift_rank(data, state, r, shape, sign)
         return
     for q in range(state.tau.shape[0]):
@@ -184,3 +176,13 @@ def shift(data: Data, state: State, scope: int, shape: int, site: int, sign: flo
         state.world_bytes[m] += sign * data.shape_bytes[shape, m]
     state.number[WORLD_CHANGED] = 1.0
     count_overflow(data, state)
+
+
+@compiled
+def swap(data: Data, state: State, scope: int, site: int, out: int, into: int) -> None:
+    """Take one piece off all ranks of a rank or host and add another; cheaper than one after the other."""
+    carry(data, state, scope, out, site, -1.0)
+    carry(data, state, scope, into, site, 1.0)
+    local = ranks_of_site(data, scope)
+    for r in range(site * local, (site + 1) * local):
+        swap_on_rank(data, state, r, out, into)

@@ -66,18 +66,6 @@ def host_is_legal(data: Data, state: State, item: int, host: int) -> bool:
 
 
 @compiled
-def ranks_of_site(data: Data, scope: int) -> int:
-    """Return how many ranks a rank, or a host, has."""
-    return 1 if scope == RANK else data.rank_host.shape[0] // data.host_allowed.shape[1]
-
-
-@compiled
-def num_sites(data: Data, scope: int) -> int:
-    """Return how many ranks, or hosts, there are."""
-    return data.rank_host.shape[0] // ranks_of_site(data, scope)
-
-
-@compiled
 def may_change_host(data: Data, state: State, slot: int, host: int) -> bool:
     """Whether the piece of a slot, which lies on a whole host, may go to another host."""
     item = data.slot_item[slot]

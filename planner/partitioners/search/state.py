@@ -54,7 +54,8 @@ class State(NamedTuple):
     kept_site: Ints
     gain: Floats  # (Q,) see sites.weigh
     price: Floats  # (Q,) phase weight over the sum of weights
-    slopes: Floats  # (2, Q) of the cost, by the seconds of a piece on all ranks of one of two hosts
+    gained: Floats  # (3, Q) seconds that two sites gain, and what that adds at least to the cost
+    site_weights: Floats  # (2, Q) of two sites, sums over their ranks
     columns_here: NDArray[np.int32]  # (I, R + H) as Data.columns_before
     carried: Ints  # (room, 3) item, place and columns of each change to columns_here in this proposal
     seed: NDArray[np.uint64]  # (1,)
@@ -98,7 +99,8 @@ def empty_state(data: Data, seed: int) -> State:
         kept_site=np.zeros(most, dtype=np.int64),
         gain=np.zeros(phases),
         price=np.zeros(phases),
-        slopes=np.zeros((2, phases)),
+        gained=np.zeros((3, phases)),
+        site_weights=np.zeros((2, phases)),
         columns_here=np.zeros_like(data.columns_before),
         carried=np.zeros((2 * most + 4 * MOST_PIECES, 3), dtype=np.int64),
         seed=np.array([seed * 2654435761 + 1], dtype=np.uint64),

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from planner.partitioners.compiled import compiled
 from planner.partitioners.search.costs import cost
 from planner.partitioners.search.meeting import Terms, Wanted, meet
-from planner.partitioners.search.pieces import delist, enlist
+from planner.partitioners.search.pieces import relist
+from planner.partitioners.search.places import place_of, ranks_of_site
 from planner.partitioners.search.randomness import random_below
 from planner.partitioners.search.shifts import shift
-from planner.partitioners.search.sites import may_change_site, ranks_of_site
-from planner.partitioners.search.state import RANK, State
+from planner.partitioners.search.sites import may_change_site
+from planner.partitioners.search.state import State
 from planner.partitioners.view import Data
 
 Floats = NDArray[np.float64]
@@ -43,24 +44,23 @@ def linear_cost(data: Data, state: State, scope: int, site: int, weights: Floats
 def gather_three(data: Data, state: State, scope: int, sites: Ints, slots: Ints, home: Ints) -> int:
     """List pieces that may lie on any of the three sites, at most as many as there is room for; return how many."""
     count, seen = 0, 0
-    lists = 0 if scope == RANK else state.loads.shape[0]
     for s in range(3):
-        listed = lists + sites[s]
-        for i in range(state.site_count[listed]):
-            slot = state.site_slots[listed, i]
+        place = place_of(state, scope, sites[s])
+        for i in range(state.site_count[place]):
+            slot = state.site_slots[place, i]
             if not may_change_site(data, state, scope, slot, sites[(s + 1) % 3]):
                 continue
             if not may_change_site(data, state, scope, slot, sites[(s + 2) % 3]):
                 continue
             seen += 1
-            place = count
+            listed = count
             if count == slots.shape[0]:
-                place = random_below(state, seen)
-                if place >= count:
+                listed = random_below(state, seen)
+                if listed >= count:
                     continue
             else:
                 count += 1
-            slots[place], home[place] = slot, s
+            slots[listed], home[listed] = slot, s
     return count
 
 
@@ -185,7 +185,5 @@ def deal_three(data: Data, state: State, scope: int, sites: Ints, before: float,
         return False
     for i in range(count):
         if deal[i] != home[i]:
-            delist(state, slots[i], scope, sites[home[i]])
-            enlist(state, slots[i], scope, sites[deal[i]])
-            state.slot_site[slots[i]] = sites[deal[i]]
+            relist(state, slots[i], scope, sites[home[i]], sites[deal[i]])
     return True

@@ -11,8 +11,8 @@ from planner.evaluate import objective_of, violations
 from planner.partitioners.chain import Chain
 from planner.partitioners.search.costs import cost
 from planner.partitioners.search.dealing import cut_and_deal, deal_three_sites, deal_two
-from planner.partitioners.search.host_moves import move_host_piece, swap_host_pieces
 from planner.partitioners.search.moves import Deals, anneal
+from planner.partitioners.search.piece_moves import move_piece, swap_pieces
 from planner.partitioners.search.state import OVER
 from planner.priced import Assignment, Objective, PricedOptions, Scope
 from planner.pricing import restrict
@@ -65,7 +65,7 @@ def test_two_sites_reach_what_no_swap_does(scope: Scope) -> None:
 def test_hosts_swap_their_pieces_where_no_move_helps() -> None:
     """Ten and seven seconds; whichever piece moves, one host has more than ten."""
     priced, start = whole_tables(Scope.HOST, [5, 5], [4, 3])
-    for proposal, reached in ((move_host_piece, 10.0), (swap_host_pieces, 9.0)):
+    for proposal, reached in ((on(Scope.HOST, move_piece), 10.0), (on(Scope.HOST, swap_pieces), 9.0)):
         chain = begun(priced, start)
         for _ in range(50):
             propose(chain, proposal, 0.0)
@@ -75,8 +75,8 @@ def test_hosts_swap_their_pieces_where_no_move_helps() -> None:
 def test_a_piece_moves_to_a_host_that_has_none() -> None:
     priced, start = whole_tables(Scope.HOST, [5, 4], [])
     chain = begun(priced, start)
-    assert not any(propose(chain, swap_host_pieces, np.inf) for _ in range(20))
-    assert any(propose(chain, move_host_piece, 0.0) for _ in range(20))
+    assert not any(propose(chain, on(Scope.HOST, swap_pieces), np.inf) for _ in range(20))
+    assert any(propose(chain, on(Scope.HOST, move_piece), 0.0) for _ in range(20))
     assert objective_of(priced, plan_of(chain)) == pytest.approx(5.0)
 
 
@@ -106,8 +106,8 @@ PROPOSALS = {
     "after cuts": (Scope.RANK, cut_and_deal),
     "two hosts": (Scope.HOST, DEALS[Scope.HOST][0]),
     "three hosts": (Scope.HOST, DEALS[Scope.HOST][1]),
-    "move to a host": (Scope.HOST, move_host_piece),
-    "swap of hosts": (Scope.HOST, swap_host_pieces),
+    "move to a host": (Scope.HOST, on(Scope.HOST, move_piece)),
+    "swap of hosts": (Scope.HOST, on(Scope.HOST, swap_pieces)),
 }
 
 

@@ -42,7 +42,7 @@ _TABLE_SECONDS = 4e-4
 _LISTED = 0.4  # of that, where no option fits and nothing is constructed
 #: Work of constructions that do not fit, until an attempt gives up.
 _CONSTRUCTION_SECONDS = 0.02
-_TABLE_CONSTRUCTION_SECONDS = 1e-4
+_TABLE_CONSTRUCTION_SECONDS = 2e-4
 
 
 class OutOfWork(Exception):

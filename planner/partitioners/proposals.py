@@ -28,8 +28,8 @@ _LEAST_SECONDS, _WAY_SECONDS = 9e-6, 6e-7
 #: take of the work that is counted where two ranks are dealt.
 _AFTER_CUT_SECONDS, _WITHOUT_DEALS = 3.5e-5, 0.8
 #: Times the nominal work, where tables are cut anew: so much and more for each rank that a piece looks at.
-_CUTTING, _CUTTING_PER_RANK = 1.1, 0.004
-_ON_HOSTS = 1.0  # times the nominal work more, of what lies on all ranks of a host
+_CUTTING, _CUTTING_PER_RANK = 1.0, 0.003
+_ON_HOSTS = 0.3  # times the nominal work more, of what lies on all ranks of a host
 _MOVING = 1.5  # times the nominal work, where moving costs something: looks at plans count what moves cell by cell
 
 
@@ -44,13 +44,13 @@ def deal_seconds(pieces: float) -> float:
 
 
 def deals_now(view: View, site_count: Ints, smoothness: float, *, of_two: float, cuts: bool) -> Deals:
-    """Return how often ranks and hosts are dealt anew; deals of three know no price of what moves.
+    """Return how often ranks and hosts are dealt anew.
 
     ``site_count``, shape (R + H,), are the pieces that lie on every rank and on every host.
     """
     ranks = len(view.data.rank_class)
     on_hosts = float(np.sum(site_count[ranks:])) / max(int(np.sum(site_count)), 1)
-    if smoothness < _SHARP or ranks < 3 or view.priced.move is not None:
+    if smoothness < _SHARP or ranks < 3:
         return Deals(of_two=of_two, of_three=0.0, after_cuts=0.0, on_hosts=on_hosts)
     mean_seconds = _deal_of_three_seconds(view, site_count, on_hosts)
     of_three = min(_DEALS_OF_THREE * deal_seconds(MOST_DEALT) / mean_seconds, _MOST_DEALS_OF_THREE)

@@ -39,7 +39,7 @@ def test_counting_along_is_counting_anew(seed: int, cuts: bool) -> None:
     assert begin is not None
     assert chain.load(begin)
     state, arrays = chain._state, chain._arrays  # noqa: SLF001
-    deals = Deals(of_two=0.05, of_three=0.0, after_cuts=0.0, on_hosts=0.3)
+    deals = Deals(of_two=0.05, of_three=0.05, after_cuts=0.05 if cuts else 0.0, on_hosts=0.3)
     for _ in range(30):
         # Few proposals, so that sums of changes are not counted anew between them and the comparison.
         anneal(chain._data, state, 50, 0.5, 20.0, 1.0, cuts, deals)  # noqa: SLF001

@@ -120,8 +120,8 @@ def test_one_race_is_enough_where_the_relaxation_says_what_to_expect(
 
 
 def test_proposals_that_may_cut_tables_anew_count_as_more_work() -> None:
-    """They take longer, and a reproducible search has to end well before its limit."""
-    view = search_view(random_priced(0, num_tables=12))
+    """They take longer on many ranks, and a reproducible search has to end well before its limit."""
+    view = search_view(random_priced(0, num_tables=12, num_hosts=32))
     spent = []
     for cuts in (False, True):
         effort = Effort(replace(LIMITS, time_limit_seconds=600.0, work_limit_seconds=600.0))

@@ -50,15 +50,22 @@ def test_three_ranks_are_dealt_once_the_search_is_sharp(monkeypatch: pytest.Monk
     assert min(work for _, _, work in seen) > 0
 
 
-def test_two_ranks_are_dealt_where_there_are_no_more_and_where_moving_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_ranks_are_dealt_where_there_are_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     two_ranks = random_priced(0, num_tables=8, num_hosts=1)
+    seen = dealt(monkeypatch, two_ranks, settle(8, 2.0, is_even=False))
+    assert seen[-1][0] > 150
+    assert all(deals.of_two > 0 == deals.of_three == deals.after_cuts for _, deals, _ in seen)
+
+
+def test_three_ranks_are_dealt_where_moving_costs() -> None:
     before = best_assignment(random_priced(100, num_tables=2))
     assert before is not None
-    moving = with_move(random_priced(0, num_tables=2), before, seconds_per_byte=1e-3)
-    for priced in (two_ranks, moving):
-        seen = dealt(monkeypatch, priced, settle(8, 2.0, is_even=False))
-        assert seen[-1][0] > 150
-        assert all(deals.of_two > 0 == deals.of_three == deals.after_cuts for _, deals, _ in seen)
+    view = search_view(with_move(random_priced(0, num_tables=2), before, seconds_per_byte=1e-3))
+    still = search_view(random_priced(0, num_tables=2))
+    pieces = np.ones(len(view.data.rank_class) + view.data.host_allowed.shape[1], dtype=np.int64)
+    deals = deals_now(view, pieces, 200.0, of_two=1e-3, cuts=True)
+    assert deals == deals_now(still, pieces, 200.0, of_two=1e-3, cuts=True)
+    assert deals.of_three > 0 == deals.of_two
 
 
 def counts(*, per_rank: int, per_host: int = 0) -> np.ndarray:
@@ -94,6 +101,6 @@ def test_what_lies_on_hosts_is_more_work_and_so_are_deals() -> None:
         deals = Deals(of_two=0.0, of_three=of_three, after_cuts=0.0, on_hosts=on_hosts)
         return work_seconds(view, counts(per_rank=per_rank, per_host=1), deals, cuts=True)
 
-    assert work(0.5, 0.0, 1) > 1.2 * work(0.0, 0.0, 1) > 0
+    assert work(1.0, 0.0, 1) > 1.2 * work(0.0, 0.0, 1) > 0
     assert work(0.0, 0.02, 4) > work(0.0, 0.01, 4)
     assert work(0.0, 0.01, 6) > work(0.0, 0.01, 4)

@@ -85,6 +85,11 @@ class Row:
         return next((seconds for seconds, value in self.measured.improvements if value <= good), None)
 
 
+def _is_first_within(measured: Measured, most_seconds: float) -> bool:
+    first = measured.first_plan_seconds
+    return first is not None and first <= most_seconds
+
+
 def _is_timed(peer: PeerFigure) -> bool:
     return peer.seconds_are_its_own and math.isfinite(peer.objective_seconds)
 
@@ -102,6 +107,8 @@ class Target:
     names: frozenset[str] | None = None  # these instances alone
     most_gap: float = math.inf  # relative
     most_seconds: float = math.inf  # also the longest limit of the instances that are meant
+    least_limit_seconds: float = 0.0  # instances that are given so long alone
+    most_first_seconds: float = math.inf  # until the first verified plan
     least_speedup: float = 0.0  # over peers whose seconds are their own; other instances are not meant
     most_bytes: float = math.inf  # peak of the process
     never_worse: bool = False
@@ -118,7 +125,7 @@ class Target:
             and (not self.with_peer or row.best_peer is not None)
             and (self.names is None or instance.name in self.names)
             and (not self.least_speedup or row.speedup is not None)
-            and instance.time_limit_seconds <= self.most_seconds
+            and self.least_limit_seconds <= instance.time_limit_seconds <= self.most_seconds
         )
 
     def met(self, row: Row) -> bool:
@@ -129,6 +136,7 @@ class Target:
             (not (self.solved or self.never_worse) or measured.objective_seconds is not None)
             and (math.isinf(self.most_gap) or (gap is not None and gap <= self.most_gap))
             and measured.seconds <= self.most_seconds
+            and (math.isinf(self.most_first_seconds) or _is_first_within(measured, self.most_first_seconds))
             and measured.peak_bytes <= self.most_bytes
             and not (self.never_worse and row.is_worse)
             and (not self.proven or measured.reason == "OPTIMAL")

@@ -19,14 +19,16 @@ Ints = NDArray[np.int64]
 DEALS_OF_TWO = 5e-4
 #: Slowest load / tau from which three ranks are dealt instead of two: before, too many deals look alike.
 _SHARP = 150.0
-#: Parts of the proposals: deals of three sites with as many pieces as are dealt at once; all deals of three at most;
-#: cuts with a deal of what they touch, which are twice as many at most.
-_DEALS_OF_THREE, _MOST_DEALS_OF_THREE, _MOST_AFTER_CUTS = 1e-2, 0.1, 2e-2
+#: Parts of the proposals, each of what those before it leave: deals of three sites with as many pieces as are
+#: dealt at once; all deals of three at most; cuts with a deal of what they touch, of which most are seen to be hopeless
+#: at once; pieces that are driven out, where one phase counts.
+_DEALS_OF_THREE, _MOST_DEALS_OF_THREE, _AFTER_CUTS, _DRIVEN_OUT = 1e-2, 0.1, 0.4, 2e-2
 #: Nominal work of a deal of three: at least, and for every way to fill one half of what is dealt.
 _LEAST_SECONDS, _WAY_SECONDS = 9e-6, 6e-7
-#: Nominal work of a deal after a cut (most are seen to be hopeless at once), and what other proposals
-#: take of the work that is counted where two ranks are dealt.
-_AFTER_CUT_SECONDS, _WITHOUT_DEALS = 3.5e-5, 0.8
+#: Nominal work of a cut with a deal: at least, and in parts of a deal of three.
+_CUT_SECONDS, _OF_A_DEAL = 4e-6, 0.023
+_DRIVING_SECONDS = 3e-7  # nominal work of driving a piece out, for every rank: sums are counted anew on the way
+_WITHOUT_DEALS = 0.8  # what other proposals take of the work that is counted where two ranks are dealt
 #: Times the nominal work, where tables are cut anew: so much and more for each rank that a piece looks at.
 _CUTTING, _CUTTING_PER_RANK = 1.0, 0.003
 _ON_HOSTS = 0.3  # times the nominal work more, of what lies on all ranks of a host
@@ -51,11 +53,22 @@ def deals_now(view: View, site_count: Ints, smoothness: float, *, of_two: float,
     ranks = len(view.data.rank_class)
     on_hosts = float(np.sum(site_count[ranks:])) / max(int(np.sum(site_count)), 1)
     if smoothness < _SHARP or ranks < 3:
-        return Deals(of_two=of_two, of_three=0.0, after_cuts=0.0, on_hosts=on_hosts)
+        return Deals(of_two=of_two, of_three=0.0, after_cuts=0.0, on_hosts=on_hosts, driven_out=0.0)
     mean_seconds = _deal_of_three_seconds(view, site_count, on_hosts)
     of_three = min(_DEALS_OF_THREE * deal_seconds(MOST_DEALT) / mean_seconds, _MOST_DEALS_OF_THREE)
-    after_cuts = min(2 * of_three, _MOST_AFTER_CUTS) if cuts else 0.0
-    return Deals(of_two=0.0, of_three=of_three, after_cuts=after_cuts, on_hosts=on_hosts)
+    return Deals(
+        of_two=0.0,
+        of_three=of_three,
+        after_cuts=_AFTER_CUTS * _chance_of_a_deal(view) if cuts else 0.0,
+        on_hosts=on_hosts,
+        driven_out=_DRIVEN_OUT if len(view.data.weight) == 1 else 0.0,
+    )
+
+
+def _chance_of_a_deal(view: View) -> float:
+    """Return how likely three ranks are equally fast, as those must be that are dealt; 0 where nothing is ever cut."""
+    alike = np.bincount(view.data.rank_class) / len(view.data.rank_class)
+    return float(np.sum(alike**3)) if np.any(view.data.family_max_pieces > 1) else 0.0
 
 
 def work_seconds(view: View, site_count: Ints, deals: Deals, *, cuts: bool) -> float:
@@ -67,8 +80,12 @@ def work_seconds(view: View, site_count: Ints, deals: Deals, *, cuts: bool) -> f
     if view.priced.move is not None:
         each *= _MOVING
     if deals.of_three > 0:
-        each = each * _WITHOUT_DEALS + deals.after_cuts * _AFTER_CUT_SECONDS
-        each += deals.of_three * _deal_of_three_seconds(view, site_count, deals.on_hosts)
+        deal = _deal_of_three_seconds(view, site_count, deals.on_hosts)
+        each *= _WITHOUT_DEALS * (1 - deals.after_cuts)
+        each += deals.after_cuts * (_CUT_SECONDS + _OF_A_DEAL * deal)
+        each += deals.of_three * deal + deals.driven_out * (1 - deals.after_cuts) * _DRIVING_SECONDS * len(
+            data.rank_class
+        )
     return each
 
 

@@ -90,6 +90,8 @@ def test_speedup_is_over_seconds_that_are_the_peers_own() -> None:
         (Target(title="", names=frozenset({"other"})), False),
         (Target(title="", most_seconds=10.0), True),
         (Target(title="", most_seconds=1.0), False),  # a solve of 10 s says nothing about one of 1 s
+        (Target(title="", least_limit_seconds=10.0), True),
+        (Target(title="", least_limit_seconds=60.0), False),
     ],
 )
 def test_which_instances_are_meant(target: Target, meant: bool) -> None:
@@ -103,6 +105,8 @@ def test_which_instances_are_meant(target: Target, meant: bool) -> None:
         (Target(title="", most_gap=0.009), False),
         (Target(title="", most_seconds=2.0), True),
         (Target(title="", most_seconds=1.9), False),
+        (Target(title="", most_first_seconds=0.5), True),
+        (Target(title="", most_first_seconds=0.4), False),
         (Target(title="", most_bytes=10**9), True),
         (Target(title="", most_bytes=10**8), False),
         (Target(title="", proven=True), False),
@@ -114,7 +118,13 @@ def test_what_is_met(target: Target, met: bool) -> None:
 
 
 def test_without_a_plan_little_is_met() -> None:
-    for target in (Target(title="", most_gap=1.0), Target(title="", solved=True), Target(title="", never_worse=True)):
+    late = Target(title="", most_first_seconds=100.0)
+    for target in (
+        late,
+        Target(title="", most_gap=1.0),
+        Target(title="", solved=True),
+        Target(title="", never_worse=True),
+    ):
         assert not target.met(row(NO_PLAN))
 
 

@@ -12,6 +12,7 @@ from planner.partitioners.compiled import compiled
 from planner.partitioners.search.costs import cost, refresh, reprice
 from planner.partitioners.search.cut_moves import merge_pieces, shift_columns, split_piece
 from planner.partitioners.search.dealing import cut_and_deal, deal_three_sites, deal_two
+from planner.partitioners.search.driving import drive_out
 from planner.partitioners.search.item_moves import replace_item, send_home
 from planner.partitioners.search.picks import pick_item
 from planner.partitioners.search.piece_moves import move_piece, swap_pieces
@@ -23,12 +24,13 @@ _HOMEWARD = 0.05  # part of the proposals, where moving costs something
 
 
 class Deals(NamedTuple):
-    """Parts of the proposals that deal the pieces of some ranks anew, by chance from 0 to 1."""
+    """Parts of the proposals that are of a kind, from 0 to 1; each is a part of what those before it leave."""
 
     of_two: float
     of_three: float
     after_cuts: float
     on_hosts: float  # of moves and swaps
+    driven_out: float  # pieces that are driven off a rank
 
 
 @compiled
@@ -42,6 +44,8 @@ def propose(data: Data, state: State, before: float, bar: float, cuts: bool, dea
         return deal_three_sites(data, state, scope, before, bar)
     if deals.after_cuts > 0 and random_unit(state) < deals.after_cuts:
         return cut_and_deal(data, state, before, bar)
+    if deals.driven_out > 0 and random_unit(state) < deals.driven_out:
+        return drive_out(data, state, before, bar)
     if data.columns_before.shape[0] > 0 and random_unit(state) < _HOMEWARD:
         return send_home(data, state, before, bar)
     kind = random_below(state, 100)
@@ -55,9 +59,9 @@ def propose(data: Data, state: State, before: float, bar: float, cuts: bool, dea
         return swap_pieces(data, state, scope, before, bar)
     if kind < 82:
         return shift_columns(data, state, pick_item(data, state), before, bar)
-    if kind < 89:
+    if kind < 91:
         return split_piece(data, state, pick_item(data, state), before, bar)
-    if kind < 96:
+    if kind < 99:
         return merge_pieces(data, state, pick_item(data, state), before, bar)
     return replace_item(data, state, before, bar)
 

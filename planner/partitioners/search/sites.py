@@ -128,6 +128,17 @@ def has_room(data: Data, state: State, rank: int, shape: int) -> bool:
 
 
 @compiled
+def has_room_for_swap(data: Data, state: State, rank: int, off: int, on: int) -> bool:
+    """Whether the bytes of a piece fit on a rank once another is gone; -1 stands for none."""
+    for m in range(state.world_bytes.shape[0]):
+        more = data.shape_bytes[on, m] if on >= 0 else 0.0
+        more -= data.shape_bytes[off, m] if off >= 0 else 0.0
+        if more > 0 and state.bytes[rank, m] + state.world_bytes[m] + more > data.capacity[rank, m]:
+            return False
+    return True
+
+
+@compiled
 def best_rank(data: Data, state: State, item: int, shape: int, low: int, high: int) -> int:
     """Return the legal rank in [low, high) where a piece hurts least; -1 where there is none.
 

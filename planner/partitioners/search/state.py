@@ -13,6 +13,7 @@ Ints = NDArray[np.int64]
 RANK, HOST, WORLD = 0, 1, 2
 COLUMN_STEP = 4  #: columns between one width of a family and the next
 MOST_PIECES = 13  #: that two ranks deal anew
+MOST_SWAPS = 24  #: in which ranks hand on what they have too much of
 
 # Indices into State.number
 SMOOTHNESS, PENALTY, OVER, STAMP, NUM_TOUCHED, WORLD_CHANGED, MOVED, NUM_CARRIED, MOVE_PRICE = range(9)
@@ -52,7 +53,7 @@ class State(NamedTuple):
     old_number: Floats
     kept_shape: Ints  # (most pieces of one item,) an item's pieces while another cut is tried
     kept_site: Ints
-    gain: Floats  # (Q,) see sites.weigh
+    gain: Floats  # (Q,) see sites.weigh and driving.hand_on
     price: Floats  # (Q,) phase weight over the sum of weights
     gained: Floats  # (3, Q) seconds that two sites gain, and what that adds at least to the cost
     site_weights: Floats  # (2, Q) of two sites, sums over their ranks
@@ -102,6 +103,6 @@ def empty_state(data: Data, seed: int) -> State:
         gained=np.zeros((3, phases)),
         site_weights=np.zeros((2, phases)),
         columns_here=np.zeros_like(data.columns_before),
-        carried=np.zeros((2 * most + 4 * MOST_PIECES, 3), dtype=np.int64),
+        carried=np.zeros((2 * most + 4 * (MOST_PIECES + MOST_SWAPS), 3), dtype=np.int64),
         seed=np.array([seed * 2654435761 + 1], dtype=np.uint64),
     )

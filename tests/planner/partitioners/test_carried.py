@@ -10,6 +10,7 @@ from planner.moving import moved_bytes
 from planner.partitioners.chain import Chain
 from planner.partitioners.local_search import LocalSearch
 from planner.partitioners.search.costs import count_moved, count_overflow
+from planner.partitioners.search.driving import drive_out
 from planner.partitioners.search.moves import Deals, anneal
 from planner.partitioners.search.state import MOVE_PRICE, MOVED, OVER
 from planner.partitioners.view import search_view, to_assignment
@@ -18,6 +19,7 @@ from tests.contracts.partitioner import LIMITS
 from tests.planner.builders import brute_force, random_priced
 from tests.planner.exhaustive import best_assignment
 from tests.planner.moves import with_move
+from tests.planner.proposing import begun, plan_of, propose
 from tests.thorough import thorough
 
 
@@ -39,7 +41,7 @@ def test_counting_along_is_counting_anew(seed: int, cuts: bool) -> None:
     assert begin is not None
     assert chain.load(begin)
     state, arrays = chain._state, chain._arrays  # noqa: SLF001
-    deals = Deals(of_two=0.05, of_three=0.05, after_cuts=0.05 if cuts else 0.0, on_hosts=0.3)
+    deals = Deals(of_two=0.05, of_three=0.05, after_cuts=0.05 if cuts else 0.0, on_hosts=0.3, driven_out=0.05)
     for _ in range(30):
         # Few proposals, so that sums of changes are not counted anew between them and the comparison.
         anneal(chain._data, state, 50, 0.5, 20.0, 1.0, cuts, deals)  # noqa: SLF001
@@ -52,6 +54,23 @@ def test_counting_along_is_counting_anew(seed: int, cuts: bool) -> None:
         found = to_assignment(view, arrays.slot_shape, arrays.slot_site, arrays.num_pieces)
         assert arrays.number[MOVED] <= moved_bytes(priced, found) + 1e-9
     assert arrays.number[MOVE_PRICE] > 0
+
+
+def test_long_chains_of_exchanges_are_counted_along() -> None:
+    still = random_priced(0, num_tables=40, ranks_per_host=3, num_phases=1)
+    before = plan_of(begun(still))
+    chain = begun(with_move(still, before, seconds_per_byte=1e-6), before)
+    arrays, kept, most = chain._arrays, 0, 0  # noqa: SLF001
+    for _ in range(2000):
+        sites = arrays.slot_site.copy()
+        kept += propose(chain, drive_out, 0.0)
+        most = max(most, int(np.sum(arrays.slot_site != sites)))
+        assert np.array_equal(arrays.columns_here, columns_here(chain, still))
+    moved = arrays.number[MOVED]
+    count_moved(chain._data, chain._state)  # noqa: SLF001
+    assert moved == pytest.approx(arrays.number[MOVED], abs=1e-6)
+    assert kept > 2
+    assert most > 3
 
 
 def columns_here(chain: Chain, priced: PricedOptions) -> np.ndarray:

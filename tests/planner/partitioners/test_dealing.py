@@ -9,8 +9,9 @@ import pytest
 
 from planner.evaluate import objective_of, violations
 from planner.partitioners.chain import Chain
-from planner.partitioners.search.costs import cost
+from planner.partitioners.search.costs import cost, refresh, reprice
 from planner.partitioners.search.dealing import cut_and_deal, deal_three_sites, deal_two
+from planner.partitioners.search.driving import drive_out
 from planner.partitioners.search.moves import Deals, anneal
 from planner.partitioners.search.piece_moves import move_piece, swap_pieces
 from planner.partitioners.search.state import OVER
@@ -50,6 +51,20 @@ def test_three_sites_reach_what_no_two_do(scope: Scope) -> None:
         kept = [propose(chain, deal, 0.0) for _ in range(50)]
         assert any(kept) is (reached < 26)
         assert objective_of(priced, plan_of(chain)) == pytest.approx(reached)
+
+
+def test_many_ranks_have_room_for_what_no_three_have() -> None:
+    """61 seconds on a rank of 60 and 1, the least piece of all, and 60.6 on seven: 60.74 is in reach of eight."""
+    rng = np.random.default_rng(0)
+    others = [pieces / pieces.sum() * 60.6 for pieces in rng.uniform(9.6, 10.6, (7, 6))]
+    priced, start = whole_tables(Scope.RANK, [60.0, 1.0], *(pieces.tolist() for pieces in others))
+    for proposal, is_better in ((on(Scope.RANK, deal_three_sites), False), (drive_out, True)):
+        chain = begun(priced, start)
+        refresh(chain._data, chain._state, 2000.0, 1e3)  # noqa: SLF001
+        reprice(chain._data, chain._state)  # noqa: SLF001
+        for _ in range(1000):
+            propose(chain, proposal, 0.0)
+        assert (objective_of(priced, plan_of(chain)) < 60.9) is is_better
 
 
 @pytest.mark.parametrize("scope", [Scope.RANK, Scope.HOST])
@@ -104,6 +119,7 @@ PROPOSALS = {
     "two ranks": (Scope.RANK, DEALS[Scope.RANK][0]),
     "three ranks": (Scope.RANK, DEALS[Scope.RANK][1]),
     "after cuts": (Scope.RANK, cut_and_deal),
+    "driven out": (Scope.RANK, drive_out),
     "two hosts": (Scope.HOST, DEALS[Scope.HOST][0]),
     "three hosts": (Scope.HOST, DEALS[Scope.HOST][1]),
     "move to a host": (Scope.HOST, on(Scope.HOST, move_piece)),
@@ -177,7 +193,7 @@ def test_what_a_table_gains_by_another_cut_shows_once_sites_are_dealt_anew(scope
         priced = random_priced(seed, num_tables=24, num_hosts=4) if scope == Scope.RANK else pieces_on_hosts(seed)
         reached = []
         for after_cuts in (0.0, 0.05):
-            chain, deals = begun(priced), Deals(0.0, 0.0, after_cuts, on_hosts=float(scope))
+            chain, deals = begun(priced), Deals(0.0, 0.0, after_cuts, float(scope), 0.0)
             for _ in range(20):
                 anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, True, deals)  # noqa: SLF001
             reached.append(objective_of(priced, plan_of(chain)))
@@ -189,5 +205,5 @@ def test_pieces_of_hosts_trade_places_only_where_proposals_ask_for_it() -> None:
     priced, start = whole_tables(Scope.HOST, [5, 5], [4, 3])
     for on_hosts, reached in ((0.0, 10.0), (1.0, 9.0)):
         chain = begun(priced, start)
-        anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, False, Deals(0.0, 0.0, 0.0, on_hosts))  # noqa: SLF001
+        anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, False, Deals(0.0, 0.0, 0.0, on_hosts, 0.0))  # noqa: SLF001
         assert objective_of(priced, plan_of(chain)) == pytest.approx(reached)

@@ -14,6 +14,7 @@ from planner.partitioners.proposals import deal_seconds, deals_now, work_seconds
 from planner.partitioners.search.moves import Deals, anneal
 from planner.partitioners.view import search_view
 from planner.priced import PricedOptions
+from planner.pricing import restrict
 from tests.contracts.partitioner import LIMITS
 from tests.planner.builders import random_priced
 from tests.planner.exhaustive import best_assignment
@@ -79,11 +80,29 @@ def test_the_fewer_pieces_sites_have_the_more_often_three_are_dealt() -> None:
     for per_rank in (20, 6, 5, 4, 3, 2, 1, 0):
         deals = deals_now(view, counts(per_rank=per_rank), 200.0, of_two=0.0, cuts=True)
         assert deals.of_three * deal_seconds(3 * per_rank) <= 0.01 * deal_seconds(60) * (1 + 1e-9)
-        assert 0 < deals.after_cuts <= min(2 * deals.of_three, 0.02)
         shares.append(deals.of_three)
     assert shares == sorted(shares)
     assert shares[:2] == pytest.approx([0.01, 0.01])
     assert shares[-1] == pytest.approx(0.1)
+
+
+def test_cuts_are_dealt_as_far_as_ranks_are_alike_and_tables_are_cut() -> None:
+    alike = random_priced(0, num_tables=40, ranks_per_host=3)
+    whole = restrict(alike, alike.family_max_pieces == 1)
+    of_all_speeds = random_priced(0, num_tables=40, ranks_per_host=3, slowdown=True)
+    shares = [
+        deals_now(search_view(priced), counts(per_rank=6), 200.0, of_two=0.0, cuts=True).after_cuts
+        for priced in (alike, of_all_speeds, whole)
+    ]
+    assert shares == pytest.approx([0.4, 0.4 / RANKS**2, 0.0])
+
+
+def test_pieces_are_driven_out_where_one_phase_counts() -> None:
+    for num_phases, is_one in ((1, True), (3, False)):
+        view = search_view(random_priced(0, num_tables=40, ranks_per_host=3, num_phases=num_phases))
+        for smoothness, is_sharp in ((50.0, False), (200.0, True)):
+            deals = deals_now(view, counts(per_rank=6), smoothness, of_two=0.0, cuts=False)
+            assert (deals.driven_out > 0) is (is_one and is_sharp)
 
 
 def test_hosts_have_the_share_of_what_lies_on_them() -> None:
@@ -97,10 +116,15 @@ def test_hosts_have_the_share_of_what_lies_on_them() -> None:
 def test_what_lies_on_hosts_is_more_work_and_so_are_deals() -> None:
     view = search_view(random_priced(0, num_tables=40, ranks_per_host=3))
 
-    def work(on_hosts: float, of_three: float, per_rank: int) -> float:
-        deals = Deals(of_two=0.0, of_three=of_three, after_cuts=0.0, on_hosts=on_hosts)
+    def work(on_hosts: float, of_three: float, per_rank: int, **more: float) -> float:
+        parts = {"after_cuts": 0.0, "driven_out": 0.0} | more
+        deals = Deals(of_two=0.0, of_three=of_three, on_hosts=on_hosts, **parts)
         return work_seconds(view, counts(per_rank=per_rank, per_host=1), deals, cuts=True)
 
     assert work(1.0, 0.0, 1) > 1.2 * work(0.0, 0.0, 1) > 0
     assert work(0.0, 0.02, 4) > work(0.0, 0.01, 4)
     assert work(0.0, 0.01, 6) > work(0.0, 0.01, 4)
+    assert work(0.0, 0.01, 4, after_cuts=0.4) > work(0.0, 0.01, 4)
+    assert work(0.0, 0.01, 4, driven_out=0.02) > work(0.0, 0.01, 4)
+    after_cuts = [work(0.0, 0.01, pieces, after_cuts=0.4) - work(0.0, 0.01, pieces) for pieces in (3, 6)]
+    assert 0 < 1.01 * after_cuts[0] < after_cuts[1]

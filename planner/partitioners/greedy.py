@@ -15,6 +15,8 @@ from planner.partitioners.view import search_view
 from planner.priced import Assignment, Guide, Outcome, PricedOptions
 
 _MEND_FROM = 0.5  # of the limit, where nothing fits
+#: Items times ranks of the constructions that a first plan may be the best of: they take five milliseconds.
+_FIRST_LOOKS = 4000
 
 
 class Greedy:
@@ -23,7 +25,7 @@ class Greedy:
     name = "greedy"
 
     def __init__(self, *, first_only: bool = False) -> None:
-        """With ``first_only`` the first plan that fits is the answer."""
+        """With ``first_only`` the first plan that fits is the answer, or the best of a few where they take no time."""
         self._first_only = first_only
 
     def solve(
@@ -39,12 +41,15 @@ class Greedy:
         """Try every choice and order; ``start`` competes with them."""
         effort = Effort(limits)
         good_seconds = lower_bound_seconds * (1 + limits.ending_gap)
-        best = Best(priced, self.name, on_incumbent)
+        best = Best(priced, self.name, None if self._first_only else on_incumbent)
         best.offer(start)
         nearest: Chain | None = None
-        for chain in constructions(search_view(priced), guide, limits.seed, effort):
+        view = search_view(priced)
+        looks = len(view.data.item_columns) * len(view.data.rank_class)
+        for tried, chain in enumerate(constructions(view, guide, limits.seed, effort), start=1):
             best.offer(chain.assignment())
-            if best.seconds <= good_seconds or (self._first_only and best.assignment is not None):
+            is_enough = self._first_only and (tried + 1) * looks > _FIRST_LOOKS
+            if best.seconds <= good_seconds or (is_enough and best.assignment is not None):
                 break
             if nearest is None or chain.rating < nearest.rating:
                 nearest = chain
@@ -53,5 +58,11 @@ class Greedy:
         if best.assignment is None and nearest is not None:
             nearest.run(MEND, effort, 1.0, sys.float_info.max)
             best.offer(nearest.assignment())
+        if self._first_only:
+            only = (
+                best.assignment
+            )  # what was tried beside it is not told: to check a plan takes longer than to make one
+            best = Best(priced, self.name, on_incumbent)
+            best.offer(only)
         detail = "" if best.assignment is not None else "no construction fits the memory of every rank"
         return best.outcome(effort.limit if effort.fraction >= 1 else "iterations", detail)

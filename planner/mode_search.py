@@ -102,7 +102,7 @@ def _first(run: Run, priced: PricedOptions, teller: Teller) -> _Mode:
         priced = with_homes(priced, before)
         outcome = resume(priced, before, limits, on_incumbent=tell)
     if outcome is None or outcome.assignment is None:
-        outcome = Greedy(first_only=True).solve(priced, limits, on_incumbent=tell)
+        outcome = Greedy(first_of_few=True).solve(priced, limits, on_incumbent=tell)
     return _Mode(priced=priced, outcome=outcome, bound=Bound(seconds=0.0, guide=None))
 
 

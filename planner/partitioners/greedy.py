@@ -24,9 +24,10 @@ class Greedy:
 
     name = "greedy"
 
-    def __init__(self, *, first_only: bool = False) -> None:
-        """With ``first_only`` the first plan that fits is the answer, or the best of a few where they take no time."""
-        self._first_only = first_only
+    def __init__(self, *, first_only: bool = False, first_of_few: bool = False) -> None:
+        """With ``first_only`` the first plan that fits is the answer, with ``first_of_few`` the best of a few."""
+        self._first_only = first_only or first_of_few
+        self._first_looks = _FIRST_LOOKS if first_of_few else 0
 
     def solve(
         self,
@@ -48,7 +49,7 @@ class Greedy:
         looks = len(view.data.item_columns) * len(view.data.rank_class)
         for tried, chain in enumerate(constructions(view, guide, limits.seed, effort), start=1):
             best.offer(chain.assignment())
-            is_enough = self._first_only and (tried + 1) * looks > _FIRST_LOOKS
+            is_enough = self._first_only and (tried + 1) * looks > self._first_looks
             if best.seconds <= good_seconds or (is_enough and best.assignment is not None):
                 break
             if nearest is None or chain.rating < nearest.rating:

@@ -316,7 +316,7 @@ def test_more_hardware_is_found_before_the_constraints_of_hundreds_of_tables_are
     tables = [large(f"t{index}", fused) for index in range(200)]
     reserved = Reservation(hbm_fraction=0.15, dense_multiplier=0.0, input_copies=0)
     problem = make_problem(*tables, cluster=make_cluster(3, 8, hbm_bytes=1.75e9), reservation=reserved)
-    limits = replace(LIMITS, work_limit_seconds=4.0)
+    limits = replace(LIMITS, work_limit_seconds=5.0)
     result = plan(problem, cost_model=ROOFLINE, partitioner=Greedy(), limits=limits)
     assert result.diagnosis is not None
     (hosts,) = fixes_of(result.diagnosis, "ranks")

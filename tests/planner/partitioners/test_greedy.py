@@ -22,7 +22,7 @@ def test_a_first_plan_is_the_best_of_a_few_where_they_take_no_time(monkeypatch: 
         for constructions in (1, 3, 1000):
             monkeypatch.setattr(greedy, "_FIRST_LOOKS", constructions * 12 * priced.num_ranks)
             told: list[float] = []
-            found = Greedy(first_only=True).solve(
+            found = Greedy(first_of_few=True).solve(
                 priced, LIMITS, on_incumbent=lambda incumbent, told=told: told.append(incumbent.objective_seconds)
             )
             assert found.assignment is not None

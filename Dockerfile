@@ -13,7 +13,7 @@ ARG EXTRAS=""
 RUN /opt/shardplan/bin/python -m pip install --no-cache-dir --constraint constraints.txt ".${EXTRAS:+[$EXTRAS]}"
 # The search in machine code, ahead of the first plan. It is for any CPU of this architecture, and the
 # same two settings at run time find it.
-RUN cd / && NUMBA_CACHE_DIR=/opt/compiled NUMBA_CPU_NAME=generic /opt/shardplan/bin/python -m planner.partitioners.warm
+RUN cd / && NUMBA_CACHE_DIR=/opt/compiled NUMBA_CPU_NAME=generic /opt/shardplan/bin/python -m planner.solver.partitioners.kernels.warm_up
 
 # Stage 2: that environment and nothing else, run by a user without rights.
 FROM python:3.11.14-slim-bookworm

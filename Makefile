@@ -46,7 +46,7 @@ $(VENV)/.stamp-base: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing shardplan into $(VENV) ..."
 	$(PIP) install --constraint constraints.txt --editable .
 	@echo "Compiling the search for this machine (once, about half a minute) ..."
-	$(BIN)/python -m planner.partitioners.warm
+	$(BIN)/python -m planner.solver.partitioners.kernels.warm_up
 	@touch $@
 
 # torchrec's metadata asks for the CUDA build of fbgemm-gpu, whose files overwrite the CPU build's:

@@ -19,14 +19,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks import report
-from benchmarks.measured import measure
-from benchmarks.peers import has_torchrec
-from benchmarks.suite import Row, Sources, Suite
-from benchmarks.suites import SUITES
-from planner.partitioners.registry import make_partitioner, partitioner_names
-from planner.partitioners.warm import warm
-from planner.provenance import versions
+from benchmarks.peers.peers import has_torchrec
+from benchmarks.solver import report
+from benchmarks.solver.measured import measure
+from benchmarks.solver.suite import Row, Sources, Suite
+from benchmarks.solver.suites import SUITES
+from planner.solver.partitioners.kernels.warm_up import warm
+from planner.solver.partitioners.registry import make_partitioner, partitioner_names
+from planner.verification.provenance import versions
 
 
 def run(suite: Suite, sources: Sources, given: argparse.Namespace) -> Iterator[Row]:

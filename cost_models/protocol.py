@@ -9,15 +9,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cost_models.hardware import Hardware
+from cost_models.arrays import Bools, Codes, Floats, Ints
+from cost_models.hardware.hardware import Hardware
 from cost_models.vocabulary import NUM_PHASES, Phase
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int8]
-Bools = NDArray[np.bool_]
 
 #: Which count of memory belongs to a model's prices: ``exact``, what a training job really
 #: holds, or ``torchrec``, what TorchRec's planner believes it holds.

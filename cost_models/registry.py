@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from cost_models.analytic.roofline import RooflineModel
+from cost_models.analytic.serving import ServingModel
+from cost_models.analytic.torchrec import TorchRecModel
 from cost_models.errors import UnknownCostModel
 from cost_models.protocol import CostModel
-from cost_models.roofline import RooflineModel
-from cost_models.serving import ServingModel
-from cost_models.torchrec import TorchRecModel
 
 COST_MODELS: Mapping[str, Callable[[], CostModel]] = MappingProxyType(
     {"roofline": RooflineModel, "torchrec": TorchRecModel, "serving": ServingModel}

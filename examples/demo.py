@@ -19,8 +19,8 @@ from pathlib import Path
 import httpx
 
 from api.client import FetchedPlan, PlannerClient, check_plan, fetch
-from planner.explain.plan import explain_plan
-from planner.explain.text import short_digest
+from planner.output.explain.text.layout import short_digest
+from planner.output.explain.text.plan import explain_plan
 
 EXAMPLES = Path(__file__).parent
 DATA = EXAMPLES.parent / ".demo"

@@ -3,7 +3,7 @@
     problem -> options -> priced arrays -> partitioner -> assignment -> placement
             -> independent score and checks -> plan
 
-Nothing leaves this module that :mod:`planner.verify` rejects, and no plan whose score from
+Nothing leaves this module that :mod:`planner.verification.verify` rejects, and no plan whose score from
 its geometry differs from what the search believed.
 """
 
@@ -12,28 +12,28 @@ import time
 from dataclasses import dataclass, replace
 
 from cost_models.protocol import AssignmentModel, CostModel
-from planner.attempts import Attempts, attempt_limits
-from planner.busy_tiers import overloaded, shortest_step, shortfall_of, with_limits
-from planner.diagnosis import diagnose
-from planner.domain.movement import PreviousPlan
-from planner.domain.plan import Assumption, PlanResult
-from planner.domain.problem import Problem
-from planner.finishing import OnResult, Run, result_of, within_bound
-from planner.infeasible import Dead
-from planner.listing import is_short_of_memory, list_and_price
-from planner.mode_search import BYTES_MOVED, no_plan, search_modes
-from planner.no_collection import no_collection
-from planner.offers import spilled_kernels, why_not_host_memory, with_host_memory, with_kernels_of
-from planner.partitioners.base import Partitioner, SolveLimits
-from planner.partitioners.warm import load_constructions
-from planner.previous import (
+from planner.diagnosis.diagnose import diagnose
+from planner.diagnosis.trial_solves import Attempts, attempt_limits
+from planner.domain.plan.movement import PreviousPlan
+from planner.domain.plan.plan import Assumption, PlanResult
+from planner.domain.problem.problem import Problem
+from planner.options.host_memory_fallback import spilled_kernels, why_not_host_memory, with_host_memory, with_kernels_of
+from planner.orchestration.finish_plan import OnResult, Run, result_of, within_bound
+from planner.orchestration.limits.shortfalls import Dead
+from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step, shortfall_of, with_limits
+from planner.orchestration.list_options import is_short_of_memory, list_and_price
+from planner.orchestration.previous_plan import (
     finer_where_cut_finer,
     stay_of,
     with_move_price,
 )
-from planner.priced import Reason
-from planner.rounds import plan_in_rounds
-from planner.serving import REQUEST_RATE, within_rate
+from planner.orchestration.relinearise import plan_in_rounds
+from planner.orchestration.solve_modes import BYTES_MOVED, no_plan, search_modes
+from planner.pricing.serving import REQUEST_RATE, within_rate
+from planner.solver.machine import no_collection
+from planner.solver.partitioners.base import Partitioner, SolveLimits
+from planner.solver.partitioners.kernels.warm_up import load_constructions
+from planner.solver.problem import Reason
 
 _OF_THE_USER = (BYTES_MOVED, REQUEST_RATE)  # no more memory and no wider constraint mends these
 _LEAST_LEFT = 0.25  # of the time limit, for every search after the first

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from benchmarks.local_postgres import NoPostgres, Postgres
-from tests.api import stand_ins
+from benchmarks.service.local_postgres import NoPostgres, Postgres
+from tests.support.paths import ROOT, SHARED
+from tests.support.service import stand_ins
 
 # Processes of tests share the cores: threads of one that wait for each other by spinning keep the others from them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -17,8 +18,6 @@ stand_ins.know_link()
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("shardplan", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shardplan")
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="session")
@@ -36,10 +35,9 @@ def examples() -> Path:
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Public workloads and golden figures beside the repository; tests skip where they are absent."""
-    folder = ROOT.parent / "shared"
-    if not folder.is_dir():
+    if not SHARED.is_dir():
         pytest.skip("no ../shared folder with public workloads and golden figures beside the repository")
-    return folder
+    return SHARED
 
 
 @pytest.fixture(scope="session")

@@ -14,27 +14,15 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from api.cli import (
-    backup,
-    batch,
-    certify,
-    doctor,
-    documents,
-    evaluate,
-    explain,
-    fit,
-    improve,
-    keys,
-    measure,
-    model,
-    plan,
-    prune,
-    serve,
-    stats,
-    webhooks,
-    worker,
-)
+from api.cli.admin import backup, doctor, keys, prune, webhooks
+from api.cli.batch import command as batch
 from api.cli.errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, report, say
+from api.cli.measuring import command as measure
+from api.cli.models import fit
+from api.cli.models import report as model
+from api.cli.plans import certify, documents, evaluate, explain, improve, plan
+from api.cli.service import serve, worker
+from api.cli.statistics import command as stats
 from api.release import VERSION
 
 app = typer.Typer(

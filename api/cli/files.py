@@ -11,10 +11,9 @@ import typer
 
 from api.cli.errors import BadInput, say
 from api.client.plan_file import write_atomically
-from api.document_kind import is_spec
-from api.json_input import parse_document, pointer
 from api.schemas.plan import PlanDocument
-from planner.canonical import canonical_bytes, plan_digest
+from api.specs.input.json import is_spec, parse_document, pointer
+from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
 from planner.errors import InvalidProblem, Issue
 
 STDIN = "-"
@@ -102,7 +101,7 @@ def with_changes(raw: bytes, changes: Mapping[Sequence[str], object]) -> bytes:
     """
     if not changes:
         return raw
-    from api.convert import check_form
+    from api.specs.parse import check_form
 
     check_form(raw)
     document = json.loads(raw)

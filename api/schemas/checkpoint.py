@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from api.schemas.base import Document, StrictModel
-from planner.domain.checkpoint import (
+from planner.domain.problem.checkpoint import (
     DEFAULT_DOWNLOAD_BYTES_PER_SECOND,
     DEFAULT_FULL_EVERY,
     DEFAULT_INTERVALS_BETWEEN_FAILURES,

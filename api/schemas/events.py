@@ -4,10 +4,10 @@ from datetime import datetime
 
 from pydantic import Field
 
-from api.moments import moment
 from api.schemas.base import Document
 from api.schemas.solve import ProgressDocument, StateName
-from api.store.base import SolveRecord
+from api.store.contract.store import SolveRecord
+from api.store.contract.timestamps import moment
 
 
 class ProgressEvent(ProgressDocument):

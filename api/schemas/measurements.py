@@ -10,7 +10,7 @@ from api.schemas.solve import AssumptionDocument
 from cost_models.measurements.check import MAX_ROWS
 from cost_models.measurements.schema import COLUMNS, Column
 from cost_models.vocabulary import STEP_PHASES
-from planner.domain.cluster import MAX_RANKS
+from planner.domain.problem.cluster import MAX_RANKS
 
 #: As in files of measurements: no text can be a formula of a spreadsheet.
 TEXT_PATTERN = r"^[A-Za-z0-9_]([ -~]{0,78}[!-~])?$"

@@ -9,7 +9,7 @@ from api.schemas.shard import MAX_SHARDS_OF_TABLE, ShardDocument
 from api.schemas.spec import MAX_TABLES, SpecDocument
 from api.schemas.table import DataTypeName, Fraction, KernelName, PoolingName, SchemeName
 from api.schemas.torchrec_plan import TorchRecPlan
-from planner.domain.cluster import MAX_RANKS
+from planner.domain.problem.cluster import MAX_RANKS
 
 
 class TablePlanDocument(StrictModel):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from api.schemas.base import StrictModel
-from planner.domain.cluster import MAX_RANKS
+from planner.domain.problem.cluster import MAX_RANKS
 
 #: A scheme cuts a table into at most two column pieces per host, each into row blocks over
 #: the ranks of a host, or into as many parts as there are ranks: two shards per rank.

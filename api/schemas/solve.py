@@ -5,9 +5,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from api.moments import moment
 from api.schemas.base import BytesTaken, BytesThere, Document
-from api.store.base import SolveRecord
+from api.store.contract.store import SolveRecord
+from api.store.contract.timestamps import moment
 
 StateName = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 

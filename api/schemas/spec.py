@@ -7,10 +7,10 @@ from pydantic import ConfigDict, Field, JsonValue, model_validator
 from api.schemas.base import Digest, Name, StrictModel, Title
 from api.schemas.checkpoint import CheckpointSpec
 from api.schemas.table import Fraction, TableSpec
-from cost_models.profile_fields import FIELDS
-from planner.domain.cluster import MAX_RANKS, MAX_RELATIVE_SPEED, MIN_RELATIVE_SPEED
-from planner.domain.movement import DEFAULT_MIN_RELATIVE_GAIN, DEFAULT_REMAINING_STEPS, MAX_REMAINING_STEPS
-from planner.domain.serving import DEFAULT_UTILIZATION_LIMIT
+from cost_models.hardware.profile_fields import FIELDS
+from planner.domain.plan.movement import DEFAULT_MIN_RELATIVE_GAIN, DEFAULT_REMAINING_STEPS, MAX_REMAINING_STEPS
+from planner.domain.problem.cluster import MAX_RANKS, MAX_RELATIVE_SPEED, MIN_RELATIVE_SPEED
+from planner.domain.problem.serving import DEFAULT_UTILIZATION_LIMIT
 
 MAX_TABLES = 20_000
 MAX_GROUPS = 20_000

@@ -7,10 +7,10 @@ from pydantic import Field
 
 from api.schemas.base import Digest, Document, Name, StrictModel
 from api.schemas.spec import MAX_TABLES
-from planner.domain.access import NUM_REUSE_BINS
-from planner.statistics.hot_rows import DEPTH, NUM_HOT_ROWS, WIDTH
-from planner.statistics.sketch import MAX_LOOKUPS, MAX_ROW, MAX_SEED, NUM_LEVELS
-from planner.statistics.windows import NUM_WINDOW_SIZES
+from planner.access.sketches.hot_rows import DEPTH, NUM_HOT_ROWS, WIDTH
+from planner.access.sketches.sketch import MAX_LOOKUPS, MAX_ROW, MAX_SEED, NUM_LEVELS
+from planner.access.sketches.windows import NUM_WINDOW_SIZES
+from planner.domain.problem.access import NUM_REUSE_BINS
 
 #: Largest sketch of one table. Unit: bytes of its canonical JSON.
 MAX_SKETCH_BYTES = 65_536

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from api.schemas.base import ModulePath, Name, StatisticsReference, StrictModel
 from api.schemas.shard import MAX_SHARDS_OF_TABLE, PinnedShardSpec
-from planner.domain.cluster import MAX_RANKS
+from planner.domain.problem.cluster import MAX_RANKS
 
 MAX_FEATURES_OF_TABLE = 2_000
 

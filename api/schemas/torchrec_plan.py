@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue
 from api.schemas.base import ModulePath, Name, StrictModel
 from api.schemas.shard import MAX_SHARDS_OF_TABLE, Count
 from api.schemas.table import Fraction, KernelName, SchemeName
-from planner.domain.cluster import MAX_RANKS
+from planner.domain.problem.cluster import MAX_RANKS
 
 _Pair = Annotated[list[Count], Field(min_length=2, max_length=2)]
 _Rank = Annotated[int, Field(ge=0, lt=MAX_RANKS)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from cost_models.arrays import Floats
 
 #: A group of more pairs than this is judged by this many of its rows: the pairs grow as the square.
 MOST_ROWS_OF_TAU = 5000

@@ -15,15 +15,13 @@ little was measured, the quantile is that of the validation launches (split conf
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cost_models.arrays import Floats
 from cost_models.fitting.launches import Launches
 from cost_models.fitting.predicting import contentions, held_from, launch_seconds
 from cost_models.learned.compute import LearnedCompute
 from cost_models.learned.contention import Contention
 from cost_models.learned.intervals import Interval, width_inputs, widths
-
-Floats = NDArray[np.float64]
 
 COVERAGE = 0.9
 #: Relative deviations below this count as this: the logarithm of none would decide the fit of widths.

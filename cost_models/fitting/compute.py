@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cost_models.arrays import Floats
 from cost_models.fitting.calibration import calibrate
 from cost_models.fitting.launches import Launches
 from cost_models.fitting.non_negative import fit_non_negative
@@ -17,8 +17,6 @@ from cost_models.learned.features import FEATURES, FREE_FEATURES, TERMS, feature
 from cost_models.learned.fitted import FittedCompute
 from cost_models.learned.network import MonotoneNetwork
 from cost_models.learned.ranges import measured_ranges, measured_rank_ranges, rank_sums
-
-Floats = NDArray[np.float64]
 
 #: Fewer launches than this to learn from, and physics alone does better (measured on CPU: 20 to 320 launches).
 LEAST_LAUNCHES_FOR_NETWORKS = 320

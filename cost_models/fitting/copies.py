@@ -6,14 +6,13 @@ the rate of a rank while as many as were measured do: a training step has all ra
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cost_models.arrays import Floats
 from cost_models.fitting.non_negative import fit_non_negative
 from cost_models.measurements.schema import Measurements
 
-Floats = NDArray[np.float64]
-
-#: Rows of so many bytes count as wide: gathers of them set a profile's gather rate (cost_models.profile_fields).
+#: Rows of so many bytes count as wide: gathers of them set a profile's gather rate
+#: (cost_models.hardware.profile_fields).
 WIDE_ROW_BYTES = 512.0
 _LINKS = {"host_to_device": "host_link_bytes_per_second", "device_to_host": "host_link_return_bytes_per_second"}
 

@@ -24,13 +24,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cost_models.arrays import Floats
 from cost_models.fitting.exchange_rows import Exchanges, exchanges
 from cost_models.fitting.non_negative import fit_non_negative
 from cost_models.learned.exchange import LearnedExchange
 from cost_models.learned.exchange_curve import SCALARS, ExchangeCurve, ramp_bytes, scalars, skew_terms
 from cost_models.measurements.schema import Measurements
-
-Floats = NDArray[np.float64]
 
 COVERAGE = 0.9
 NUM_FOLDS = 5

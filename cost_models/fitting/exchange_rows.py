@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cost_models.arrays import Floats
 from cost_models.learned.exchange import held_bytes
 from cost_models.learned.exchange_document import DIRECTIONS, CurveKey
 from cost_models.measurements.schema import COLLECTIVES, Measurements
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

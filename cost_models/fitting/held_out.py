@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cost_models.arrays import Floats
 from cost_models.fitting.assessment import Figures, Judged, figures_by, points, size_labels
 from cost_models.fitting.exchange_rows import Part, exchanges
 from cost_models.fitting.launches import Launches
@@ -17,8 +17,6 @@ from cost_models.learned.exchange import LearnedExchange
 from cost_models.learned.exchange_document import CurveKey
 from cost_models.learned.told import MOST_POINTS
 from cost_models.measurements.schema import Measurements
-
-Floats = NDArray[np.float64]
 
 #: Ends of the groups by bytes: a cache line of output is not a gibibyte, and between them each is 16 times the last.
 _BYTES_ENDS = ((2**16, "to 64 KiB"), (2**20, "64 KiB to 1 MiB"), (2**24, "1 to 16 MiB"), (2**28, "16 to 256 MiB"))

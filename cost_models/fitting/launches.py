@@ -5,11 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cost_models.arrays import Floats, Ints
 from cost_models.learned.columns import LookupColumns, columns_of_rows
 from cost_models.measurements.schema import Measurements
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

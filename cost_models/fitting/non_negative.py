@@ -13,7 +13,7 @@ de Jong, "A fast non-negativity-constrained least squares algorithm", 1997.
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from cost_models.arrays import Floats
 
 #: Relative deviations below this are all the same: keeps weights finite.
 SMALLEST_DEVIATION = 0.005

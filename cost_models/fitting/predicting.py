@@ -3,11 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from cost_models.arrays import Floats
 from cost_models.fitting.launches import Launches
 from cost_models.learned.compute import LearnedCompute, sum_by_rank
 from cost_models.learned.contention import Contention
-
-Floats = NDArray[np.float64]
 
 
 def launch_seconds(compute: LearnedCompute, contention: Contention, launches: Launches) -> Floats:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cost_models.arrays import Ints
 from cost_models.fitting.launches import Launches
-
-Ints = NDArray[np.int64]
 
 TRAINING_SHARE = 0.8
 VALIDATION_SHARE = 0.1

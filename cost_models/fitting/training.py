@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cost_models.arrays import Floats, Ints
 from cost_models.learned.network import EXPONENTS, NOTHING, MonotoneNetwork
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: What the softplus makes 1 of: ln T begins as ln p.
 PHYSICS_ALONE = math.log(math.e - 1)

@@ -4,12 +4,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from cost_models.collective_bytes import Exchange
-from cost_models.exchange import add_exchange
-from cost_models.hardware import Hardware
-from cost_models.protocol import Bools, ShardSeconds, ShardWork
-from cost_models.roofline import add_lookups
-from cost_models.tally import Tally
+from cost_models.analytic.roofline import add_lookups
+from cost_models.analytic.tally import Tally
+from cost_models.arrays import Bools
+from cost_models.collectives.collective_bytes import Exchange
+from cost_models.collectives.exchange import add_exchange
+from cost_models.hardware.hardware import Hardware
+from cost_models.protocol import ShardSeconds, ShardWork
 
 
 def analytic_seconds(

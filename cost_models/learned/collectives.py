@@ -1,15 +1,16 @@
 """Which collectives of a step were measured, and the bytes that each shard puts into them.
 
-Those of :mod:`cost_models.collective_bytes` in which all ranks take part, as they do in those inside a host where there
-is one host. All-reduces go bucket by bucket beside the backward pass, and collectives inside one of several hosts or
-across them are measured by nobody here: these stay analytic.
+Those of :mod:`cost_models.collectives.collective_bytes` in which all ranks take part, as they do in those inside a host
+where there is one host. All-reduces go bucket by bucket beside the backward pass, and collectives inside one of several
+hosts or across them are measured by nobody here: these stay analytic.
 """
 
 from dataclasses import dataclass
 
-from cost_models.collective_bytes import Exchange, Group, exchanges_of
+from cost_models.arrays import Bools, Floats
+from cost_models.collectives.collective_bytes import Exchange, Group, exchanges_of
 from cost_models.learned.exchange import LearnedExchange
-from cost_models.protocol import Bools, Floats, ShardWork
+from cost_models.protocol import ShardWork
 from cost_models.vocabulary import Phase
 
 

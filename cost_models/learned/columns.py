@@ -8,9 +8,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from cost_models.analytic.sizes import element_bytes, output_rows, stored_row_bytes
+from cost_models.arrays import Floats
 from cost_models.measurements.schema import Measurements
-from cost_models.protocol import Floats, ShardWork
-from cost_models.sizes import element_bytes, output_rows, stored_row_bytes
+from cost_models.protocol import ShardWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

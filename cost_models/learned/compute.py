@@ -13,12 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cost_models.arrays import Floats, Ints
 from cost_models.learned.columns import LookupColumns
 from cost_models.learned.features import FEATURES, FREE_FEATURES, TERMS, feature_matrix, term_seconds
 from cost_models.learned.network import EXPONENTS, MonotoneNetwork
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: What a model may tell of: forward and backward seconds, or only both together.
 TARGETS = (("forward", "backward"), ("both",))

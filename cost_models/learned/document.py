@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cost_models.arrays import Floats
 from cost_models.errors import InvalidModelFile
 from cost_models.learned.compute import LearnedCompute, Physics
 from cost_models.learned.contention import Contention
@@ -15,7 +16,6 @@ from cost_models.learned.intervals import Interval
 from cost_models.learned.network import MonotoneNetwork
 from cost_models.learned.ranges import Range
 
-Floats = NDArray[np.float64]
 Part = TypeVar("Part")
 
 #: Larger numbers are none that a fit arrives at, and would overflow when multiplied.

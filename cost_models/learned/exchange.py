@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cost_models.arrays import Floats
 from cost_models.learned.exchange_curve import ExchangeCurve
 from cost_models.learned.exchange_document import (
     MOST_CURVES,
@@ -24,8 +24,6 @@ from cost_models.learned.exchange_document import (
     parse_curve,
 )
 from cost_models.learned.fitted import REACH_PER_DOUBLING
-
-Floats = NDArray[np.float64]
 
 VERSION = 1
 #: How far beyond the measured rank counts a curve is still used.

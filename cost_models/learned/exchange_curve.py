@@ -27,7 +27,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from cost_models.arrays import Floats
 
 #: Byte counts that a ramp may weigh: the rank's own, and the mean, largest, second largest, mean of the larger half
 #: and root mean square over all ranks.

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from cost_models.arrays import Floats
 from cost_models.learned.exchange_curve import SCALARS, ExchangeCurve
 from cost_models.measurements.schema import COLLECTIVES
-
-Floats = NDArray[np.float64]
 
 DIRECTIONS = ("forward", "backward", "")
 MOST_CURVES = 64

@@ -15,9 +15,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from cost_models.analytic.sizes import element_bytes, output_rows
+from cost_models.arrays import Floats
 from cost_models.learned.ranges import Range
-from cost_models.protocol import Floats, ShardWork
-from cost_models.sizes import element_bytes, output_rows
+from cost_models.protocol import ShardWork
 from cost_models.vocabulary import Kernel
 
 TINY = 1e-12

@@ -1,8 +1,8 @@
 r"""Features of shards: counts as logarithms for the network, and products of counts for the physics.
 
 Physics (:data:`TERMS`): seconds of a shard are a sum of non-negative multiples of these, as in
-:mod:`cost_models.roofline`: with ``n`` lookups, ``u`` distinct rows, ``o`` outputs, ``R`` rows, ``r`` bytes of a row,
-``s`` of its state, ``w`` of an output row and ``c(.)`` whole cache lines,
+:mod:`cost_models.analytic.roofline`: with ``n`` lookups, ``u`` distinct rows, ``o`` outputs, ``R`` rows, ``r`` bytes of
+a row, ``s`` of its state, ``w`` of an output row and ``c(.)`` whole cache lines,
 
 .. math:: 1,\ n,\ n r,\ n c(r),\ n \log_2 R,\ n \lceil \log_2 R / 8 \rceil,\ u,\ u r,\ u c(r),\ u s,
           \ o,\ o w,\ f,\ f w,\ n w
@@ -25,13 +25,10 @@ from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cost_models.analytic.table_memory import cache_lines
+from cost_models.arrays import Bools, Floats, Ints, Singles
 from cost_models.learned.columns import LookupColumns
-from cost_models.protocol import Bools, Floats, Ints
-from cost_models.table_memory import cache_lines
-
-Singles = NDArray[np.float32]
 
 FULL_WEIGHT_BYTES = 4.0
 #: Shards at a time: their counts and terms stay in the processor's cache.

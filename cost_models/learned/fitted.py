@@ -4,14 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cost_models.arrays import Floats
 from cost_models.learned.compute import LearnedCompute
 from cost_models.learned.contention import Contention
 from cost_models.learned.intervals import Interval
 from cost_models.learned.ranges import CHECKED, CHECKED_OF_RANK, Range
-
-Floats = NDArray[np.float64]
 
 #: What every doubling outside of the measured range adds to the logarithm of an interval's reach: an assumption, in
 #: place of knowledge.

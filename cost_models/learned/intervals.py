@@ -16,9 +16,8 @@ Vovk et al., "Algorithmic Learning in a Random World" (2005): quantiles by categ
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from cost_models.arrays import Floats
 
 #: Bounds of ln(sigma): no launch is known to better than 0.5 %, and none is worse than a factor of e.
 LOG_WIDTH_BOUNDS = (np.log(0.005), 0.0)

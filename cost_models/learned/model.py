@@ -14,9 +14,11 @@ from functools import cached_property
 
 import numpy as np
 
-from cost_models.additive import Additive
-from cost_models.collective_bytes import Group
-from cost_models.hardware import Hardware
+from cost_models.analytic.additive import Additive
+from cost_models.analytic.roofline import RooflineModel
+from cost_models.arrays import Bools, Codes, Floats, Ints
+from cost_models.collectives.collective_bytes import Group
+from cost_models.hardware.hardware import Hardware
 from cost_models.learned.analytic import analytic_seconds
 from cost_models.learned.assigned import LearnedAssignment, RankLaw
 from cost_models.learned.collectives import Collective, learned_and_left, unmeasured
@@ -28,8 +30,7 @@ from cost_models.learned.fitted import FittedCompute
 from cost_models.learned.ranges import known_shards, rank_sums, why_unknown
 from cost_models.learned.rank_laws import COMPUTE_PHASES, analytic_law, by_phase, compute_law, compute_parts
 from cost_models.learned.rank_tally import RankTally, by_rank
-from cost_models.protocol import Bools, Codes, CostModel, Floats, Ints, Ledger, RankSeconds, ShardSeconds, ShardWork
-from cost_models.roofline import RooflineModel
+from cost_models.protocol import CostModel, Ledger, RankSeconds, ShardSeconds, ShardWork
 from cost_models.vocabulary import NUM_PHASES, Evidence, Phase
 
 #: Phase, operation and group of a collective.

@@ -19,8 +19,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
+from cost_models.arrays import Floats, Singles
 
 #: Parts of z below this are nothing: keeps logarithms finite for ranks without work.
 NOTHING = 1e-9

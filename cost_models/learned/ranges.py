@@ -11,10 +11,11 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from cost_models.arrays import Bools, Floats
 from cost_models.learned.columns import LookupColumns
 from cost_models.learned.rank_tally import by_rank
-from cost_models.number_text import number_text
-from cost_models.protocol import Bools, Floats, ShardWork
+from cost_models.protocol import ShardWork
+from cost_models.text.number_text import number_text
 from cost_models.vocabulary import Kernel
 
 #: A value may pass the ends of the measured range by this share: grids end on round numbers, specs do not.

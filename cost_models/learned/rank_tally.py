@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.protocol import Bools, Codes, Floats, Ints, RankSeconds
+from cost_models.arrays import Bools, Codes, Floats, Ints
+from cost_models.protocol import RankSeconds
 from cost_models.vocabulary import NUM_PHASES, Evidence, Phase
 
 #: Between which factors of an analytic prediction a measured time is expected to lie: an assumption, since nothing was

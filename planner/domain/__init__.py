@@ -1,0 +1,1 @@
+"""Values without algorithms: the problem, the plan, and their formats."""

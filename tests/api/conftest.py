@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.api.live import Live
+from tests.support.service.live import Live
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from api.cli.errors import BadInput
-from api.cli.settings import settings_of
+from api.cli.service.settings import settings_of
 from api.settings import Settings
 
 

@@ -55,7 +55,7 @@ def test_what_is_imported_is_declared(root: Path, declared: set[str]) -> None:
 
 def test_what_is_declared_is_imported(root: Path, declared: set[str]) -> None:
     assert declared - imported(root) == ASSETS | DRIVERS
-    assert 'files("fastapi_offline")' in (root / "api" / "console.py").read_text()
+    assert 'files("fastapi_offline")' in (root / "api" / "http" / "openapi" / "console.py").read_text()
 
 
 def pins(path: Path) -> set[str]:

@@ -11,9 +11,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from api.app import create_app
 from api.cli import app as command_line
-from api.server import GRACE_SECONDS
+from api.cli.service.run_server import GRACE_SECONDS
+from api.http.app import create_app
 from api.settings import SECRETS_VARIABLE, Settings
 
 #: What a process needs to hand over its work and to let go of its queue, at most, on top of its requests' grace.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from api.app import create_app
 from api.cli import app as command_line
+from api.http.app import create_app
 from api.settings import Settings
 
 Instruction = tuple[str, str]

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from api.app import create_app
 from api.cli import app as command_line
-from api.problems import PROBLEMS
+from api.http.app import create_app
+from api.schemas.problem_kinds import PROBLEMS
 from api.settings import Settings
 from cost_models.vocabulary import Phase, Scheme, Tier
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.convert import parse_spec
+from api.specs.parse import parse_spec
 
 
 def spec(examples: Path, name: str) -> dict[str, Any]:

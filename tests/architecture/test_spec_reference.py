@@ -4,27 +4,27 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from api.convert import SolveRequest, parse_spec
 from api.schemas.spec import HardwareOverrides, SpecDocument
-from cost_models.profile_fields import FIELDS
-from cost_models.profiles_loader import CUSTOM, load_profile, profile_ids
+from api.specs.parse import SolveRequest, parse_spec
+from cost_models.hardware.profile_fields import FIELDS
+from cost_models.hardware.profiles_loader import CUSTOM, load_profile, profile_ids
 from cost_models.registry import cost_model_names
 from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Tier
-from planner.domain.data_type import DATA_TYPES
-from planner.domain.optimizer import OPTIMIZERS
-from planner.enumerate import CACHE_LOAD_FACTORS, enumerate_families
-from planner.partitioners.registry import partitioner_names
-from planner.pricing import price
-from planner.schemes.base import DEFAULT_MIN_PARTITION
+from planner.domain.problem.data_type import DATA_TYPES
+from planner.domain.problem.optimizer import OPTIMIZERS
+from planner.options.enumerate import CACHE_LOAD_FACTORS, enumerate_families
+from planner.options.schemes.base import DEFAULT_MIN_PARTITION
+from planner.pricing.price_options import price
+from planner.solver.partitioners.registry import partitioner_names
+from tests.support.paths import ROOT
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "spec.md").read_text()
+TEXT = (ROOT / "docs" / "spec.md").read_text()
 TOP = "Top level"
 INTERVAL = re.compile(r"([\[(])([0-9.e^-]+), ([0-9.e^-]+)([\])])")
 Row = list[str]

@@ -1,9 +1,8 @@
 """Every warning that the service gives is documented."""
 
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import ROOT
 
 
 def test_codes_of_warnings_are_documented() -> None:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from api.convert import parse_spec
-from benchmarks import convert_torchrec_golden, convert_workloads
+from api.specs.parse import parse_spec
+from benchmarks import convert_workloads
+from benchmarks.inputs import convert_torchrec_golden
 
 GIB = 1024**3
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import optimizer
-from benchmarks.peers import PeerFigure
-from benchmarks.suites import SUITES
-from planner.partitioners.registry import partitioner_names
+from benchmarks.peers.peers import PeerFigure
+from benchmarks.solver.suites import SUITES
+from planner.solver.partitioners.registry import partitioner_names
 
 
 def test_smoke(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmarks.peers import TORCHREC_RESULTS
+from benchmarks.peers.peers import TORCHREC_RESULTS
 from cost_models.vocabulary import STEP_PHASES, Kernel, Scheme
-from tests.golden.torchrec_golden import (
+from tests.support.golden.torchrec_golden import (
     FOLDER,
     INFEASIBLE,
     KEPT_TABLES,
@@ -46,6 +46,6 @@ def test_seconds_are_in_the_order_of_phases() -> None:
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the full dumps are not beside the repository (shared/torchrec_golden)")
 def test_it_is_what_the_full_dumps_say() -> None:
-    """Made again with ``python -m tests.golden.torchrec_golden SOURCE_DIR``."""
+    """Made again with ``python -m tests.support.golden.torchrec_golden SOURCE_DIR``."""
     for file, text in extract(SHARED):
         assert (FOLDER / f"{file}.json").read_text() == text

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from cost_models.profiles_loader import load_profile
+from cost_models.hardware.profiles_loader import load_profile
 from cost_models.vocabulary import Scheme
-from planner.domain.problem import Problem, Reservation
-from planner.domain.table import TableConstraints
-from planner.memory import TORCHREC as TORCHREC_LEDGER
-from planner.partitioners.base import SolveLimits
-from planner.partitioners.registry import make_partitioner
+from planner.domain.problem.problem import Problem, Reservation
+from planner.domain.problem.table import TableConstraints
 from planner.pipeline import plan
-from planner.verify import verify
-from tests.golden.torchrec_golden import INFEASIBLE, TORCHREC_MILLISECONDS, golden_instance
-from tests.planner.builders import TORCHREC, make_cluster, make_problem, make_table
+from planner.pricing.memory import TORCHREC as TORCHREC_LEDGER
+from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.registry import make_partitioner
+from planner.verification.verify import verify
+from tests.support.golden.torchrec_golden import INFEASIBLE, TORCHREC_MILLISECONDS, golden_instance
+from tests.support.planning.builders import TORCHREC, make_cluster, make_problem, make_table
 
 _TORCHREC_SCHEMES = frozenset({Scheme.DATA_PARALLEL, Scheme.TABLE_WISE, Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE})
 

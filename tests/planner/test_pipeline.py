@@ -9,23 +9,24 @@ import numpy as np
 import pytest
 
 from cost_models.vocabulary import TIER_OF_KERNEL, Kernel, Scheme, Tier
-from planner import finishing, mode_search
-from planner.bounds.chain import Bound, lower_bound
-from planner.domain.plan import PlanResult
-from planner.domain.problem import Problem
-from planner.domain.table import Table, TableConstraints
+from planner.domain.plan.plan import PlanResult
+from planner.domain.problem.problem import Problem
+from planner.domain.problem.table import Table, TableConstraints
 from planner.errors import SolverDefect
-from planner.evaluate import objective_of
-from planner.exporters.generic import to_document
-from planner.finishing import within_bound
-from planner.partitioners.base import OnIncumbent, Partitioner, SolveLimits
-from planner.partitioners.greedy import Greedy
-from planner.partitioners.portfolio import Portfolio
-from planner.partitioners.registry import make_partitioner, partitioner_names
+from planner.orchestration import finish_plan as finishing
+from planner.orchestration import solve_modes as mode_search
+from planner.orchestration.finish_plan import within_bound
+from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
-from planner.priced import Assignment, Guide, Outcome, PricedOptions, Reason, Scope, Termination
-from planner.verify import verify
-from tests.planner.builders import ROOFLINE, make_cluster, make_problem, make_table
+from planner.solver.bounds.chain import Bound, lower_bound
+from planner.solver.evaluate import objective_of
+from planner.solver.partitioners.base import OnIncumbent, Partitioner, SolveLimits
+from planner.solver.partitioners.greedy import Greedy
+from planner.solver.partitioners.portfolio import Portfolio
+from planner.solver.partitioners.registry import make_partitioner, partitioner_names
+from planner.solver.problem import Assignment, Guide, Outcome, PricedOptions, Reason, Scope, Termination
+from planner.verification.verify import verify
+from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 
 #: Of which counted work is a part, so that searches end well before it.
 LIMITS = SolveLimits(time_limit_seconds=1.0)

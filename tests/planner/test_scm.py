@@ -6,32 +6,41 @@ import numpy as np
 import pytest
 
 from cost_models.errors import UnsupportedWork
-from cost_models.hardware import Hardware
+from cost_models.hardware.hardware import Hardware
 from cost_models.protocol import ShardSeconds, ShardWork
 from cost_models.vocabulary import Kernel, Phase, Scheme, Tier
-from planner.domain.access import ZipfAccess
-from planner.domain.checkpoint import Checkpoint
-from planner.domain.cluster import Cluster
-from planner.domain.movement import PreviousPlan
-from planner.domain.placement import Placement, TablePlacement
-from planner.domain.plan import PlanResult
-from planner.domain.problem import HOST_KERNELS, Dense, Problem
-from planner.domain.shards import Shard, Shards
-from planner.domain.table import PinnedPiece, PinnedTable, TableConstraints
-from planner.enumerate import enumerate_families
-from planner.evaluate import objective_of
-from planner.explain.explanation import explain
-from planner.explain.listed_plan import find_plan
-from planner.explain.plan import explain_plan
-from planner.exporters.generic import to_document
-from planner.offers import with_host_memory
-from planner.partitioners.base import SolveLimits
-from planner.partitioners.portfolio import Portfolio
+from planner.domain.plan.movement import PreviousPlan
+from planner.domain.plan.placement import Placement, TablePlacement
+from planner.domain.plan.plan import PlanResult
+from planner.domain.plan.shards import Shard, Shards
+from planner.domain.problem.access import ZipfAccess
+from planner.domain.problem.checkpoint import Checkpoint
+from planner.domain.problem.cluster import Cluster
+from planner.domain.problem.problem import HOST_KERNELS, Dense, Problem
+from planner.domain.problem.table import PinnedPiece, PinnedTable, TableConstraints
+from planner.options.enumerate import enumerate_families
+from planner.options.host_memory_fallback import with_host_memory
+from planner.orchestration.placement.listed_plan import find_plan
+from planner.output.explain.explanation import explain
+from planner.output.explain.text.plan import explain_plan
+from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
-from planner.pricing import price
-from planner.score import score
-from planner.verify import verify
-from tests.planner.builders import ROOFLINE, SCM, SSD, TORCHREC, brute_force, make_cluster, make_problem, make_table
+from planner.pricing.price_options import price
+from planner.solver.evaluate import objective_of
+from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.portfolio import Portfolio
+from planner.verification.evaluate_placement import score
+from planner.verification.verify import verify
+from tests.support.planning.builders import (
+    ROOFLINE,
+    SCM,
+    SSD,
+    TORCHREC,
+    brute_force,
+    make_cluster,
+    make_problem,
+    make_table,
+)
 
 UVM = frozenset({Kernel.FUSED_UVM})
 WHOLE = frozenset({Scheme.TABLE_WISE})

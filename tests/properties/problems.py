@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 
 from cost_models.protocol import CostModel
 from cost_models.vocabulary import Scheme
-from planner.domain.access import ZipfAccess
-from planner.domain.problem import HOST_KERNELS, OBJECTIVES, PIPELINES, Dense, Problem
-from planner.domain.table import Table, TableConstraints
-from planner.enumerate import enumerate_families
-from planner.evaluate import objective_of
-from planner.modes import family_modes
-from planner.partitioners.base import SolveLimits
-from planner.partitioners.cp_sat import CpSat
-from planner.placing import to_placement
-from planner.priced import Reason
-from planner.pricing import price, prune, restrict
-from planner.verify import verify
-from tests.planner.builders import ROOFLINE, make_cluster, make_problem, make_table
+from planner.domain.problem.access import ZipfAccess
+from planner.domain.problem.problem import HOST_KERNELS, OBJECTIVES, PIPELINES, Dense, Problem
+from planner.domain.problem.table import Table, TableConstraints
+from planner.options.compatible_families import family_modes
+from planner.options.enumerate import enumerate_families
+from planner.orchestration.placement.to_placement import to_placement
+from planner.pricing.price_options import price, prune, restrict
+from planner.solver.evaluate import objective_of
+from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.exact.cp_sat import CpSat
+from planner.solver.problem import Reason
+from planner.verification.verify import verify
+from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 
 #: Counted work ends the search; the clock is far away, so that a busy machine changes nothing.
 LIMITS = SolveLimits(time_limit_seconds=120.0, work_limit_seconds=3.0, relative_gap=0.0)

@@ -3,14 +3,14 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.bounds.chain import lower_bound, quick_bound
-from planner.evaluate import objective_of, violations
-from planner.partitioners.base import Incumbent, SolveLimits
-from planner.partitioners.cp_sat import CpSat
-from planner.partitioners.portfolio import Portfolio
-from planner.priced import Objective, PricedOptions
-from planner.pricing import prune
-from tests.planner.builders import random_priced
+from planner.pricing.price_options import prune
+from planner.solver.bounds.chain import lower_bound, quick_bound
+from planner.solver.evaluate import objective_of, violations
+from planner.solver.partitioners.base import Incumbent, SolveLimits
+from planner.solver.partitioners.exact.cp_sat import CpSat
+from planner.solver.partitioners.portfolio import Portfolio
+from planner.solver.problem import Objective, PricedOptions
+from tests.support.planning.builders import random_priced
 
 LIMITS = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.2, relative_gap=0.0)
 

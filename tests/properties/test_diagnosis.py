@@ -4,13 +4,13 @@ import math
 
 from hypothesis import HealthCheck, given, settings
 
-from planner.constraints import constraints_of, with_only
-from planner.domain.problem import Problem
-from planner.partitioners.base import SolveLimits
-from planner.partitioners.greedy import Greedy
+from planner.diagnosis.constraints import constraints_of, with_only
+from planner.domain.problem.problem import Problem
 from planner.pipeline import plan
-from tests.planner.builders import ROOFLINE
+from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.greedy import Greedy
 from tests.properties.problems import optimum, problems
+from tests.support.planning.builders import ROOFLINE
 
 #: Counted work ends all; the clock is far away, however busy the machine.
 LIMITS = SolveLimits(time_limit_seconds=120.0, work_limit_seconds=2.0)

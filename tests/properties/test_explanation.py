@@ -3,23 +3,23 @@
 import pytest
 from hypothesis import assume, given
 
-from planner.domain.problem import Problem
-from planner.explain.alternatives import Alternatives
-from planner.explain.explanation import explain
-from planner.explain.explanation_text import explanation_text
-from planner.explain.listed_plan import find_plan
-from planner.explain.text import WIDTH
-from planner.memory import ledger_rules
-from planner.partitioners.base import SolveLimits
-from planner.partitioners.portfolio import Portfolio
+from planner.domain.problem.problem import Problem
+from planner.orchestration.placement.listed_plan import find_plan
+from planner.orchestration.placement.to_placement import to_placement
+from planner.output.explain.alternatives import Alternatives
+from planner.output.explain.explanation import explain
+from planner.output.explain.text.explanation import explanation_text
+from planner.output.explain.text.layout import WIDTH
 from planner.pipeline import plan
-from planner.placing import to_placement
-from planner.priced import Reason
-from planner.score import score
-from planner.verify import verify
-from tests.planner.builders import ROOFLINE
+from planner.pricing.memory import ledger_rules
+from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.portfolio import Portfolio
+from planner.solver.problem import Reason
+from planner.verification.evaluate_placement import score
+from planner.verification.verify import verify
 from tests.properties.problems import problems
 from tests.properties.test_optimum import CAREFUL
+from tests.support.planning.builders import ROOFLINE
 
 LIMITS = SolveLimits(time_limit_seconds=5.0, work_limit_seconds=0.3, relative_gap=0.0)
 

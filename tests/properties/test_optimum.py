@@ -7,14 +7,14 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.domain.problem import Problem
-from planner.domain.table import Feature, Table
-from planner.partitioners.base import SolveLimits
-from planner.partitioners.portfolio import Portfolio
+from planner.domain.problem.problem import Problem
+from planner.domain.problem.table import Feature, Table
 from planner.pipeline import plan
-from planner.priced import Reason
-from tests.planner.builders import ROOFLINE
+from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.portfolio import Portfolio
+from planner.solver.problem import Reason
 from tests.properties.problems import is_at_most, optimum, problems
+from tests.support.planning.builders import ROOFLINE
 
 CAREFUL = settings(max_examples=30, derandomize=True, deadline=None, database=None)
 

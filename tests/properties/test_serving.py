@@ -5,10 +5,10 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.domain.problem import Problem
-from tests.planner.builders import make_table
-from tests.planner.serving_problems import SERVING, cards, serving_problem
+from planner.domain.problem.problem import Problem
 from tests.properties.problems import is_at_most, optimum
+from tests.support.planning.builders import make_table
+from tests.support.planning.serving_problems import SERVING, cards, serving_problem
 
 CAREFUL = settings(max_examples=25, derandomize=True, deadline=None, database=None)
 

@@ -4,13 +4,13 @@ import json
 
 from hypothesis import given, settings
 
-from api.convert import SolveRequest, parse_plan, parse_spec
-from planner.exporters.generic import to_document
-from planner.memory import ledger_rules
+from api.specs.parse import SolveRequest, parse_plan, parse_spec
+from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
-from planner.priced import Reason
-from planner.score import score
-from planner.verify import verify
+from planner.pricing.memory import ledger_rules
+from planner.solver.problem import Reason
+from planner.verification.evaluate_placement import score
+from planner.verification.verify import verify
 from tests.properties.specs import Json, specs
 
 CAREFUL = settings(derandomize=True, deadline=None, database=None)

@@ -6,13 +6,13 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.bounds.chain import lower_bound
-from planner.domain.cluster import Cluster
-from planner.domain.problem import Problem
-from planner.enumerate import enumerate_families
-from planner.pricing import price, prune
-from tests.planner.builders import ROOFLINE, SCM, make_hardware
+from planner.domain.problem.cluster import Cluster
+from planner.domain.problem.problem import Problem
+from planner.options.enumerate import enumerate_families
+from planner.pricing.price_options import price, prune
+from planner.solver.bounds.chain import lower_bound
 from tests.properties.problems import is_at_most, optimum, tiered_problems
+from tests.support.planning.builders import ROOFLINE, SCM, make_hardware
 
 CAREFUL = settings(max_examples=15, derandomize=True, deadline=None, database=None)
 

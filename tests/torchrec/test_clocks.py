@@ -8,9 +8,9 @@ pytest.importorskip("torchrec", reason="torchrec is not installed: pip install '
 
 import torch
 
+from api.cli.measuring.embeddings import implementation_for
+from api.cli.measuring.machine import this_machine
 from api.client.torchrec.clocks import HostClock, StreamClock, clock_for, device_name, library_name
-from api.measure.embeddings import implementation_for
-from api.measure.machine import this_machine
 
 pytestmark = pytest.mark.torchrec
 CPU = torch.device("cpu")

@@ -9,10 +9,10 @@ import pytest
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
 from api.client import plan_digest
-from tests.torchrec.hand_plans import MIXED, hand_plan
-from tests.torchrec.harness import outcomes, run_cases
-from tests.torchrec.model import TableSpec
-from tests.torchrec.shakes import Shake
+from tests.support.torchrec.hand_plans import MIXED, hand_plan
+from tests.support.torchrec.harness import outcomes, run_cases
+from tests.support.torchrec.model import TableSpec
+from tests.support.torchrec.shakes import Shake
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.slow]
 

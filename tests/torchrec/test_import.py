@@ -15,8 +15,8 @@ from torchrec.modules.embedding_configs import EmbeddingBagConfig
 from torchrec.modules.embedding_modules import EmbeddingBagCollection
 
 from api.client.torchrec import plan_as_json, spec_from_model
-from api.convert import SolveRequest, parse_plan, parse_spec
-from api.report import evaluation_of
+from api.services.plans.reports import evaluation_of
+from api.specs.parse import SolveRequest, parse_plan, parse_spec
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.filterwarnings("ignore::FutureWarning")]
 

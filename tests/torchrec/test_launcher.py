@@ -7,20 +7,19 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
 from api.client import canonical_bytes
-from api.convert import parse_spec
-from planner.exporters.generic import to_document
+from api.specs.parse import parse_spec
+from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
+from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.slow]
 
-ROOT = Path(__file__).parents[2]
 LAUNCHER = ROOT / "examples" / "launcher.py"
 STEPS = 3
 

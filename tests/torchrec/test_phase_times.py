@@ -9,12 +9,12 @@ import pytest
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
 from api.client.torchrec import spec_from_model
-from tests.api.live import Live
-from tests.torchrec.hand_plans import MIXED, hand_plan
-from tests.torchrec.harness import Case, outcomes, run_cases
-from tests.torchrec.model import BATCH_SIZE_PER_RANK, MAX_IDS_PER_BAG, NUM_STEPS, TableSpec
-from tests.torchrec.ranks import Model
-from tests.torchrec.timings import PLAN_DIGEST
+from tests.support.service.live import Live
+from tests.support.torchrec.hand_plans import MIXED, hand_plan
+from tests.support.torchrec.harness import Case, outcomes, run_cases
+from tests.support.torchrec.model import BATCH_SIZE_PER_RANK, MAX_IDS_PER_BAG, NUM_STEPS, TableSpec
+from tests.support.torchrec.ranks import Model
+from tests.support.torchrec.timings import PLAN_DIGEST
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.slow]
 

@@ -13,10 +13,10 @@ from torch import nn
 
 from api.client import PlanRejected, plan_digest
 from api.client.torchrec import to_sharding_plan
-from planner.exporters.torchrec import to_torchrec
-from tests.torchrec.hand_plans import LONELY, MIXED, hand_plan, table_document
-from tests.torchrec.model import TableSpec
-from tests.torchrec.ranks import Model
+from planner.output.exporters.torchrec import to_torchrec
+from tests.support.torchrec.hand_plans import LONELY, MIXED, hand_plan, table_document
+from tests.support.torchrec.model import TableSpec
+from tests.support.torchrec.ranks import Model
 
 pytestmark = pytest.mark.torchrec
 

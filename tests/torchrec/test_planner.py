@@ -31,8 +31,8 @@ from api.client import (
     local_solve,
 )
 from api.client.torchrec import ServicePlanLoader, ServicePlanner
-from api.convert import parse_spec
-from planner.exporters.generic import to_document
+from api.specs.parse import parse_spec
+from planner.output.exporters.generic import to_document
 from planner.pipeline import plan as solved
 
 pytestmark = pytest.mark.torchrec

@@ -18,7 +18,7 @@ from torchrec.types import DataType
 
 from api.client import UnsupportedModel
 from api.client.torchrec import live_tables, spec_from_model
-from api.convert import parse_spec
+from api.specs.parse import parse_spec
 
 pytestmark = pytest.mark.torchrec
 

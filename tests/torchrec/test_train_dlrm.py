@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
-from tests.api.server import Server
+from tests.support.service.server import Server
 from tests.thorough import thorough
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.slow]

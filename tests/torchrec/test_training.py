@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
-from tests.torchrec.hand_plans import LONELY, MIXED, SEQUENCES, hand_plan
-from tests.torchrec.harness import LEAST_MOVE, TOLERANCE, Case, Difference, run_cases
-from tests.torchrec.service_plans import forced_plan, free_plan
+from tests.support.torchrec.hand_plans import LONELY, MIXED, SEQUENCES, hand_plan
+from tests.support.torchrec.harness import LEAST_MOVE, TOLERANCE, Case, Difference, run_cases
+from tests.support.torchrec.service_plans import forced_plan, free_plan
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.slow]
 

@@ -10,11 +10,11 @@ pytest.importorskip("torchrec", reason="torchrec is not installed: pip install '
 
 from api.client import PlanRejected, plan_digest
 from api.client.torchrec import to_sharding_plan
-from tests.torchrec.hand_plans import hand_plan, table_document
-from tests.torchrec.harness import TOLERANCE, Case, outcomes, run_cases
-from tests.torchrec.model import TableSpec
-from tests.torchrec.ranks import Model
-from tests.torchrec.shakes import Shake
+from tests.support.torchrec.hand_plans import hand_plan, table_document
+from tests.support.torchrec.harness import TOLERANCE, Case, outcomes, run_cases
+from tests.support.torchrec.model import TableSpec
+from tests.support.torchrec.ranks import Model
+from tests.support.torchrec.shakes import Shake
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.slow]
 

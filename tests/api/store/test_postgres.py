@@ -5,22 +5,22 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import create_engine
 
-from api.store.engines import UnusableDatabase, postgres_url
-from api.store.migrate import WrongSchema
-from api.store.sql import SqlStore
-from benchmarks.local_postgres import Postgres
-from tests.contracts.access_store import AccessStoreContract
-from tests.contracts.count_store import CountStoreContract
-from tests.contracts.event_store import EventStoreContract
-from tests.contracts.key_store import KeyStoreContract
-from tests.contracts.model_store import ModelStoreContract
-from tests.contracts.plan_list_store import PlanListStoreContract
-from tests.contracts.race import race
-from tests.contracts.retention_store import RetentionStoreContract
-from tests.contracts.solve_request_store import SolveRequestStoreContract
-from tests.contracts.store import StoreContract, new_solve
-from tests.contracts.tenant_store import TenantStoreContract
-from tests.contracts.webhook_store import WebhookStoreContract
+from api.store.migrations.run import WrongSchema
+from api.store.solves.sql import SqlStore
+from api.store.sql.connections import UnusableDatabase, postgres_url
+from benchmarks.service.local_postgres import Postgres
+from tests.support.contracts.access_store import AccessStoreContract
+from tests.support.contracts.count_store import CountStoreContract
+from tests.support.contracts.event_store import EventStoreContract
+from tests.support.contracts.key_store import KeyStoreContract
+from tests.support.contracts.model_store import ModelStoreContract
+from tests.support.contracts.plan_list_store import PlanListStoreContract
+from tests.support.contracts.race import race
+from tests.support.contracts.retention_store import RetentionStoreContract
+from tests.support.contracts.solve_request_store import SolveRequestStoreContract
+from tests.support.contracts.store import StoreContract, new_solve
+from tests.support.contracts.tenant_store import TenantStoreContract
+from tests.support.contracts.webhook_store import WebhookStoreContract
 
 
 @pytest.fixture(scope="module")

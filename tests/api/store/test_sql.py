@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from api.store.blobs import packed
-from api.store.plan_summaries import page_query
-from api.store.sql import SqlStore
-from tests.api.store.old_release import old_release
-from tests.contracts.access_store import AccessStoreContract
-from tests.contracts.count_store import CountStoreContract
-from tests.contracts.event_store import EventStoreContract
-from tests.contracts.key_store import KeyStoreContract
-from tests.contracts.model_store import ModelStoreContract
-from tests.contracts.plan_list_store import PlanListStoreContract, summary
-from tests.contracts.race import race
-from tests.contracts.retention_store import RetentionStoreContract
-from tests.contracts.solve_request_store import SolveRequestStoreContract
-from tests.contracts.store import DIGEST, StoreContract, new_solve, plan
-from tests.contracts.tenant_store import TenantStoreContract
-from tests.contracts.webhook_store import WebhookStoreContract
+from api.store.plans.summaries import page_query
+from api.store.solves.sql import SqlStore
+from api.store.sql.blobs import packed
+from tests.support.contracts.access_store import AccessStoreContract
+from tests.support.contracts.count_store import CountStoreContract
+from tests.support.contracts.event_store import EventStoreContract
+from tests.support.contracts.key_store import KeyStoreContract
+from tests.support.contracts.model_store import ModelStoreContract
+from tests.support.contracts.plan_list_store import PlanListStoreContract, summary
+from tests.support.contracts.race import race
+from tests.support.contracts.retention_store import RetentionStoreContract
+from tests.support.contracts.solve_request_store import SolveRequestStoreContract
+from tests.support.contracts.store import DIGEST, StoreContract, new_solve, plan
+from tests.support.contracts.tenant_store import TenantStoreContract
+from tests.support.contracts.webhook_store import WebhookStoreContract
+from tests.support.service.old_release import old_release
 
 
 @pytest.fixture(scope="module")

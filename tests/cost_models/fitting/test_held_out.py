@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cost_models.arrays import Floats
 from cost_models.fitting.exchange import fit_exchange
 from cost_models.fitting.exchange_split import held_out_exchanges
 from cost_models.fitting.held_out import bytes_labels, exchange_figures, held_out_document
@@ -10,8 +11,8 @@ from cost_models.learned.exchange import LearnedExchange
 from cost_models.learned.file import model_bytes, parse_model
 from cost_models.learned.told import MOST_POINTS, checked_figures
 from cost_models.measurements.schema import Measurements
-from tests.cost_models.exchange_rows import Floats, all_to_alls, together
-from tests.cost_models.fitting.builders import document, made_up_rows
+from tests.support.cost_models.exchange_rows import all_to_alls, together
+from tests.support.cost_models.launches import document, made_up_rows
 
 
 def of_the_busiest(held: Floats, _late: Floats) -> Floats:

@@ -13,7 +13,7 @@ from cost_models.fitting.split import split_by_task
 from cost_models.learned.features import TERMS, term_matrix
 from cost_models.learned.file import model_bytes
 from cost_models.measurements.schema import Measurements
-from tests.cost_models.fitting.builders import QUICK, document, made_up_rows, quick_model
+from tests.support.cost_models.launches import QUICK, document, made_up_rows, quick_model
 
 
 def test_forty_launches_make_a_model_of_physics_alone() -> None:

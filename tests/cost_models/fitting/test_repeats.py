@@ -7,7 +7,7 @@ from cost_models.fitting.launches import launches
 from cost_models.fitting.model import fit_model
 from cost_models.fitting.repeats import repeats_document
 from cost_models.measurements.schema import Measurements, joined
-from tests.cost_models.fitting.builders import made_up_rows
+from tests.support.cost_models.launches import made_up_rows
 
 
 def again(rows: Measurements, launch: int, factors: list[float]) -> Measurements:

@@ -5,7 +5,7 @@ import numpy as np
 from cost_models.fitting.launches import Launches, launches
 from cost_models.fitting.split import groups, split_by_table, split_by_task
 from cost_models.measurements.schema import Measurements
-from tests.cost_models.fitting.builders import made_up_rows
+from tests.support.cost_models.launches import made_up_rows
 
 
 def repeated() -> Launches:

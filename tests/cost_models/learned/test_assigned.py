@@ -10,9 +10,9 @@ from cost_models.learned.model import LearnedModel
 from cost_models.learned.rank_laws import compute_law, compute_parts
 from cost_models.protocol import ShardWork
 from cost_models.vocabulary import NUM_PHASES
-from tests.cost_models.builders import shard_work, tiered_hardware
-from tests.cost_models.fitting.builders import quick_model
 from tests.cost_models.learned.test_collectives import model as with_exchange
+from tests.support.cost_models.launches import quick_model
+from tests.support.cost_models.shard_work import shard_work, tiered_hardware
 
 MACHINE = tiered_hardware()
 RANK = np.array([0, 0, 1, 2, 2, 2, 3, 3])

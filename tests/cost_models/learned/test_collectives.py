@@ -5,13 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 
+from cost_models.analytic.roofline import RooflineModel
 from cost_models.learned.exchange import LearnedExchange
 from cost_models.learned.exchange_curve import SCALARS, ExchangeCurve
 from cost_models.learned.model import LearnedModel
-from cost_models.roofline import RooflineModel
 from cost_models.vocabulary import Evidence, Phase, Scheme
-from tests.cost_models.builders import shard_work, tiered_hardware
-from tests.cost_models.fitting.builders import quick_model
+from tests.support.cost_models.launches import quick_model
+from tests.support.cost_models.shard_work import shard_work, tiered_hardware
 
 MACHINE = tiered_hardware()
 

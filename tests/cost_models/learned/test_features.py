@@ -10,8 +10,8 @@ from cost_models.learned.columns import columns_of_rows
 from cost_models.learned.features import FEATURES, TERMS, term_matrix, term_seconds
 from cost_models.learned.file import model_bytes, parse_model
 from cost_models.measurements.schema import Measurements, joined
-from tests.cost_models.fitting.builders import made_up_rows
 from tests.cost_models.learned.test_model import compute_seconds, work_of
+from tests.support.cost_models.launches import made_up_rows
 
 
 def with_narrow_weights(factor: float) -> Measurements:

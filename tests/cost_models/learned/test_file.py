@@ -15,8 +15,8 @@ from cost_models.learned.file import (
     model_bytes,
     parse_model,
 )
-from tests.cost_models.builders import plain_hardware, shard_work
-from tests.cost_models.fitting.builders import document
+from tests.support.cost_models.launches import document
+from tests.support.cost_models.shard_work import plain_hardware, shard_work
 
 
 def changed(change: Callable[[dict[str, Any]], None]) -> bytes:

@@ -8,14 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cost_models.analytic.roofline import RooflineModel
+from cost_models.arrays import Floats
 from cost_models.learned.model import COMPUTE_PHASES, LearnedModel
 from cost_models.learned.ranges import TOLERANCE
-from cost_models.protocol import AssignmentModel, Floats, ShardWork
-from cost_models.roofline import RooflineModel
+from cost_models.protocol import AssignmentModel, ShardWork
 from cost_models.vocabulary import NUM_PHASES, Evidence, Kernel, Phase, Scheme
-from tests.contracts.cost_model import CostModelContract
-from tests.cost_models.builders import hardware, shard_work, tiered_hardware
-from tests.cost_models.fitting.builders import quick_model
+from tests.support.contracts.cost_model import CostModelContract
+from tests.support.cost_models.launches import quick_model
+from tests.support.cost_models.shard_work import hardware, shard_work, tiered_hardware
 
 MACHINE = tiered_hardware()
 RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +11,10 @@ from cost_models.learned.file import parse_model
 from cost_models.learned.shipped import shipped_models
 from cost_models.measurements.files import read_measurements
 from cost_models.measurements.schema import joined
-from planner.canonical import canonical_bytes
+from planner.domain.formats.canonical_json import canonical_bytes
+from tests.support.paths import ROOT
 
-MEASURED = Path(__file__).parents[3] / "benchmarks" / "measured"
+MEASURED = ROOT / "benchmarks" / "measured"
 
 
 @pytest.mark.parametrize("name", shipped_models())

@@ -8,7 +8,7 @@ import pytest
 from cost_models.errors import InvalidModelFile
 from cost_models.learned.file import document_digest, model_bytes, parse_model
 from cost_models.learned.told import MOST_GROUPS, MOST_POINTS, checked_figures
-from tests.cost_models.fitting.builders import document
+from tests.support.cost_models.launches import document
 
 LONG = "x" * 201
 

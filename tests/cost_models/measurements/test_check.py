@@ -12,7 +12,7 @@ from cost_models.errors import InvalidMeasurements
 from cost_models.measurements.cells import MAX_FINDINGS
 from cost_models.measurements.json_rows import rows_from_json, rows_to_json
 from cost_models.measurements.schema import COLUMN_NAMES, joined
-from tests.cost_models.measurements.builders import collective, copy, lookup, some_measurements, some_rows
+from tests.support.cost_models.measured_rows import collective, copy, lookup, some_measurements, some_rows
 
 
 def refusal(rows: list[Any]) -> InvalidMeasurements:

@@ -14,7 +14,7 @@ from cost_models.measurements import csv_rows, files
 from cost_models.measurements.csv_rows import csv_text
 from cost_models.measurements.files import read_measurements, write_measurements
 from cost_models.measurements.schema import COLUMN_NAMES, COLUMNS, Measurements
-from tests.cost_models.measurements.builders import some_measurements
+from tests.support.cost_models.measured_rows import some_measurements
 
 
 def assert_equal(left: Measurements, right: Measurements) -> None:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from cost_models.vocabulary import NUM_PHASES, Kernel, Phase, Scheme
-from planner.domain.access import NUM_REUSE_BINS, AccessCdf, MissRatioCurve, ReuseHistogram, ZipfAccess
-from planner.domain.cluster import Cluster
-from planner.domain.optimizer import OPTIMIZERS
-from planner.domain.problem import Dense, Reservation
-from planner.domain.table import Feature, PinnedPiece, PinnedTable, TableConstraints
-from planner.partitioners.base import SolveLimits
-from tests.planner.builders import make_cluster, make_hardware, make_problem, make_table
+from planner.domain.problem.access import NUM_REUSE_BINS, AccessCdf, MissRatioCurve, ReuseHistogram, ZipfAccess
+from planner.domain.problem.cluster import Cluster
+from planner.domain.problem.optimizer import OPTIMIZERS
+from planner.domain.problem.problem import Dense, Reservation
+from planner.domain.problem.table import Feature, PinnedPiece, PinnedTable, TableConstraints
+from planner.solver.partitioners.base import SolveLimits
+from tests.support.planning.builders import make_cluster, make_hardware, make_problem, make_table
 
 
 def pinned(*columns: tuple[int, int]) -> PinnedTable:

@@ -12,7 +12,7 @@ key = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    """Add the tables; ``api.store.migrate`` summarises the plans that are there."""
+    """Add the tables; ``api.store.migrations.run`` summarises the plans that are there."""
     op.create_table(
         "solve_requests",
         sa.Column("solve_id", key, sa.ForeignKey("solves.id"), primary_key=True),

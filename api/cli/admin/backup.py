@@ -1,0 +1,93 @@
+"""``backup`` and ``restore``: all that a service keeps, in one file."""
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from api.cli.admin.database import DataDir, named, settings_of_database, settings_of_service, starting
+from api.cli.errors import BadInput, ServerTrouble, say
+from api.cli.files import AsJson, tell_document
+from api.store.contract.timestamps import moment
+from planner.domain.formats.units import format_bytes
+from planner.output.explain.text.layout import wrapped
+
+if TYPE_CHECKING:
+    from api.services.backup.archive import Manifest
+
+
+def backup_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, such as shardplan.zip.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file where it is there.")] = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write all that the service keeps into one file, as of one moment, also while servers run."""
+    from api.services.backup.taking import back_up
+
+    settings = settings_of_service(data_dir)
+    if file.exists() and not overwrite:
+        raise BadInput(f"{file} is there already; name another file, or say --overwrite")
+    if not file.absolute().parent.is_dir():
+        raise BadInput(f"there is no folder {file.absolute().parent}")
+    with starting(settings):
+        try:
+            manifest = back_up(settings, file)
+        except OSError as error:
+            raise BadInput(f"cannot write {file}: {error.strerror or error}") from None
+    _tell(file, manifest, f"backup of {named(settings)}", as_json=as_json)
+    say("shardplan: keep the file as safe as the service: it has specs, plans,")
+    say("  digests of keys and secrets of webhooks")
+
+
+def restore_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `shardplan backup` wrote.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Drop what the database has; servers and workers must be stopped.")
+    ] = False,
+    check_only: Annotated[bool, typer.Option("--check", help="Read and check the file, and restore nothing.")] = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put a backup into a new database of either kind: all of it, or nothing."""
+    from api.services.backup.archive import DamagedArchive, NewerArchive
+    from api.services.backup.restoring import InUse, NotEmpty, check, restore
+
+    settings = settings_of_database(data_dir)
+    if not file.is_file():
+        raise BadInput(f"there is no file {file}")
+    try:
+        if check_only:
+            manifest = check(file)
+        else:
+            with starting(settings):
+                manifest = restore(file, settings, replace=replace)
+    except (DamagedArchive, NewerArchive, NotEmpty) as error:
+        raise BadInput(str(error)) from error
+    except InUse as error:
+        raise ServerTrouble(str(error)) from error
+    done = "checked, nothing restored" if check_only else f"restored into {named(settings)}"
+    _tell(file, manifest, done, as_json=as_json)
+
+
+def _tell(file: Path, manifest: "Manifest", done: str, *, as_json: bool) -> None:
+    with file.open("rb") as content:
+        sha256 = hashlib.file_digest(content, "sha256").hexdigest()
+    size, made = file.stat().st_size, moment(manifest.created_at)
+    document = {
+        "file": str(file),
+        "bytes": size,
+        "sha256": sha256,
+        "schema_revision": manifest.schema_revision,
+        "release": manifest.release,
+        "created_at": made.isoformat().replace("+00:00", "Z"),
+        "num_rows": manifest.num_rows,
+    }
+    if not tell_document(document, as_json=as_json):
+        rows = ", ".join(f"{number:,} {name}" for name, number in manifest.num_rows.items() if number)
+        say(f"{file}: {done}")
+        say(f"  made     {made:%Y-%m-%d %H:%M:%S} UTC by shardplan {manifest.release}, {format_bytes(size)}")
+        say(f"  sha256   {sha256}")
+        for line in wrapped([rows or "none"], label="rows    "):
+            say(line)

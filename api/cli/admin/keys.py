@@ -1,0 +1,115 @@
+"""``keys``: who may use a service that asks for keys; works on its database, beside a server that runs."""
+
+import re
+from typing import Annotated
+
+import typer
+
+from api.cli.admin.access_text import created_key_text, keys_text
+from api.cli.admin.database import (
+    DataDir,
+    check_tenant,
+    named,
+    opened,
+    settings_of_database,
+    settings_of_service,
+)
+from api.cli.errors import BadInput, say
+from api.cli.files import AsJson, tell_content
+from api.http.auth.scopes import SCOPES
+from api.store.contract.tenants import DEFAULT_TENANT
+
+app = typer.Typer(
+    help="Make, list and revoke the keys that a service with SHARDPLAN_AUTH=keys asks for.", no_args_is_help=True
+)
+
+_UNITS = {"m": 60, "h": 3600, "d": 86_400}
+_LONGEST_DAYS = 3660
+
+
+@app.command("create")
+def create_command(
+    name: Annotated[str, typer.Option(metavar="NAME", help="Whose key it is, or what for.")],
+    scope: Annotated[
+        list[str], typer.Option(metavar="SCOPE", help="read, solve, promote, admin: several with commas, or repeated.")
+    ],
+    expires: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long it is valid, such as 90d, 12h or 30m; else for good.")
+    ] = None,
+    tenant: Annotated[
+        str, typer.Option(metavar="TENANT", help="Whose plans the key reaches, and nobody else's.")
+    ] = DEFAULT_TENANT,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a key and write it to stdout, this once."""
+    from pydantic import ValidationError
+
+    from api.http.auth.keys.documents import created_key
+    from api.http.auth.keys.service import ApiKeyService
+    from api.schemas.access import KeyRequest
+    from api.store.access.audit import LOCAL
+
+    scopes = [part.strip() for given in scope for part in given.split(",")]
+    unknown = [part for part in scopes if part not in SCOPES]
+    if unknown:
+        raise BadInput(f"no scope {unknown[0][:40]!r}; scopes are {', '.join(SCOPES)}")
+    try:
+        fields = {"name": name, "scopes": sorted(set(scopes)), "expires_in_seconds": _seconds(expires)}
+        wanted = KeyRequest.model_validate(fields)
+    except ValidationError:
+        raise BadInput("--name takes 1 to 200 printable ASCII characters, the first a letter or a digit") from None
+    check_tenant(tenant)
+    settings = settings_of_database(data_dir)
+    is_new = settings.database_url is None and not settings.database.exists()
+    with opened(settings) as database:
+        keys = ApiKeyService(database.for_tenant(tenant))
+        record, text = keys.create(wanted.name, wanted.scopes, expires_in_seconds=wanted.expires_in_seconds, by=LOCAL)
+    document = created_key(record, text)
+    if not tell_content(document.model_dump_json().encode(), as_json=as_json):
+        say(created_key_text(document))
+    if is_new:
+        say(f"shardplan: {named(settings)} was not there and is made: start the server with this folder")
+    say("shardplan: keep the key safe: it is not stored, and cannot be told again")
+
+
+@app.command("list")
+def list_command(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """List the keys of all tenants without their secrets, those that have ended among them."""
+    from api.http.auth.keys.documents import key_document
+    from api.schemas.access import KeyList
+
+    with opened(settings_of_service(data_dir)) as database:
+        document = KeyList(keys=[key_document(record) for record in database.all_api_keys()])
+    if not tell_content(document.model_dump_json().encode(), as_json=as_json):
+        say(keys_text(document.keys))
+
+
+@app.command("revoke")
+def revoke_command(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, as the list has it.")],
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a key for good; servers refuse it within 5 seconds."""
+    from api.http.auth.keys.documents import key_document
+    from api.http.auth.keys.service import ApiKeyService
+    from api.store.access.audit import LOCAL
+
+    with opened(settings_of_service(data_dir)) as database:
+        known = database.api_key(key_id)
+        if known is None:
+            raise BadInput("there is no key of this id; `shardplan keys list` has the ids")
+        record = ApiKeyService(database.for_tenant(known.tenant)).revoke(key_id, by=LOCAL)
+    if not tell_content(key_document(record).model_dump_json().encode(), as_json=as_json):
+        say(f"shardplan: the key {record.id} ({record.name}) is revoked for good")
+
+
+def _seconds(text: str | None) -> int | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"([1-9][0-9]{0,8})([mhd])", text)
+    seconds = int(found[1]) * _UNITS[found[2]] if found else 0
+    if not 0 < seconds <= _LONGEST_DAYS * _UNITS["d"]:
+        raise BadInput(f"--expires takes a number and m, h or d, at most {_LONGEST_DAYS}d, not {text[:40]!r}")
+    return seconds

@@ -1,0 +1,49 @@
+"""``prune``: removes what is old now, or tells what that would be."""
+
+from typing import Annotated
+
+import typer
+
+from api.cli.admin.database import DataDir, opened, settings_of_service
+from api.cli.errors import ServerTrouble, say
+from api.cli.files import AsJson, tell_document
+
+
+def prune_command(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be removed, and remove nothing.")] = False,
+    solves_days: Annotated[
+        float | None, typer.Option(metavar="DAYS", help="Keep ended solves so long (SHARDPLAN_RETAIN_SOLVES_DAYS).")
+    ] = None,
+    events_days: Annotated[
+        float | None, typer.Option(metavar="DAYS", help="Keep their events so long (SHARDPLAN_RETAIN_EVENTS_DAYS).")
+    ] = None,
+    plans_days: Annotated[
+        float | None,
+        typer.Option(metavar="DAYS", help="Keep plans that nothing needs so long (SHARDPLAN_RETAIN_PLANS_DAYS)."),
+    ] = None,
+    audit_days: Annotated[
+        float | None, typer.Option(metavar="DAYS", help="Keep the audit trail so long (SHARDPLAN_RETAIN_AUDIT_DAYS).")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove what is older than the settings keep, as servers do every hour; also while they run."""
+    import time
+
+    from api.execution.maintenance.retention import cutoffs, prune
+
+    settings = settings_of_service(
+        data_dir,
+        retain_solves_days=solves_days,
+        retain_events_days=events_days,
+        retain_plans_days=plans_days,
+        retain_audit_days=audit_days,
+    )
+    with opened(settings) as database:
+        before = cutoffs(settings, now=time.time())
+        removed = database.num_old(before) if dry_run else prune(database, before)
+    if removed is None:
+        raise ServerTrouble("another process removes what is old at this moment")
+    if not tell_document({"dry_run": dry_run, "removed": removed}, as_json=as_json):
+        what = ", ".join(f"{number:,} {name}" for name, number in removed.items() if number)
+        say(f"shardplan: {'would remove' if dry_run else 'removed'} {what or 'nothing: nothing is old enough'}")

@@ -1,0 +1,109 @@
+"""``webhooks``: who is told of events; works on the database of a service, beside a server that runs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from api.cli.admin.access_text import created_webhook_text, webhooks_text
+from api.cli.admin.database import DataDir, check_tenant, opened, settings_of_service
+from api.cli.errors import BadInput, say
+from api.cli.files import AsJson, tell_content
+from api.store.contract.tenants import DEFAULT_TENANT
+
+if TYPE_CHECKING:
+    from api.services.webhooks.service import WebhookService
+
+app = typer.Typer(
+    help="Add, list, enable and delete the addresses that a service tells of events.", no_args_is_help=True
+)
+
+OfTenant = Annotated[str, typer.Option("--tenant", metavar="NAME", help="Whose webhooks.")]
+WebhookId = Annotated[str, typer.Argument(metavar="ID", help="Id of the webhook, as the list has it.")]
+
+
+@app.command("create")
+def create_command(
+    url: Annotated[str, typer.Argument(metavar="URL", help="A host that SHARDPLAN_WEBHOOK_HOSTS lists.")],
+    name: Annotated[str, typer.Option(metavar="NAME", help="Whose it is, or what for.")],
+    event: Annotated[
+        list[str] | None, typer.Option(metavar="EVENT", help="Such as solve.failed: several with commas; else all.")
+    ] = None,
+    tenant: OfTenant = DEFAULT_TENANT,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add a webhook, and write it with its secret to stdout, this once."""
+    from pydantic import ValidationError
+
+    from api.schemas.webhooks import WebhookRequest
+    from api.services.webhooks.documents import created_webhook
+    from api.store.access.audit import LOCAL
+    from api.store.webhooks.records import EVENTS
+
+    events = [part.strip() for given in event or EVENTS for part in given.split(",")]
+    unknown = [part for part in events if part not in EVENTS]
+    if unknown:
+        raise BadInput(f"no event {unknown[0][:40]!r}; events are {', '.join(EVENTS)}")
+    try:
+        fields = {"url": url, "events": sorted(set(events)), "name": name}
+        wanted = WebhookRequest.model_validate(fields)
+    except ValidationError:
+        raise BadInput("--name takes 1 to 200 printable ASCII characters, the first a letter or a digit") from None
+    with _webhooks(tenant, data_dir) as webhooks:
+        record = webhooks.create(wanted.url, wanted.events, wanted.name, by=LOCAL)
+    document = created_webhook(record)
+    told = tell_content(document.model_dump_json().encode(), as_json=as_json)
+    say(created_webhook_text(document, with_secret=not told))
+
+
+@app.command("list")
+def list_command(tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """List webhooks without their secrets, disabled ones among them."""
+    from api.schemas.webhooks import WebhookList
+    from api.services.webhooks.documents import webhook_document
+
+    with _webhooks(tenant, data_dir) as webhooks:
+        document = WebhookList(webhooks=[webhook_document(record) for record in webhooks.all()])
+    if not tell_content(document.model_dump_json().encode(), as_json=as_json):
+        say(webhooks_text(document.webhooks))
+
+
+@app.command("enable")
+def enable_command(
+    webhook_id: WebhookId, tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None, as_json: AsJson = False
+) -> None:
+    """Have a disabled webhook told again."""
+    from api.services.webhooks.documents import webhook_document
+    from api.store.access.audit import LOCAL
+
+    with _webhooks(tenant, data_dir) as webhooks:
+        record = webhooks.enable(webhook_id, by=LOCAL)
+    if not tell_content(webhook_document(record).model_dump_json().encode(), as_json=as_json):
+        say(f"shardplan: {record.url} is told again, at once of what waits")
+
+
+@app.command("delete")
+def delete_command(webhook_id: WebhookId, tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None) -> None:
+    """Delete a webhook, and what waits for it."""
+    from api.store.access.audit import LOCAL
+
+    with _webhooks(tenant, data_dir) as webhooks:
+        webhooks.delete(webhook_id, by=LOCAL)
+    say(f"shardplan: the webhook {webhook_id} is deleted, and what waited for it")
+
+
+@contextmanager
+def _webhooks(tenant: str, data_dir: str | None) -> "Iterator[WebhookService]":
+    from api.services.errors import ApiError
+    from api.services.webhooks.service import WebhookService
+    from api.services.webhooks.targets import AllowList
+
+    check_tenant(tenant)
+    settings = settings_of_service(data_dir)
+    try:
+        with opened(settings) as database:
+            yield WebhookService(database.for_tenant(tenant), AllowList(settings.webhook_hosts))
+    except ApiError as error:
+        raise BadInput(error.detail) from error

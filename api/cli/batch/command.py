@@ -1,0 +1,266 @@
+"""``batch``: plans many specs on many shapes of cluster; cut off, it goes on where it was."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from api.cli.admin.client_key import TokenFile, address_of, token_in
+from api.cli.batch.items import Item, items_of, parse_shape
+from api.cli.batch.log import BatchLog, Outcome
+from api.cli.batch.summary import summary_csv, summary_text
+from api.cli.errors import MAX_COLUMNS, UNAUTHORIZED, BadInput, ExitCode, issues_of, say
+from api.cli.files import write_content
+from api.cli.plans.solve_locally import compile_search, facts_of, solved
+from api.cli.statistics.command import StatisticsFiles, found_statistics
+from api.specs.input.json import read_json
+from cost_models.errors import CostModelError
+from planner.domain.formats.canonical_json import digest
+from planner.errors import InvalidProblem, PlannerError, UnsupportedRequest
+from planner.output.explain.text.layout import paragraph
+
+if TYPE_CHECKING:
+    from api.client import ProblemError
+    from api.specs.references.statistics import FindStatistics
+
+#: Plans one spec, as normalised canonical bytes or as it was sent; returns what became of it, and the plan's bytes.
+Planner = Callable[[Item, bytes, str], tuple[Outcome, bytes | None]]
+
+
+#: A server that so many specs in a row did not reach is not asked for the others.
+_MOST_UNREACHED = 3
+
+
+def batch_command(
+    specs: Annotated[
+        list[str], typer.Argument(metavar="SPECS...", help="Specs, folders of specs, or quoted patterns.")
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where plans, log and summary go.")],
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PROFILE:HOSTSxRANKS", help="Plan every spec for this cluster; may be repeated."),
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option(metavar="URL", help="Let a service plan, instead of this process.")
+    ] = None,
+    token_file: TokenFile = None,
+    tag: Annotated[str | None, typer.Option(help="Tag of the solves on the server, else from the folder.")] = None,
+    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="Limit of each search.")] = None,
+    statistics: StatisticsFiles = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="Replace any field of all specs.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table on stderr.")] = False,
+) -> None:
+    """Plan many specs, each on its own cluster or on all shapes; run it again to go on after an interrupt."""
+    shapes = [parse_shape(text) for text in shape or ()]
+    options: list[tuple[tuple[str, ...], object]] = []
+    if time_limit is not None:
+        options.append((("solver", "time_limit_seconds"), time_limit))
+    items = items_of(specs, shapes, options, changes or [])
+    folder = Path(output)
+    if server is None:
+        plan = _local_planner(found_statistics(statistics).get)
+    elif statistics:
+        raise BadInput("--statistics is for planning here; the service knows those that were posted to /v1/statistics")
+    else:
+        plan = _remote_planner(address_of(server), _tag(tag, folder), token_in(token_file))
+    log = BatchLog(folder)
+    outcomes = _run(items, log, plan, quiet=quiet)
+    write_content(summary_csv(outcomes), str(folder / "summary.csv"))
+    if not quiet:
+        say(summary_text(outcomes, width=MAX_COLUMNS))
+        counts = ", ".join(f"{number} {state}" for state, number in Counter(one.state for one in outcomes).items())
+        say(f"shardplan: {counts}; figures in {folder / 'summary.csv'}")
+        _say_details(outcomes)
+    raise typer.Exit(_exit_code(outcomes))
+
+
+def _say_details(outcomes: Sequence[Outcome]) -> None:
+    """Tell what is wrong, of a model once where all of its shapes have it: it lies in the spec, then."""
+    told = Counter((one.model, one.detail) for one in outcomes)
+    num_shapes = Counter(one.model for one in outcomes)
+    lines = {
+        f"{one.model if told[one.model, one.detail] == num_shapes[one.model] else one.name}: {one.detail}": None
+        for one in outcomes
+        if one.detail
+    }
+    for text in lines:
+        for line in paragraph(text, hanging="  "):
+            say(line)
+
+
+def _run(items: Sequence[Item], log: BatchLog, plan: Planner, *, quiet: bool) -> list[Outcome]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True, markup=False)
+    outcomes = []
+    # Where there is no terminal, a line for each plan serves better than a bar.
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
+        task = progress.add_task("planning", total=len(items))
+        for item in items:
+            outcome, is_new = _one(item, log, plan)
+            outcomes.append(outcome)
+            progress.advance(task)
+            if not quiet and not console.is_terminal:
+                say(f"{item.name}: {outcome.state}{'' if is_new else ', done before'}")
+    return outcomes
+
+
+def _one(item: Item, log: BatchLog, plan: Planner) -> tuple[Outcome, bool]:
+    """Plan one item, unless it was done before; what is wrong with it stops no other."""
+    try:
+        spec = item.spec()
+        request_digest = digest({"spec": read_json(spec)})
+        done = log.done(item.name, request_digest)
+        if done is not None:
+            return done, False
+        outcome, content = plan(item, spec, request_digest)
+    except (BadInput, InvalidProblem, UnsupportedRequest, ValueError) as error:
+        return _kept(log, _refused(item, error)), True
+    except (PlannerError, CostModelError) as error:
+        return _kept(log, replace(Outcome.of(item, ""), detail=str(error))), True
+    if content is not None:
+        write_content(content, str(log.plan_path(item.name)))
+    return _kept(log, outcome), True
+
+
+def _kept(log: BatchLog, outcome: Outcome) -> Outcome:
+    log.add(outcome)
+    return outcome
+
+
+def _refused(item: Item, error: Exception) -> Outcome:
+    issues = issues_of(error) if isinstance(error, InvalidProblem | UnsupportedRequest) else []
+    if not issues:
+        return replace(Outcome.of(item, ""), state="invalid", detail=str(error))
+    first = issues[0]
+    detail = _in_words(first.pointer, first.message, first.hint, len(issues))
+    return replace(Outcome.of(item, ""), state="invalid", detail=detail)
+
+
+def _in_words(pointer: str, message: str, hint: str, num_issues: int) -> str:
+    """Return the first of some issues: where, what, the way out, and how many there are beside it."""
+    where, way_out = f"{pointer}: " if pointer else "", f"; {hint}" if hint else ""
+    return f"{where}{message}{way_out}" + (f" (and {num_issues - 1} more)" if num_issues > 1 else "")
+
+
+def _refused_by_server(error: "ProblemError") -> str:
+    """Return what a service says is wrong with a spec, as it is told of one that is planned here."""
+    if not error.errors:
+        return str(error)
+    pointer, message, hint = (str(error.errors[0].get(key) or "") for key in ("pointer", "message", "hint"))
+    return _in_words(pointer, message, hint, len(error.errors))
+
+
+def _local_planner(find_statistics: "FindStatistics") -> Planner:
+    """Plan in this process."""
+    from api.specs.parse import parse_spec
+    from planner.output.exporters.generic import to_bytes
+    from planner.solver.problem import Reason
+
+    compile_search()
+
+    def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, bytes | None]:
+        request = parse_spec(spec, find_statistics=find_statistics)
+        result = solved(request)
+        blank = Outcome.of(item, request_digest)
+        if result.plan is None:
+            state = "infeasible" if result.reason == Reason.INFEASIBLE else "no-plan"
+            return replace(blank, state=state, detail=result.detail), None
+        document, content = to_bytes(result.plan, **facts_of(request))
+        return _planned(blank, document), content
+
+    return run
+
+
+def _remote_planner(url: str, tag: str, token: str | None) -> Planner:
+    """Let a service plan; solves carry the tag of the batch."""
+    from api.client import ClientError, PlannerClient, ProblemError, SolveTimeout, Unreachable
+
+    try:
+        client = PlannerClient(url, token=token)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+    num_unreached = 0  # in a row
+
+    def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, bytes | None]:
+        nonlocal num_unreached
+        blank = Outcome.of(item, request_digest)
+        if num_unreached >= _MOST_UNREACHED:
+            return replace(blank, detail=f"not asked for: {url} could not be reached for those before"), None
+        try:
+            answer = ask(blank, spec)
+        except Unreachable as error:
+            num_unreached += 1
+            return replace(blank, detail=str(error)), None
+        except ClientError as error:
+            if isinstance(error, ProblemError) and error.status == UNAUTHORIZED:
+                raise  # of all specs alike: the batch goes on where it was with a key
+            answer = replace(blank, detail=str(error)), None
+        num_unreached = 0
+        return answer
+
+    def ask(blank: Outcome, spec: bytes) -> tuple[Outcome, bytes | None]:
+        document = json.loads(spec)
+        solver = document.get("solver") if isinstance(document, dict) else None
+        limit = solver.get("time_limit_seconds", 10) if isinstance(solver, dict) else 10
+        try:
+            solve = client.solve(document, wait_seconds=60 + 5 * float(limit), tags=[f"batch={tag}"])
+        except ProblemError as error:
+            if error.status == UNAUTHORIZED:
+                raise
+            state = "invalid" if error.status in (400, 422) else "failed"
+            return replace(blank, state=state, detail=_refused_by_server(error)), None
+        except SolveTimeout as error:
+            return replace(blank, state="no-plan", detail=str(error)), None
+        result = solve.get("result")
+        if not isinstance(result, dict) or result.get("plan_digest") is None:
+            reason = result["termination"]["reason"] if isinstance(result, dict) else "failed"
+            state = "infeasible" if reason == "INFEASIBLE" else "no-plan"
+            told = result["termination"]["detail"] if isinstance(result, dict) else str(solve.get("error"))
+            return replace(blank, state=state, detail=told), None
+        plan = client.plan_of(solve)
+        return _planned(blank, cast("dict[str, object]", plan.document)), plan.content
+
+    return run
+
+
+def _planned(blank: Outcome, document: dict[str, object]) -> Outcome:
+    """Return the outcome that a plan document says."""
+    objective, provenance = document["objective"], document["provenance"]
+    assert isinstance(objective, dict)
+    assert isinstance(provenance, dict)
+    return replace(
+        blank,
+        state="planned",
+        plan_digest=str(document["plan_digest"]),
+        objective=str(objective["name"]),
+        seconds=objective["seconds"],
+        relative_gap=objective["relative_gap"],
+        world_size=int(str(document["world_size"])),
+        solver_seconds=provenance["solver_seconds"],
+    )
+
+
+def _tag(tag: str | None, folder: Path) -> str:
+    """Return the name of a batch as tags are spelled."""
+    chosen = tag if tag is not None else folder.resolve().name.lower()
+    return re.sub(r"[^a-z0-9._-]", "-", chosen)[:50] or "batch"
+
+
+def _exit_code(outcomes: Sequence[Outcome]) -> ExitCode:
+    """Return the gravest code that any item would have had alone."""
+    states = {outcome.state for outcome in outcomes}
+    if "failed" in states or "no-plan" in states:
+        return ExitCode.TROUBLE
+    if "invalid" in states:
+        return ExitCode.BAD_INPUT
+    return ExitCode.INFEASIBLE if "infeasible" in states else ExitCode.OK

@@ -1,0 +1,132 @@
+"""Embedding launches, timed: forward and backward seconds, and what their ids really were.
+
+Several launches take turns, visit after visit, so that the laps of each are spread over seconds: a machine that is
+slower for a while, because of what else it does, then slows down some laps of all launches and not all laps of one.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from api.cli.measuring.embeddings import Implementation
+from api.cli.measuring.ids import Batch, draw_batches, reuse
+from api.cli.measuring.lookup_design import LookupLaunch
+from api.cli.measuring.rows import Row
+from api.cli.measuring.stopwatch import Stopwatch, rounded, times
+from cost_models.measurements.schema import REUSE_COLUMNS
+
+_WARM_UPS = 2
+_VISITS = 8
+_LEAST_LAPS, _MOST_LAPS = 2, 24  # of a visit
+#: Of the laps of one visit, unless the fewest take longer.
+_SECONDS_OF_VISIT = 0.08
+#: Batches that take turns, so that no lap finds the rows of the lap before.
+_BATCHES = 3
+
+
+def measure_lookups(
+    launches: Sequence[LookupLaunch],
+    implementation: Implementation,
+    device: str,
+    watch: Stopwatch,
+    went_on: Callable[[], None],
+) -> list[list[Row]]:
+    """Return, for each launch, a row for each of its tables; ``went_on`` hears when one was built and of each visit."""
+    timed = []
+    for launch in launches:
+        timed.append(_Timed(launch, implementation, device, watch))
+        went_on()
+    for _ in range(_VISITS):
+        for one in timed:
+            one.visit()
+            went_on()
+    return [one.rows(implementation) for one in timed]
+
+
+class _Timed:
+    """A launch with its tables and ids, and the laps that it has run."""
+
+    def __init__(self, launch: LookupLaunch, implementation: Implementation, device: str, watch: Stopwatch) -> None:
+        import torch
+
+        self._launch, self._watch = launch, watch
+        self._batches = [draw_batches(table, launch.batch, _BATCHES, device) for table in launch.tables]
+        self._inputs = [_input([batches[turn] for batches in self._batches]) for turn in range(_BATCHES)]
+        columns = sum(table.columns for table in launch.tables)
+        self._gradient = torch.full((launch.batch, columns), 1e-3, device=device)
+        self._tables = implementation.build(launch, device)
+        self._forward: list[float] = []
+        self._backward: list[float] = []
+        self._laps(_WARM_UPS)
+
+    def visit(self) -> None:
+        """Run some laps."""
+        forward, backward = self._laps(1)
+        fitting = int(_SECONDS_OF_VISIT / max(forward[0] + backward[0], 1e-6))
+        if fitting:  # the first lap after other launches found the caches full of their rows
+            forward, backward = self._laps(min(max(fitting, _LEAST_LAPS), _MOST_LAPS))
+        self._forward += forward
+        self._backward += backward
+
+    def _laps(self, count: int) -> tuple[list[float], list[float]]:
+        """Seconds of forward and of backward passes."""
+        forward, backward = [], []
+        for turn in range(count):
+            ids, offsets = self._inputs[(len(self._forward) + turn) % _BATCHES]
+            output, lap = self._watch.time(lambda ids=ids, offsets=offsets: self._tables.forward(ids, offsets))  # type: ignore[misc]
+            forward.append(lap)
+            _, lap = self._watch.time(lambda output=output: self._tables.backward(output, self._gradient))  # type: ignore[misc]
+            backward.append(lap)
+        self._watch.finish()
+        return [lap() for lap in forward], [lap() for lap in backward]
+
+    def rows(self, implementation: Implementation) -> list[Row]:
+        """Return a row for each table, with the medians of all laps."""
+        launch, forward, backward = self._launch, times(self._forward), times(self._backward)
+        both = times([one + other for one, other in zip(self._forward, self._backward, strict=True)])
+        timed: Row = {
+            "kind": "lookup",
+            "task": launch.task,
+            "library": implementation.library,
+            "implementation": implementation.name,
+            "num_ranks": 1,
+            "ranks_per_host": 1,
+            "repeats": len(self._forward),
+            "forward_seconds": rounded(forward.seconds),
+            "backward_seconds": rounded(backward.seconds),
+            "seconds": rounded(forward.seconds + backward.seconds),
+            "spread_seconds": rounded(both.spread_seconds),
+        }
+        return [
+            timed
+            | {
+                "table": table.name,
+                "shard_rows": table.rows,
+                "shard_columns": table.columns,
+                "element_bytes": launch.element_bytes,
+                "output_element_bytes": 4,
+                "optimizer_element_bytes": 0,
+                "optimizer_row_bytes": 4,
+                "outputs": launch.batch,
+                "zipf_alpha": table.alpha,
+            }
+            | _counts(batches)
+            for table, batches in zip(launch.tables, self._batches, strict=True)
+        ]
+
+
+def _input(batches: list[Batch]) -> tuple[Any, Any]:
+    """Ids and offsets of all tables, table by table."""
+    import torch
+
+    lengths = torch.cat([batch.lengths for batch in batches])
+    offsets = torch.cat([torch.zeros(1, dtype=torch.long, device=lengths.device), lengths.cumsum(0)])
+    return torch.cat([batch.ids for batch in batches]), offsets
+
+
+def _counts(batches: list[Batch]) -> Row:
+    found = reuse(batches)
+    return {
+        "lookups": found.lookups,
+        "distinct_rows": found.distinct_rows,
+        **dict(zip(REUSE_COLUMNS, found.shares, strict=True)),
+    }

@@ -1,0 +1,120 @@
+"""``fit``: a learned cost model out of measured rows."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from api.cli.errors import BadInput, say
+from api.cli.files import STDIN, check_output, write_content
+from api.cli.interruptible import interruptible
+from api.schemas.base import MODEL_NAME
+
+if TYPE_CHECKING:
+    from cost_models.measurements.schema import Measurements
+
+
+def fit_command(
+    files: Annotated[
+        list[str], typer.Argument(metavar="ROWS.csv...", help="Measured rows (.csv, .csv.gz, .parquet) of one device.")
+    ],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="MODEL.json", help="Where to write the model, else stdout.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", show_default="of the output file", help="What the model is called.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Seed of the split and the fit.")] = 0,
+    report: Annotated[
+        str | None, typer.Option(metavar="FILE.html", help="Also write the report as a page that needs no network.")
+    ] = None,
+    overrides: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.json", help="Also write the rates of measured copies, for hardware.overrides."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no report on stderr.")] = False,
+) -> None:
+    """Fit a learned cost model to measured rows; tells what it learned, and how well."""
+    _check_apart(files, output=output, report=report, overrides=overrides)
+    called = _name(name, output)
+
+    import json
+
+    from api.services.cost_models.report.html import report_page
+    from api.services.cost_models.report.text import model_text
+    from api.specs.references.learned_model import CannotFit, fit
+    from cost_models.measurements.schema import joined
+
+    _refuse_twice(files)
+    rows = joined([_read(path) for path in files])
+    rates = None if overrides is None else _rates(rows)
+    if not quiet:
+        say(f"shardplan: fitting {rows.num_rows:,} rows; some thousands take a few minutes")
+    try:
+        content = interruptible(lambda: fit(rows, name=called, seed=seed))
+    except CannotFit as error:
+        raise BadInput(f"{error}: {error.hint}") from None
+    write_content(content, output)
+    document = json.loads(content)
+    if report is not None:
+        write_content(report_page(document).encode(), report)
+    if rates is not None:
+        write_content(json.dumps(rates, indent=2).encode(), overrides)
+    if not quiet:
+        say(model_text(document))
+
+
+def _name(name: str | None, output: str | None) -> str:
+    """Return the name that was given, or that of the output file in characters that a name may have."""
+    if name is None:
+        stem = "model" if output in (None, STDIN) or output is None else Path(output).name.removesuffix(".json")
+        return re.sub(r"[^a-z0-9._-]", "-", stem.lower())[:64].lstrip(".-") or "model"
+    if re.fullmatch(MODEL_NAME, name) is None:
+        raise BadInput("--name takes up to 64 of a-z 0-9 . _ - that begin with a letter or digit, such as h200-lab")
+    return name
+
+
+def _check_apart(files: list[str], **outputs: str | None) -> None:
+    """Refuse a file that has no name of its own; the model alone may go to stdout."""
+    taken: dict[Path, str] = {}
+    for option, path in outputs.items():
+        if path is None or (path == STDIN and option == "output"):
+            continue
+        if path == STDIN:
+            raise BadInput(f"--{option} takes the name of a file")
+        check_output(path, *files)
+        if (other := taken.setdefault(Path(path).resolve(), option)) != option:
+            raise BadInput(f"--{option} and --{other} name the same file")
+
+
+def _rates(rows: "Measurements") -> dict[str, float]:
+    """Return the rates of measured copies; refuse where there are none."""
+    from cost_models.fitting.copies import copy_rates
+
+    try:
+        rates = copy_rates(rows)
+    except ValueError as error:
+        raise BadInput(f"--overrides: {error}") from None
+    if not rates:
+        raise BadInput("--overrides: no measured copies are among the rows; shardplan measure writes some")
+    return rates
+
+
+def _read(path: str) -> "Measurements":
+    from cost_models.measurements.files import read_measurements
+
+    try:
+        return read_measurements(Path(path))
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _refuse_twice(files: list[str]) -> None:
+    """Refuse a file that is given twice: its rows would count twice."""
+    seen: set[Path] = set()
+    for path in files:
+        whole = Path(path).resolve()
+        if whole in seen:
+            raise BadInput(f"{path} is given twice")
+        seen.add(whole)

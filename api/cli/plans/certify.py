@@ -1,0 +1,80 @@
+"""``certify`` and ``check``: a proof of how good a plan is, and whether it proves it."""
+
+import gzip
+import json
+from typing import Annotated, Any
+
+import typer
+
+from api.cli.errors import ExitCode, say, say_issues
+from api.cli.files import check_output, read_bytes, write_content
+from api.cli.models.files import CostModelFile
+from api.cli.plans.documents import Output
+from api.cli.plans.given import PlanFile, given
+from api.cli.plans.plan import Changes, CostModelName, SpecFile
+from api.cli.statistics.command import StatisticsFiles
+from planner.domain.formats.canonical_json import canonical_bytes
+from planner.domain.formats.units import format_seconds
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def certify_command(
+    spec: SpecFile,
+    plan_file: PlanFile,
+    output: Output = None,
+    cost_model: CostModelName = None,
+    cost_model_file: CostModelFile = None,
+    statistics: StatisticsFiles = None,
+    changes: Changes = None,
+) -> None:
+    """Write the certificate of a plan: what it states, and dual data that prove how far it is from the best."""
+    from api.services.plans.reports import certificate_of
+
+    check_output(output, spec, plan_file)
+    request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
+    certificate = certificate_of(request, plan)
+    content = canonical_bytes(certificate)
+    compressed = output is not None and output.endswith(".gz")
+    write_content(gzip.compress(content, mtime=0) if compressed else content, output)
+    say_issues((*request.model_warnings, *plan.other_spec(request.stated_spec_digest, request.spec_digest)))
+    _say_claim(request.name, certificate["claim"])
+
+
+def check_command(
+    certificate: Annotated[str, typer.Argument(metavar="CERT.json", help="A certificate, compressed or not.")],
+    plan_file: Annotated[
+        str | None, typer.Argument(metavar="PLAN.json", help="The plan that it must be of; else its own is checked.")
+    ] = None,
+) -> None:
+    """Check a certificate as check_certificate.py does, which needs nothing of shardplan."""
+    from planner.output.certificate.check import check
+
+    given = [_document(path) for path in (certificate, plan_file) if path is not None]
+    try:
+        said = check(*given)
+    except Exception as error:  # whatever is not as it must be proves nothing
+        say(f"REJECTED: {error if isinstance(error, ValueError) else f'this is no such document: {error!r}'}")
+        raise typer.Exit(ExitCode.BAD_INPUT) from None
+    say(f"ACCEPTED: {said}")
+
+
+def _document(path: str) -> Any:
+    raw = read_bytes(path)
+    try:
+        return json.loads(gzip.decompress(raw) if raw.startswith(_GZIP_MAGIC) else raw)
+    except (ValueError, OSError, EOFError, RecursionError):
+        return None  # which proves nothing
+
+
+def _say_claim(name: str, claim: dict[str, Any]) -> None:
+    say(f"{name}: certificate")
+    say(f"  the plan takes   {format_seconds(claim['objective_seconds'])}")
+    say(f"  proven bound     {format_seconds(claim['bound_seconds'])}{_gap(claim['relative_gap'])}")
+    own = claim["plan_objective"]["lower_bound_seconds"]
+    if isinstance(own, int | float) and own > 0:
+        say(f"  the plan's own   {format_seconds(own)}{_gap(claim['objective_seconds'] / own - 1)}")
+
+
+def _gap(gap: float | None) -> str:
+    return "" if gap is None else f", gap {gap:.3%}"

@@ -1,0 +1,124 @@
+"""``compare``, ``export`` and ``fetch``: commands that take a plan."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from api.cli.admin.client_key import TokenFile, address_of, token_in
+from api.cli.errors import BadInput, say
+from api.cli.files import AsJson, check_output, read_plan, tell_document, write_document
+from api.cli.plans.plan import Changes, changed_spec
+from api.cli.statistics.command import StatisticsFiles, found_statistics
+from api.client import PlannerClient, RetryPolicy
+from api.client.plan_file import fetch
+from planner.output.explain.difference import difference
+from planner.output.explain.text.difference import compare_plans
+from planner.output.exporters.context import ExportFacts, UnexportablePlan
+from planner.output.exporters.registry import EXPORTERS, exporter_of, reads_facts
+
+if TYPE_CHECKING:
+    from planner.domain.problem.problem import Problem
+
+DEFAULT_SERVER = "http://127.0.0.1:8080"
+
+PlanFile = Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan that shardplan wrote; - is standard input.")]
+Output = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write the result, else stdout.")
+]
+
+
+class Device(StrEnum):
+    """Devices of an export."""
+
+    CUDA = "cuda"
+    CPU = "cpu"
+
+
+def compare_command(
+    first: Annotated[str, typer.Argument(metavar="A.json", help="A plan.")],
+    second: Annotated[str, typer.Argument(metavar="B.json", help="Another plan.")],
+    as_json: AsJson = False,
+) -> None:
+    """Tell what changed from plan A to plan B: tables, seconds, bytes."""
+    a, b = read_plan(first), read_plan(second)
+    tell_document(difference(a, b).to_document(), as_json=as_json)
+    say(compare_plans(a, b))
+
+
+def export_command(
+    plan: PlanFile,
+    export_format: Annotated[
+        str, typer.Option("--format", help=f"One of {', '.join(EXPORTERS)}; json is the plan as it is.")
+    ] = "torchrec",
+    output: Output = None,
+    module_path: Annotated[
+        str | None,
+        typer.Option(help="Path of the embedding module in the model, for plans whose spec gave none."),
+    ] = None,
+    device: Annotated[Device, typer.Option(help="Where the tables are trained.")] = Device.CUDA,
+    spec: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC.json", help="The spec of the plan: sparsecore reads batch, optimizers and accesses."
+        ),
+    ] = None,
+    statistics: StatisticsFiles = None,
+    changes: Changes = None,
+    sparsecores_per_chip: Annotated[
+        int | None, typer.Option(help="For sparsecore, where the hardware profile does not say.")
+    ] = None,
+) -> None:
+    """Write a plan in the form that a runtime takes."""
+    check_output(output, plan)
+    document = read_plan(plan)
+    if export_format not in EXPORTERS:
+        raise BadInput(f"no export format of this name; known: {', '.join(EXPORTERS)}")
+    problem = None
+    if spec is not None:
+        if not reads_facts(export_format):
+            raise BadInput(f"--spec says nothing to the format {export_format}")
+        problem = _problem_of(spec, statistics, changes, document)
+    facts = ExportFacts(problem=problem, sparsecores_per_chip=sparsecores_per_chip)
+    try:
+        exported = exporter_of(export_format, facts)(document, module_path=module_path, device=device.value)
+    except UnexportablePlan as error:
+        raise BadInput(str(error)) from error
+    write_document(exported, output)
+
+
+def _problem_of(spec: str, statistics: StatisticsFiles, changes: Changes, document: Mapping[str, object]) -> "Problem":
+    """Return what a plan was made for, and say so where its spec is another."""
+    from api.specs.parse import parse_spec
+
+    request = parse_spec(changed_spec(spec, {}, changes), find_statistics=found_statistics(statistics).get)
+    if document["spec_digest"] != request.spec_digest:
+        say(f"warning: the plan was made for the spec {document['spec_digest']}, and {spec} is {request.spec_digest}")
+    return request.problem
+
+
+def fetch_command(
+    channel: Annotated[str, typer.Argument(metavar="CHANNEL", help="Such as ads/ranker/prod.")],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="PLAN.json", help="The file to keep up to date.")],
+    server: Annotated[
+        str, typer.Option(metavar="URL", envvar="SHARDPLAN_SERVER", help="The service.")
+    ] = DEFAULT_SERVER,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one attempt.")] = 30.0,
+    attempts: Annotated[int, typer.Option(min=1, help="How often a server that does not answer is asked.")] = 6,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring a file up to date with a channel: what a launcher runs before its job starts."""
+    check_output(output)
+    url, token = address_of(server), token_in(token_file)
+    try:
+        with PlannerClient(url, token=token, timeout=timeout, retry=RetryPolicy(attempts=attempts)) as client:
+            file = fetch(client, channel, output)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+    except OSError as error:
+        raise BadInput(f"cannot write {output}: {error.strerror or error}") from error
+    told = {"path": str(file.path), "plan_digest": file.digest, "changed": file.changed}
+    tell_document(told, as_json=as_json)
+    say(f"{file.path}: {'new plan' if file.changed else 'unchanged'} {file.digest}")

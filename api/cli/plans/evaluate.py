@@ -1,0 +1,78 @@
+"""``evaluate``: what a plan from anywhere costs, and what is wrong with it."""
+
+from typing import NoReturn
+
+import typer
+
+from api.cli.errors import ExitCode, say, say_issues
+from api.cli.files import AsJson, tell_document
+from api.cli.models.files import CostModelFile
+from api.cli.plans.given import PlanFile, given
+from api.cli.plans.plan import Changes, CostModelName, SpecFile
+from api.cli.statistics.command import StatisticsFiles
+from api.schemas.evaluation import EvaluationDocument, ScoreDocument
+from cost_models.text.number_text import counted
+from planner.domain.formats.units import format_bytes, format_seconds
+from planner.errors import Issue
+from planner.output.explain.text.fullest_ranks import fullest_ranks
+
+
+def evaluate_command(
+    spec: SpecFile,
+    plan_file: PlanFile,
+    cost_model: CostModelName = None,
+    cost_model_file: CostModelFile = None,
+    statistics: StatisticsFiles = None,
+    changes: Changes = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score and verify a plan, wherever it comes from, under any cost model."""
+    from api.services.plans.reports import evaluation_of
+
+    request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
+    evaluation = evaluation_of(request, plan)
+    tell_document(evaluation.model_dump(mode="json"), as_json=as_json)
+    if evaluation.score is not None:
+        say(f"{request.name} under {evaluation.score.cost_model}")
+        _say_score(evaluation.score)
+    say_issues([Issue(**warning.model_dump()) for warning in evaluation.warnings])
+    if not evaluation.valid:
+        refuse_broken(evaluation)
+    say("  no rule is broken: the plan may be used")
+
+
+def _say_score(score: ScoreDocument) -> None:
+    seconds = {
+        "step_time": score.step_time_seconds,
+        "max_rank_time": score.max_rank_time_seconds,
+        score.objective: score.objective_seconds,
+    }
+    for name, value in seconds.items():
+        if value is not None:
+            say(f"  {name:<15}  {format_seconds(value)}")
+    if score.prediction is not None:
+        lower, upper = score.prediction.lower_seconds, score.prediction.upper_seconds
+        say(f"  between          {format_seconds(lower)} and {format_seconds(upper)}")
+    for one in fullest_ranks([rank.bytes for rank in score.ranks]):
+        rank = score.ranks[one.position]
+        used, capacity = format_bytes(one.used_bytes), format_bytes(rank.capacity_bytes.get(one.tier, 0))
+        say(f"  {f'fullest in {one.tier}':<15}  {used} of {capacity}, rank {rank.rank}")
+    if score.checkpoint is not None:
+        say(f"  checkpoints      {format_seconds(score.checkpoint.lost_seconds_per_step)} per step")
+
+
+def refuse_broken(evaluation: EvaluationDocument) -> NoReturn:
+    """Tell what is wrong with a plan that must not be used, and stop."""
+    say_violations(evaluation)
+    raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def say_violations(evaluation: EvaluationDocument) -> None:
+    """Tell which rules a plan breaks."""
+    say(f"shardplan: the plan breaks {counted(evaluation.num_violations, 'rule')} and must not be used")
+    for violation in evaluation.violations:
+        say(f"  {violation.pointer}: {violation.message}")
+        if violation.hint:
+            say(f"    {violation.hint}")
+    if evaluation.num_violations > len(evaluation.violations):
+        say(f"  ... and {evaluation.num_violations - len(evaluation.violations)} more")

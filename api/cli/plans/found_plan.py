@@ -1,0 +1,70 @@
+"""Solves a request on the command line and writes the plan, as far as there is one."""
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import typer
+
+from api.cli.errors import ExitCode, say
+from api.cli.files import STDIN, tell_document, write_content
+from api.cli.interruptible import interruptible
+from api.cli.plans.solve_locally import compile_search, facts_of, solved
+from planner.domain.plan.plan import Plan, PlanResult
+from planner.output.explain.text.infeasible import explain_no_plan
+from planner.output.exporters.generic import to_bytes
+
+if TYPE_CHECKING:
+    from api.specs.parse import SolveRequest
+
+FEASIBLE, CANCELLED = "FEASIBLE", "cancelled"
+
+
+def write_found(request: "SolveRequest", output: str | None) -> Plan:
+    """Plan a request, write the plan to a file or to standard output, and return it.
+
+    Raises
+    ------
+    typer.Exit
+        There is no plan; why not was told.
+    """
+    from planner.solver.problem import Reason
+
+    compile_search()
+    best: list[PlanResult] = []
+    try:
+        result = interruptible(lambda: solved(request, best.append))
+    except KeyboardInterrupt:
+        result = _interrupted(best)
+        say("shardplan: interrupted; this is the best plan until then")
+    if result.plan is None:
+        say(explain_no_plan(result, name=request.name))
+        if output in (None, STDIN):
+            tell_document(_told(result), as_json=output == STDIN)
+        raise typer.Exit(ExitCode.INFEASIBLE if result.reason == Reason.INFEASIBLE else ExitCode.TROUBLE)
+    _, content = to_bytes(result.plan, **facts_of(request))
+    write_content(content, output)
+    return result.plan
+
+
+def _interrupted(found: list[PlanResult]) -> PlanResult:
+    """The best plan before an interrupt; goes on with the interrupt where there is none."""
+    plans = [result for result in found if result.plan is not None]
+    if not plans:
+        raise KeyboardInterrupt
+    last = plans[-1]
+    assert last.plan is not None
+    detail = "cancelled; this is the best plan until then"
+    plan = replace(last.plan, reason=FEASIBLE, limit=CANCELLED, detail=detail)
+    return replace(last, plan=plan, reason=FEASIBLE, limit=CANCELLED, detail=detail)
+
+
+def _told(result: PlanResult) -> dict[str, object]:
+    """A solve without a plan, as ``result`` of a solve over HTTP."""
+    from api.execution.solves.results import result_of
+    from api.schemas.solve import ResultDocument
+
+    shortfalls = [asdict(shortfall) for shortfall in result.shortfalls]
+    diagnosis = None if result.diagnosis is None else asdict(result.diagnosis)
+    told = result_of(None, str(result.reason), result.limit, result.detail, shortfalls, diagnosis)
+    document = ResultDocument.model_validate({**told, "lower_bound_seconds": result.lower_bound_seconds})
+    return document.model_dump(mode="json", exclude={"plan_url"})

@@ -1,0 +1,107 @@
+"""``improve`` and ``import``: a plan from anywhere, TorchRec's too, made better, or made a plan of ours."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from api.cli.errors import say, say_issues
+from api.cli.files import check_output, write_document
+from api.cli.models.files import CostModelFile
+from api.cli.plans.documents import Output
+from api.cli.plans.evaluate import refuse_broken, say_violations
+from api.cli.plans.found_plan import write_found
+from api.cli.plans.given import PlanFile, given
+from api.cli.plans.plan import Changes, CostModelName, SpecFile
+from api.cli.plans.solve_locally import document_of
+from api.cli.statistics.command import StatisticsFiles
+from planner.errors import Issue
+from planner.output.explain.text.difference import compare_plans
+from planner.output.explain.text.improvement import explain_improvement
+
+if TYPE_CHECKING:
+    from api.schemas.evaluation import EvaluationDocument
+    from api.specs.parse import SolveRequest
+    from api.specs.plans.document import GivenPlan
+
+
+def improve_command(
+    spec: SpecFile,
+    plan_file: PlanFile,
+    output: Output = None,
+    cost_model: CostModelName = None,
+    cost_model_file: CostModelFile = None,
+    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="Limit of the search.")] = None,
+    gap: Annotated[
+        float | None, typer.Option(metavar="FRACTION", help="Stop when proven this close to the best.")
+    ] = None,
+    remaining_steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="STEPS", min=1, help="The job runs: what moves must pay within these steps. Else moving is free."
+        ),
+    ] = None,
+    statistics: StatisticsFiles = None,
+    changes: Changes = None,
+) -> None:
+    """Search on from a plan from anywhere: writes the better plan, and tells what was gained and what is proven."""
+    from api.services.plans.reports import evaluation_of
+    from planner.domain.plan.movement import DEFAULT_MIN_RELATIVE_GAIN, MAX_REMAINING_STEPS, PreviousPlan
+
+    check_output(output, spec, plan_file)
+    options: dict[tuple[str, ...], object] = {
+        ("solver", "time_limit_seconds"): time_limit,
+        ("solver", "relative_gap"): gap,
+    }
+    request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes, options)
+    evaluation = evaluation_of(request, plan)
+    _say_warnings(evaluation)
+    if evaluation.score is None:
+        refuse_broken(evaluation)
+    before = _document(request, plan)
+    if not evaluation.valid:
+        say_violations(evaluation)
+    previous = PreviousPlan(
+        placement=plan.placement,
+        digest=plan.actual_digest,
+        remaining_steps=MAX_REMAINING_STEPS if remaining_steps is None else remaining_steps,
+        min_relative_gain=0.0 if remaining_steps is None else DEFAULT_MIN_RELATIVE_GAIN,
+    )
+    after = document_of(request, write_found(replace(request, previous=previous), output))
+    say(explain_improvement(before, after, is_legal=evaluation.valid))
+    say(compare_plans(before, after))
+
+
+def import_command(
+    spec: SpecFile,
+    plan_file: PlanFile,
+    output: Output = None,
+    cost_model: CostModelName = None,
+    cost_model_file: CostModelFile = None,
+    statistics: StatisticsFiles = None,
+    changes: Changes = None,
+) -> None:
+    """Write a plan from anywhere, which breaks no rule, as shardplan writes its own: scored, with its digest."""
+    from api.services.plans.reports import evaluation_of
+
+    check_output(output, spec, plan_file)
+    request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
+    evaluation = evaluation_of(request, plan)
+    _say_warnings(evaluation)
+    if not evaluation.valid or evaluation.score is None:
+        refuse_broken(evaluation)
+    document = _document(request, plan)
+    write_document(document, output)
+    say(f"{request.name}: {document['plan_digest']}")
+
+
+def _say_warnings(evaluation: "EvaluationDocument") -> None:
+    say_issues([Issue(**warning.model_dump()) for warning in evaluation.warnings])
+
+
+def _document(request: "SolveRequest", plan: "GivenPlan") -> dict[str, object]:
+    """Return the document of a plan that was not searched for."""
+    from planner.verification.plan_from_placement import plan_of_placement
+
+    given_plan = plan_of_placement(request.problem, plan.placement, request.cost_model, assumptions=request.assumptions)
+    return document_of(request, given_plan)

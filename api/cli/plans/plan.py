@@ -1,0 +1,131 @@
+"""``plan`` and ``validate``: commands that take a spec."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import typer
+
+from api.cli.errors import issues_of, report, say, say_issues
+from api.cli.files import (
+    AsJson,
+    check_output,
+    parse_assignment,
+    read_bytes,
+    read_plan,
+    tell_document,
+    with_changes,
+)
+from api.cli.models.files import CostModelFile, chosen_cost_model
+from api.cli.plans.found_plan import write_found
+from api.cli.plans.solve_locally import document_of
+from api.cli.statistics.command import StatisticsFiles, found_statistics
+from api.specs.input.json import read_json
+from planner.errors import InvalidProblem, UnsupportedRequest
+from planner.output.explain.text.plan import explain_plan
+
+SpecFile = Annotated[str, typer.Argument(metavar="SPEC.json", help="The spec; - reads standard input.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="FIELD=VALUE", help="Replace any field, such as hardware.overrides.hbm_bytes=8e10."),
+]
+CostModelName = Annotated[str | None, typer.Option("--cost-model", help="Replaces cost_model of the spec.")]
+
+
+def plan_command(
+    spec: SpecFile,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="PLAN.json", help="Where to write the plan, else stdout.")
+    ] = None,
+    cost_model: CostModelName = None,
+    cost_model_file: CostModelFile = None,
+    objective: Annotated[str | None, typer.Option(help="step_time, max_rank_time or request_latency.")] = None,
+    partitioner: Annotated[
+        str | None, typer.Option(help="portfolio, greedy, ldm, local_search, lns, cp_sat, mathopt.")
+    ] = None,
+    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="Limit of the search.")] = None,
+    gap: Annotated[
+        float | None, typer.Option(metavar="FRACTION", help="Stop when proven this close to the best.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
+    profile: Annotated[str | None, typer.Option(help="Id of a hardware profile; shardplan doctor lists them.")] = None,
+    num_hosts: Annotated[int | None, typer.Option(help="Hosts of the cluster.")] = None,
+    ranks_per_host: Annotated[int | None, typer.Option(help="Ranks used on each host.")] = None,
+    batch_size_per_rank: Annotated[int | None, typer.Option(help="Samples of one rank in one step.")] = None,
+    previous: Annotated[
+        str | None,
+        typer.Option(metavar="PLAN.json", help="A plan that runs already: move away from it only where that pays."),
+    ] = None,
+    statistics: StatisticsFiles = None,
+    changes: Changes = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
+) -> None:
+    """Plan a spec: writes the plan, and a summary for people on stderr."""
+    from api.specs.parse import parse_spec
+
+    cost_model, find_model = chosen_cost_model(cost_model, cost_model_file)
+    options: dict[tuple[str, ...], object] = {
+        ("cost_model",): cost_model,
+        ("objective",): objective,
+        ("solver", "partitioner"): partitioner,
+        ("solver", "time_limit_seconds"): time_limit,
+        ("solver", "relative_gap"): gap,
+        ("solver", "seed"): seed,
+        ("hardware", "profile"): profile,
+        ("hardware", "num_hosts"): num_hosts,
+        ("hardware", "ranks_per_host"): ranks_per_host,
+        ("model", "batch_size_per_rank"): batch_size_per_rank,
+    }
+    if previous is not None:
+        options["previous_plan", "plan"] = _previous(previous)
+    check_output(output, spec, *([] if previous is None else [previous]))
+    find_statistics = found_statistics(statistics).get
+    request = parse_spec(changed_spec(spec, options, changes), find_statistics=find_statistics, find_model=find_model)
+    if not quiet:
+        say_issues(request.warnings)
+    found = write_found(request, output)
+    if not quiet:
+        say(explain_plan(document_of(request, found)))
+
+
+def _previous(path: str) -> object:
+    """Return a plan that shardplan wrote, checked; one of TorchRec's as it is, for it is read with the spec."""
+    from api.specs.plans.torchrec import is_torchrec
+
+    content = read_json(read_bytes(path))
+    return content if is_torchrec(content) else read_plan(path)
+
+
+def validate_command(
+    spec: SpecFile,
+    cost_model_file: CostModelFile = None,
+    statistics: StatisticsFiles = None,
+    changes: Changes = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a spec without solving: problems with their place and the way out."""
+    from api.services.plans.reports import validation_of
+    from api.specs.parse import parse_spec
+
+    cost_model, find_model = chosen_cost_model(None, cost_model_file)
+    try:
+        request = parse_spec(
+            changed_spec(spec, {("cost_model",): cost_model}, changes),
+            find_statistics=found_statistics(statistics).get,
+            find_model=find_model,
+        )
+    except (InvalidProblem, UnsupportedRequest) as error:
+        issues = issues_of(error)
+        listed = [{"pointer": i.pointer, "code": i.code, "message": i.message, "hint": i.hint} for i in issues]
+        tell_document({"valid": False, "problems": listed}, as_json=as_json)
+        raise typer.Exit(report(error)) from None
+    tell_document(validation_of(request).model_dump(mode="json"), as_json=as_json)
+    tables, ranks = len(request.problem.tables), request.problem.world_size
+    say(f"{request.name}: valid; {tables:,} {'table' if tables == 1 else 'tables'} on {ranks:,} ranks")
+    say_issues(request.warnings)
+
+
+def changed_spec(spec: str, options: Mapping[tuple[str, ...], object], assignments: Sequence[str] | None) -> bytes:
+    """The spec with the command line's options and ``--set`` assignments applied."""
+    changes: dict[Sequence[str], object] = {path: value for path, value in options.items() if value is not None}
+    changes.update(parse_assignment(text) for text in assignments or ())
+    return with_changes(read_bytes(spec), changes)

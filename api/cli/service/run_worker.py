@@ -1,0 +1,102 @@
+"""Runs work for servers on other machines: no HTTP, the same engine and the same database."""
+
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+from prometheus_client import CollectorRegistry, start_http_server
+
+from api.cli.service.process import StartFailed, leave_in_time, told
+from api.execution.host import EngineHost
+from api.execution.processes.fit import FitFunction, fit_model
+from api.execution.processes.solve import PlanFunction, plan_in_full
+from api.observability.logging import set_up
+from api.observability.metrics import WorkMetrics, new_registry
+from api.observability.nonblocking_stream import unhurried
+from api.observability.tracing import tracing_of
+from api.settings import Settings
+from api.store.data_directory import owned
+from api.store.open import open_store
+
+
+def work(settings: Settings, *, plan: PlanFunction = plan_in_full, fit: FitFunction = fit_model) -> None:
+    """Run solves and fits until SIGINT or SIGTERM; what runs then is run elsewhere, or here after the next start.
+
+    ``plan`` and ``fit`` are as in ``api.http.app.create_app``.
+
+    Raises
+    ------
+    StartFailed
+        There is no database to share, or it or the data folder cannot be used.
+    """
+    if wrong := wrong_setting(settings):
+        raise StartFailed(wrong)
+    with unhurried(sys.stderr) as stream:
+        set_up(settings, stream)
+        _work(settings, plan, fit)
+
+
+def wrong_setting(settings: Settings) -> str:
+    """Return what keeps these settings from being a worker's, else nothing."""
+    if settings.database_url is None:
+        return "a worker shares a PostgreSQL database with servers: set SHARDPLAN_DATABASE_URL for all of them"
+    if settings.solver_processes == 0:
+        return "SHARDPLAN_SOLVER_PROCESSES is 0: a worker would run nothing"
+    return ""
+
+
+def _work(settings: Settings, plan: PlanFunction, fit: FitFunction) -> None:
+    stopped = threading.Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        leave_in_time()
+        stopped.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    registry = new_registry()
+    with contextlib.ExitStack() as stack:
+        with told(settings):
+            tracing = tracing_of(settings)
+            stack.callback(tracing.shutdown)
+            stack.enter_context(owned(settings.data_dir))
+            store = stack.enter_context(contextlib.closing(open_store(settings)))
+            host = EngineHost(
+                store,
+                settings,
+                plan=plan,
+                fit=fit,
+                on_end=_nobody_waits,
+                on_change=_nobody_waits,
+                metrics=WorkMetrics(registry),
+                tracer=tracing.tracer,
+            )
+            stack.enter_context(host.running())
+            stack.enter_context(_metrics_served(settings, registry))
+        stopped.wait()
+
+
+@contextlib.contextmanager
+def _metrics_served(settings: Settings, registry: CollectorRegistry) -> Iterator[None]:
+    """Answer scrapes while the block runs, where a port is set."""
+    if settings.worker_metrics_port is None:
+        yield
+        return
+    try:
+        server, thread = start_http_server(settings.worker_metrics_port, settings.host, registry)
+    except OSError as error:
+        where = f"{settings.host}, port {settings.worker_metrics_port}"
+        raise StartFailed(f"cannot listen on {where}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _nobody_waits(_work_id: str) -> None:
+    """Servers see in the database what happens here."""

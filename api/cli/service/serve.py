@@ -1,0 +1,48 @@
+"""``serve``: the HTTP service."""
+
+import ipaddress
+from typing import Annotated
+
+import typer
+
+from api.cli.errors import BadInput, ServerTrouble, say
+from api.cli.service.settings import settings_of
+
+_REFUSAL = (
+    "not listening on {host}, where whoever reaches it could do everything: make a key with"
+    " `shardplan keys create --name me --scope admin` and set SHARDPLAN_AUTH=keys; or, inside a trusted"
+    " network, say --insecure"
+)
+
+
+def serve_command(
+    host: Annotated[str | None, typer.Option(help="Address to listen on (SHARDPLAN_HOST).")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on (SHARDPLAN_PORT).")] = None,
+    data_dir: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where plans and solves are kept (SHARDPLAN_DATA_DIR).")
+    ] = None,
+    insecure: Annotated[
+        bool | None,
+        typer.Option("--insecure", help="Let whoever reaches the address do everything (SHARDPLAN_INSECURE)."),
+    ] = None,
+) -> None:
+    """Run the service: pages under /, REST under /v1, console under /docs. Settings come from SHARDPLAN_* variables."""
+    from api.cli.service.process import StartFailed
+    from api.cli.service.run_server import serve
+
+    settings = settings_of(host=host, port=port, data_dir=data_dir, insecure=insecure)
+    if settings.auth == "none" and not _is_loopback(settings.host):
+        if not settings.insecure:
+            raise BadInput(_REFUSAL.format(host=settings.host))
+        say(f"shardplan: listening on {settings.host} without authentication; keep it inside a trusted network")
+    try:
+        serve(settings)
+    except StartFailed as error:
+        raise ServerTrouble(str(error)) from error
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,27 @@
+"""``worker``: runs solves for servers on other machines."""
+
+from typing import Annotated
+
+import typer
+
+from api.cli.errors import BadInput, ServerTrouble, say
+from api.cli.service.settings import settings_of
+
+
+def worker_command(
+    data_dir: Annotated[
+        str | None, typer.Option(metavar="DIR", help="What it needs for itself (SHARDPLAN_DATA_DIR).")
+    ] = None,
+) -> None:
+    """Run solves for the servers that share the database of SHARDPLAN_DATABASE_URL."""
+    from api.cli.service.process import StartFailed
+    from api.cli.service.run_worker import work, wrong_setting
+
+    settings = settings_of(data_dir=data_dir)
+    if wrong := wrong_setting(settings):
+        raise BadInput(wrong)
+    say(f"shardplan: working on up to {settings.solver_processes} solves at a time; SIGTERM stops it")
+    try:
+        work(settings)
+    except StartFailed as error:
+        raise ServerTrouble(str(error)) from error

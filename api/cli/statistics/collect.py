@@ -1,0 +1,66 @@
+"""Traces become statistics: batches of samples go to the collectors of the tables."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from api.cli.statistics.traces.base import UnreadableTrace
+from api.cli.statistics.traces.registry import read_trace
+from api.specs.references.statistics_document import Statistics
+from planner.access.sketches.collector import Collector
+
+#: Called after every batch: lookups so far, the file, and the share of it that is read.
+OnProgress = Callable[[int, Path, float], None]
+
+
+def collect(
+    traces: Sequence[Path],
+    *,
+    batch_size: int,
+    tables: Mapping[str, Sequence[str]] | None = None,
+    hash_seed: int = 0,
+    on_progress: OnProgress | None = None,
+) -> Statistics:
+    """Return the statistics of the ids in files.
+
+    Parameters
+    ----------
+    traces
+        Files of samples. A batch never spans two files, so that files may be read by different workers
+        and their statistics merged.
+    batch_size
+        Samples of one batch; the last batch of a file may have fewer.
+    tables
+        The columns that are looked up in each table; every column in a table of its own name without it.
+
+    Raises
+    ------
+    UnreadableTrace
+        With the file and the place.
+    """
+    columns = None if tables is None else tuple(dict.fromkeys(name for names in tables.values() for name in names))
+    collectors: dict[str, Collector] = {}
+    lookups = 0
+    for path in traces:
+        first = 0
+        for piece in read_trace(path, batch_size, columns):
+            columns_of = tables if tables is not None else {name: (name,) for name in piece.ids}
+            for table, names in columns_of.items():
+                ids = [piece.ids[name] for name in names]
+                joined = ids[0] if len(ids) == 1 else np.concatenate(ids)
+                collector = collectors.setdefault(table, Collector(table, hash_seed=hash_seed))
+                try:
+                    collector.add(joined, num_samples=piece.num_samples)
+                except ValueError as error:
+                    where = f"{path}, samples {first} to {first + piece.num_samples - 1}, table {table}"
+                    raise UnreadableTrace(f"{where}: {error}") from None
+                lookups += len(joined)
+            first += piece.num_samples
+            if on_progress is not None:
+                on_progress(lookups, path, piece.read_fraction)
+        for collector in collectors.values():
+            collector.end_trace()
+    if not collectors:
+        raise UnreadableTrace("the traces have no samples")
+    return Statistics(sketches={name: collector.sketch() for name, collector in collectors.items()})

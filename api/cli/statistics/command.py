@@ -1,0 +1,206 @@
+"""``stats``: access statistics of id traces, their merge, and what changed between two."""
+
+import contextlib
+import re
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from api.cli.errors import BadInput, say
+from api.cli.files import check_output, read_bytes, write_content, write_document
+from api.schemas.base import MAX_NAME_LENGTH, NAME_PATTERN
+
+if TYPE_CHECKING:
+    from api.specs.references.statistics_document import Statistics
+
+DEFAULT_BATCH_SIZE = 65_536
+_SECONDS_BETWEEN_LINES = 2.0
+
+StatisticsFiles = Annotated[
+    list[str] | None,
+    typer.Option("--statistics", metavar="STATS.json", help="Statistics that access.statistics of the spec names."),
+]
+
+
+def stats_command(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="TRACE...", help="Traces (.parquet, .npz, .csv); statistics for --merge and --compare."),
+    ],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="STATS.json", help="Where to write the result, else stdout.")
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=TABLE", help="Read this column, as lookups of this table; may be repeated."),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=2**24,
+            show_default=str(DEFAULT_BATCH_SIZE),
+            help="Samples of one batch, of all ranks together.",
+        ),
+    ] = None,
+    hash_seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, max=2**32 - 1, show_default="0", help="Seed of the hashes; merge only equal ones."
+        ),
+    ] = None,
+    merge: Annotated[bool, typer.Option("--merge", help="Merge statistics of workers that read other traces.")] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="Tell what changed from OLD to NEW statistics.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on stderr.")] = False,
+) -> None:
+    """Sketch the lookups of id traces, table by table; merge or compare such sketches."""
+    from api.cli.statistics.collect import collect
+    from api.cli.statistics.traces.base import UnreadableTrace
+    from api.specs.references.statistics_document import merge_statistics
+    from planner.access.sketches.sketch import OtherSketch
+
+    check_output(output, *files)
+    if merge and compare:
+        raise BadInput("give either --merge or --compare")
+    for option, given in (("--table", table or None), ("--batch-size", batch_size), ("--hash-seed", hash_seed)):
+        if (merge or compare) and given is not None:
+            raise BadInput(f"{option} is for traces")
+    if compare:
+        _compare(files, output, quiet)
+        return
+    _refuse_twice((path, str(Path(path).resolve())) for path in files)
+    try:
+        if merge:
+            statistics = merge_statistics(_parts(files))
+        else:
+            tables = _columns_of_tables(table)
+            _check_names(files, tables)
+            tell = None if quiet else _Progress(len(files))
+            statistics = collect(
+                [Path(path) for path in files],
+                batch_size=DEFAULT_BATCH_SIZE if batch_size is None else batch_size,
+                tables=tables,
+                hash_seed=hash_seed or 0,
+                on_progress=tell,
+            )
+    except (UnreadableTrace, OtherSketch) as error:
+        raise BadInput(str(error)) from None
+    write_content(statistics.canonical, output)
+    if not quiet:
+        from api.cli.statistics.text import hot_rows_text, statistics_text
+
+        say(hot_rows_text(statistics) + "\n")
+        say(statistics_text(statistics))  # ends with the digest that a spec names
+
+
+def _compare(files: list[str], output: str | None, quiet: bool) -> None:
+    from api.cli.statistics.text import drift_text
+    from api.services.measurements.statistics_drift import drift_document
+
+    if len(files) != 2:
+        raise BadInput("--compare takes two files: the old statistics and the new ones")
+    old, new = (_read_statistics(path) for path in files)
+    document = drift_document([old], new)
+    write_document(document.model_dump(mode="json"), output)
+    if not quiet:
+        say(drift_text(document))
+
+
+def _columns_of_tables(assignments: list[str] | None) -> dict[str, list[str]] | None:
+    """``["user_id=user", "friend_id=user"]`` as the columns of each table."""
+    if not assignments:
+        return None
+    columns: dict[str, list[str]] = {}
+    for text in assignments:
+        column, equals, name = text.rpartition("=")
+        if not equals or not column or not name:
+            raise BadInput(f"--table takes COLUMN=TABLE, not {text!r}")
+        columns.setdefault(name, []).append(column)
+    return columns
+
+
+def _parts(files: list[str]) -> "list[Statistics]":
+    parts = [_read_statistics(path) for path in files]
+    _refuse_twice((path, part.digest) for path, part in zip(files, parts, strict=True))
+    seeds = [next(iter(part.sketches.values())).hash_seed for part in parts]
+    for path, seed in zip(files, seeds, strict=True):
+        if seed != seeds[0]:
+            raise BadInput(
+                f"{path} was made with --hash-seed {seed}, and {files[0]} with {seeds[0]}: only equal ones merge"
+            )
+    return parts
+
+
+def _read_statistics(path: str) -> "Statistics":
+    """Read statistics; a file that is none is refused by its name, with what is wrong and the way out."""
+    from api.specs.input.json import UNREADABLE, RejectedDocument
+    from api.specs.references.statistics_document import SCHEMA_VERSION, parse_statistics
+
+    try:
+        return parse_statistics(read_bytes(path))
+    except RejectedDocument as error:
+        again = "collect it again with shardplan stats TRACE..."
+        version = next((issue for issue in error.issues if issue.pointer == "/schema_version"), None)
+        if error.issues[0].code in UNREADABLE:
+            what = f"cannot be read: {error.issues[0].message}; it was cut short, or is another file"
+        elif any(issue.pointer == "/statistics_digest" and issue.code == "missing-field" for issue in error.issues):
+            what = "is no access statistics: it has no statistics_digest"
+        elif version is not None:
+            what = f"is of another version: {version.message}; this version reads schema_version {SCHEMA_VERSION}"
+        else:
+            first = error.issues[0]
+            what = f"is no access statistics as they were written: at {first.pointer}: {first.message}"
+        raise BadInput(f"{path} {what}; {again}") from None
+
+
+def _refuse_twice(files: Iterable[tuple[str, str]]) -> None:
+    """Refuse files of one identity, whose lookups would count twice."""
+    known: dict[str, str] = {}
+    for path, identity in files:
+        if identity in known:
+            raise BadInput(f"{path} is the same as {known[identity]}: its lookups would count twice")
+        known[identity] = path
+
+
+def _check_names(files: list[str], tables: dict[str, list[str]] | None) -> None:
+    """Refuse names that no table has, by the first sample of every trace: before hours of reading, not after."""
+    from api.cli.statistics.traces.registry import read_trace
+
+    columns = None if tables is None else tuple(dict.fromkeys(name for names in tables.values() for name in names))
+    found = dict.fromkeys(tables or ())
+    for path in files:
+        with contextlib.closing(read_trace(Path(path), 1, columns)) as pieces:
+            first = next(pieces, None)
+        if first is not None and tables is None:
+            found.update(dict.fromkeys(first.ids))
+    for name in found:
+        if len(name) > MAX_NAME_LENGTH or not re.fullmatch(NAME_PATTERN.rstrip("$").lstrip("^"), name):
+            raise BadInput(f"{name!r} is no name of a table: call it otherwise with --table COLUMN=TABLE")
+
+
+class _Progress:
+    """Says every two seconds how far it is."""
+
+    def __init__(self, num_files: int) -> None:
+        self._num_files, self._seen = num_files, dict[Path, None]()
+        self._began = self._told = time.monotonic()
+
+    def __call__(self, lookups: int, path: Path, read_fraction: float) -> None:
+        """Hear of a batch."""
+        self._seen[path] = None
+        now = time.monotonic()
+        if now - self._told >= _SECONDS_BETWEEN_LINES:
+            self._told = now
+            rate = lookups / (now - self._began) / 1e6
+            where = f"file {len(self._seen)} of {self._num_files}, {read_fraction:.0%} of it"
+            say(f"shardplan: {lookups:,} lookups, {rate:.1f} million a second; {where}")
+
+
+def found_statistics(files: list[str] | None) -> dict[str, bytes]:
+    """Return the content of statistics files by digest, each file checked."""
+    found = [_read_statistics(path) for path in files or ()]
+    return {statistics.digest: statistics.canonical for statistics in found}

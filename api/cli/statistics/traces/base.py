@@ -1,0 +1,56 @@
+"""Traces: files of ids that are read piece by piece.
+
+A column is a feature, a row of the file a sample with one id or several. A reader yields pieces of
+at most as many samples as asked for, in the order of the file, and never holds much more.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cost_models.arrays import Ints
+
+
+class UnreadableTrace(Exception):
+    """A trace that cannot be read: which file, which place in it, why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Ids of some samples that follow each other."""
+
+    num_samples: int
+    ids: Mapping[str, Ints]  # by column: the ids of all samples of the piece
+    read_fraction: float  # of the file, so far
+
+
+#: Reads a file in pieces of a number of samples, the last one shorter; of these columns, or of all without a choice.
+#: Raises ``UnreadableTrace``.
+Reader = Callable[[Path, int, tuple[str, ...] | None], Iterator[Piece]]
+
+
+def ids_of(where: str, values: NDArray[Any]) -> Ints:
+    """Return whole numbers of any type as ids.
+
+    Raises
+    ------
+    UnreadableTrace
+        With ``where`` and the first unsigned number that is 2^63 or more, which would come out negative.
+    """
+    if values.dtype.kind == "u" and values.dtype.itemsize == np.dtype(np.int64).itemsize:
+        too_large = np.flatnonzero(values > np.uint64(np.iinfo(np.int64).max))
+        if len(too_large):
+            raise UnreadableTrace(f"{where}: id {values[too_large[0]]} is no row number in [0, 2^40)")
+    return values.astype(np.int64, copy=False)
+
+
+def chosen_columns(path: Path, there: list[str], wanted: tuple[str, ...] | None) -> list[str]:
+    """Return the columns to read; raises ``UnreadableTrace`` for one that is not there."""
+    missing = [name for name in wanted or () if name not in there]
+    if missing:
+        raise UnreadableTrace(f"{path} has no column {missing[0]}; it has {', '.join(there[:20])}")
+    return there if wanted is None else list(wanted)

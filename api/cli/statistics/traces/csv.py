@@ -1,0 +1,66 @@
+"""Traces in CSV files: a head line with the names of columns, then one sample a line.
+
+A cell has one id, several with spaces between them, or none.
+"""
+
+import csv
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from api.cli.statistics.traces.base import Piece, UnreadableTrace, chosen_columns
+from cost_models.arrays import Ints
+
+_MAX_CELL = 16_000_000
+
+
+def read_csv(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None) -> Iterator[Piece]:
+    """Yield the pieces of a CSV file."""
+    csv.field_size_limit(_MAX_CELL)
+    size = max(path.stat().st_size, 1)
+    with path.open("rb") as raw:
+        # Spreadsheets put a byte order mark before the first name.
+        lines = csv.reader(line.decode("utf-8" if number else "utf-8-sig") for number, line in enumerate(raw))
+        try:
+            head = next(lines, [])
+            names = chosen_columns(path, head, columns)
+            if len(set(head)) != len(head) or not head:
+                raise UnreadableTrace(f"{path}: expected a first line with the name of each column, once each")
+            places = [head.index(name) for name in names]
+            line = 2
+            while samples := list(islice(lines, samples_per_piece)):
+                for offset, sample in enumerate(samples):
+                    if len(sample) != len(head):
+                        raise UnreadableTrace(
+                            f"{path}, line {line + offset}: {len(sample)} cells, and {len(head)} columns"
+                        )
+                ids = {
+                    name: _ids(path, line, name, [sample[place] for sample in samples])
+                    for name, place in zip(names, places, strict=True)
+                }
+                line += len(samples)
+                yield Piece(num_samples=len(samples), ids=ids, read_fraction=min(raw.tell() / size, 1.0))
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise UnreadableTrace(f"{path}, line {lines.line_num}: {error}") from None
+
+
+def _ids(path: Path, first_line: int, name: str, cells: list[str]) -> Ints:
+    try:
+        return np.array(" ".join(cells).split(), dtype=np.int64)
+    except (ValueError, OverflowError):
+        for offset, cell in enumerate(cells):
+            for word in cell.split():
+                if not _is_id(word):
+                    raise UnreadableTrace(
+                        f"{path}, line {first_line + offset}, column {name}: not a whole number"
+                    ) from None
+        raise
+
+
+def _is_id(word: str) -> bool:
+    try:
+        return -(2**63) <= int(word) < 2**63
+    except ValueError:
+        return False

@@ -1,0 +1,238 @@
+"""What runs in a solver process: one solve after another, each of which may be killed.
+
+Every improved plan is put into a file at once, whole or not at all (written beside and
+renamed), so that a killed process loses nothing and can disturb nobody: there is no queue
+or lock that it could die holding.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from api.execution.processes.child import start_process
+from api.specs.parse import SolveRequest, parse_spec
+from api.specs.references.cost_model import OneModel
+from cost_models.errors import CostModelError
+from cost_models.protocol import CostModel
+from planner.domain.formats.canonical_json import canonical_bytes
+from planner.domain.plan.movement import PreviousPlan
+from planner.domain.plan.plan import Assumption, Plan, PlanResult
+from planner.domain.problem.problem import Problem
+from planner.errors import PlannerError
+from planner.output.exporters.generic import to_bytes
+from planner.solver.partitioners.base import Partitioner, SolveLimits
+from planner.solver.partitioners.kernels.cache import is_warm
+from planner.solver.partitioners.registry import make_partitioner, partitioner_names
+
+
+class PlanFunction(Protocol):
+    """``plan_in_full``, or a stand-in for tests."""
+
+    def __call__(
+        self,
+        problem: Problem,
+        *,
+        cost_model: CostModel,
+        partitioner: Partitioner,
+        limits: SolveLimits,
+        assumptions: tuple[Assumption, ...] = (),
+        previous: PreviousPlan | None = None,
+        on_result: Callable[[PlanResult], None] | None = None,
+    ) -> PlanResult:
+        """Plan a problem."""
+        ...
+
+
+def plan_in_full(problem: Problem, **options: Any) -> PlanResult:
+    """Call ``planner.pipeline.plan``, which is loaded where solves run: a server that hands them out needs it not."""
+    from planner.pipeline import plan
+
+    return plan(problem, **options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolveJob:
+    """One solve, as it is handed to a solver process."""
+
+    spec_bytes: bytes  # canonical bytes of the normalised spec
+    assumptions: Sequence[dict[str, str]]  # what was assumed when the spec was first read
+    incumbent_file: Path  # where the best plan so far goes
+    plan: PlanFunction
+    learned_model: bytes | None = None  # the document of the one that the spec names
+    seconds_left: float | None = None  # to the deadline of its request; the spec's limit is none beyond it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incumbent:
+    """A verified plan, as it travels between processes."""
+
+    document: bytes  # canonical bytes
+    digest: str
+    objective: dict[str, object]  # as in the plan document
+    partitioner: str
+    movement: dict[str, object] | None = None  # as in the plan document
+    head: dict[str, object] = field(default_factory=dict)  # what lists show of the plan document, by its keys
+
+    @classmethod
+    def of(cls, document: bytes) -> "Incumbent":
+        """Return what the canonical bytes of a plan document say."""
+        return cls.of_plan(json.loads(document), document)
+
+    @classmethod
+    def of_plan(cls, plan: Mapping[str, Any], document: bytes) -> "Incumbent":
+        """Return what a plan document says, whose canonical bytes are known."""
+        return cls(
+            document=document,
+            digest=plan["plan_digest"],
+            objective=plan["objective"],
+            partitioner=plan["provenance"]["partitioner"],
+            movement=plan.get("movement"),
+            head={
+                **{key: plan[key] for key in ("plan_digest", "name", "world_size", "objective")},
+                "provenance": {key: plan["provenance"][key] for key in ("hardware_profile", "cost_model")},
+            },
+        )
+
+    @classmethod
+    def of_file(cls, content: bytes) -> "Incumbent":
+        """Return what ``to_file`` wrote."""
+        head, _, document = content.partition(b"\n")
+        return cls(document=document, **json.loads(head))
+
+    def to_file(self) -> bytes:
+        """Return a line of what the server wants to know at once, then the plan, whose megabytes it need not read."""
+        head = {
+            "digest": self.digest,
+            "objective": self.objective,
+            "partitioner": self.partitioner,
+            "movement": self.movement,
+            "head": self.head,
+        }
+        return canonical_bytes(head) + b"\n" + self.document
+
+    @property
+    def seconds(self) -> float:
+        """What the search minimises: the objective, and the price of moving where there is one."""
+        seconds = self.objective["seconds"]
+        assert isinstance(seconds, float)
+        charged = 0.0 if self.movement is None else self.movement["charged_seconds_per_step"]
+        assert isinstance(charged, float | int)
+        return seconds + charged
+
+    @property
+    def bound_seconds(self) -> float:
+        """What no plan can be better than, as far as it is known."""
+        seconds = self.objective["lower_bound_seconds"]
+        assert isinstance(seconds, float | int)
+        return seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolveAnswer:
+    """What a solve came to."""
+
+    reason: str = ""  # OPTIMAL, FEASIBLE, INFEASIBLE or NO_SOLUTION_FOUND
+    limit: str | None = None
+    detail: str = ""
+    lower_bound_seconds: float = 0.0
+    shortfalls: tuple[dict[str, object], ...] = ()
+    diagnosis: dict[str, object] | None = None
+    best: Incumbent | None = None
+    #: code, message and hint of something that planning refused
+    refusal: dict[str, str] | None = None
+    is_out_of_memory: bool = False
+
+
+def load_solvers() -> None:
+    """Load the solvers, and the searches' machine code where it is compiled: two or three seconds."""
+    import_module("planner.pipeline")
+    for name in partitioner_names():
+        make_partitioner(name)
+    if is_warm():
+        _load_machine_code()
+
+
+def _load_machine_code() -> None:
+    """Load the searches' machine code, where this process has none; compile it where that could not be done ahead."""
+    if not _Loaded.machine_code:
+        import_module("planner.solver.partitioners.kernels.warm_up").warm()
+        _Loaded.machine_code = True
+
+
+class _Loaded:
+    """What this process, or the one that it was forked from, has loaded."""
+
+    machine_code = False
+
+
+def start_solver(memory_bytes: int | None) -> None:
+    """Prepare a solver process."""
+    start_process(memory_bytes)
+    with contextlib.suppress(Exception):  # whatever is missing then, a solve tells
+        _load_machine_code()
+
+
+def run_solve(job: SolveJob) -> SolveAnswer:
+    """Plan one spec, and leave every improvement in the job's file."""
+    return solve(job, lambda incumbent: leave(job, incumbent.to_file()))
+
+
+def leave(job: SolveJob, content: bytes) -> None:
+    """Leave an improvement in a job's file; where the disk is full, the plan comes with the answer."""
+    with contextlib.suppress(OSError):
+        _write_whole(job.incumbent_file, content)
+
+
+def solve(job: SolveJob, found: Callable[[Incumbent], None]) -> SolveAnswer:
+    """Plan one spec, and tell of every improvement."""
+
+    def keep(result: PlanResult) -> None:
+        if result.plan is not None:
+            found(_incumbent(result.plan, request))
+
+    try:
+        model = None if job.learned_model is None else OneModel(job.learned_model)
+        request = parse_spec(job.spec_bytes, find_model=model)
+        result = job.plan(
+            request.problem,
+            cost_model=request.cost_model,
+            partitioner=request.partitioner,
+            limits=request.limits,
+            assumptions=tuple(Assumption(**item) for item in job.assumptions),
+            previous=request.previous,
+            on_result=keep,
+        )
+    except (PlannerError, CostModelError) as error:
+        refusal = {"code": error.code, "message": str(error), "hint": getattr(error, "hint", "")}
+        return SolveAnswer(refusal=refusal)
+    except MemoryError:
+        return SolveAnswer(is_out_of_memory=True)
+    return SolveAnswer(
+        reason=str(result.reason),
+        limit=result.limit,
+        detail=result.detail,
+        lower_bound_seconds=result.lower_bound_seconds,
+        shortfalls=tuple(asdict(shortfall) for shortfall in result.shortfalls),
+        diagnosis=None if result.diagnosis is None else asdict(result.diagnosis),
+        best=None if result.plan is None else _incumbent(result.plan, request),
+    )
+
+
+def _incumbent(plan: Plan, request: SolveRequest) -> Incumbent:
+    """Turn a plan into its document."""
+    head, document = to_bytes(
+        plan, name=request.name, spec_digest=request.spec_digest, hardware_profile=request.hardware_profile
+    )
+    return Incumbent.of_plan(head, document)
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Replace a file in one step."""
+    beside = path.with_suffix(".part")
+    beside.write_bytes(content)
+    os.replace(beside, path)

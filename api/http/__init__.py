@@ -1,0 +1,1 @@
+"""The FastAPI shell: routes, middleware, authentication, the OpenAPI document and the pages."""

@@ -1,0 +1,51 @@
+"""Asks every request under ``/v1`` for a key or a token, and for one that reaches as far as its route."""
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from api.http.auth.caller import Caller, Stranger, caller_of, refused, remember_caller
+from api.http.auth.identify import Callers
+from api.http.auth.scopes import HURRY, is_open, scope_of
+from api.services.errors import ApiError
+
+
+class CallerMiddleware:
+    """Finds out who sends a request; what that allows is for ``require_scope``, which knows the route."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one connection."""
+        if scope["type"] == "http" and not is_open(scope["path"]):
+            callers: Callers = scope["app"].state.callers
+            remember_caller(scope, await callers.caller(Headers(scope=scope).get("authorization")))
+        await self._app(scope, receive, send)
+
+
+async def require_scope(request: Request) -> None:
+    """Refuse a request whose caller is not known, or may not do this."""
+    caller = caller_of(request.scope)
+    assert caller is not None, "CallerMiddleware stands before every route that needs a scope"
+    if isinstance(caller, Stranger):
+        raise refused(caller)
+    route = request.scope["route"]
+    assert isinstance(route, APIRoute)
+    needed = scope_of(request.method, route.path_format)
+    _require(caller, needed, "this")
+
+
+def require_hurry(request: Request, priority: int) -> None:
+    """Refuse a priority above 0 to those who may not let solves start before those of others."""
+    caller = caller_of(request.scope)
+    if priority > 0 and isinstance(caller, Caller):
+        _require(caller, HURRY, "a priority above 0")
+
+
+def _require(caller: Caller, scope: str, what: str) -> None:
+    if not caller.may(scope):
+        headers = {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
+        detail = f"{what} needs the scope {scope}, which {caller.who} does not have"
+        raise ApiError("forbidden", detail, headers=headers)

@@ -1,0 +1,96 @@
+"""Limits how many requests a caller may send, in the memory of one server."""
+
+import ipaddress
+import math
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from api.http.auth.caller import Caller, Stranger, caller_of
+from api.http.auth.scopes import is_open
+from api.http.middleware.problem_response import refuse
+
+#: Callers that are remembered; of more, those that have been silent for the longest are forgotten.
+MAX_CALLERS = 100_000
+_WINDOW_SECONDS = 60.0
+_FETCHED = re.compile(r"/v1/(channels/.+/plan|plans/[^/]+)")
+
+
+class RateLimit:
+    """Lets a caller send so many requests at once, and then one for each share of a minute.
+
+    For each caller one number is kept: the time at which all that it has sent would have been sent, had it kept to the
+    rate (the generic cell rate algorithm).
+    """
+
+    def __init__(self, per_minute: int, *, ticks: Callable[[], float] = time.monotonic) -> None:
+        self._interval = _WINDOW_SECONDS / per_minute
+        self._slack = _WINDOW_SECONDS - self._interval
+        self._ticks = ticks
+        self._due: OrderedDict[str, float] = OrderedDict()
+
+    def wait_seconds(self, caller: str) -> float:
+        """Count a request, and return 0; or return how long its caller must wait, and count nothing."""
+        now = self._ticks()
+        due = max(self._due.get(caller, now), now)
+        if due - now > self._slack + 1e-9:
+            return due - now - self._slack
+        self._due[caller] = due + self._interval
+        self._due.move_to_end(caller)
+        if len(self._due) > MAX_CALLERS:
+            self._due.popitem(last=False)
+        return 0.0
+
+
+class RateLimitMiddleware:
+    """Refuses requests beyond the limit. Fetches of plans are not counted, nor what is open to everybody.
+
+    When a job starts, thousands of launchers fetch a plan in the same second, behind one key and often one address;
+    a fetch costs no more than this middleware's refusal would. Those whose key is not valid are counted by address.
+    """
+
+    def __init__(self, app: ASGIApp, *, per_minute: int) -> None:
+        self._app, self._limit, self._per_minute = app, RateLimit(per_minute), per_minute
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one connection."""
+        wait_seconds = self._limit.wait_seconds(_name(scope)) if _counts(scope) else 0.0
+        if wait_seconds > 0:
+            retry_after = math.ceil(wait_seconds)
+            detail = (
+                f"more than {self._per_minute} requests a minute (SHARDPLAN_RATE_LIMIT_PER_MINUTE);"
+                f" the next one is answered in {retry_after} s"
+            )
+            await refuse(scope, receive, send, "too-many-requests", detail, {"retry-after": str(retry_after)})
+            return
+        await self._app(scope, receive, send)
+
+
+def _counts(scope: Scope) -> bool:
+    if scope["type"] != "http" or is_open(scope["path"]):
+        return False
+    caller = caller_of(scope)
+    if isinstance(caller, Stranger) and caller.code != "unauthorized":
+        return False  # nobody could say who it is; many may share its address, and each is refused anyway
+    return isinstance(caller, Stranger) or not _is_fetch(scope["method"], scope["path"])
+
+
+def _is_fetch(method: str, path: str) -> bool:
+    """Whether this is ``GET /v1/channels/{name}/plan`` or ``GET /v1/plans/{digest}``."""
+    return method in ("GET", "HEAD") and _FETCHED.fullmatch(path) is not None
+
+
+def _name(scope: Scope) -> str:
+    """Return by what a caller is counted: its key or token, else its address; of IPv6 its network, one customer's."""
+    caller = caller_of(scope)
+    if isinstance(caller, Caller):
+        return f"caller {caller.who}"
+    host = (scope.get("client") or ("", 0))[0]
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    return host if address.version == 4 else str(ipaddress.ip_network((int(address) >> 64 << 64, 64)))

@@ -1,0 +1,155 @@
+"""The OpenAPI document of the service."""
+
+import json
+from enum import StrEnum
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+
+from api.http.auth.scopes import is_open, scope_of
+from api.http.routes.documentation import problems
+from api.schemas.access import CreatedKey, KeyRequest
+from api.schemas.certificate import CertificateDocument
+from api.schemas.channel import ChannelDocument, ChannelHistory, ChannelRollback, ChannelUpdate
+from api.schemas.cost_models import (
+    ActivationDocument,
+    ActivationUpdate,
+    CostModelDocument,
+    CostModelRequest,
+    ModelComparison,
+)
+from api.schemas.evaluation import EvaluationDocument
+from api.schemas.events import ProgressEvent, StateEvent
+from api.schemas.explanation import ExplanationDocument
+from api.schemas.measurements import JobTimes, MeasuredRows, MeasurementsDocument, MeasurementsSummary
+from api.schemas.plan import EvaluationRequest, PlanDocument, PlanSlice, TorchRecEvaluationRequest
+from api.schemas.plan_list import PlanDifferenceDocument, PlanPage
+from api.schemas.solve import ProblemDocument, SolveDocument, ValidationDocument
+from api.schemas.spec import SpecDocument
+from api.schemas.statistics import DriftDocument, StatisticsDocument, StatisticsSummary
+from api.schemas.webhooks import CreatedWebhook, DeliveryDocument, WebhookDocument, WebhookRequest
+
+DESCRIPTION = """Decides how the embedding tables of a recommendation model are cut and placed on a training cluster.
+
+Send a spec to **POST /v1/solves**, wait for the solve, fetch the plan by its digest, point a channel at it.
+All numbers are SI seconds and plain bytes. Every error is a problem document (RFC 9457).
+"""
+
+#: Documents that routes read or write as raw bytes.
+_RAW_DOCUMENTS = (
+    SpecDocument,
+    PlanDocument,
+    PlanSlice,
+    PlanPage,
+    PlanDifferenceDocument,
+    EvaluationRequest,
+    TorchRecEvaluationRequest,
+    EvaluationDocument,
+    CertificateDocument,
+    ExplanationDocument,
+    StatisticsDocument,
+    StatisticsSummary,
+    DriftDocument,
+    MeasuredRows,
+    JobTimes,
+    MeasurementsSummary,
+    MeasurementsDocument,
+    CostModelRequest,
+    CostModelDocument,
+    ModelComparison,
+    ActivationUpdate,
+    ActivationDocument,
+    KeyRequest,
+    CreatedKey,
+    WebhookRequest,
+    WebhookDocument,
+    CreatedWebhook,
+    DeliveryDocument,
+    ChannelUpdate,
+    ChannelRollback,
+    ChannelHistory,
+    ChannelDocument,
+    SolveDocument,
+    ProgressEvent,
+    StateEvent,
+    ValidationDocument,
+    ProblemDocument,
+)
+
+
+class Asked(StrEnum):
+    """Who is asked for a key."""
+
+    EVERYBODY = "everybody"
+    NOBODY = "nobody"
+    DEPENDS = "depends"  # on the server: the committed document is of all of them
+
+
+_ACCESS = {
+    Asked.EVERYBODY: "Routes with a lock need a key of this server (**Authorize**), of the scope that each names.",
+    Asked.NOBODY: "This server asks nobody for a key: all routes are open.",
+    Asked.DEPENDS: "Servers with `SHARDPLAN_AUTH=keys` ask for a key, of the scope that each route names.",
+}
+
+#: How callers say who they are.
+_KEY = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A key: shardplan_..., made by shardplan keys create; or a token (JWT) of the issuer of the server.",
+}
+
+#: What servers answer beside the problems of a route, whoever is asked for a key and where keys are asked for.
+_LIMITED = {str(status): answer for status, answer in problems("too-many-requests").items()}
+_REFUSALS = {str(status): answer for status, answer in problems("unauthorized", "forbidden").items()}
+
+
+def add_openapi(app: FastAPI, *, asks_for_keys: bool) -> None:
+    """Let the app describe the bodies that it reads as raw bytes, and who may send them, too."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = openapi_document(app, asked=Asked.EVERYBODY if asks_for_keys else Asked.NOBODY)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def openapi_document(app: FastAPI, *, asked: Asked) -> dict[str, Any]:
+    """Return the OpenAPI document of an app; where nobody is asked for a key it has no word of them, and no locks."""
+    document = get_openapi(
+        title=app.title, version=app.version, description=DESCRIPTION, routes=app.routes, tags=app.openapi_tags
+    )
+    _, schemas = models_json_schema(
+        [(model, "validation") for model in _RAW_DOCUMENTS], ref_template="#/components/schemas/{model}"
+    )
+    document.setdefault("components", {}).setdefault("schemas", {}).update(schemas["$defs"])
+    document["info"]["description"] += f"\n{_ACCESS[asked]}\n"
+    if asked != Asked.NOBODY:
+        document["components"]["securitySchemes"] = {"key": _KEY}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            _drop_framework_errors(operation)
+            if is_open(path):
+                continue
+            operation["responses"] = {**_LIMITED, **operation["responses"]}
+            if asked != Asked.NOBODY:
+                scope = scope_of(method.upper(), path)
+                operation["security"] = [{"key": [scope]}, *([{}] if asked == Asked.DEPENDS else [])]
+                operation["responses"] = {**_REFUSALS, **operation["responses"]}
+    document["components"]["schemas"].pop("HTTPValidationError", None)
+    document["components"]["schemas"].pop("ValidationError", None)
+    return document
+
+
+def _drop_framework_errors(operation: dict[str, Any]) -> None:
+    """Parameters that are wrong are answered with a problem, not with the framework's own document."""
+    answer = operation["responses"].get("422", {})
+    if "application/json" in answer.get("content", {}):
+        del operation["responses"]["422"]
+
+
+def openapi_text(app: FastAPI) -> str:
+    """Return the document as the file holds it: that of servers with keys and without."""
+    return json.dumps(openapi_document(app, asked=Asked.DEPENDS), indent=1, sort_keys=True, ensure_ascii=False) + "\n"

@@ -1,0 +1,82 @@
+"""The files that the pages are made of: read once, ready in every encoding, named by a digest of all of them."""
+
+import functools
+import gzip
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+import zstandard
+
+#: Where the files are served: below it the digest of all of them, so that what an address holds never changes.
+ADDRESS = "/ui/assets"
+SHELL = "index.html"
+_PLACE_OF_ADDRESS = b"{assets}"
+#: By the end of the name; licences have none. A file of any other kind is a mistake.
+_MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    "": "text/plain; charset=utf-8",
+}
+_GZIP_LEVEL, _ZSTD_LEVEL = 6, 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFile:
+    """One file in every encoding."""
+
+    media_type: str
+    etag: str  # without quotes, of the file itself; an encoding is added to it
+    body_by_encoding: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFiles:
+    """All files but the shell, by path, and the shell that leads to them."""
+
+    address: str
+    shell: PageFile
+    by_path: Mapping[str, PageFile]
+
+
+@functools.cache
+def page_files() -> PageFiles:
+    """Return the files of the package."""
+    bodies = dict(sorted(_walk(files("api.http.pages") / "assets", "")))
+    everything = hashlib.sha256()
+    for path, body in bodies.items():
+        everything.update(f"{path}\0{len(body)}\0".encode() + body)
+    address = f"{ADDRESS}/{everything.hexdigest()[:16]}"
+    shell = bodies.pop(SHELL).replace(_PLACE_OF_ADDRESS, address.encode())
+    return PageFiles(
+        address=address,
+        shell=_page_file(SHELL, shell),
+        by_path={path: _page_file(path, body) for path, body in bodies.items()},
+    )
+
+
+def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _walk(entry, f"{prefix}{entry.name}/")
+        else:
+            yield f"{prefix}{entry.name}", entry.read_bytes()
+
+
+def _page_file(path: str, body: bytes) -> PageFile:
+    name = path.rpartition("/")[2]
+    _, dot, suffix = name.rpartition(".")
+    return PageFile(
+        media_type=_MEDIA_TYPES[dot + suffix if dot else ""],
+        etag=hashlib.sha256(body).hexdigest()[:32],
+        body_by_encoding={
+            "zstd": zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(body),
+            "gzip": gzip.compress(body, _GZIP_LEVEL, mtime=0),
+            "identity": body,
+        },
+    )

@@ -1,0 +1,102 @@
+"""Which learned cost model is active for a hardware profile."""
+
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Header, Path, Request, Response
+
+from api.http.auth.caller import actor_of
+from api.http.protocol.responses import REVALIDATE
+from api.http.routes.documentation import json_answer, json_body, problems
+from api.http.services import Services, Shell
+from api.schemas.cost_models import ActivationDocument, ActivationUpdate, ActivationVersion
+from api.services.cost_models.activations import etag_of
+from api.services.preconditions import matches
+from api.specs.input.json import parse_document
+from api.store.contract.timestamps import moment
+from api.store.models.records import ActivationRecord
+
+router = APIRouter(prefix="/v1", tags=["cost models"])
+
+_MAX_HISTORY = 100
+
+ProfileId = Annotated[str, Path(description="Hardware profile.", examples=["dgx-h100-80g"])]
+
+
+@router.get(
+    "/hardware-profiles/{profile_id}/cost-model",
+    summary="Look at the active cost model of a hardware profile",
+    operation_id="get_active_cost_model",
+    responses={
+        200: json_answer("It; its ETag is what If-Match takes.", "ActivationDocument"),
+        304: {"description": "The caller has it."},
+        **problems("not-found"),
+    },
+)
+async def get_active_cost_model(
+    shell: Shell, profile_id: ProfileId, if_none_match: Annotated[str, Header()] = ""
+) -> Response:
+    """Answer with the model that the cost model ``learned`` of a spec means, and what it meant before."""
+    active = await run_sync(shell.activations.get, profile_id)
+    if matches(if_none_match, etag_of(active)):
+        return Response(status_code=304, headers={"ETag": etag_of(active), "Cache-Control": REVALIDATE})
+    return await run_sync(lambda: _answer(shell, active, status=200))
+
+
+@router.put(
+    "/hardware-profiles/{profile_id}/cost-model",
+    summary="Activate a cost model for a hardware profile",
+    operation_id="activate_cost_model",
+    openapi_extra=json_body("ActivationUpdate"),
+    responses={
+        200: json_answer("Changed.", "ActivationDocument"),
+        201: json_answer("The first of this profile.", "ActivationDocument"),
+        **problems(
+            "not-found",
+            "activation-changed",
+            "request-timeout",
+            "body-too-large",
+            "unsupported-media-type",
+            "invalid-problem",
+            "precondition-required",
+        ),
+    },
+)
+async def activate_cost_model(
+    request: Request,
+    shell: Shell,
+    profile_id: ProfileId,
+    if_match: Annotated[str | None, Header(description="ETag of the activation that is replaced.")] = None,
+    if_none_match: Annotated[str | None, Header(description="* where none may be active.")] = None,
+) -> Response:
+    """Let ``learned`` mean another model from now on; solves that were asked for keep theirs."""
+    update, by = parse_document(await request.body(), ActivationUpdate), actor_of(request)
+    active = await run_sync(
+        lambda: shell.activations.put(
+            profile_id, update.cost_model, if_match=if_match, if_none_match=if_none_match, by=by
+        )
+    )
+    return await run_sync(lambda: _answer(shell, active, status=201 if active.version == 1 else 200))
+
+
+def _answer(shell: Services, active: ActivationRecord, *, status: int) -> Response:
+    document = ActivationDocument(
+        profile=active.profile,
+        **_version(active).model_dump(),
+        history=[_version(one) for one in shell.activations.history(active.profile)[-_MAX_HISTORY:]],
+    )
+    return Response(
+        document.model_dump_json(),
+        status_code=status,
+        media_type="application/json",
+        headers={"ETag": etag_of(active), "Cache-Control": REVALIDATE},
+    )
+
+
+def _version(record: ActivationRecord) -> ActivationVersion:
+    return ActivationVersion(
+        version=record.version,
+        cost_model=f"{record.model_name}@{record.model_version}",
+        digest=record.digest,
+        updated_at=moment(record.updated_at),
+    )

@@ -1,0 +1,54 @@
+"""The audit trail: who changed what, and when."""
+
+from typing import Annotated
+from urllib.parse import quote
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Query, Response
+
+from api.http.protocol.headers import page_headers
+from api.http.routes.documentation import problems
+from api.http.services import Shell
+from api.schemas.access import AuditEntry, AuditPage
+from api.store.access.audit import AuditRecord
+from api.store.contract.timestamps import moment
+
+router = APIRouter(prefix="/v1", tags=["access"])
+
+
+@router.get(
+    "/audit",
+    summary="Look at the audit trail",
+    operation_id="list_audit",
+    response_model=AuditPage,
+    responses=problems("invalid-parameter"),
+)
+async def list_audit(
+    shell: Shell,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: entries.")] = 50,
+    page_token: Annotated[int | None, Query(ge=1, lt=2**31, description="From next_page_token.")] = None,
+    subject: Annotated[
+        str | None, Query(max_length=700, description="Only changes of this, such as channels/ads/ranker/prod.")
+    ] = None,
+) -> Response:
+    """List promotions, rollbacks, activations and changes of keys and webhooks, newest first."""
+    found = await run_sync(lambda: shell.store.audit(limit=page_size + 1, before=page_token, subject=subject))
+    page = found[:page_size]
+    token = str(page[-1].seq) if len(found) > page_size else None
+    document = AuditPage(entries=[_entry(record) for record in page], next_page_token=token)
+    chosen = "" if subject is None else f"&subject={quote(subject, safe='')}"
+    headers = page_headers("/v1/audit", page_size, token, chosen)
+    return Response(document.model_dump_json(), media_type="application/json", headers=headers)
+
+
+def _entry(record: AuditRecord) -> AuditEntry:
+    return AuditEntry(
+        seq=record.seq,
+        at=moment(record.at),
+        who=record.who,
+        action=record.action,
+        subject=record.subject,
+        before=None if record.before is None else dict(record.before),
+        after=None if record.after is None else dict(record.after),
+        request_id=record.request_id,
+    )

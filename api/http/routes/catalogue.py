@@ -1,0 +1,82 @@
+"""Hardware profiles with the sources of their numbers."""
+
+from fastapi import APIRouter, Response
+
+from api.http.routes.documentation import problems
+from api.schemas.catalogue import (
+    CurveDocument,
+    NumberDocument,
+    ProfileDocument,
+    ProfileList,
+    ProfileSummary,
+)
+from api.services.errors import not_found
+from cost_models.errors import UnknownProfile
+from cost_models.hardware.profiles_loader import load_profile, profile_ids
+
+router = APIRouter(prefix="/v1", tags=["catalogue"])
+
+
+@router.get(
+    "/hardware-profiles",
+    summary="List hardware profiles",
+    operation_id="list_hardware_profiles",
+    response_model=ProfileList,
+    responses=problems(),
+)
+def list_hardware_profiles() -> Response:
+    """List the profiles that ``hardware.profile`` can name."""
+    profiles = [load_profile(profile) for profile in profile_ids()]
+    summaries = [
+        ProfileSummary(
+            id=hardware.profile,
+            family=hardware.family,
+            description=hardware.description,
+            ranks_per_host=hardware.ranks_per_host,
+        )
+        for hardware in profiles
+    ]
+    return Response(ProfileList(profiles=summaries).model_dump_json(), media_type="application/json")
+
+
+@router.get(
+    "/hardware-profiles/{profile_id}",
+    summary="Look at a hardware profile",
+    operation_id="get_hardware_profile",
+    response_model=ProfileDocument,
+    responses=problems("not-found"),
+)
+def get_hardware_profile(profile_id: str) -> Response:
+    """Answer with every number, its unit, its evidence and who says so."""
+    try:
+        hardware = load_profile(profile_id)
+    except UnknownProfile:
+        raise not_found("hardware profile") from None
+    document = ProfileDocument(
+        id=hardware.profile,
+        family=hardware.family,
+        description=hardware.description,
+        ranks_per_host=hardware.ranks_per_host,
+        devices=list(hardware.devices),
+        numbers={
+            name: NumberDocument(
+                value=quantity.value,
+                unit=quantity.unit,
+                evidence=quantity.evidence.label,
+                source=quantity.source,
+                note=quantity.note,
+            )
+            for name, quantity in hardware.numbers.items()
+        },
+        intra_host_curves={
+            name: CurveDocument(
+                message_bytes=list(curve.message_bytes),
+                bus_bytes_per_second=list(curve.bus_bytes_per_second),
+                num_ranks=curve.num_ranks,
+                evidence=curve.evidence.label,
+                source=curve.source,
+            )
+            for name, curve in hardware.intra_host_curves.items()
+        },
+    )
+    return Response(document.model_dump_json(), media_type="application/json")

@@ -1,0 +1,266 @@
+"""Cost models: listed, fitted to measurements, uploaded and compared."""
+
+import json
+from typing import Annotated
+from urllib.parse import quote
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+
+from api.http.protocol.headers import page_headers, preferred_wait
+from api.http.protocol.idempotency import IdempotencyKey, request_key
+from api.http.protocol.responses import IMMUTABLE, REVALIDATE
+from api.http.routes.documentation import json_answer, json_body, problems
+from api.http.routes.examples import COST_MODELS
+from api.http.services import Shell
+from api.schemas.base import DIGEST_PATTERN, MODEL_ID
+from api.schemas.cost_models import (
+    ComparedModel,
+    CostModelDocument,
+    CostModelList,
+    FailureDocument,
+    HeldOutFigures,
+    ModelComparison,
+)
+from api.services.cost_models.report.html import PAGE_POLICY, report_page
+from api.services.cost_models.service import fitted_to
+from api.services.preconditions import matches
+from api.specs.references.cost_model import LEARNED
+from api.store.contract.timestamps import moment
+from api.store.models.records import FITTING, ModelRecord
+from api.store.models.records import model_id as id_of
+from cost_models.registry import cost_model_names, make_cost_model
+from cost_models.vocabulary import STEP_PHASES
+
+router = APIRouter(prefix="/v1", tags=["cost models"])
+
+_RETRY_AFTER_SECONDS = "5"
+
+ModelId = Annotated[str, Path(description="NAME@VERSION of a learned model.", examples=["h100-prod@3"])]
+
+
+@router.get(
+    "/cost-models",
+    summary="List cost models",
+    operation_id="list_cost_models",
+    response_model=CostModelList,
+    responses=problems("invalid-parameter"),
+)
+async def list_cost_models(
+    shell: Shell,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: versions of learned models.")] = 50,
+    page_token: Annotated[str | None, Query(pattern=f"^{MODEL_ID}$", description="From next_page_token.")] = None,
+) -> Response:
+    """List the analytic models, and the versions of learned ones."""
+    records, token = await run_sync(lambda: shell.models.page(limit=page_size, after=page_token))
+    analytic = [] if page_token is not None else [_analytic(name) for name in cost_model_names()]
+    learned = [_learned(record) for record in records]
+    headers = page_headers("/v1/cost-models", page_size, token)
+    document = CostModelList(cost_models=[*analytic, *learned], next_page_token=token)
+    return Response(document.model_dump_json(), media_type="application/json", headers=headers)
+
+
+@router.post(
+    "/cost-models",
+    summary="Fit a cost model, or store a fitted one",
+    operation_id="add_cost_model",
+    status_code=202,
+    openapi_extra=json_body("CostModelRequest", examples=COST_MODELS),
+    responses={
+        202: json_answer("It is being fitted: look at Location, or again after Retry-After.", "CostModelDocument"),
+        201: json_answer("The document was stored.", "CostModelDocument"),
+        200: json_answer(
+            "The fit has ended in the time of Prefer: wait=N; or an equal document was stored before.",
+            "CostModelDocument",
+        ),
+        **problems(
+            "invalid-parameter",
+            "key-in-flight",
+            "key-reused",
+            "request-timeout",
+            "body-too-large",
+            "unsupported-media-type",
+            "invalid-problem",
+            "queue-full",
+        ),
+    },
+)
+async def add_cost_model(
+    request: Request,
+    shell: Shell,
+    prefer: Annotated[str, Header(description="wait=N: answer when it has ended, at most N <= 60 s.")] = "",
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Fit a model in the background, as the next version of its name; or keep one that was fitted elsewhere."""
+    raw = await request.body()
+    key = request_key(request, raw, idempotency_key)
+    with shell.keys.holding(key):
+        record, is_new = await run_sync(lambda: shell.models.add(raw, key))
+    name = id_of(record)
+    headers = {"Location": f"/v1/cost-models/{name}"}
+    if record.state != FITTING:
+        return _answer(record, headers, status=201 if is_new else 200)
+    wait_seconds = preferred_wait(prefer)
+    if wait_seconds is not None:
+        seconds = min(float(wait_seconds), shell.settings.max_wait_seconds)
+        headers["Preference-Applied"] = f"wait={seconds:.0f}"
+        record = await shell.models.wait(name, seconds)
+    return _answer(record, headers, status=202 if record.state == FITTING else 200)
+
+
+@router.get(
+    "/cost-models/{model_id}",
+    summary="Look at a cost model",
+    operation_id="get_cost_model",
+    responses={200: json_answer("The cost model.", "CostModelDocument"), **problems("not-found", "invalid-parameter")},
+)
+async def get_cost_model(
+    shell: Shell,
+    model_id: Annotated[str, Path(description="A name of an analytic model, or NAME@VERSION of a learned one.")],
+    wait: Annotated[float, Query(ge=0, le=600, description="Answer when its fit ended, at most after this.")] = 0.0,
+) -> Response:
+    """Answer at once, or as soon as the fit has ended."""
+    if model_id in cost_model_names():
+        return _json(_analytic(model_id).model_dump_json(), {"Cache-Control": "no-store"})
+    return _answer(await shell.models.wait(model_id, wait))
+
+
+@router.post(
+    "/cost-models/{model_id}:cancel",
+    summary="Stop a fit",
+    operation_id="cancel_fit",
+    responses={200: json_answer("It has ended.", "CostModelDocument"), **problems("not-found")},
+)
+async def cancel_fit(shell: Shell, model_id: ModelId) -> Response:
+    """Stop a fit, which has failed then. Doing it twice is harmless."""
+    return _answer(await run_sync(shell.models.cancel, model_id))
+
+
+@router.get(
+    "/cost-models/{model_id}/document",
+    summary="Fetch the document of a learned model",
+    operation_id="get_cost_model_document",
+    responses={
+        200: {"description": "What --cost-model-file takes.", "content": {"application/json": {}}},
+        304: {"description": "The caller has it."},
+        **problems("not-found"),
+    },
+)
+async def get_cost_model_document(
+    shell: Shell, model_id: ModelId, if_none_match: Annotated[str, Header()] = ""
+) -> Response:
+    """Answer with the bytes of the model, which never change."""
+    digest, document = await run_sync(shell.models.document, model_id)
+    headers = {"ETag": f'"{digest.removeprefix("sha256:")[:32]}"', "Cache-Control": IMMUTABLE}
+    if matches(if_none_match, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    return _json(document, headers)
+
+
+@router.get(
+    "/cost-models/{model_id}/report",
+    summary="Read the report of a learned model",
+    operation_id="get_cost_model_report",
+    responses={
+        200: {"description": "A page that needs no network.", "content": {"text/html": {}}},
+        **problems("not-found"),
+    },
+)
+async def get_cost_model_report(shell: Shell, model_id: ModelId, request: Request) -> Response:
+    """Answer with errors, coverage and ranges of a model, as a page."""
+    _, document = await run_sync(shell.models.document, model_id)
+    # A browser that shows the page asks for HTML; what is saved as a file leads nowhere.
+    is_shown = "text/html" in request.headers.get("accept", "")
+    home = f"/ui/cost-models/{quote(model_id, safe='@')}" if is_shown else None
+    page = await shell.compute(lambda: report_page(json.loads(document), home=home))
+    headers = {
+        "Content-Security-Policy": PAGE_POLICY,
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": REVALIDATE,
+        "Vary": "Accept",
+    }
+    return Response(page, media_type="text/html; charset=utf-8", headers=headers)
+
+
+@router.get(
+    "/cost-models/{model_id}/compare/{other_id}",
+    summary="Compare two learned models",
+    operation_id="compare_cost_models",
+    responses={
+        200: json_answer("Both on the same rows.", "ModelComparison"),
+        **problems("not-found", "invalid-parameter", "invalid-problem"),
+    },
+)
+async def compare_cost_models(
+    shell: Shell,
+    model_id: ModelId,
+    other_id: ModelId,
+    measurements: Annotated[
+        list[Annotated[str, Query(pattern=DIGEST_PATTERN)]] | None,
+        Query(max_length=100, description="Batches to judge them on; else all that either was fitted to."),
+    ] = None,
+) -> Response:
+    """Put the figures of two models side by side; best on measurements that neither has seen."""
+    batches, num_rows, compared = await shell.compute(lambda: shell.models.compare(model_id, other_id, measurements))
+    digests = [batch.digest for batch in batches]
+    document = ModelComparison(
+        measurements=digests,
+        num_rows=num_rows,
+        models=[
+            ComparedModel(
+                id=id_of(record),
+                figures=figures,
+                was_fitted_to=[digest for digest in digests if digest in fitted_to(record)],
+            )
+            for record, figures in compared
+        ],
+    )
+    return _json(document.model_dump_json(), {"Cache-Control": "no-store"})
+
+
+def _answer(record: ModelRecord, headers: dict[str, str] | None = None, *, status: int = 200) -> Response:
+    waiting = {"Retry-After": _RETRY_AFTER_SECONDS} if record.state == FITTING else {}
+    told = {"Cache-Control": "no-store", **waiting, **(headers or {})}
+    return _json(_learned(record).model_dump_json(), told, status=status)
+
+
+def _json(content: str | bytes, headers: dict[str, str], *, status: int = 200) -> Response:
+    return Response(content, status_code=status, media_type="application/json", headers=headers)
+
+
+def _analytic(name: str) -> CostModelDocument:
+    model = make_cost_model(name)
+    return CostModelDocument(
+        id=name,
+        kind="analytic",
+        name=name,
+        version=model.version,
+        reference=name,
+        counted_phases=[phase.label for phase in STEP_PHASES if model.counted_phases[phase]],
+        state="ready",
+    )
+
+
+def _learned(record: ModelRecord) -> CostModelDocument:
+    name, is_ready = id_of(record), record.digest is not None
+    request = record.request or {}
+    seed = request.get("seed")
+    return CostModelDocument(
+        id=name,
+        kind="learned",
+        name=record.name,
+        version=str(record.version),
+        reference=f"{LEARNED}:{name}",
+        counted_phases=[phase.label for phase in STEP_PHASES],
+        state=record.state,
+        digest=record.digest,
+        document_url=f"/v1/cost-models/{name}/document" if is_ready else None,
+        report_url=f"/v1/cost-models/{name}/report" if is_ready else None,
+        device=record.device or None,
+        figures=None if record.figures is None else HeldOutFigures.model_validate(dict(record.figures)),
+        measurements=fitted_to(record) or None,
+        seed=seed if isinstance(seed, int) else None,
+        error=None if record.error is None else FailureDocument.model_validate(dict(record.error)),
+        created_at=moment(record.created_at),
+        ended_at=moment(record.ended_at),
+    )

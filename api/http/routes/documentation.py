@@ -1,0 +1,36 @@
+"""How routes describe their bodies and errors in the OpenAPI document."""
+
+from typing import Any
+
+from api.http.protocol.problem_details import MEDIA_TYPE
+from api.schemas.problem_kinds import PROBLEMS
+
+Responses = dict[int | str, dict[str, Any]]
+
+_PROBLEM = {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
+
+
+def problems(*codes: str) -> Responses:
+    """Describe the problems that a route answers with."""
+    responses: Responses = {}
+    for code in (*codes, "internal"):
+        kind = PROBLEMS[code]
+        known = responses.get(kind.status)
+        description = f"{known['description']}; {kind.title}" if known else kind.title
+        responses[kind.status] = {"description": description, "content": {MEDIA_TYPE: _PROBLEM}}
+    return responses
+
+
+def json_body(*schemas: str, examples: dict[str, object] | None = None, required: bool = True) -> dict[str, Any]:
+    """Describe a body that the route reads as raw bytes; any of the schemas."""
+    references = [{"$ref": f"#/components/schemas/{schema}"} for schema in schemas]
+    content: dict[str, Any] = {"schema": references[0] if len(references) == 1 else {"anyOf": references}}
+    if examples:
+        content["examples"] = {name: {"summary": name, "value": value} for name, value in examples.items()}
+    return {"requestBody": {"required": required, "content": {"application/json": content}}}
+
+
+def json_answer(description: str, schema: str) -> dict[str, Any]:
+    """Describe an answer whose bytes the route writes itself."""
+    reference = {"schema": {"$ref": f"#/components/schemas/{schema}"}}
+    return {"description": description, "content": {"application/json": reference}}

@@ -1,0 +1,57 @@
+"""Examples: bodies that can be posted as they are."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+
+from api.http.protocol.responses import REVALIDATE, etagged_response
+from api.http.routes.documentation import problems
+from api.http.routes.examples import EXAMPLES
+from api.schemas.catalogue import ExampleList, ExampleSummary
+from api.services.errors import not_found
+from planner.domain.formats.canonical_json import canonical_bytes
+
+router = APIRouter(prefix="/v1", tags=["catalogue"])
+
+
+@router.get(
+    "/examples",
+    summary="List examples of requests",
+    operation_id="list_examples",
+    response_model=ExampleList,
+    responses={304: {"description": "The caller has it."}, **problems()},
+)
+async def list_examples(request: Request) -> Response:
+    """List bodies that can be posted as they are, in an order in which they can be sent."""
+    summaries = [
+        ExampleSummary(
+            id=example.id,
+            summary=example.summary,
+            method="POST",
+            path=example.path,
+            url=f"/v1/examples/{example.id}",
+        )
+        for example in EXAMPLES
+    ]
+    body = ExampleList(examples=summaries).model_dump_json().encode()
+    return etagged_response(request, body, cache_control=REVALIDATE)
+
+
+@router.get(
+    "/examples/{example_id}",
+    summary="Fetch an example",
+    operation_id="get_example",
+    responses={
+        200: {"description": "The body itself.", "content": {"application/json": {}}},
+        304: {"description": "The caller has it."},
+        **problems("not-found"),
+    },
+)
+async def get_example(
+    request: Request, example_id: Annotated[str, Path(description="Id of the example.", examples=["three-tables"])]
+) -> Response:
+    """Answer with the body, ready to be posted to the path that the list names."""
+    for example in EXAMPLES:
+        if example.id == example_id:
+            return etagged_response(request, canonical_bytes(example.body), cache_control=REVALIDATE)
+    raise not_found("example")

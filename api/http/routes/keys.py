@@ -1,0 +1,75 @@
+"""Keys of callers: made, listed and revoked by those who may do everything."""
+
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Path, Request, Response
+
+from api.http.auth.caller import actor_of, caller_of
+from api.http.auth.keys.documents import created_key, key_document
+from api.http.protocol.responses import not_stored
+from api.http.routes.documentation import json_answer, json_body, problems
+from api.http.services import Shell
+from api.schemas.access import KeyList, KeyRequest
+from api.services.errors import ApiError
+from api.specs.input.json import parse_document
+
+router = APIRouter(prefix="/v1", tags=["access"])
+
+
+@router.get(
+    "/keys",
+    summary="List keys",
+    operation_id="list_keys",
+    response_model=KeyList,
+    responses=problems(),
+)
+async def list_keys(shell: Shell) -> Response:
+    """List keys without their secrets, those that have ended among them."""
+    records = await run_sync(shell.api_keys.all)
+    return not_stored(KeyList(keys=[key_document(record) for record in records]))
+
+
+@router.post(
+    "/keys",
+    summary="Make a key",
+    operation_id="create_key",
+    status_code=201,
+    openapi_extra=json_body("KeyRequest"),
+    responses={
+        201: json_answer("The key, which is told this once.", "CreatedKey"),
+        **problems("forbidden", "request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem"),
+    },
+)
+async def create_key(request: Request, shell: Shell) -> Response:
+    """Make a key with some scopes, for some time or until it is revoked."""
+    _refuse_anybody(request)
+    wanted, by = parse_document(await request.body(), KeyRequest), actor_of(request)
+    record, text = await run_sync(
+        lambda: shell.api_keys.create(wanted.name, wanted.scopes, expires_in_seconds=wanted.expires_in_seconds, by=by)
+    )
+    return not_stored(created_key(record, text), 201)
+
+
+@router.delete(
+    "/keys/{key_id}",
+    summary="Revoke a key",
+    operation_id="revoke_key",
+    status_code=204,
+    responses={204: {"description": "It is refused from now on."}, **problems("forbidden", "not-found")},
+)
+async def revoke_key(
+    request: Request, shell: Shell, key_id: Annotated[str, Path(description="Id of the key.")]
+) -> Response:
+    """Revoke a key for good; it stays in the list. Doing it twice is harmless."""
+    _refuse_anybody(request)
+    by = actor_of(request)
+    await run_sync(lambda: shell.api_keys.revoke(key_id, by=by))
+    return Response(status_code=204)
+
+
+def _refuse_anybody(request: Request) -> None:
+    """Keep those who need no key from making one that is valid when keys are asked for."""
+    if caller_of(request.scope) is None:
+        detail = "this server asks nobody for a key (SHARDPLAN_AUTH=none); use shardplan keys on its machine"
+        raise ApiError("forbidden", detail)

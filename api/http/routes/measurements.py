@@ -1,0 +1,184 @@
+"""Measurements: stored by digest, listed, and put beside the predictions of plans."""
+
+import time
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+
+from api.http.protocol.headers import page_headers
+from api.http.protocol.idempotency import IdempotencyKey, request_key
+from api.http.protocol.responses import IMMUTABLE
+from api.http.routes.documentation import json_answer, problems
+from api.http.routes.examples import MEASUREMENTS
+from api.http.services import Services, Shell
+from api.schemas.base import DIGEST_PATTERN
+from api.schemas.measured_batch import MeasuredBatch
+from api.schemas.measurements import ComparisonDocument, JobTimes, MeasurementsPage, MeasurementsSummary
+from api.services.errors import not_found
+from api.services.measurements.intake import batch_of_job, is_of_job, parse_job, parse_rows
+from api.services.preconditions import matches
+from api.specs.input.json import RejectedDocument
+from api.specs.parse import parse_plan, parse_spec
+from api.specs.references.stored_models import StoredModels
+from api.store.contract.timestamps import moment
+from api.store.models.records import MeasurementsRecord
+from api.store.solves.idempotency import RequestKey
+from planner.errors import Issue
+
+router = APIRouter(prefix="/v1", tags=["cost models"])
+
+
+MeasurementsDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the measurements.")]
+_EITHER = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "oneOf": [
+                        {"$ref": "#/components/schemas/MeasuredRows"},
+                        {"$ref": "#/components/schemas/JobTimes"},
+                    ]
+                },
+                "examples": {name: {"summary": name, "value": value} for name, value in MEASUREMENTS.items()},
+            }
+        },
+    }
+}
+
+
+@router.post(
+    "/measurements",
+    summary="Store measurements",
+    operation_id="store_measurements",
+    status_code=201,
+    openapi_extra=_EITHER,
+    responses={
+        201: json_answer("Stored; of a job, with its times beside the prediction of its plan.", "MeasurementsSummary"),
+        200: json_answer("Equal measurements were stored before.", "MeasurementsSummary"),
+        **problems(
+            "invalid-parameter",
+            "key-in-flight",
+            "key-reused",
+            "request-timeout",
+            "body-too-large",
+            "unsupported-media-type",
+            "invalid-problem",
+            "unsupported",
+        ),
+    },
+)
+async def store_measurements(request: Request, shell: Shell, idempotency_key: IdempotencyKey = None) -> Response:
+    """Check rows of a benchmark, or what a job saw, and keep them; their digest is what a fit names."""
+    raw = await request.body()
+    key = request_key(request, raw, idempotency_key)
+    with shell.keys.holding(key):
+        record, is_new = await run_sync(lambda: _store(shell, raw, key))
+    summary = _summary(record)
+    return Response(
+        summary.model_dump_json(),
+        status_code=201 if is_new else 200,
+        media_type="application/json",
+        headers={"Location": summary.measurements_url},
+    )
+
+
+@router.get(
+    "/measurements",
+    summary="List measurements by digest",
+    operation_id="list_measurements",
+    response_model=MeasurementsPage,
+    responses=problems("invalid-parameter"),
+)
+async def list_measurements(
+    shell: Shell,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: batches.")] = 50,
+    page_token: Annotated[str | None, Query(pattern=DIGEST_PATTERN, description="From next_page_token.")] = None,
+) -> Response:
+    """List what models can be fitted to."""
+    found = await run_sync(lambda: shell.store.measurements_records(limit=page_size + 1, after=page_token, device=None))
+    page = found[:page_size]
+    token = page[-1].digest if len(found) > page_size else None
+    headers = page_headers("/v1/measurements", page_size, token)
+    document = MeasurementsPage(measurements=[_summary(record) for record in page], next_page_token=token)
+    return Response(document.model_dump_json(), media_type="application/json", headers=headers)
+
+
+@router.get(
+    "/measurements/{digest}",
+    summary="Fetch measurements",
+    operation_id="get_measurements",
+    responses={
+        200: json_answer("The rows, and of a job its times.", "MeasurementsDocument"),
+        304: {"description": "The caller has them."},
+        **problems("not-found", "invalid-parameter"),
+    },
+)
+async def get_measurements(
+    shell: Shell, digest: MeasurementsDigest, if_none_match: Annotated[str, Header()] = ""
+) -> Response:
+    """Answer with the rows, which never change."""
+    canonical = await run_sync(shell.store.measurements, digest)
+    if canonical is None:
+        raise not_found("measurements")
+    headers = {"ETag": f'"{digest.removeprefix("sha256:")[:32]}"', "Cache-Control": IMMUTABLE}
+    if matches(if_none_match, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    return Response(canonical, media_type="application/json", headers=headers)
+
+
+def _store(shell: Services, raw: bytes, key: RequestKey | None) -> tuple[MeasurementsRecord, bool]:
+    if not is_of_job(raw):
+        return _keep(shell, parse_rows(raw), None, None, key)
+    job = parse_job(raw)
+    batch = _of_job(shell, job)
+    return _keep(shell, batch[0], job.plan_digest, batch[1], key)
+
+
+def _of_job(shell: Services, job: JobTimes) -> tuple[MeasuredBatch, ComparisonDocument]:
+    served = shell.plans.get(job.plan_digest)
+    plan = None if served is None else parse_plan(served.canonical)
+    spec = None if plan is None else shell.store.spec_of_problem(plan.stated_spec_digest or "")
+    if plan is None or spec is None:
+        issue = Issue(
+            code="unknown-plan",
+            pointer="/plan_digest",
+            message="no plan of this digest is kept here",
+            hint="send the times to the service that made the plan",
+        )
+        raise RejectedDocument([issue])
+    found = batch_of_job(job, parse_spec(spec, find_model=StoredModels(shell.store)), plan)
+    return found.batch, found.comparison
+
+
+def _keep(
+    shell: Services,
+    batch: MeasuredBatch,
+    plan_digest: str | None,
+    comparison: ComparisonDocument | None,
+    key: RequestKey | None,
+) -> tuple[MeasurementsRecord, bool]:
+    record = MeasurementsRecord(
+        digest=batch.digest,
+        device=batch.device,
+        num_rows=batch.rows.num_rows,
+        source=batch.source,
+        plan_digest=plan_digest,
+        comparison=None if comparison is None else comparison.model_dump(mode="json"),
+        created_at=time.time(),
+    )
+    return shell.store.keep_measurements(record, canonical=batch.canonical, key=key)
+
+
+def _summary(record: MeasurementsRecord) -> MeasurementsSummary:
+    return MeasurementsSummary(
+        measurements_digest=record.digest,
+        measurements_url=f"/v1/measurements/{record.digest}",
+        source=record.source,
+        device=record.device,
+        num_rows=record.num_rows,
+        plan_digest=record.plan_digest,
+        comparison=None if record.comparison is None else ComparisonDocument.model_validate(dict(record.comparison)),
+        created_at=moment(record.created_at),
+    )

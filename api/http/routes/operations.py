@@ -1,0 +1,82 @@
+"""For operators and machines: health, version, and what problems mean."""
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Request, Response
+from prometheus_client.exposition import choose_encoder
+
+from api.http.routes.documentation import problems
+from api.http.services import Shell
+from api.release import VERSION, versions
+from api.schemas.catalogue import HealthDocument, ProblemKindDocument, VersionDocument
+from api.schemas.problem_kinds import PROBLEMS
+from api.services.errors import ApiError, not_found
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get("/livez", summary="Whether the process answers", operation_id="livez", response_model=HealthDocument)
+async def livez() -> Response:
+    """Answer, which is all there is to it."""
+    return _json(HealthDocument(status="ok"))
+
+
+@router.get(
+    "/readyz",
+    summary="Whether requests can be served",
+    operation_id="readyz",
+    response_model=HealthDocument,
+    responses=problems("not-ready", "storage-unavailable"),
+)
+async def readyz(shell: Shell) -> Response:
+    """Answer 200 when the database can be read and solvers and fits work."""
+    await run_sync(shell.store.ping)
+    if not shell.engine.is_running:
+        raise ApiError("not-ready", "the queue hands out no work")
+    return _json(HealthDocument(status="ok"))
+
+
+@router.get(
+    "/metrics",
+    summary="Metrics for Prometheus",
+    operation_id="metrics",
+    responses={200: {"description": "All metrics, as text.", "content": {"text/plain": {}}}, **problems()},
+)
+async def metrics(request: Request, shell: Shell) -> Response:
+    """Answer with what was counted since the start, and with what stands now."""
+    encode, media_type = choose_encoder(request.headers.get("accept", ""))
+    body = await run_sync(encode, shell.metrics)
+    return Response(body, headers={"Content-Type": media_type, "Cache-Control": "no-store"})
+
+
+@router.get("/version", summary="What runs here", operation_id="version", response_model=VersionDocument)
+async def version() -> Response:
+    """Answer with the releases of the service and of what it is made of."""
+    return _json(VersionDocument(name="shardplan", version=VERSION, versions=versions()))
+
+
+@router.get(
+    "/problems/{code}",
+    summary="What a problem means",
+    operation_id="get_problem",
+    response_model=ProblemKindDocument,
+    responses=problems("not-found"),
+)
+async def get_problem(code: str) -> Response:
+    """Explain the type of a problem document."""
+    kind = PROBLEMS.get(code)
+    if kind is None:
+        raise not_found("problem")
+    return _json(
+        ProblemKindDocument(
+            type=kind.uri,
+            code=kind.code,
+            title=kind.title,
+            status=kind.status,
+            retryable=kind.retryable,
+            explanation=kind.explanation,
+        )
+    )
+
+
+def _json(document: HealthDocument | VersionDocument | ProblemKindDocument) -> Response:
+    return Response(document.model_dump_json(), media_type="application/json")

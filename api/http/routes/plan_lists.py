@@ -1,0 +1,103 @@
+"""Plans listed, and compared with each other."""
+
+import json
+from typing import Annotated
+from urllib.parse import quote
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from api.http.protocol.headers import page_headers
+from api.http.protocol.responses import IMMUTABLE, REVALIDATE, etagged_response
+from api.http.routes.documentation import json_answer, problems
+from api.http.routes.plans import PlanDigest, find_plan
+from api.http.services import Services, Shell
+from api.schemas.base import DIGEST_PATTERN, MAX_NAME_LENGTH
+from api.schemas.plan_list import PlanDifferenceDocument, PlanObjective, PlanPage, PlanSummaryDocument
+from api.services.errors import ApiError
+from api.store.contract.store import UnknownPlan
+from api.store.contract.timestamps import moment
+from api.store.plans.records import PlanSummary
+from planner.output.explain.difference import difference
+
+router = APIRouter(prefix="/v1", tags=["plans"])
+
+
+@router.get(
+    "/plans",
+    summary="List plans, newest first",
+    operation_id="list_plans",
+    responses={
+        200: json_answer("A page.", "PlanPage"),
+        304: {"description": "The caller has it."},
+        **problems("invalid-parameter"),
+    },
+)
+async def list_plans(
+    request: Request,
+    shell: Shell,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: plans.")] = 50,
+    page_token: Annotated[str | None, Query(pattern=DIGEST_PATTERN, description="From next_page_token.")] = None,
+    name: Annotated[str | None, Query(max_length=MAX_NAME_LENGTH, description="Only plans of this name.")] = None,
+) -> Response:
+    """List published plans without their tables."""
+    found = await run_sync(lambda: _summaries(shell, page_size + 1, page_token, name))
+    page = found[:page_size]
+    token = page[-1].plan_digest if len(found) > page_size else None
+    chosen = "" if name is None else f"&name={quote(name, safe='')}"
+    headers = page_headers("/v1/plans", page_size, token, chosen)
+    document = PlanPage(plans=[_document(summary) for summary in page], next_page_token=token)
+    body = document.model_dump_json().encode()
+    return etagged_response(request, body, cache_control=REVALIDATE, headers=headers)
+
+
+@router.get(
+    "/plans/{digest}/diff/{other}",
+    summary="Compare a plan with another",
+    operation_id="compare_plans",
+    responses={
+        200: json_answer("What changed from the plan to the other.", "PlanDifferenceDocument"),
+        304: {"description": "The caller has it."},
+        **problems("not-found", "invalid-parameter"),
+    },
+)
+async def compare_plans(
+    request: Request,
+    shell: Shell,
+    digest: PlanDigest,
+    other: Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the other plan.")],
+) -> Response:
+    """Tell what changed: tables, seconds, bytes. Neither plan ever changes, so this does not either."""
+    body = await shell.compute(lambda: _difference(shell, digest, other))
+    return etagged_response(request, body, cache_control=IMMUTABLE)
+
+
+def _summaries(shell: Services, limit: int, before: str | None, name: str | None) -> list[PlanSummary]:
+    try:
+        return shell.store.plan_summaries(limit=limit, before=before, name=name)
+    except UnknownPlan:
+        raise ApiError("invalid-parameter", "page_token is of no plan that is listed") from None
+
+
+def _difference(shell: Services, digest: str, other: str) -> bytes:
+    first, second = (json.loads(find_plan(shell, one).canonical) for one in (digest, other))
+    return PlanDifferenceDocument.model_validate(difference(first, second).to_document()).model_dump_json().encode()
+
+
+def _document(summary: PlanSummary) -> PlanSummaryDocument:
+    return PlanSummaryDocument(
+        plan_digest=summary.plan_digest,
+        name=summary.name,
+        created_at=moment(summary.created_at),
+        world_size=summary.world_size,
+        hardware_profile=summary.hardware_profile,
+        cost_model=summary.cost_model,
+        objective=PlanObjective(
+            name=summary.objective_name,
+            seconds=summary.objective_seconds,
+            lower_bound_seconds=summary.lower_bound_seconds,
+            relative_gap=summary.relative_gap,
+        ),
+        solve_id=summary.solve_id,
+        url=f"/v1/plans/{summary.plan_digest}",
+    )

@@ -1,0 +1,267 @@
+"""Plans: immutable documents by digest, their exports, and judgement of plans from anywhere."""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from api.http.protocol.responses import IMMUTABLE, plan_response
+from api.http.routes.documentation import json_answer, json_body, problems
+from api.http.services import Services, Shell
+from api.schemas.base import DIGEST_PATTERN, ModulePath
+from api.schemas.explanation import ExplanationDocument
+from api.services.errors import ApiError, not_found
+from api.services.plans.cache import ServedPlan, slice_key
+from api.services.plans.reports import certificate_of, evaluation_of, explain_given, explanation_document
+from api.specs.parse import parse_evaluation, parse_plan, parse_spec
+from api.specs.references.cost_model import COST_MODEL_PATTERN
+from api.specs.references.stored_models import StoredModels
+from planner.domain.formats.canonical_json import canonical_bytes
+from planner.domain.problem.problem import Problem
+from planner.errors import Issue, UnsupportedRequest
+from planner.output.explain.explanation import DEFAULT_TABLES
+from planner.output.exporters.context import ExportFacts, UnexportablePlan
+from planner.output.exporters.registry import EXPORTERS, exporter_of, reads_facts
+
+router = APIRouter(prefix="/v1", tags=["plans"])
+
+#: Each takes 20 to 40 ms on 128 ranks; the command line explains any number.
+MAX_EXPLAINED_TABLES = 100
+
+#: Each takes some milliseconds of a processor to state and to bound; the command line certifies any number.
+MAX_CERTIFIED_TABLES = 300
+
+#: A name that no cost model can have is refused like any other parameter.
+CostModelName = Annotated[str, Query(pattern=COST_MODEL_PATTERN)]
+PlanDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the plan.")]
+RankOfPlan = Annotated[
+    int | None,
+    Query(ge=-(2**31), lt=2**31, description="Only the head of the plan and the shards of this rank, counted from 0."),
+]
+PLAN_OR_SLICE = {
+    "description": "The plan, or the slice of a rank; X-Plan-Digest repeats its digest.",
+    "content": {
+        "application/json": {
+            "schema": {
+                "oneOf": [{"$ref": "#/components/schemas/PlanDocument"}, {"$ref": "#/components/schemas/PlanSlice"}]
+            }
+        }
+    },
+}
+
+
+@router.get(
+    "/plans/{digest}",
+    summary="Fetch a plan",
+    operation_id="get_plan",
+    responses={
+        200: PLAN_OR_SLICE,
+        304: {"description": "The caller has it."},
+        **problems("not-found", "invalid-parameter", "no-such-rank"),
+    },
+)
+@router.head("/plans/{digest}", include_in_schema=False)
+async def get_plan(request: Request, shell: Shell, digest: PlanDigest, rank: RankOfPlan = None) -> Response:
+    """Answer with the bytes of the plan, which never change."""
+    return await answer_plan(request, shell, digest, rank, cache_control=IMMUTABLE)
+
+
+@router.get(
+    "/plans/{digest}/exports/{format}",
+    summary="Export a plan for a runtime",
+    operation_id="export_plan",
+    responses={
+        200: {"description": "The plan in the format.", "content": {"application/json": {}}},
+        **problems("not-found", "invalid-parameter", "export-refused"),
+    },
+)
+async def export_plan(
+    shell: Shell,
+    digest: PlanDigest,
+    format: Annotated[str, Path(description=f"One of {', '.join(EXPORTERS)}.")],
+    module_path: Annotated[
+        ModulePath | None, Query(description="Path of the embedding module, where the plan does not say.")
+    ] = None,
+    device: Annotated[str, Query(pattern="^(cuda|cpu)$", description="cuda or cpu.")] = "cuda",
+    sparsecores_per_chip: Annotated[
+        int | None, Query(ge=1, le=64, description="For sparsecore, where the hardware profile does not say.")
+    ] = None,
+) -> Response:
+    """Answer with what the runtime reads."""
+    if format not in EXPORTERS:
+        raise ApiError("not-found", f"no such format; known: {', '.join(EXPORTERS)}")
+    served = await run_sync(find_plan, shell, digest)
+
+    def export() -> bytes:
+        try:
+            document = json.loads(served.canonical)
+            problem = _problem_of(shell, document) if reads_facts(format) else None
+            facts = ExportFacts(problem=problem, sparsecores_per_chip=sparsecores_per_chip)
+            return canonical_bytes(exporter_of(format, facts)(document, module_path=module_path, device=device))
+        except UnexportablePlan as error:
+            raise ApiError("export-refused", str(error)) from error
+
+    return Response(await shell.compute(export), media_type="application/json", headers={"X-Plan-Digest": digest})
+
+
+@router.get(
+    "/plans/{digest}/explanation",
+    summary="Explain a plan",
+    operation_id="explain_plan",
+    responses={
+        200: json_answer(
+            "What the plan waits for, what hardware would buy, what else its tables could be.", "ExplanationDocument"
+        ),
+        **problems("not-found", "invalid-parameter", "invalid-problem", "unsupported"),
+    },
+)
+async def explain_plan(
+    shell: Shell,
+    digest: PlanDigest,
+    tables: Annotated[
+        int, Query(ge=0, le=MAX_EXPLAINED_TABLES, description="How many tables are explained, the heaviest first.")
+    ] = DEFAULT_TABLES,
+) -> Response:
+    """Explain a plan by the spec that it was made for; no search is run."""
+    explanation = await shell.compute(lambda: _explanation(shell, digest, tables))
+    return Response(explanation.model_dump_json(), media_type="application/json", headers={"X-Plan-Digest": digest})
+
+
+@router.post(
+    "/plans:evaluate",
+    summary="Judge a plan from anywhere",
+    operation_id="evaluate_plan",
+    openapi_extra=json_body("EvaluationRequest", "TorchRecEvaluationRequest"),
+    responses={
+        200: json_answer("What is wrong with it, and what it costs.", "EvaluationDocument"),
+        **problems(
+            "invalid-parameter", "request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem"
+        ),
+    },
+)
+async def evaluate_plan(
+    request: Request,
+    shell: Shell,
+    cost_model: Annotated[
+        CostModelName | None, Query(description="Judges in place of the spec's own cost model.")
+    ] = None,
+) -> Response:
+    """Verify and score a plan under the spec's cost model, or another one."""
+    raw = await request.body()
+    evaluation = await shell.compute(
+        lambda: evaluation_of(
+            *parse_evaluation(
+                raw,
+                cost_model=cost_model,
+                find_plan=shell.plans.find,
+                find_statistics=shell.store.statistics,
+                find_model=StoredModels(shell.store),
+            )
+        )
+    )
+    return Response(evaluation.model_dump_json(), media_type="application/json")
+
+
+@router.post(
+    "/plans:certify",
+    summary="Prove how good a plan from anywhere is",
+    operation_id="certify_plan",
+    openapi_extra=json_body("EvaluationRequest", "TorchRecEvaluationRequest"),
+    responses={
+        200: json_answer(
+            "The plan, the options with their prices, and a proof that check_certificate.py checks.",
+            "CertificateDocument",
+        ),
+        **problems(
+            "invalid-parameter",
+            "request-timeout",
+            "body-too-large",
+            "unsupported-media-type",
+            "invalid-problem",
+            "unsupported",
+        ),
+    },
+)
+async def certify_plan(
+    request: Request,
+    shell: Shell,
+    cost_model: Annotated[
+        CostModelName | None, Query(description="Prices options in place of the spec's own cost model.")
+    ] = None,
+) -> Response:
+    """Answer with a certificate of a plan under the spec's cost model, or another one."""
+    raw = await request.body()
+
+    def certificate() -> bytes:
+        given = parse_evaluation(
+            raw,
+            cost_model=cost_model,
+            find_plan=shell.plans.find,
+            find_statistics=shell.store.statistics,
+            find_model=StoredModels(shell.store),
+        )
+        if len(given[0].problem.tables) > MAX_CERTIFIED_TABLES:
+            raise UnsupportedRequest(_too_many_tables(len(given[0].problem.tables)))
+        return canonical_bytes(certificate_of(*given, spec_base="/spec", plan_base="/plan"))
+
+    return Response(await shell.compute(certificate), media_type="application/json")
+
+
+async def answer_plan(
+    request: Request, shell: Services, digest: str, rank: int | None, *, cache_control: str
+) -> Response:
+    """Answer with a plan, or with the slice of one rank, from memory where it is there."""
+    if rank is None:
+        served = shell.plans.peek(digest)
+        if served is None:
+            served = await run_sync(find_plan, shell, digest)
+    else:
+        served = shell.slices.peek(slice_key(digest, rank))
+        if served is None:
+            served = await run_sync(_find_slice, shell, digest, rank)
+    return plan_response(request, served, plan_digest=digest, cache_control=cache_control)
+
+
+def _find_slice(shell: Services, digest: str, rank: int) -> ServedPlan:
+    slices = shell.rank_slices.get(digest)
+    if slices is None:
+        raise not_found("plan")
+    served = shell.slices.get(slice_key(digest, rank)) if 0 <= rank < len(slices) else None
+    if served is None:
+        raise ApiError("no-such-rank", f"the ranks of this plan are 0 to {len(slices) - 1}")
+    return served
+
+
+def find_plan(shell: Services, digest: str) -> ServedPlan:
+    """Return a plan from memory or disk."""
+    served = shell.plans.get(digest)
+    if served is None:
+        raise not_found("plan")
+    return served
+
+
+def _problem_of(shell: Services, document: Mapping[str, object]) -> Problem | None:
+    """Return what a plan was made for, where its spec is stored."""
+    spec = shell.store.spec_of_problem(str(document.get("spec_digest")))
+    return None if spec is None else parse_spec(spec, find_model=StoredModels(shell.store)).problem
+
+
+def _too_many_tables(num_tables: int) -> Issue:
+    return Issue(
+        code="too-many-tables",
+        pointer="/spec/model/tables",
+        message=f"{num_tables} tables; plans of at most {MAX_CERTIFIED_TABLES} are certified over HTTP",
+        hint="certify the plan on the command line: shardplan certify SPEC.json PLAN.json",
+    )
+
+
+def _explanation(shell: Services, digest: str, max_tables: int) -> ExplanationDocument:
+    served = find_plan(shell, digest)
+    plan = parse_plan(served.canonical)
+    spec = shell.store.spec_of_problem(plan.stated_spec_digest or "")
+    if spec is None:
+        raise not_found("spec of this plan")
+    request = parse_spec(spec, find_model=StoredModels(shell.store))
+    return explanation_document(request, plan, explain_given(request, plan, max_tables=max_tables))

@@ -1,0 +1,42 @@
+"""Follow a solve: server-sent events."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Request, Response
+from fastapi.responses import StreamingResponse
+
+from api.http.routes.documentation import problems
+from api.http.services import Shell
+
+router = APIRouter(prefix="/v1", tags=["solves"])
+
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_MEDIA_TYPE = "text/event-stream"
+
+
+@router.get(
+    "/solves/{solve_id}/events",
+    summary="Follow a solve",
+    operation_id="stream_solve_events",
+    responses={
+        200: {
+            "description": "Events state, progress (ProgressEvent, numbered) and at last end (SolveDocument).",
+            "content": {_MEDIA_TYPE: {"schema": {"type": "string"}}},
+        },
+        **problems("not-found", "invalid-parameter", "too-many-listeners"),
+    },
+)
+async def stream_solve_events(
+    request: Request,
+    shell: Shell,
+    solve_id: str,
+    last_event_id: Annotated[
+        str | None, Header(pattern="^[0-9]{1,9}$", description="Number of the last event seen: go on after it.")
+    ] = None,
+) -> Response:
+    """Stream what a solve finds while it runs; of one that has ended all that it found, and its end."""
+    await shell.streams.check(solve_id)
+    if request.method == "HEAD":
+        return Response(media_type=_MEDIA_TYPE, headers=_HEADERS)
+    events = shell.streams.stream(solve_id, after=int(last_event_id or 0))
+    return StreamingResponse(events, media_type=_MEDIA_TYPE, headers=_HEADERS)

@@ -1,0 +1,246 @@
+"""Ask for plans: submit, look, wait, cancel, validate."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from api.http.auth.middleware import require_hurry
+from api.http.protocol.headers import page_headers, preferred_wait
+from api.http.protocol.idempotency import IdempotencyKey, request_key
+from api.http.routes.documentation import json_answer, json_body, problems
+from api.http.routes.examples import SPECS
+from api.http.services import Services, Shell
+from api.schemas.base import TAG_PATTERN, TIME_PATTERN
+from api.schemas.solve import SolveDocument, SolvePage, StateName
+from api.services.errors import ApiError
+from api.services.plans.reports import validation_of
+from api.services.solves.service import Wishes
+from api.specs.parse import SolveRequest, parse_spec
+from api.specs.references.stored_models import StoredModels
+from api.store.contract.store import ENDED, SolveRecord
+from api.store.solves.idempotency import RequestKey
+
+router = APIRouter(prefix="/v1", tags=["solves"])
+
+_RETRY_AFTER_SECONDS = "1"
+_SOLVE = json_answer("The solve.", "SolveDocument")
+MAX_TAGS = 16
+
+Tag = Annotated[str, Query(pattern=TAG_PATTERN)]
+
+
+def _seconds(deadline: str | None) -> float | None:
+    """Return a time as seconds since the epoch."""
+    if deadline is None:
+        return None
+    try:
+        return datetime.fromisoformat(deadline.upper()).astimezone(UTC).timestamp()
+    except (ValueError, OverflowError):
+        raise ApiError("invalid-parameter", "the deadline is no time that there is") from None
+
+
+def _answer(record: SolveRecord, headers: dict[str, str] | None = None, *, status: int = 200) -> Response:
+    body = SolveDocument.of(record).model_dump_json()
+    waiting = {} if record.state in ENDED else {"Retry-After": _RETRY_AFTER_SECONDS}
+    return Response(
+        body,
+        status_code=status,
+        media_type="application/json",
+        headers={"Cache-Control": "no-store", **waiting, **(headers or {})},
+    )
+
+
+def _parsed(shell: Services, raw: bytes) -> SolveRequest:
+    """Check a spec, with the plans, the statistics and the learned models that this service keeps."""
+    return parse_spec(
+        raw,
+        find_plan=shell.plans.find,
+        find_statistics=shell.store.statistics,
+        find_model=StoredModels(shell.store),
+    )
+
+
+async def _submitted(
+    shell: Services, raw: bytes, *, fresh: bool, wishes: Wishes, key: RequestKey | None
+) -> SolveRecord:
+    """Check a spec and queue it; return its solve, or that of an equal spec."""
+    parsed = await shell.compute(lambda: _parsed(shell, raw))
+    record, _ = await run_sync(lambda: shell.solves.submit(parsed, fresh=fresh, wishes=wishes, key=key))
+    return record
+
+
+@router.post(
+    "/solves",
+    summary="Ask for a plan",
+    operation_id="submit_solve",
+    status_code=202,
+    openapi_extra=json_body("SpecDocument", examples=SPECS),
+    responses={
+        202: json_answer("Accepted: look at Location, or again after Retry-After.", "SolveDocument"),
+        200: json_answer("It has ended: in the time of Prefer: wait=N, or before, for an equal spec.", "SolveDocument"),
+        **problems(
+            "invalid-parameter",
+            "key-in-flight",
+            "key-reused",
+            "request-timeout",
+            "body-too-large",
+            "unsupported-media-type",
+            "invalid-problem",
+            "deadline-passed",
+            "queue-full",
+        ),
+    },
+)
+async def submit_solve(
+    request: Request,
+    shell: Shell,
+    fresh: Annotated[bool, Query(description="Solve again, even where an equal spec was solved.")] = False,
+    prefer: Annotated[str, Header(description="wait=N: answer when it has ended, at most N <= 60 s.")] = "",
+    idempotency_key: IdempotencyKey = None,
+    priority: Annotated[
+        int,
+        Query(
+            ge=-100,
+            le=100,
+            description="Waiting solves of higher priority start first, then older ones; above 0: scope promote.",
+        ),
+    ] = 0,
+    deadline: Annotated[
+        str | None, Query(pattern=TIME_PATTERN, description="When the answer is wanted at the latest (RFC 3339).")
+    ] = None,
+    tag: Annotated[
+        list[Tag] | None, Query(max_length=MAX_TAGS, description="To find the solve by; may be repeated.")
+    ] = None,
+) -> Response:
+    """Queue a spec. Equal specs get the same solve, so that asking twice is safe."""
+    require_hurry(request, priority)
+    raw = await request.body()
+    key = request_key(request, raw, idempotency_key)
+    wishes = Wishes(priority=priority, deadline_at=_seconds(deadline), tags=tag or ())
+
+    with shell.keys.holding(key):
+        made = await run_sync(shell.solves.made_by, key)
+        record = made or await _submitted(shell, raw, fresh=fresh, wishes=wishes, key=key)
+    headers = {"Location": f"/v1/solves/{record.id}"}
+    wait_seconds = preferred_wait(prefer)
+    if wait_seconds is not None:
+        seconds = min(float(wait_seconds), shell.settings.max_wait_seconds)
+        headers["Preference-Applied"] = f"wait={seconds:.0f}"
+        record = await shell.solves.wait(record.id, seconds)
+    return _answer(record, headers, status=200 if record.state in ENDED else 202)
+
+
+@router.get(
+    "/solves",
+    summary="List solves, newest first",
+    operation_id="list_solves",
+    response_model=SolvePage,
+    responses=problems("invalid-parameter"),
+)
+async def list_solves(
+    shell: Shell,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: solves.")] = 50,
+    page_token: Annotated[str | None, Query(pattern="^[0-9a-f]{1,64}$", description="From next_page_token.")] = None,
+    state: Annotated[StateName | None, Query(description="Only solves in this state.")] = None,
+    tag: Annotated[Tag | None, Query(description="Only solves with this tag.")] = None,
+) -> Response:
+    """List solves without their assumptions and warnings."""
+    records, token = await run_sync(lambda: shell.solves.page(limit=page_size, before=page_token, state=state, tag=tag))
+    page = SolvePage(solves=[SolveDocument.of(record) for record in records], next_page_token=token)
+    chosen = "".join(f"&{name}={value}" for name, value in (("state", state), ("tag", tag)) if value is not None)
+    headers = page_headers("/v1/solves", page_size, token, chosen)
+    return Response(page.model_dump_json(), media_type="application/json", headers=headers)
+
+
+@router.get(
+    "/solves/{solve_id}",
+    summary="Look at a solve",
+    operation_id="get_solve",
+    responses={200: _SOLVE, **problems("not-found", "invalid-parameter")},
+)
+async def get_solve(
+    shell: Shell,
+    solve_id: str,
+    wait: Annotated[float, Query(ge=0, le=600, description="Answer when it has ended, at most after this.")] = 0.0,
+) -> Response:
+    """Answer at once, or as soon as the solve has ended."""
+    return _answer(await shell.solves.wait(solve_id, wait))
+
+
+@router.post(
+    "/solves/{solve_id}:cancel",
+    summary="Stop a solve",
+    operation_id="cancel_solve",
+    status_code=202,
+    responses={
+        202: json_answer("It will stop soon.", "SolveDocument"),
+        200: json_answer("It has ended.", "SolveDocument"),
+        **problems("not-found"),
+    },
+)
+async def cancel_solve(shell: Shell, solve_id: str) -> Response:
+    """Stop a solve; the best plan that it has found is kept. Doing it twice is harmless."""
+    record = await run_sync(shell.solves.cancel, solve_id)
+    return _answer(record, status=200 if record.state in ENDED else 202)
+
+
+@router.post(
+    "/solves/{solve_id}:retry",
+    summary="Try a failed or cancelled solve again",
+    operation_id="retry_solve",
+    status_code=202,
+    responses={
+        202: json_answer("A new solve of the same spec: look at Location.", "SolveDocument"),
+        200: json_answer("That of the same key, which has ended.", "SolveDocument"),
+        **problems("invalid-parameter", "not-found", "solve-state", "key-in-flight", "key-reused", "queue-full"),
+    },
+)
+async def retry_solve(
+    request: Request, shell: Shell, solve_id: str, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Queue a new solve of the same spec, with the same priority and tags, and without the deadline."""
+    key = request_key(request, b"", idempotency_key)
+
+    def retry() -> SolveRecord:
+        made = shell.solves.made_by(key)
+        if made is not None:
+            return made
+        require_hurry(request, shell.solves.get(solve_id).priority)
+        return shell.solves.retry(solve_id, key=key)
+
+    with shell.keys.holding(key):
+        record = await run_sync(retry)
+    headers = {"Location": f"/v1/solves/{record.id}"}
+    return _answer(record, headers, status=200 if record.state in ENDED else 202)
+
+
+@router.delete(
+    "/solves/{solve_id}",
+    summary="Delete a solve that has ended",
+    operation_id="delete_solve",
+    status_code=204,
+    responses={204: {"description": "It is gone; its plan stays."}, **problems("not-found", "solve-state")},
+)
+async def delete_solve(shell: Shell, solve_id: str) -> Response:
+    """Delete a solve with its events, tags and keys. A plan that it published stays, with the spec that explains it."""
+    await run_sync(shell.solves.delete, solve_id)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/specs:validate",
+    summary="Check a spec without solving it",
+    operation_id="validate_spec",
+    openapi_extra=json_body("SpecDocument", examples=SPECS),
+    responses={
+        200: json_answer("The spec may be solved.", "ValidationDocument"),
+        **problems("request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem"),
+    },
+)
+async def validate_spec(request: Request, shell: Shell) -> Response:
+    """Answer with warnings, assumptions and totals, or with the problem that a submission would get."""
+    raw = await request.body()
+    validation = await shell.compute(lambda: validation_of(_parsed(shell, raw)))
+    return Response(validation.model_dump_json(), media_type="application/json")

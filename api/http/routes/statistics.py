@@ -1,0 +1,196 @@
+"""Access statistics: kept by digest, compared with each other and with those that a plan was made with."""
+
+import hashlib
+import json
+import time
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+
+from api.http.protocol.headers import page_headers
+from api.http.protocol.idempotency import IdempotencyKey, request_key
+from api.http.protocol.responses import IMMUTABLE, not_stored
+from api.http.routes.documentation import json_answer, json_body, problems
+from api.http.routes.plans import PlanDigest, find_plan
+from api.http.services import Services, Shell
+from api.schemas.base import DIGEST_PATTERN
+from api.schemas.statistics import DriftDocument, StatisticsPage, StatisticsSummary
+from api.services.errors import ApiError, not_found
+from api.services.measurements.statistics_drift import drift_document, drift_of_tables
+from api.services.preconditions import matches
+from api.specs.references.statistics import EVIDENCE, table_of
+from api.specs.references.statistics_document import Statistics, parse_statistics
+from api.store.contract.store import StatisticsRecord
+from api.store.contract.timestamps import moment
+from api.store.solves.idempotency import RequestKey
+
+router = APIRouter(prefix="/v1", tags=["statistics"])
+
+StatisticsDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the statistics.")]
+
+
+@router.post(
+    "/statistics",
+    summary="Store access statistics",
+    operation_id="store_statistics",
+    status_code=201,
+    openapi_extra=json_body("StatisticsDocument"),
+    responses={
+        201: json_answer("Stored.", "StatisticsSummary"),
+        200: json_answer("Equal statistics were stored before.", "StatisticsSummary"),
+        **problems(
+            "invalid-parameter",
+            "key-in-flight",
+            "key-reused",
+            "request-timeout",
+            "body-too-large",
+            "unsupported-media-type",
+            "invalid-problem",
+        ),
+    },
+)
+async def store_statistics(request: Request, shell: Shell, idempotency_key: IdempotencyKey = None) -> Response:
+    """Check the sketches and keep them; their digest is what ``access.statistics`` of a spec names."""
+    raw = await request.body()
+    key = request_key(request, raw, idempotency_key)
+    with shell.keys.holding(key):
+        parsed = await shell.compute(lambda: parse_statistics(raw))
+        record, is_new = await run_sync(lambda: _keep(shell, parsed, key))
+    summary = _summary(record)
+    return Response(
+        summary.model_dump_json(),
+        status_code=201 if is_new else 200,
+        media_type="application/json",
+        headers={"Location": summary.statistics_url},
+    )
+
+
+@router.get(
+    "/statistics",
+    summary="List statistics by digest",
+    operation_id="list_statistics",
+    response_model=StatisticsPage,
+    responses=problems("invalid-parameter"),
+)
+async def list_statistics(
+    shell: Shell,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: sets of statistics.")] = 50,
+    page_token: Annotated[str | None, Query(pattern=DIGEST_PATTERN, description="From next_page_token.")] = None,
+) -> Response:
+    """List what specs may refer to."""
+    found = await run_sync(lambda: shell.store.statistics_records(limit=page_size + 1, after=page_token))
+    page = found[:page_size]
+    token = page[-1].digest if len(found) > page_size else None
+    headers = page_headers("/v1/statistics", page_size, token)
+    document = StatisticsPage(statistics=[_summary(record) for record in page], next_page_token=token)
+    return Response(document.model_dump_json(), media_type="application/json", headers=headers)
+
+
+@router.get(
+    "/statistics/{digest}",
+    summary="Fetch statistics",
+    operation_id="get_statistics",
+    responses={
+        200: json_answer("The statistics.", "StatisticsDocument"),
+        304: {"description": "The caller has them."},
+        **problems("not-found", "invalid-parameter"),
+    },
+)
+async def get_statistics(
+    shell: Shell, digest: StatisticsDigest, if_none_match: Annotated[str, Header()] = ""
+) -> Response:
+    """Answer with the bytes of the statistics, which never change."""
+    canonical = await run_sync(_canonical, shell, digest)
+    headers = {"ETag": f'"{hashlib.sha256(canonical).hexdigest()[:32]}"', "Cache-Control": IMMUTABLE}
+    if matches(if_none_match, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    return Response(canonical, media_type="application/json", headers=headers)
+
+
+@router.get(
+    "/statistics/{digest}/drift",
+    summary="Compare statistics with later ones",
+    operation_id="compare_statistics",
+    responses={
+        200: json_answer("What changed, the tables that changed most first.", "DriftDocument"),
+        **problems("not-found", "invalid-parameter"),
+    },
+)
+async def compare_statistics(
+    shell: Shell,
+    digest: StatisticsDigest,
+    against: Annotated[str, Query(pattern=DIGEST_PATTERN, description="Digest of the later statistics.")],
+) -> Response:
+    """Tell what changed from the statistics of the address to those of ``against``."""
+
+    def compare() -> DriftDocument:
+        return drift_document([_statistics(shell, digest)], _statistics(shell, against))
+
+    return not_stored(await shell.compute(compare))
+
+
+@router.get(
+    "/plans/{digest}/drift",
+    summary="Compare the statistics of a plan with later ones",
+    operation_id="compare_plan_statistics",
+    responses={
+        200: json_answer("What changed since the plan, the tables that changed most first.", "DriftDocument"),
+        **problems("not-found", "invalid-parameter"),
+    },
+)
+async def compare_plan_statistics(
+    shell: Shell,
+    digest: PlanDigest,
+    statistics: Annotated[str, Query(pattern=DIGEST_PATTERN, description="Digest of the later statistics.")],
+) -> Response:
+    """Tell what changed in the tables of a plan since the statistics that its provenance names."""
+    return not_stored(await shell.compute(lambda: _plan_drift(shell, digest, _statistics(shell, statistics))))
+
+
+def _keep(shell: Services, statistics: Statistics, key: RequestKey | None) -> tuple[StatisticsRecord, bool]:
+    record = StatisticsRecord(
+        digest=statistics.digest,
+        num_tables=len(statistics.sketches),
+        num_lookups=sum(sketch.lookups for sketch in statistics.sketches.values()),
+        created_at=time.time(),
+    )
+    return shell.store.keep_statistics(record, canonical=statistics.canonical, key=key)
+
+
+def _canonical(shell: Services, digest: str) -> bytes:
+    canonical = shell.store.statistics(digest)
+    if canonical is None:
+        raise not_found("statistics")
+    return canonical
+
+
+def _statistics(shell: Services, digest: str) -> Statistics:
+    return parse_statistics(_canonical(shell, digest))
+
+
+def _plan_drift(shell: Services, digest: str, now: Statistics) -> DriftDocument:
+    evidence = json.loads(find_plan(shell, digest).canonical)["provenance"]["evidence"]
+    references = {
+        table: entry["value"]
+        for subject, entry in evidence.items()
+        if entry["evidence"] == EVIDENCE and (table := table_of(subject)) is not None
+    }
+    if not references:
+        raise ApiError("not-found", "the plan was made without statistics")
+    before = {name: _statistics(shell, name) for name in {text.partition("#")[0] for text in references.values()}}
+    sketches = {}
+    for table, reference in references.items():
+        found, _, name = reference.partition("#")
+        sketches[table] = (name, before[found].sketches[name])
+    return drift_of_tables(sketches, list(before.values()), now)
+
+
+def _summary(record: StatisticsRecord) -> StatisticsSummary:
+    return StatisticsSummary(
+        statistics_digest=record.digest,
+        statistics_url=f"/v1/statistics/{record.digest}",
+        num_tables=record.num_tables,
+        num_lookups=record.num_lookups,
+        created_at=moment(record.created_at),
+    )

@@ -1,0 +1,69 @@
+"""What routes work with; made once by ``api.http.app.create_app`` and handed over here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from fastapi import Depends, Request
+from prometheus_client import CollectorRegistry
+
+from api.execution.base import SolveEngine
+from api.http.auth.caller import tenant_of
+from api.http.auth.keys.service import ApiKeyService
+from api.http.protocol.idempotency import KeysInFlight
+from api.http.protocol.server_sent_events import SolveStreams
+from api.services.cost_models.activations import ActivationService
+from api.services.cost_models.service import ModelService
+from api.services.plans.cache import TenantPlans
+from api.services.plans.channels import ChannelService
+from api.services.plans.rank_slices import TenantSlices
+from api.services.solves.service import SolveService
+from api.services.tenants import Tenants
+from api.services.webhooks.service import WebhookService
+from api.settings import Settings
+from api.store.contract.store import Store
+
+#: So much is computed at a time: threads take turns at the interpreter, so that more of them finish nothing sooner, and
+#: whoever fetches a plan waits for a turn of each. Two, so that a short one need not wait for a long one.
+MOST_COMPUTING = 2
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The parts of one running server, as those of one tenant use it: nothing here reaches what others have."""
+
+    tenants: "Tenants[Services]"
+    settings: Settings
+    store: Store
+    engine: SolveEngine
+    solves: SolveService
+    streams: SolveStreams
+    channels: ChannelService
+    keys: KeysInFlight
+    api_keys: ApiKeyService
+    models: ModelService
+    activations: ActivationService
+    webhooks: WebhookService
+    plans: TenantPlans
+    rank_slices: TenantSlices
+    slices: TenantPlans  # of single ranks, ready to be sent
+    metrics: CollectorRegistry
+    computing: CapacityLimiter
+
+    async def compute(self, work: Callable[[], Value]) -> Value:
+        """Check, price or draw something, in a thread, in turn with all others who do."""
+        return await run_sync(work, limiter=self.computing)
+
+
+async def _services(request: Request) -> Services:
+    """Return the service as the caller's tenant has it: the one way in which routes come to it."""
+    services = request.app.state.services
+    assert isinstance(services, Services)
+    return await services.tenants.get(tenant_of(request.scope))
+
+
+Shell = Annotated[Services, Depends(_services)]

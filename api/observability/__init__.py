@@ -1,0 +1,1 @@
+"""Logs, metrics and traces, and the request ids that tie them together."""

@@ -1,0 +1,1 @@
+"""Use cases, one folder per resource: what routes and commands ask for."""

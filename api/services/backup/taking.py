@@ -1,0 +1,78 @@
+"""Takes a backup of the database, as it was at one moment, beside servers that write."""
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from sqlalchemy import Connection
+
+from api.release import VERSION
+from api.services.backup.archive import Manifest, write_archive
+from api.settings import Settings
+from api.store.migrations.run import WrongSchema, head_revision, revision_of
+from api.store.open import open_engines
+from api.store.sql import tables
+
+
+def back_up(settings: Settings, target: Path, *, clock: Callable[[], float] = time.time) -> Manifest:
+    """Write all that is stored into a file that its owner alone may read; the whole of it or nothing.
+
+    One transaction that reads sees one moment of the database, and nobody who writes waits for it.
+
+    Raises
+    ------
+    WrongSchema
+        Another release wrote the database; that one backs it up.
+    UnusableDatabase, OSError, sqlalchemy.exc.SQLAlchemyError
+        The database or the file cannot be used.
+    """
+    engines = open_engines(settings)
+    try:
+        with engines.readers.connect() as connection, _one_moment(connection):
+            found, head = revision_of(connection), head_revision()
+            if found != head:
+                raise WrongSchema(
+                    f"the database has schema {found or 'none'}, and this version {head}: back it up with the release"
+                    " that wrote it, or let a server of this one bring it up to date"
+                )
+            with _whole_or_nothing(target) as file:
+                return write_archive(file, connection, tables.metadata, revision=head, release=VERSION, now=clock())
+    finally:
+        engines.dispose()
+
+
+@contextlib.contextmanager
+def _one_moment(connection: Connection) -> Iterator[None]:
+    """Read one moment of the database: in SQLite every transaction does, by the write-ahead log."""
+    if connection.dialect.name == "postgresql":
+        connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    with connection.begin():
+        if connection.dialect.name == "postgresql":
+            # While a slow disk takes a batch nothing is asked of the server.
+            connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+        yield
+
+
+@contextlib.contextmanager
+def _whole_or_nothing(target: Path) -> Iterator[IO[bytes]]:
+    """Yield a file that takes the name of ``target`` once it is on the disk as a whole."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # for its owner alone
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

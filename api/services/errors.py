@@ -1,0 +1,24 @@
+"""Expected answers that are errors; handlers turn them into problem details."""
+
+from collections.abc import Mapping
+
+from api.schemas.problem_kinds import PROBLEMS
+from planner.errors import Issue
+
+
+class ApiError(Exception):
+    """An expected answer that is an error; its code is one of ``PROBLEMS``."""
+
+    def __init__(
+        self, code: str, detail: str, *, headers: Mapping[str, str] | None = None, issues: tuple[Issue, ...] = ()
+    ) -> None:
+        self.kind = PROBLEMS[code]
+        self.detail = detail
+        self.headers = dict(headers or {})
+        self.issues = issues
+        super().__init__(detail)
+
+
+def not_found(what: str) -> ApiError:
+    """Return the error for a resource that does not exist."""
+    return ApiError("not-found", f"no {what} of this id")

@@ -1,0 +1,185 @@
+"""Measurements that come over HTTP: rows of benchmarks, and what jobs saw that ran plans of this service."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from api.schemas.measured_batch import BENCHMARK, JOB, MeasuredBatch
+from api.schemas.measurements import (
+    ComparisonDocument,
+    DriftWarning,
+    JobTimes,
+    MeasuredRows,
+    PhaseComparison,
+)
+from api.schemas.solve import AssumptionDocument
+from api.services.measurements.job_defaults import CompletedJob, completed
+from api.specs.input.json import RejectedDocument, parse_document
+from api.specs.parse import SolveRequest
+from api.specs.plans.document import GivenPlan
+from cost_models.errors import InvalidMeasurements
+from cost_models.measurements.check import check
+from cost_models.measurements.json_rows import rows_from_json
+from cost_models.text.number_text import counted
+from cost_models.vocabulary import NUM_PHASES, Phase
+from planner.domain.formats.canonical_json import digest
+from planner.domain.plan.plan import Assumption
+from planner.errors import Issue
+from planner.output.job_feedback.observations import Comparison, Drift, Observation, ObservedPhase, compared, rows_of
+
+_HINT = "MeasuredRow under /docs says which columns there are; shardplan measure writes rows that fit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobBatch:
+    """What a job saw, as rows and beside the prediction of its plan."""
+
+    batch: MeasuredBatch
+    comparison: ComparisonDocument
+
+
+def is_of_job(raw: bytes) -> bool:
+    """Whether a body is meant as what a job saw; anything that is no such object is not."""
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and "rows" not in document and not document.keys().isdisjoint(_OF_JOBS)
+
+
+_OF_JOBS = frozenset(JobTimes.model_fields)
+
+
+def parse_rows(raw: bytes) -> MeasuredBatch:
+    """Check rows of a benchmark.
+
+    Raises
+    ------
+    RejectedDocument
+        With the row and column of each finding, the first 50 of them.
+    """
+    parse_document(raw, MeasuredRows)
+    try:
+        rows = rows_from_json(json.loads(raw)["rows"])
+    except InvalidMeasurements as error:
+        raise _rejected(error) from None
+    return MeasuredBatch(rows=rows, source=BENCHMARK, facts={})
+
+
+def parse_job(raw: bytes) -> JobTimes:
+    """Check the form of what a job saw; raises ``RejectedDocument``."""
+    return parse_document(raw, JobTimes)
+
+
+def batch_of_job(job: JobTimes, request: SolveRequest, plan: GivenPlan) -> JobBatch:
+    """Turn what a job saw into rows, and put it beside the prediction of its plan.
+
+    Raises
+    ------
+    RejectedDocument
+        A rank stands twice or is not in the plan; times that cannot be, such as milliseconds for seconds; or what ran
+        is neither said nor known.
+    """
+    world_size = request.problem.world_size
+    seconds = np.full((world_size, NUM_PHASES), np.nan)
+    issues = []
+    for index, rank in enumerate(job.ranks):
+        if rank.rank >= world_size:
+            issues.append(_issue(f"/ranks/{index}/rank", f"the plan has {world_size} ranks", "count ranks from 0"))
+        elif not np.all(np.isnan(seconds[rank.rank])):
+            issues.append(_issue(f"/ranks/{index}/rank", "the rank stands twice", "send the median of its steps"))
+        else:
+            for phase, value in rank.seconds.items():
+                seconds[rank.rank, Phase.from_label(phase)] = value
+    complete = completed(job, profile=request.hardware_profile, runtime=str(request.spec["runtime"]))
+    if not isinstance(complete, CompletedJob):
+        issues += complete
+    if issues:
+        raise RejectedDocument(issues)
+    assert isinstance(complete, CompletedJob)
+    told = complete.job.model_dump(mode="json")
+    observation = Observation(
+        seconds=seconds,
+        steps=job.steps,
+        task=f"job-{digest(told).removeprefix('sha256:')[:16]}",
+        device=job.device,
+        library=told["library"],
+        implementation=told["implementation"],
+        communication=told["communication"],
+    )
+    rows, left_out = rows_of(request.problem, plan.placement, observation)
+    if rows.num_rows:
+        try:
+            check(rows)
+        except InvalidMeasurements as error:
+            found = {finding.reason: finding.column for finding in error.findings}
+            raise RejectedDocument(
+                [
+                    _issue("/ranks", f"{column}: {reason}", "give the seconds of one step")
+                    for reason, column in found.items()
+                ]
+            ) from None
+    facts: Mapping[str, object] = {key: told[key] for key in ("plan_digest", "steps", "ranks")}
+    return JobBatch(
+        batch=MeasuredBatch(rows=rows, source=JOB, facts=facts),
+        comparison=_comparison(
+            compared(request.problem, plan.placement, request.cost_model, seconds), left_out, complete.assumptions
+        ),
+    )
+
+
+def _rejected(error: InvalidMeasurements) -> RejectedDocument:
+    """Return findings without the values that stood there."""
+    issues = [
+        Issue(code="invalid-value", pointer=f"/rows{finding.pointer}", message=finding.reason, hint=_HINT)
+        for finding in error.findings
+    ]
+    return RejectedDocument(issues, error.num_findings)
+
+
+def _issue(where: str, message: str, hint: str) -> Issue:
+    return Issue(code="invalid-value", pointer=where, message=message, hint=hint)
+
+
+def _comparison(
+    found: Comparison, left_out: tuple[str, ...], assumptions: tuple[Assumption, ...]
+) -> ComparisonDocument:
+    return ComparisonDocument(
+        cost_model=found.cost_model,
+        coverage=None if found.drift is None else found.drift.coverage,
+        phases=[_phase(one) for one in found.phases],
+        drift=None if found.drift is None else _drift(found.drift, sum(one.num_ranks for one in found.phases)),
+        left_out=list(left_out),
+        assumptions=[AssumptionDocument(**asdict(one)) for one in assumptions],
+    )
+
+
+def _phase(one: ObservedPhase) -> PhaseComparison:
+    return PhaseComparison(
+        phase=one.phase.label,
+        observed_seconds=one.observed_seconds,
+        predicted_seconds=one.predicted_seconds,
+        ratio=one.observed_seconds / one.predicted_seconds if one.predicted_seconds > 0 else None,
+        num_ranks=one.num_ranks,
+        num_outside=one.num_outside if one.num_with_interval else None,
+        in_interval=one.is_inside,
+        not_judged=list(one.unjudged),
+    )
+
+
+def _drift(drift: Drift, num_times: int) -> DriftWarning:
+    expected = (1 - drift.coverage) * drift.num_compared
+    outside = f"{drift.num_outside} of {counted(drift.num_compared, 'time')} outside their intervals"
+    verdict = "more than chance explains: fit the model again" if drift.drifted else "no more than chance explains"
+    rest = num_times - drift.num_compared
+    unjudged = f"; {counted(rest, 'time')} rest on analytic prices, too, and were not judged" if rest else ""
+    return DriftWarning(
+        drifted=drift.drifted,
+        num_compared=drift.num_compared,
+        num_outside=drift.num_outside,
+        expected_outside=expected,
+        probability=drift.probability,
+        detail=f"{outside}, {expected:.3g} expected; {verdict}{unjudged}",
+    )

@@ -1,0 +1,54 @@
+"""What changed from the statistics before to those now, over all tables."""
+
+from collections.abc import Mapping, Sequence
+
+from api.schemas.statistics import DriftDocument, MissChangeDocument, TableDriftDocument
+from api.specs.references.statistics_document import Statistics
+from planner.access.sketches.drift import TableDrift, drift
+from planner.access.sketches.sketch import TableSketch
+
+
+def drift_document(before: Sequence[Statistics], now: Statistics) -> DriftDocument:
+    """Return the drift of every table; where several statistics before have a table, of the first."""
+    sketches: dict[str, TableSketch] = {}
+    for statistics in before:
+        for name, sketch in statistics.sketches.items():
+            sketches.setdefault(name, sketch)
+    return drift_of_tables({name: (name, sketch) for name, sketch in sketches.items()}, before, now)
+
+
+def drift_of_tables(
+    before: Mapping[str, tuple[str, TableSketch]], digests: Sequence[Statistics], now: Statistics
+) -> DriftDocument:
+    """Return the drift of tables; ``before`` has the sketch of each, and its name in ``now``."""
+    drifts = [
+        (name, drift(sketch, now.sketches[name_now]))
+        for name, (name_now, sketch) in before.items()
+        if name_now in now.sketches
+    ]
+    drifts.sort(key=lambda item: (*(-part for part in item[1].weight), item[0]))
+    names_now = {name_now for name_now, _ in before.values()}
+    return DriftDocument(
+        before=sorted({statistics.digest for statistics in digests}),
+        now=now.digest,
+        num_tables=len(drifts),
+        num_drifted=sum(bool(found.reasons) for _, found in drifts),
+        tables=[_table(name, found) for name, found in drifts],
+        only_before=sorted(name for name, (name_now, _) in before.items() if name_now not in now.sketches),
+        only_now=sorted(set(now.sketches) - names_now),
+    )
+
+
+def _table(name: str, found: TableDrift) -> TableDriftDocument:
+    return TableDriftDocument(
+        table=name,
+        drifted=bool(found.reasons),
+        reasons=list(found.reasons),
+        access_distance=found.access_distance,
+        lookups_per_sample_ratio=found.lookups_per_sample_ratio,
+        distinct_rows_ratio=found.distinct_rows_ratio,
+        misses=[
+            MissChangeDocument(cache_fraction=miss.cache_fraction, before=miss.before, now=miss.now)
+            for miss in found.misses
+        ],
+    )

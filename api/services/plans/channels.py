@@ -1,0 +1,193 @@
+"""What can be done with channels: point one at a plan, and read it."""
+
+import math
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from api.services.errors import ApiError, not_found
+from api.services.preconditions import matches
+from api.store.access.audit import LOCAL, PROMOTE, ROLLBACK, Actor
+from api.store.contract.store import Store, UnknownPlan, VersionConflict
+from api.store.contract.tenants import DEFAULT_TENANT
+from api.store.plans.channels import ChannelRecord
+
+_SEGMENT = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,63}")
+MAX_SEGMENTS = 8
+#: Last parts of addresses below a channel.
+_ADDRESSES = ("plan", "history")
+MAX_CACHED = 10_000
+#: Versions that are read together where an earlier plan is looked for.
+_HISTORY_PAGE = 100
+
+#: How old what a server remembers of a channel may be where others change the same database.
+MAX_SHARED_AGE_SECONDS = 1.0
+
+
+class ChannelMemory:
+    """The channels of all tenants that are in memory. Thread safe.
+
+    What is in memory is what the database has where one server owns it: whoever changes it does so here. Where servers
+    share a database, memory is used for a second after it was read, and then read again.
+    """
+
+    def __init__(self, *, is_shared: bool = False, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """``is_shared`` says that other servers may change the channels."""
+        self.monotonic = monotonic
+        self._max_age_seconds = MAX_SHARED_AGE_SECONDS if is_shared else math.inf
+        self._lock = threading.Lock()
+        #: By tenant and name, and until when each is used.
+        self._cached: OrderedDict[tuple[str, str], tuple[ChannelRecord, float]] = OrderedDict()
+
+    def peek(self, tenant: str, name: str) -> ChannelRecord | None:
+        """Return a channel that is in memory and new enough; never waits for the database."""
+        found = self._cached.get((tenant, name))
+        return None if found is None or found[1] <= self.monotonic() else found[0]
+
+    def remember(self, tenant: str, record: ChannelRecord, asked_at: float) -> ChannelRecord:
+        """Keep the newest version in memory, as of the time when the database was asked."""
+        key, until = (tenant, record.name), asked_at + self._max_age_seconds
+        with self._lock:
+            known = self._cached.get(key)
+            if known is None or (known[0].version, known[1]) < (record.version, until):
+                self._cached[key] = record, until
+                # To the end: were it forgotten now, an older answer that is on its way would be taken for news.
+                self._cached.move_to_end(key)
+                if len(self._cached) > MAX_CACHED:
+                    self._cached.popitem(last=False)
+        return record
+
+
+class ChannelService:
+    """The use cases of channels of one tenant."""
+
+    def __init__(
+        self,
+        store: Store,
+        memory: ChannelMemory,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store, self._memory, self._tenant, self._clock = store, memory, tenant, clock
+
+    def peek(self, name: str) -> ChannelRecord | None:
+        """Return a channel that is in memory and new enough; never waits for the database."""
+        return self._memory.peek(self._tenant, name)
+
+    def get(self, name: str) -> ChannelRecord:
+        """Return a channel."""
+        check_name(name)
+        # As old as the begin of the query: what is committed while it runs may be missing from its answer.
+        asked_at = self._memory.monotonic()
+        found = self._store.channel(name)
+        if found is None:
+            raise not_found("channel")
+        return self._memory.remember(self._tenant, found, asked_at)
+
+    def page(self, *, limit: int, after: str | None) -> tuple[list[ChannelRecord], str | None]:
+        """Return a page of channels by name, and where the next one starts."""
+        found = self._store.channels(limit=limit + 1, after=after)
+        page = found[:limit]
+        return page, page[-1].name if len(found) > limit else None
+
+    def put(
+        self,
+        name: str,
+        plan_digest: str,
+        *,
+        if_match: str | None,
+        if_none_match: str | None,
+        by: Actor = LOCAL,
+        action: str = PROMOTE,
+    ) -> ChannelRecord:
+        """Point a channel at a plan; the caller says which version it replaces."""
+        check_name(name)
+        current = self._store.channel(name)
+        if current is None:
+            if if_match is not None:
+                raise _changed(None, "the channel does not exist, so there is nothing to match")
+            expected = 0
+        else:
+            if if_none_match is not None:
+                raise _changed(current, "the channel exists already")
+            _check_match(current, if_match)
+            expected = current.version
+        asked_at = self._memory.monotonic()
+        try:
+            new = self._store.put_channel(
+                name, plan_digest=plan_digest, expected_version=expected, now=self._clock(), by=by, action=action
+            )
+        except VersionConflict as conflict:
+            raise _changed(conflict.current, "somebody else changed the channel at the same time") from None
+        except UnknownPlan:
+            raise not_found("plan") from None
+        return self._memory.remember(self._tenant, new, asked_at)
+
+    def history(self, name: str, *, limit: int, before: int | None) -> tuple[list[ChannelRecord], int | None]:
+        """Return a page of versions, newest first, and the number that the next page is below."""
+        check_name(name)
+        found = self._store.channel_versions(name, limit=limit + 1, before=before)
+        if not found and self._store.channel(name) is None:
+            raise not_found("channel")
+        page = found[:limit]
+        return page, page[-1].version if len(found) > limit else None
+
+    def rollback(self, name: str, version: int | None, *, if_match: str | None, by: Actor = LOCAL) -> ChannelRecord:
+        """Let a new version point at the plan of an earlier one, by default of the last that had another plan."""
+        check_name(name)
+        current = self._store.channel(name)
+        if current is None:
+            raise not_found("channel")
+        _check_match(current, if_match)
+        digest = self._plan_before(current) if version is None else self._plan_of(current, version)
+        return self.put(name, digest, if_match=if_match, if_none_match=None, by=by, action=ROLLBACK)
+
+    def _plan_of(self, current: ChannelRecord, version: int) -> str:
+        """Return the digest that an earlier version has."""
+        last = current.version - 1
+        earlier = self._store.channel_versions(current.name, limit=1, before=min(version, last) + 1)
+        if not earlier or earlier[0].version != version:
+            before = f"1 to {last} are earlier" if last else "there is no version before it"
+            raise ApiError("no-such-version", f"the channel is at version {current.version}: {before}")
+        return earlier[0].plan_digest
+
+    def _plan_before(self, current: ChannelRecord) -> str:
+        """Return the digest of the last version that had another plan: who goes back wants to be rid of this one."""
+        below = current.version
+        while earlier := self._store.channel_versions(current.name, limit=_HISTORY_PAGE, before=below):
+            for record in earlier:
+                if record.plan_digest != current.plan_digest:
+                    return record.plan_digest
+            below = earlier[-1].version
+        raise ApiError("no-such-version", f"the channel is at version {current.version}, and never had another plan")
+
+
+def etag_of(record: ChannelRecord) -> str:
+    """Return the ETag of a channel: its version and what it points at."""
+    return f'"v{record.version}-{record.plan_digest.removeprefix("sha256:")[:16]}"'
+
+
+def check_name(name: str) -> None:
+    """Refuse names that are no path of plain segments."""
+    segments = name.split("/")
+    if len(segments) > MAX_SEGMENTS or not all(_SEGMENT.fullmatch(segment) for segment in segments):
+        detail = f"a channel name has up to {MAX_SEGMENTS} segments of a-z 0-9 . _ - like ads/ranker/prod"
+        raise ApiError("invalid-parameter", detail)
+    if segments[-1] in _ADDRESSES:
+        raise ApiError("invalid-parameter", f"the last segment of a channel name cannot be {segments[-1]}")
+
+
+def _check_match(current: ChannelRecord, if_match: str | None) -> None:
+    """Refuse a change of a version that the caller has not seen."""
+    if if_match is None:
+        detail = f"the channel exists at version {current.version}; send If-Match: {etag_of(current)}"
+        raise ApiError("precondition-required", detail)
+    if not matches(if_match, etag_of(current)):
+        raise _changed(current, f"the channel is at version {current.version}")
+
+
+def _changed(current: ChannelRecord | None, detail: str) -> ApiError:
+    return ApiError("channel-changed", detail, headers={"ETag": etag_of(current)} if current else {})

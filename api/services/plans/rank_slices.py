@@ -1,0 +1,91 @@
+"""The parts of plans that single ranks need: the head of the plan, and the shards of one rank."""
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from api.store.contract.tenants import tenant_key
+from planner.domain.formats.canonical_json import canonical_bytes
+
+#: Keys of a plan document that a slice repeats.
+HEAD_KEYS = (
+    "schema_version",
+    "plan_digest",
+    "spec_digest",
+    "name",
+    "world_size",
+    "ranks_per_host",
+    "objective",
+    "termination",
+)
+
+
+def slices_of(canonical: bytes) -> tuple[bytes, ...]:
+    """Return the canonical bytes of the slice of every rank."""
+    plan = json.loads(canonical)
+    head = {key: plan[key] for key in HEAD_KEYS}
+    tables: list[list[Mapping[str, Any]]] = [[] for _ in range(plan["world_size"])]
+    for table in plan["tables"]:
+        of_rank: dict[int, list[Mapping[str, Any]]] = {}
+        for shard in table["shards"]:
+            of_rank.setdefault(shard["rank"], []).append(shard)
+        for rank, shards in of_rank.items():
+            tables[rank].append({**table, "shards": shards})
+    loads = {load["rank"]: load for load in plan["ranks"]}
+    return tuple(
+        canonical_bytes({**head, "rank": rank, "tables": tables[rank], "ranks": [loads[rank]]})
+        for rank in range(plan["world_size"])
+    )
+
+
+class RankSlices:
+    """The slices of the plans that were cut last, within a budget of bytes; always those of the very last. Thread safe.
+
+    All ranks of a job ask at the same time: the plan is read once for all of them.
+    """
+
+    def __init__(self, find: Callable[[str], bytes | None], *, max_bytes: int) -> None:
+        self._find, self._max_bytes = find, max_bytes
+        self._lock = threading.Lock()
+        self._slices: OrderedDict[str, tuple[bytes, ...]] = OrderedDict()
+        self._num_bytes = 0
+
+    def get(self, digest: str) -> tuple[bytes, ...] | None:
+        """Return the slices of a plan by rank, ``None`` where there is no such plan."""
+        with self._lock:
+            found = self._slices.get(digest)
+            if found is not None:
+                self._slices.move_to_end(digest)
+                return found
+            canonical = self._find(digest)
+            if canonical is None:
+                return None
+            slices = self._slices[digest] = slices_of(canonical)
+            self._num_bytes += _size(slices)
+            while self._num_bytes > self._max_bytes and len(self._slices) > 1:
+                _, dropped = self._slices.popitem(last=False)
+                self._num_bytes -= _size(dropped)
+            return slices
+
+    def find(self, key: str) -> bytes | None:
+        """Return the slice that a key such as ``sha256:...#3`` names, ``None`` where there is none."""
+        digest, _, rank = key.partition("#")
+        slices = self.get(digest)
+        return None if slices is None or int(rank) >= len(slices) else slices[int(rank)]
+
+
+def _size(slices: tuple[bytes, ...]) -> int:
+    return sum(map(len, slices))
+
+
+class TenantSlices:
+    """The slices of plans of one tenant, in the memory that all share. Thread safe."""
+
+    def __init__(self, slices: RankSlices, tenant: str) -> None:
+        self._slices, self._tenant = slices, tenant
+
+    def get(self, digest: str) -> tuple[bytes, ...] | None:
+        """Return the slices of a plan by rank, ``None`` where the tenant has no such plan."""
+        return self._slices.get(tenant_key(self._tenant, digest))

@@ -1,0 +1,168 @@
+"""What is said about a spec before it is solved, and about a plan from anywhere."""
+
+import math
+from dataclasses import asdict
+
+from api.schemas.evaluation import EvaluationDocument, ScoreDocument
+from api.schemas.explanation import ExplanationDocument
+from api.schemas.solve import AssumptionDocument, IssueDocument, TotalsDocument, ValidationDocument
+from api.specs.checks.hardware_numbers import cost_model_issue
+from api.specs.parse import SolveRequest
+from api.specs.plans.document import GivenPlan
+from cost_models.errors import CostModelError
+from planner.domain.plan.placement import Placement
+from planner.domain.plan.plan import Evaluation
+from planner.errors import InvalidProblem, Issue, UnsupportedRequest
+from planner.orchestration.limits.tier_bandwidth import overloaded
+from planner.output.certificate.certify import Document, certify
+from planner.output.explain.explanation import Explanation, explain
+from planner.output.exporters.generic import loads
+from planner.pricing.checkpoint import late_upload
+from planner.pricing.memory import capacity_bytes, ledger_rules
+from planner.pricing.serving import overrun
+from planner.verification.evaluate_placement import score
+from planner.verification.verify import NO_PARTITION, verify
+
+_MAX_VIOLATIONS = 50
+#: Nominal work on the bound of a certificate: what a solve of the same spec spends on its own, within reason.
+WORK_SHARE, MOST_WORK_SECONDS = 0.25, 5.0
+
+
+def validation_of(request: SolveRequest) -> ValidationDocument:
+    """Describe a spec that passed every check."""
+    problem = request.problem
+    tables = problem.tables
+    return ValidationDocument(
+        spec_digest=request.spec_digest,
+        warnings=[IssueDocument(**asdict(issue)) for issue in request.warnings],
+        assumptions=[AssumptionDocument(**asdict(item)) for item in request.assumptions],
+        totals=TotalsDocument(
+            num_tables=len(tables),
+            num_features=sum(len(table.features) for table in tables),
+            num_rows=sum(table.num_embeddings for table in tables),
+            weight_bytes=math.ceil(sum(table.weight_bytes for table in tables)),
+            optimizer_bytes=math.ceil(
+                sum(table.optimizer.state_bytes(table.num_embeddings, table.embedding_dim) for table in tables)
+            ),
+            ids_per_sample=sum(table.ids_per_sample for table in tables),
+            world_size=problem.world_size,
+            available_bytes=math.floor(capacity_bytes(problem)[:, problem.cluster.device_tier].sum()),
+        ),
+    )
+
+
+def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
+    """Verify and score a plan from anywhere; one whose geometry is no partition gets no score.
+
+    Raises
+    ------
+    UnsupportedRequest
+        Nothing is wrong with the plan, but the cost model cannot price a part of it.
+    """
+    broken = verify(request.problem, plan.placement, rules=ledger_rules(request.cost_model.ledger))
+    violations = (*plan.false_digest(), *broken)
+    is_partition = not any(issue.code in NO_PARTITION for issue in broken)
+    scored = _scored(request, plan.placement, is_valid=not violations) if is_partition else None
+    violations = (*violations, *(() if scored is None else (*overloaded(scored), *overrun(scored))))
+    return EvaluationDocument(
+        valid=not violations,
+        num_violations=len(violations),
+        violations=[_in_plan(plan.placed(issue)) for issue in violations[:_MAX_VIOLATIONS]],
+        warnings=[
+            *(IssueDocument(**asdict(issue)) for issue in request.model_warnings),
+            *map(
+                _in_plan,
+                (*plan.warnings, *plan.other_spec(request.stated_spec_digest, request.spec_digest), *_late(scored)),
+            ),
+        ],
+        score=None if scored is None else _score(scored),
+    )
+
+
+def explain_given(request: SolveRequest, plan: GivenPlan, *, max_tables: int) -> Explanation:
+    """Explain a plan from anywhere.
+
+    Raises
+    ------
+    InvalidProblem
+        The plan breaks a rule, or states a false digest.
+    UnsupportedRequest
+        This version does not list a cut that the plan has.
+    """
+    if false := tuple(plan.false_digest()):
+        raise InvalidProblem(false)
+    try:
+        return explain(request.problem, plan.placement, request.cost_model, max_tables=max_tables)
+    except InvalidProblem as error:
+        raise InvalidProblem(tuple(plan.placed(issue) for issue in error.issues)) from None
+    except UnsupportedRequest as error:
+        raise UnsupportedRequest(plan.placed(error.issue)) from error
+
+
+def certificate_of(request: SolveRequest, plan: GivenPlan, *, spec_base: str = "", plan_base: str = "") -> Document:
+    """Return the certificate of a plan from anywhere; the bases are where the request has its spec and its plan.
+
+    Raises
+    ------
+    InvalidProblem
+        The plan breaks a rule, or states a false digest.
+    UnsupportedRequest
+        The cost model prices whole ranks, or this version does not list a cut that the plan has.
+    """
+    false = tuple(plan.false_digest())
+    issues = false or verify(request.problem, plan.placement, rules=ledger_rules(request.cost_model.ledger))
+    if issues:
+        raise InvalidProblem(tuple(plan.placed(issue).below(plan_base) for issue in issues[:_MAX_VIOLATIONS]))
+    try:
+        return certify(
+            request.problem,
+            plan.placement,
+            request.cost_model,
+            head={"name": request.name, "spec_digest": request.spec_digest, "plan_digest": plan.actual_digest},
+            objective=plan.stated_objective,
+            work_seconds=min(WORK_SHARE * request.limits.time_limit_seconds, MOST_WORK_SECONDS),
+        )
+    except CostModelError as error:
+        raise UnsupportedRequest(cost_model_issue(error, spec_base)) from error
+    except UnsupportedRequest as error:
+        base = spec_base if error.issue.pointer.startswith("/cost_model") else plan_base
+        raise UnsupportedRequest(plan.placed(error.issue).below(base)) from error
+
+
+def explanation_document(request: SolveRequest, plan: GivenPlan, explanation: Explanation) -> ExplanationDocument:
+    """Return an explanation as a document."""
+    return ExplanationDocument.model_validate(
+        {"plan_digest": plan.actual_digest, "spec_digest": request.spec_digest, **explanation.to_document()}
+    )
+
+
+def _scored(request: SolveRequest, placement: Placement, *, is_valid: bool) -> Evaluation | None:
+    try:
+        return score(request.problem, placement, request.cost_model)
+    except CostModelError as error:
+        if not is_valid:  # what this version does not run need not have a price
+            return None
+        raise UnsupportedRequest(cost_model_issue(error, "/spec")) from error
+
+
+def _late(scored: Evaluation | None) -> tuple[Issue, ...]:
+    """A warning where checkpoints are not stored in time."""
+    late = None if scored is None or scored.checkpoint is None else late_upload(scored.checkpoint)
+    return () if late is None else (late,)
+
+
+def _in_plan(issue: Issue) -> IssueDocument:
+    return IssueDocument(**{**asdict(issue), "pointer": f"/plan{issue.pointer}"})
+
+
+def _score(scored: Evaluation) -> ScoreDocument:
+    return ScoreDocument.model_validate(
+        {
+            "objective": scored.objective,
+            "objective_seconds": scored.objective_seconds,
+            "step_time_seconds": scored.step_time_seconds,
+            "max_rank_time_seconds": scored.max_rank_time_seconds,
+            "cost_model": scored.cost_model,
+            **loads(scored),
+        }
+    )

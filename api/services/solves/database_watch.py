@@ -1,0 +1,72 @@
+"""Sees what happens to solves and fits in other processes: one look at the database for all that requests wait for."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from anyio.to_thread import run_sync
+from sqlalchemy.exc import SQLAlchemyError
+
+from api.services.background_task import beside
+from api.services.solves.notifications import EndSignals
+from api.store.contract.store import ENDED
+from api.store.models.records import ModelRecord, fit_id, model_id
+from api.store.solves.events import MarkStore, SolveMark
+
+POLL_SECONDS = 0.5
+_OF_A_FIT = "@"  # in its id, as in ``prod@3``
+
+log = logging.getLogger(__name__)
+
+
+class _WatchedStore(MarkStore, Protocol):
+    """Solves and fits of all tenants."""
+
+    def unended_fits(self) -> list[ModelRecord]: ...
+
+
+class SolveWatch:
+    """Compares what somebody waits for with what it was at the last look, and tells the signals.
+
+    What happens in this process is told at once by whoever does it; this finds the rest.
+    """
+
+    def __init__(self, store: _WatchedStore, signals: EndSignals, *, poll_seconds: float = POLL_SECONDS) -> None:
+        self._store, self._signals, self._poll_seconds = store, signals, poll_seconds
+        self._marks: dict[str, SolveMark] = {}
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Watch while the block runs."""
+        async with beside(self._run()):
+            yield
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            try:
+                await self.look()
+            except SQLAlchemyError as error:
+                log.warning("the store failed; looking again: %s", error)
+            except Exception:
+                log.exception("looking at solves failed; looking again")
+
+    async def look(self) -> None:
+        """Look once: one query for all solves that are waited for, one for fits, none where nobody waits."""
+        fits = {work_id for work_id in self._signals.awaited if _OF_A_FIT in work_id}
+        if fits:
+            unended = await run_sync(self._store.unended_fits)
+            for work_id in fits - {fit_id(fit.tenant, model_id(fit)) for fit in unended}:
+                self._signals.tell(work_id)
+        awaited = self._signals.awaited - fits
+        before = {solve_id: mark for solve_id, mark in self._marks.items() if solve_id in awaited}
+        self._marks = await run_sync(self._store.marks, awaited) if awaited else {}
+        for solve_id, mark in self._marks.items():
+            if mark == before.get(solve_id):
+                continue
+            if mark.state in ENDED:
+                self._signals.tell(solve_id)
+            else:
+                self._signals.tell_change(solve_id)

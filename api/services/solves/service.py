@@ -1,0 +1,203 @@
+"""What can be done with solves: ask for one, look, wait, cancel."""
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from anyio.to_thread import run_sync
+from opentelemetry.trace import get_current_span
+
+from api.execution.base import SOLVES, SolveEngine, Work
+from api.execution.solves.runner import SolveRunner
+from api.execution.solves.time_limits import deadline_warnings, within_server_limit, without_deadline
+from api.release import VERSION
+from api.schemas.problem_kinds import PROBLEMS
+from api.services.errors import ApiError, not_found
+from api.services.solves.notifications import EndSignals
+from api.settings import Settings
+from api.specs.parse import SolveRequest
+from api.store.contract.store import CANCELLED, ENDED, FAILED, NewSolve, QueueFull, SolveRecord, Store
+from api.store.solves.idempotency import RequestKey
+from cost_models.text.number_text import counted
+from planner.domain.formats.canonical_json import canonical_bytes, digest, digest_of, of_members
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What a request says of a solve beside its spec."""
+
+    priority: int = 0
+    deadline_at: float | None = None  # seconds since the epoch
+    tags: Sequence[str] = ()
+
+
+NO_WISHES = Wishes()
+
+
+class SolveService:
+    """The use cases of solves."""
+
+    def __init__(
+        self,
+        store: Store,
+        engine: SolveEngine,
+        runner: SolveRunner,
+        signals: EndSignals,
+        settings: Settings,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store, self._engine, self._runner, self._signals = store, engine, runner, signals
+        self._settings, self._clock = settings, clock
+
+    def made_by(self, key: RequestKey | None) -> SolveRecord | None:
+        """Return the solve that a request with this key has made before."""
+        made = self._store.made_by(key)
+        return None if made is None else self._store.solve(made)
+
+    def submit(
+        self, request: SolveRequest, *, fresh: bool, wishes: Wishes = NO_WISHES, key: RequestKey | None = None
+    ) -> tuple[SolveRecord, bool]:
+        """Queue a solve and return it with True, or that of the same key or an equal one with False."""
+        now = self._clock()
+        spec, warnings = within_server_limit(request.spec, self._settings.max_solve_seconds)
+        spec_bytes = of_members({**request.members, "solver": canonical_bytes(spec["solver"])})
+        digest_of_request = own_digest = request_digest(request, spec_bytes)
+        if wishes.deadline_at is not None:
+            if wishes.deadline_at <= now:
+                raise ApiError("deadline-passed", PROBLEMS["deadline-passed"].explanation)
+            # A warning only: what is left is known when it starts, and without its deadline it may be tried again.
+            warnings = (*warnings, *deadline_warnings(spec, wishes.deadline_at - now))
+            # What it finds in its time must not answer those who have more.
+            own_digest = digest({"request": digest_of_request, "deadline_at": wishes.deadline_at})
+        new = NewSolve(
+            id=new_solve_id(now),
+            request_digest=own_digest,
+            answered_by=digest_of_request,
+            spec_digest=request.spec_digest,
+            spec_bytes=spec_bytes,
+            name=request.name,
+            assumptions=[asdict(item) for item in request.assumptions],
+            warnings=[asdict(item) for item in (*request.warnings, *warnings)],
+            created_at=now,
+            priority=wishes.priority,
+            deadline_at=wishes.deadline_at,
+            tags=wishes.tags,
+        )
+        return self._accept(new, reuse=not fresh, key=key)
+
+    def retry(self, solve_id: str, *, key: RequestKey | None = None) -> SolveRecord:
+        """Queue a new solve of the same spec, with the same priority and tags."""
+        ended = self.get(solve_id)
+        if ended.state not in (FAILED, CANCELLED):
+            detail = f"the solve is {ended.state}: only failed and cancelled ones are tried again"
+            raise ApiError("solve-state", detail)
+        spec_bytes = self._store.spec(ended.request_digest)
+        if spec_bytes is None:  # deleted since
+            raise not_found("solve")
+        now = self._clock()
+        new = NewSolve(
+            id=new_solve_id(now),
+            request_digest=ended.request_digest,
+            spec_digest=ended.spec_digest,
+            spec_bytes=spec_bytes,
+            name=ended.name,
+            assumptions=ended.assumptions,
+            warnings=without_deadline(ended.warnings),
+            created_at=now,
+            priority=ended.priority,
+            tags=ended.tags,
+        )
+        return self._accept(new, reuse=False, key=key)[0]
+
+    def delete(self, solve_id: str) -> None:
+        """Delete a solve that has ended; its plan stays."""
+        state = self._store.delete_solve(solve_id)
+        if state is None:
+            raise not_found("solve")
+        if state not in ENDED:
+            raise ApiError("solve-state", f"the solve is {state}: cancel it, or wait for its end")
+
+    def _accept(self, new: NewSolve, *, reuse: bool, key: RequestKey | None) -> tuple[SolveRecord, bool]:
+        limit = self._settings.max_queued_solves
+        try:
+            accepted = self._store.accept(new, max_queued=limit, reuse=reuse, key=key)
+        except QueueFull:
+            raise ApiError(
+                "queue-full",
+                f"{counted(limit, 'solve')} {'is' if limit == 1 else 'are'} waiting already",
+                headers={"Retry-After": "5"},
+            ) from None
+        record, is_new = accepted
+        get_current_span().set_attribute("shardplan.solve_id", record.id)
+        if is_new:
+            self._engine.submit(Work(SOLVES, record.id), priority=record.priority)
+        return accepted
+
+    def get(self, solve_id: str) -> SolveRecord:
+        """Return a solve."""
+        found = self._store.solve(solve_id)
+        if found is None:
+            raise not_found("solve")
+        return found
+
+    async def wait(self, solve_id: str, seconds: float) -> SolveRecord:
+        """Return a solve as soon as it has ended, or as it stands after some time."""
+        with self._signals.listening(solve_id) as event:
+            record = await run_sync(self.get, solve_id)
+            limit = min(seconds, self._settings.max_wait_seconds)
+            if record.state in ENDED or limit <= 0:
+                return record
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(event.wait(), limit)
+        return await run_sync(self.get, solve_id)
+
+    def cancel(self, solve_id: str) -> SolveRecord:
+        """Cancel a solve; what it has found so far is kept."""
+        record = self._store.request_cancel(solve_id, now=self._clock())
+        if record is None:
+            raise not_found("solve")
+        if record.state not in ENDED:
+            self._runner.cancel(solve_id)
+            record = self.get(solve_id)
+        if record.state in ENDED:
+            self._signals.tell(solve_id)
+        return record
+
+    def release(self) -> None:
+        """Answer everybody who waits, now and from now on, because the server stops."""
+        self._signals.tell_all()
+
+    def page(
+        self, *, limit: int, before: str | None, state: str | None, tag: str | None
+    ) -> tuple[list[SolveRecord], str | None]:
+        """Return a page of solves, newest first, and where the next one starts."""
+        found = self._store.solves(limit=limit + 1, before=before, state=state, tag=tag)
+        page = found[:limit]
+        return page, page[-1].id if len(found) > limit else None
+
+
+def new_solve_id(now: float) -> str:
+    """Return an id that sorts by time: milliseconds since the epoch, then chance."""
+    return f"{int(now * 1000):012x}{secrets.token_hex(8)}"
+
+
+def request_digest(request: SolveRequest, spec_bytes: bytes) -> str:
+    """Digest of everything that determines the answer: spec (its canonical bytes), numbers, models and release."""
+    hardware = request.problem.cluster.hardware
+    numbers: Mapping[str, object] = {name: quantity.value for name, quantity in hardware.numbers.items()}
+    return digest(
+        {
+            "spec": digest_of(spec_bytes),
+            "cost_model": f"{request.cost_model.name}@{request.cost_model.version}",
+            "hardware": numbers,
+            "curves": {
+                name: [list(curve.message_bytes), list(curve.bus_bytes_per_second)]
+                for name, curve in hardware.intra_host_curves.items()
+            },
+            "release": VERSION,
+        }
+    )

@@ -1,0 +1,1 @@
+"""A spec becomes a planning problem, or a list of issues."""

@@ -1,0 +1,92 @@
+"""Whether the hardware of a spec has every number that its prices need, before anything is solved.
+
+A few tables stand for all: what a price needs depends on schemes and kernels, not on sizes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from cost_models.errors import CostModelError, MissingHardwareNumber
+from cost_models.hardware.profile_fields import FIELDS
+from cost_models.protocol import CostModel
+from planner.domain.problem.problem import Problem
+from planner.domain.problem.table import Table
+from planner.errors import Issue
+from planner.options.enumerate import enumerate_families
+from planner.pricing.price_options import price
+
+#: Stands for a number that is missing, so that the next one that is missing shows, too.
+_ANY_NUMBER = 1.0
+
+
+def missing_numbers(problem: Problem, cost_model: CostModel, base: str) -> tuple[Issue, ...]:
+    """Return one issue for each number that prices of the problem need and its hardware lacks.
+
+    Raises
+    ------
+    cost_models.errors.UnsupportedWork
+        The model cannot price a scheme or kernel that the problem allows.
+    """
+    sample = _subset(problem, _one_of_each_kind(problem))
+    without_families = enumerate_families(sample).refusals
+    priced = [index for index in range(len(sample.tables)) if index not in without_families]
+    if not priced:  # infeasible, which needs no number
+        return ()
+    return tuple(cost_model_issue(error, base) for error in _missing(_subset(sample, priced), cost_model))
+
+
+def cost_model_issue(error: CostModelError, base: str) -> Issue:
+    """Return what a cost model refused, with the field of the spec that can mend it."""
+    where = f"/hardware/overrides/{error.name}" if isinstance(error, MissingHardwareNumber) else "/cost_model"
+    return Issue(code=error.code, pointer=base + where, message=str(error), hint=error.hint)
+
+
+def _missing(problem: Problem, cost_model: CostModel) -> Iterator[MissingHardwareNumber]:
+    for _ in FIELDS:
+        try:
+            price(problem, enumerate_families(problem), cost_model)
+        except MissingHardwareNumber as error:
+            yield error
+            units = {error.name: FIELDS[error.name].unit}
+            hardware = problem.cluster.hardware.with_overrides({error.name: _ANY_NUMBER}, units)
+            problem = replace(problem, cluster=replace(problem.cluster, hardware=hardware))
+        else:
+            return
+
+
+def _one_of_each_kind(problem: Problem) -> list[int]:
+    """Return one table of each kind, the least constrained and largest."""
+    together, apart = _members(problem.same_rank), _members(problem.apart)
+    chosen: dict[object, tuple[tuple[bool, int], int]] = {}
+    for index, table in enumerate(problem.tables):
+        kind, breadth = (*_kind(table), index in together, index in apart), _breadth(table)
+        if kind not in chosen or breadth > chosen[kind][0]:
+            chosen[kind] = breadth, index
+    return [index for _, index in chosen.values()]
+
+
+def _subset(problem: Problem, indices: list[int]) -> Problem:
+    """Return the problem with some of its tables; who was in a group is in one alone."""
+    together, apart = _members(problem.same_rank), _members(problem.apart)
+    return replace(
+        problem,
+        tables=tuple(problem.tables[index] for index in indices),
+        same_rank=tuple(frozenset({place}) for place, index in enumerate(indices) if index in together),
+        apart=tuple(frozenset({place}) for place, index in enumerate(indices) if index in apart),
+    )
+
+
+def _members(groups: tuple[frozenset[int], ...]) -> frozenset[int]:
+    return frozenset[int]().union(*groups)
+
+
+def _kind(table: Table) -> tuple[object, ...]:
+    wanted, pinned = table.constraints, table.constraints.pinned
+    how = None if pinned is None else (pinned.sharding_type, pinned.compute_kernel)
+    return (table.pooling, wanted.sharding_types, wanted.compute_kernels, how)
+
+
+def _breadth(table: Table) -> tuple[bool, int]:
+    """How likely a table has every option of its kind."""
+    wanted = table.constraints
+    return (wanted.ranks is None and wanted.hosts is None, table.num_embeddings * table.embedding_dim)

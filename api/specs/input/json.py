@@ -1,0 +1,223 @@
+"""Bytes from outside to a checked document, or a list of issues with JSON pointers.
+
+Two readers look at the bytes: the standard library's for duplicate keys, and pydantic's
+strict one for everything else. Nothing of the input is repeated in a message, and a message
+fits a body and a file alike.
+"""
+
+import difflib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from operator import itemgetter
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from api.schemas.base import StrictModel
+from api.specs.input.messages import told
+from planner.errors import InvalidProblem, Issue
+
+MAX_ISSUES = 50
+MAX_QUOTED_LENGTH = 80
+MAX_UNKNOWN_KEYS = 200_000
+#: Rows of keys that a reader knows to be right: documents have thousands of objects, and few kinds of them.
+_MAX_SHAPES = 100
+_KEY = itemgetter(0)
+_QUOTABLE = re.compile(r"[A-Za-z0-9_.\-]{1,80}")
+#: Codes of documents that are not read beyond their bytes.
+UNREADABLE = frozenset({"not-json", "duplicate-key"})
+#: How alike a key and a field must be for one to be a slip of the other.
+_LEAST_LIKENESS = 0.7
+_CODES = {"missing": "missing-field", "extra_forbidden": "unknown-field"}
+
+Model = TypeVar("Model", bound=StrictModel)
+
+
+class RejectedDocument(InvalidProblem):
+    """A document with issues: the first of them, and how many there are in all."""
+
+    def __init__(self, issues: Sequence[Issue], num_issues: int | None = None) -> None:
+        super().__init__(tuple(issues[:MAX_ISSUES]))
+        self.num_issues = len(issues) if num_issues is None else num_issues
+
+
+class KeysRefused(ValueError):
+    """A JSON object names a key twice, or the document names too many that nobody knows."""
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+def pointer(parts: Iterable[str | int]) -> str:
+    """Return the RFC 6901 JSON pointer of a path."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def is_quotable(text: str) -> bool:
+    """Whether a text from outside, not checked yet, may be repeated in an answer."""
+    return _QUOTABLE.fullmatch(text) is not None
+
+
+def quoted(name: str) -> str:
+    """Return a checked name in quotes, cut to 80 characters."""
+    return f'"{name}"' if len(name) <= MAX_QUOTED_LENGTH else f'"{name[:MAX_QUOTED_LENGTH]}..."'
+
+
+def parse_document(raw: bytes, model: type[Model]) -> Model:
+    """Check ``raw`` against ``model``.
+
+    Raises
+    ------
+    RejectedDocument
+        With one issue where the bytes are no JSON that can be trusted, else with one issue
+        for each broken rule of the model (the first 50 of them, and their number).
+    """
+    _refuse_untrusted_json(raw, _ObjectReader(field_names(model)))
+    try:
+        return model.model_validate_json(raw, strict=True)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False)
+        issues = [_issue(detail, model) for detail in details[:MAX_ISSUES]]
+        raise RejectedDocument(issues, error.error_count()) from None
+
+
+def read_json(raw: bytes) -> Any:
+    """Return the value of a JSON text; ``None`` for what is none, of which ``parse_document`` says what is wrong."""
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+class _ObjectReader:
+    """Refuses objects that name a key twice, and documents that are mostly unknown keys.
+
+    The second rule bounds the number of findings that one body can cause.
+    """
+
+    def __init__(self, known: Iterable[str]) -> None:
+        self._known = frozenset(known)
+        self._right: set[tuple[str, ...]] = set()
+        self._num_unknown = 0
+
+    def __call__(self, pairs: list[tuple[str, object]]) -> None:
+        """Look at one object; its members are not needed."""
+        shape = tuple(map(_KEY, pairs))
+        if shape in self._right:
+            return
+        keys = frozenset(shape)
+        if len(keys) != len(shape):
+            twice = Counter(shape).most_common(1)[0][0]
+            name = f'"{twice}"' if is_quotable(twice) else "a key"
+            raise KeysRefused("duplicate-key", f"{name} stands twice in one object")
+        num_unknown = len(keys - self._known)
+        self._num_unknown += num_unknown
+        if self._num_unknown > MAX_UNKNOWN_KEYS:
+            raise KeysRefused("unknown-field", f"more than {MAX_UNKNOWN_KEYS} unknown fields")
+        if num_unknown == 0 and len(self._right) < _MAX_SHAPES:
+            self._right.add(shape)
+
+
+def _refuse_untrusted_json(raw: bytes, reader: _ObjectReader) -> None:
+    """Refuse bytes that two JSON readers could take for two different documents."""
+    if not raw.strip():
+        raise _not_json("the document is empty", "a JSON object is expected")
+    if raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
+        raise _not_json("the document starts with a byte order mark", "write UTF-8 without one")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _not_json(f"the document is not UTF-8 (byte {error.start})", "write UTF-8") from None
+    if "\x00" in text:
+        raise _not_json("the document holds NUL characters", "write UTF-8, not UTF-16")
+    try:
+        json.loads(text, object_pairs_hook=reader, parse_constant=_no_constant)
+    except KeysRefused as error:
+        raise _not_json(str(error), "name every known key once", code=error.code) from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise _not_json(f"the document is not JSON ({where})", "check the syntax at that place") from None
+    except RecursionError:
+        raise _not_json("the document is nested too deeply", "a spec needs fewer than 10 levels") from None
+    except ValueError as error:
+        raise _not_json(_number_message(error), "write finite numbers of ordinary length") from None
+
+
+def _number_message(error: ValueError) -> str:
+    """Return what is wrong with a number, without repeating it."""
+    return str(error) if str(error).startswith("NaN") else "the document holds a number with too many digits"
+
+
+def _no_constant(_name: str) -> None:
+    raise ValueError("NaN and Infinity are not JSON")
+
+
+def _not_json(message: str, hint: str, *, code: str = "not-json") -> RejectedDocument:
+    return RejectedDocument([Issue(code=code, pointer="", message=message, hint=hint)])
+
+
+def _issue(detail: ErrorDetails, model: type[StrictModel]) -> Issue:
+    """Turn one finding of pydantic into an issue that repeats nothing of the input."""
+    kind, location = detail["type"], list(detail["loc"])
+    message, hint = told(detail)
+    if kind == "json_invalid":
+        return Issue(code="not-json", pointer="", message=message, hint=hint)
+    if kind == "extra_forbidden":
+        key = str(location[-1])
+        if is_quotable(key):
+            close = difflib.get_close_matches(key, _fields_at(model, location[:-1]), n=1, cutoff=_LEAST_LIKENESS)
+            hint = f"did you mean {close[0]}?" if close else f"remove it; the fields are listed {model.listed}"
+        else:
+            location, hint = location[:-1], f"remove it; the fields are listed {model.listed}"
+    elif location and isinstance(location[-1], str) and not is_quotable(location[-1]):
+        location = location[:-1]
+    code = _CODES.get(kind, "invalid-value")
+    return Issue(code=code, pointer=pointer(location), message=message, hint=hint)
+
+
+def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> tuple[str, ...]:
+    """Return the fields of the object at a place of a document, for suggestions."""
+    here = [model]
+    for part in location:
+        if isinstance(part, str):
+            annotations = [found.model_fields[part].annotation for found in here if part in found.model_fields]
+            here = [found for annotation in annotations for found in _models_in(annotation)]
+    return tuple(name for found in here for name in found.model_fields)
+
+
+def _models_in(annotation: object) -> list[type[BaseModel]]:
+    """Return the models of an annotation such as ``Annotated[list[TableSpec], ...] | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for part in get_args(annotation) for found in _models_in(part)]
+
+
+@cache
+def field_names(model: type[BaseModel]) -> tuple[str, ...]:
+    """All field names of a model and of the models inside it, for suggestions."""
+    names: dict[str, None] = {}
+    waiting: list[object] = [model]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, type) and issubclass(item, BaseModel):
+            for name, field in item.model_fields.items():
+                names.setdefault(name)
+                waiting.append(field.annotation)
+        else:
+            waiting.extend(get_args(item))
+    return tuple(names)
+
+
+def is_plan(document: object) -> bool:
+    """Whether what is no spec is one of our plans."""
+    return isinstance(document, dict) and "plan_digest" in document and "model" not in document
+
+
+def is_spec(document: object) -> bool:
+    """Whether what is no plan is a spec."""
+    return isinstance(document, dict) and "model" in document and "tables" not in document

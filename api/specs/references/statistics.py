@@ -1,0 +1,188 @@
+"""References of a spec to statistics become access CDFs, and the answer says which were used.
+
+A reference is the digest of statistics, and after ``#`` the name of a table in them, where it
+is not the table's own. What is planned and kept has the CDF itself, so that it can be read
+again without the statistics.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from api.schemas.spec import SpecDocument
+from api.schemas.table import AccessSpec, TableSpec
+from api.specs.input.json import RejectedDocument, quoted
+from api.specs.references.statistics_document import Statistics, parse_statistics
+from cost_models.text.number_text import counted
+from planner.access.sketches.drift import MAX_RATIO, rates_of
+from planner.access.sketches.sketch import TableSketch
+from planner.domain.plan.plan import Assumption
+from planner.errors import Issue
+
+#: Canonical bytes of the statistics with a digest; ``None`` where there are none.
+FindStatistics = Callable[[str], bytes | None]
+#: Evidence of a table's access in a plan's provenance, where it is from statistics.
+EVIDENCE = "statistics"
+#: Tables whose pooling factors differ from what was seen that are named, the worst first.
+_MOST_WARNINGS = 5
+_SHOWN_DIGEST = len("sha256:") + 12
+_SUBJECT_START, _SUBJECT_END = "model.tables.", ".access"
+
+
+def subject_of(table: str) -> str:
+    """Return what provenance calls the access of a table."""
+    return f"{_SUBJECT_START}{table}{_SUBJECT_END}"
+
+
+def table_of(subject: str) -> str | None:
+    """Return the table of a subject of :func:`subject_of`."""
+    if not (subject.startswith(_SUBJECT_START) and subject.endswith(_SUBJECT_END)):
+        return None
+    return subject[len(_SUBJECT_START) : -len(_SUBJECT_END)] or None
+
+
+@dataclass(slots=True)
+class _Lookup:
+    """Finds statistics, each once."""
+
+    find: FindStatistics | None
+    found: dict[str, Statistics | None] = field(default_factory=dict)
+
+    def __call__(self, digest: str) -> Statistics | None:
+        if digest not in self.found:
+            raw = None if self.find is None else self.find(digest)
+            self.found[digest] = None if raw is None else parse_statistics(raw)
+        return self.found[digest]
+
+
+def inline_statistics(
+    spec: SpecDocument, base: str, find: FindStatistics | None
+) -> tuple[SpecDocument, list[Issue], tuple[Assumption, ...], list[Issue]]:
+    """Return the spec with CDFs instead of references, what is wrong with these, what was used, and warnings.
+
+    The warnings are of tables whose pooling factors are not those of their statistics.
+    """
+    if not any(table.access is not None and table.access.statistics is not None for table in spec.model.tables):
+        return spec, [], (), []
+    lookup, tables, issues, used = _Lookup(find), list(spec.model.tables), list[Issue](), list[Assumption]()
+    apart: list[_Apart] = []
+    for index, table in enumerate(spec.model.tables):
+        if table.access is None or table.access.statistics is None:
+            continue
+        reference, where = table.access.statistics, f"{base}/model/tables/{index}/access/statistics"
+        try:
+            access, source, seen = _measured(table, reference, lookup)
+        except _Unusable as error:
+            issues.append(Issue(code=error.code, pointer=where, message=str(error), hint=error.hint))
+            access, source = AccessSpec(zipf_alpha=0.0), ""
+        else:
+            value = reference if "#" in reference else f"{reference}#{table.name}"
+            used.append(Assumption(subject=subject_of(table.name), value=value, evidence=EVIDENCE, source=source))
+            apart.append(_Apart(index=index, name=table.name, stated=_ids_per_sample(table), seen=seen))
+        tables[index] = table.model_copy(update={"access": access})
+    if used:
+        digests = {item.value.partition("#")[0] for item in used}
+        told = ", ".join(f"{digest[:_SHOWN_DIGEST]}..." for digest in sorted(digests)[:3])
+        value = f"access of {counted(len(used), 'table')} from statistics {told}"
+        used.append(Assumption(subject="model.tables.access.statistics", value=value, evidence="note"))
+    model = spec.model.model_copy(update={"tables": tables})
+    return spec.model_copy(update={"model": model}), issues, tuple(used), _warnings(apart, base)
+
+
+class _Unusable(Exception):
+    """A reference that leads to nothing that could be used: what is wrong, and the way out."""
+
+    def __init__(self, code: str, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.code, self.hint = code, hint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Apart:
+    """Ids per sample of a table, as the spec states them and as its statistics saw them."""
+
+    index: int
+    name: str
+    stated: float
+    seen: float
+
+    @property
+    def times(self) -> float:
+        """By which one is larger than the other; infinite where one of them alone is 0."""
+        least, most = sorted((self.stated, self.seen))
+        return 1.0 if most == least else most / least if least > 0 else math.inf
+
+
+def _ids_per_sample(table: TableSpec) -> float:
+    if table.features is None:
+        return table.pooling_factor or 0.0
+    return sum(feature.pooling_factor * feature.num_poolings for feature in table.features)
+
+
+def _warnings(tables: Sequence[_Apart], base: str) -> list[Issue]:
+    """Return one warning for each table whose numbers differ most; the last one counts the others."""
+    apart = sorted(
+        (table for table in tables if table.times > MAX_RATIO), key=lambda table: (-table.times, table.index)
+    )
+    warnings = []
+    for number, table in enumerate(apart[:_MOST_WARNINGS], start=1):
+        more = len(apart) - number if number == _MOST_WARNINGS else 0
+        also = f"; {counted(more, 'more table differs', 'more tables differ')} as well" if more else ""
+        warnings.append(
+            Issue(
+                code="pooling-factor-mismatch",
+                pointer=f"{base}/model/tables/{table.index}",
+                message=f"table {quoted(table.name)}: the spec states {table.stated:.4g} ids per sample,"
+                f" and its statistics saw {table.seen:.4g}: more than {MAX_RATIO - 1:.0%} apart{also}",
+                hint="state the pooling factor that was seen, or use statistics of these features; the spec's counts",
+                severity="warning",
+            )
+        )
+    return warnings
+
+
+def _measured(table: TableSpec, reference: str, lookup: _Lookup) -> tuple[AccessSpec, str, float]:
+    """Return the access of a table, what it is from, and the ids per sample that were seen."""
+    sketch = _sketch(table, reference, lookup)
+    rates = rates_of(sketch)
+    if rates is None:
+        raise _Unusable(
+            "invalid-value",
+            f"table {quoted(table.name)} is never looked up in these statistics",
+            "leave access out, or use statistics of a trace that looks it up",
+        )
+    if sketch.largest_row is not None and sketch.largest_row >= table.num_embeddings:
+        raise _Unusable(
+            "statistics-mismatch",
+            f"the statistics have row {sketch.largest_row}, and the table has {table.num_embeddings} rows",
+            "check that they are of this table, and that ids are counted after hashing",
+        )
+    points = rates.access_cdf(table.num_embeddings).points
+    lookups, rows = counted(sketch.lookups, "lookup"), counted(round(sketch.distinct_rows), "distinct row")
+    return (
+        AccessSpec(access_cdf=[list(point) for point in points]),
+        f"{lookups} in {counted(sketch.batches, 'batch', 'batches')}, {rows}",
+        sketch.lookups_per_sample,
+    )
+
+
+def _sketch(table: TableSpec, reference: str, lookup: _Lookup) -> TableSketch:
+    digest, _, name = reference.partition("#")
+    try:
+        statistics = lookup(digest)
+    except RejectedDocument as error:
+        raise _Unusable("unknown-statistics", f"the statistics cannot be read: {error}", "store them again") from None
+    if statistics is None:
+        message = "no statistics of this digest are kept here"
+        raise _Unusable(
+            "unknown-statistics", message, "POST /v1/statistics first; shardplan plan takes --statistics STATS.json"
+        )
+    found = statistics.sketches.get(name or table.name)
+    if found is None:
+        known = ", ".join(list(statistics.sketches)[:5])
+        raise _Unusable(
+            "unknown-statistics",
+            f"the statistics have no table {quoted(name or table.name)}",
+            f"name one of theirs after the digest and #: {known}",
+        )
+    return found

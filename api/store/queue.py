@@ -1,5 +1,0 @@
-"""Queues are bounded."""
-
-
-class QueueFull(Exception):
-    """As many wait as may wait."""

@@ -1,0 +1,89 @@
+"""Deliveries to the webhooks of all tenants in a SQL database."""
+
+from collections.abc import Collection, Mapping
+
+from sqlalchemy import Connection, Engine, func, select, update
+
+from api.store.sql import tables
+from api.store.sql.clock import database_now
+from api.store.sql.connections import Writer
+from api.store.webhooks.records import ACTIVE, DELIVERED, DISABLED, FAILED, WAITING, AttemptEnd, TakenDelivery
+
+_HOOKS, _LOG = tables.webhooks, tables.webhook_deliveries
+
+
+class SqlDeliveries:
+    """Fulfils ``api.store.webhooks.records.DeliveryStore`` over connections that read and a writer."""
+
+    _readers: Engine
+    _writer: Writer
+
+    def take_deliveries(self, *, limit: int, lease_seconds: float, busy: Collection[str] = ()) -> list[TakenDelivery]:
+        """Take deliveries that are due."""
+        with self._readers.begin() as connection:  # most looks find nothing, and no writer has to wait for them
+            if not _due(connection, busy):
+                return []
+        with self._writer.begin() as connection:
+            taken = _due(connection, busy)[:limit]
+            until = database_now(connection) + lease_seconds
+            for one in taken:
+                this = update(_LOG).where(_LOG.c.id == one.id)
+                connection.execute(this.values(attempts=one.attempt, due_at=until))
+            return taken
+
+    def end_attempt(self, delivery_id: str, *, attempt: int, end: AttemptEnd, max_failed_in_row: int) -> bool:
+        """Say what became of an attempt."""
+        this = update(_LOG).where(_LOG.c.id == delivery_id, _LOG.c.attempts == attempt, _LOG.c.state == WAITING)
+        with self._writer.begin() as connection:
+            now = database_now(connection)
+            when = {"due_at": now + end.retry_seconds} if end.state == WAITING else {"ended_at": now}
+            values = {"state": end.state, "status": end.status, "error": end.error}
+            if connection.execute(this.values(**values, **when)).rowcount == 0:
+                return False
+            query = select(_LOG.c.webhook_id).where(_LOG.c.id == delivery_id)
+            hook = update(_HOOKS).where(_HOOKS.c.id == query.scalar_subquery())
+            if end.state == DELIVERED:
+                connection.execute(hook.where(_HOOKS.c.num_failed_in_row > 0).values(num_failed_in_row=0))
+            elif end.state == FAILED:
+                connection.execute(hook.values(num_failed_in_row=_HOOKS.c.num_failed_in_row + 1))
+                too_many = hook.where(_HOOKS.c.num_failed_in_row >= max_failed_in_row, _HOOKS.c.state == ACTIVE)
+                connection.execute(too_many.values(state=DISABLED, disabled_reason="too-many-failures"))
+            if end.disabled_reason is not None:
+                connection.execute(hook.values(state=DISABLED, disabled_reason=end.disabled_reason))
+            return True
+
+    def num_waiting_deliveries(self) -> int:
+        """Return how many deliveries wait."""
+        query = select(func.count()).select_from(_LOG).where(_LOG.c.state == WAITING)
+        with self._readers.begin() as connection:
+            return connection.execute(query).scalar_one()
+
+    def num_webhooks_by_state(self) -> Mapping[str, int]:
+        """Return the numbers of webhooks."""
+        query = select(_HOOKS.c.state, func.count()).group_by(_HOOKS.c.state)
+        with self._readers.begin() as connection:
+            return {state: number for state, number in connection.execute(query)}
+
+
+def _due(connection: Connection, busy: Collection[str]) -> list[TakenDelivery]:
+    """Return the next delivery of each active webhook, the longest due first; a look at the index for each webhook."""
+    is_due = (_LOG.c.state == WAITING, _LOG.c.due_at <= database_now(connection))
+    of_hook = select(_LOG.c.id).where(_LOG.c.webhook_id == _HOOKS.c.id, *is_due).order_by(_LOG.c.due_at, _LOG.c.id)
+    first = of_hook.limit(1).correlate(_HOOKS).scalar_subquery()
+    firsts = select(first).where(_HOOKS.c.state == ACTIVE, _HOOKS.c.id.not_in(busy))
+    joined = _LOG.join(_HOOKS, _LOG.c.webhook_id == _HOOKS.c.id)
+    columns = (
+        _LOG.c.id,
+        _LOG.c.attempts,
+        _LOG.c.body,
+        _LOG.c.webhook_id,
+        _HOOKS.c.tenant,
+        _HOOKS.c.url,
+        _HOOKS.c.secret,
+    )
+    query = select(*columns).select_from(joined).where(_LOG.c.id.in_(firsts)).order_by(_LOG.c.due_at, _LOG.c.id)
+    rows = connection.execute(query).mappings()
+    return [
+        TakenDelivery(attempt=row["attempts"] + 1, **{key: value for key, value in row.items() if key != "attempts"})
+        for row in rows
+    ]

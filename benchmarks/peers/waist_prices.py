@@ -1,0 +1,146 @@
+"""Our prices in the form in which the two re-made planners take them, so that all plan at equal cost.
+
+Only what the peer can do is handed on: TorchRec's one cut per scheme; NeuroShard's halves of columns.
+Phases that the objective does not count are left out.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from api.specs.parse import SolveRequest, parse_spec
+from benchmarks.peers.piece_costs import PieceCosts, halved_widths
+from benchmarks.peers.torchrec_options import Cluster, Option, placement_of
+from cost_models.vocabulary import Phase, Scheme
+from planner.options.enumerate import Families, enumerate_families
+from planner.options.schemes.blocks import COLUMN_STEP
+from planner.pricing.price_options import price
+from planner.solver.problem import PricedOptions
+
+#: TorchRec 1.8.0: column pieces are the smallest divisor of the width that is at least this.
+TORCHREC_LEAST_PIECE_COLUMNS = 128
+#: Without being told to, TorchRec 1.8.0 does not list grid_shard.
+TORCHREC_SCHEMES = (
+    Scheme.DATA_PARALLEL,
+    Scheme.TABLE_WISE,
+    Scheme.COLUMN_WISE,
+    Scheme.TABLE_COLUMN_WISE,
+    Scheme.ROW_WISE,
+    Scheme.TABLE_ROW_WISE,
+)
+_COLUMN_SCHEMES = (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE)
+_COMPUTE = (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE, Phase.PREFETCH)
+#: What makes our search look for NeuroShard's kind of plans: whole tables and column pieces, however narrow.
+NEUROSHARD_CONSTRAINTS = {
+    "sharding_types": [Scheme.TABLE_WISE.label, Scheme.COLUMN_WISE.label],
+    "compute_kernels": ["fused"],
+    "min_partition": COLUMN_STEP,
+}
+
+
+def columns_only(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec with every table restricted to what NeuroShard can do."""
+    tables = [table | {"constraints": NEUROSHARD_CONSTRAINTS} for table in spec["model"]["tables"]]
+    return {**spec, "model": spec["model"] | {"tables": tables}}
+
+
+def torchrec_cuts_only(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec with every table restricted to the cuts that TorchRec's enumeration lists for it.
+
+    Equal to TorchRec's list for tables of up to three times 128 columns; wider ones may have pieces of other widths.
+    """
+    tables = []
+    for table in spec["model"]["tables"]:
+        width = _torchrec_width(table["embedding_dim"])
+        is_cut = width < table["embedding_dim"]
+        schemes = [scheme.label for scheme in TORCHREC_SCHEMES if is_cut or scheme not in _COLUMN_SCHEMES]
+        tables.append(table | {"constraints": {"sharding_types": schemes, "min_partition": width}})
+    return {**spec, "model": spec["model"] | {"tables": tables}}
+
+
+def torchrec_options(spec: Mapping[str, Any]) -> tuple[list[list[Option]], Cluster]:
+    """Return the options that TorchRec's enumeration has of each table, at our prices, and the cluster.
+
+    A table of at most 128 columns has no column cut there, but a duplicate of the whole table.
+    """
+    request, families, priced = _priced(spec)
+    tier = request.problem.cluster.device_tier
+    counted = priced.phase_weight > 0
+    of_table: list[dict[Scheme, int]] = [{} for _ in request.problem.tables]
+    for index, family in enumerate(families.families):
+        of_table[family.table].setdefault(family.scheme, index)
+    first, _ = priced.shapes_of_family
+    tables: list[list[Option]] = []
+    for table, own in zip(request.problem.tables, of_table, strict=True):
+        options = []
+        for scheme in TORCHREC_SCHEMES:
+            width, source = table.embedding_dim, scheme
+            if scheme in _COLUMN_SCHEMES:
+                width = _torchrec_width(table.embedding_dim)
+                source = scheme if width < table.embedding_dim else Scheme.TABLE_WISE
+            if source not in own:
+                continue
+            narrowest = first[own[source]]
+            shape = narrowest + (width - priced.shape_columns[narrowest]) // COLUMN_STEP
+            num_shards = int(priced.shape_ranks[shape]) * (table.embedding_dim // width)
+            options.append(
+                Option(
+                    scheme=scheme.label,
+                    placement=placement_of(scheme.label),
+                    seconds=np.tile(priced.shape_seconds[shape, counted], (num_shards, 1)),
+                    bytes=np.full((num_shards, 1), np.ceil(priced.shape_bytes[shape, tier]), dtype=np.int64),
+                )
+            )
+        tables.append(options)
+    capacity = np.floor(priced.capacity_bytes[:, [tier]]).astype(np.int64)
+    return tables, Cluster(ranks_per_host=priced.ranks_per_host, capacity_bytes=capacity)
+
+
+def _torchrec_width(columns: int) -> int:
+    """Columns of a piece: the smallest divisor of at least 128 that is a multiple of 4, else all."""
+    return next(
+        (width for width in range(TORCHREC_LEAST_PIECE_COLUMNS, columns, COLUMN_STEP) if columns % width == 0),
+        columns,
+    )
+
+
+def piece_costs(spec: Mapping[str, Any]) -> PieceCosts:
+    """Return the cost of every piece that halving makes of a spec's tables.
+
+    ``spec``: of :func:`columns_only`; the whole table is priced as table_wise, pieces as column_wise.
+
+    Raises
+    ------
+    ValueError
+        A table lacks a price, because its constraints forbid what NeuroShard does.
+    """
+    request, families, priced = _priced(spec)
+    tier = request.problem.cluster.device_tier
+    counted = priced.phase_weight > 0
+    widths = halved_widths(np.array([table.embedding_dim for table in request.problem.tables]))
+    shape_of = {
+        (family.table, int(columns)): shape
+        for shape, columns in enumerate(priced.shape_columns)
+        if (family := families.families[priced.shape_family[shape]]).scheme in (Scheme.TABLE_WISE, Scheme.COLUMN_WISE)
+    }
+    shapes = np.zeros(widths.shape, dtype=np.int64)
+    for table, level in np.argwhere(widths > 0).tolist():
+        found = shape_of.get((table, int(widths[table, level])))
+        if found is None:
+            raise ValueError(f"table {table} has no price for {widths[table, level]} columns")
+        shapes[table, level] = found
+    return PieceCosts(
+        widths=widths,
+        seconds=priced.shape_seconds[shapes][:, :, counted],
+        bytes=np.ceil(priced.shape_bytes[shapes, tier]).astype(np.int64),
+        is_compute=np.isin(np.flatnonzero(counted), _COMPUTE),
+        capacity_bytes=np.floor(priced.capacity_bytes[:, tier]).astype(np.int64),
+    )
+
+
+def _priced(spec: Mapping[str, Any]) -> tuple[SolveRequest, Families, PricedOptions]:
+    request = parse_spec(json.dumps(spec).encode())
+    families = enumerate_families(request.problem)
+    return request, families, price(request.problem, families, request.cost_model)

@@ -1,0 +1,1 @@
+"""Prices from formulas: the roofline, TorchRec's estimator, serving and memory tiers."""

@@ -1,0 +1,93 @@
+r"""The time of one request on a card of a serving host: ids in, rows gathered, pooled rows out.
+
+A host with several cards answers a request of ``N`` samples by sending each card the ids of the tables that lie there
+[1]. The cards work side by side and none waits for another, so that a request takes as long as its slowest card.
+A card works on one request at a time and does three things, one after the other. Symbols, per shard: ``n`` lookups,
+``o`` output rows, ``d`` columns, ``r`` bytes of a stored row with its padding, ``e`` bytes of an output element,
+``f`` of one on the link (fp32 where not given), ``g(.)`` bytes that a random access takes
+(:mod:`cost_models.analytic.table_memory`).
+
+- ``input_comm``: ``n (8 + 4 [weighted])`` bytes over the link from the host;
+- ``forward_compute``: ``n (8 + 4 [weighted]) + n g(r) + o d e`` bytes at the gather rate, as the roofline's;
+- ``forward_comm``: ``o d f`` bytes over the link to the host.
+
+By scheme, for ``N`` samples of ``l`` ids and ``p`` pooled rows each, on ``W`` cards:
+
+=================================  ==================  ==============================================
+scheme                             n                   o
+=================================  ==================  ==============================================
+table_wise, column pieces          N l                 N p
+data_parallel: a replica serves    N l / W             N p / W
+an even share of the samples
+row cuts                           N l / W             N p: partial sums, which the host adds up
+=================================  ==================  ==============================================
+
+(sequences return one row per lookup, o = n). Transfers are merged: a card gets one message of ids and returns one of
+rows, whatever lies on it [1]. Starting these takes :func:`message_seconds` each. It is the same for every card that
+is asked at all, so it is no part of a shard's seconds and is added once per card by whoever adds up shards.
+
+Not priced, for want of a number: adding partial sums and dense layers, the uplink and the memory of the host that all
+cards share, ids that are compressed, and waiting for the requests before.
+
+References
+----------
+.. [1] First-generation inference accelerator deployment at Facebook (arXiv 2107.04140): six cards beside one host,
+   tables split over the cards, few merged PCIe messages.
+"""
+
+import numpy as np
+
+from cost_models.analytic.sizes import element_bytes, id_bytes, output_rows, stored_row_bytes
+from cost_models.analytic.table_memory import table_memory
+from cost_models.analytic.tally import Tally
+from cost_models.analytic.tiers import host_links
+from cost_models.arrays import Bools
+from cost_models.errors import UnsupportedWork
+from cost_models.hardware.hardware import Hardware, Quantity
+from cost_models.protocol import Ledger, ShardSeconds, ShardWork
+from cost_models.vocabulary import NUM_PHASES, Kernel, Phase
+
+#: Phases in which a card of a request gets or sends one message.
+MESSAGE_PHASES = (Phase.INPUT_COMM, Phase.FORWARD_COMM)
+_COUNTED = (Phase.INPUT_COMM, Phase.FORWARD_COMPUTE, Phase.FORWARD_COMM)
+_KERNELS = (Kernel.DENSE, Kernel.FUSED)  # all rows in the card's own memory
+
+
+def message_seconds(hardware: Hardware) -> Quantity:
+    """Return the start of one message; raises ``MissingHardwareNumber``."""
+    return hardware.quantity("host_link_message_seconds", needed_for="the messages between a host and its cards")
+
+
+class ServingModel:
+    """A request's bytes over the rates of a card's link and memory."""
+
+    name = "serving"
+    version = "1"
+    ledger: Ledger = "exact"
+    rounding = 0.0
+
+    @property
+    def counted_phases(self) -> Bools:
+        """Those of a forward pass."""
+        return np.isin(np.arange(NUM_PHASES), _COUNTED)
+
+    def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:
+        """Price every row of ``work``; see :class:`cost_models.protocol.CostModel`."""
+        for code in np.unique(work.kernel):
+            if code not in _KERNELS:
+                raise UnsupportedWork(self.name, f"kernel {Kernel(int(code)).label}")
+        tally = Tally(work.num_shards)
+        if work.num_shards == 0:
+            return tally.result()
+        message_seconds(hardware)  # every plan needs it: what lacks it is refused before it is searched
+        memory = table_memory(hardware)
+        link, back = host_links(hardware, needed_for="ids and rows between a host and its cards")
+        ids = work.lookups * id_bytes(work.is_weighted)
+        elements = output_rows(work) * work.shard_columns
+        gathered = work.lookups * memory.gather_bytes(stored_row_bytes(work))
+        moved = ids + gathered + elements * element_bytes(work.output_element_bytes)
+        returned = elements * element_bytes(work.forward_comm_element_bytes)
+        tally.add(Phase.INPUT_COMM, ids / link.value, link.evidence)
+        tally.add(Phase.FORWARD_COMPUTE, moved / memory.rate.value, memory.rate.evidence)
+        tally.add(Phase.FORWARD_COMM, returned / back.value, back.evidence)
+        return tally.result()

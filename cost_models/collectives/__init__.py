@@ -1,0 +1,1 @@
+"""Collectives: their bytes, and their seconds over links."""

@@ -1,0 +1,1 @@
+"""Hardware profiles: numbers with their source and evidence."""

@@ -1,0 +1,150 @@
+"""Hardware profiles: numbers that know their unit, evidence and source.
+
+A profile is data (``cost_models/hardware/profiles/*.json``, read by :mod:`cost_models.hardware.profiles_loader`).
+A number that a profile lacks raises, it is never guessed; a number that the user states
+replaces the profile's and carries the evidence GIVEN.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TypeVar
+
+from cost_models.errors import MissingHardwareNumber
+from cost_models.vocabulary import Evidence
+
+#: Collectives that a profile may have curves of, as the keys of ``Hardware.intra_host_curves``.
+COLLECTIVES = ("alltoall", "reduce_scatter", "all_gather", "all_reduce")
+
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """One number of a profile."""
+
+    value: float
+    unit: str  # "bytes", "bytes_per_second", "operations_per_second" or "seconds"
+    evidence: Evidence
+    source: str  # who says so, in words that stand alone
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        """Reject numbers that no hardware has."""
+        if not 0 <= self.value < float("inf"):
+            raise ValueError("Expected a finite value >= 0.")
+        if self.unit.endswith("_per_second") and self.value == 0:
+            raise ValueError("Expected a rate > 0; leave out what is not known.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Bus bandwidth of one collective by message size, as measured.
+
+    ``message_bytes`` is the whole buffer of one rank and ``bus_bytes_per_second`` follows
+    nccl-tests: bytes / time x (n-1)/n, for all-reduce x 2(n-1)/n.
+    """
+
+    message_bytes: tuple[float, ...]  # increasing
+    bus_bytes_per_second: tuple[float, ...]  # of the same length
+    num_ranks: int  # ranks that took part in the measurement
+    evidence: Evidence
+    source: str
+
+    def __post_init__(self) -> None:
+        """Check that the curve is one."""
+        if len(self.message_bytes) < 1 or len(self.message_bytes) != len(self.bus_bytes_per_second):
+            raise ValueError("Expected as many message sizes as bandwidths, at least one.")
+        if any(b <= a for a, b in zip(self.message_bytes, self.message_bytes[1:], strict=False)):
+            raise ValueError("Expected increasing message sizes.")
+        if not (self.message_bytes[0] > 0 and self.message_bytes[-1] < float("inf")):
+            raise ValueError("Expected finite message sizes > 0.")
+        if not all(0 < rate < float("inf") for rate in self.bus_bytes_per_second):
+            raise ValueError("Expected finite bandwidths > 0.")
+        if self.num_ranks < 2:
+            raise ValueError("Expected num_ranks >= 2.")
+
+
+class _Recorded(Mapping[str, Value]):
+    """A mapping that notes which of its keys were read."""
+
+    def __init__(self, values: Mapping[str, Value], read: set[str], name: str) -> None:
+        self._values, self._read, self._name = values, read, name
+
+    def __getitem__(self, key: str) -> Value:
+        value = self._values[key]
+        self._read.add(self._name.format(key))
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values  # whether a number exists says nothing of its value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """One accelerator, its host and its links.
+
+    Numbers (all per rank unless the name says otherwise): ``hbm_bytes``, ``ddr_bytes``,
+    ``hbm_bytes_per_second`` (row gathers of full-width rows), ``ddr_bytes_per_second``,
+    ``host_link_bytes_per_second``, ``intra_host_bytes_per_second`` (all-to-all),
+    ``inter_host_bytes_per_second`` (all-to-all), and more that profiles may add; the list
+    with units is ``cost_models.hardware.profile_fields.FIELDS``.
+    """
+
+    profile: str
+    family: str  # "gpu", "tpu", "cpu", "inference", "custom"
+    ranks_per_host: int  # of the profile; a spec may use fewer
+    numbers: Mapping[str, Quantity]
+    #: by collective (COLLECTIVES), inside one host
+    intra_host_curves: Mapping[str, Curve] = field(default_factory=dict)
+    description: str = ""  # what machine this is, for people
+    devices: tuple[str, ...] = ()  # names that drivers have for its accelerators; () where none is known
+
+    def __post_init__(self) -> None:
+        """Make the mappings read-only."""
+        object.__setattr__(self, "numbers", MappingProxyType(dict(self.numbers)))
+        object.__setattr__(self, "intra_host_curves", MappingProxyType(dict(self.intra_host_curves)))
+
+    def has(self, name: str) -> bool:
+        """Whether the profile has a number of this name."""
+        return name in self.numbers
+
+    def quantity(self, name: str, *, needed_for: str) -> Quantity:
+        """Return a number, or raise ``MissingHardwareNumber`` naming what it was needed for."""
+        found = self.numbers.get(name)
+        if found is None:
+            raise MissingHardwareNumber(self.profile, name, needed_for)
+        return found
+
+    def recorded(self) -> tuple["Hardware", set[str]]:
+        """Return a copy, and a set that collects the names of all numbers read from the copy.
+
+        Curves are named ``<collective>_curve``. A plan lists the numbers that its prices
+        rest on, not everything that is known of a machine.
+        """
+        read: set[str] = set()
+        copy = replace(self)
+        object.__setattr__(copy, "numbers", _Recorded(self.numbers, read, "{}"))
+        object.__setattr__(copy, "intra_host_curves", _Recorded(self.intra_host_curves, read, "{}_curve"))
+        return copy, read
+
+    def with_overrides(self, values: Mapping[str, float], units: Mapping[str, str]) -> "Hardware":
+        """Return a copy where the user's values replace the profile's, with evidence GIVEN.
+
+        A given ``intra_host_bytes_per_second`` also replaces the measured curves: the user
+        knows better than a curve that was taken on another machine.
+        """
+        numbers = dict(self.numbers)
+        for name, value in values.items():
+            numbers[name] = Quantity(
+                value=float(value), unit=units[name], evidence=Evidence.GIVEN, source="hardware.overrides of the spec"
+            )
+        curves = {} if "intra_host_bytes_per_second" in values else dict(self.intra_host_curves)
+        return replace(self, numbers=numbers, intra_host_curves=curves)

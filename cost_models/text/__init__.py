@@ -1,0 +1,1 @@
+"""Numbers and counts as people read them."""

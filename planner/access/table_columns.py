@@ -1,0 +1,112 @@
+"""What every shard of a table shares: counts of one training step, or of a request that a host serves."""
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from cost_models.arrays import Bools, Codes, Floats, Ints
+from planner.access.cache_misses import MissCurves
+from planner.access.distinct_rows import expected_distinct_rows
+from planner.access.hot_rows import HeatCurves
+from planner.access.modified_rows import ModifiedRows, modified_rows
+from planner.domain.problem.data_type import DATA_TYPES
+from planner.domain.problem.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableColumns:
+    """What every shard of a table shares, one entry per table, shape (num_tables,)."""
+
+    rows: Ints
+    columns: Ints
+    data_type: Codes  # positions in DATA_TYPES
+    optimizer_element_bytes: Floats
+    optimizer_row_bytes: Floats
+    batch_ids: Floats
+    batch_outputs: Floats
+    expected_outputs: Floats
+    distinct_of_all_ranks: Floats
+    distinct_of_one_rank: Floats
+    is_weighted: Bools
+    is_pooled: Bools
+    is_trained: Bools
+    misses: MissCurves
+    heat: HeatCurves
+    modified: ModifiedRows | None  # rows that incremental checkpoints store; ``None`` without checkpoints
+
+
+def table_columns(problem: Problem) -> TableColumns:
+    """Count what each table does in one step; once per problem, since every plan of a search is scored."""
+    return _columns_of(_Same(problem))
+
+
+class _Same:
+    """A problem that equals itself alone: hashing thousands of tables takes longer than it spares."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.problem is self.problem
+
+    def __hash__(self) -> int:
+        return id(self.problem)
+
+
+@functools.lru_cache(maxsize=2)
+def _columns_of(same: _Same) -> TableColumns:
+    problem = same.problem
+    tables, batch, world = problem.tables, problem.samples_per_rank, problem.world_size
+
+    def floats(values: list[float]) -> Floats:
+        return np.array(values, dtype=np.float64)
+
+    ids = np.array([[world * batch * t.ids_per_sample, batch * t.ids_per_sample] for t in tables])
+    accesses, rows = [t.access for t in tables], [t.num_embeddings for t in tables]
+    distinct = expected_distinct_rows(accesses, rows, ids)
+    return TableColumns(
+        rows=np.array(rows, dtype=np.int64),
+        columns=np.array([t.embedding_dim for t in tables], dtype=np.int64),
+        data_type=np.array([data_type_code(t.data_type.name) for t in tables], dtype=np.int8),
+        optimizer_element_bytes=floats([t.optimizer.element_bytes for t in tables]),
+        optimizer_row_bytes=floats([t.optimizer.row_bytes for t in tables]),
+        batch_ids=floats([batch * t.ids_per_sample for t in tables]),
+        batch_outputs=floats([batch * t.outputs_per_sample for t in tables]),
+        expected_outputs=floats([batch * t.expected_outputs_per_sample for t in tables]),
+        distinct_of_all_ranks=distinct[:, 0],
+        distinct_of_one_rank=distinct[:, 1],
+        is_weighted=np.array([t.is_weighted for t in tables], dtype=np.bool_),
+        is_pooled=np.array([t.is_pooled for t in tables], dtype=np.bool_),
+        is_trained=np.array([t.optimizer.name != "none" for t in tables], dtype=np.bool_),
+        misses=MissCurves(
+            accesses=tuple(accesses), num_rows=tuple(rows), num_lookups=ids[:, 0], distinct_rows=distinct[:, 0]
+        ),
+        heat=HeatCurves(accesses=tuple(accesses), num_rows=tuple(rows), num_lookups=ids[:, 0]),
+        modified=_modified(problem, ids[:, 0]),
+    )
+
+
+def _modified(problem: Problem, ids_of_step: Floats) -> ModifiedRows | None:
+    if problem.checkpoint is None:
+        return None
+    tables = problem.tables
+    weights = problem.checkpoint.weight_bytes(
+        as_held=np.array([t.data_type.row_bytes(t.embedding_dim) for t in tables], dtype=np.float64),
+        element_bytes=np.array([t.data_type.element_bytes for t in tables], dtype=np.float64),
+        columns=np.array([t.embedding_dim for t in tables], dtype=np.int64),
+    )
+    state = np.array([t.optimizer.state_bytes(1, t.embedding_dim) for t in tables], dtype=np.float64)
+    return modified_rows(
+        problem.checkpoint,
+        accesses=[t.access for t in tables],
+        num_rows=[t.num_embeddings for t in tables],
+        lookups_per_step=ids_of_step,
+        is_trained=np.array([t.optimizer.name != "none" for t in tables], dtype=np.bool_),
+        row_bytes=weights + state,
+    )
+
+
+def data_type_code(name: str) -> int:
+    """Return the position of a data type in ``DATA_TYPES``."""
+    return tuple(DATA_TYPES).index(name)

@@ -1,5 +1,0 @@
-"""Lower bounds on the objective: what no plan can beat. No code is shared with partitioners.
-
-:func:`planner.bounds.chain.lower_bound` is the one that everybody calls; the chain of relaxations and
-why each is admissible stand in :mod:`planner.bounds.relaxation` and :mod:`planner.bounds.dual`.
-"""

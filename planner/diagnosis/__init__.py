@@ -1,0 +1,1 @@
+"""Why there is no plan, and the smallest changes of the spec that give one."""

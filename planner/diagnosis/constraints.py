@@ -1,0 +1,133 @@
+"""The user's own constraints, one by one: where each stands in the spec, and the problem with only some of them."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from planner.domain.problem.data_type import DATA_TYPES
+from planner.domain.problem.problem import Problem
+from planner.domain.problem.table import Table, TableConstraints
+
+TABLE_FIELDS = (
+    "sharding_types",
+    "compute_kernels",
+    "ranks",
+    "hosts",
+    "min_partition",
+    "cache_load_factors",
+    "data_types",
+    "pinned",
+)
+GROUP_FIELDS = ("same_rank", "apart")
+RESERVATION = "reserved_hbm_fraction"
+_MOST_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """One thing that the user asks for."""
+
+    field: str  # one of TABLE_FIELDS or GROUP_FIELDS, or RESERVATION
+    index: int  # of the table, or of the group in its list; 0 for the reservation
+    message: str  # what it asks for, in words
+
+    @property
+    def pointer(self) -> str:
+        """Where it stands in the spec, as a JSON pointer."""
+        if self.field in TABLE_FIELDS:
+            return f"/model/tables/{self.index}/constraints/{self.field}"
+        if self.field in GROUP_FIELDS:
+            return f"/constraints/{self.field}/{self.index}"
+        return f"/constraints/{self.field}"
+
+
+def constraints_of(problem: Problem) -> tuple[Constraint, ...]:
+    """List what the user asks for: groups, then tables in order, then the reservation.
+
+    Other reservations (dense parameters, input batches) are facts of the model, not wishes.
+    """
+    found = []
+    for field, what in zip(GROUP_FIELDS, ("must share one rank", "must not share a rank"), strict=True):
+        for index, group in enumerate(getattr(problem, field)):
+            names = _listed([problem.tables[table].name for table in sorted(group)])
+            found.append(Constraint(field=field, index=index, message=f"tables {names} {what}"))
+    for index, table in enumerate(problem.tables):
+        found.extend(
+            Constraint(field=field, index=index, message=f'table "{table.name}" {_asked(table, field)}')
+            for field in TABLE_FIELDS
+            if getattr(table.constraints, field) != getattr(_without(table, (field,)), field)
+        )
+    fraction = problem.reservation.hbm_fraction
+    if fraction > 0:
+        message = f"{fraction:.3g} of every rank's memory is kept free of tables"
+        found.append(Constraint(field=RESERVATION, index=0, message=message))
+    return tuple(found)
+
+
+def with_only(problem: Problem, kept: Collection[Constraint]) -> Problem:
+    """Return the problem with these of its constraints and without its others."""
+    by_field: dict[str, set[int]] = {}
+    for constraint in kept:
+        by_field.setdefault(constraint.field, set()).add(constraint.index)
+    groups = {
+        field: tuple(group for index, group in enumerate(getattr(problem, field)) if index in by_field.get(field, ()))
+        for field in GROUP_FIELDS
+    }
+    reserved = problem.reservation.hbm_fraction if RESERVATION in by_field else 0.0
+    return replace(
+        problem,
+        tables=tuple(_table_with_only(table, index, by_field) for index, table in enumerate(problem.tables)),
+        reservation=replace(problem.reservation, hbm_fraction=reserved),
+        same_rank=groups["same_rank"],
+        apart=groups["apart"],
+    )
+
+
+def _table_with_only(table: Table, index: int, by_field: dict[str, set[int]]) -> Table:
+    if table.constraints == TableConstraints():
+        return table
+    dropped = [field for field in TABLE_FIELDS if index not in by_field.get(field, ())]
+    return replace(table, constraints=_without(table, dropped))
+
+
+def _without(table: Table, fields: Collection[str]) -> TableConstraints:
+    """Return the constraints of a table without some: as wide as they can be.
+
+    Leaving ``data_types`` out would mean the table's own type, which may be larger than those listed: without the
+    constraint it has any type that can be trained. Splits by heat are an offer and stay.
+    """
+    wide: dict[str, object] = dict.fromkeys(fields)
+    if "data_types" in wide and table.constraints.data_types is not None:
+        wide["data_types"] = all_data_types(table)
+    return replace(table.constraints, **wide)  # type: ignore[arg-type]
+
+
+def all_data_types(table: Table) -> tuple[str, ...]:
+    """Return the types that the weights of a table can have, whatever is asked for."""
+    return tuple(sorted(name for name, kind in DATA_TYPES.items() if table.can_be_trained_as(kind)))
+
+
+def _asked(table: Table, field: str) -> str:
+    """What a constraint asks for, after the name of its table."""
+    asked = table.constraints
+    if field == "sharding_types":
+        return f"may only use {_listed([scheme.label for scheme in sorted(asked.sharding_types or ())])}"
+    if field == "compute_kernels":
+        return f"may only run {_listed([kernel.label for kernel in sorted(asked.compute_kernels or ())])}"
+    if field == "ranks":
+        return f"may only be on ranks {_listed([str(rank) for rank in sorted(asked.ranks or ())])}"
+    if field == "hosts":
+        return f"may only be on hosts {_listed([str(host) for host in sorted(asked.hosts or ())])}"
+    if field == "min_partition":
+        return f"may not have shards narrower than {asked.min_partition} columns"
+    if field == "cache_load_factors":
+        shares = asked.cache_load_factors or ()
+        return f"may only have caches of {_listed([f'{share:g}' for share in shares])} of its rows"
+    if field == "data_types":
+        return f"may only have weights of {_listed(sorted(asked.data_types or ()))}"
+    return "is pinned"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """``"a, b"``, and no more than a few of many."""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

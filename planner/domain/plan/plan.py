@@ -1,0 +1,191 @@
+"""A finished plan: the placement, what it costs, and how good it is known to be."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cost_models.vocabulary import Evidence, Phase, Tier
+from planner.domain.plan.diagnosis import Diagnosis
+from planner.domain.plan.movement import Movement
+from planner.domain.plan.placement import Placement
+from planner.domain.problem.checkpoint import CheckpointLoad
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankLoad:
+    """One rank's seconds and bytes under a plan."""
+
+    rank: int
+    host: int
+    seconds: Mapping[Phase, float]
+    bytes: Mapping[Tier, float]
+    capacity_bytes: Mapping[Tier, float]  # after reservations
+    #: named lines that sum to ``bytes`` of each tier: weights, optimizer_state, ...
+    ledger_bytes: Mapping[Tier, Mapping[str, float]]
+    #: named lines taken off the rank's memory before tables, by tier: margin, dense_parameters, ...
+    reserved_bytes: Mapping[Tier, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseLoad:
+    """One phase over all ranks."""
+
+    phase: Phase
+    slowest_rank: int
+    seconds: float  # of the slowest rank
+    mean_seconds: float
+    hidden_seconds: float  # of ``seconds``, hidden under dense compute
+    counted: bool  # whether the objective counts this phase
+    evidence: Evidence  # the weakest number in it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierLoad:
+    """One tier beside the device's memory, on the rank where it is busiest."""
+
+    tier: Tier
+    busiest_rank: int
+    read_bytes: float  # in one step
+    written_bytes: float
+    operations: float  # of block storage
+    busy_seconds: float
+    utilization: float  # of one step with its dense part; at most 1 in a plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingLoad:
+    """What requests ask of the cards of a host, and what the host sustains."""
+
+    samples_per_request: int
+    num_messages: int  # between the host and all its cards, for one request
+    busiest_rank: int
+    busy_seconds: float  # of that card, with one request
+    requests_per_second: float | None  # as asked
+    utilization: float | None  # busy share of that card's time, at the rate that was asked for
+    utilization_limit: float
+    sustained_requests_per_second: float | None  # at the limit; None where nothing is looked up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fallback:
+    """Shards that a learned model was not trained for, and that its analytic model priced."""
+
+    table: str
+    num_shards: int
+    reason: str  # "lookups 3e+09 of a shard; measured were 1 to 2e+07"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyticPhase:
+    """A phase with a collective that a learned model does not price, and that its analytic model priced."""
+
+    phase: Phase
+    reason: str  # "all_to_all over several hosts was not measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """How well a learned model knows the seconds of a plan."""
+
+    coverage: float  # probability that each rank's time in each phase lies within its own interval
+    #: the objective with all of them at their lower, and at their upper limit
+    lower_seconds: float
+    upper_seconds: float
+    #: shares of the seconds of all ranks, which add up to 1: learned; analytic, from measured rates alone; analytic
+    learned_share: float
+    measured_share: float
+    analytic_share: float
+    fallbacks: tuple[Fallback, ...]
+    analytic_phases: tuple[AnalyticPhase, ...]  # in the order of a step, one for each reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What a placement costs under one cost model, computed from its geometry alone."""
+
+    objective: str
+    objective_seconds: float
+    #: both objectives of a training step, for comparison; None of a request, which has no such step
+    step_time_seconds: float | None
+    max_rank_time_seconds: float | None
+    ranks: tuple[RankLoad, ...]
+    phases: tuple[PhaseLoad, ...]
+    tiers: tuple[TierLoad, ...]  # those that anything is read from
+    #: bytes of every shard in all tiers together, (num_shards,), in the order of placement.tables and their shards
+    shard_bytes: NDArray[np.float64]
+    cost_model: str  # "roofline@1"
+    #: names of the hardware numbers that the seconds and capacities rest on
+    hardware_numbers: frozenset[str]
+    checkpoint: CheckpointLoad | None = None  # where the problem says how the job is checkpointed
+    serving: ServingLoad | None = None  # of a request
+    prediction: Prediction | None = None  # of a learned model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """Something that was not in the spec and had to be assumed, or a number and its evidence."""
+
+    subject: str  # "model.pipeline", "hardware.hbm_bytes_per_second", "tables.cat_5"
+    value: str
+    evidence: str  # an Evidence label, "default" or "note"
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surrogate:
+    """The additive model that a plan was searched with, where the cost model judges whole plans only."""
+
+    seconds: float  # the plan's objective under it
+    lower_bound_seconds: float  # of all plans, under it
+    relative_gap: float | None
+    round: int  # the first is the model's own additive prices, later ones are linear near the best plan before
+    num_rounds: int
+    moved_shards: int  # that went to another rank after the search, as the model of whole ranks advised
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The immutable result of a solve."""
+
+    placement: Placement
+    evaluation: Evaluation
+    lower_bound_seconds: float
+    relative_gap: float | None  # objective / bound - 1; None where the bound is zero
+    reason: str
+    limit: str | None
+    detail: str
+    partitioner: str  # which one found it
+    solver_seconds: float
+    assumptions: tuple[Assumption, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    movement: Movement | None = None  # from the plan that ran before, where there is one
+    surrogate: Surrogate | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """A resource that is short, by how much, and the way out."""
+
+    resource: str  # a tier ("hbm", "ddr", ...), "options", "constraints"
+    required_bytes: float
+    available_bytes: float
+    scope: str  # "cluster", "rank", "table"
+    message: str
+    hint: str
+    table: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanResult:
+    """What the pipeline returns: a plan, or why there is none."""
+
+    plan: Plan | None
+    reason: str  # OPTIMAL, FEASIBLE, INFEASIBLE or NO_SOLUTION_FOUND
+    limit: str | None
+    detail: str
+    lower_bound_seconds: float
+    shortfalls: tuple[Shortfall, ...] = ()
+    diagnosis: Diagnosis | None = None  # of a result without a plan

@@ -1,0 +1,96 @@
+"""The cluster: hosts of ranks, what each rank can hold and how fast it computes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cost_models.arrays import Floats
+from cost_models.hardware.hardware import Hardware
+from cost_models.vocabulary import NUM_PHASES, Phase, Tier
+
+MAX_RANKS = 4096
+#: Ten times the profile's speed is another machine and wants another profile; a thousandth is a fault.
+MIN_RELATIVE_SPEED, MAX_RELATIVE_SPEED = 0.001, 10.0
+#: Phases that a rank spends on its own; in the others it waits for messages of all.
+COMPUTE_PHASES = (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """``num_hosts`` hosts of ``ranks_per_host`` ranks each; rank r is on host r // ranks_per_host."""
+
+    hardware: Hardware
+    num_hosts: int
+    ranks_per_host: int
+    #: HBM of each rank where they differ, bytes; else the hardware's ``hbm_bytes``
+    hbm_bytes_by_rank: tuple[float, ...] | None = None
+    #: speed of each rank's lookups and updates where they differ, 1.0 is the hardware's; else all 1.0
+    relative_speed_by_rank: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Check each rule with its own message."""
+        if self.num_hosts < 1:
+            raise ValueError("Expected num_hosts >= 1.")
+        if self.ranks_per_host < 1:
+            raise ValueError("Expected ranks_per_host >= 1.")
+        if self.world_size > MAX_RANKS:
+            raise ValueError(f"Expected at most {MAX_RANKS} ranks.")
+        if self.hbm_bytes_by_rank is not None and len(self.hbm_bytes_by_rank) != self.world_size:
+            raise ValueError(f"Expected hbm_bytes_by_rank to list {self.world_size} ranks.")
+        if self.relative_speed_by_rank is not None:
+            if len(self.relative_speed_by_rank) != self.world_size:
+                raise ValueError(f"Expected relative_speed_by_rank to list {self.world_size} ranks.")
+            if not all(MIN_RELATIVE_SPEED <= speed <= MAX_RELATIVE_SPEED for speed in self.relative_speed_by_rank):
+                raise ValueError(
+                    f"Expected relative_speed_by_rank in [{MIN_RELATIVE_SPEED:g}, {MAX_RELATIVE_SPEED:g}]."
+                )
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks."""
+        return self.num_hosts * self.ranks_per_host
+
+    @property
+    def device_tier(self) -> Tier:
+        """The tier where a rank's fused tables live: HBM, or DDR on a host without accelerators."""
+        has_hbm = self.hbm_bytes_by_rank is not None or (
+            self.hardware.has("hbm_bytes") and self.hardware.numbers["hbm_bytes"].value > 0
+        )
+        return Tier.HBM if has_hbm else Tier.DDR
+
+    def has_tier(self, tier: Tier) -> bool:
+        """Whether every rank has some of a tier."""
+        if tier is Tier.HBM and self.hbm_bytes_by_rank is not None:
+            return min(self.hbm_bytes_by_rank) > 0
+        return self.tier_bytes(0, tier) > 0
+
+    def tier_bytes(self, rank: int, tier: Tier) -> float:
+        """Bytes of ``tier`` that ``rank`` has, before reservations."""
+        if tier is Tier.HBM and self.hbm_bytes_by_rank is not None:
+            return self.hbm_bytes_by_rank[rank]
+        name = f"{tier.label}_bytes"
+        if tier is self.device_tier:
+            return self.hardware.quantity(name, needed_for=f"the {tier.label} capacity of every rank").value
+        return self.hardware.numbers[name].value if self.hardware.has(name) else 0.0
+
+    def bytes_by_rank(self) -> Floats:
+        """Return what :meth:`tier_bytes` says of every rank and tier, shape (world_size, num_tiers)."""
+        found = np.tile([self.tier_bytes(0, tier) for tier in Tier], (self.world_size, 1))
+        if self.hbm_bytes_by_rank is not None:
+            found[:, Tier.HBM] = self.hbm_bytes_by_rank
+        return found
+
+    def phase_slowdown(self) -> Floats:
+        """Return what multiplies each rank's seconds of each phase, shape (world_size, NUM_PHASES).
+
+        1 / relative speed in the compute phases, 1 in the others: a rank of half the speed takes
+        twice as long to look rows up and to update them, and sends and receives as fast as any.
+        """
+        slowdown = np.ones((self.world_size, NUM_PHASES))
+        if self.relative_speed_by_rank is not None:
+            slowdown[:, COMPUTE_PHASES] = 1.0 / np.array(self.relative_speed_by_rank)[:, None]
+        return slowdown
+
+    def host_of(self, rank: int) -> int:
+        """The host of a rank."""
+        return rank // self.ranks_per_host

@@ -1,0 +1,149 @@
+"""A planning problem: everything that determines which plans are legal and how good they are."""
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from cost_models.vocabulary import Kernel
+from planner.domain.problem.checkpoint import Checkpoint
+from planner.domain.problem.cluster import Cluster
+from planner.domain.problem.serving import Serving
+from planner.domain.problem.table import Table
+
+#: Of a training step; that of a problem with ``serving`` is REQUEST_LATENCY.
+OBJECTIVES = ("step_time", "max_rank_time")
+REQUEST_LATENCY = "request_latency"
+#: What a training pipeline holds at once (TorchRec ``PipelineType``).
+PIPELINES = ("none", "train_sparse_dist", "train_prefetch_sparse_dist")
+
+
+#: Kernels that keep all rows in the device's own memory.
+DEVICE_KERNELS = frozenset({Kernel.DENSE, Kernel.FUSED})
+#: The same, and those that keep rows in the memory of the host.
+HOST_KERNELS = DEVICE_KERNELS | {Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dense:
+    """The dense part of the model, where the user gives it."""
+
+    forward_seconds: float | None = None
+    backward_seconds: float | None = None
+    parameter_bytes: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for name in ("forward_seconds", "backward_seconds"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"Expected {name} >= 0.")
+        if not (math.isfinite(self.parameter_bytes) and self.parameter_bytes >= 0):
+            raise ValueError("Expected parameter_bytes >= 0.")
+
+    @property
+    def window_seconds(self) -> float:
+        """Dense compute under which a pipeline can hide the next batch's input communication."""
+        return (self.forward_seconds or 0.0) + (self.backward_seconds or 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """Memory of every rank that tables may not use (TorchRec ``HeuristicalStorageReservation``).
+
+    ``hbm_fraction`` of the capacity, ``collective_bytes`` of communication buffers (NCCL's, which TorchRec leaves to
+    the margin), ``dense_multiplier`` x dense parameters (weights,
+    gradients, optimizer state, DDP buckets), and ``input_copies`` copies of one local
+    batch's ids (two pipelined batches with ten internal copies each). Where ranks have accelerators, ``ddr_fraction``
+    of each rank's share of host memory stays free besides, for the system and the loading of data; TorchRec keeps none.
+    """
+
+    hbm_fraction: float = 0.15
+    dense_multiplier: float = 6.0
+    input_copies: int = 20
+    collective_bytes: float = 0.0
+    ddr_fraction: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the fractions."""
+        if not (math.isfinite(self.ddr_fraction) and 0 <= self.ddr_fraction < 1):
+            raise ValueError("Expected reserved_ddr_fraction in [0, 1).")
+        if not (math.isfinite(self.hbm_fraction) and 0 <= self.hbm_fraction < 1):
+            raise ValueError("Expected reserved_hbm_fraction in [0, 1).")
+        if not (math.isfinite(self.collective_bytes) and self.collective_bytes >= 0):
+            raise ValueError("Expected reserved_collective_bytes >= 0.")
+
+
+#: What a host that serves keeps free beside the margin: the dense weights once, and one batch's ids
+#: (TorchRec 1.8.0 ``InferenceStorageReservation``: ``multiplier=1`` for both).
+SERVING_DENSE_MULTIPLIER, SERVING_INPUT_COPIES = 1.0, 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Tables, cluster, joint constraints and objective. Names are unique and cross-checked."""
+
+    tables: tuple[Table, ...]
+    cluster: Cluster
+    batch_size_per_rank: int | None = None  # of a training step; None where requests are served
+    serving: Serving | None = None
+    #: element types on the wire and in outputs; ``None`` leaves them to the cost model
+    forward_comm_dtype: str | None = None
+    backward_comm_dtype: str | None = None
+    output_dtype: str | None = None
+    dense: Dense = field(default_factory=Dense)
+    pipeline: str = "train_sparse_dist"
+    reservation: Reservation = field(default_factory=Reservation)
+    same_rank: tuple[frozenset[int], ...] = ()  # groups of table indices
+    apart: tuple[frozenset[int], ...] = ()  # groups of table indices
+    runtime: str = "torchrec"
+    #: kernels of tables that name none
+    kernels: frozenset[Kernel] = DEVICE_KERNELS
+    objective: str = "step_time"
+    checkpoint: Checkpoint | None = None  # how the job is checkpointed, where the user says
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without names; ``api.specs.parse`` reports the rest with pointers."""
+        if not self.tables:
+            raise ValueError("Expected at least one table.")
+        if (self.batch_size_per_rank is None) == (self.serving is None):
+            raise ValueError("Expected either batch_size_per_rank or serving.")
+        if self.batch_size_per_rank is not None and self.batch_size_per_rank < 1:
+            raise ValueError("Expected batch_size_per_rank >= 1.")
+        objectives = OBJECTIVES if self.serving is None else (REQUEST_LATENCY,)
+        if self.objective not in objectives:
+            raise ValueError(f"Expected objective to be one of {', '.join(objectives)}.")
+        if self.serving is not None:
+            self._check_serving()
+        if self.pipeline not in PIPELINES:
+            raise ValueError(f"Expected pipeline to be one of {', '.join(PIPELINES)}.")
+        if len({t.name for t in self.tables}) != len(self.tables):
+            raise ValueError("Expected table names to be unique.")
+
+    def _check_serving(self) -> None:
+        """Check that nothing is left of training."""
+        if self.cluster.num_hosts != 1:
+            raise ValueError("Expected one host: requests are not shared between hosts.")
+        if self.pipeline != "none":
+            raise ValueError('Expected pipeline "none" where requests are served.')
+        if any(table.optimizer.name != "none" for table in self.tables):
+            raise ValueError('Expected optimizer "none" of every table where requests are served.')
+        if self.checkpoint is not None:
+            raise ValueError("Expected no checkpoint where requests are served.")
+
+    @property
+    def samples_per_rank(self) -> float:
+        """Samples of one rank in a step, or its even share of a request."""
+        if self.serving is not None:
+            return self.serving.samples_per_request / self.world_size
+        assert self.batch_size_per_rank is not None
+        return float(self.batch_size_per_rank)
+
+    @cached_property
+    def batch_pooling(self) -> float:
+        """Ids that a local batch brings to all tables, as their pooling factors have it."""
+        return sum(f.pooling_factor for t in self.tables for f in t.features) * self.samples_per_rank
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks."""
+        return self.cluster.world_size

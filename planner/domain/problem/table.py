@@ -1,0 +1,181 @@
+"""Tables, their features, and what the user allows for each."""
+
+from dataclasses import dataclass, field
+
+from cost_models.vocabulary import Kernel, Scheme
+from planner.domain.problem.access import AccessStatistics
+from planner.domain.problem.data_type import DATA_TYPES, DataType
+from planner.domain.problem.optimizer import OPTIMIZERS, Optimizer
+
+MAX_ROWS = 2**40
+MAX_COLUMNS = 2**14
+POOLINGS = ("sum", "mean", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """A stream of ids that is looked up in a table."""
+
+    name: str
+    pooling_factor: float  # mean ids per sample and pooling; 0 for a feature never seen
+    num_poolings: float = 1.0  # pooled outputs per sample
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if not 0 <= self.pooling_factor <= 1e7:  # nor NaN
+            raise ValueError("Expected pooling_factor in [0, 1e7].")
+        if not 0 < self.num_poolings <= 1e5:
+            raise ValueError("Expected num_poolings in (0, 1e5].")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedPiece:
+    """A range of columns of a pinned table, and where it goes.
+
+    ``site`` is the rank of a piece that is one shard (table_wise, column_wise,
+    table_column_wise), the host of one that is cut by rows over a host (table_row_wise,
+    grid_shard), and 0 for one that is on all ranks (row_wise, data_parallel).
+    """
+
+    column_offset: int
+    num_columns: int
+    site: int
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if self.column_offset < 0:
+            raise ValueError("Expected column_offset >= 0.")
+        if self.num_columns < 1:
+            raise ValueError("Expected num_columns >= 1.")
+        if self.site < 0:
+            raise ValueError("Expected site >= 0.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedTable:
+    """The one placement that the user allows for a table: every cell of it is given."""
+
+    sharding_type: Scheme
+    compute_kernel: Kernel
+    pieces: tuple[PinnedPiece, ...]  # left to right
+    cache_load_factor: float | None = None
+    in_scm: bool = False  # whether rows that the kernel reads from the host lie in storage-class memory
+
+    def __post_init__(self) -> None:
+        """Check that the pieces follow each other; the table says where they must end."""
+        if not self.pieces:
+            raise ValueError("Expected at least one piece.")
+        offset = 0
+        for piece in self.pieces:
+            if piece.column_offset != offset:
+                raise ValueError("Expected pieces left to right, without gaps.")
+            offset += piece.num_columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableConstraints:
+    """What the user allows for one table; ``None`` leaves the choice to the planner."""
+
+    sharding_types: frozenset[Scheme] | None = None
+    compute_kernels: frozenset[Kernel] | None = None
+    ranks: frozenset[int] | None = None
+    hosts: frozenset[int] | None = None
+    min_partition: int | None = None  # columns
+    cache_load_factors: tuple[float, ...] | None = None  # cached shares of the rows, in (0, 1]
+    hot_row_fractions: tuple[float, ...] | None = None  # where tables may be split by heat, in (0, 1)
+    data_types: tuple[str, ...] | None = None  # names of types that the weights may have
+    pinned: PinnedTable | None = None
+
+    def __post_init__(self) -> None:
+        """Reject sets that leave nothing."""
+        for name in ("sharding_types", "compute_kernels", "ranks", "hosts"):
+            if getattr(self, name) is not None and not getattr(self, name):
+                raise ValueError(f"Expected at least one entry in {name}.")
+        if self.min_partition is not None and self.min_partition < 4:
+            raise ValueError("Expected min_partition >= 4.")
+        if self.cache_load_factors is not None and not (
+            self.cache_load_factors and all(0 < share <= 1 for share in self.cache_load_factors)
+        ):
+            raise ValueError("Expected cache_load_factors in (0, 1], at least one.")
+        if self.hot_row_fractions is not None and not all(0 < share < 1 for share in self.hot_row_fractions):
+            raise ValueError("Expected hot_row_fractions in (0, 1).")
+        if self.data_types is not None and not (self.data_types and set(self.data_types) <= DATA_TYPES.keys()):
+            raise ValueError(f"Expected data_types among {', '.join(DATA_TYPES)}, at least one.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One embedding table."""
+
+    name: str
+    num_embeddings: int
+    embedding_dim: int
+    features: tuple[Feature, ...]
+    data_type: DataType = DATA_TYPES["fp32"]
+    pooling: str = "sum"
+    is_weighted: bool = False
+    optimizer: Optimizer = OPTIMIZERS["rowwise_adagrad"]
+    access: AccessStatistics | None = None
+    constraints: TableConstraints = field(default_factory=TableConstraints)
+    #: path of the embedding module that holds the table in the user's model, such as
+    #: ``sparse_arch.embedding_bag_collection``; tables of one path share legality rules
+    module_path: str = ""
+
+    def __post_init__(self) -> None:
+        """Check each rule with its own message."""
+        if not self.name:
+            raise ValueError("Expected a name.")
+        if not 1 <= self.num_embeddings <= MAX_ROWS:
+            raise ValueError(f"Expected num_embeddings in [1, {MAX_ROWS}].")
+        if not 1 <= self.embedding_dim <= MAX_COLUMNS:
+            raise ValueError(f"Expected embedding_dim in [1, {MAX_COLUMNS}].")
+        if not self.features:
+            raise ValueError("Expected at least one feature.")
+        if self.pooling not in POOLINGS:
+            raise ValueError(f"Expected pooling to be one of {', '.join(POOLINGS)}.")
+        pinned = self.constraints.pinned
+        if pinned is not None and sum(piece.num_columns for piece in pinned.pieces) != self.embedding_dim:
+            raise ValueError(f"Expected pinned pieces of {self.embedding_dim} columns in all.")
+        if not self.can_be_trained_as(self.data_type):
+            raise ValueError(f'Expected optimizer "none" for {self.data_type.name} weights, which cannot be trained.')
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether the lookups of a bag are summed or averaged into one row."""
+        return self.pooling != "none"
+
+    def can_be_trained_as(self, data_type: DataType) -> bool:
+        """Whether weights of this type can have the table's optimizer; types that no kernel trains serve inference."""
+        return data_type.trainable or self.optimizer.name == "none"
+
+    @property
+    def weight_bytes(self) -> float:
+        """Stored bytes of the whole table, without optimizer state."""
+        return self.num_embeddings * self.data_type.row_bytes(self.embedding_dim)
+
+    @property
+    def ids_per_sample(self) -> float:
+        """Expected ids per sample over all features."""
+        if len(self.features) == 1:  # as of nearly every table
+            return self.features[0].pooling_factor * self.features[0].num_poolings
+        return sum(f.pooling_factor * f.num_poolings for f in self.features)
+
+    @property
+    def least_weight_bytes(self) -> float:
+        """Bytes of all rows in the narrowest of the data types that the weights may have and be trained in."""
+        columns, names = self.embedding_dim, self.constraints.data_types
+        allowed = [self.data_type] if names is None else [DATA_TYPES[name] for name in names]
+        trained = [data_type for data_type in allowed if self.can_be_trained_as(data_type)]
+        return self.num_embeddings * min(data_type.row_bytes(columns) for data_type in trained or allowed)
+
+    @property
+    def outputs_per_sample(self) -> float:
+        """Output rows per sample: pooled bags, or ids of a sequence."""
+        return sum(f.num_poolings for f in self.features) if self.is_pooled else self.ids_per_sample
+
+    @property
+    def expected_outputs_per_sample(self) -> float:
+        """Output rows per sample as TorchRec's planner counts them: min(1, L) per pooling."""
+        if not self.is_pooled:
+            return self.ids_per_sample
+        return sum(min(1.0, f.pooling_factor) * f.num_poolings for f in self.features)

@@ -1,0 +1,1 @@
+"""Every legal way to shard a table, by scheme and by runtime."""

@@ -1,0 +1,347 @@
+"""Every legal way to shard every table: families of pieces, with the user's constraints applied."""
+
+import functools
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from cost_models.arrays import Bools, Ints
+from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Scheme, Tier
+from planner.access.hot_rows import hot_row_shares
+from planner.access.table_columns import table_columns
+from planner.domain.problem.data_type import DATA_TYPES
+from planner.domain.problem.optimizer import OPTIMIZERS
+from planner.domain.problem.problem import Problem
+from planner.domain.problem.storage import Storage
+from planner.domain.problem.table import PinnedTable, Table
+from planner.options.row_tiers import row_tiers
+from planner.options.runtimes.base import Runtime
+from planner.options.runtimes.registry import RUNTIMES
+from planner.options.schemes.base import DEFAULT_MIN_PARTITION, Geometry
+from planner.options.schemes.blocks import COLUMN_STEP
+from planner.options.schemes.registry import SCHEMES
+from planner.options.schemes.widths import Widths, piece_widths, whole_width
+from planner.solver.problem import Scope
+from planner.solver.segments import ends, side_by_side
+
+#: What decides how rows can be kept: kernels, data types, cached shares and hot shares.
+_Alike = tuple[tuple[Kernel, ...], tuple[str, ...], tuple[float, ...], tuple[float, ...]]
+#: A scheme that a table cannot have, and why, in words.
+Refusal = tuple[Scheme, str]
+
+
+#: Cached shares of the rows that are listed where the user names none: about three per decade, as miss curves bend.
+CACHE_LOAD_FACTORS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One way to shard one table: what all its cuts have in common."""
+
+    table: int
+    scheme: Scheme
+    storage: Storage
+    geometry: Geometry
+    widths: Widths
+
+    @property
+    def kernel(self) -> Kernel:
+        """Which code looks rows up."""
+        return self.storage.kernel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Families:
+    """All families of a problem, those of a table next to each other."""
+
+    families: tuple[Family, ...]
+    #: by table without any family: all schemes, each with the reason
+    refusals: dict[int, tuple[Refusal, ...]] = field(default_factory=dict)
+
+
+#: Why a scheme is refused where it might be another matter with other column widths.
+NO_CUT = "no cut fits the table's shape, the cluster and the constraints"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cuts:
+    """The pieces of families and the listed cuts, as the waist numbers them."""
+
+    shape_family: Ints  # (S,)
+    shape_columns: Ints  # (S,)
+    option_family: Ints  # (O,)
+    unit_option: Ints  # (U,)
+    unit_shape: Ints  # (U,)
+
+
+def enumerate_families(problem: Problem) -> Families:
+    """List every way that the runtime executes correctly and the user allows.
+
+    Families that are right only in a module cut by rows throughout are included; which of
+    them may be used together is decided by :mod:`planner.options.compatible_families`.
+    """
+    runtime = RUNTIMES[problem.runtime]
+    sites, kept = _Sites(problem), _Storages(problem, runtime)
+    families: list[Family] = []
+    refusals: dict[int, tuple[Refusal, ...]] = {}
+    for index, table in enumerate(problem.tables):
+        refused: list[Refusal] = []
+        mine = list(_families_of_table(problem, runtime, sites, kept, index, table, refused))
+        if not mine:
+            refusals[index] = tuple(refused)
+        families.extend(mine)
+    return Families(families=tuple(families), refusals=refusals)
+
+
+def list_cuts(families: Families) -> Cuts:
+    """Number the shapes and the listed cuts of all families."""
+    distinct = {id(family.widths): family.widths for family in families.families}
+    place = {which: index for index, which in enumerate(distinct)}
+    of = np.array([place[id(family.widths)] for family in families.families], dtype=np.int64)
+    widths = list(distinct.values())  # few, of many families
+    cuts = [cut for one in widths for cut in one.cuts]
+    num_shapes = np.array([len(one.columns) for one in widths], dtype=np.int64)
+    num_cuts = np.array([len(one.cuts) for one in widths], dtype=np.int64)
+    num_units = np.array([len(cut) for cut in cuts], dtype=np.int64)
+    shape_family, column = side_by_side(ends(num_shapes)[of], num_shapes[of])
+    option_family, cut = side_by_side(ends(num_cuts)[of], num_cuts[of])
+    unit_option, unit = side_by_side(ends(num_units)[cut], num_units[cut])
+    first_shape = ends(num_shapes[of])[:-1]
+    return Cuts(
+        shape_family=shape_family,
+        shape_columns=np.concatenate([one.columns for one in widths])[column],
+        option_family=option_family,
+        unit_option=unit_option,
+        unit_shape=np.concatenate(cuts)[unit] + first_shape[option_family[unit_option]],
+    )
+
+
+def table_rank_allowed(problem: Problem) -> Bools:
+    """Return which ranks may hold shards of which tables, shape (num_tables, num_ranks)."""
+    cluster = problem.cluster
+    allowed = np.ones((len(problem.tables), cluster.world_size), dtype=np.bool_)
+    host_of_rank = np.arange(cluster.world_size) // cluster.ranks_per_host
+    for index, table in enumerate(problem.tables):
+        if table.constraints.ranks is not None:
+            allowed[index] &= np.isin(np.arange(cluster.world_size), sorted(table.constraints.ranks))
+        if table.constraints.hosts is not None:
+            allowed[index] &= np.isin(host_of_rank, sorted(table.constraints.hosts))
+    return allowed
+
+
+def hot_rows_of(problem: Problem, family: Family) -> int:
+    """Return the rows of each piece that lie in the device's memory though the others do not."""
+    return round(family.storage.hot_row_share * problem.tables[family.table].num_embeddings)
+
+
+def narrowest_pieces(table: Table) -> Table:
+    """Return the table with the narrowest pieces allowed, unless the user named a width or the pieces themselves."""
+    if table.constraints.min_partition is not None or table.constraints.pinned is not None:
+        return table
+    return replace(table, constraints=replace(table.constraints, min_partition=COLUMN_STEP))
+
+
+class _Sites:
+    """Which scopes each table can have at all under rank, same-rank and apart constraints."""
+
+    def __init__(self, problem: Problem) -> None:
+        cluster = problem.cluster
+        allowed = table_rank_allowed(problem)
+        hosts: Bools = np.all(allowed.reshape(len(problem.tables), cluster.num_hosts, -1), axis=2)
+        count = len(problem.tables)
+        self._together = np.isin(np.arange(count), [t for group in problem.same_rank for t in group])
+        apart = np.isin(np.arange(count), [t for group in problem.apart for t in group])
+        self._has: dict[Scope, Bools] = {
+            Scope.RANK: np.any(allowed, axis=1),
+            Scope.HOST: np.any(hosts, axis=1) & ~self._together,
+            Scope.WORLD: np.all(allowed, axis=1) & ~apart & ~self._together,
+        }
+
+    def fit(self, index: int, geometry: Geometry) -> bool:
+        """Whether pieces of this geometry can be placed: tables that share one rank must be whole."""
+        return bool(self._has[geometry.scope][index]) and not (self._together[index] and geometry.min_pieces > 1)
+
+
+def _families_of_table(
+    problem: Problem,
+    runtime: Runtime,
+    sites: _Sites,
+    kept: "_Storages",
+    index: int,
+    table: Table,
+    refused: list[Refusal],
+) -> Iterator[Family]:
+    wanted = table.constraints
+    if wanted.pinned is not None:
+        yield _pinned_family(problem, index, wanted.pinned)
+        return
+    for maker in SCHEMES:
+        scheme = maker.scheme
+        if wanted.sharding_types is not None and scheme not in wanted.sharding_types:
+            refused.append((scheme, "not among the allowed sharding_types"))
+            continue
+        refusal = runtime.refusal(table, scheme)
+        if refusal is not None:
+            refused.append((scheme, refusal))
+            continue
+        geometry = maker.geometry(table, problem.cluster)
+        storages = kept.of(index, scheme, geometry)
+        if not storages:
+            refused.append((scheme, _no_storage(problem, runtime, index, scheme)))
+            continue
+        widths = None
+        if geometry is not None and sites.fit(index, geometry):
+            widths = _widths(problem, runtime, table, geometry)
+        if geometry is None or widths is None:
+            refused.append((scheme, NO_CUT))
+            continue
+        for storage in storages:
+            yield Family(table=index, scheme=scheme, storage=storage, geometry=geometry, widths=widths)
+
+
+class _Storages:
+    """Ways to keep rows that the user, the runtime and the cluster's memory allow."""
+
+    def __init__(self, problem: Problem, runtime: Runtime) -> None:
+        self._problem, self._runtime = problem, runtime
+        cluster = problem.cluster
+        #: by kernel: whether its rows lie in storage-class memory; nothing where the cluster has no memory for them
+        self._in_scm = {
+            kernel: [
+                tier is Tier.SCM
+                for tier in row_tiers(kernel, cluster, runtime)
+                if kernel not in TIER_OF_KERNEL or (tier is not cluster.device_tier and cluster.has_tier(tier))
+            ]
+            for kernel in Kernel
+        }
+        self._lists: dict[_Alike, tuple[Storage, ...]] = {}
+        self._hot: dict[int, tuple[float, ...]] = {}  # by table
+
+    def of(self, index: int, scheme: Scheme, geometry: Geometry | None) -> tuple[Storage, ...]:
+        """Return those of one scheme of a table."""
+        table = self._problem.tables[index]
+        wanted = table.constraints
+        offered = self._problem.kernels if wanted.compute_kernels is None else wanted.compute_kernels
+        names = wanted.data_types or (table.data_type.name,)
+        kernels = self._runtime.kernels(table, scheme, offered)
+        hot: tuple[float, ...] = (0.0,)
+        if Kernel.FUSED_UVM in kernels and geometry is not None and geometry.scope is Scope.RANK:
+            hot += self._hot_row_shares(index)
+        types = tuple(name for name in names if table.can_be_trained_as(DATA_TYPES[name]))
+        return self._listed(kernels, types, wanted.cache_load_factors or CACHE_LOAD_FACTORS, hot)
+
+    def _listed(
+        self, kernels: tuple[Kernel, ...], types: tuple[str, ...], cached: tuple[float, ...], hot: tuple[float, ...]
+    ) -> tuple[Storage, ...]:
+        """Return one list for all tables that may keep their rows alike: there are few, and thousands of tables."""
+        key = (kernels, types, cached, hot)
+        if key not in self._lists:
+            shares: dict[Kernel, tuple[float | None, ...]] = dict.fromkeys(
+                CACHED_KERNELS, tuple(sorted(set(cached), reverse=True))
+            )
+            self._lists[key] = tuple(
+                _storage(kernel, name, share, hot_share, in_scm)
+                for kernel in kernels
+                for in_scm, share, hot_share, name in itertools.product(
+                    self._in_scm[kernel],
+                    shares.get(kernel, (None,)),
+                    hot if kernel is Kernel.FUSED_UVM else (0.0,),
+                    types,
+                )
+            )
+        return self._lists[key]
+
+    def _hot_row_shares(self, index: int) -> tuple[float, ...]:
+        """Return where a table may be split by heat, each a share of its rows that is a whole number of them."""
+        if not self._runtime.splits_rows_by_heat:
+            return ()
+        if index not in self._hot:
+            table = self._problem.tables[index]
+            rows, wanted = table.num_embeddings, table.constraints.hot_row_fractions
+            listed = hot_row_shares(table_columns(self._problem).heat.of_table[index]) if wanted is None else wanted
+            self._hot[index] = tuple(
+                num / rows for num in sorted({round(share * rows) for share in listed} - {0, rows})
+            )
+        return self._hot[index]
+
+
+@functools.lru_cache(maxsize=4096)
+def _storage(
+    kernel: Kernel, data_type: str, cache_load_factor: float | None, hot_row_share: float, in_scm: bool
+) -> Storage:
+    """Return the one object of a way to keep rows: thousands of families have the same."""
+    return Storage(
+        kernel=kernel,
+        data_type=DATA_TYPES[data_type],
+        cache_load_factor=cache_load_factor,
+        hot_row_share=hot_row_share,
+        in_scm=in_scm,
+    )
+
+
+def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) -> str:
+    """Say why no kernel keeps the rows of a table."""
+    table = problem.tables[index]
+    wanted = table.constraints.compute_kernels
+    kernels = runtime.kernels(table, scheme, problem.kernels if wanted is None else wanted)
+    tiers = {tier for kernel in kernels for tier in row_tiers(kernel, problem.cluster, runtime)}
+    absent = sorted(tier for tier in tiers if not problem.cluster.has_tier(tier))
+    if not kernels:
+        return _no_kernel(problem, runtime, index, scheme)
+    if all(kernel in TIER_OF_KERNEL for kernel in kernels) and problem.cluster.device_tier in tiers:
+        return "the cluster has no accelerators, beside whose memory its kernels keep rows"
+    if absent:
+        return f"the cluster has no {' and no '.join(tier.label for tier in absent)}, where its kernels keep rows"
+    return "none of the allowed data_types can be trained with the table's optimizer"
+
+
+def _no_kernel(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) -> str:
+    """Say which kernels run a table, or that its optimizer keeps the allowed ones from it."""
+    table = problem.tables[index]
+    wanted = table.constraints.compute_kernels
+    allowed = problem.kernels if wanted is None else wanted
+    if without := runtime.kernels(replace(table, optimizer=OPTIMIZERS["none"]), scheme, allowed):
+        return f"{_labels(without)} does not run with optimizer {table.optimizer.name}"
+    runs = runtime.kernels(table, scheme, frozenset(Kernel))
+    return f"it runs with {_labels(runs)}, none of them among the allowed compute_kernels"
+
+
+def _labels(kernels: Iterable[Kernel]) -> str:
+    return " or ".join(kernel.label for kernel in kernels)
+
+
+def _pinned_family(problem: Problem, index: int, pinned: PinnedTable) -> Family:
+    """Return the family of the user's own cut, with that cut as the only listed one, left to right."""
+    table = problem.tables[index]
+    maker = next(maker for maker in SCHEMES if maker.scheme is pinned.sharding_type)
+    geometry = maker.geometry(table, problem.cluster)
+    if geometry is None:
+        raise ValueError(f"Expected a pinned sharding type that table {table.name} can have.")
+    given = np.array([piece.num_columns for piece in pinned.pieces], dtype=np.int64)
+    if len(given) == 1:
+        widths = whole_width(table.embedding_dim)
+    else:
+        columns = np.arange(given.min(), given.max() + 1, COLUMN_STEP, dtype=np.int64)
+        widths = Widths(columns=columns, cuts=((given - given.min()) // COLUMN_STEP,), max_pieces=len(given))
+    storage = Storage(
+        kernel=pinned.compute_kernel,
+        data_type=table.data_type,
+        cache_load_factor=pinned.cache_load_factor,
+        in_scm=pinned.in_scm,
+    )
+    return Family(table=index, scheme=pinned.sharding_type, storage=storage, geometry=geometry, widths=widths)
+
+
+def _widths(problem: Problem, runtime: Runtime, table: Table, geometry: Geometry) -> Widths | None:
+    if geometry.min_pieces == 1:
+        return whole_width(table.embedding_dim) if table.embedding_dim <= runtime.max_columns else None
+    cluster = problem.cluster
+    return piece_widths(
+        table.embedding_dim,
+        table.constraints.min_partition or DEFAULT_MIN_PARTITION,
+        runtime.max_columns,
+        geometry.max_pieces,
+        (cluster.world_size, cluster.ranks_per_host, cluster.num_hosts),
+    )

@@ -1,0 +1,91 @@
+"""Which kernels a problem offers to tables that name none: host memory where the accelerators' own is too small."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cost_models.vocabulary import SCM_KERNELS, TIER_OF_KERNEL, Kernel, Scheme, Tier
+from planner.domain.plan.placement import Placement, TablePlacement
+from planner.domain.problem.problem import DEVICE_KERNELS, HOST_KERNELS, Problem
+from planner.domain.problem.table import Table
+from planner.options.enumerate import CACHE_LOAD_FACTORS
+from planner.options.row_tiers import row_tiers
+from planner.options.runtimes.base import Runtime
+from planner.options.runtimes.registry import RUNTIMES
+
+#: Numbers that rows in each memory of the host need.
+_NEEDED = {
+    Tier.DDR: ("host_link_bytes_per_second", "ddr_bytes_per_second"),
+    Tier.SCM: ("host_link_bytes_per_second", "scm_bytes_per_second", "scm_write_bytes_per_second"),
+}
+
+
+def with_host_memory(problem: Problem) -> Problem | None:
+    """Return the problem with kernels that keep rows in host memory; ``None`` where they are offered, or cannot be.
+
+    Requests are served from the cards' own memory alone.
+
+    Host memory, or storage-class memory that the runtime can use, is offered where the hardware states it and its
+    rates: a number that nobody gave is not asked for on behalf of somebody who named no such kernel.
+    """
+    if not _unused_tiers(problem) or numbers_of_host_memory(problem):
+        return None
+    return replace(problem, kernels=HOST_KERNELS)
+
+
+def numbers_of_host_memory(problem: Problem) -> tuple[str, ...]:
+    """Return the numbers without which memory of the host that the hardware states is not offered, by their names."""
+    needed = dict.fromkeys(number for tier in _unused_tiers(problem) for number in _NEEDED[tier])
+    return tuple(number for number in needed if not problem.cluster.hardware.has(number))
+
+
+def why_not_host_memory(problem: Problem) -> str:
+    """Say which numbers are missing, and where they are given; nothing where none is."""
+    numbers = numbers_of_host_memory(problem)
+    if not numbers:
+        return ""
+    places = " and ".join(f"/hardware/overrides/{number}" for number in numbers)
+    stated = " and ".join(f"{tier.label}_bytes" for tier in _unused_tiers(problem))
+    return f"host memory ({stated}) was not considered, because the hardware does not state its rates: give {places}"
+
+
+def _unused_tiers(problem: Problem) -> tuple[Tier, ...]:
+    """Return the memories of the host that could hold rows, where no kernel is offered that keeps any there."""
+    cluster = problem.cluster
+    if problem.serving is not None or problem.kernels != DEVICE_KERNELS or cluster.device_tier is not Tier.HBM:
+        return ()
+    runtime = RUNTIMES[problem.runtime]
+    runs = [kernel for kernel in SCM_KERNELS if _is_run(runtime, kernel, problem.tables)]
+    tiers = {tier for kernel in runs for tier in row_tiers(kernel, cluster, runtime)}
+    return tuple(sorted(tier for tier in tiers if cluster.has_tier(tier)))
+
+
+def _is_run(runtime: Runtime, kernel: Kernel, tables: Sequence[Table]) -> bool:
+    """Whether the runtime runs a kernel of the host's memory for any of the tables."""
+    return any(runtime.kernels(table, Scheme.TABLE_WISE, frozenset({kernel})) for table in tables)
+
+
+def with_kernels_of(problem: Problem, placement: Placement) -> Problem:
+    """Return the problem with the kernels and cached shares that a plan of it has among those listed."""
+    if any(TIER_OF_KERNEL.get(placed.compute_kernel) is Tier.DDR for placed in placement.tables):
+        problem = replace(problem, kernels=problem.kernels | HOST_KERNELS)
+    placed_of = {placed.name: placed for placed in placement.tables}
+    tables = tuple(_with_share(table, placed_of.get(table.name)) for table in problem.tables)
+    return replace(problem, tables=tables)
+
+
+def _with_share(table: Table, placed: TablePlacement | None) -> Table:
+    """List the cached share of a plan beside the usual ones, and where it splits a table, if the user names none."""
+    share = None if placed is None else placed.cache_load_factor
+    if placed is not None and placed.hot_rows and table.constraints.hot_row_fractions is None:
+        hot = placed.hot_rows / table.num_embeddings
+        table = replace(table, constraints=replace(table.constraints, hot_row_fractions=(hot,)))
+    is_listed = table.constraints.cache_load_factors is not None or share in CACHE_LOAD_FACTORS
+    if is_listed or share is None or not 0 < share <= 1:
+        return table
+    shares = tuple(sorted({*CACHE_LOAD_FACTORS, share}))
+    return replace(table, constraints=replace(table.constraints, cache_load_factors=shares))
+
+
+def spilled_kernels() -> tuple[Kernel, ...]:
+    """Return the kernels that are offered only where the accelerators' memory is too small."""
+    return tuple(sorted(HOST_KERNELS - DEVICE_KERNELS))

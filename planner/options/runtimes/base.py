@@ -1,0 +1,64 @@
+"""What a training runtime executes correctly: the legality of options and of finished plans."""
+
+from typing import Protocol
+
+from cost_models.vocabulary import Kernel, Scheme
+from planner.domain.plan.placement import Placement
+from planner.domain.problem.problem import Problem
+from planner.domain.problem.table import Table
+from planner.errors import Issue
+
+
+class Runtime(Protocol):
+    """The rule set of one runtime.
+
+    ``kernels``, ``refusal`` and ``needs_row_wise_module`` shape the options;
+    ``check`` judges a finished placement from its geometry alone and shares no code with
+    the schemes, so that an error on one side is caught by the other.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name used in specs."""
+        ...
+
+    @property
+    def max_columns(self) -> int:
+        """Widest shard that the kernels are known to read right."""
+        ...
+
+    @property
+    def row_schemes(self) -> frozenset[Scheme]:
+        """Schemes that count as "cut by rows" for ``needs_row_wise_module``."""
+        ...
+
+    @property
+    def splits_rows_by_heat(self) -> bool:
+        """Whether a table's hottest rows may lie in another tier than the rest, once rows are numbered by heat."""
+        ...
+
+    @property
+    def keeps_rows_in_scm(self) -> bool:
+        """Whether kernels that read the host's memory can be told to read storage-class memory."""
+        ...
+
+    @property
+    def device_families(self) -> frozenset[str] | None:
+        """Families of hardware profiles that it runs on; ``None`` for any."""
+        ...
+
+    def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
+        """Return the kernels that run a scheme of a table, among those offered, fastest first."""
+        ...
+
+    def refusal(self, table: Table, scheme: Scheme) -> str | None:
+        """Return why a scheme of a table would be refused or train wrongly, or ``None``."""
+        ...
+
+    def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:
+        """Return whether the scheme is right only if every table of the module is cut by rows."""
+        ...
+
+    def check(self, problem: Problem, placement: Placement) -> list[Issue]:
+        """Return everything in a placement that the runtime would not train correctly."""
+        ...

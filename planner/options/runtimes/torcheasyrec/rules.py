@@ -1,0 +1,111 @@
+"""TorchEasyRec: TorchRec's rules, less what TorchEasyRec's config cannot ask for.
+
+What is planned for it can be exported (:mod:`planner.output.exporters.torcheasyrec`), and comes out with these sharding
+types, kernels and cuts. Ranks of tables that are not on all of them are its planner's business, so that ranks and hosts
+cannot be asked for. Columns are not cut: TorchRec then cuts pieces of one width, which the search does not keep to.
+Plans that have such pieces all the same can be exported.
+"""
+
+from cost_models.vocabulary import Kernel, Scheme
+from planner.domain.plan.placement import Placement, TablePlacement
+from planner.domain.problem.problem import Problem
+from planner.domain.problem.table import Table
+from planner.errors import Issue
+from planner.options.runtimes.per_table import Fault, judged
+from planner.options.runtimes.torcheasyrec.config import (
+    CACHE_LOAD_FACTOR,
+    COLUMN_SCHEMES,
+    DATA_TYPES,
+    KERNELS,
+    ROW_SCHEMES,
+    UndictatedTable,
+    check_kernel,
+    check_pooling,
+    check_shards,
+    in_order,
+    name_fault,
+)
+from planner.options.runtimes.torchrec.geometry import MAX_SHARD_COLUMNS
+from planner.options.runtimes.torchrec.rules import TorchRec
+
+_ON_ALL_RANKS = (Scheme.DATA_PARALLEL, Scheme.ROW_WISE)
+
+
+class TorchEasyRec:
+    """Rules of TorchRec under TorchEasyRec's planner, on GPUs."""
+
+    name = "torcheasyrec"
+    max_columns = MAX_SHARD_COLUMNS
+    row_schemes = ROW_SCHEMES
+    splits_rows_by_heat = False
+    keeps_rows_in_scm = False
+    #: On CPUs its planner cuts no rows and leaves tables of sequences whole.
+    device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
+
+    def __init__(self) -> None:
+        """Stand on TorchRec's rules."""
+        self._torchrec = TorchRec()
+
+    def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
+        """``dense`` replicates; a cache is offered where the table allows none but TorchRec's own load factor."""
+        if scheme is Scheme.DATA_PARALLEL:
+            return tuple(offered & {Kernel.DENSE})
+        has_its_cache = table.constraints.cache_load_factors == (CACHE_LOAD_FACTOR,)
+        return tuple(
+            kernel
+            for kernel in KERNELS
+            if kernel in offered and (has_its_cache or kernel is not Kernel.FUSED_UVM_CACHING)
+        )
+
+    def refusal(self, table: Table, scheme: Scheme) -> str | None:
+        """Say why TorchEasyRec would not train this scheme of the table, or cannot be asked to."""
+        unnamed = name_fault(table.name)
+        if unnamed is not None:
+            return unnamed
+        others = {table.data_type.name, *(table.constraints.data_types or ())} - DATA_TYPES.keys()
+        if others:
+            return f"weights are {' or '.join(DATA_TYPES)}, not {' or '.join(sorted(others))}"
+        refused = self._torchrec.refusal(table, scheme)
+        if refused is not None:
+            return refused
+        if scheme in COLUMN_SCHEMES:
+            return f"{scheme.label} must cut at TorchRec's own width, which is not searched for"
+        is_placed = (table.constraints.ranks, table.constraints.hosts) != (None, None)
+        if is_placed and scheme not in _ON_ALL_RANKS:
+            return f"its planner chooses the ranks of {scheme.label}; they cannot be asked for"
+        return None
+
+    def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:
+        """As in TorchRec."""
+        return self._torchrec.needs_row_wise_module(table, scheme)
+
+    def check(self, problem: Problem, placement: Placement) -> list[Issue]:
+        """Judge a finished placement as TorchRec's, and by what the config can ask for."""
+        own = judged(problem, placement, lambda table, placed: _fault(table, placed, placement))
+        return [*self._torchrec.check(problem, placement), *own]
+
+
+def _fault(table: Table, placed: TablePlacement, placement: Placement) -> Fault | None:
+    """Return the first thing about a table that the config cannot ask for."""
+    reason = _undictated(table, placed, placement)
+    return None if reason is None else ("undictated", reason)
+
+
+def _undictated(table: Table, placed: TablePlacement, placement: Placement) -> str | None:
+    data_type = placed.data_type or table.data_type.name
+    if data_type not in DATA_TYPES:
+        return f"weights are {' or '.join(DATA_TYPES)}, not {data_type}"
+    try:
+        check_kernel(placed.sharding_type, placed.compute_kernel, placed.cache_load_factor)
+        check_pooling(placed.sharding_type, table.pooling)
+        check_shards(
+            placed.sharding_type,
+            in_order(placed.shards),
+            table.num_embeddings,
+            table.embedding_dim,
+            num_hosts=placement.world_size // placement.ranks_per_host,
+            ranks_per_host=placement.ranks_per_host,
+        )
+    except UndictatedTable as error:
+        return str(error)
+    return name_fault(table.name)

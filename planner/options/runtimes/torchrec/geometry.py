@@ -1,0 +1,185 @@
+"""TorchRec: whether the shards of a finished plan are the ones it trains correctly.
+
+Written from TorchRec's rules alone, without the schemes that make our options: what one
+side gets wrong the other one catches. Exact cover is checked in :mod:`planner.verification.verify`.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cost_models.arrays import Ints
+from cost_models.vocabulary import Kernel, Scheme
+from planner.domain.plan.placement import Placement, TablePlacement
+from planner.domain.plan.shards import Shards
+from planner.domain.problem.problem import Problem
+from planner.domain.problem.table import Table
+from planner.errors import Issue
+
+#: Widest shard; see the runtime's ``max_columns``.
+MAX_SHARD_COLUMNS = 1024
+_ROWS_ANYWHERE = (Kernel.FUSED, Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING)
+#: Kernels by scheme.
+_KERNELS = {
+    Scheme.DATA_PARALLEL: (Kernel.DENSE,),
+    Scheme.TABLE_WISE: (*_ROWS_ANYWHERE, Kernel.DENSE, Kernel.KEY_VALUE),
+    Scheme.COLUMN_WISE: (*_ROWS_ANYWHERE, Kernel.KEY_VALUE),
+    Scheme.ROW_WISE: (*_ROWS_ANYWHERE, Kernel.KEY_VALUE),
+    Scheme.TABLE_ROW_WISE: (*_ROWS_ANYWHERE, Kernel.KEY_VALUE),
+    Scheme.TABLE_COLUMN_WISE: _ROWS_ANYWHERE,
+    Scheme.GRID_SHARD: _ROWS_ANYWHERE,
+}
+_ROW_REDUCED = (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE)
+_BY_COLUMNS = (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE)
+
+
+def check_placement(problem: Problem, placement: Placement) -> list[Issue]:
+    """Return every rule of TorchRec that the placement breaks, with pointers into the plan."""
+    issues: list[Issue] = []
+    tables = {table.name: table for table in problem.tables}
+    sizes = _broken_sizes(placement)
+    for index, placed in enumerate(placement.tables):
+        table = tables.get(placed.name)
+        if table is None:
+            continue  # reported by verify
+        for code, message, hint in _table_faults(table, placed, placement, sizes[index]):
+            issues.append(
+                Issue(code=code, pointer=f"/tables/{index}", message=f'table "{table.name}": {message}', hint=hint)
+            )
+    issues.extend(_mixed_mean_modules(problem, placement))
+    return issues
+
+
+def _broken_sizes(placement: Placement) -> list[tuple[bool, bool, bool]]:
+    """Return by table whether some shard's width is no multiple of 4, some shard is empty, some is too wide."""
+    shards, of = placement.all_shards(), placement.table_of_shards()
+    rules = (
+        shards.num_columns % 4 != 0,
+        (shards.num_rows < 1) | (shards.num_columns < 1),
+        shards.num_columns > MAX_SHARD_COLUMNS,
+    )
+    breaks = np.zeros((len(rules), len(placement.tables)), dtype=np.bool_)
+    for rule, broken in enumerate(rules):
+        breaks[rule, of[broken]] = True
+    return list(zip(*breaks.tolist(), strict=True))
+
+
+def _table_faults(
+    table: Table, placed: TablePlacement, placement: Placement, broken_sizes: tuple[bool, bool, bool]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield (code, message, hint) for each broken rule of one table."""
+    shards, scheme, kernel = placed.shards, placed.sharding_type, placed.compute_kernel
+    has_odd_width, has_empty, has_too_wide = broken_sizes
+    if table.embedding_dim % 4 or has_odd_width:
+        yield "column-width", "a shard's width is not a multiple of 4 columns", "cut at multiples of 4"
+    if has_empty:
+        yield "empty-shard", "a shard has no rows or no columns; FBGEMM then updates wrong rows", "use fewer row blocks"
+    if has_too_wide:
+        yield "column-width", f"a shard is wider than {MAX_SHARD_COLUMNS} columns", "cut it by columns"
+    fitting = _KERNELS[scheme]
+    if kernel not in fitting:
+        names = " or ".join(one.label for one in fitting)
+        yield "kernel", f"{scheme.label} runs with kernel {names}, not {kernel.label}", f"use kernel {names}"
+    elif kernel is Kernel.KEY_VALUE and table.optimizer.name not in ("none", "rowwise_adagrad"):
+        yield "kernel", f"key_value does not train with {table.optimizer.name} here", "use rowwise_adagrad"
+    if scheme is Scheme.GRID_SHARD and table.pooling == "mean":
+        yield "mean-grid", "grid_shard of a MEAN table adds the means of partial bags", "use another scheme"
+    if table.pooling == "none" and scheme in (Scheme.TABLE_ROW_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD):
+        yield "sequence-scheme", f"{scheme.label} of a sequence table is not supported", "use row_wise or table_wise"
+    fault = _geometry_fault(table, scheme, shards, placement)
+    if fault is not None:
+        yield "geometry", fault, "see the rules of the runtime in docs/concepts.md"
+
+
+def _geometry_fault(table: Table, scheme: Scheme, shards: Shards, placement: Placement) -> str | None:
+    """Return the first way in which the shards are not the ones that the scheme must have."""
+    world, local = placement.world_size, placement.ranks_per_host
+    ranks = shards.rank
+    if scheme is Scheme.DATA_PARALLEL:
+        return None if _are_all(ranks, 0, world) else "data_parallel must list one full copy per rank, in order"
+    if scheme is Scheme.TABLE_WISE:
+        return None if len(shards) == 1 else f"table_wise has one shard, not {len(shards)}"
+    if scheme is Scheme.ROW_WISE:
+        if not _are_all(ranks, 0, world):
+            return f"row_wise must use the ranks 0..{world - 1} in order"
+        return _row_block_fault(table, shards, world)
+    if scheme is Scheme.TABLE_ROW_WISE:
+        return _host_fault(ranks, local) or _row_block_fault(table, shards, local)
+    if scheme in _BY_COLUMNS:
+        if scheme is Scheme.TABLE_COLUMN_WISE and len(np.unique(ranks // local)) != 1:
+            return "table_column_wise must keep its shards on one host"
+        return _left_to_right_fault(shards)
+    return _grid_fault(table, shards, local)
+
+
+def _grid_fault(table: Table, shards: Shards, local: int) -> str | None:
+    """grid_shard: whole column pieces after one another, each cut into rows over one host."""
+    if len(shards) % local:
+        return f"grid_shard needs {local} shards per column piece"
+    pieces = [shards[start : start + local] for start in range(0, len(shards), local)]
+    for piece in pieces:
+        if np.any(piece.column_offset != piece.column_offset[0]) or np.any(piece.num_columns != piece.num_columns[0]):
+            return "grid_shard lists its shards column piece by column piece"
+        fault = _host_fault(piece.rank, local) or _row_block_fault(table, piece, local)
+        if fault is not None:
+            return fault
+    return _left_to_right_fault(shards[::local])
+
+
+def _are_all(ranks: Ints, first: int, count: int) -> bool:
+    """Whether these are ``count`` ranks in order, from ``first`` on."""
+    return np.array_equal(ranks, np.arange(first, first + count))
+
+
+def _host_fault(ranks: Ints, local: int) -> str | None:
+    first = int(ranks[0]) if len(ranks) else 0
+    if first % local or not _are_all(ranks, first, local):
+        return f"row blocks inside a host must use all its {local} ranks in order"
+    return None
+
+
+def _row_block_fault(table: Table, shards: Shards, num_blocks: int) -> str | None:
+    """Blocks of ceil(rows / n), the last one shorter: any other cut trains silently wrong."""
+    block = -(-table.num_embeddings // num_blocks)
+    first = np.arange(len(shards)) * block
+    want = np.clip(table.num_embeddings - first, 0, block)
+    wrong = np.flatnonzero((shards.row_offset != first) | (shards.num_rows != want))
+    if not len(wrong):
+        return None
+    position = int(wrong[0])
+    shard = shards[position]
+    return (
+        f"row block {position} must hold rows {first[position]}..{first[position] + want[position] - 1}"
+        f" (blocks of ceil({table.num_embeddings}/{num_blocks}) = {block} rows), not"
+        f" {shard.row_offset}..{shard.row_offset + shard.num_rows - 1}; other cuts train silently wrong"
+    )
+
+
+def _left_to_right_fault(shards: Shards) -> str | None:
+    offset = np.cumsum(shards.num_columns) - shards.num_columns
+    wrong = np.flatnonzero(shards.column_offset != offset)
+    if not len(wrong):
+        return None
+    return f"column pieces must be listed left to right without gaps: expected one at column {offset[wrong[0]]}"
+
+
+def _mixed_mean_modules(problem: Problem, placement: Placement) -> Iterator[Issue]:
+    """Yield an issue per MEAN table cut by rows in a module that has tables not cut by rows."""
+    scheme_of = {placed.name: placed.sharding_type for placed in placement.tables}
+    position = {placed.name: index for index, placed in enumerate(placement.tables)}
+    modules: dict[str, list[Table]] = {}
+    for table in problem.tables:
+        modules.setdefault(table.module_path, []).append(table)
+    for members in modules.values():
+        others = [t.name for t in members if scheme_of.get(t.name) not in _ROW_REDUCED and t.name in scheme_of]
+        for table in members:
+            if table.pooling == "mean" and scheme_of.get(table.name) in _ROW_REDUCED and others:
+                yield Issue(
+                    code="mean-rows-mixed",
+                    pointer=f"/tables/{position[table.name]}",
+                    message=(
+                        f'table "{table.name}" is MEAN-pooled and cut by rows while "{others[0]}" of the same module'
+                        " is not: TorchRec then divides the other tables' outputs once too often"
+                    ),
+                    hint="cut every table of the module by rows, or this one otherwise",
+                )

@@ -1,0 +1,192 @@
+"""From an outcome of a search to a plan that anyone may see: named, scored and verified from its geometry.
+
+What :mod:`planner.verification.verify` rejects, or what costs or moves other than the search believed, is a defect and
+never a plan.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from cost_models.protocol import CostModel
+from planner.domain.plan.movement import Movement
+from planner.domain.plan.placement import Placement
+from planner.domain.plan.plan import Assumption, Plan, PlanResult
+from planner.domain.problem.problem import Problem
+from planner.errors import SolverDefect
+from planner.options.enumerate import Families
+from planner.orchestration.limits.tier_bandwidth import overloaded
+from planner.orchestration.placement.to_placement import to_placement
+from planner.orchestration.previous_plan import Stay, movement_of
+from planner.pricing.memory import ledger_rules
+from planner.pricing.serving import latency_beside_shards, overrun
+from planner.solver.evaluate import move_seconds_of, step_seconds_of
+from planner.solver.movement import moved_bytes
+from planner.solver.partitioners.base import RESOLUTION, Incumbent, SolveLimits
+from planner.solver.problem import Assignment, Outcome, PricedOptions, Reason, Termination
+from planner.verification.evaluate_placement import score
+from planner.verification.provenance import used_assumptions, versions
+from planner.verification.verify import verify
+
+OnResult = Callable[[PlanResult], None]
+
+_AGREEMENT = 1e-9  # relative difference allowed between the search's arithmetic and the score's
+_WORTH_TELLING = 1e-3  # relative improvement of an incumbent that is streamed out
+_CLOCK = "time"
+_REST = 6.0  # times as long as an incumbent took to verify, until the next one is
+_RUNNING = Termination(reason=Reason.FEASIBLE, detail="the search is still running")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What stays the same through one solve."""
+
+    problem: Problem
+    families: Families
+    cost_model: CostModel
+    limits: SolveLimits
+    assumptions: tuple[Assumption, ...]
+    began_seconds: float  # monotonic clock
+    stay: Stay | None  # what is known of the plan that runs already
+
+
+def finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Plan:
+    """Name things again, score and verify from the geometry, and refuse what does not agree."""
+    if outcome.assignment is None:
+        raise SolverDefect("an outcome without an assignment cannot become a plan")
+    placement = to_placement(run.problem, run.families, mode, outcome.assignment)
+    issues = verify(run.problem, placement, rules=ledger_rules(run.cost_model.ledger))
+    if issues:
+        raise SolverDefect(f"{outcome.partitioner} returned an illegal plan: {issues[0].message}")
+    evaluation = score(run.problem, placement, run.cost_model)
+    believed, found = step_seconds_of(mode, outcome.assignment), evaluation.objective_seconds
+    beside_shards = latency_beside_shards(run.problem, believed)
+    believed, bound = believed + beside_shards, bound + beside_shards
+    agreement = _AGREEMENT + run.cost_model.rounding
+    if abs(believed - found) > agreement * max(believed, found):
+        raise SolverDefect(f"the search believed {believed} s, the plan's geometry costs {found} s")
+    if bound > found * (1 + agreement):
+        raise SolverDefect(f"the lower bound {bound} s exceeds a plan of {found} s")
+    bound = min(bound, found)
+    gap = _relative_gap(found, bound)
+    close_enough = gap is not None and gap <= run.limits.relative_gap + RESOLUTION
+    limit, detail = outcome.termination.limit, outcome.termination.detail
+    if not close_enough and limit is None:
+        limit, detail = _limit_of_a_proof(outcome.bound_seconds + beside_shards, bound)
+    if close_enough:
+        limit = limit if limit == _CLOCK else None  # a plan that the clock cut may not come out again
+        detail = f"within relative_gap {run.limits.relative_gap:g} of the bound over all legal cuts"
+    return Plan(
+        placement=placement,
+        evaluation=evaluation,
+        lower_bound_seconds=bound,
+        relative_gap=gap,
+        reason=Reason.OPTIMAL if close_enough else Reason.FEASIBLE,
+        limit=limit,
+        detail=detail,
+        partitioner=outcome.partitioner,
+        solver_seconds=time.monotonic() - run.began_seconds,
+        assumptions=used_assumptions(run.assumptions, evaluation.hardware_numbers),
+        versions=versions(),
+        seed=run.limits.seed,
+        movement=_movement(run, mode, outcome.assignment, placement, found),
+    )
+
+
+def _limit_of_a_proof(listed_seconds: float, bound: float) -> tuple[str, str]:
+    """Say what keeps a plan that an exact search has proven from being within the gap of the bound over all cuts."""
+    if listed_seconds > bound * (1 + RESOLUTION):
+        return (
+            "listed_cuts",
+            "no plan of the listed column widths is better; what others could do is only bounded",
+        )
+    return "resolution", ""  # proven in whole ticks or to a tolerance, which is coarser than the gap asked for
+
+
+def _movement(
+    run: Run, mode: PricedOptions, assignment: Assignment, placement: Placement, step_seconds: float
+) -> Movement | None:
+    """Say what moves, counted from the rectangles, and refuse what the search counted otherwise."""
+    if run.stay is None:
+        return None
+    counted = movement_of(run.problem, run.stay, placement, step_seconds, move_seconds_of(mode, assignment))
+    believed = moved_bytes(mode, assignment)
+    if abs(believed - counted.moved_bytes) > _AGREEMENT * max(believed, counted.moved_bytes):
+        raise SolverDefect(f"the search moved {believed} bytes, the plan's geometry {counted.moved_bytes}")
+    return counted
+
+
+def _relative_gap(found_seconds: float, bound_seconds: float) -> float | None:
+    """Return how far a plan may be from the best one; ``None`` where nothing is known."""
+    if bound_seconds > 0:
+        return found_seconds / bound_seconds - 1
+    return 0.0 if found_seconds == 0 else None
+
+
+def within_bound(finished: Plan, bound: float, relative_gap: float) -> Plan:
+    """Return a plan that was found in a part of what is legal, judged by a bound over all of it."""
+    found = finished.evaluation.objective_seconds
+    bound = min(bound, found)
+    gap = _relative_gap(found, bound)
+    if gap is not None and gap <= relative_gap + RESOLUTION:
+        return replace(finished, lower_bound_seconds=bound, relative_gap=gap)
+    detail = "found where no tier is busy for longer than a step takes; the bound is over all legal cuts"
+    limit = finished.limit or "tier_bandwidth"
+    return replace(
+        finished, lower_bound_seconds=bound, relative_gap=gap, reason=Reason.FEASIBLE, limit=limit, detail=detail
+    )
+
+
+def result_of(finished: Plan) -> PlanResult:
+    """Return a plan as the result of a solve."""
+    return PlanResult(
+        plan=finished,
+        reason=finished.reason,
+        limit=finished.limit,
+        detail=finished.detail,
+        lower_bound_seconds=finished.lower_bound_seconds,
+    )
+
+
+class Teller:
+    """Streams verified plans out of a running search."""
+
+    def __init__(self, run: Run, bound: float, on_result: OnResult | None) -> None:
+        self._run, self.bound, self._on_result = run, bound, on_result
+        #: what it took to finish a plan, the longest time: what is found at the end must be finished, too
+        self.finish_seconds = 0.0
+        #: monotonic clock; what could not be finished by then is not told: the search ends, and its best plan is
+        self.until_seconds = float("inf")
+        self._told = float("inf")
+        self._last: Plan | None = None
+        self._rest_until_seconds = 0.0  # monotonic clock
+
+    def tell(self, mode: PricedOptions, found: Incumbent) -> None:
+        """Finish a plan and pass it on, unless it is hardly better or finishing plans takes too much of the search."""
+        began = time.monotonic()
+        if (
+            self._on_result is None
+            or found.objective_seconds > self._told * (1 - _WORTH_TELLING)
+            or began < self._rest_until_seconds
+            or began + self.finish_seconds > self.until_seconds
+        ):
+            return
+        outcome = Outcome(assignment=found.assignment, termination=_RUNNING, partitioner=found.partitioner)
+        finished = finish(self._run, mode, outcome, self.bound)
+        if not any(overloaded(finished.evaluation)) and not any(overrun(finished.evaluation)):
+            self._told, self._last = found.objective_seconds, finished
+            self._on_result(result_of(finished))
+        now = time.monotonic()
+        self.finish_seconds = max(self.finish_seconds, now - began)
+        self._rest_until_seconds = now + _REST * (now - began)
+
+    def raise_bound(self, bound: float) -> None:
+        """Take a better bound over all plans, and pass the last plan on again with it."""
+        more, self.bound = bound - self.bound, max(bound, self.bound)
+        last = self._last
+        if self._on_result is None or last is None or more <= _WORTH_TELLING * self.bound:
+            return
+        found = last.evaluation.objective_seconds
+        proven = min(last.lower_bound_seconds + more, found)
+        self._last = replace(last, lower_bound_seconds=proven, relative_gap=_relative_gap(found, proven))
+        self._on_result(result_of(self._last))

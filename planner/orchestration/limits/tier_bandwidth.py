@@ -1,0 +1,83 @@
+"""Host memory and block storage as a limit of plans: no tier may be busy for longer than a step takes.
+
+Prices of :mod:`cost_models.analytic.roofline` hold the time of every tier, so that its plans keep the limit by
+themselves. A model that hides traffic (TorchRec's, of caches that are filled ahead) may find plans that no tier can
+serve. Then the waist gets a column more for each tier: what a shard moves through it, of what it can move in the
+shortest step that there can be. Every plan within that limit keeps its own, longer step, too; where there is none,
+longer steps are tried, and plans are judged by their own.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from cost_models.vocabulary import Tier
+from planner.domain.formats.units import format_seconds
+from planner.domain.plan.plan import Evaluation, Shortfall
+from planner.domain.problem.problem import Problem
+from planner.errors import Issue
+from planner.options.enumerate import Families
+from planner.pricing.phases import phase_windows
+from planner.pricing.price_options import shape_work
+from planner.pricing.tier_traffic import shard_traffic
+from planner.solver.problem import PricedOptions
+
+_ROUNDING = 1e-9
+#: What busy seconds are counted in beside bytes: their searches tell whole bytes apart.
+_UNITS_PER_SECOND = 1e12
+
+
+def overloaded(evaluation: Evaluation) -> Iterator[Issue]:
+    """Yield the tiers that a plan keeps busy for longer than its own step takes."""
+    for load in evaluation.tiers:
+        if load.utilization > 1 + _ROUNDING:
+            step_seconds = load.busy_seconds / load.utilization
+            yield Issue(
+                code="tier-bandwidth",
+                pointer=f"/ranks/{load.busiest_rank}",
+                message=(
+                    f"rank {load.busiest_rank} keeps {load.tier.label} busy for {format_seconds(load.busy_seconds)} of"
+                    f" every step, which takes {format_seconds(step_seconds)}"
+                ),
+                hint=f"keep more rows in hbm, or give {load.tier.label} more bytes per second",
+            )
+
+
+def with_limits(priced: PricedOptions, problem: Problem, families: Families, *, step_seconds: float) -> PricedOptions:
+    """Return the waist with a column for every tier that shards are read from, busy for ``step_seconds`` at most.
+
+    ``priced`` holds all shapes of ``families``.
+    """
+    busy = shard_traffic(shape_work(problem, families), problem.cluster.hardware).busy_seconds * _UNITS_PER_SECOND
+    busy = busy[:, busy.any(axis=0)]
+    room = np.full((priced.num_ranks, busy.shape[1]), step_seconds * _UNITS_PER_SECOND)
+    return replace(
+        priced,
+        shape_bytes=np.concatenate([priced.shape_bytes, busy], axis=1),
+        shape_total_bytes=np.concatenate([priced.shape_total_bytes, busy * priced.shape_ranks[:, None]], axis=1),
+        capacity_bytes=np.concatenate([priced.capacity_bytes, room], axis=1),
+    )
+
+
+def shortest_step(problem: Problem, lower_bound_seconds: float) -> float:
+    """No plan has a shorter step: its dense part, and what a bound of the objective says is not hidden under that."""
+    if problem.checkpoint is not None and problem.checkpoint.balance:
+        return problem.dense.window_seconds  # the bound may be of checkpoints, which are no part of a step
+    hidden = 0.0 if problem.objective == "step_time" else float(phase_windows(problem).sum())
+    return problem.dense.window_seconds + max(lower_bound_seconds - hidden, 0.0)
+
+
+def shortfall_of(evaluation: Evaluation) -> Shortfall:
+    """Say which tier has too few bytes per second, and how many of its seconds are short."""
+    issue = next(overloaded(evaluation))
+    worst = max(evaluation.tiers, key=lambda load: load.utilization)
+    moved = worst.read_bytes + worst.written_bytes
+    return Shortfall(
+        resource=f"{Tier(worst.tier).label}_bytes_per_second",
+        required_bytes=moved,
+        available_bytes=moved / worst.utilization,
+        scope="rank",
+        message=f"{issue.message}; none of the plans found leaves it time",
+        hint=issue.hint,
+    )

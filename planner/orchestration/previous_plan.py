@@ -1,0 +1,178 @@
+"""A plan that runs already, as the waist has it: where its cells lie, what moving costs, where to begin."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cost_models.protocol import CostModel
+from planner.domain.plan.movement import Movement, PreviousPlan
+from planner.domain.plan.placement import Placement, TablePlacement
+from planner.domain.plan.shards import Shards
+from planner.domain.problem.problem import Problem
+from planner.options.enumerate import Families, narrowest_pieces
+from planner.options.schemes.base import DEFAULT_MIN_PARTITION
+from planner.orchestration.placement.from_placement import Pieces, cuts_of
+from planner.pricing.memory import ledger_rules
+from planner.solver.movement import world_moved_cells
+from planner.solver.partitioners.resume import legal_part, with_pins
+from planner.solver.problem import Assignment, MovePrice, PricedOptions
+from planner.verification.evaluate_placement import score
+from planner.verification.movement import cell_bytes, links_of, same_table, seconds_per_byte, transfer, transfer_seconds
+from planner.verification.verify import verify
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stay:
+    """What is known of the previous plan under the new problem."""
+
+    previous: PreviousPlan
+    placed: tuple[TablePlacement | None, ...]  # (T,) of the tables that it has in the same shape
+    #: the families that have its shards, by table, and the pieces they have; its own scheme first
+    cuts: tuple[tuple[tuple[int, Pieces], ...], ...]  # (T,)
+    seconds: float | None  # its objective; None where it is no longer legal
+    issue: str  # why not
+
+
+def finer_where_cut_finer(problem: Problem, previous: PreviousPlan) -> Problem:
+    """Return the problem with narrower pieces listed for the tables that the previous plan has in such."""
+    by_name = {placed.name: placed for placed in previous.placement.tables}
+
+    def is_finer(name: str) -> bool:
+        return name in by_name and bool(np.any(by_name[name].shards.num_columns < DEFAULT_MIN_PARTITION))
+
+    tables = tuple(narrowest_pieces(table) if is_finer(table.name) else table for table in problem.tables)
+    return replace(problem, tables=tables)
+
+
+def stay_of(problem: Problem, families: Families, previous: PreviousPlan, cost_model: CostModel) -> Stay:
+    """Find the previous plan among the families, as far as it still exists, and what it costs now."""
+    by_name = {placed.name: placed for placed in previous.placement.tables}
+    named = [by_name.get(table.name) for table in problem.tables]
+    placed = tuple(
+        one if one is not None and same_table(table, one) else None
+        for table, one in zip(problem.tables, named, strict=True)
+    )
+    issues = verify(problem, previous.placement, rules=ledger_rules(cost_model.ledger))
+    return Stay(
+        previous=previous,
+        placed=placed,
+        cuts=_cuts(problem, families, placed),
+        seconds=None if issues else score(problem, previous.placement, cost_model).objective_seconds,
+        issue=issues[0].message if issues else "",
+    )
+
+
+def _cuts(
+    problem: Problem, families: Families, placed: tuple[TablePlacement | None, ...]
+) -> tuple[tuple[tuple[int, Pieces], ...], ...]:
+    first = np.searchsorted([one.table for one in families.families], np.arange(len(placed) + 1)).tolist()
+    return tuple(
+        () if one is None else tuple(cuts_of(problem, families, range(first[table], first[table + 1]), one))
+        for table, one in enumerate(placed)
+    )
+
+
+def with_move_price(priced: PricedOptions, problem: Problem, families: Families, stay: Stay) -> PricedOptions:
+    """Return the waist with what moving away from the previous plan costs.
+
+    One step is charged the seconds that the move takes where its bytes are spread evenly over the ranks, divided by
+    the steps that remain.
+    """
+    previous = stay.previous
+    shards = Shards.joined(placed.shards for placed in stay.placed if placed is not None)
+    shard_table = np.repeat(
+        np.arange(len(stay.placed)), [0 if placed is None else len(placed.shards) for placed in stay.placed]
+    )
+    order = np.lexsort((shards.column_offset, shards.rank, shard_table))
+    is_there = np.array([placed is not None for placed in stay.placed], dtype=np.float64)
+    in_use = np.zeros(priced.num_families, dtype=np.bool_)
+    in_use[[cuts[0][0] for cuts in stay.cuts if cuts]] = True
+    move = MovePrice(
+        seconds_per_byte=seconds_per_byte(problem.cluster) / previous.remaining_steps,
+        any_seconds=previous.min_relative_gain * (stay.seconds or 0.0),
+        max_bytes=math.inf if previous.max_moved_bytes is None else previous.max_moved_bytes,
+        cell_bytes=is_there * np.array([cell_bytes(table) for table in problem.tables]),
+        table_rows=np.array([table.num_embeddings for table in problem.tables], dtype=np.int64),
+        shard_table=shard_table[order],
+        shard_rank=shards.rank[order],
+        shard_rows=np.stack([shards.row_offset, shards.row_end], axis=1)[order],
+        shard_columns=np.stack([shards.column_offset, shards.column_end], axis=1)[order],
+        family_replicated=np.array([one.geometry.replicated for one in families.families], dtype=np.bool_),
+        family_in_use=in_use,
+        family_moved_cells=np.zeros(priced.num_families),
+    )
+    moved_cells = world_moved_cells(replace(priced, move=move))
+    return replace(priced, move=replace(move, family_moved_cells=moved_cells))
+
+
+def begin_with(priced: PricedOptions, stay: Stay) -> Assignment:
+    """Return the pieces of the previous plan that this waist has: of some tables all, of others none."""
+    index_of = {source: index for index, source in enumerate(priced.family_source.tolist())}
+    shape_of = {
+        key: shape
+        for shape, key in enumerate(zip(priced.shape_family.tolist(), priced.shape_columns.tolist(), strict=True))
+    }
+    chosen: list[tuple[int, int]] = []
+    for cuts in stay.cuts:
+        for source, pieces in cuts:
+            family = index_of.get(source, -1)
+            shapes = [shape_of.get((family, columns), -1) for columns, _ in pieces]
+            if min(shapes) >= 0:
+                chosen.extend(zip(shapes, (site for _, site in pieces), strict=True))
+                break
+    found = np.array(chosen, dtype=np.int64).reshape(-1, 2)
+    return Assignment(piece_shape=found[:, 0].copy(), piece_site=found[:, 1].copy())
+
+
+def with_homes(priced: PricedOptions, before: Assignment) -> PricedOptions:
+    """Return the waist with the tables of ``before`` where they are; those that may not stay are left out."""
+    assert priced.move is not None
+    part = legal_part(priced, with_pins(priced, before))
+    return replace(priced, move=replace(priced.move, home_shape=part.piece_shape, home_site=part.piece_site))
+
+
+def movement_of(
+    problem: Problem, stay: Stay, placement: Placement, step_seconds: float, charged_seconds: float
+) -> Movement:
+    """Say what moves to a placement, how long it takes, and after how many steps it has paid for itself."""
+    previous, cluster = stay.previous, problem.cluster
+    moves = transfer(problem.tables, previous.placement, placement)
+    world = max(cluster.world_size, previous.placement.world_size)
+    sent, received = np.zeros(world), np.zeros(world)
+    for pair in moves.pairs:
+        sent[pair.source] += pair.bytes
+        received[pair.target] += pair.bytes
+    seconds = transfer_seconds(moves.pairs, cluster)
+    saved = None if stay.seconds is None else stay.seconds - step_seconds
+    pays = saved is not None and saved > 0 and seconds is not None
+    return Movement(
+        previous_digest=previous.digest,
+        moved_bytes=moves.moved_bytes,
+        kept_bytes=moves.kept_bytes,
+        new_bytes=moves.new_bytes,
+        pairs=moves.pairs,
+        sent_bytes=tuple(sent.tolist()),
+        received_bytes=tuple(received.tolist()),
+        seconds=seconds,
+        link_evidence=links_of(cluster).evidence,
+        previous_seconds=stay.seconds,
+        previous_issue=stay.issue,
+        saved_seconds_per_step=saved,
+        break_even_steps=math.ceil(seconds / saved) if pays and saved and seconds is not None else None,
+        charged_seconds=charged_seconds,
+        remaining_steps=previous.remaining_steps,
+        max_moved_bytes=previous.max_moved_bytes,
+    )
+
+
+def judged_again(movement: Movement, previous_seconds: float, step_seconds: float) -> Movement:
+    """Return what moves with the objectives of both plans under another cost model."""
+    saved = previous_seconds - step_seconds
+    pays = saved > 0 and movement.seconds is not None
+    return replace(
+        movement,
+        previous_seconds=previous_seconds,
+        saved_seconds_per_step=saved,
+        break_even_steps=math.ceil(movement.seconds / saved) if pays and movement.seconds is not None else None,
+    )

@@ -1,0 +1,206 @@
+"""Plans under a model whose shards are dearer or cheaper by what else lies on their rank.
+
+Searches add up shards, so they are given an additive model: first the model's own additive prices, then prices that
+are linear near the best plan so far (the idea of SurCo, arXiv 2210.12547), and at last those of the analytic model
+behind it. What they find is judged by the model itself, which prices whole ranks, and shards of the best by that
+measure move as long as it pays (:mod:`planner.orchestration.refine.whole_rank`). The plan that each search constructs
+first is judged, too, so that the answer is never worse than a greedy plan.
+
+A bound of an additive model bounds no plan under the other: the answer has no gap, but says how far the plan is from
+the bound of the additive model that it was found with.
+"""
+
+import time
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from cost_models.analytic.additive import Additive
+from cost_models.protocol import AssignmentModel, CostModel
+from planner.domain.plan.movement import PreviousPlan
+from planner.domain.plan.plan import Plan, PlanResult, Surrogate
+from planner.domain.problem.problem import Problem
+from planner.errors import SolverDefect
+from planner.orchestration.finish_plan import OnResult, result_of
+from planner.orchestration.limits.tier_bandwidth import overloaded, shortfall_of
+from planner.orchestration.previous_plan import judged_again
+from planner.orchestration.refine.whole_rank import Limit, polished
+from planner.pricing.memory import ledger_rules
+from planner.pricing.placed_work import additive_near
+from planner.solver.partitioners.base import SolveLimits
+from planner.solver.problem import Reason
+from planner.verification.evaluate_placement import score
+from planner.verification.verify import verify
+
+#: Parts of the time limit that searches with the model's own prices may take, and that with the analytic model's; the
+#: rest, and what they leave because prices bring nothing new, polishes the best plan.
+_PARTS, _ANALYTIC_PART = (0.3, 0.15, 0.15), 0.2
+_NUM_ROUNDS = len(_PARTS) + 1
+_SAME = 1e-12  # relative difference below which two plans cost the same
+_DETAIL = "the cost model prices ranks as a whole: of its plans no bound is known, of the additive model's one is"
+
+
+class AdditiveSolve(Protocol):
+    """A solve under an additive model, within limits."""
+
+    def __call__(self, cost_model: CostModel, limits: SolveLimits, on_result: OnResult) -> PlanResult:
+        """Return the best plan found."""
+        ...
+
+
+def plan_in_rounds(
+    problem: Problem,
+    model: AssignmentModel,
+    limits: SolveLimits,
+    solve: AdditiveSolve,
+    *,
+    previous: PreviousPlan | None,
+    on_result: OnResult | None,
+) -> PlanResult:
+    """Search with one additive model after the other, and return the plan that is best under ``model``.
+
+    ``solve`` plans ``problem`` under an additive model. Returns its result where there is no plan.
+    """
+    began = time.monotonic()
+    judge = _Judge(problem, model, previous, on_result)
+    surrogate: CostModel = Additive(model=model)
+    last = PlanResult(plan=None, reason=Reason.NO_SOLUTION_FOUND, limit=None, detail="", lower_bound_seconds=0.0)
+    spent = _ANALYTIC_PART
+    for number, part in enumerate(_PARTS, start=1):
+        before, spent = judge.best_seconds, spent + part
+        last = solve(surrogate, _part_of(limits, part), judge.first_of(number, surrogate))
+        if last.plan is None and judge.best is None:
+            return last
+        judge.consider(last, number, surrogate)
+        if judge.best is None or (number > 1 and judge.best_seconds >= before * (1 - _SAME)):
+            break  # the same plan again, or none that any tier can serve
+        surrogate = additive_near(problem, judge.best.placement, model)
+    if judge.best is None:
+        return judge.refused(last)
+    found = solve(model.analytic, _part_of(limits, _ANALYTIC_PART), judge.first_of(_NUM_ROUNDS, model.analytic))
+    judge.consider(found, _NUM_ROUNDS, model.analytic)
+    if previous is None:  # else moves would have a price
+        judge.polish(_part_of(limits, 1 - spent), until_seconds=began + limits.time_limit_seconds)
+    return result_of(replace(judge.best, solver_seconds=time.monotonic() - began))
+
+
+def _part_of(limits: SolveLimits, part: float) -> SolveLimits:
+    work = limits.work_limit_seconds
+    return replace(
+        limits,
+        time_limit_seconds=part * limits.time_limit_seconds,
+        work_limit_seconds=None if work is None else part * work,
+    )
+
+
+class _Judge:
+    """Keeps the plan that is best under the model that prices ranks as a whole."""
+
+    def __init__(
+        self, problem: Problem, model: AssignmentModel, previous: PreviousPlan | None, on_result: OnResult | None
+    ) -> None:
+        self._problem, self._model, self._on_result = problem, model, on_result
+        self._previous_seconds = None
+        if previous is not None:
+            self._previous_seconds = lambda: score(problem, previous.placement, model).objective_seconds
+        self.best: Plan | None = None
+        self._searched_with: CostModel = model  # the additive model that the best plan was found with
+        self._busiest: Plan | None = None  # one that a tier cannot serve
+
+    @property
+    def best_seconds(self) -> float:
+        """Objective of the best plan; infinite before there is one."""
+        return float("inf") if self.best is None else self.best.evaluation.objective_seconds
+
+    def first_of(self, number: int, surrogate: CostModel) -> OnResult:
+        """Return what a search tells its plans: the first of them is judged, whatever the clock says of the others."""
+        told: list[PlanResult] = []
+
+        def tell(found: PlanResult) -> None:
+            if not told:
+                told.append(found)
+                self.consider(found, number, surrogate)
+
+        return tell
+
+    def consider(self, found: PlanResult, number: int, surrogate: CostModel) -> None:
+        """Judge a verified plan of one round, and keep and tell it if it is the best."""
+        if found.plan is None:
+            return
+        evaluation = score(self._problem, found.plan.placement, self._model)
+        judged = self._judged(found.plan, number, replace(found.plan, evaluation=evaluation))
+        if any(overloaded(evaluation)):
+            self._busiest = judged
+        elif evaluation.objective_seconds < self.best_seconds * (1 - _SAME):
+            self.best, self._searched_with = judged, surrogate
+            if self._on_result is not None:
+                self._on_result(result_of(judged))
+
+    def polish(self, limits: SolveLimits, *, until_seconds: float) -> None:
+        """Move shards of the best plan within limits, and keep what is better; what comes out is verified."""
+        assert self.best is not None
+        assert self.best.surrogate is not None
+        limit = Limit(
+            work_seconds=limits.work_limit_seconds or limits.time_limit_seconds,
+            until_seconds=until_seconds,
+        )
+        before, surrogate = self.best.placement, self.best.surrogate
+        found = polished(self._problem, before, self._model, limit, limits.seed)
+        if found.is_cut_by_clock:
+            self.best = replace(self.best, limit="time")
+        placement = found.placement
+        if placement is before:
+            return
+        if issues := verify(self._problem, placement, rules=ledger_rules(self._model.ledger)):
+            raise SolverDefect(f"moving shards made an illegal plan: {issues[0].message}")
+        evaluation = score(self._problem, placement, self._model)
+        if any(overloaded(evaluation)) or evaluation.objective_seconds >= self.best_seconds:
+            return
+        seconds = score(self._problem, placement, self._searched_with).objective_seconds
+        bound = surrogate.lower_bound_seconds
+        surrogate = replace(
+            surrogate,
+            seconds=seconds,
+            relative_gap=seconds / bound - 1 if bound > 0 else None,
+            moved_shards=int(np.count_nonzero(placement.all_shards().rank != before.all_shards().rank)),
+        )
+        self.best = replace(self.best, placement=placement, evaluation=evaluation, surrogate=surrogate)
+        if self._on_result is not None:
+            self._on_result(result_of(self.best))
+
+    def refused(self, last: PlanResult) -> PlanResult:
+        """Say which tier is too slow for every plan that was found."""
+        if self._busiest is None:
+            return last
+        shortfall = shortfall_of(self._busiest.evaluation)
+        return replace(
+            last,
+            plan=None,
+            reason=Reason.NO_SOLUTION_FOUND,
+            limit="tier_bandwidth",
+            detail=shortfall.message,
+            shortfalls=(shortfall,),
+        )
+
+    def _judged(self, found: Plan, number: int, plan: Plan) -> Plan:
+        movement = plan.movement
+        if movement is not None and movement.previous_seconds is not None and self._previous_seconds is not None:
+            movement = judged_again(movement, self._previous_seconds(), plan.evaluation.objective_seconds)
+        return replace(
+            plan,
+            lower_bound_seconds=0.0,
+            relative_gap=None,
+            reason=Reason.FEASIBLE,
+            limit=found.limit or "surrogate",
+            detail=_DETAIL,
+            movement=movement,
+            surrogate=Surrogate(
+                seconds=found.evaluation.objective_seconds,
+                lower_bound_seconds=found.lower_bound_seconds,
+                relative_gap=found.relative_gap,
+                round=number,
+                num_rounds=_NUM_ROUNDS,
+                moved_shards=0,
+            ),
+        )

@@ -1,0 +1,1 @@
+"""What leaves the planner: exports, explanations, certificates and feedback of jobs."""

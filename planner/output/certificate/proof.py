@@ -1,0 +1,155 @@
+"""The dual data of a bound: the tree of boxes of :mod:`planner.solver.bounds.boxes`, as a checker can work it out
+again.
+
+A node is a leaf with prices of the relaxation, or a split with two children: by a rule of a module, by the seconds of
+a phase, or by a choice of a table. A child is ``None`` where a table has no choice left there.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cost_models.arrays import Bools
+from planner.output.certificate.rules import Rule
+from planner.output.certificate.statement import Axes, digits
+from planner.pricing.price_options import prune, restrict
+from planner.solver.bounds.boxes import Node, branch
+from planner.solver.bounds.chain import priced_memory
+from planner.solver.bounds.dual import Prices
+from planner.solver.bounds.relaxation import Relaxation, rank_weights, relaxations
+from planner.solver.problem import PricedOptions
+
+JsonNode = dict[str, object]
+
+#: Undecided modules up to this number are split; of more, the bound is one over both their states.
+_MAX_SPLIT_RULES = 3
+_BELOW = 1 - 1e-11  # prices, so that the rounding of their sums never takes them above what phases are worth
+_CLEARLY = 2.0  # bytes per rank, and times the known plan: excess that is no rounding, and a bound that ends a box
+_MORE = 1 + 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a proof is made for."""
+
+    axes: Axes
+    rules: Sequence[Rule]
+    max_boxes: int
+    known_seconds: float  # of the plan, without what every plan takes beside its shards
+    way: int = 0  # number of the relaxation
+
+
+def proofs_of(priced: PricedOptions, wanted: Wanted) -> Iterator[JsonNode]:
+    """Yield a proof for each way to add up ranks of unequal speed: their weights, and nodes, the root first."""
+    order = _split_rules(priced, wanted.rules)
+    boxes = wanted.max_boxes // 2 ** sum(_is_undecided(priced, wanted.rules[number]) for number in order)
+    weights = [None] if wanted.axes.is_step else [digits(way) for way in rank_weights(priced)]
+    for way, of_ranks in enumerate(weights):
+        nodes: list[JsonNode] = []
+        everything = np.ones(priced.num_families, dtype=np.bool_)
+        _grow(priced, replace(wanted, max_boxes=boxes, way=way), everything, order, nodes)
+        yield {"rank_weights": of_ranks, "nodes": nodes}
+
+
+def _split_rules(priced: PricedOptions, rules: Sequence[Rule]) -> list[int]:
+    """Return the rules that are split, those first that leave one side alone."""
+    undecided = [number for number, rule in enumerate(rules) if _is_undecided(priced, rule)]
+    decided = [number for number in range(len(rules)) if number not in undecided]
+    return decided + (undecided if len(undecided) <= _MAX_SPLIT_RULES else [])
+
+
+def _is_undecided(priced: PricedOptions, rule: Rule) -> bool:
+    return all(_has_all_tables(priced, ~side) for side in (rule.one, rule.other))
+
+
+def _has_all_tables(priced: PricedOptions, keep: Bools) -> bool:
+    return len(np.unique(priced.family_table[keep])) == priced.num_tables
+
+
+def _grow(priced: PricedOptions, wanted: Wanted, keep: Bools, order: list[int], nodes: list[JsonNode]) -> int | None:
+    """Add the nodes of the families that are kept, and return the first one's number; ``None`` where no plan is."""
+    if not _has_all_tables(priced, keep):
+        return None
+    if order:
+        rule, number = wanted.rules[order[0]], len(nodes)
+        node: JsonNode = {"rule": order[0]}
+        nodes.append(node)
+        halves = (keep & ~rule.one, keep & ~rule.other)
+        node["children"] = [_grow(priced, wanted, half, order[1:], nodes) for half in halves]
+        return number
+    some = restrict(priced, keep)
+    mode = prune(some)
+    if len(np.unique(mode.family_table)) < mode.num_tables:
+        mode = some  # what is left of a table fits nowhere, which a bound on its options need not know
+    start = len(nodes)
+    nodes.extend(_boxes(mode, wanted, start))
+    return start
+
+
+def _boxes(mode: PricedOptions, wanted: Wanted, start: int) -> Iterator[JsonNode]:
+    """Yield the nodes of the tree of boxes of one mode; ``start`` is the number of its root."""
+    model = relaxations(mode)[wanted.way]
+    cheap = priced_memory(model)
+    tree = branch(model, max_boxes=max(wanted.max_boxes, 1), known_seconds=wanted.known_seconds, start=cheap).nodes
+    choices = {0: np.ones(len(model.choice_table), dtype=np.bool_)}
+    above: dict[int, Prices] = {0: cheap}  # prices of the node that a node was split from
+    for number, node in enumerate(tree):
+        left, prices = choices.pop(number), above.pop(number) if node.prices is None else node.prices
+        if node.split is None or node.children is None:
+            if node.prices is None:
+                prices = _without_room(model, left, wanted.known_seconds, len(mode.host_of_rank)) or prices
+            yield {"prices": _prices(prices, wanted.axes)}
+            continue
+        lower, upper = node.children
+        yield {**_split(mode, model, node, wanted.axes), "children": [start + lower, start + upper]}
+        choices[lower], choices[upper] = _halves(model, node, left)
+        above |= {lower: prices, upper: prices}
+
+
+def _split(mode: PricedOptions, model: Relaxation, node: Node, axes: Axes) -> JsonNode:
+    assert node.split is not None
+    if node.split.choice < 0:
+        return {"phase": axes.phase_of_bound(node.split.phase), "at_seconds": node.split.at_seconds}
+    family, fewest = int(model.family[node.split.choice]), int(model.pieces[node.split.choice])
+    further = model.pieces[(model.family == family) & (model.pieces > fewest)]
+    most = int(further.min()) - 1 if len(further) else int(mode.family_max_pieces[family])
+    return {"family": int(mode.family_source[family]), "pieces": [fewest, most]}
+
+
+def _halves(model: Relaxation, node: Node, left: Bools) -> tuple[Bools, Bools]:
+    """Return the choices of both children, as the bound splits them."""
+    assert node.split is not None
+    if node.split.choice < 0:
+        return left & (model.big[:, node.split.phase] <= node.split.at_seconds), left
+    chosen = np.arange(len(left)) == node.split.choice
+    return left & ~chosen, left & (chosen | (model.choice_table != model.choice_table[node.split.choice]))
+
+
+def _without_room(model: Relaxation, left: Bools, known_seconds: float, num_ranks: int) -> Prices | None:
+    """Return prices of bytes alone at which choices that need more than there is cost more than a known plan."""
+    least = np.full((model.num_tables, len(model.cluster_bytes)), np.inf)
+    np.minimum.at(least, model.choice_table[left], model.total_bytes[left])
+    needed = np.sum(least, axis=0)
+    excess = np.where(np.isfinite(needed), needed - model.cluster_bytes * _MORE, 0.0)
+    tier = int(np.argmax(excess))
+    if excess[tier] <= _CLEARLY * num_ranks:
+        return None
+    memory = np.zeros(len(model.cluster_bytes))
+    memory[tier] = _CLEARLY * known_seconds / (excess[tier] - num_ranks)
+    return Prices(
+        average=np.zeros_like(model.weight), memory=memory, largest=np.zeros((model.num_tables, len(model.weight)))
+    )
+
+
+def _prices(prices: Prices, axes: Axes) -> JsonNode:
+    """Return prices as a leaf states them."""
+    table, phase = np.nonzero(prices.largest)
+    return {
+        "average": digits(prices.average[axes.bound_phases] * _BELOW),
+        "memory": digits(prices.memory[axes.tiers]),
+        "largest": [
+            [int(t), axes.phase_of_bound(int(q)), price]
+            for t, q, price in zip(table, phase, digits(prices.largest[table, phase] * _BELOW), strict=True)
+        ],
+    }

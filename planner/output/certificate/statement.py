@@ -1,0 +1,171 @@
+"""What a certificate states: ranks, tables, every option with its price, rules, and the plan as choices among them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cost_models.arrays import Floats, Ints
+from planner.output.certificate.check import Problem as Checked
+from planner.output.certificate.rules import Rule
+from planner.pricing.price_options import prune
+from planner.solver.problem import Assignment, Objective, PricedOptions, Scope
+
+Document = dict[str, Any]
+
+_DIGITS = ".12g"  # of seconds and prices: a relative error of 5e-13, far below what costs are known to
+
+
+def digits(values: Floats) -> list[float]:
+    """Return numbers with twelve digits, which take half the room of seventeen."""
+    return [float(format(value, _DIGITS)) for value in values.tolist()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axes:
+    """Phases and tiers that a certificate has: those that count, and those that anything lies in."""
+
+    phases: Ints
+    tiers: Ints
+    is_step: bool
+
+    @classmethod
+    def of(cls, priced: PricedOptions) -> "Axes":
+        """Return those of a problem."""
+        return cls(
+            phases=np.flatnonzero(priced.phase_weight > 0),
+            tiers=np.flatnonzero(np.any(priced.capacity_bytes > 0, axis=0) | np.any(priced.shape_bytes > 0, axis=0)),
+            is_step=priced.objective is Objective.STEP_TIME,
+        )
+
+    @property
+    def bound_phases(self) -> Ints:
+        """Phases of bounds: one where ranks are judged by their sums."""
+        return self.phases if self.is_step else np.zeros(1, dtype=np.int64)
+
+    def phase_of_bound(self, phase: int) -> int:
+        """Return the certificate's number of a phase of the bound."""
+        return int(np.searchsorted(self.bound_phases, phase))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What the numbers are called, and what else a plan document says of them."""
+
+    objective: str
+    phases: Sequence[str]  # of all phases of the waist
+    tiers: Sequence[str]
+    tables: Sequence[Mapping[str, object]]  # name and rows
+    families: Sequence[Mapping[str, object]]  # scheme, kernel, share, rows and tiers of shards
+
+
+def statement(priced: PricedOptions, rules: Sequence[Rule], names: Names, beside_seconds: float) -> Document:
+    """Return a problem as a certificate states it; nothing is left out that a plan could use."""
+    axes = Axes.of(priced)
+    blocks: dict[bytes, int] = {}
+    prices: list[Document] = []
+    families = []
+    for family in range(priced.num_families):
+        families.append(
+            {
+                **names.families[family],
+                "table": int(priced.family_table[family]),
+                "scope": Scope(int(priced.family_scope[family])).name.lower(),
+                "same_host": bool(priced.family_same_host[family]),
+                "pieces": [int(priced.family_min_pieces[family]), int(priced.family_max_pieces[family])],
+                "prices": _block(priced, axes, family, blocks, prices),
+                "dominated_by": None,
+            }
+        )
+    slowdown = priced.rank_slowdown[:, axes.phases]
+    everywhere = np.all(priced.table_rank_allowed, axis=1).tolist()
+    document = {
+        "objective": names.objective,
+        "num_ranks": priced.num_ranks,
+        "ranks_per_host": priced.ranks_per_host,
+        "phases": [names.phases[phase] for phase in axes.phases],
+        "phase_weight": priced.phase_weight[axes.phases].tolist(),
+        "window_seconds": priced.phase_window_seconds[axes.phases].tolist(),
+        "beside_seconds": beside_seconds,
+        "tiers": [names.tiers[tier] for tier in axes.tiers],
+        "capacity_bytes": _exact(priced.capacity_bytes[:, axes.tiers]),
+        "slowdown": None if np.all(slowdown == 1) else slowdown.tolist(),
+        "tables": [
+            {
+                **names.tables[table],
+                "columns": int(priced.table_columns[table]),
+                "ranks": None if everywhere[table] else np.flatnonzero(priced.table_rank_allowed[table]).tolist(),
+            }
+            for table in range(priced.num_tables)
+        ],
+        "families": families,
+        "prices": prices,
+        "rules": [[np.flatnonzero(side).tolist() for side in (rule.one, rule.other)] for rule in rules],
+        "same_rank": [group.tolist() for group in priced.same_rank],
+        "apart": [group.tolist() for group in priced.apart],
+        "pinned": _pinned(priced),
+    }
+    _name_dominators(document, priced)
+    return document
+
+
+def choices_of(priced: PricedOptions, assignment: Assignment) -> list[Document]:
+    """Return the plan as a family and pieces (columns, site) of every table."""
+    shape = assignment.piece_shape
+    first = np.searchsorted(priced.shape_table[shape], np.arange(priced.num_tables + 1))
+    family = priced.shape_family[shape[first[:-1]]].tolist()
+    pieces = np.stack([priced.shape_columns[shape], assignment.piece_site], axis=1).tolist()
+    return [
+        {"family": chosen, "pieces": pieces[start:end]}
+        for chosen, start, end in zip(family, first[:-1].tolist(), first[1:].tolist(), strict=True)
+    ]
+
+
+def _block(priced: PricedOptions, axes: Axes, family: int, blocks: dict[bytes, int], prices: list[Document]) -> int:
+    """Return the number of a family's prices; families with equal ones share them."""
+    first, last = (int(ends[family]) for ends in priced.shapes_of_family)
+    shapes = slice(first, last)
+    widths, seconds = priced.shape_columns[shapes], priced.shape_seconds[shapes][:, axes.phases]
+    full, total = (sizes[shapes][:, axes.tiers] for sizes in (priced.shape_bytes, priced.shape_total_bytes))
+    on_last = np.clip(total - full * (int(priced.shape_ranks[first]) - 1), 0.0, full)
+    key = b"".join(part.tobytes() for part in (widths, seconds, full, on_last))
+    if key not in blocks:
+        blocks[key] = len(prices)
+        prices.append(
+            {
+                "widths": widths.tolist(),
+                "seconds": [digits(row) for row in seconds],
+                "bytes": _exact(full),
+                "last_bytes": None if np.array_equal(full, on_last) else _exact(on_last),
+            }
+        )
+    return blocks[key]
+
+
+def _exact(sizes: Floats) -> list[list[float]]:
+    """Return bytes as they are, whole ones without a point."""
+    return [[int(value) if value.is_integer() else value for value in row] for row in sizes.tolist()]
+
+
+def _pinned(priced: PricedOptions) -> list[list[object]]:
+    """Return table and pieces of every table that the user fixed."""
+    table = priced.shape_table[priced.pinned_shape]
+    pieces = np.stack([priced.shape_columns[priced.pinned_shape], priced.pinned_site], axis=1)
+    return [[int(one), pieces[table == one].tolist()] for one in np.unique(table)]
+
+
+def _name_dominators(document: Document, priced: PricedOptions) -> None:
+    """Say of families that no plan needs which other one replaces them, by the checker's own rule.
+
+    Without it, a bound would have to tell apart families that differ in nothing.
+    """
+    checked = Checked(document).families
+    kept = np.isin(np.arange(priced.num_families), prune(priced).family_source)
+    first, last = (ends.tolist() for ends in priced.families_of_table)
+    for low, high in zip(first, last, strict=True):
+        better = [family for family in range(low, high) if kept[family]]
+        for family in range(low, high):
+            if not kept[family]:
+                found = (one for one in better if checked[one].replaces(checked[family]))
+                document["families"][family]["dominated_by"] = next(found, None)

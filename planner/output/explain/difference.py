@@ -1,0 +1,146 @@
+"""What changed from one plan to another, as values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from planner.output.explain.text.fullest_ranks import fullest_ranks, tiers_in_order
+from planner.output.explain.text.plan_document import PlanDocument, TableEntry
+
+OBJECTIVES = ("step_time", "max_rank_time", "request_latency")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A number of plan A and of plan B."""
+
+    before: float
+    after: float
+
+    @property
+    def relative_change(self) -> float | None:
+        """``after / before - 1``; ``None`` where there is nothing to compare with."""
+        return self.after / self.before - 1 if self.before > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanDifference:
+    """Tables that changed and the seconds and bytes of both plans."""
+
+    same_plan: bool
+    same_spec: bool
+    same_prices: bool
+    objectives: Mapping[str, Pair]
+    phases: Mapping[str, Pair]
+    fullest_rank_bytes: Mapping[str, Pair]  # by tier
+    unchanged: int
+    changed: tuple[str, ...]
+    new: tuple[str, ...]
+    gone: tuple[str, ...]
+    moved_bytes: int  # of shards of B whose rectangle was not on that rank in A
+
+    def to_document(self) -> dict[str, object]:
+        """The difference as JSON."""
+        return {
+            "same_plan": self.same_plan,
+            "same_spec": self.same_spec,
+            "same_prices": self.same_prices,
+            "objectives": {name: _told(pair) for name, pair in self.objectives.items()},
+            "phases": {name: _told(pair) for name, pair in self.phases.items()},
+            "fullest_rank_bytes": {tier: _told(pair) for tier, pair in self.fullest_rank_bytes.items()},
+            "tables": {
+                "unchanged": self.unchanged,
+                "changed": list(self.changed),
+                "new": list(self.new),
+                "gone": list(self.gone),
+                "moved_bytes": self.moved_bytes,
+            },
+        }
+
+
+def difference(first: Mapping[str, object], second: Mapping[str, object]) -> PlanDifference:
+    """Compare two plan documents, A and B, table by table and phase by phase."""
+    a, b = cast("PlanDocument", first), cast("PlanDocument", second)
+    before = {table["name"]: table for table in a["tables"]}
+    after = {table["name"]: table for table in b["tables"]}
+    both = [name for name in after if name in before]
+    changed = tuple(name for name in both if _choice(before[name]) != _choice(after[name]))
+    return PlanDifference(
+        same_plan=a["plan_digest"] == b["plan_digest"],
+        same_spec=a["spec_digest"] == b["spec_digest"],
+        same_prices=a["provenance"]["cost_model"] == b["provenance"]["cost_model"],
+        objectives=_objectives(a, b),
+        phases=_phases(a, b),
+        fullest_rank_bytes=_fullest(a, b),
+        unchanged=len(both) - len(changed),
+        changed=changed,
+        new=tuple(name for name in after if name not in before),
+        gone=tuple(name for name in before if name not in after),
+        moved_bytes=sum(_moved_bytes(before[name], after[name]) for name in changed),
+    )
+
+
+def _told(pair: Pair) -> dict[str, float | None]:
+    return {"a": pair.before, "b": pair.after, "relative_change": pair.relative_change}
+
+
+def _objectives(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
+    pairs = {}
+    for name in OBJECTIVES:
+        before, after = _objective_seconds(a, name), _objective_seconds(b, name)
+        if before is not None and after is not None:
+            pairs[name] = Pair(before=before, after=after)
+    return pairs
+
+
+def _objective_seconds(plan: PlanDocument, name: str) -> float | None:
+    """The seconds of an objective, whichever the plan was made for."""
+    objective = plan["objective"]
+    if objective["name"] == name:
+        return objective["seconds"]
+    seconds = objective.get(f"{name}_seconds")
+    return float(seconds) if isinstance(seconds, float | int) else None
+
+
+def _phases(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
+    before = {phase["name"]: phase["seconds"] for phase in a["phases"]}
+    after = {phase["name"]: phase["seconds"] for phase in b["phases"]}
+    pairs = {name: Pair(before=before.get(name, 0.0), after=after.get(name, 0.0)) for name in {**before, **after}}
+    return {name: pair for name, pair in pairs.items() if pair.before or pair.after}
+
+
+def _fullest(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
+    before, after = (
+        {one.tier: one.used_bytes for one in fullest_ranks([rank["bytes"] for rank in plan["ranks"]])}
+        for plan in (a, b)
+    )
+    tiers = tiers_in_order({*before, *after})
+    return {tier: Pair(before=before.get(tier, 0), after=after.get(tier, 0)) for tier in tiers}
+
+
+def _places(table: TableEntry) -> tuple[tuple[int, int, int, int, int, str], ...]:
+    """The rectangles of a table and their ranks, in order."""
+    return tuple(
+        (
+            shard["rank"],
+            shard["row_offset"],
+            shard["num_rows"],
+            shard["column_offset"],
+            shard["num_columns"],
+            shard["tier"],
+        )
+        for shard in table["shards"]
+    )
+
+
+def _choice(table: TableEntry) -> tuple[object, ...]:
+    """What determines how a table is trained."""
+    storage = table["compute_kernel"], table.get("cache_load_factor"), table.get("data_type")
+    return table["sharding_type"], storage, _places(table)
+
+
+def _moved_bytes(before: TableEntry, after: TableEntry) -> int:
+    held = set(_places(before))
+    return sum(
+        shard["bytes"] for shard, place in zip(after["shards"], _places(after), strict=True) if place not in held
+    )

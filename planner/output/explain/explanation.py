@@ -1,0 +1,219 @@
+"""Why a plan is as it is: what it waits for, what more hardware would buy, and what else its tables could be.
+
+Everything is computed from the problem and the placement; no search is run.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cost_models.protocol import CostModel
+from cost_models.vocabulary import Evidence, Scheme, Tier
+from planner.domain.plan.placement import Placement
+from planner.domain.problem.problem import Problem
+from planner.domain.problem.storage import Storage
+from planner.errors import InvalidProblem
+from planner.orchestration.placement.listed_plan import ListedPlan, find_plan
+from planner.output.explain.alternatives import Alternative, Alternatives
+from planner.output.explain.bottlenecks import BindingPhase, binding_phases, seconds_on_binding_ranks
+from planner.output.explain.reasons import reason
+from planner.output.explain.shadow_prices import ShadowPrice, hardware_prices, memory_price, seconds_of_shapes
+from planner.pricing.memory import ledger_rules
+from planner.pricing.placed_work import additive_near
+from planner.pricing.price_options import prune
+from planner.pricing.serving import latency_beside_shards
+from planner.solver.bounds.chain import lower_bound
+from planner.solver.evaluate import touched_ranks
+from planner.verification.verify import verify
+
+DEFAULT_TABLES = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableReason:
+    """Why one table is cut as it is."""
+
+    name: str
+    scheme: Scheme
+    storage: Storage
+    columns: tuple[int, ...]  # of each piece
+    binding_seconds: float  # on the slowest ranks of the exposed phases
+    reason: str
+    alternatives: tuple[tuple[Alternative, tuple[int, ...]], ...]  # each with the table's ranks
+
+
+#: Said of a model that prices whole ranks: single shards have a price near the plan alone.
+_ADDITIVELY = ", additively near this plan"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Everything that is computed about one plan."""
+
+    objective: str
+    objective_seconds: float
+    #: of the objective, the same for every placement: the messages of a request; 0 of a training step
+    fixed_seconds: float
+    bound_seconds: float  # of the relaxation here; a solve may have proven more
+    cost_model: str  # "roofline@1"
+    device_tier: Tier  # where rows lie that no kernel keeps elsewhere
+    phases: tuple[BindingPhase, ...]
+    shadow_prices: tuple[ShadowPrice, ...]
+    num_tables: int
+    tables: tuple[TableReason, ...]  # those that weigh most on the binding ranks, heaviest first
+
+    def to_document(self) -> dict[str, object]:
+        """Return the explanation as JSON."""
+        return {
+            "objective": {
+                "name": self.objective,
+                "seconds": self.objective_seconds,
+                "relaxation_seconds": self.bound_seconds,
+            },
+            "cost_model": self.cost_model,
+            "phases": [_phase_document(phase) for phase in self.phases],
+            "shadow_prices": [_price_document(price) for price in self.shadow_prices],
+            "num_tables": self.num_tables,
+            "tables": [_table_document(table, self.fixed_seconds, self.device_tier) for table in self.tables],
+        }
+
+
+def explain(
+    problem: Problem, placement: Placement, cost_model: CostModel, *, max_tables: int = DEFAULT_TABLES
+) -> Explanation:
+    """Explain a plan, wherever it comes from.
+
+    Parameters
+    ----------
+    problem, placement, cost_model
+        The plan, what it is a plan of, and what its seconds mean.
+    max_tables
+        How many tables are explained: those that weigh most on the binding ranks.
+
+    Raises
+    ------
+    InvalidProblem
+        If the plan breaks a rule: what must not be used is not explained.
+    UnsupportedRequest
+        If a table is cut in a way that is not listed for it.
+    """
+    issues = verify(problem, placement, rules=ledger_rules(cost_model.ledger))
+    if issues:
+        raise InvalidProblem(issues)
+    asked, cost_model = cost_model, additive_near(problem, placement, cost_model)
+    plan = find_plan(problem, placement, cost_model)
+    priced, tier = plan.priced, problem.cluster.device_tier
+    found = Alternatives(plan)
+    bound = lower_bound(prune(priced), known_seconds=found.objective_seconds)
+    fixed_seconds = latency_beside_shards(problem, found.objective_seconds)
+    phases = binding_phases(priced, found.loads.seconds, _evidence(plan, cost_model), bound.guide)
+    weakest = max((phase.evidence for phase in phases), default=Evidence.MEASURED)
+    weight = seconds_on_binding_ranks(priced, plan.assignment, found.loads.seconds)
+    heaviest = np.argsort(-weight, kind="stable")[:max_tables].tolist()
+    return Explanation(
+        objective=problem.objective,
+        objective_seconds=found.objective_seconds + fixed_seconds,
+        fixed_seconds=fixed_seconds,
+        bound_seconds=bound.seconds + fixed_seconds,
+        cost_model=f"{cost_model.name}@{cost_model.version}" + ("" if asked is cost_model else _ADDITIVELY),
+        device_tier=tier,
+        phases=phases,
+        shadow_prices=(memory_price(priced, bound.guide, weakest, tier), *hardware_prices(plan, cost_model)),
+        num_tables=priced.num_tables,
+        tables=tuple(_table_reason(plan, found, table, float(weight[table])) for table in heaviest),
+    )
+
+
+def _evidence(plan: ListedPlan, cost_model: CostModel) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
+    """Weakest evidence code of each phase of the plan, shape (P,)."""
+    shapes = np.unique(plan.assignment.piece_shape)
+    predicted = seconds_of_shapes(plan, shapes, cost_model, plan.problem.cluster.hardware)
+    weakest: np.ndarray[tuple[int], np.dtype[np.int8]] = np.max(predicted.evidence, axis=0, initial=0)
+    return weakest
+
+
+def _table_reason(plan: ListedPlan, found: Alternatives, table: int, binding_seconds: float) -> TableReason:
+    priced, assignment = plan.priced, plan.assignment
+    shapes = assignment.piece_shape[priced.shape_table[assignment.piece_shape] == table]
+    family = plan.families.families[int(priced.family_source[priced.shape_family[shapes[0]]])]
+    columns = tuple(priced.shape_columns[shapes].tolist())
+    alternatives = found.of_table(table)
+    return TableReason(
+        name=plan.problem.tables[table].name,
+        scheme=family.scheme,
+        storage=family.storage,
+        columns=columns,
+        binding_seconds=binding_seconds,
+        reason=reason(
+            family.scheme,
+            family.storage,
+            columns,
+            alternatives,
+            objective_seconds=found.objective_seconds,
+            is_pinned=bool(priced.table_is_pinned[table]),
+        ),
+        alternatives=tuple(
+            (one, tuple(np.flatnonzero(touched_ranks(priced, one.assignment)[table]).tolist())) for one in alternatives
+        ),
+    )
+
+
+def _phase_document(phase: BindingPhase) -> Mapping[str, object]:
+    return {
+        "name": phase.phase.label,
+        "seconds": phase.seconds,
+        "mean_seconds": phase.mean_seconds,
+        "hidden_seconds": phase.hidden_seconds,
+        "exposed_seconds": phase.exposed_seconds,
+        "objective_share": phase.objective_share,
+        "ranks": list(phase.ranks),
+        "relaxed_seconds": phase.relaxed_seconds,
+        "evidence": phase.evidence.label,
+    }
+
+
+def _price_document(price: ShadowPrice) -> Mapping[str, object]:
+    return {
+        "resource": price.resource,
+        "change": price.change,
+        "saved_seconds": price.saved_seconds,
+        "direction": price.direction,
+        "method": price.method,
+        "evidence": None if price.evidence is None else price.evidence.label,
+        "note": price.note,
+    }
+
+
+def _storage_document(storage: Storage, device_tier: Tier) -> Mapping[str, object]:
+    return {
+        "compute_kernel": storage.kernel.label,
+        "tier": storage.tier(device_tier).label,
+        "cache_load_factor": storage.cache_load_factor,
+        "hot_row_fraction": storage.hot_row_share or None,
+        "data_type": storage.data_type.name,
+    }
+
+
+def _table_document(table: TableReason, fixed_seconds: float, device_tier: Tier) -> Mapping[str, object]:
+    return {
+        "name": table.name,
+        "sharding_type": table.scheme.label,
+        **_storage_document(table.storage, device_tier),
+        "columns": list(table.columns),
+        "binding_seconds": table.binding_seconds,
+        "reason": table.reason,
+        "alternatives": [
+            {
+                "sharding_type": one.scheme.label,
+                **_storage_document(one.storage, device_tier),
+                "columns": list(one.columns),
+                "ranks": list(ranks),
+                "objective_seconds": one.objective_seconds + fixed_seconds,
+                "change_seconds": one.change_seconds,
+                "excess_bytes": one.excess_bytes,
+                "is_best_of_kind": one.is_best,
+            }
+            for one, ranks in table.alternatives
+        ],
+    }

@@ -1,0 +1,122 @@
+"""Why a table is cut as it is, in words; every number in them was computed."""
+
+import itertools
+from collections.abc import Sequence
+
+from cost_models.vocabulary import Scheme, Tier
+from planner.domain.formats.units import format_bytes, format_seconds
+from planner.domain.problem.storage import Storage
+from planner.output.explain.alternatives import Alternative
+
+_SAME = 1e-6  # relative change of the objective that counts as none
+_LONGER = 1.005  # times as long, from which on a phase is named
+
+_WHOLE = {
+    Scheme.DATA_PARALLEL: "copied to every rank",
+    Scheme.TABLE_WISE: "whole on one rank",
+    Scheme.ROW_WISE: "cut by rows over all ranks",
+    Scheme.TABLE_ROW_WISE: "cut by rows over one host",
+}
+_PLACES = {Tier.DDR: "host memory", Tier.SCM: "storage-class memory", Tier.SSD: "block storage"}
+_PIECES = {
+    Scheme.COLUMN_WISE: "cut by columns ({})",
+    Scheme.TABLE_COLUMN_WISE: "cut by columns ({}) on one host",
+    Scheme.GRID_SHARD: "cut by columns ({}), each by rows over a host",
+}
+
+
+def cut_in_words(scheme: Scheme, columns: Sequence[int]) -> str:
+    """``"cut by columns (2x48 + 32)"`` for pieces of 48, 32 and 48 columns."""
+    if scheme in _WHOLE:
+        return _WHOLE[scheme]
+    runs = [(width, len(list(run))) for width, run in itertools.groupby(sorted(columns, reverse=True))]
+    return _PIECES[scheme].format(" + ".join(f"{count}x{width}" if count > 1 else f"{width}" for width, count in runs))
+
+
+def kept_in_words(storage: Storage) -> str:
+    """``", in host memory behind a cache of 10% of its rows"``; nothing where all rows are in the device's memory."""
+    tier = storage.tier(Tier.HBM)
+    if tier is Tier.HBM:
+        return ""
+    place = _PLACES[tier]
+    if storage.hot_row_share > 0:
+        return f", its hottest {_percent(storage.hot_row_share)} of rows near and the others in {place}"
+    share = storage.cache_load_factor
+    return f", in {place}" if share is None else f", in {place} behind a cache of {_percent(share)} of its rows"
+
+
+def reason(
+    scheme: Scheme,
+    storage: Storage,
+    columns: Sequence[int],
+    alternatives: Sequence[Alternative],
+    *,
+    objective_seconds: float,
+    is_pinned: bool,
+) -> str:
+    """Say why a table is cut so: what its next best cut would cost, and what leaving it whole would.
+
+    Parameters
+    ----------
+    scheme, storage, columns
+        How the plan has the table; columns of each piece.
+    alternatives
+        What else it could be, those that fit first, cheapest first.
+    objective_seconds
+        Of the plan.
+    is_pinned
+        Whether the user fixed the table's pieces.
+    """
+    now = cut_in_words(scheme, columns) + kept_in_words(storage)
+    if is_pinned:
+        return f"{now}, because the spec pins it"
+    if not alternatives:
+        return f"{now}; no other cut is allowed while the other tables stay as they are"
+    told = [alternatives[0]]
+    whole = (one for one in alternatives[1:] if one.scheme is Scheme.TABLE_WISE and Scheme.TABLE_WISE is not scheme)
+    told += itertools.islice(whole, 1)
+    lead = "no other cut fits" if alternatives[0].excess_bytes > 0 else "next best"
+    return f"{now}; {lead}: " + "; ".join(
+        f"{cut_in_words(one.scheme, one.columns)}{_storage(one, scheme, storage)}, which would"
+        f" {_effect(one, objective_seconds)}"
+        for one in told
+    )
+
+
+def _storage(one: Alternative, scheme: Scheme, storage: Storage) -> str:
+    """Say how rows are kept, and name the kernel or the type where that is all that tells two cuts apart."""
+    kept = kept_in_words(one.storage)
+    if one.scheme is not scheme or kept != kept_in_words(storage):
+        return kept
+    if one.storage.kernel is not storage.kernel:
+        return f" with the {one.storage.kernel.label} kernel"
+    return f" as {one.storage.data_type.name}" if one.storage.data_type is not storage.data_type else ""
+
+
+def _effect(one: Alternative, objective_seconds: float) -> str:
+    """What one alternative would do; at most that where not all its cuts and sites were tried."""
+    at_most = "" if one.is_best else "at most "
+    if one.excess_bytes > 0:
+        return f"exceed the memory of a rank by {at_most}{format_bytes(one.excess_bytes)}"
+    if abs(one.change_seconds) <= _SAME * objective_seconds:
+        return "cost the same"
+    share = abs(one.change_seconds) / objective_seconds if objective_seconds > 0 else 0.0
+    change = f"{format_seconds(abs(one.change_seconds))} ({_percent(share)})"
+    if one.change_seconds < 0:
+        return f"save {change}: the plan is not the best one"
+    return f"add {at_most}{change}{_where(one)}"
+
+
+def _where(one: Alternative) -> str:
+    """How much longer the phase becomes that lengthens most."""
+    before, after = one.phase_seconds
+    if one.phase is None or after < before * _LONGER:
+        return ""
+    if before <= 0:
+        return f", above all in {one.phase.label}"
+    return f", with {one.phase.label} {after / before:.3g}x as long"
+
+
+def _percent(share: float) -> str:
+    """``"0.31%"``: two significant digits, for most changes are small."""
+    return f"{100 * share:.2g}%" if share < 1 else f"{share:.0%}"

@@ -1,0 +1,172 @@
+"""What more memory or faster links would buy.
+
+Two methods, and each number says which one it comes from:
+
+- *relaxation*: the dual price of bytes. The relaxation's value is convex in the memory of the cluster, so that
+  price times bytes is the most by which the lower bound over the cuts that fit now can fall;
+- *re-evaluation*: this very plan under changed hardware numbers. Another plan may suit the changed hardware
+  better, so that it is the least that the change buys.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cost_models.arrays import Ints
+from cost_models.hardware.hardware import Curve, Hardware, Quantity
+from cost_models.protocol import CostModel, ShardSeconds
+from cost_models.vocabulary import Evidence, Tier
+from planner.access.table_columns import table_columns
+from planner.domain.formats.units import GIBIBYTE
+from planner.options.enumerate import Family
+from planner.orchestration.placement.listed_plan import ListedPlan
+from planner.pricing.checkpoint import price_work
+from planner.pricing.price_options import are_in_scm, cache_load_factors, data_types, hot_row_shares
+from planner.pricing.shard_work import build_work
+from planner.solver.evaluate import objective_of
+from planner.solver.problem import Guide, PricedOptions
+
+MORE_BYTES = GIBIBYTE
+FASTER = 1.1
+
+RELAXATION, RE_EVALUATION = "relaxation", "re_evaluation"
+AT_MOST, AT_LEAST = "at_most", "at_least"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShadowPrice:
+    """What one change of the hardware would save."""
+
+    resource: str  # "hbm_bytes", "inter_host_bytes_per_second"
+    change: str  # in words
+    saved_seconds: float | None  # of the objective; ``None`` where nobody can say
+    direction: str  # AT_MOST or AT_LEAST
+    method: str  # RELAXATION or RE_EVALUATION
+    evidence: Evidence | None  # the weakest number that it rests on; ``None`` where nothing was computed
+    note: str
+
+
+def memory_price(priced: PricedOptions, guide: Guide | None, evidence: Evidence, tier: Tier) -> ShadowPrice:
+    """Return what a GiB more on every rank of one host could save, by the relaxation."""
+    price = None if guide is None else float(guide.memory_price[tier])
+    saved = None if price is None else price * MORE_BYTES * priced.ranks_per_host
+    if saved is None:
+        note = "the relaxation was not solved: nothing is known"
+    elif saved > 0:
+        note = (
+            "the bound, over the cuts that fit now, falls by no more than that; a plan that packs its ranks badly may"
+            " gain more"
+        )
+    else:
+        note = "the lower bound does not depend on it; a plan that packs its ranks badly may still gain"
+    return ShadowPrice(
+        resource=f"{tier.label}_bytes",
+        change="1 GiB more on every rank of one host",
+        saved_seconds=saved,
+        direction=AT_MOST,
+        method=RELAXATION,
+        evidence=None if saved is None else evidence,
+        note=note,
+    )
+
+
+def hardware_prices(plan: ListedPlan, cost_model: CostModel) -> tuple[ShadowPrice, ...]:
+    """Return what 10% more of each rate would save for this placement."""
+    hardware, read = plan.problem.cluster.hardware.recorded()
+    shapes = np.unique(plan.assignment.piece_shape)
+    now = seconds_of_shapes(plan, shapes, cost_model, hardware)
+    return tuple(_faster(plan, cost_model, shapes, now, rate, frozenset(read)) for rate in _rates(plan))
+
+
+def seconds_of_shapes(plan: ListedPlan, shapes: Ints, cost_model: CostModel, hardware: Hardware) -> ShardSeconds:
+    """Price some shapes of a plan's problem on any hardware, one row each."""
+    family = plan.priced.shape_family[shapes]
+    listed = [plan.families.families[index] for index in family.tolist()]
+    table = plan.priced.family_table[family]
+    work = build_work(
+        plan.problem,
+        table_columns(plan.problem),
+        table=table,
+        scheme=np.array([one.scheme for one in listed], dtype=np.int8),
+        kernel=np.array([one.kernel for one in listed], dtype=np.int8),
+        shard_columns=plan.priced.shape_columns[shapes],
+        cache_load_factor=cache_load_factors(listed),
+        data_type=data_types(listed),
+        hot_row_share=hot_row_shares(listed),
+        in_scm=are_in_scm(listed),
+    )
+    return price_work(plan.problem, work, table=table, cost_model=cost_model, hardware=hardware)
+
+
+def _objective(plan: ListedPlan, shapes: Ints, seconds: ShardSeconds) -> float:
+    """Return the objective of the plan where some shapes take other seconds."""
+    changed = plan.priced.shape_seconds.copy()
+    changed[shapes] = seconds.seconds
+    return objective_of(replace(plan.priced, shape_seconds=changed), plan.assignment)
+
+
+def _rates(plan: ListedPlan) -> Iterator[str]:
+    """Yield the rates that people ask for, in the order of a step."""
+    device = plan.problem.cluster.device_tier
+    yield f"{device.label}_bytes_per_second"
+    tiers = {one.storage.tier(device) for one in _chosen(plan)} - {device}
+    if tiers:
+        yield "host_link_bytes_per_second"
+    if tiers - {Tier.SCM}:
+        yield "ddr_bytes_per_second"
+    if Tier.SCM in tiers:
+        yield "scm_bytes_per_second"
+        yield "scm_write_bytes_per_second"
+    yield "intra_host_bytes_per_second"
+    yield "inter_host_bytes_per_second"
+
+
+def _chosen(plan: ListedPlan) -> Iterator[Family]:
+    """Yield the families that the plan has."""
+    for family in np.unique(plan.priced.shape_family[plan.assignment.piece_shape]).tolist():
+        yield plan.families.families[int(plan.priced.family_source[family])]
+
+
+def _faster(
+    plan: ListedPlan, cost_model: CostModel, shapes: Ints, now: ShardSeconds, rate: str, read: frozenset[str]
+) -> ShadowPrice:
+    """Evaluate the plan with a rate that is FASTER times as high."""
+    hardware = plan.problem.cluster.hardware
+    curves = set(hardware.intra_host_curves) if rate.startswith("intra_host") else set()
+    saved, evidence = None, None
+    if not hardware.has(rate) and not curves:
+        note = f"{hardware.profile} has no such number"
+    elif not ({rate} | {f"{name}_curve" for name in curves}) & read:
+        saved, note = 0.0, "nothing: no time of this plan depends on it"
+    else:
+        then = seconds_of_shapes(plan, shapes, cost_model, _scaled(hardware, rate, curves))
+        saved = _objective(plan, shapes, now) - _objective(plan, shapes, then)
+        evidence = Evidence(int(np.max(then.evidence[then.seconds != now.seconds], initial=0)))
+        note = "for this placement; a plan made for it may gain more"
+    return ShadowPrice(
+        resource=rate,
+        change=f"{FASTER - 1:.0%} more",
+        saved_seconds=saved,
+        direction=AT_LEAST,
+        method=RE_EVALUATION,
+        evidence=evidence,
+        note=note,
+    )
+
+
+def _scaled(hardware: Hardware, rate: str, curves: set[str]) -> Hardware:
+    """Return hardware with a rate and some curves FASTER times as high."""
+
+    def number(name: str, quantity: Quantity) -> Quantity:
+        return replace(quantity, value=quantity.value * FASTER) if name == rate else quantity
+
+    def curve(name: str, measured: Curve) -> Curve:
+        faster = tuple(one * FASTER for one in measured.bus_bytes_per_second)
+        return replace(measured, bus_bytes_per_second=faster) if name in curves else measured
+
+    return replace(
+        hardware,
+        numbers={name: number(name, quantity) for name, quantity in hardware.numbers.items()},
+        intra_host_curves={name: curve(name, measured) for name, measured in hardware.intra_host_curves.items()},
+    )

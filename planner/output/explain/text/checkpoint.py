@@ -1,0 +1,52 @@
+"""What checkpoints take under a plan, as text for people."""
+
+from cost_models.text.number_text import counted
+from planner.domain.formats.units import format_bytes, format_seconds
+from planner.output.explain.text.layout import columns, paragraph
+from planner.output.explain.text.plan_document import CheckpointEntry, CheckpointSizeEntry, PlanDocument
+
+
+def checkpoint_lines(plan: PlanDocument) -> list[str]:
+    """Return the lines about checkpoints, none where the spec says nothing of them."""
+    checkpoint = plan.get("checkpoint")
+    if not checkpoint:
+        return []
+    kinds = (("full", checkpoint["full"]), ("largest increment", checkpoint["incremental"]))
+    heading: tuple[str, ...] = ("checkpoint", "bytes", "snapshot", "rank", "upload", "host", "mean upload")
+    rows = [heading, *(_row(name, size) for name, size in kinds if size is not None)]
+    lines = [f"Checkpoints, one in {counted(checkpoint['interval_steps'], 'step')}", *columns(rows)]
+    lines += paragraph(_policy(checkpoint))
+    lines += paragraph(_cost(checkpoint))
+    if checkpoint["warning"] is not None:
+        lines += paragraph(f"too late: {checkpoint['warning']}")
+    return lines
+
+
+def _row(name: str, size: CheckpointSizeEntry) -> tuple[str, ...]:
+    return (
+        name,
+        format_bytes(size["bytes"]),
+        format_seconds(size["snapshot_seconds"]),
+        str(size["slowest_rank"]),
+        format_seconds(size["upload_seconds"]),
+        str(size["slowest_host"]),
+        format_seconds(size["mean_upload_seconds"]),
+    )
+
+
+def _policy(checkpoint: CheckpointEntry) -> str:
+    if checkpoint["incremental"] is None:
+        return "every checkpoint is full"
+    return f"{checkpoint['policy']}: one in {counted(checkpoint['full_every'], 'checkpoint')} is full"
+
+
+def _cost(checkpoint: CheckpointEntry) -> str:
+    # So that the phase of that name and this figure, which is of hosts, are not taken for one another.
+    priced = "a part of the objective, which counts every rank at an equal part of its host's rate"
+    counts = priced if checkpoint["balanced"] else "no part of the objective"
+    return (
+        f"an interval takes {format_seconds(checkpoint['interval_seconds'])}, a restore reads for"
+        f" {format_seconds(checkpoint['restore_seconds'])}; checkpoints cost"
+        f" {format_seconds(checkpoint['lost_seconds_per_step'])} per step, {counts}"
+        f" (snapshot rates {checkpoint['snapshot_evidence']})"
+    )

@@ -1,0 +1,96 @@
+"""What changed from one plan to another, as text for people."""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from cost_models.text.number_text import counted, number_ranges
+from planner.domain.formats.units import format_bytes, format_seconds
+from planner.output.explain.difference import Pair, PlanDifference, difference
+from planner.output.explain.text.layout import columns, paragraph, short_digest, shortened
+from planner.output.explain.text.plan_document import PlanDocument, TableEntry
+from planner.output.explain.text.storage import storage_of, with_storage
+
+MAX_TABLE_ROWS = 40
+LARGEST_CHANGE_SHOWN = 100.0  # beyond it, the factor
+
+
+def compare_plans(first: Mapping[str, object], second: Mapping[str, object]) -> str:
+    """Return the differences of two plan documents, A and B, at most 80 columns wide."""
+    a, b = cast("PlanDocument", first), cast("PlanDocument", second)
+    found = difference(first, second)
+    sections = (_heading(a, b, found), _numbers(found), _tables(a, b, found))
+    return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
+
+
+def _heading(a: PlanDocument, b: PlanDocument, found: PlanDifference) -> list[str]:
+    lines = [
+        f"{label}  {short_digest(plan['plan_digest'])}  {shortened(plan['name'], 30)},"
+        f" {counted(plan['world_size'], 'rank')}"
+        for label, plan in (("A", a), ("B", b))
+    ]
+    if found.same_plan:
+        lines.append("The same plan: every shard of every table is where it was.")
+    if not found.same_spec:
+        lines.append("The specs differ: seconds may differ for reasons other than the placement.")
+    if not found.same_prices:
+        models = [plan["provenance"]["cost_model"] for plan in (a, b)]
+        lines += paragraph(
+            f"Priced by {models[0]} (A) and {models[1]} (B): seconds of the two cannot be compared.", indent=""
+        )
+    return lines
+
+
+def _numbers(found: PlanDifference) -> list[str]:
+    rows = [("", "A", "B", "change")]
+    for name, pair in {**found.objectives, **found.phases}.items():
+        rows.append((name, format_seconds(pair.before), format_seconds(pair.after), _change(pair)))
+    for tier, full in found.fullest_rank_bytes.items():
+        rows.append((f"fullest rank, {tier}", format_bytes(full.before), format_bytes(full.after), _change(full)))
+    return ["Objectives, phases and memory", *columns(rows)]
+
+
+def _change(pair: Pair) -> str:
+    change = pair.relative_change
+    if change is None:
+        return "" if pair.after == pair.before else "new"
+    return f"{change:+.2%}" if change < LARGEST_CHANGE_SHOWN else f"x {pair.after / pair.before:.3g}"
+
+
+def _cut(table: TableEntry) -> str:
+    ranks = number_ranges([shard["rank"] for shard in table["shards"]])
+    return f"{table['sharding_type']} [{shortened(ranks, 9)}]"
+
+
+def _storages(before: TableEntry | None, after: TableEntry | None) -> list[str]:
+    """How the rows are kept in A and in B; once where that is the same, and nothing where it is plain."""
+    told = ["-" if table is None else storage_of(table) or "fused, fp32" for table in (before, after)]
+    plain = all(table is None or not storage_of(table) for table in (before, after))
+    if plain:
+        return []
+    return told[:1] if told[0] == told[1] else [f"A: {told[0]}", f"B: {told[1]}"]
+
+
+def _tables(a: PlanDocument, b: PlanDocument, found: PlanDifference) -> list[str]:
+    before = {table["name"]: table for table in a["tables"]}
+    after = {table["name"]: table for table in b["tables"]}
+    lines = [
+        f"Tables: {found.unchanged:,} unchanged, {len(found.changed):,} changed, {len(found.new):,} new,"
+        f" {len(found.gone):,} gone",
+        f"  {format_bytes(found.moved_bytes)} on other ranks, or cut anew",
+    ]
+    names: Sequence[str] = (*found.changed, *found.new, *found.gone)
+    rows = [("table", "A", "B")]
+    rows += [
+        (
+            shortened(name, 18),
+            _cut(before[name]) if name in before else "-",
+            _cut(after[name]) if name in after else "-",
+        )
+        for name in names[:MAX_TABLE_ROWS]
+    ]
+    if names:
+        storages = [_storages(before.get(name), after.get(name)) for name in names[:MAX_TABLE_ROWS]]
+        lines += with_storage(columns(rows, left=(0, 1, 2)), storages)
+    if len(names) > MAX_TABLE_ROWS:
+        lines.append(f"  ... and {counted(len(names) - MAX_TABLE_ROWS, 'more table')}")
+    return lines

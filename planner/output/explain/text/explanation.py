@@ -1,0 +1,116 @@
+"""An explanation as text for people: what binds, what hardware would buy, why tables are cut so."""
+
+from collections.abc import Sequence
+
+from cost_models.text.number_text import counted, number_ranges
+from planner.domain.formats.units import format_seconds
+from planner.output.explain.bottlenecks import NEAR_SLOWEST, BindingPhase
+from planner.output.explain.explanation import Explanation, TableReason
+from planner.output.explain.shadow_prices import AT_MOST, RELAXATION, ShadowPrice
+from planner.output.explain.text.layout import INDENT, WIDTH, columns, paragraph, shortened
+from planner.solver.problem import Objective
+
+_RANKS_WIDTH = 14  # characters; what the other columns leave
+_MORE = ", ..."
+
+
+def explanation_text(explanation: Explanation, *, name: str) -> str:
+    """Return an explanation of the plan of ``name`` as text, at most 80 columns wide."""
+    sections = (
+        _heading(explanation, name),
+        _phases(explanation.phases, explanation.objective),
+        _prices(explanation.shadow_prices),
+        _tables(explanation.tables, explanation.num_tables),
+    )
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _heading(explanation: Explanation, name: str) -> list[str]:
+    told = (
+        f"{explanation.objective} is {format_seconds(explanation.objective_seconds)}, as {explanation.cost_model}"
+        f" predicts it; a relaxed problem, which may mix the cuts of a table and spread it at will, takes"
+        f" {format_seconds(explanation.bound_seconds)}: a quick bound, above which the search may have proven more"
+    )
+    return [shortened(f"Why the plan of {name} is as it is", WIDTH), *paragraph(told)]
+
+
+def _phases(phases: Sequence[BindingPhase], objective: str) -> list[str]:
+    if not phases:
+        return []
+    rows = [("phase", "exposed", "hidden", "share", "relaxed", "evidence", "ranks")]
+    rows += [
+        (
+            one.phase.label,
+            format_seconds(one.exposed_seconds),
+            format_seconds(one.hidden_seconds),
+            f"{one.objective_share:.1%}",
+            "-" if one.relaxed_seconds is None else format_seconds(one.relaxed_seconds),
+            one.evidence.label,
+            _ranks(one.ranks),
+        )
+        for one in phases
+    ]
+    if objective == Objective.MAX_RANK_TIME.name.lower():
+        title, legends = "the rank whose phases add up to most", ["all phases are those of that rank"]
+    else:
+        title = "each phase lasts as long as its slowest rank"
+        legends = [
+            "exposed: what the step waits for, and share of the objective; hidden: what runs under dense compute",
+            "relaxed: what the phase takes in the relaxed problem behind the bound; far less than exposed where the"
+            " placement, and not the hardware, makes the phase slow",
+        ]
+    return [
+        f"What binds: {title}",
+        *columns(rows, left=(0, 5, 6)),
+        *(line for legend in legends for line in paragraph(legend, hanging=INDENT)),
+        *paragraph(f"ranks: the slowest one and those within {NEAR_SLOWEST:.0%} of it"),
+    ]
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    """Return as many ranks as there is room for, and dots where there are more."""
+    told = number_ranges(ranks)
+    if len(told) <= _RANKS_WIDTH:
+        return told
+    return told[: told.rfind(",", 0, _RANKS_WIDTH - len(_MORE) + 1)] + _MORE
+
+
+def _prices(prices: Sequence[ShadowPrice]) -> list[str]:
+    lines = ["What more hardware would buy"]
+    for one in prices:
+        if one.method == RELAXATION:
+            told = _saved(one) if one.evidence is None else f"saves {_saved(one)}; {one.note}"
+            lines += paragraph(f"{one.resource}, {one.change}: {told}", hanging=INDENT)
+    again = [one for one in prices if one.method != RELAXATION]
+    for change in dict.fromkeys(one.change for one in again):
+        lines += paragraph(
+            f"{change} of one rate, with all tables left where they are (a new plan may gain more), saves:"
+        )
+        rates = [one for one in again if one.change == change]
+        lines += columns([(INDENT + one.resource, _saved(one)) for one in rates], left=(0, 1))
+    return lines
+
+
+def _saved(price: ShadowPrice) -> str:
+    """What a change saves, and how well that is known; why not, where nothing was computed."""
+    if price.saved_seconds is None or price.evidence is None:
+        return price.note
+    limit = "at most" if price.direction == AT_MOST else "at least"
+    saved = "nothing" if price.saved_seconds == 0 else f"{limit} {format_seconds(price.saved_seconds)}"
+    return f"{saved} ({price.evidence.label})"
+
+
+def _tables(tables: Sequence[TableReason], num_tables: int) -> list[str]:
+    if not tables:
+        return []
+    lines = [
+        f"Why tables are cut so ({len(tables):,} of {counted(num_tables, 'table')})",
+        *paragraph(
+            "in brackets: seconds that the table takes on the slowest ranks; next best: the other cut that would cost"
+            " least, were all other tables left where they are"
+        ),
+    ]
+    for one in tables:
+        told = f"{shortened(one.name, 40)} ({format_seconds(one.binding_seconds)}) is {one.reason}"
+        lines += paragraph(told, hanging=INDENT)
+    return lines

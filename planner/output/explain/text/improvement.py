@@ -1,0 +1,52 @@
+"""What a plan is worth beside a better one, and what is proven of both, as text for people."""
+
+import math
+from collections.abc import Mapping
+from typing import cast
+
+from planner.domain.formats.units import format_seconds
+from planner.output.explain.text.layout import paragraph
+from planner.output.explain.text.plan_document import PlanDocument
+
+#: What is less than this apart is the same to people.
+_SAME = 5e-5
+
+
+def explain_improvement(theirs: Mapping[str, object], ours: Mapping[str, object], *, is_legal: bool) -> str:
+    """Return how much better the second plan document is than the first, and how good each can be said to be.
+
+    ``is_legal`` says that the first plan breaks no rule. The bound is that of the second plan, over all legal cuts.
+    """
+    before, after = cast("PlanDocument", theirs)["objective"], cast("PlanDocument", ours)["objective"]
+    given, found, bound = before["seconds"], after["seconds"], after["lower_bound_seconds"]
+    name = f"{after['name']:<15}"
+    lines = [
+        "Improvement",
+        f"  {name}  given  {format_seconds(given)}",
+        f"  {'':<15}  found  {format_seconds(found)}   {_change(given, found)}",
+        f"  {'':<15}  bound  {format_seconds(bound)}   no legal plan of the spec takes less",
+    ]
+    if not is_legal:
+        lines += paragraph("the given plan breaks rules: its seconds are of what should not run")
+    elif bound > 0:
+        lines += paragraph(
+            f"proven: the given plan takes {_least(given / found - 1)} to {_most(given / bound - 1)} more than the"
+            f" best one, the plan that was found at most {_most(found / bound - 1)} more"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _change(given: float, found: float) -> str:
+    if given <= 0 or abs(found / given - 1) < _SAME:
+        return "no better plan was found"
+    return f"{1 - found / given:.2%} less" if found < given else f"{found / given - 1:.2%} more"
+
+
+def _least(share: float) -> str:
+    """A share that something is at least, never rounded up."""
+    return f"{math.floor(max(share, 0.0) * 10_000) / 100:.2f}%"
+
+
+def _most(share: float) -> str:
+    """A share that something is at most, never rounded down."""
+    return f"{math.ceil(max(share, 0.0) * 10_000) / 100:.2f}%"

@@ -1,0 +1,343 @@
+"""A plan as text for people: what it costs, who is slowest, what is full, what was assumed."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from cost_models.text.number_text import at_most_text, counted, number_ranges, number_text
+from planner.domain.formats.units import format_bytes, format_seconds
+from planner.output.explain.text.checkpoint import checkpoint_lines
+from planner.output.explain.text.fullest_ranks import fullest_ranks
+from planner.output.explain.text.layout import (
+    INDENT,
+    WIDTH,
+    columns,
+    paragraph,
+    short_digest,
+    shortened,
+    stacked_bar,
+    wrapped,
+)
+from planner.output.explain.text.movement import movement_lines
+from planner.output.explain.text.plan_document import PlanDocument, RankEntry, TableEntry
+from planner.output.explain.text.prediction import prediction_lines
+from planner.output.explain.text.storage import storage_of, with_storage
+
+#: One character per phase in the bars.
+PHASE_GLYPHS = {
+    "input_comm": "·",
+    "forward_compute": "█",
+    "forward_comm": "▒",
+    "backward_comm": "░",
+    "backward_compute": "▓",
+    "prefetch": "+",
+    "checkpoint": "×",
+}
+#: In the source of a default: how many tables it is for, of how many.
+_OF_TABLES = re.compile(r"([0-9,]+) of ([0-9,]+) tables?")
+#: A number of the hardware with its unit, which the name repeats.
+_HARDWARE_NUMBER = re.compile(
+    r"hardware\.(\w+?)_(?:bytes_per_second|per_second|bytes|seconds) (\S+)"
+    r" (bytes_per_second|operations_per_second|bytes|seconds)"
+)
+_NAME_WIDTH = len("request_latency")  # the longest name of an objective
+MAX_RANK_ROWS = 16  # beyond that: the slowest (or fullest) ones, and a count of the rest
+MAX_TABLE_ROWS = 8
+LARGEST_GAP_SHOWN = 100.0  # beyond it the bound says nothing, and its digits fill the line
+MAX_TIME_BAR, MAX_BYTES_BAR = 54, 36  # characters
+#: Evidence from strong to weak, then what is no number.
+EVIDENCE_ORDER = ("measured", "given", "datasheet", "estimated", "default", "note")
+COUNTABLE = ("default", "note")  # nouns; the others are said of numbers
+
+
+def explain_plan(document: Mapping[str, object]) -> str:
+    """Return a plan document as text, at most 80 columns wide."""
+    plan = cast("PlanDocument", document)
+    sections = (
+        _heading(plan),
+        _objective(plan),
+        prediction_lines(plan),
+        movement_lines(plan),
+        _serving(plan),
+        _phases(plan),
+        _rank_times(plan),
+        _rank_bytes(plan),
+        _tiers(plan),
+        checkpoint_lines(plan),
+        _schemes(plan),
+        _largest_tables(plan),
+        _assumptions(plan),
+    )
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _heading(plan: PlanDocument) -> list[str]:
+    hosts = plan["world_size"] // plan["ranks_per_host"]
+    provenance = plan["provenance"]
+    ranks = f"{counted(plan['world_size'], 'rank')}, {hosts} x {plan['ranks_per_host']}"
+    lines = (
+        f"Plan of {plan['name']}",
+        f"  digest   {short_digest(plan['plan_digest'])}",
+        f"  cluster  {ranks}, {provenance['hardware_profile']}",
+        f"  prices   {provenance['cost_model']}",
+    )
+    return [shortened(line, WIDTH) for line in lines]
+
+
+def _objective(plan: PlanDocument) -> list[str]:
+    objective, termination, provenance = plan["objective"], plan["termination"], plan["provenance"]
+    lines = [
+        "Objective",
+        f"  {objective['name']:<{_NAME_WIDTH}}  {format_seconds(objective['seconds'])}"
+        f"   lower bound {format_seconds(objective['lower_bound_seconds'])}"
+        f"   gap {_gap(objective['relative_gap'])}",
+    ]
+    for other in ("step_time", "max_rank_time"):
+        seconds = objective.get(f"{other}_seconds")
+        if other != objective["name"] and isinstance(seconds, float | int):
+            lines.append(f"  {other:<{_NAME_WIDTH}}  {format_seconds(seconds)}   (the other objective, for comparison)")
+    limit = f", stopped by {termination['limit']}" if termination["limit"] else ""
+    finder = f" by {provenance['partitioner']}" if provenance.get("partitioner") else ""
+    lines += paragraph(
+        f"{termination['reason']}{limit}; found{finder} in {format_seconds(provenance['solver_seconds'])},"
+        f" seed {provenance['seed']}"
+    )
+    if termination["detail"]:
+        lines += paragraph(termination["detail"])
+    return lines
+
+
+def _serving(plan: PlanDocument) -> list[str]:
+    serving = plan.get("serving")
+    if serving is None:
+        return []
+    samples, messages = counted(serving["samples_per_request"], "sample"), counted(serving["num_messages"], "message")
+    rate, limit = serving["requests_per_second"], f"{serving['utilization_limit']:.4g}"
+    lines = ["Requests", *paragraph(f"{samples} each, {messages} between the host and its cards")]
+    lines += paragraph(
+        f"rank {serving['busiest_rank']} is busiest, {format_seconds(serving['busy_seconds'])} with each"
+    )
+    if rate is not None:
+        lines += paragraph(f"{number_text(rate)} per second keep it busy for {serving['utilization']:.4g} of its time")
+    if (sustained := serving["sustained_requests_per_second"]) is not None:
+        lines += paragraph(f"at most {at_most_text(sustained)} per second, at a limit of {limit}")
+    return lines
+
+
+def _gap(gap: float | None) -> str:
+    if gap is None:
+        return "unknown"
+    return f"{gap:.2%}" if gap < LARGEST_GAP_SHOWN else f"over {LARGEST_GAP_SHOWN:.0%}"
+
+
+def _phases(plan: PlanDocument) -> list[str]:
+    rows = [("phase", "slowest", "seconds", "mean", "hidden", "evidence")]
+    rows += [
+        (
+            f"{PHASE_GLYPHS.get(phase['name'], '?')} {phase['name']}",
+            str(phase["slowest_rank"]),
+            format_seconds(phase["seconds"]),
+            format_seconds(phase["mean_seconds"]),
+            format_seconds(phase.get("hidden_seconds", 0.0)) if phase.get("counted", True) else "not counted",
+            phase.get("evidence", ""),
+        )
+        for phase in plan["phases"]
+        if phase["seconds"] > 0
+    ]
+    if not rows[1:]:
+        return []
+    waits = "each lasts as long as its slowest rank" if plan.get("serving") is None else "ranks do not wait for others"
+    return [f"Phases ({waits})", *columns(rows, left=(0, 5))]
+
+
+def _counted_seconds(plan: PlanDocument) -> dict[int, list[tuple[str, float]]]:
+    """Phase and seconds of each rank, in the order of the phases, without the phases that do not count."""
+    counted = [phase["name"] for phase in plan["phases"] if phase.get("counted", True)]
+    return {rank["rank"]: [(name, rank["seconds"].get(name, 0.0)) for name in counted] for rank in plan["ranks"]}
+
+
+def _rank_times(plan: PlanDocument) -> list[str]:
+    seconds = _counted_seconds(plan)
+    total = {rank: sum(value for _, value in parts) for rank, parts in seconds.items()}
+    slowest = max(total.values(), default=0.0)
+    lines = ["Seconds per rank"]
+    shown, hidden = _worth_showing(plan["ranks"], total)
+    for rank in shown:
+        parts = [(PHASE_GLYPHS.get(name, "?"), value) for name, value in seconds[rank]]
+        lines.append(_bar_line(rank, parts, slowest, f"{format_seconds(total[rank]):>9}", MAX_TIME_BAR))
+    return lines + _left_out(hidden, total, format_seconds)
+
+
+def _bar_line(rank: int, parts: Sequence[tuple[str, float]], full: float, amounts: str, max_bar: int) -> str:
+    """One rank: its bar, as long as the line leaves room for, and its amounts."""
+    label = f"{INDENT}rank {rank:>4}  "
+    bar = stacked_bar(parts, full, min(max_bar, WIDTH - len(label) - len("  ") - len(amounts)))
+    return f"{label}{bar}  {amounts}"
+
+
+def _left_out(hidden: Sequence[int], amount: Mapping[int, float], told: Callable[[float], str]) -> list[str]:
+    """How many ranks are not shown, and between which amounts they are."""
+    if not hidden:
+        return []
+    least, most = (told(end(amount[rank] for rank in hidden)) for end in (min, max))
+    spread = most if least == most else f"{least} to {most}"
+    return [f"{INDENT}... and {counted(len(hidden), 'more rank')}: {spread}"]
+
+
+def _rank_bytes(plan: PlanDocument) -> list[str]:
+    lines: list[str] = []
+    fullest = fullest_ranks([rank["bytes"] for rank in plan["ranks"]])
+    for tier in (one.tier for one in fullest):
+        used = {rank["rank"]: rank["bytes"].get(tier, 0.0) for rank in plan["ranks"]}
+        capacity = {rank["rank"]: rank["capacity_bytes"].get(tier, 0.0) for rank in plan["ranks"]}
+        lines.append(f"Bytes per rank in {tier}, of what is left after reservations")
+        shown, hidden = _worth_showing(plan["ranks"], used)
+        for rank in shown:
+            share = used[rank] / capacity[rank] if capacity[rank] else 0.0
+            parts = [("█", used[rank]), ("·", capacity[rank] - used[rank])]
+            amounts = f"{format_bytes(used[rank]):>9} of {format_bytes(capacity[rank]):<9} {share:>4.0%}"
+            lines.append(_bar_line(rank, parts, capacity[rank], amounts, MAX_BYTES_BAR))
+        lines += _left_out(hidden, used, format_bytes)
+    for one in fullest:
+        lines += _ledger(plan["ranks"][one.position], one.tier)
+    return lines
+
+
+def _tiers(plan: PlanDocument) -> list[str]:
+    """How much of a step the tiers beside the accelerators' memory are busy."""
+    rows = [("tier", "rank", "read", "written", "busy", "of it")]
+    rows += [
+        (
+            tier["name"],
+            str(tier["busiest_rank"]),
+            format_bytes(tier["read_bytes"]),
+            format_bytes(tier["written_bytes"]),
+            format_seconds(tier["busy_seconds"]),
+            f"{tier['utilization']:.0%}",
+        )
+        for tier in plan.get("tiers", [])
+    ]
+    title = "Traffic of one step (with its dense part), on the busiest rank"
+    return [title, *columns(rows, left=(0,))] if rows[1:] else []
+
+
+def _ledger(rank: RankEntry, tier: str) -> list[str]:
+    """What the fullest rank of a tier holds there, and what it may not use of it."""
+    lines: list[str] = []
+    for label, ledger in (("holds", rank.get("ledger_bytes", {})), ("keeps free", rank.get("reserved_bytes", {}))):
+        parts = [f"{name} {format_bytes(value)}" for name, value in ledger.get(tier, {}).items() if value > 0]
+        if parts:
+            lines += wrapped(parts, label=f"rank {rank['rank']} {label} in {tier}:")
+    return lines
+
+
+def _worth_showing(ranks: Sequence[RankEntry], amount: Mapping[int, float]) -> tuple[list[int], list[int]]:
+    """The ranks to show, in order of rank, and those left out: the largest amounts are kept."""
+    every = [rank["rank"] for rank in ranks]
+    if len(every) <= MAX_RANK_ROWS:
+        return every, []
+    by_amount = sorted(every, key=lambda rank: (-amount[rank], rank))
+    return sorted(by_amount[:MAX_RANK_ROWS]), by_amount[MAX_RANK_ROWS:]
+
+
+def _table_bytes(table: TableEntry) -> int:
+    return sum(shard["bytes"] for shard in table["shards"])
+
+
+def _schemes(plan: PlanDocument) -> list[str]:
+    groups: dict[tuple[str, str], list[TableEntry]] = {}
+    for table in plan["tables"]:
+        groups.setdefault((table["sharding_type"], table["compute_kernel"]), []).append(table)
+    has_caches = any(table.get("cache_load_factor") for table in plan["tables"])
+    head = ("scheme", "kernel", *(("cached",) if has_caches else ()), "tables", "shards", "bytes")
+    rows: list[tuple[str, ...]] = [head]
+    rows += [
+        (
+            scheme,
+            kernel,
+            *((_shares(tables),) if has_caches else ()),
+            f"{len(tables):,}",
+            f"{sum(len(table['shards']) for table in tables):,}",
+            format_bytes(sum(_table_bytes(table) for table in tables)),
+        )
+        for (scheme, kernel), tables in sorted(groups.items(), key=lambda item: -sum(map(_table_bytes, item[1])))
+    ]
+    num_tables = len(plan["tables"])
+    title = "How the table is cut" if num_tables == 1 else f"How the {num_tables:,} tables are cut"
+    types = Counter(name for table in plan["tables"] if (name := table.get("data_type")))
+    told = [f"{name} {counted(types[name], 'table')}" for name in sorted(types)] if types.keys() - {"fp32"} else []
+    return [title, *columns(rows, left=(0, 1)), *(wrapped(told, label="weights:") if told else [])]
+
+
+def _shares(tables: Sequence[TableEntry]) -> str:
+    """``"0.02-0.4"``: cached shares of tables, from the least to the most."""
+    shares = sorted({share for table in tables if (share := table.get("cache_load_factor"))})
+    return "" if not shares else f"{shares[0]:.3g}" if len(shares) == 1 else f"{shares[0]:.3g}-{shares[-1]:.3g}"
+
+
+def _largest_tables(plan: PlanDocument) -> list[str]:
+    largest = sorted(plan["tables"], key=lambda table: (-_table_bytes(table), table["name"]))[:MAX_TABLE_ROWS]
+    rows = [("table", "scheme", "bytes", "shards", "ranks")]
+    rows += [
+        (
+            shortened(table["name"], 24),
+            table["sharding_type"],
+            format_bytes(_table_bytes(table)),
+            str(len(table["shards"])),
+            shortened(number_ranges([shard["rank"] for shard in table["shards"]]), 18),
+        )
+        for table in largest
+    ]
+    title = f"The largest {len(largest)} of them" if len(plan["tables"]) > 1 else "Where it is"
+    if not largest:
+        return []
+    return [title, *with_storage(columns(rows, left=(0, 1, 4)), [[storage_of(table)] for table in largest])]
+
+
+def _assumptions(plan: PlanDocument) -> list[str]:
+    evidence = plan["provenance"]["evidence"]
+    if not evidence:
+        return []
+    counts = Counter(entry["evidence"] for entry in evidence.values())
+    summary = [
+        counted(counts[kind], kind) if kind in COUNTABLE else f"{counts[kind]} {kind}"
+        for kind in EVIDENCE_ORDER
+        if counts[kind]
+    ]
+    lines = wrapped(summary, label="What the plan rests on:", is_heading=True)
+    for kind in EVIDENCE_ORDER:
+        entries = {subject: entry for subject, entry in evidence.items() if entry["evidence"] == kind}
+        if not entries:
+            continue
+        if kind == "note":
+            for entry in entries.values():
+                lines += paragraph(f"note: {entry['value']}")
+        else:
+            lines += wrapped(
+                [
+                    f"{_assumed(subject, entry['value'])}{_of_some(entry['source'])}"
+                    for subject, entry in entries.items()
+                ],
+                label=f"{kind}:",
+            )
+    return lines
+
+
+def _of_some(source: str) -> str:
+    """``" (1 of 3 tables)"`` where not all tables have a default."""
+    found = _OF_TABLES.search(source)
+    return f" ({found[0]})" if found is not None and found[1] != found[2] else ""
+
+
+def _assumed(subject: str, value: str) -> str:
+    """``"hbm 74.5 GiB"`` for a number of the hardware, ``"model.pipeline = none"`` for anything else."""
+    number = _HARDWARE_NUMBER.fullmatch(f"{subject} {value}")
+    if number is None:
+        return f"{subject.removeprefix('hardware.')} = {value}"
+    name, amount, unit = number.groups()
+    if unit == "operations_per_second":
+        return f"{name} {float(amount):,.0f}/s"
+    if unit == "seconds":
+        return f"{name} {format_seconds(float(amount))}"
+    return f"{name} {format_bytes(float(amount))}{'/s' if unit == 'bytes_per_second' else ''}"

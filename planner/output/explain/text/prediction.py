@@ -1,0 +1,54 @@
+"""What a learned model says of its own prediction, as text for people."""
+
+from cost_models.text.number_text import counted
+from planner.domain.formats.units import format_seconds
+from planner.output.explain.text.layout import paragraph
+from planner.output.explain.text.plan_document import PlanDocument, PredictionEntry, SurrogateEntry
+
+_MOST_SHOWN = 4
+
+
+def prediction_lines(plan: PlanDocument) -> list[str]:
+    """Return the lines about a learned model, none where the cost model is analytic."""
+    prediction, surrogate = plan.get("prediction"), plan.get("surrogate")
+    lines = [] if prediction is None else _prediction(prediction, plan["objective"]["name"])
+    if surrogate is not None:
+        lines += _surrogate(surrogate)
+    return ["Prediction", *lines] if lines else []
+
+
+def _prediction(prediction: PredictionEntry, objective: str) -> list[str]:
+    lower, upper = format_seconds(prediction["lower_seconds"]), format_seconds(prediction["upper_seconds"])
+    shares = prediction["shares"]
+    lines = paragraph(
+        f"{objective} between {lower} and {upper}: every rank and phase at its own limit at once;"
+        f" each of these holds with a probability of {prediction['coverage']:.4g}"
+    )
+    lines += paragraph(
+        f"{shares['learned']:.0%} of the seconds are learned, {shares['measured']:.0%} rest on measured rates,"
+        f" {shares['analytic']:.0%} on others"
+    )
+    if prediction["num_fallbacks"]:
+        lines += paragraph("outside the measured range, priced by the analytic model:")
+        for one in prediction["fallbacks"][:_MOST_SHOWN]:
+            lines += paragraph(f"{one['table']} ({counted(one['num_shards'], 'shard')}): {one['reason']}")
+        more = prediction["num_fallbacks"] - _MOST_SHOWN
+        if more > 0:
+            lines += paragraph(f"and {more} more")
+    analytic = prediction.get("analytic_phases", [])
+    if analytic:
+        lines += paragraph("collectives that the analytic model prices:")
+        for phase in analytic:
+            lines += paragraph(f"{phase['phase']}: {phase['reason']}")
+    return lines
+
+
+def _surrogate(surrogate: SurrogateEntry) -> list[str]:
+    gap = surrogate["relative_gap"]
+    within = "" if gap is None else f", within {gap:.2%} of that model's bound"
+    moved = surrogate.get("moved_shards", 0)
+    then = f"; {counted(moved, 'shard')} then moved, as the learned model advised" if moved else ""
+    return paragraph(
+        f"found in search {surrogate['round']} of at most {surrogate['num_rounds']}, with an additive model under which"
+        f" it takes {format_seconds(surrogate['seconds'])}{within}{then}"
+    )

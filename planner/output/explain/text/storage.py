@@ -1,0 +1,44 @@
+"""How the rows of a table are kept, for people: only what differs from all of them in the accelerator's memory."""
+
+from collections.abc import Sequence
+
+from planner.output.explain.text.layout import INDENT
+from planner.output.explain.text.plan_document import TableEntry
+
+_PLAIN_KERNEL, _PLAIN_TYPE = "fused", "fp32"
+
+
+def storage_of(table: TableEntry) -> str:
+    """Return kernel, cached or hot share and type of weights such as ``"fused_uvm_caching, 0.2 cached, fp16"``.
+
+    Empty for fp32 weights under the kernel fused.
+    """
+    share, data_type = table.get("cache_load_factor"), table.get("data_type")
+    parts = [
+        *([table["compute_kernel"]] if table["compute_kernel"] != _PLAIN_KERNEL else []),
+        *([f"{share:.3g} cached"] if share else []),
+        *_hot_rows(table),
+        *([data_type] if data_type and data_type != _PLAIN_TYPE else []),
+    ]
+    return ", ".join(parts)
+
+
+def _hot_rows(table: TableEntry) -> list[str]:
+    """Return which share of the rows lies in a faster tier than the others, of tables that are split by heat."""
+    first = {shard["tier"] for shard in table["shards"] if shard["row_offset"] == 0}
+    others = {shard["tier"] for shard in table["shards"]}
+    if len(others) == 1 or len(first) != 1:
+        return []
+    (tier,) = first
+    cells = {is_hot: 0 for is_hot in (True, False)}
+    for shard in table["shards"]:
+        cells[shard["tier"] == tier] += shard["num_rows"] * shard["num_columns"]
+    return [f"hottest {cells[True] / sum(cells.values()):.3g} in {tier}"]
+
+
+def with_storage(lines: Sequence[str], storages: Sequence[Sequence[str]]) -> list[str]:
+    """Put what there is to say of each table under its line; the first line is the heading."""
+    told = [lines[0]]
+    for line, of_table in zip(lines[1:], storages, strict=True):
+        told += [line, *(f"{INDENT * 2}{storage}" for storage in of_table if storage)]
+    return told

@@ -1,0 +1,72 @@
+"""What every export needs of a plan document, and the error of one that cannot be written."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from cost_models.errors import UnknownProfile
+from cost_models.hardware.profiles_loader import load_profile
+from planner.domain.formats.canonical_json import plan_digest
+from planner.domain.problem.problem import Problem
+from planner.options.runtimes.registry import RUNTIMES
+
+_MOST_REASONS = 20
+
+
+class UnexportablePlan(ValueError):
+    """A plan document that cannot be written for a runtime."""
+
+    code = "unexportable-plan"
+
+
+def checked_digest(document: Mapping[str, object]) -> str:
+    """Return the digest of a plan document's content.
+
+    Raises
+    ------
+    UnexportablePlan
+        The document names another: it was changed.
+    """
+    content_digest = plan_digest(document)
+    if document.get("plan_digest") != content_digest:
+        raise UnexportablePlan(
+            f"The plan says {document.get('plan_digest')}, but its content has the digest {content_digest};"
+            " it was changed after it was published."
+        )
+    return content_digest
+
+
+def refusal_of(what: str, reasons: Sequence[str], runtime: str) -> UnexportablePlan:
+    """Return the error of a plan that a runtime cannot have, with a sentence for each table, and the way out."""
+    more = f" And {len(reasons) - _MOST_REASONS} more." if len(reasons) > _MOST_REASONS else ""
+    told = " ".join(reasons[:_MOST_REASONS])
+    return UnexportablePlan(f'{what}. {told}{more} Plan for this runtime: set runtime to "{runtime}" in the spec.')
+
+
+def check_devices(document: Mapping[str, object], runtime: str) -> None:
+    """Raise ``UnexportablePlan`` where a plan's hardware profile has devices that a runtime does not run on.
+
+    Of a plan that names no profile of ours nothing is known.
+    """
+    profile = cast("Mapping[str, str]", document.get("provenance") or {}).get("hardware_profile")
+    families = RUNTIMES[runtime].device_families
+    if profile is None or families is None:
+        return
+    try:
+        family = load_profile(profile).family
+    except UnknownProfile:
+        return
+    if family not in families:
+        runs_on = " or ".join(sorted(families - {"custom"}))
+        raise UnexportablePlan(
+            f"The plan is for {profile}, whose devices are of the family {family}; {runtime} runs on {runs_on}. Plan"
+            " for this runtime and hardware that it runs on: set runtime and hardware.profile in the spec."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportFacts:
+    """What is known beside a plan document."""
+
+    problem: Problem | None = None  # what the plan was made for
+    sparsecores_per_chip: int | None = None

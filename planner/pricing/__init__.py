@@ -1,0 +1,1 @@
+"""Bytes and seconds of shards; the only caller of cost models."""

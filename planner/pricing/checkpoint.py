@@ -1,0 +1,279 @@
+r"""What checkpoints take of each shard: bytes on the store, the stall of a snapshot, and what both cost a step.
+
+A checkpoint (Check-N-Run [1]) is a snapshot, for which training stands still while every rank copies the rows that are
+stored, and an upload from host memory beside training. A stored row has its weights in the type that was asked for, at
+most as wide as they are, and the optimizer state that training needs to go on. An increment says which rows it has, by
+8 bytes for each or one bit for every row of the shard, and is never larger than the full one. Rows of the ``dense``
+kernel, whose optimizer passes over all of them, are always stored in full. A row block has its share of the modified
+rows; of a replicated table, which is stored once, every rank stores an equal part.
+
+Snapshots copy rows as they are, before they are quantised: what lies in the device's memory over the host link, what
+lies in host memory there, read and written, and what lies in storage-class memory is read there and written to host
+memory. Block storage keeps old versions by itself; rows in its caches and in those
+of host memory are written back first.
+
+The price of checkpoints per step, with ``s`` steps between them and ``f`` steps between failures:
+
+.. math:: \frac{\mathrm{snapshot}}{s} + \frac{\mathrm{upload} + \mathrm{restore}}{f}
+
+A failure loses the steps since the last checkpoint that was stored whole. Half an interval of them is lost whatever the
+plan; the upload adds its own seconds to it, and the restore adds reading. Averages over the checkpoints of a cycle.
+Reports have the snapshot of the slowest rank and the upload and restore of the slowest host, which has its rate to
+itself. Searches see loads of ranks: their prices give every rank an equal part of its host's rate.
+
+References
+----------
+.. [1] A. Eisenman et al., "Check-N-Run" (NSDI 2022, arXiv 2010.08679).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cost_models.analytic.sizes import stored_row_bytes
+from cost_models.analytic.tiers import return_link
+from cost_models.arrays import Floats, Ints
+from cost_models.hardware.hardware import Hardware, Quantity
+from cost_models.protocol import CostModel, ShardSeconds, ShardWork
+from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Evidence, Kernel, Phase, Scheme, Tier
+from planner.access.modified_rows import ModifiedRows
+from planner.access.table_columns import table_columns
+from planner.domain.formats.units import format_seconds
+from planner.domain.problem.checkpoint import Checkpoint, CheckpointLoad, CheckpointSize
+from planner.domain.problem.problem import Problem
+from planner.errors import Issue
+
+#: Adds up over each rank's shards what each has: (num_shards, columns) to (num_ranks, columns).
+ByRank = Callable[[Floats], Floats]
+
+ROW_NUMBER_BYTES = 8.0  # int64 beside each row of an increment
+BITS_PER_BYTE = 8.0
+_IN_HOST_MEMORY = tuple(kernel for kernel, tier in TIER_OF_KERNEL.items() if tier is Tier.DDR)
+
+
+def price_work(
+    problem: Problem, work: ShardWork, *, table: Ints, cost_model: CostModel, hardware: Hardware
+) -> ShardSeconds:
+    """Return the seconds of each shard in every phase: the cost model's, and those of checkpoints where they count."""
+    predicted = cost_model.predict(work, hardware)
+    checkpoint = problem.checkpoint
+    if checkpoint is None:
+        return predicted
+    copies = _Copies.of(problem, work, hardware)  # so that a rate that reports need is missed before a search
+    if not checkpoint.balance:
+        return predicted
+    lost = _Shards.of(problem, checkpoint, work, table, work.shard_rows, copies).lost_seconds()
+    seconds, evidence = predicted.seconds.copy(), predicted.evidence.copy()
+    seconds[:, Phase.CHECKPOINT] = lost
+    evidence[:, Phase.CHECKPOINT] = np.where(
+        lost > 0, max(copies.evidence, checkpoint.rate_evidence), Evidence.MEASURED
+    )
+    return ShardSeconds(seconds=seconds, evidence=evidence)
+
+
+def checkpoint_load(
+    problem: Problem,
+    work: ShardWork,
+    *,
+    table: Ints,
+    stored_rows: Ints,
+    by_rank: ByRank,
+    step_seconds: float,
+    hardware: Hardware,
+) -> CheckpointLoad | None:
+    """Return what checkpoints take under a plan; ``None`` where the problem has none.
+
+    ``stored_rows`` are the rows that each shard really holds, and ``step_seconds`` those of a whole step.
+    """
+    checkpoint = problem.checkpoint
+    if checkpoint is None:
+        return None
+    shards = _Shards.of(problem, checkpoint, work, table, stored_rows, _Copies.of(problem, work, hardware))
+    last = shards.increments[-1] if shards.increments else np.zeros(work.num_shards)
+    amounts = (
+        shards.stored_bytes(shards.held),
+        shards.increment_bytes(last),
+        shards.snapshot_seconds(shards.held),
+        shards.snapshot_seconds(last),
+        shards.most_restored_bytes(),
+        *shards.mean_seconds(),
+    )
+    full, increment, full_snapshot, snapshot, restored, stall, store = by_rank(np.stack(amounts, axis=1)).T
+    hosts = (problem.cluster.num_hosts, problem.cluster.ranks_per_host)
+    return CheckpointLoad(
+        policy=checkpoint.policy,
+        full_every=shards.modified.full_every,
+        interval_steps=checkpoint.interval_steps,
+        interval_seconds=checkpoint.interval_steps * step_seconds,
+        full=_size(checkpoint, full, full_snapshot, hosts),
+        incremental=_size(checkpoint, increment, snapshot, hosts) if shards.increments else None,
+        restore_seconds=float(restored.reshape(hosts).sum(axis=1).max() / checkpoint.download_bytes_per_second),
+        lost_seconds_per_step=float(
+            stall.max() / checkpoint.interval_steps
+            + store.reshape(hosts).sum(axis=1).max() / checkpoint.steps_between_failures
+        ),
+        balanced=checkpoint.balance,
+        snapshot_evidence=shards.copies.evidence,
+    )
+
+
+def _size(checkpoint: Checkpoint, by_rank: Floats, snapshot: Floats, hosts: tuple[int, int]) -> CheckpointSize:
+    by_host = by_rank.reshape(hosts).sum(axis=1)
+    return CheckpointSize(
+        bytes=float(by_host.sum()),
+        snapshot_seconds=float(snapshot.max()),
+        slowest_rank=int(np.argmax(snapshot)),
+        upload_seconds=float(by_host.max() / checkpoint.upload_bytes_per_second),
+        slowest_host=int(np.argmax(by_host)),
+        mean_upload_seconds=float(by_host.mean() / checkpoint.upload_bytes_per_second),
+        bytes_by_rank=tuple(by_rank.tolist()),
+        bytes_by_host=tuple(by_host.tolist()),
+    )
+
+
+def late_upload(load: CheckpointLoad) -> Issue | None:
+    """Return a warning where a checkpoint is not stored before the next one is due."""
+    if load.fits:
+        return None
+    step_seconds = load.interval_seconds / load.interval_steps
+    longer = f"checkpoint.interval_steps of at least {np.ceil(load.full.upload_seconds / step_seconds):.0f}, "
+    return Issue(
+        code="checkpoint-late",
+        pointer="/checkpoint",
+        message=(
+            f"host {load.full.slowest_host} uploads a full checkpoint for {format_seconds(load.full.upload_seconds)},"
+            f" and the next one is due after {format_seconds(load.interval_seconds)}"
+        ),
+        hint=f"use {longer if step_seconds > 0 else ''}fewer checkpoint.bits, or a faster upload",
+        severity="warning",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copies:
+    """Seconds that a snapshot takes per byte, by where the byte lies; 0 where nothing lies."""
+
+    device: float
+    host: float
+    scm: float
+    written_back: float  # to block storage
+    evidence: Evidence
+
+    @classmethod
+    def of(cls, problem: Problem, work: ShardWork, hardware: Hardware) -> "_Copies":
+        """Read the rates that the shards need; raises ``MissingHardwareNumber``."""
+        needed_for = "snapshots of checkpoints"
+        on_device = problem.cluster.device_tier is Tier.HBM
+        is_beside = np.isin(work.kernel, _IN_HOST_MEMORY)
+        in_host_memory = (is_beside & ~work.in_scm).any() or not on_device
+        in_scm = (is_beside & work.in_scm).any()
+        read: list[Quantity] = []
+
+        def seconds(rate: Quantity) -> float:
+            read.append(rate)
+            return 1.0 / rate.value
+
+        def named(name: str) -> Quantity:
+            return hardware.quantity(name, needed_for=needed_for)
+
+        link = seconds(return_link(hardware, needed_for=needed_for)) if on_device else 0.0
+        host = 2 * seconds(named("ddr_bytes_per_second")) if in_host_memory else 0.0
+        is_stored = (work.kernel == Kernel.KEY_VALUE).any()
+        return cls(
+            device=link if on_device else host,
+            host=host,
+            scm=seconds(named("scm_bytes_per_second")) + seconds(named("ddr_bytes_per_second")) if in_scm else 0.0,
+            written_back=seconds(named("ssd_write_bytes_per_second")) if is_stored else 0.0,
+            evidence=Evidence(max((one.evidence for one in read), default=Evidence.MEASURED)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shards:
+    """Rows that checkpoints store of each shard, and what a row takes; arrays of shape (num_shards,)."""
+
+    checkpoint: Checkpoint
+    work: ShardWork
+    ranks_per_host: int
+    modified: ModifiedRows  # of the tables
+    copies: _Copies
+    held: Floats  # rows that the shard stores in a full checkpoint
+    increments: tuple[Floats, ...]  # rows of those that stand for all, growing
+
+    @classmethod
+    def of(
+        cls, problem: Problem, checkpoint: Checkpoint, work: ShardWork, table: Ints, rows: Ints, copies: _Copies
+    ) -> "_Shards":
+        """Share the modified rows of tables out to their shards of ``rows`` rows."""
+        modified = table_columns(problem).modified
+        assert modified is not None
+        held = rows / np.where(work.scheme == Scheme.DATA_PARALLEL, float(work.num_ranks), 1.0)
+        in_full = (work.kernel == Kernel.DENSE) & work.is_trained
+        return cls(
+            checkpoint=checkpoint,
+            work=work,
+            ranks_per_host=problem.cluster.ranks_per_host,
+            modified=modified,
+            copies=copies,
+            held=held,
+            increments=tuple(
+                np.where(in_full, held, of_table[table] * (held / work.table_rows)) for of_table in modified.rows.T
+            ),
+        )
+
+    def stored_bytes(self, rows: Floats) -> Floats:
+        """Bytes of rows on the store."""
+        work = self.work
+        weights = self.checkpoint.weight_bytes(
+            as_held=stored_row_bytes(work), element_bytes=work.element_bytes, columns=work.shard_columns
+        )
+        return rows * (weights + work.shard_columns * work.optimizer_element_bytes + work.optimizer_row_bytes)
+
+    def increment_bytes(self, rows: Floats) -> Floats:
+        """Bytes of an increment of so many rows, which says which ones they are."""
+        which = np.minimum(rows * ROW_NUMBER_BYTES, self.held / BITS_PER_BYTE)
+        return np.minimum(self.stored_bytes(rows) + which, self.stored_bytes(self.held))
+
+    def snapshot_seconds(self, rows: Floats) -> Floats:
+        """Seconds in which rows are copied to where uploads read them."""
+        work, copies = self.work, self.copies
+        weights, state = stored_row_bytes(work), work.shard_columns * work.optimizer_element_bytes
+        cached = np.where(np.isin(work.kernel, CACHED_KERNELS), np.nan_to_num(work.cache_load_factor), 0.0)
+        near = np.minimum(rows, cached * self.held) * weights
+        on_device, in_host_memory = ~np.isin(work.kernel, tuple(TIER_OF_KERNEL)), np.isin(work.kernel, _IN_HOST_MEMORY)
+        hot = np.where(on_device, rows, np.minimum(rows, work.hot_row_share * self.held))
+        device = rows * work.optimizer_row_bytes + near + hot * (weights + state)
+        beside = np.where(in_host_memory, (rows - hot) * (weights + state), 0.0)
+        host, scm = np.where(work.in_scm, 0.0, beside), np.where(work.in_scm, beside, 0.0)
+        written_back = np.where(work.kernel == Kernel.KEY_VALUE, near, 0.0)
+        in_host = host * copies.host + scm * copies.scm
+        return device * copies.device + in_host + written_back * copies.written_back
+
+    def most_restored_bytes(self) -> Floats:
+        """Bytes that are read where the checkpoint before the next full one is restored."""
+        full = self.stored_bytes(self.held)
+        if not self.increments:
+            return full
+        times = self.modified.full_every - 1 if self.checkpoint.policy == "consecutive" else 1
+        return full + times * self.increment_bytes(self.increments[-1])
+
+    def lost_seconds(self) -> Floats:
+        """Expected seconds per step, by the formula of the module docstring, at a rank's part of its host's rate."""
+        snapshot, store = self.mean_seconds()
+        checkpoint = self.checkpoint
+        return snapshot / checkpoint.interval_steps + store * self.ranks_per_host / checkpoint.steps_between_failures
+
+    def mean_seconds(self) -> tuple[Floats, Floats]:
+        """Seconds of a snapshot, and of an upload and a restore at the whole rate of a host, on average of a cycle."""
+        checkpoint, cycle = self.checkpoint, self.modified.full_every
+        snapshot, stored = self.snapshot_seconds(self.held), self.stored_bytes(self.held)
+        increments = np.zeros(self.work.num_shards)
+        for count, rows in zip(self.modified.num_increments.tolist(), self.increments, strict=True):
+            snapshot = snapshot + count * self.snapshot_seconds(rows)
+            increments = increments + count * self.increment_bytes(rows)
+        # After k of a cycle's increments a restore reads all k, on average half of all there are, or the last alone.
+        read = increments / (2 if checkpoint.policy == "consecutive" else cycle)
+        upload = (stored + increments) / cycle / checkpoint.upload_bytes_per_second
+        restore = (stored + read) / checkpoint.download_bytes_per_second
+        return snapshot / cycle, upload + restore

@@ -1,0 +1,270 @@
+"""Bytes of shards, line by line and tier by tier, and what a rank has left for them.
+
+Weights lie where the kernel keeps them: in the device's memory, in host memory, in storage-class memory or in block
+storage. Whatever the kernel, the ids and outputs of a step lie in the device's memory, and so does the row-wise state
+of an optimizer (FBGEMM 1.8.0 ``construct_split_state``: "if optimizer state is rowwise, optimizer is on device,
+otherwise managed"). A cache takes its share of the rows there, 4 bytes of index for every row of the table and 16 of
+tags and times for every cached one (TorchRec 1.8.0 ``_calculate_cache_aux_state_sizes``).
+
+Two ledgers. EXACT counts what a training job really holds. TORCHREC repeats TorchRec's
+``EmbeddingStorageEstimator`` (1.8.0 ``shard_estimators.py``), with what it leaves out:
+optimizer state by a multiplier of the weights' own type, no gradients of data_parallel
+tables, no weights of ids, outputs only without a pipeline and, where the spec gives no type,
+in the type of the weights, and bags with less than one expected id counted in part. A cache
+holds its share of the tensor's bytes, and the optimizer state of that share a second time; a
+``key_value`` table has no cache (TorchRec gives it one by ``KeyValueParams`` alone) and keeps
+the index of one in block storage. A cost model says which ledger its plans are judged by
+(``CostModel.ledger``): TorchRec's has TorchRec's, so that both planners fill the same memory.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from cost_models.analytic.sizes import (
+    ID_BYTES,
+    REMAP_BYTES,
+    dense_gradient_bytes,
+    element_bytes,
+    id_bytes,
+    stored_row_bytes,
+)
+from cost_models.arrays import Codes, Floats, Ints
+from cost_models.protocol import Ledger, ShardWork
+from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Scheme, Tier
+from planner.domain.problem.problem import Problem
+
+#: ``hot_rows`` are weights and state per weight of the rows of a table split by heat that the device's memory holds.
+#: ``optimizer_state`` is what an optimizer keeps per weight, ``row_optimizer_state`` what it keeps per row.
+LINES = (
+    "weights",
+    "optimizer_state",
+    "row_optimizer_state",
+    "gradients",
+    "hot_rows",
+    "remap",
+    "cache",
+    "cache_index",
+    "input_buffers",
+    "output_buffers",
+)
+#: Lines that lie where the kernel keeps its rows; all others lie in the device's memory.
+_BESIDE_ROWS = ("weights", "optimizer_state")
+INDEX_BYTES_PER_ROW = 4.0
+TAG_BYTES_PER_CACHED_ROW = 16.0  # int64 row and int64 time of its last use
+#: Input buffers more that fetching ahead holds: one, and six of its bursts (TorchRec ``calculate_pipeline_io_cost``).
+PREFETCH_INPUTS = 7
+#: Input buffers that a pipeline holds at once: none, sparse-dist (the next batch), prefetch
+#: (TorchRec ``calculate_pipeline_io_cost``).
+PIPELINE_INPUTS = {"none": 1, "train_sparse_dist": 2, "train_prefetch_sparse_dist": 3}
+#: TorchRec's optimizer state in multiples of the tensor; row-wise AdaGrad is 1 / columns.
+_TORCHREC_MULTIPLIER = {"none": 0.0, "sgd": 0.0, "adam": 2.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRules:
+    """Which bytes are counted, and how."""
+
+    name: str
+    exact_optimizer_state: bool
+    counts_dense_gradients: bool
+    counts_id_weights: bool
+    counts_pipelined_outputs: bool
+    counts_empty_bags: bool
+    unstated_outputs_as_stored: bool  # else fp32, as kernels write them
+    caches_hold_whole_rows: bool  # and no optimizer state; else a share of the bytes, with state
+    key_value_is_cached: bool  # else its index alone is counted, beside its rows
+
+
+EXACT = LedgerRules(
+    name="exact",
+    exact_optimizer_state=True,
+    counts_dense_gradients=True,
+    counts_id_weights=True,
+    counts_pipelined_outputs=True,
+    counts_empty_bags=True,
+    unstated_outputs_as_stored=False,
+    caches_hold_whole_rows=True,
+    key_value_is_cached=True,
+)
+TORCHREC = LedgerRules(
+    name="torchrec",
+    exact_optimizer_state=False,
+    counts_dense_gradients=False,
+    counts_id_weights=False,
+    counts_pipelined_outputs=False,
+    counts_empty_bags=False,
+    unstated_outputs_as_stored=True,
+    caches_hold_whole_rows=False,
+    key_value_is_cached=False,
+)
+
+
+_LEDGERS: dict[Ledger, LedgerRules] = {"exact": EXACT, "torchrec": TORCHREC}
+
+
+def ledger_rules(ledger: Ledger) -> LedgerRules:
+    """Return the rules of the ledger that a cost model names."""
+    return _LEDGERS[ledger]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardLedger:
+    """Bytes of shards by line, and the tier that each line of each shard lies in."""
+
+    bytes: Floats  # (num_shards, len(LINES))
+    tier: Codes  # (num_shards, len(LINES))
+
+    def by_tier(self) -> Floats:
+        """Return the bytes of each shard by tier, shape (num_shards, NUM_TIERS)."""
+        return np.stack([np.where(self.tier == tier, self.bytes, 0.0).sum(axis=1) for tier in Tier], axis=1)
+
+    def by_tier_and_line(self) -> Floats:
+        """Return the bytes of each shard by tier and there by line, shape (num_shards, NUM_TIERS x len(LINES))."""
+        return np.concatenate([np.where(self.tier == tier, self.bytes, 0.0) for tier in Tier], axis=1)
+
+
+def shard_ledger(
+    problem: Problem, work: ShardWork, *, table: Ints, stored_rows: Ints, rules: LedgerRules
+) -> ShardLedger:
+    """Return the bytes of each shard by line, and where they lie.
+
+    ``stored_rows`` are the rows that the shard really holds: the last row block is shorter.
+    """
+    cells = stored_rows.astype(np.float64) * work.shard_columns
+    weights = stored_rows * stored_row_bytes(work)
+    dense = (work.kernel == Kernel.DENSE) & work.is_trained
+    gradients = np.where(dense & rules.counts_dense_gradients, dense_gradient_bytes(work, stored_rows), 0.0)
+    is_cached = np.isin(work.kernel, CACHED_KERNELS)
+    share = np.nan_to_num(work.cache_load_factor, nan=0.0)
+    index = np.ceil(stored_rows * (INDEX_BYTES_PER_ROW + TAG_BYTES_PER_CACHED_ROW * share))
+    inputs = PIPELINE_INPUTS[problem.pipeline] + np.where(is_cached & work.prefetches, PREFETCH_INPUTS, 0)
+    per_weight, per_row = _optimizer_state(problem, work, table, stored_rows, cells, weights, rules)
+    hot_rows = np.rint(stored_rows * work.hot_row_share)
+    hot_weights, hot_state = (np.rint(part * (hot_rows / stored_rows)) for part in (weights, per_weight))
+    index_alone = (work.kernel == Kernel.KEY_VALUE) & (not rules.key_value_is_cached)
+    cache = _cache(problem, work, table, stored_rows, share, rules)
+    lines = (
+        weights - hot_weights,
+        per_weight - hot_state,
+        per_row,
+        gradients,
+        hot_weights + hot_state,
+        np.where(hot_rows > 0, stored_rows * REMAP_BYTES, 0.0),
+        np.where(is_cached & ~index_alone, cache, 0.0),
+        np.where(is_cached, index, 0.0),
+        _input_buffers(work, rules) * inputs,
+        _output_buffers(problem, work, rules),
+    )
+    device = problem.cluster.device_tier
+    of_kernel = np.array([TIER_OF_KERNEL.get(kernel, device) for kernel in Kernel], dtype=np.int8)
+    tier = np.full((work.num_shards, len(LINES)), device, dtype=np.int8)
+    of_rows = np.where(work.in_scm, np.int8(Tier.SCM), of_kernel[work.kernel])
+    tier[:, [LINES.index(line) for line in _BESIDE_ROWS]] = of_rows[:, None]
+    tier[index_alone, LINES.index("cache_index")] = Tier.SSD
+    return ShardLedger(bytes=np.stack(lines, axis=1), tier=tier)
+
+
+def _optimizer_state(
+    problem: Problem,
+    work: ShardWork,
+    table: Ints,
+    stored_rows: Ints,
+    cells: Floats,
+    weights: Floats,
+    rules: LedgerRules,
+) -> tuple[Floats, Floats]:
+    """State per weight and state per row."""
+    if rules.exact_optimizer_state:
+        return cells * work.optimizer_element_bytes, stored_rows * work.optimizer_row_bytes
+    state = _torchrec_state(problem, table, weights)
+    return state, np.zeros_like(state)
+
+
+def _torchrec_state(problem: Problem, table: Ints, tensor_bytes: Floats) -> Floats:
+    """Optimizer state of so many bytes of weights, by TorchRec's multipliers."""
+    by_table = [
+        1.0 / t.embedding_dim
+        if t.optimizer.name == "rowwise_adagrad"
+        else _TORCHREC_MULTIPLIER.get(t.optimizer.name, 1.0)
+        for t in problem.tables
+    ]
+    state: Floats = np.ceil(tensor_bytes * np.array(by_table)[table])
+    return state
+
+
+def _cache(
+    problem: Problem, work: ShardWork, table: Ints, stored_rows: Ints, share: Floats, rules: LedgerRules
+) -> Floats:
+    """Cached rows of each shard in the device's memory: whole ones, or TorchRec's share of the table's bytes."""
+    if rules.caches_hold_whole_rows:
+        return np.ceil(stored_rows * share) * stored_row_bytes(work)
+    columns = work.table_columns.astype(np.float64)
+    table_bytes = work.table_rows * (columns * work.element_bytes + work.row_overhead_bytes)
+    part = stored_rows.astype(np.float64) * work.shard_columns / (work.table_rows * columns)
+    cached = np.ceil(np.round(table_bytes * share) * part)
+    return cached + _torchrec_state(problem, table, cached)
+
+
+def _all_ranks(work: ShardWork) -> Floats:
+    """Batches that reach one shard: every rank's, or one for a replica."""
+    return np.where(work.scheme == Scheme.DATA_PARALLEL, 1.0, float(work.num_ranks))
+
+
+def _input_buffers(work: ShardWork, rules: LedgerRules) -> Floats:
+    """Ids that one shard receives in a step: all ranks' ids, shared by its row blocks."""
+    each = id_bytes(work.is_weighted & rules.counts_id_weights)
+    return np.ceil(work.batch_ids * _all_ranks(work) / work.row_shards * each)
+
+
+def _output_buffers(problem: Problem, work: ShardWork, rules: LedgerRules) -> Floats:
+    """Pooled rows (partial ones where rows are cut) that one shard writes for all ranks."""
+    if problem.pipeline != "none" and not rules.counts_pipelined_outputs:
+        return np.zeros(work.num_shards)
+    outputs = work.batch_outputs if rules.counts_empty_bags else work.expected_outputs
+    # A sequence cut by rows returns each id once, from the rank of its row.
+    share = np.where(work.is_pooled, 1.0, 1.0 / work.row_shards)
+    as_stored = np.isnan(work.output_element_bytes) & rules.unstated_outputs_as_stored
+    element = np.where(as_stored, work.element_bytes, element_bytes(work.output_element_bytes))
+    return np.ceil(outputs * share * _all_ranks(work) * work.shard_columns * element)
+
+
+def reserved_bytes(problem: Problem, capacity_bytes: float) -> dict[str, float]:
+    """Return the lines that are taken off one rank's memory before tables.
+
+    TorchRec's ``HeuristicalStorageReservation``: a margin, a multiple of the dense
+    parameters, and copies of one local batch's ids, poolings not counted.
+    """
+    rules = problem.reservation
+    return {
+        "margin": capacity_bytes - math.floor((1 - rules.hbm_fraction) * capacity_bytes),
+        "dense_parameters": rules.dense_multiplier * problem.dense.parameter_bytes,
+        "input_batches": float(math.ceil(problem.batch_pooling * ID_BYTES)) * rules.input_copies,
+        "collective_buffers": rules.collective_bytes,
+    }
+
+
+def reserved_by_tier(problem: Problem, rank: int) -> dict[Tier, dict[str, float]]:
+    """Return what is taken off one rank's memory before tables, by tier and line."""
+    cluster, fraction = problem.cluster, problem.reservation.ddr_fraction
+    found = {cluster.device_tier: reserved_bytes(problem, cluster.tier_bytes(rank, cluster.device_tier))}
+    share = cluster.tier_bytes(rank, Tier.DDR)
+    if cluster.device_tier is not Tier.DDR and fraction and share:
+        found[Tier.DDR] = {"margin": share - math.floor((1 - fraction) * share)}
+    return found
+
+
+def capacity_bytes(problem: Problem) -> Floats:
+    """Return what each rank has left for tables, shape (num_ranks, num_tiers), never negative.
+
+    Block storage is left whole.
+    """
+    cluster = problem.cluster
+    total = cluster.bytes_by_rank()
+    sizes, which = np.unique(total[:, cluster.device_tier], return_inverse=True)
+    left = [max(0.0, float(size) - sum(reserved_bytes(problem, float(size)).values())) for size in sizes]
+    total[:, cluster.device_tier] = np.array(left)[which]
+    if cluster.device_tier is not Tier.DDR:  # of which every rank has the same share
+        total[:, Tier.DDR] -= sum(reserved_by_tier(problem, 0).get(Tier.DDR, {}).values())
+    return total

@@ -1,0 +1,95 @@
+"""What the shards of a placement do and hold, computed from its geometry alone."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from cost_models.arrays import Bools, Floats, Ints
+from cost_models.protocol import AssignmentModel, CostModel, ShardWork
+from cost_models.vocabulary import HOST_TIERS, Tier
+from planner.access.table_columns import data_type_code, table_columns
+from planner.domain.plan.placement import Placement
+from planner.domain.problem.problem import Problem
+from planner.pricing.learned_prediction import PlacedShards
+from planner.pricing.memory import LINES, LedgerRules, ShardLedger, shard_ledger
+from planner.pricing.shard_work import build_work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedWork:
+    """The shards of a placement by kind: neighbours of one table with equal rows and columns do the same."""
+
+    work: ShardWork  # of each kind
+    table: Ints  # (num_kinds,)
+    stored_rows: Ints  # (num_kinds,)
+    kind: Ints  # (num_shards,) of every shard, in order
+    rank: Ints  # (num_shards,)
+    is_hot: Bools  # (num_shards,) the hot rows of a table of which another shard stands for all
+
+    @classmethod
+    def of(cls, problem: Problem, placement: Placement) -> Self:
+        """Tell kinds apart: a plan of a million shards has some thousands."""
+        tables, shards, placed = placement.tables, placement.all_shards(), placement.table_of_shards()
+        is_new = np.ones(len(shards), dtype=np.bool_)
+        different = (placed, shards.num_rows, shards.num_columns, shards.tier)
+        is_new[1:] = np.any([np.diff(one) != 0 for one in different], axis=0)
+        # Of a table split by heat, the shard of the cold rows stands for both, that of the hot ones for nothing.
+        hot_rows = np.array([one.hot_rows for one in tables], dtype=np.int64)
+        is_hot = (hot_rows[placed] > 0) & ~np.isin(shards.tier, HOST_TIERS)
+        of_kind = placed[is_new]
+        index = {table.name: i for i, table in enumerate(problem.tables)}
+        table = np.array([index[one.name] for one in tables], dtype=np.int64)[of_kind]
+        types = [one.data_type or problem.tables[index[one.name]].data_type.name for one in tables]
+        shares = [np.nan if one.cache_load_factor is None else one.cache_load_factor for one in tables]
+        work = build_work(
+            problem,
+            table_columns(problem),
+            table=table,
+            scheme=np.array([one.sharding_type for one in tables], dtype=np.int8)[of_kind],
+            kernel=np.array([one.compute_kernel for one in tables], dtype=np.int8)[of_kind],
+            shard_columns=shards.num_columns[is_new],
+            cache_load_factor=np.array(shares, dtype=np.float64)[of_kind],
+            data_type=np.array([data_type_code(name) for name in types], dtype=np.int8)[of_kind],
+            in_scm=shards.tier[is_new] == Tier.SCM,
+            hot_row_share=(hot_rows / [problem.tables[index[one.name]].num_embeddings for one in tables])[of_kind],
+        )
+        return cls(
+            work=work,
+            table=table,
+            stored_rows=np.where(hot_rows[of_kind] > 0, work.table_rows, shards.num_rows[is_new]),
+            kind=np.cumsum(is_new) - 1,
+            rank=shards.rank,
+            is_hot=is_hot,
+        )
+
+    def shards(self) -> PlacedShards:
+        """Return the shards that do work: hot rows of a split table are in the work of its cold ones."""
+        kind, rank = self.kind[~self.is_hot], self.rank[~self.is_hot]
+        return PlacedShards(work=self.work, table=self.table, kind=kind, rank=rank)
+
+    def ledger(self, problem: Problem, rules: LedgerRules) -> ShardLedger:
+        """Return the bytes of one shard of each kind."""
+        return shard_ledger(problem, self.work, table=self.table, stored_rows=self.stored_rows, rules=rules)
+
+    def by_rank(self, problem: Problem, of_kind: Floats) -> Floats:
+        """Add up over each rank's shards what one of each kind has, shape (num_ranks, number of columns)."""
+        total = np.zeros((problem.world_size, of_kind.shape[1]))
+        kind, rank = self.kind[~self.is_hot], self.rank[~self.is_hot]
+        for column in np.flatnonzero(of_kind.any(axis=0)):
+            total[:, column] = np.bincount(rank, weights=of_kind[kind, column], minlength=len(total))
+        return total
+
+    def shard_bytes(self, ledger: ShardLedger) -> Floats:
+        """Return the bytes of every shard in all tiers together, shape (num_shards,)."""
+        hot = ledger.bytes[:, LINES.index("hot_rows")]
+        rest = ledger.bytes.sum(axis=1) - hot
+        return np.where(self.is_hot, hot[self.kind], rest[self.kind])
+
+
+def additive_near(problem: Problem, placement: Placement, cost_model: CostModel) -> CostModel:
+    """Return the additive model that agrees best near a placement: the model itself where it is additive."""
+    if not isinstance(cost_model, AssignmentModel):
+        return cost_model
+    placed = PlacedWork.of(problem, placement).shards()
+    return cost_model.around(placed.work.take(placed.kind), placed.rank, problem.cluster.hardware)

@@ -1,0 +1,250 @@
+"""From options to the waist: every unit priced once, and options that cannot help dropped.
+
+The only caller of cost models on the way to a plan.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cost_models.arrays import Bools, Codes, Floats, Ints
+from cost_models.protocol import CostModel, ShardWork
+from planner.access.table_columns import data_type_code, table_columns
+from planner.domain.problem.data_type import DATA_TYPES
+from planner.domain.problem.problem import Problem
+from planner.options.dominance import dominated_families
+from planner.options.enumerate import Cuts, Families, Family, list_cuts, table_rank_allowed
+from planner.pricing.checkpoint import price_work
+from planner.pricing.memory import capacity_bytes, ledger_rules, shard_ledger
+from planner.pricing.phases import phase_windows
+from planner.pricing.shard_work import build_work
+from planner.solver.problem import Objective, PricedOptions, Scope, no_ints
+
+_SHAPES = 65_536  # that are priced together: columns of their work stay in the processor's cache
+
+
+def price(problem: Problem, families: Families, cost_model: CostModel) -> PricedOptions:
+    """Price every shape of every family, each once, however many pieces have it."""
+    cuts, cluster = list_cuts(families), problem.cluster
+    listed = families.families
+    family_table = np.array([family.table for family in listed], dtype=np.int64)
+    scope = np.array([family.geometry.scope for family in listed], dtype=np.int8)
+    seconds, per_rank, last = _shape_costs(problem, listed, cuts, cost_model)
+    if cluster.num_hosts == 1:
+        scope = np.where(scope == Scope.HOST, np.int8(Scope.WORLD), scope)  # the same ranks
+    touched = np.array([1, cluster.ranks_per_host, cluster.world_size])[scope[cuts.shape_family]][:, None]
+    geometries = [family.geometry for family in listed]
+    pinned_shape, pinned_site = _pinned(problem, families, cuts)
+    return PricedOptions(
+        objective=Objective.STEP_TIME if problem.objective == "step_time" else Objective.MAX_RANK_TIME,
+        table_columns=np.array([t.embedding_dim for t in problem.tables], dtype=np.int64),
+        family_table=family_table,
+        family_scope=scope,
+        family_same_host=np.array([g.same_host and cluster.num_hosts > 1 for g in geometries], dtype=np.bool_),
+        family_min_pieces=np.array([g.min_pieces for g in geometries], dtype=np.int64),
+        family_max_pieces=np.array([family.widths.max_pieces for family in listed], dtype=np.int64),
+        shape_family=cuts.shape_family,
+        shape_columns=cuts.shape_columns,
+        shape_seconds=seconds,
+        shape_bytes=per_rank,
+        shape_total_bytes=per_rank * (touched - 1) + last,
+        option_family=cuts.option_family,
+        unit_option=cuts.unit_option,
+        unit_shape=cuts.unit_shape,
+        capacity_bytes=capacity_bytes(problem),
+        host_of_rank=np.arange(cluster.world_size, dtype=np.int64) // cluster.ranks_per_host,
+        rank_slowdown=cluster.phase_slowdown(),
+        table_rank_allowed=table_rank_allowed(problem),
+        phase_weight=cost_model.counted_phases.astype(np.float64),
+        phase_window_seconds=phase_windows(problem),
+        same_rank=tuple(np.array(sorted(group), dtype=np.int64) for group in problem.same_rank),
+        apart=tuple(np.array(sorted(group), dtype=np.int64) for group in problem.apart),
+        pinned_shape=pinned_shape,
+        pinned_site=pinned_site,
+        family_source=np.arange(len(listed), dtype=np.int64),
+    )
+
+
+def _shape_costs(
+    problem: Problem, listed: Sequence[Family], cuts: Cuts, cost_model: CostModel
+) -> tuple[Floats, Floats, Floats]:
+    """Return the seconds of every shape by phase, and its bytes by tier as a full and as the last row block.
+
+    The last row block is shorter than the others; every rank is charged a full one.
+    """
+    columns, rules = _FamilyColumns.of(listed), ledger_rules(cost_model.ledger)
+    parts = []
+    for start in range(0, len(cuts.shape_family), _SHAPES):
+        some = slice(start, start + _SHAPES)
+        table = columns.table[cuts.shape_family[some]]
+        work = _work_of(problem, columns, cuts, some)
+        seconds = price_work(
+            problem, work, table=table, cost_model=cost_model, hardware=problem.cluster.hardware
+        ).seconds
+        last_rows = work.table_rows - work.shard_rows * (work.row_shards - 1)
+        per_rank, last = (
+            shard_ledger(problem, work, table=table, stored_rows=rows, rules=rules).by_tier()
+            for rows in (work.shard_rows, last_rows)
+        )
+        parts.append((seconds, per_rank, last))
+    seconds, per_rank, last = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return seconds, per_rank, last
+
+
+def shape_work(problem: Problem, families: Families) -> ShardWork:
+    """Return the work of one piece of every shape of every family, in the order of the waist."""
+    return _work_of(problem, _FamilyColumns.of(families.families), list_cuts(families), slice(None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FamilyColumns:
+    """What every piece of a family shares, one entry per family, shape (F,)."""
+
+    table: Ints
+    scheme: Codes
+    kernel: Codes
+    cache_load_factor: Floats
+    data_type: Codes
+    hot_row_share: Floats
+    in_scm: Bools
+
+    @classmethod
+    def of(cls, listed: Sequence[Family]) -> "_FamilyColumns":
+        return cls(
+            table=np.array([family.table for family in listed], dtype=np.int64),
+            scheme=np.array([family.scheme for family in listed], dtype=np.int8),
+            kernel=np.array([family.kernel for family in listed], dtype=np.int8),
+            cache_load_factor=cache_load_factors(listed),
+            data_type=data_types(listed),
+            hot_row_share=hot_row_shares(listed),
+            in_scm=are_in_scm(listed),
+        )
+
+
+def _work_of(problem: Problem, columns: _FamilyColumns, cuts: Cuts, shapes: slice) -> ShardWork:
+    of = cuts.shape_family[shapes]
+    return build_work(
+        problem,
+        table_columns(problem),
+        table=columns.table[of],
+        scheme=columns.scheme[of],
+        kernel=columns.kernel[of],
+        shard_columns=cuts.shape_columns[shapes],
+        cache_load_factor=columns.cache_load_factor[of],
+        data_type=columns.data_type[of],
+        hot_row_share=columns.hot_row_share[of],
+        in_scm=columns.in_scm[of],
+    )
+
+
+def _pinned(problem: Problem, families: Families, cuts: Cuts) -> tuple[Ints, Ints]:
+    """Return shape and site of every piece that the user fixed, in the order of tables and columns."""
+    shapes, sites = [no_ints()], [no_ints()]
+    for family, listed in enumerate(families.families):
+        pinned = problem.tables[listed.table].constraints.pinned
+        if pinned is not None:
+            option = np.searchsorted(cuts.option_family, family)  # its only one
+            shapes.append(cuts.unit_shape[cuts.unit_option == option])
+            sites.append(np.array([piece.site for piece in pinned.pieces], dtype=np.int64))
+    return np.concatenate(shapes), np.concatenate(sites)
+
+
+def cache_load_factors(listed: Sequence[Family]) -> Floats:
+    """Return the cached share of each family; NaN where it has no cache."""
+    shares = (one.storage.cache_load_factor for one in listed)
+    return np.array([np.nan if share is None else share for share in shares])
+
+
+def hot_row_shares(listed: Sequence[Family]) -> Floats:
+    """Return the share of the rows that each family keeps in the device's memory beside others in host memory."""
+    return np.array([one.storage.hot_row_share for one in listed])
+
+
+def are_in_scm(listed: Sequence[Family]) -> Bools:
+    """Return which families keep the rows that they read from the host in storage-class memory."""
+    return np.array([one.storage.in_scm for one in listed], dtype=np.bool_)
+
+
+def data_types(listed: Sequence[Family]) -> Codes:
+    """Return the type of each family's weights, as its position among all types."""
+    code = {name: data_type_code(name) for name in DATA_TYPES}
+    return np.array([code[one.storage.data_type.name] for one in listed], dtype=np.int8)
+
+
+def restrict(priced: PricedOptions, keep: Bools) -> PricedOptions:
+    """Return the same problem with some of its families, shape (F,), indices renumbered."""
+    return _renumbered(priced, keep, np.ones(priced.num_shapes, dtype=np.bool_))
+
+
+def _renumbered(priced: PricedOptions, keep_family: Bools, keep_shape: Bools) -> PricedOptions:
+    """Drop families and shapes, and with them the options that need them."""
+    if np.all(keep_family) and np.all(keep_shape):
+        return priced
+    keep_shape = keep_shape & keep_family[priced.shape_family]
+    keep_option = _whole_options(priced, keep_shape)
+    keep_unit = keep_option[priced.unit_option]
+    new_family, new_shape, new_option = (np.cumsum(kept) - 1 for kept in (keep_family, keep_shape, keep_option))
+    if not np.all(keep_shape[priced.pinned_shape]):
+        raise ValueError("Expected to keep the shapes of pinned tables.")
+    shape, option, unit = (np.flatnonzero(kept) for kept in (keep_shape, keep_option, keep_unit))
+    return replace(
+        priced,
+        family_table=priced.family_table[keep_family],
+        family_scope=priced.family_scope[keep_family],
+        family_same_host=priced.family_same_host[keep_family],
+        family_min_pieces=priced.family_min_pieces[keep_family],
+        family_max_pieces=priced.family_max_pieces[keep_family],
+        family_source=priced.family_source[keep_family],
+        shape_family=new_family[priced.shape_family[shape]],
+        shape_columns=priced.shape_columns[shape],
+        shape_seconds=priced.shape_seconds[shape],
+        shape_bytes=priced.shape_bytes[shape],
+        shape_total_bytes=priced.shape_total_bytes[shape],
+        option_family=new_family[priced.option_family[option]],
+        unit_option=new_option[priced.unit_option[unit]],
+        unit_shape=new_shape[priced.unit_shape[unit]],
+        pinned_shape=new_shape[priced.pinned_shape],
+        move=None if priced.move is None else priced.move.of_families(keep_family),
+    )
+
+
+def _whole_options(priced: PricedOptions, keep_shape: Bools) -> Bools:
+    """Mark the options all of whose shapes are kept, shape (O,)."""
+    whole = np.ones(priced.num_options, dtype=np.bool_)
+    whole[priced.unit_option[~keep_shape[priced.unit_shape]]] = False
+    return whole
+
+
+def prune(priced: PricedOptions) -> PricedOptions:
+    """Drop what no plan can use and what no plan needs.
+
+    A shape that exceeds every site is in no plan. A family of which no listed cut is left
+    is dropped too: the narrowest cut is always listed, and a plan with wider pieces of
+    the same table would need a piece at least as wide. A dominated family is replaced piece by
+    piece by another one at no cost, so that no optimum is lost.
+    """
+    fits = np.all(priced.shape_bytes <= roomiest_site(priced), axis=1)
+    has_option = np.zeros(priced.num_families, dtype=np.bool_)
+    has_option[priced.option_family[_whole_options(priced, fits)]] = True
+    usable = _renumbered(priced, has_option, fits)
+    return restrict(usable, ~dominated_families(usable))
+
+
+def roomiest_site(priced: PricedOptions) -> Floats:
+    """Return what the roomiest site of each shape has per rank, (S, M); negative where it may use none.
+
+    A rank has its own capacity; a host, or the world, that of its smallest rank.
+    """
+    by_host = (priced.num_tables, priced.num_hosts, -1)
+    ranks_allowed = priced.table_rank_allowed
+    hosts_allowed = ranks_allowed.reshape(by_host).all(axis=2)
+    room = np.empty((priced.num_tables, len(Scope), priced.num_tiers))
+    for tier in range(priced.num_tiers):
+        capacity = priced.capacity_bytes[:, tier]
+        of_host = capacity.reshape(priced.num_hosts, -1).min(axis=1)
+        room[:, Scope.RANK, tier] = np.where(ranks_allowed, capacity, -1.0).max(axis=1)
+        room[:, Scope.HOST, tier] = np.where(hosts_allowed, of_host, -1.0).max(axis=1)
+        room[:, Scope.WORLD, tier] = np.where(ranks_allowed.all(axis=1), capacity.min(), -1.0)
+    result: Floats = room[priced.shape_table, priced.shape_scope]
+    return result

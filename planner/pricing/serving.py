@@ -1,0 +1,118 @@
+"""What a request takes beside what its shards take: the messages to each card, and the rate that a plan sustains.
+
+Every card that is asked gets one message of ids and returns one of rows, so that its messages take the same time
+whatever lies there. With ``l(r)`` the seconds of the shards of card r and ``m`` those of its messages, the latency is
+
+.. math:: \\max_{r:\\, l(r) > 0} (l(r) + m) = m + \\max_r l(r)
+
+where anything is looked up at all. Searches and bounds therefore leave ``m`` out, and nothing is lost: it is added to
+both once a plan is finished.
+
+A card works on one request at a time, so that it is busy for ``l(r) + m`` of each; ``q`` requests per second keep it
+busy for ``q (l(r) + m)`` of every second. The slowest card is the busiest: the plan of least latency is also the one
+that sustains the highest rate, ``utilization_limit / latency``, and a rate that the bound on the latency does not
+allow, no plan sustains.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cost_models.analytic.serving import MESSAGE_PHASES, message_seconds
+from cost_models.arrays import Floats
+from cost_models.text.number_text import at_most_text, number_text
+from cost_models.vocabulary import NUM_PHASES
+from planner.domain.formats.units import format_seconds
+from planner.domain.plan.plan import Evaluation, PlanResult, ServingLoad
+from planner.domain.problem.problem import Problem
+from planner.domain.problem.serving import Serving
+from planner.errors import Issue
+from planner.solver.problem import Reason
+
+REQUEST_RATE = "requests_per_second"  # a limit of the user's
+_ROUNDING = 1e-9
+
+
+def latency_beside_shards(problem: Problem, shard_seconds: float) -> float:
+    """Return what a plan takes beside the slowest sum of its shards' seconds; 0 for training steps."""
+    if problem.serving is None or shard_seconds <= 0:
+        return 0.0
+    return len(MESSAGE_PHASES) * message_seconds(problem.cluster.hardware).value
+
+
+def message_loads(problem: Problem, shard_seconds: Floats) -> Floats:
+    """Return the seconds of messages of every rank and phase; both arrays are (world_size, NUM_PHASES)."""
+    loads = np.zeros_like(shard_seconds)
+    if problem.serving is not None:
+        is_asked = shard_seconds.any(axis=1)
+        for phase in MESSAGE_PHASES:
+            loads[is_asked, phase] = message_seconds(problem.cluster.hardware).value
+    return loads
+
+
+def message_evidence(problem: Problem) -> NDArray[np.int8]:
+    """Return how well the seconds of messages are known, Evidence codes of shape (NUM_PHASES,)."""
+    evidence = np.zeros(NUM_PHASES, dtype=np.int8)
+    if problem.serving is not None:
+        evidence[list(MESSAGE_PHASES)] = message_seconds(problem.cluster.hardware).evidence
+    return evidence
+
+
+def serving_load(serving: Serving | None, busy_seconds: Floats) -> ServingLoad | None:
+    """Return what a plan sustains whose cards are busy for so long with each request, shape (world_size,)."""
+    if serving is None:
+        return None
+    rank, rate = int(np.argmax(busy_seconds)), serving.requests_per_second
+    busiest = float(busy_seconds[rank])
+    return ServingLoad(
+        samples_per_request=serving.samples_per_request,
+        num_messages=len(MESSAGE_PHASES) * int(np.count_nonzero(busy_seconds)),
+        busiest_rank=rank,
+        busy_seconds=busiest,
+        requests_per_second=rate,
+        utilization=None if rate is None else rate * busiest,
+        utilization_limit=serving.utilization_limit,
+        sustained_requests_per_second=serving.utilization_limit / busiest if busiest > 0 else None,
+    )
+
+
+def overrun(evaluation: Evaluation) -> Iterator[Issue]:
+    """Yield an issue where requests come faster than the plan sustains."""
+    load = evaluation.serving
+    if load is None or load.utilization is None or load.utilization <= load.utilization_limit * (1 + _ROUNDING):
+        return
+    rate, sustained = load.requests_per_second, load.sustained_requests_per_second
+    assert rate is not None  # as there is a utilization
+    assert sustained is not None  # as it is above 0
+    yield Issue(
+        code="request-rate",
+        pointer=f"/ranks/{load.busiest_rank}",
+        message=(
+            f"{number_text(rate)} requests per second keep rank {load.busiest_rank} busy for"
+            f" {load.utilization:.4g} of every second, {format_seconds(load.busy_seconds)} each, and at most"
+            f" {load.utilization_limit:g} is allowed"
+        ),
+        hint=f"serve at most {at_most_text(sustained)} requests per second on a host, or use more cards",
+    )
+
+
+def within_rate(result: PlanResult) -> PlanResult:
+    """Return the result without a plan where its plan does not sustain the rate; INFEASIBLE where none can."""
+    issue = None if result.plan is None else next(overrun(result.plan.evaluation), None)
+    if result.plan is None or issue is None:
+        return result
+    load = result.plan.evaluation.serving
+    assert load is not None
+    assert load.requests_per_second is not None
+    least = load.requests_per_second * result.lower_bound_seconds
+    is_proven = least > load.utilization_limit * (1 + _ROUNDING)
+    open_end = "" if is_proven else "; the bound does not rule it out: search for longer, or to a smaller relative_gap"
+    return replace(
+        result,
+        plan=None,
+        reason=Reason.INFEASIBLE if is_proven else Reason.NO_SOLUTION_FOUND,
+        limit=REQUEST_RATE,
+        detail=f"{issue.message}; {issue.hint}{open_end}",
+    )

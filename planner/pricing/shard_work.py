@@ -1,0 +1,115 @@
+"""From tables and shards to columns of work: the only maker of :class:`ShardWork`.
+
+Counts per training step, or per request that a host serves. With B samples per rank, W ranks, G ranks per host and a
+table of ``ids`` per sample: a rank's batch holds B x ids; a shard that holds whole rows serves all
+ranks (W x B x ids lookups), one of n row blocks an nth of that, a replica its own rank's. Of a request of N samples
+a rank's batch is N / W: what is done for "all ranks' batches" is done once for the request.
+"""
+
+import numpy as np
+
+from cost_models.analytic.sizes import DEFAULT_ELEMENT_BYTES, INFERENCE_ROW_ALIGNMENT_BYTES, id_bytes
+from cost_models.arrays import Bools, Codes, Floats, Ints
+from cost_models.protocol import ShardWork
+from cost_models.vocabulary import Scheme, Tier
+from planner.access.table_columns import TableColumns
+from planner.domain.problem.data_type import DATA_TYPES
+from planner.domain.problem.problem import Problem
+
+
+def row_shards(scheme: Codes, world_size: int, ranks_per_host: int) -> Ints:
+    """Return how many ranks share the rows of a shard's column range, by scheme."""
+    by_scheme = np.ones(len(Scheme), dtype=np.int64)
+    by_scheme[Scheme.ROW_WISE] = world_size
+    by_scheme[Scheme.TABLE_ROW_WISE] = ranks_per_host
+    by_scheme[Scheme.GRID_SHARD] = ranks_per_host
+    return by_scheme[scheme]
+
+
+def build_work(
+    problem: Problem,
+    columns: TableColumns,
+    *,
+    table: Ints,
+    scheme: Codes,
+    kernel: Codes,
+    shard_columns: Ints,
+    cache_load_factor: Floats | None = None,
+    data_type: Codes | None = None,
+    hot_row_share: Floats | None = None,
+    in_scm: Bools | None = None,
+) -> ShardWork:
+    """Return the work of shards that are given by table, scheme, kernel and width.
+
+    ``cache_load_factor`` is NaN where a kernel has no cache, and ``data_type`` holds positions in ``DATA_TYPES``;
+    without them no shard has a cache, and each has the type of its table. ``hot_row_share`` is 0 where a table
+    is not split by heat; ``in_scm`` says whether rows of the host lie in storage-class memory. A cache of a row block
+    holds the same share of its rows as all blocks together.
+
+    Row blocks are priced as full blocks (``ceil(rows / n)``), also the last, shorter one:
+    a plan's time does not depend on which rank holds it.
+    """
+    cluster = problem.cluster
+    split = row_shards(scheme, cluster.world_size, cluster.ranks_per_host)
+    replicated = scheme == Scheme.DATA_PARALLEL
+    ids_of_all = columns.batch_ids[table] * cluster.world_size
+    lookups = np.where(replicated, columns.batch_ids[table], ids_of_all / split)
+    distinct = np.where(replicated, columns.distinct_of_one_rank[table], columns.distinct_of_all_ranks[table] / split)
+    shard_rows = -(-columns.rows[table] // split)
+    cached = np.full(table.shape, np.nan) if cache_load_factor is None else cache_load_factor
+    stored = columns.data_type[table] if data_type is None else data_type
+    hot_rows = np.zeros(table.shape) if hot_row_share is None else hot_row_share
+    hot_lookups, hot_distinct = columns.heat.at(table, hot_rows)
+    return ShardWork(
+        num_ranks=cluster.world_size,
+        ranks_per_host=cluster.ranks_per_host,
+        prefetches=problem.pipeline == "train_prefetch_sparse_dist",
+        forward_message_bytes=_message_bytes(columns, problem.forward_comm_dtype),
+        backward_message_bytes=_message_bytes(columns, problem.backward_comm_dtype),
+        id_message_bytes=float(np.sum(columns.batch_ids * id_bytes(columns.is_weighted))),
+        scheme=scheme,
+        kernel=kernel,
+        table_rows=columns.rows[table],
+        table_columns=columns.columns[table],
+        shard_rows=shard_rows,
+        shard_columns=shard_columns,
+        row_shards=split,
+        element_bytes=np.array([one.element_bytes for one in DATA_TYPES.values()], dtype=np.float64)[stored],
+        row_alignment_bytes=_row_alignment_bytes(problem, stored),
+        row_overhead_bytes=np.array([one.row_overhead_bytes for one in DATA_TYPES.values()], dtype=np.float64)[stored],
+        optimizer_element_bytes=columns.optimizer_element_bytes[table],
+        optimizer_row_bytes=columns.optimizer_row_bytes[table],
+        batch_ids=columns.batch_ids[table],
+        batch_outputs=columns.batch_outputs[table],
+        expected_outputs=columns.expected_outputs[table],
+        lookups=lookups,
+        distinct_rows=np.minimum(distinct, np.minimum(lookups, shard_rows.astype(np.float64))),
+        cache_load_factor=cached,
+        missed_share=columns.misses.at(table, cached),
+        hot_lookup_share=hot_lookups,
+        hot_distinct_share=hot_distinct,
+        hot_row_share=hot_rows,
+        in_scm=np.zeros(table.shape, dtype=np.bool_) if in_scm is None else in_scm,
+        is_weighted=columns.is_weighted[table],
+        is_pooled=columns.is_pooled[table],
+        is_trained=columns.is_trained[table],
+        output_element_bytes=_element_bytes(problem.output_dtype, table),
+        forward_comm_element_bytes=_element_bytes(problem.forward_comm_dtype, table),
+        backward_comm_element_bytes=_element_bytes(problem.backward_comm_dtype, table),
+    )
+
+
+def _row_alignment_bytes(problem: Problem, stored: Codes) -> Floats:
+    """Return what stored rows are padded to: of inference kernels in accelerator memory 16 bytes, else nothing."""
+    inference = np.array([problem.serving is not None or not one.trainable for one in DATA_TYPES.values()])[stored]
+    return np.where(inference & (problem.cluster.device_tier is Tier.HBM), INFERENCE_ROW_ALIGNMENT_BYTES, 1.0)
+
+
+def _element_bytes(data_type: str | None, table: Ints) -> Floats:
+    return np.full(table.shape, np.nan if data_type is None else DATA_TYPES[data_type].element_bytes)
+
+
+def _message_bytes(columns: TableColumns, data_type: str | None) -> float:
+    """Bytes of one local batch's output rows of all tables in the type of one direction."""
+    element = DEFAULT_ELEMENT_BYTES if data_type is None else DATA_TYPES[data_type].element_bytes
+    return float(np.sum(columns.batch_outputs * columns.columns)) * element

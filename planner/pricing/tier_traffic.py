@@ -1,0 +1,114 @@
+"""What a step moves through host memory, storage-class memory and block storage, and how long each is busy with it.
+
+Counted from the work of shards, without cost models: a model that hides or forgets the traffic of a tier must not make
+a plan that the tier cannot serve. A tier of a rank is too slow where it is busy for longer than a step takes; since the
+numbers of a tier are one rank's share, the ranks of a host then never ask more of it than it has.
+"""
+
+import functools
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+
+from cost_models.analytic.table_memory import CACHE_LINE_BYTES, cache_lines, scm_block_bytes
+from cost_models.arrays import Floats
+from cost_models.hardware.hardware import Hardware
+from cost_models.protocol import ShardWork
+from cost_models.vocabulary import HOST_TIERS, NUM_TIERS, Kernel, Tier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What shards, or ranks, move through each tier in one step; every array of shape (count, NUM_TIERS).
+
+    Zero in the device's own memory, whose time is what kernels are priced by.
+    """
+
+    read_bytes: Floats
+    written_bytes: Floats
+    operations: Floats  # of block storage
+    busy_seconds: Floats
+
+    def __add__(self, other: "Traffic") -> "Traffic":
+        """Add up two kinds of traffic of the same shards."""
+        return Traffic(
+            read_bytes=self.read_bytes + other.read_bytes,
+            written_bytes=self.written_bytes + other.written_bytes,
+            operations=self.operations + other.operations,
+            busy_seconds=self.busy_seconds + other.busy_seconds,
+        )
+
+
+def shard_traffic(work: ShardWork, hardware: Hardware) -> Traffic:
+    """Return what each shard moves; tiers without a rate in ``hardware`` are taken as never busy."""
+    host = (_host_memory(work, hardware, tier) for tier in HOST_TIERS)
+    return functools.reduce(operator.add, host, _storage(work, hardware))
+
+
+def _distinct(work: ShardWork) -> Floats:
+    """Distinct rows of a step; the most there can be where nothing is known."""
+    return np.fmin(work.distinct_rows, np.minimum(work.lookups, work.shard_rows))
+
+
+def _missed(work: ShardWork) -> Floats:
+    """Rows that caches fetch in a step; where nothing is known, as if all rows were equally likely."""
+    evenly = 1.0 - np.nan_to_num(work.cache_load_factor, nan=1.0)
+    return _distinct(work) * np.where(np.isnan(work.missed_share), evenly, work.missed_share)
+
+
+def _rate(hardware: Hardware, name: str) -> float:
+    return hardware.numbers[name].value if hardware.has(name) else np.inf
+
+
+def _columns(tier: Tier, amount: Floats) -> Floats:
+    columns = np.zeros((len(amount), NUM_TIERS))
+    columns[:, tier] = amount
+    return columns
+
+
+def _host_memory(work: ShardWork, hardware: Hardware, tier: Tier) -> Traffic:
+    """Of one memory, rows and state per weight that kernels use directly, rows that caches fetch and write back."""
+    in_scm = tier is Tier.SCM
+    is_here = work.in_scm == in_scm
+    direct = is_here & (work.kernel == Kernel.FUSED_UVM)
+    cached = is_here & (work.kernel == Kernel.FUSED_UVM_CACHING)
+    block = scm_block_bytes(hardware) if in_scm else CACHE_LINE_BYTES
+    row = cache_lines(work.shard_columns * work.element_bytes + work.row_overhead_bytes, block)
+    state = cache_lines(work.shard_columns * work.optimizer_element_bytes, block)
+    cold_rows = _distinct(work) * (1 - work.hot_distinct_share)
+    updated = np.where((direct | cached) & work.is_trained, cold_rows, 0.0)
+    changed = updated * (state + np.where(direct, row, 0.0))  # read, and written again
+    fetched = np.where(cached, _missed(work) * row, 0.0)
+    cold_lookups = work.lookups * (1 - work.hot_lookup_share)
+    read = np.where(direct, cold_lookups * row, 0.0) + changed + fetched
+    written = changed + np.where(work.is_trained, fetched, 0.0)
+    if in_scm:
+        busy = read / _rate(hardware, "scm_bytes_per_second") + written / _rate(hardware, "scm_write_bytes_per_second")
+    else:
+        busy = (read + written) / _rate(hardware, "ddr_bytes_per_second")
+    return Traffic(
+        read_bytes=_columns(tier, read),
+        written_bytes=_columns(tier, written),
+        operations=_columns(tier, np.zeros(len(read))),
+        busy_seconds=_columns(tier, busy),
+    )
+
+
+def _storage(work: ShardWork, hardware: Hardware) -> Traffic:
+    """Blocks that caches over block storage read at random, and write back."""
+    stored = work.kernel == Kernel.KEY_VALUE
+    block = hardware.numbers["ssd_block_bytes"].value if hardware.has("ssd_block_bytes") else 1.0
+    row = work.shard_columns * work.element_bytes + work.row_overhead_bytes
+    operations = np.where(stored, _missed(work) * np.ceil(row / block), 0.0)
+    read = operations * block
+    written = np.where(work.is_trained, read, 0.0)
+    reading = np.maximum(
+        operations / _rate(hardware, "ssd_reads_per_second"), read / _rate(hardware, "ssd_bytes_per_second")
+    )
+    return Traffic(
+        read_bytes=_columns(Tier.SSD, read),
+        written_bytes=_columns(Tier.SSD, written),
+        operations=_columns(Tier.SSD, operations),
+        busy_seconds=_columns(Tier.SSD, reading + written / _rate(hardware, "ssd_write_bytes_per_second")),
+    )

@@ -1,0 +1,1 @@
+"""Arrays in, arrays out: bounds and partitioners, which know no table, scheme or cost model."""

@@ -1,0 +1,116 @@
+"""The best of the bounds, cheapest first, and what the best one says about good plans."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cost_models.arrays import Floats
+from planner.solver.bounds.boxes import Box, branch
+from planner.solver.bounds.dual import Prices, average_prices, dual_value
+from planner.solver.bounds.relaxation import Relaxation, relaxations
+from planner.solver.problem import Guide, PricedOptions
+
+_ROUNDING = 1e-9  # relative; float sums of up to 1e5 terms err by far less
+_MEMORY_STEPS = 40  # halvings of the price of bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """Seconds that no plan can beat, whatever its cuts, and what a plan that comes close looks like."""
+
+    seconds: float
+    guide: Guide | None
+
+
+def lower_bound(priced: PricedOptions, *, max_boxes: int = 1, known_seconds: float = np.inf) -> Bound:
+    """Return the best bound of the chain; 0 where nothing better is known.
+
+    ``max_boxes`` limits the branching of :mod:`planner.solver.bounds.boxes`; ``known_seconds`` is the objective
+    of a plan that is known, which no box worse than it can improve on.
+    """
+    best = Bound(seconds=0.0, guide=None)
+    for model in relaxations(priced):
+        cheap = priced_memory(model)
+        branched = branch(model, max_boxes=max_boxes, known_seconds=known_seconds, start=cheap)
+        value = max(dual_value(model, cheap), largest_piece(model), branched.bound_seconds)
+        if value > best.seconds or best.guide is None:
+            box = branched.box
+            guide = _guide(priced, model, box) if box is not None and box.relaxed.is_solved else None
+            best = Bound(seconds=max(value, best.seconds), guide=guide)
+    return Bound(seconds=best.seconds * (1 - _ROUNDING), guide=best.guide)
+
+
+def quick_bound(priced: PricedOptions) -> float:
+    """Return what needs no program: the average rank and the largest piece, seconds."""
+    best = 0.0
+    for model in relaxations(priced):
+        best = max(best, dual_value(model, average_prices(model)), largest_piece(model))
+    return best * (1 - _ROUNDING)
+
+
+def _guide(priced: PricedOptions, model: Relaxation, box: Box) -> Guide:
+    """Round the relaxation's mixed choices: of every table the one that is taken most, as a listed option."""
+    family, pieces = model.family[box.choices], model.pieces[box.choices]
+    table, share = model.choice_table[box.choices], box.relaxed.share
+    order = np.lexsort((-share, table))
+    most = order[np.searchsorted(table[order], np.arange(model.num_tables))]
+    first, last = priced.options_of_family
+    unit_first, unit_last = priced.units_of_option
+    num_units = unit_last - unit_first
+    option = np.zeros(model.num_tables, dtype=np.int64)
+    for t, choice in enumerate(most):
+        low, high = first[family[choice]], last[family[choice]]
+        option[t] = low + np.argmin(np.abs(num_units[low:high] - pieces[choice]))
+    return Guide(option=option, slowest_seconds=box.relaxed.slowest, memory_price=box.relaxed.prices.memory)
+
+
+def largest_piece(model: Relaxation) -> float:
+    """Return what the slowest rank needs at least for the largest piece of some table.
+
+    Admissible because some rank holds every table's largest piece, in whichever way the table is cut.
+    """
+    exposed = np.sum(model.weight * np.maximum(model.big + model.world - model.window, 0.0), axis=1)
+    least = np.full(model.num_tables, np.inf)
+    np.minimum.at(least, model.choice_table, exposed)
+    return float(np.max(least, initial=0.0))
+
+
+def priced_memory(model: Relaxation) -> Prices:
+    """Price the average rank, and bytes by bisection until the cheapest choices just fit.
+
+    The dual value is concave in the price of each tier: it rises while the cheapest choices
+    need more bytes than there are.
+    """
+    memory = np.zeros(model.cluster_bytes.shape[0])
+    prices = average_prices(model, memory)
+    seconds = model.total @ prices.average
+    for tier in np.flatnonzero(model.cluster_bytes > 0).tolist():
+        if _needed(model, seconds, memory, tier) <= model.cluster_bytes[tier]:
+            continue
+        worth = float(np.sum(seconds)) / model.cluster_bytes[tier]
+        low, high = 0.0, worth * 1e6
+        for _ in range(_MEMORY_STEPS):
+            middle = np.sqrt(max(low, high * 1e-13) * high)
+            memory[tier] = middle
+            if _needed(model, seconds, memory, tier) > model.cluster_bytes[tier]:
+                low = middle
+            else:
+                high = middle
+        memory[tier] = max((low, high), key=lambda price: _value_at(model, memory, tier, price))
+        prices = average_prices(model, memory)
+    return prices
+
+
+def _value_at(model: Relaxation, memory: Floats, tier: int, price: float) -> float:
+    memory = memory.copy()
+    memory[tier] = price
+    return dual_value(model, average_prices(model, memory))
+
+
+def _needed(model: Relaxation, seconds: Floats, memory: Floats, tier: int) -> float:
+    """Bytes of the choices that are cheapest at these prices of bytes, where they take so many seconds, shape (C,)."""
+    cost = seconds + model.total_bytes @ memory
+    first = np.searchsorted(model.choice_table, np.arange(model.num_tables))
+    cheapest = cost == np.minimum.reduceat(cost, first)[model.choice_table]
+    fewest = np.minimum.reduceat(np.where(cheapest, model.total_bytes[:, tier], np.inf), first)
+    return float(np.sum(fewest))

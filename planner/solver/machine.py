@@ -1,0 +1,24 @@
+"""The cores of this machine."""
+
+import contextlib
+import gc
+import os
+from collections.abc import Iterator
+
+
+def usable_cores() -> int:
+    """Return on how many cores this process may run."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def no_collection() -> Iterator[None]:
+    """Pause the collector of reference cycles, unless it is off already; objects without cycles go as ever."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,0 +1,123 @@
+"""The seam of the search: priced arrays in, an assignment and the reason for stopping out."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from planner.solver.problem import Assignment, Guide, Outcome, PricedOptions
+
+#: Relative gap that counts as none: CP-SAT rounds to ticks, bounds are lowered by float rounding.
+RESOLUTION = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolveLimits:
+    """When to stop, and what makes a solve repeatable."""
+
+    time_limit_seconds: float = 10.0
+    relative_gap: float = 0.005  # stop when the plan is proven this close to the best
+    seed: int = 0
+    #: same spec, seed and versions give the same plan whatever the load of the machine:
+    #: effort is then counted in work, never in seconds of wall clock
+    reproducible: bool = True
+    #: what a reproducible search spends, where that is less than the time limit; a member of
+    #: a portfolio is given a fixed share, so that its work does not depend on the clock
+    work_limit_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if not 0 < self.time_limit_seconds <= 86_400:
+            raise ValueError("Expected time_limit_seconds in (0, 86400].")
+        if not 0 <= self.relative_gap <= 1:
+            raise ValueError("Expected relative_gap in [0, 1].")
+        if not 0 <= self.seed < 2**31:
+            raise ValueError("Expected seed in [0, 2**31).")
+
+    @property
+    def ending_gap(self) -> float:
+        """The relative gap at which a search ends, safely inside what is called optimal."""
+        return self.relative_gap + RESOLUTION / 2
+
+
+class Effort:
+    """How much of a limit is spent: work in reproducible searches, wall clock in others.
+
+    Work is counted in seconds that it would take on a machine about half as fast as the one on
+    which the searches were tuned, so that a reproducible search normally ends well before its
+    limit. On a machine so busy that it does not, the clock ends it, and says so.
+    """
+
+    def __init__(self, limits: SolveLimits) -> None:
+        self.reproducible = limits.reproducible
+        self._time_seconds = limits.time_limit_seconds
+        self._work_limit_seconds = limits.work_limit_seconds or limits.time_limit_seconds
+        #: all that may be spent
+        self.total_seconds = self._work_limit_seconds if limits.reproducible else self._time_seconds
+        self._began_seconds = time.monotonic()
+        self._work_seconds = 0.0
+        self._timed_out = self.is_stopped = False
+
+    def stop(self) -> None:
+        """End the search, from whichever thread."""
+        self.is_stopped = True
+
+    def spend(self, work_seconds: float) -> None:
+        """Count work that was done."""
+        self._work_seconds += work_seconds
+
+    @property
+    def fraction(self) -> float:
+        """What is spent, 1 or more at the limit."""
+        if self.is_stopped:
+            return 1.0
+        by_the_clock = (time.monotonic() - self._began_seconds) / self._time_seconds
+        self._timed_out = self._timed_out or by_the_clock >= 1
+        return (
+            self._work_seconds / self._work_limit_seconds if self.reproducible and not self._timed_out else by_the_clock
+        )
+
+    @property
+    def limit(self) -> str:
+        """The name of the limit that ends this search."""
+        return "deterministic_time" if self.reproducible and not self._timed_out else "time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incumbent:
+    """The best assignment so far, as it is streamed out of a running search."""
+
+    assignment: Assignment
+    objective_seconds: float
+    partitioner: str
+
+
+OnIncumbent = Callable[[Incumbent], None]
+
+
+class Partitioner(Protocol):
+    """Chooses cuts and sites. Deterministic for equal arguments unless a wall clock ends it.
+
+    Returns a valid assignment, or the reason why there is none; only a partitioner that
+    proves it may return INFEASIBLE. ``lower_bound_seconds`` is a bound that the caller has
+    already proved, for stopping early; ``start`` is an assignment to improve on; ``guide`` is what a
+    relaxation says about good plans.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name used in specs."""
+        ...
+
+    def solve(
+        self,
+        priced: PricedOptions,
+        limits: SolveLimits,
+        *,
+        lower_bound_seconds: float = 0.0,
+        start: Assignment | None = None,
+        guide: Guide | None = None,
+        on_incumbent: OnIncumbent | None = None,
+    ) -> Outcome:
+        """Search until the limit, the gap or a proof."""
+        ...

@@ -1,0 +1,148 @@
+"""The integer program of :mod:`planner.solver.partitioners.exact.cp_sat`: variables, constraints, hints, read-back.
+
+Numbers in comments are the constraints of that module's docstring.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from ortools.sat.python import cp_model
+
+from cost_models.arrays import Ints
+from planner.solver.partitioners.exact.columns import Columns, assignment_of, make_columns, values_of
+from planner.solver.partitioners.exact.loads import ColumnLoads, column_loads, columns_on
+from planner.solver.partitioners.exact.rows import make_rows
+from planner.solver.partitioners.exact.symmetry import find_symmetry, in_order
+from planner.solver.problem import Assignment, PricedOptions
+
+_ENDLESS_TICKS = 2**40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticks:
+    """Seconds in whole ticks, rounded down; windows rounded up."""
+
+    tick_seconds: float
+    columns: Ints  # (classes, C, Q)
+    pinned: Ints  # (R, Q)
+    window: Ints  # (Q,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model and handles of its variables."""
+
+    priced: PricedOptions
+    columns: Columns
+    loads: ColumnLoads
+    ticks: Ticks
+    proto: cp_model.CpModel
+    variables: list[cp_model.IntVar]  # (C,)
+    slowest: list[cp_model.IntVar]  # (Q,)
+    exposed: list[cp_model.IntVar]  # (Q,) the same as ``slowest`` where nothing is hidden
+
+
+def build(priced: PricedOptions, num_ticks: int, bound_seconds: float) -> Model:
+    """Write the model; ``num_ticks`` are those of the dearest piece of every table and all pins together."""
+    columns = make_columns(priced)
+    loads = column_loads(priced, columns)
+    ticks = _in_ticks(priced, columns, loads, num_ticks)
+    proto = cp_model.CpModel()
+    variables = [proto.new_int_var(0, int(most), f"c{i}") for i, most in enumerate(columns.upper)]
+    for row in make_rows(priced, columns, find_symmetry(priced)):  # (1) to (7) of program_rows
+        _add(proto, _sum(variables, row.columns, row.coefficients), row.value, is_equation=row.is_equation)
+    most_ticks = int((ticks.columns.max(axis=0) * columns.upper[:, None]).sum(axis=0).max() + ticks.pinned.max())
+    slowest = [proto.new_int_var(0, most_ticks, f"z{q}") for q in range(loads.num_phases)]
+    sizes = np.ceil(columns.bytes).astype(np.int64)
+    # More memory than all columns together take is never used up; it would only overflow.
+    all_bytes = float((sizes * columns.upper[:, None]).sum())
+    room = np.floor(np.minimum(priced.capacity_bytes - np.ceil(loads.pinned_bytes), all_bytes)).astype(np.int64)
+    for rank in range(priced.num_ranks):
+        on_rank = columns_on(columns, rank)
+        cost = ticks.columns[loads.class_of_rank[rank]]
+        for q, z in enumerate(slowest):  # (a)
+            proto.add(_sum(variables, on_rank, cost[on_rank, q]) + int(ticks.pinned[rank, q]) <= z)
+        for tier in range(priced.num_tiers):  # (b)
+            _add(proto, _sum(variables, on_rank, sizes[on_rank, tier]), int(room[rank, tier]), is_equation=False)
+    exposed = slowest
+    if np.any(ticks.window):
+        exposed = [proto.new_int_var(0, most_ticks, f"e{q}") for q in range(loads.num_phases)]
+        for z, e, window in zip(slowest, exposed, ticks.window.tolist(), strict=True):  # (c)
+            proto.add(e >= z - window)
+    floor = int(min(bound_seconds / ticks.tick_seconds, float(_ENDLESS_TICKS))) - _lost_ticks(priced, loads)
+    if floor > 0:
+        proto.add(sum(exposed) >= floor)
+    proto.minimize(sum(exposed))
+    return Model(
+        priced=priced,
+        columns=columns,
+        loads=loads,
+        ticks=ticks,
+        proto=proto,
+        variables=variables,
+        slowest=slowest,
+        exposed=exposed,
+    )
+
+
+def _in_ticks(priced: PricedOptions, columns: Columns, loads: ColumnLoads, num_ticks: int) -> Ticks:
+    dearest = np.zeros(priced.num_tables)
+    adds = columns.table >= 0
+    np.maximum.at(dearest, columns.table[adds], loads.seconds.max(axis=0).sum(axis=1)[adds])
+    everything = float(dearest.sum()) + float(loads.pinned_seconds.max(axis=0).sum())
+    tick_seconds = max(everything, 1e-12) / num_ticks
+    return Ticks(
+        tick_seconds=tick_seconds,
+        columns=np.floor(loads.seconds / tick_seconds).astype(np.int64),
+        pinned=_clipped(np.floor(loads.pinned_seconds / tick_seconds)),
+        window=_clipped(np.ceil(loads.window_seconds / tick_seconds)),
+    )
+
+
+def _clipped(ticks: NDArray[np.float64]) -> Ints:
+    return np.minimum(ticks, float(_ENDLESS_TICKS)).astype(np.int64)
+
+
+def _lost_ticks(priced: PricedOptions, loads: ColumnLoads) -> int:
+    """Ticks that a plan may lose: less than one per piece and phase, and per phase by pins and by its window."""
+    pieces = np.zeros(priced.num_tables, dtype=np.int64)
+    np.maximum.at(pieces, priced.option_table, np.bincount(priced.unit_option, minlength=priced.num_options))
+    return (int(pieces[~priced.table_is_pinned].sum()) + 2) * loads.num_phases
+
+
+def _sum(variables: list[cp_model.IntVar], columns: Ints, coefficients: Ints) -> cp_model.LinearExpr:
+    used = np.flatnonzero(coefficients)
+    return cp_model.LinearExpr.weighted_sum(
+        [variables[c] for c in columns[used].tolist()], [int(c) for c in coefficients[used]]
+    )
+
+
+def _add(proto: cp_model.CpModel, total: cp_model.LinearExpr, value: int, *, is_equation: bool) -> None:
+    low = value if is_equation else -(2**62)
+    proto.add_linear_constraint(total, low, value)
+
+
+def hint(model: Model, start: Assignment) -> None:
+    """Hint a whole solution, loads included: a partial hint costs the solver a search of its own."""
+    priced, ticks = model.priced, model.ticks
+    values = values_of(priced, model.columns, in_order(priced, find_symmetry(priced), start))
+    for variable, value in zip(model.variables, values.tolist(), strict=True):
+        model.proto.add_hint(variable, value)
+    loads = ticks.pinned.copy()
+    for rank in range(priced.num_ranks):
+        on_rank = columns_on(model.columns, rank)
+        loads[rank] += values[on_rank] @ ticks.columns[model.loads.class_of_rank[rank], on_rank]
+    slowest = loads.max(axis=0)
+    for variable, value in zip(model.slowest, slowest.tolist(), strict=True):
+        model.proto.add_hint(variable, value)
+    if model.exposed is not model.slowest:
+        for variable, value in zip(model.exposed, np.maximum(slowest - ticks.window, 0).tolist(), strict=True):
+            model.proto.add_hint(variable, value)
+
+
+def read(model: Model, value: Callable[[cp_model.IntVar], int]) -> Assignment:
+    """Return the assignment of a solution."""
+    values = np.array([value(variable) for variable in model.variables], dtype=np.int64)
+    return assignment_of(model.priced, model.columns, values)

@@ -1,0 +1,216 @@
+"""mathopt: the choice among listed options as a mixed-integer linear program, through OR-Tools MathOpt.
+
+Data: seconds ``c[j, r, p]`` of column j on rank r and bytes ``b[j, m]``, in floating point and scaled so
+that most are near 1; capacities. Pinned pieces are constants ``k``.
+
+Variables: the integer columns v[j] of :mod:`planner.solver.partitioners.exact.columns` (options chosen,
+pieces per site); z[p] >= 0 the slowest rank's seconds in phase p; e[p] >= 0 of them exposed.
+
+Model::
+
+    minimise sum_p e[p]                        (max_rank_time: the only phase is the weighted sum)
+    rows (1) to (7) of program_rows            what makes a plan valid; equal sites in one order
+    (a) sum_{j on r} c[j, r, p] v[j] + k[r, p] <= z[p]     for every r, p
+    (b) sum_{j on r} b[j, m] v[j] + k[r, m] <= capacity    for every r, m
+    (c) e[p] >= z[p] - window[p]                           hidden under dense compute
+
+HiGHS solves it, SCIP where HiGHS fails. Both decide in floating point: a row may be broken by
+a tolerance of its scale. The relaxed problem that they solve in truth has at least the plans of
+ours, so that its bound, lowered by what dual tolerances may add to it, is one over the listed options.
+The plan is rounded to integers and checked: where it takes a few bytes too many, the model is
+solved again with a little of all memory left free. Neither solver counts its work in a unit other than
+nodes: a reproducible search is limited in nodes, by the size of the model, and by the clock
+as a last resort, which the root node of a large model can reach.
+"""
+
+import datetime
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from ortools.math_opt.python import mathopt
+
+from planner.errors import SolverDefect
+from planner.solver.evaluate import objective_of, violations
+from planner.solver.partitioners.base import Incumbent, OnIncumbent, SolveLimits
+from planner.solver.partitioners.exact.columns import num_placements
+from planner.solver.partitioners.exact.listed_cuts import with_cuts_of
+from planner.solver.partitioners.exact.mathopt_model import Model, build, hint, read
+from planner.solver.partitioners.valid_start import keep_start, valid_or_none
+from planner.solver.problem import Assignment, Guide, Outcome, PricedOptions, Reason, Termination
+
+#: Placement variables beyond which the model is left to other partitioners: with about as many, the root
+#: node alone takes most of 10 s.
+MAX_PLACEMENTS = 2_500
+#: Primal and dual feasibility tolerance that each solver is given; SCIP's relaxation takes no smaller one.
+TOLERANCE = {mathopt.SolverType.HIGHS: 1e-9, mathopt.SolverType.GSCIP: 1e-7}
+#: Part of the memory that a second solve leaves free, above what a row can be broken by.
+SPARE_FRACTION = 1e-6
+#: Branch-and-bound nodes times coefficients of the model per second of limit in reproducible mode: 10 s of
+#: limit took HiGHS 7 s on DLRM-DCNv2 x 8 and 19 s on 2 x 8, where the root node counts for most.
+NODE_ENTRIES_PER_SECOND = 100_000
+
+SOLVERS = (mathopt.SolverType.HIGHS, mathopt.SolverType.GSCIP)
+
+
+class MathOpt:
+    """Exact on small instances; a second opinion on ``cp_sat`` by other methods."""
+
+    name = "mathopt"
+
+    def solve(
+        self,
+        priced: PricedOptions,
+        limits: SolveLimits,
+        *,
+        lower_bound_seconds: float = 0.0,
+        start: Assignment | None = None,
+        guide: Guide | None = None,
+        on_incumbent: OnIncumbent | None = None,
+    ) -> Outcome:
+        """Build the model, hint ``start``, search until a limit or a proof; a guide tells it nothing.
+
+        A valid start is returned where nothing better is found, whatever ended the search. The solvers
+        tell nothing while they run: ``on_incumbent`` is called once, with the plan found.
+        """
+        start = valid_or_none(priced, start)
+        listed = priced if start is None else with_cuts_of(priced, start)
+        outcome = _search(listed, limits, lower_bound_seconds, start)
+        if outcome.assignment is not None and on_incumbent is not None:
+            value = objective_of(priced, outcome.assignment)
+            on_incumbent(Incumbent(assignment=outcome.assignment, objective_seconds=value, partitioner=self.name))
+        return keep_start(priced, outcome, start)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """What one run of a solver came to."""
+
+    assignment: Assignment | None  # valid
+    overflows: bool  # a plan was found, and it breaks a rule by rounding
+    reason: Reason
+    limit: str | None
+    bound_seconds: float
+
+
+def _search(
+    priced: PricedOptions, limits: SolveLimits, lower_bound_seconds: float, start: Assignment | None
+) -> Outcome:
+    deadline = time.monotonic() + limits.time_limit_seconds
+    placements = num_placements(priced)
+    if placements > MAX_PLACEMENTS:
+        return _nothing("size", f"{placements} placement variables, at most {MAX_PLACEMENTS} are tried")
+    answer = _run(build(priced, lower_bound_seconds, 0.0), limits, deadline, start)
+    detail, bound_seconds = "", answer.bound_seconds
+    if answer.overflows:
+        # A start may use the last byte: it is no hint here.
+        answer = _run(build(priced, lower_bound_seconds, SPARE_FRACTION), limits, deadline, None)
+        detail = "rounding asked for a little memory to be left free"
+        if answer.assignment is None:
+            return _nothing(answer.limit or "iterations", detail, bound_seconds)
+    if answer.assignment is None:
+        if answer.reason is Reason.INFEASIBLE:
+            termination = Termination(reason=Reason.INFEASIBLE, detail="proved by branch and bound")
+            return Outcome(assignment=None, termination=termination, partitioner=MathOpt.name)
+        return _nothing(answer.limit or "iterations", detail, bound_seconds)
+    value = objective_of(priced, answer.assignment)
+    optimal = answer.reason is Reason.OPTIMAL and not detail
+    return Outcome(
+        assignment=answer.assignment,
+        termination=Termination(
+            reason=Reason.OPTIMAL if optimal else Reason.FEASIBLE, limit=answer.limit, detail=detail
+        ),
+        bound_seconds=min(bound_seconds, value),
+        partitioner=MathOpt.name,
+    )
+
+
+def _nothing(limit: str, detail: str, bound_seconds: float = 0.0) -> Outcome:
+    termination = Termination(reason=Reason.NO_SOLUTION_FOUND, limit=limit, detail=detail)
+    return Outcome(assignment=None, termination=termination, bound_seconds=bound_seconds, partitioner=MathOpt.name)
+
+
+def _run(model: Model, limits: SolveLimits, deadline: float, start: Assignment | None) -> _Answer:
+    hints = [] if start is None else [hint(model, start)]
+    failure: Exception | None = None
+    for solver in SOLVERS:
+        left_seconds = deadline - time.monotonic()
+        if left_seconds <= 0:
+            break
+        try:
+            result = mathopt.solve(
+                model.problem,
+                solver,
+                params=_parameters(solver, model, limits, left_seconds),
+                model_params=mathopt.ModelSolveParameters(solution_hints=hints),
+            )
+        except Exception as error:  # MathOpt turns every status into another error, most often AttributeError
+            failure = error
+            continue
+        return _answer(model, result, TOLERANCE[solver])
+    if failure is not None:
+        raise SolverDefect(f"MathOpt failed: {failure}") from failure
+    return _Answer(assignment=None, overflows=False, reason=Reason.NO_SOLUTION_FOUND, limit="time", bound_seconds=0.0)
+
+
+def _parameters(
+    solver: mathopt.SolverType, model: Model, limits: SolveLimits, left_seconds: float
+) -> mathopt.SolveParameters:
+    parameters = mathopt.SolveParameters(
+        time_limit=datetime.timedelta(seconds=left_seconds),
+        enable_output=False,
+        random_seed=limits.seed,
+        relative_gap_tolerance=limits.relative_gap,
+        absolute_gap_tolerance=0.0,
+    )
+    if limits.reproducible:
+        work = limits.work_limit_seconds or limits.time_limit_seconds
+        parameters.node_limit = max(1, int(work * NODE_ENTRIES_PER_SECOND / max(model.num_entries, 1)))
+    if solver == mathopt.SolverType.GSCIP:
+        parameters.threads = 1  # HiGHS refuses to be told
+        parameters.gscip.real_params["numerics/feastol"] = TOLERANCE[solver]
+        parameters.gscip.real_params["numerics/dualfeastol"] = TOLERANCE[solver]
+    else:
+        parameters.highs.string_options["parallel"] = "off"
+        for name in ("primal_feasibility_tolerance", "dual_feasibility_tolerance", "mip_feasibility_tolerance"):
+            parameters.highs.double_options[name] = TOLERANCE[solver]
+    return parameters
+
+
+def _answer(model: Model, result: mathopt.SolveResult, tolerance: float) -> _Answer:
+    reasons = mathopt.TerminationReason
+    reason = {
+        reasons.OPTIMAL: Reason.OPTIMAL,
+        reasons.FEASIBLE: Reason.FEASIBLE,
+        reasons.INFEASIBLE: Reason.INFEASIBLE,
+        reasons.INFEASIBLE_OR_UNBOUNDED: Reason.INFEASIBLE,  # nothing is below 0
+        reasons.NO_SOLUTION_FOUND: Reason.NO_SOLUTION_FOUND,
+    }.get(result.termination.reason)
+    if reason is None:
+        raise SolverDefect(f"MathOpt ended with {result.termination.reason}: {result.termination.detail}")
+    assignment = None
+    if reason in (Reason.OPTIMAL, Reason.FEASIBLE):
+        assignment = read(model, result.variable_values())
+    valid = assignment is not None and not violations(model.priced, assignment)
+    limit = None
+    if reason in (Reason.FEASIBLE, Reason.NO_SOLUTION_FOUND):
+        limit = "deterministic_time" if result.termination.limit == mathopt.Limit.NODE else "time"
+    return _Answer(
+        assignment=assignment if valid else None,
+        overflows=reason in (Reason.OPTIMAL, Reason.FEASIBLE) and not valid,
+        reason=reason,
+        limit=limit,
+        bound_seconds=_bound_seconds(model, result.termination.objective_bounds.dual_bound, tolerance),
+    )
+
+
+def _bound_seconds(model: Model, dual_bound: float, tolerance: float) -> float:
+    """Lower a solver's bound by what its tolerances may have added.
+
+    A reduced cost below 0 by the tolerance, times the most that its column can be, is objective that the
+    relaxation could still lose; node bounds are compared to a relative 1e-6.
+    """
+    if not np.isfinite(dual_bound):
+        return 0.0
+    margin = tolerance * float(model.columns.upper.sum()) + 1e-6 * (1.0 + abs(dual_bound))
+    return max(0.0, (dual_bound - margin) * model.scale_seconds)

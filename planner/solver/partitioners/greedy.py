@@ -1,0 +1,69 @@
+"""greedy: options by price, then heaviest first onto the site where it hurts least; the first plan of every solve.
+
+No single trade between cheap options and balance is right, so that a fixed list of choices and orders is
+tried (see :mod:`planner.solver.partitioners.local_search.starts`). Where none of them fits the memory of every rank,
+the one that overflows least is mended by moving and swapping pieces.
+"""
+
+import sys
+
+from planner.solver.partitioners.base import Effort, OnIncumbent, SolveLimits
+from planner.solver.partitioners.incumbent import Best
+from planner.solver.partitioners.local_search.chain import MEND, Chain
+from planner.solver.partitioners.local_search.constructions import constructions
+from planner.solver.partitioners.local_search.search_data import search_view
+from planner.solver.problem import Assignment, Guide, Outcome, PricedOptions
+
+_MEND_FROM = 0.5  # of the limit, where nothing fits
+#: Items times ranks of the constructions that a first plan may be the best of: they take five milliseconds.
+_FIRST_LOOKS = 4000
+
+
+class Greedy:
+    """Constructs, and searches only for a plan that fits."""
+
+    name = "greedy"
+
+    def __init__(self, *, first_only: bool = False, first_of_few: bool = False) -> None:
+        """With ``first_only`` the first plan that fits is the answer, with ``first_of_few`` the best of a few."""
+        self._first_only = first_only or first_of_few
+        self._first_looks = _FIRST_LOOKS if first_of_few else 0
+
+    def solve(
+        self,
+        priced: PricedOptions,
+        limits: SolveLimits,
+        *,
+        lower_bound_seconds: float = 0.0,
+        start: Assignment | None = None,
+        guide: Guide | None = None,
+        on_incumbent: OnIncumbent | None = None,
+    ) -> Outcome:
+        """Try every choice and order; ``start`` competes with them."""
+        effort = Effort(limits)
+        good_seconds = lower_bound_seconds * (1 + limits.ending_gap)
+        best = Best(priced, self.name, None if self._first_only else on_incumbent)
+        best.offer(start)
+        nearest: Chain | None = None
+        view = search_view(priced)
+        looks = len(view.data.item_columns) * len(view.data.rank_class)
+        for tried, chain in enumerate(constructions(view, guide, limits.seed, effort), start=1):
+            best.offer(chain.assignment())
+            is_enough = self._first_only and (tried + 1) * looks > self._first_looks
+            if best.seconds <= good_seconds or (is_enough and best.assignment is not None):
+                break
+            if nearest is None or chain.rating < nearest.rating:
+                nearest = chain
+            if effort.fraction >= (1.0 if best.assignment is not None else _MEND_FROM):
+                break
+        if best.assignment is None and nearest is not None:
+            nearest.run(MEND, effort, 1.0, sys.float_info.max)
+            best.offer(nearest.assignment())
+        if self._first_only:
+            only = (
+                best.assignment
+            )  # what was tried beside it is not told: to check a plan takes longer than to make one
+            best = Best(priced, self.name, on_incumbent)
+            best.offer(only)
+        detail = "" if best.assignment is not None else "no construction fits the memory of every rank"
+        return best.outcome(effort.limit if effort.fraction >= 1 else "iterations", detail)

@@ -1,0 +1,90 @@
+"""Local search's loop: propose a random move, keep it or undo it.
+
+A move that makes the smooth cost grow is kept where the growth stays under a bar that is drawn first:
+Metropolis' rule the other way round, so that most hopeless moves are seen to be so before they are priced.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.solver.partitioners.kernels.compiled import compiled
+from planner.solver.partitioners.kernels.cost.smooth_cost import cost, refresh, reprice
+from planner.solver.partitioners.kernels.moves.cut import merge_pieces, shift_columns, split_piece
+from planner.solver.partitioners.kernels.moves.ejection_chain import drive_out
+from planner.solver.partitioners.kernels.moves.item import replace_item, send_home
+from planner.solver.partitioners.kernels.moves.piece import move_piece, swap_pieces
+from planner.solver.partitioners.kernels.moves.redistribution_proposals import cut_and_deal, deal_three_sites, deal_two
+from planner.solver.partitioners.kernels.moves.sampling import pick_item
+from planner.solver.partitioners.kernels.state.rng import random_below, random_unit
+from planner.solver.partitioners.kernels.state.state import HOST, RANK, State
+from planner.solver.partitioners.local_search.search_data import Data
+
+_HOMEWARD = 0.05  # part of the proposals, where moving costs something
+
+
+class Deals(NamedTuple):
+    """Parts of the proposals that are of a kind, from 0 to 1; each is a part of what those before it leave."""
+
+    of_two: float
+    of_three: float
+    after_cuts: float
+    on_hosts: float  # of moves and swaps
+    driven_out: float  # pieces that are driven off a rank
+
+
+@compiled
+def propose(data: Data, state: State, before: float, bar: float, cuts: bool, deals: Deals) -> bool:
+    """Try one random move; without ``cuts`` every table keeps its pieces."""
+    on_hosts = random_unit(state) < deals.on_hosts
+    scope = HOST if on_hosts else RANK
+    if deals.of_two > 0 and random_unit(state) < deals.of_two:
+        return deal_two(data, state, scope, before, bar)
+    if deals.of_three > 0 and random_unit(state) < deals.of_three:
+        return deal_three_sites(data, state, scope, before, bar)
+    if deals.after_cuts > 0 and random_unit(state) < deals.after_cuts:
+        return cut_and_deal(data, state, before, bar)
+    if deals.driven_out > 0 and random_unit(state) < deals.driven_out:
+        return drive_out(data, state, before, bar)
+    if data.columns_before.shape[0] > 0 and random_unit(state) < _HOMEWARD:
+        return send_home(data, state, before, bar)
+    kind = random_below(state, 100)
+    if not cuts:
+        if kind < 47:
+            return move_piece(data, state, scope, before, bar)
+        return swap_pieces(data, state, scope, before, bar)
+    if kind < 32:
+        return move_piece(data, state, scope, before, bar)
+    if kind < 68:
+        return swap_pieces(data, state, scope, before, bar)
+    if kind < 82:
+        return shift_columns(data, state, pick_item(data, state), before, bar)
+    if kind < 91:
+        return split_piece(data, state, pick_item(data, state), before, bar)
+    if kind < 99:
+        return merge_pieces(data, state, pick_item(data, state), before, bar)
+    return replace_item(data, state, before, bar)
+
+
+@compiled
+def anneal(
+    data: Data,
+    state: State,
+    proposals: int,
+    temperature: float,
+    smoothness: float,
+    penalty: float,
+    cuts: bool,
+    deals: Deals,
+) -> int:
+    """Try a number of moves at one temperature, some of them deals; return how many were kept."""
+    refresh(data, state, smoothness, penalty)
+    kept = 0
+    value = cost(data, state)
+    reprice(data, state)
+    for _ in range(proposals):
+        if propose(data, state, value, -temperature * np.log(1.0 - random_unit(state)), cuts, deals):
+            kept += 1
+            value = cost(data, state)
+            reprice(data, state)
+    return kept

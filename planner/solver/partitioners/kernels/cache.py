@@ -1,0 +1,42 @@
+"""Where the machine code of the searches is kept, and whether it is there; to ask does not load the compiler."""
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+#: What is compiled, and what compiles it.
+_COMPILED = re.compile(rb"^@compiled$", re.MULTILINE)
+_COMPILER = Path(__file__).with_name("compiled.py")
+_PARTITIONERS = Path(__file__).parents[1]
+
+
+def cache_folder() -> Path:
+    """Return the folder of this version's machine code: under NUMBA_CACHE_DIR, else the user's cache."""
+    digest = hashlib.sha256()
+    for source in _sources():
+        digest.update(source.read_bytes())
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    base = os.environ.get("NUMBA_CACHE_DIR") or os.path.join(home, "shardplan", "compiled")
+    return Path(base) / digest.hexdigest()[:16]
+
+
+def is_warm() -> bool:
+    """Whether the searches of this checkout have been compiled on this machine."""
+    return warm_mark().exists()
+
+
+def warm_mark() -> Path:
+    """Return the file that says that these very files were compiled.
+
+    numba finds machine code by the path of its source, so that a copy has none.
+    """
+    paths = [str(source.resolve()) for source in _sources()]
+    mark = hashlib.sha256("\n".join(paths).encode()).hexdigest()[:16]
+    return cache_folder() / f"warm-{mark}"
+
+
+def _sources() -> list[Path]:
+    """Return the files that compiled code is made of, in a fixed order."""
+    sources = sorted(_PARTITIONERS.rglob("*.py"))
+    return [source for source in sources if source == _COMPILER or _COMPILED.search(source.read_bytes())]

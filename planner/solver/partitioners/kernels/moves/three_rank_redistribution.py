@@ -1,0 +1,186 @@
+"""Deal the pieces of three ranks anew, so that they cost less: balance that no two ranks reach between them.
+
+What a rank may carry follows from the budget: alone it must not cost more, and the other two, which carry the rest,
+must not either. So few sets are left for the first rank that each is tried, best first, and the rest dealt to the two
+others in the same way. Prices are the slopes of the smooth cost; it is concave in the sums of weights, so that
+it falls at least as far as they say.
+"""
+
+import numpy as np
+
+from cost_models.arrays import Floats, Ints
+from planner.solver.partitioners.kernels.compiled import compiled
+from planner.solver.partitioners.kernels.cost.site_choice import may_change_site
+from planner.solver.partitioners.kernels.cost.smooth_cost import cost
+from planner.solver.partitioners.kernels.moves.meet_in_the_middle import Terms, Wanted, meet
+from planner.solver.partitioners.kernels.state.pieces import relist
+from planner.solver.partitioners.kernels.state.rng import random_below
+from planner.solver.partitioners.kernels.state.sites_index import place_of, ranks_of_site
+from planner.solver.partitioners.kernels.state.state import State
+from planner.solver.partitioners.kernels.state.undo_log import shift
+from planner.solver.partitioners.local_search.search_data import Data
+
+MOST_DEALT = 18  # pieces at once: with 22 a deal takes four times as long
+_TRIED = 32  # sets for the first rank
+_MOST_SEEN = 2000  # sets between the bounds, for the first rank and for the second
+_ROUNDING = 1e-6  # bytes: sums of whole numbers
+
+
+@compiled
+def linear_cost(data: Data, state: State, scope: int, site: int, weights: Floats) -> float:
+    """Return what a site's weights, shape (R, Q), cost by the slopes of the smooth cost."""
+    local = ranks_of_site(data, scope)
+    total = 0.0
+    for r in range(site * local, (site + 1) * local):
+        for q in range(state.tau.shape[0]):
+            total += state.price[q] * state.tau[q] * weights[r, q]
+    return total
+
+
+@compiled
+def gather_three(data: Data, state: State, scope: int, sites: Ints, slots: Ints, home: Ints) -> int:
+    """List pieces that may lie on any of the three sites, at most as many as there is room for; return how many."""
+    count, seen = 0, 0
+    for s in range(3):
+        place = place_of(state, scope, sites[s])
+        for i in range(state.site_count[place]):
+            slot = state.site_slots[place, i]
+            if not may_change_site(data, state, scope, slot, sites[(s + 1) % 3]):
+                continue
+            if not may_change_site(data, state, scope, slot, sites[(s + 2) % 3]):
+                continue
+            seen += 1
+            listed = count
+            if count == slots.shape[0]:
+                listed = random_below(state, seen)
+                if listed >= count:
+                    continue
+            else:
+                count += 1
+            slots[listed], home[listed] = slot, s
+    return count
+
+
+@compiled
+def bounds_of(terms: Terms, budget: float, base: Floats, total: Floats, capacity: Floats, sharers: int) -> Wanted:
+    """Return what the first of some ranks may take, so that neither it nor the others cost more than the budget."""
+    phases = terms.tau.shape[0]
+    lowest, highest = np.empty(total.shape[0]), np.empty(total.shape[0])
+    for q in range(phases):
+        most = np.inf
+        if terms.price[q] > 0:
+            most = terms.reference[q] + terms.tau[q] * np.log(budget / terms.price[q])
+        highest[q] = most - base[q]
+        lowest[q] = total[q] - sharers * most - base[q]
+    for d in range(phases, total.shape[0]):
+        highest[d] = capacity[0, d - phases] - base[d] + _ROUNDING
+        lowest[d] = total[d] - base[d] - _ROUNDING
+        for s in range(1, sharers + 1):
+            lowest[d] -= capacity[s, d - phases]
+    return Wanted(lowest, highest, base, total, sharers)
+
+
+@compiled
+def best_of_three(terms: Terms, budget: float, pieces: Floats, base: Floats, capacity: Floats, deal: Ints) -> bool:
+    """Write which of three ranks every piece goes to, shape (n,); ``False`` where no deal costs less than the budget.
+
+    ``pieces``, shape (n, Q + M), are loads and bytes; ``base``, shape (3, Q + M), what ranks carry anyhow.
+    """
+    count, phases = pieces.shape[0], terms.tau.shape[0]
+    halves = np.empty((2, 1 << ((count + 1) // 2), pieces.shape[1]))
+    firsts, costs = np.empty(_TRIED, dtype=np.int64), np.empty(_TRIED)
+    second, its_cost = np.empty(1, dtype=np.int64), np.empty(1)
+    total = np.sum(base, axis=0) + np.sum(pieces, axis=0)
+    wanted = bounds_of(terms, budget, base[0], total, capacity, 2)
+    kept = meet(pieces, np.arange(count), wanted, terms, budget, _MOST_SEEN, halves, firsts, costs)
+    rest = np.empty(count, dtype=np.int64)
+    best = budget
+    for k in range(kept):
+        if costs[k] >= best:
+            break
+        left = 0
+        shared = base[1] + base[2]
+        for i in range(count):
+            if firsts[k] >> i & 1 == 0:
+                rest[left] = i
+                left += 1
+                shared += pieces[i]
+        taken = 0.0
+        for q in range(phases):
+            load = total[q] - shared[q]
+            taken += terms.price[q] * np.exp((load - terms.reference[q]) / terms.tau[q])
+        if taken >= best:
+            continue
+        theirs = bounds_of(terms, best - taken, base[1], shared, capacity[1:], 1)
+        if meet(pieces, rest[:left], theirs, terms, best - taken, _MOST_SEEN, halves, second, its_cost) == 0:
+            continue
+        best = taken + its_cost[0]
+        deal[:] = 0
+        for j in range(left):
+            deal[rest[j]] = 1 if second[0] >> j & 1 else 2
+    return best < budget
+
+
+@compiled
+def weigh_site(data: Data, state: State, scope: int, site: int, base: Floats, capacity: Floats) -> None:
+    """Write what a site carries, shape (Q + M,), and its capacity, shape (M,).
+
+    A host counts as one rank whose weight is that of all its ranks, and whose room is that of the fullest.
+    """
+    phases, local = state.tau.shape[0], ranks_of_site(data, scope)
+    first = site * local
+    if local == 1:
+        base[:phases] = state.loads[first]
+    else:
+        for q in range(phases):
+            total = 0.0
+            for r in range(first, first + local):
+                total += state.weights[r, q]
+            base[q] = state.reference[q] + state.tau[q] * np.log(max(total, 1e-300))
+    for m in range(capacity.shape[0]):
+        capacity[m] = data.capacity[first, m]
+        used = state.bytes[first, m]
+        for r in range(first + 1, first + local):
+            used = max(used, state.bytes[r, m] + capacity[m] - data.capacity[r, m])
+        base[phases + m] = used + state.world_bytes[m]
+
+
+@compiled
+def deal_three(data: Data, state: State, scope: int, sites: Ints, before: float, bar: float, budget: float) -> bool:
+    """Share the pieces of three sites out so that they cost less than the budget by slopes; keep it under the bar.
+
+    Belongs to a proposal that has begun. ``False`` where nothing was kept; the caller undoes what shifted.
+    """
+    local = ranks_of_site(data, scope)
+    kind = data.rank_class[sites[0] * local]
+    for s in range(3):
+        for r in range(sites[s] * local, (sites[s] + 1) * local):
+            if data.rank_class[r] != kind:
+                return False
+    if not budget > 0:
+        return False
+    slots, home = np.empty(MOST_DEALT, dtype=np.int64), np.empty(MOST_DEALT, dtype=np.int64)
+    count = gather_three(data, state, scope, sites, slots, home)
+    phases, tiers = state.tau.shape[0], state.world_bytes.shape[0]
+    pieces, base, capacity = np.empty((count, phases + tiers)), np.empty((3, phases + tiers)), np.empty((3, tiers))
+    for s in range(3):
+        weigh_site(data, state, scope, sites[s], base[s], capacity[s])
+    for i in range(count):
+        shape = state.slot_shape[slots[i]]
+        pieces[i, :phases] = data.shape_seconds[kind, shape]
+        pieces[i, phases:] = data.shape_bytes[shape]
+        base[home[i]] -= pieces[i]
+    terms = Terms(state.price * state.tau, state.reference, state.tau)
+    deal = home[:count].copy()
+    if not best_of_three(terms, budget, pieces, base, capacity, deal):
+        return False
+    for i in range(count):
+        if deal[i] != home[i]:
+            shift(data, state, scope, state.slot_shape[slots[i]], sites[home[i]], -1.0)
+            shift(data, state, scope, state.slot_shape[slots[i]], sites[deal[i]], 1.0)
+    if cost(data, state) - before > bar:
+        return False
+    for i in range(count):
+        if deal[i] != home[i]:
+            relist(state, slots[i], scope, sites[home[i]], sites[deal[i]])
+    return True

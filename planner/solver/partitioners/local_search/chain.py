@@ -1,0 +1,268 @@
+"""One search from one start: a state, the best plan it has seen, and the stages it goes through."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cost_models.arrays import Bools, Ints
+from planner.solver.partitioners.base import Effort
+from planner.solver.partitioners.kernels.anneal import anneal
+from planner.solver.partitioners.kernels.construct.greedy import construct, restore
+from planner.solver.partitioners.kernels.construct.rank_filling import Order, fill_hosts, place_rest
+from planner.solver.partitioners.kernels.cost.smooth_cost import (
+    count_moved,
+    count_overflow,
+    objective,
+    refresh,
+    rescale,
+)
+from planner.solver.partitioners.kernels.state.records import pack_data, pack_state
+from planner.solver.partitioners.kernels.state.state import MOVE_PRICE, MOVED, OVER, PENALTY, PER_BYTE, empty_state
+from planner.solver.partitioners.local_search.piece_order import arranged
+from planner.solver.partitioners.local_search.proposal_mix import DEALS_OF_TWO, deals_now, work_seconds
+from planner.solver.partitioners.local_search.search_data import View, from_assignment, shape_families, to_assignment
+from planner.solver.partitioners.local_search.starts import Target
+from planner.solver.problem import Assignment
+
+_BUILD_SMOOTHNESS = 20.0  # slowest load / tau while a plan is built
+_EVERY = 16  # items between two counts of the weights while a plan is built
+# Objectives per capacity of one rank that bytes exceed: grows while the state does not fit, and falls again.
+_PENALTY = 10.0
+_MOST_PENALTY = 1e5
+_DEARER, _CHEAPER = 1.2, 0.97
+#: Bytes that may move are short once so many of them do; all of them together then cost some part of the objective.
+_SPENT, _LEAST_MOVE_PRICE = 0.95, 1e-3
+_CHUNK = 4096  # proposals between two looks at the limit and at the plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """How hot, how smooth, and with which moves; heat and smoothness go geometrically from first to last."""
+
+    first_heat: float  # Metropolis temperature in objectives
+    last_heat: float
+    first_smoothness: float  # slowest load / tau
+    last_smoothness: float
+    cuts: bool  # whether tables are cut anew, or pieces only move
+    deals_of_two: float = 0.0  # part of the proposals that share the pieces of two ranks out anew
+
+
+def settle(items: int, plenty: float, *, is_even: bool) -> Stage:
+    """Pieces move between ranks, at a smoothness that looks at many ranks at once.
+
+    ``plenty`` are the proposals per item that the search pays for: with fewer it must begin colder. So it must
+    where a first plan is nearly even already: heat only spoils it.
+    """
+    heat = min((0.01 if is_even else 0.3) / items, 3e-3) * min(1.0, plenty / 8000)
+    return Stage(
+        first_heat=heat,
+        last_heat=min(5e-6, heat),
+        first_smoothness=30.0,
+        last_smoothness=800.0,
+        cuts=False,
+        deals_of_two=DEALS_OF_TWO,
+    )
+
+
+def refine(heat: float) -> Stage:
+    """Tables are cut anew around what has settled; the hotter, the less is left of it."""
+    return Stage(
+        first_heat=heat,
+        last_heat=min(5e-7, heat),
+        first_smoothness=30.0,
+        last_smoothness=1500.0,
+        cuts=True,
+        deals_of_two=DEALS_OF_TWO,
+    )
+
+
+#: Only what helps the slowest ranks.
+POLISH = Stage(first_heat=1e-6, last_heat=1e-7, first_smoothness=800.0, last_smoothness=4000.0, cuts=True)
+
+
+#: Whatever makes the pieces fit the memory of their ranks.
+MEND = Stage(first_heat=1e-5, last_heat=1e-6, first_smoothness=30.0, last_smoothness=100.0, cuts=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """What came of letting ranks choose."""
+
+    is_built: bool  # else some piece has no legal site, and the state is of no use
+    left_over: Bools  # (I,) what no rank chose, or not all of it
+    num_cells: float  # of knapsacks that were looked at
+
+
+class Chain:
+    """A state that one search changes, and the best plan it has seen."""
+
+    def __init__(self, view: View, seed: int) -> None:
+        self._view = view
+        self._data = pack_data(view.data)
+        self._arrays = empty_state(view.data, seed)
+        self._state = pack_state(self._arrays)
+        self._penalty = _PENALTY
+        self._move_price = float(view.data.move[PER_BYTE])
+        self._arrays.number[MOVE_PRICE] = self._move_price
+        self.best_seconds = np.inf
+        self._best: tuple[Ints, Ints, Ints] | None = None
+
+    def build(self, options: Ints, target: Target, order: Ints) -> bool:
+        """Place every item under its option, pinned ones first; ``False`` where one has no legal site."""
+        free = self._begin(target, order)
+        built = construct(self._data, self._state, free, options, _EVERY)
+        if built:
+            self.look()
+        return bool(built)
+
+    def fill(self, order: Order, target: Target, options: Ints, first: Bools, rest: Ints) -> Filled:
+        """Let every rank choose its pieces.
+
+        Items that are to be placed ``first``, shape (I,), each under its option, leave ranks the rest; what no rank
+        chose is placed in the order of ``rest`` where it hurts least.
+        """
+        data = self._view.data
+        free = self._begin(target, rest)
+        built = construct(self._data, self._state, free[first[free]], options, _EVERY)
+        remaining = np.where(first | data.item_fixed, 0, data.item_columns)
+        looked = fill_hosts(self._data, self._state, order, remaining) if built else 0.0
+        left: Bools = remaining > 0
+        missing = free[self._arrays.num_pieces[free] == 0]
+        rescale(self._data, self._state)
+        built = (
+            built
+            and place_rest(self._data, self._state, remaining)
+            and construct(self._data, self._state, missing, options, _EVERY)
+        )
+        if built:
+            self.look()
+        return Filled(is_built=bool(built), left_over=left, num_cells=float(looked))
+
+    def load(self, assignment: Assignment) -> bool:
+        """Take over a plan; ``False`` where the search cannot express it."""
+        placed = from_assignment(self._view, assignment)
+        if any(one is None for one in placed):
+            return False
+        self._restore(placed)
+        self.look()
+        return True
+
+    def complete(self, known: Assignment, options: Ints, target: Target, order: Ints) -> bool:
+        """Take over the tables that a plan has, and place the others under their options; ``False`` as in ``build``."""
+        placed = from_assignment(self._view, known)
+        self._prepare(target)
+        self._restore(placed)
+        missing = np.array([one is None for one in placed])
+        built = construct(self._data, self._state, order[missing[order]], options, _EVERY)
+        if built:
+            self.look()
+        return bool(built)
+
+    def _restore(self, placed: list[tuple[int, Ints, Ints] | None]) -> None:
+        for item, one in enumerate(placed):
+            if one is not None:
+                restore(self._data, self._state, item, *one)
+
+    def _begin(self, target: Target, order: Ints) -> Ints:
+        """Place the pinned items; return the others in this order."""
+        self._prepare(target)
+        for item, (family, shapes, sites) in _pinned(self._view).items():
+            restore(self._data, self._state, item, family, shapes, sites)
+        return order[~self._view.data.item_fixed[order]]
+
+    def _prepare(self, target: Target) -> None:
+        """Set the scales that a plan is built at."""
+        refresh(self._data, self._state, 1.0, _PENALTY * float(np.sum(target.slowest_seconds)))
+        self._arrays.tau[:] = target.slowest_seconds / _BUILD_SMOOTHNESS
+
+    def look(self) -> bool:
+        """Compare the state with the best plan so far; keep it where it fits and is faster."""
+        count_moved(self._data, self._state)
+        count_overflow(self._data, self._state)
+        seconds = self.seconds
+        fits = self._arrays.number[OVER] <= 0
+        self._penalty = max(self._penalty * _CHEAPER, _PENALTY) if fits else min(self._penalty * _DEARER, _MOST_PENALTY)
+        if not fits or seconds >= self.best_seconds:
+            return False
+        self.best_seconds = seconds
+        self._best = (self._arrays.slot_shape.copy(), self._arrays.slot_site.copy(), self._arrays.num_pieces.copy())
+        return True
+
+    @property
+    def seconds(self) -> float:
+        """Objective of the state as it is, whether it fits or not."""
+        return float(objective(self._data, self._state))
+
+    @property
+    def rating(self) -> tuple[bool, float]:
+        """What to sort chains by, best first: those with a plan by its objective, then by what they lack."""
+        if self._best is not None:
+            return False, self.best_seconds
+        over = float(self._arrays.number[OVER]) / len(self._view.data.rank_class)
+        return True, self.seconds * (1.0 + _PENALTY * over)
+
+    def run(
+        self, stage: Stage, effort: Effort, until: float, good_seconds: float, tell: Callable[[], None] | None = None
+    ) -> None:
+        """Go through a stage until the effort reaches ``until``, or a plan of ``good_seconds`` is found.
+
+        ``tell`` is called after every better plan.
+        """
+        began = effort.fraction
+        scale = max(self.seconds, 1e-12)
+        self._arrays.number[PENALTY] = self._penalty * scale
+        while (now := effort.fraction) < until and self.best_seconds > good_seconds:
+            self._adapt_move_price(scale)
+            done = (now - began) / max(until - began, 1e-12)
+            heat = stage.first_heat * (stage.last_heat / stage.first_heat) ** done
+            smoothness = stage.first_smoothness * (stage.last_smoothness / stage.first_smoothness) ** done
+            pieces = self._arrays.site_count
+            deals = deals_now(self._view, pieces, smoothness, of_two=stage.deals_of_two, cuts=stage.cuts)
+            work = _CHUNK * work_seconds(self._view, pieces, deals, cuts=stage.cuts)
+            anneal(
+                self._data,
+                self._state,
+                _CHUNK,
+                heat * scale,
+                smoothness,
+                self._penalty * scale,
+                stage.cuts,
+                deals,
+            )
+            effort.spend(work)
+            if self.look() and tell is not None:
+                tell()
+
+    def _adapt_move_price(self, scale: float) -> None:
+        """Where few bytes may move, let them cost so much that the search spends them on what helps most."""
+        per_byte, most_bytes, _ = self._view.data.move
+        if not np.isfinite(most_bytes):
+            return
+        is_spent = self._arrays.number[MOVED] > _SPENT * most_bytes
+        dearest = scale / max(most_bytes, 1.0)
+        self._move_price = min(self._move_price * _DEARER, dearest) if is_spent else self._move_price * _CHEAPER
+        self._move_price = max(self._move_price, float(per_byte), _LEAST_MOVE_PRICE * dearest)
+        self._arrays.number[MOVE_PRICE] = self._move_price
+
+    def assignment(self) -> Assignment | None:
+        """Return the best plan seen, if any fitted."""
+        return None if self._best is None else arranged(self._view.priced, to_assignment(self._view, *self._best))
+
+
+def _pinned(view: View) -> dict[int, tuple[int, Ints, Ints]]:
+    """Return family, shapes and sites of the items that the user fixed."""
+    priced = view.priced
+    if not len(priced.pinned_shape):
+        return {}
+    table = priced.shape_table[priced.pinned_shape]
+    item_of = {tables[0]: item for item, tables in enumerate(view.items.tables)}
+    search_shape = np.full(priced.num_shapes, -1, dtype=np.int64)
+    search_shape[view.items.leader] = np.arange(len(view.items.leader))
+    shape_family = shape_families(view.data)
+    pinned = {}
+    for t in np.unique(table).tolist():
+        mine = table == t
+        shapes = search_shape[priced.pinned_shape[mine]]
+        pinned[item_of[t]] = (int(shape_family[shapes[0]]), shapes, priced.pinned_site[mine])
+    return pinned

@@ -1,0 +1,88 @@
+"""First plans: options by price, then item by item onto the site where it hurts least."""
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from cost_models.arrays import Ints
+from planner.solver.partitioners.base import Effort
+from planner.solver.partitioners.kernels.cost.site_choice import ALL_RANKS
+from planner.solver.partitioners.local_search.chain import Chain
+from planner.solver.partitioners.local_search.option_choices import choose_by, tastes
+from planner.solver.partitioners.local_search.search_data import View
+from planner.solver.partitioners.local_search.starts import Target, starts, target_of
+from planner.solver.problem import Guide, Scope
+
+#: Nominal work of looking at one site for one piece.
+LOOK_SECONDS = 5e-8
+#: Choices of options that are tried in one order before the next order: the first two are the best.
+_AT_ONCE = 2
+
+Order = Callable[[View, Ints, Target], Ints]
+
+
+def heaviest_first(view: View, options: Ints, target: Target) -> Ints:
+    """Order items by the largest part of a slowest rank that one of their pieces takes, shape (I,)."""
+    heaviest = np.max(view.option_largest[options] / target.slowest_seconds, axis=1)
+    return np.argsort(-heaviest, kind="stable")
+
+
+def largest_first(view: View, options: Ints, target: Target) -> Ints:
+    """Order items by the bytes of their options, shape (I,)."""
+    del target
+    return np.argsort(-np.sum(view.option_bytes[options], axis=1), kind="stable")
+
+
+#: The second order helps where memory is tight.
+ORDERS: tuple[Order, ...] = (heaviest_first, largest_first)
+
+
+def constructions(view: View, guide: Guide | None, seed: int, effort: Effort) -> Iterator[Chain]:
+    """Yield one state per choice of options and order, the most promising first.
+
+    The memory of ranks is a price here and not a rule: a state may overflow, and is then for a search to mend.
+    """
+    target = target_of(view, guide)
+    chosen = starts(view, target, guide)
+    while some := list(itertools.islice(chosen, _AT_ONCE)):
+        for order, options in itertools.product(ORDERS, some):
+            chain = Chain(view, seed)
+            if _build(chain, view, options, order, target, effort):
+                yield chain
+
+
+def by_taste(
+    view: View, guide: Guide | None, count: int, seeds: Iterator[int], effort: Effort, most_slower: float = 1.0
+) -> Iterator[Chain]:
+    """Try so many choices of options: the first two starts, then one per taste, in either order by turns.
+
+    A choice under which some piece has no legal site yields nothing.
+    """
+    target = target_of(view, guide)
+    best = itertools.islice(starts(view, target, guide), _AT_ONCE)
+    chosen = itertools.chain(
+        zip(best, itertools.repeat(heaviest_first)),
+        zip((choose_by(view, target, taste) for taste in tastes(most_slower)), itertools.cycle(ORDERS), strict=False),
+    )
+    for options, order in itertools.islice(chosen, count):
+        chain = Chain(view, next(seeds))
+        if _build(chain, view, options, order, target, effort):
+            yield chain
+
+
+def _build(chain: Chain, view: View, options: Ints, order: Order, target: Target, effort: Effort) -> bool:
+    """Build a state in an order; ``False`` where some piece has no legal site."""
+    looks = float(np.sum(view.option_pieces[options])) * min(len(view.data.rank_class), ALL_RANKS)
+    effort.spend(LOOK_SECONDS * looks)
+    return chain.build(options, target, least_choice_first(view, options, order(view, options, target)))
+
+
+def least_choice_first(view: View, options: Ints, order: Ints) -> Ints:
+    """Put what lies on all ranks first, so that the rest knows the room; then who may use few ranks or keeps apart."""
+    data = view.data
+    choice = data.allowed.sum(axis=1) - np.diff(data.apart_first)
+    unlimited = choice == data.allowed.shape[1]
+    choice = np.where(unlimited, data.allowed.shape[1], choice)
+    choice[data.family_scope[data.option_family[options]] == Scope.WORLD] = 0
+    return order[np.argsort(choice[order], kind="stable")]

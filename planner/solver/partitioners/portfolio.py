@@ -1,0 +1,107 @@
+"""portfolio: the default. Search first, then the exact model where it is small; the best plan wins."""
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.errors import SolverDefect
+from planner.solver.evaluate import objective_of
+from planner.solver.partitioners.base import OnIncumbent, Partitioner, SolveLimits
+from planner.solver.partitioners.exact.columns import num_placements
+from planner.solver.partitioners.exact.cp_sat import MAX_PLACEMENTS, CpSat
+from planner.solver.partitioners.local_search.local_search import LocalSearch
+from planner.solver.problem import Assignment, Guide, Outcome, PricedOptions, Reason, Termination
+
+_SHORTEST_RUN_SECONDS = 0.05
+#: What the exact model is given of the limit where it may prove something.
+_EXACT_SHARE = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    partitioner: Partitioner
+    share: float  # of the limit
+
+
+class Portfolio:
+    """Never worse than the start or what a member finds in its share of the limit, and never later than the limit."""
+
+    name = "portfolio"
+
+    def solve(
+        self,
+        priced: PricedOptions,
+        limits: SolveLimits,
+        *,
+        lower_bound_seconds: float = 0.0,
+        start: Assignment | None = None,
+        guide: Guide | None = None,
+        on_incumbent: OnIncumbent | None = None,
+    ) -> Outcome:
+        """Run the members one after the other, each from the best plan so far, within one limit."""
+        deadline = time.monotonic() + limits.time_limit_seconds
+        work = limits.work_limit_seconds or limits.time_limit_seconds
+        outcome: Outcome | None = None
+        members = _members(priced)
+        for number, member in enumerate(members):
+            left = deadline - time.monotonic()
+            if outcome is not None and left < _SHORTEST_RUN_SECONDS:
+                return replace(outcome, termination=replace(outcome.termination, limit="time"))
+            # By the clock, what one member has left over goes to those after it.
+            of_left = member.share / sum(other.share for other in members[number:])
+            found = member.partitioner.solve(
+                priced,
+                replace(
+                    limits,
+                    time_limit_seconds=max(left * (1 if limits.reproducible else of_left), 1e-3),
+                    work_limit_seconds=work * member.share,
+                ),
+                lower_bound_seconds=lower_bound_seconds,
+                start=start if outcome is None else outcome.assignment,
+                guide=guide,
+                on_incumbent=on_incumbent,
+            )
+            outcome = found if outcome is None else _better(priced, outcome, found)
+            if _is_done(priced, outcome, lower_bound_seconds * (1 + limits.ending_gap)):
+                break
+        if outcome is None:
+            raise SolverDefect("a portfolio without members")
+        return outcome
+
+
+def _members(priced: PricedOptions) -> list[_Member]:
+    exact = num_placements(priced) <= MAX_PLACEMENTS
+    searching = 1.0 - (_EXACT_SHARE if exact else 0.0)
+    members = [_Member(LocalSearch(), searching)]
+    return [*members, _Member(CpSat(), _EXACT_SHARE)] if exact else members
+
+
+def _is_done(priced: PricedOptions, outcome: Outcome, good_seconds: float) -> bool:
+    if outcome.termination.reason in (Reason.INFEASIBLE, Reason.OPTIMAL):
+        return True
+    return outcome.assignment is not None and objective_of(priced, outcome.assignment) <= good_seconds
+
+
+def _better(priced: PricedOptions, first: Outcome, second: Outcome) -> Outcome:
+    """Keep the better plan and the better bound; say what ended the search."""
+    if second.termination.reason is Reason.INFEASIBLE:
+        if first.assignment is not None:
+            # What is proven holds over the listed cuts; another cut of the same tables may well fit.
+            return replace(first, bound_seconds=0.0)
+        return second
+    bound = max(first.bound_seconds, second.bound_seconds)
+    if second.assignment is None:
+        detail = "; ".join(part for part in (first.termination.detail, second.termination.detail) if part)
+        limit = second.termination.limit or first.termination.limit
+        return replace(
+            first,
+            termination=Termination(reason=first.termination.reason, limit=limit, detail=detail),
+            bound_seconds=bound,
+        )
+    winner = second if _value(priced, second) < _value(priced, first) else first
+    return replace(winner, termination=second.termination, bound_seconds=bound)
+
+
+def _value(priced: PricedOptions, outcome: Outcome) -> float:
+    return np.inf if outcome.assignment is None else objective_of(priced, outcome.assignment)

@@ -1,0 +1,1 @@
+"""Scores and verifies a placement from its rectangles alone."""

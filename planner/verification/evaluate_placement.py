@@ -1,0 +1,156 @@
+"""What a placement costs, computed from its geometry alone, whoever made it.
+
+Starts from the shards of a plan, not from the options of a search: the same numbers must
+come out, which the pipeline checks for every plan before it leaves.
+"""
+
+import functools
+
+import numpy as np
+
+from cost_models.arrays import Floats
+from cost_models.protocol import AssignmentModel, CostModel
+from cost_models.vocabulary import NUM_TIERS, STEP_PHASES, Evidence, Phase, Tier
+from planner.domain.plan.placement import Placement
+from planner.domain.plan.plan import Evaluation, PhaseLoad, RankLoad, TierLoad
+from planner.domain.problem.problem import Problem
+from planner.pricing.checkpoint import checkpoint_load, price_work
+from planner.pricing.learned_prediction import prediction, rank_seconds
+from planner.pricing.memory import LINES, LedgerRules, capacity_bytes, ledger_rules, reserved_by_tier
+from planner.pricing.phases import exposed_seconds, objective_of_ranks, phase_windows, phases_of
+from planner.pricing.placed_work import PlacedWork
+from planner.pricing.serving import message_evidence, message_loads, serving_load
+from planner.pricing.tier_traffic import Traffic, shard_traffic
+
+
+def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Evaluation:
+    """Price every shard of ``placement`` and add up ranks, phases and bytes.
+
+    The placement must name only tables of the problem and only ranks that exist (``verify``
+    says whether it does); it may come from anywhere.
+    """
+    placed = PlacedWork.of(problem, placement)
+    hardware, read = problem.cluster.hardware.recorded()
+    predicted = price_work(problem, placed.work, table=placed.table, cost_model=cost_model, hardware=hardware)
+    ledger = placed.ledger(problem, ledger_rules(cost_model.ledger))
+    slowdown = problem.cluster.phase_slowdown()
+    seconds = placed.by_rank(problem, predicted.seconds) * slowdown
+    known, learned, counted = predicted.evidence, None, cost_model.counted_phases
+    if isinstance(cost_model, AssignmentModel):
+        together = rank_seconds(placed.shards(), cost_model, hardware)
+        known = together.evidence
+        seconds, lower, upper = (
+            _with_checkpoints(one * slowdown, seconds)
+            for one in (together.seconds, together.lower_seconds, together.upper_seconds)
+        )
+        limits = (
+            float(objective_of_ranks(problem, counted, lower)),
+            float(objective_of_ranks(problem, counted, upper)),
+        )
+        learned = prediction(problem, placed.shards(), cost_model, together, limits=limits, hardware=hardware)
+    seconds += message_loads(problem, seconds)
+    lines = placed.by_rank(problem, ledger.by_tier_and_line())
+    used = {problem.cluster.device_tier, *(Tier(int(tier)) for tier in np.unique(ledger.tier[ledger.bytes > 0]))}
+    evidence = np.maximum(np.max(known, axis=0, initial=0), message_evidence(problem))
+    windows = phase_windows(problem)
+    slowest = seconds.max(axis=0)
+    exposed = exposed_seconds(problem, counted, seconds)
+    # A step takes its dense part, too, and checkpoints are no part of it.
+    step_seconds = float(np.sum(exposed[list(STEP_PHASES)])) + problem.dense.window_seconds
+    rank_time = seconds @ counted.astype(np.float64)
+    is_step = problem.serving is None
+    traffic = shard_traffic(placed.work, problem.cluster.hardware)
+    checkpoint = checkpoint_load(
+        problem,
+        placed.work,
+        table=placed.table,
+        stored_rows=placed.stored_rows,
+        by_rank=functools.partial(placed.by_rank, problem),
+        step_seconds=step_seconds,
+        hardware=hardware,
+    )
+    return Evaluation(
+        objective=problem.objective,
+        objective_seconds=float(objective_of_ranks(problem, counted, seconds)),
+        step_time_seconds=float(np.sum(exposed)) if is_step else None,
+        max_rank_time_seconds=float(np.max(rank_time)) if is_step else None,
+        ranks=_rank_loads(problem, seconds, lines),
+        phases=tuple(
+            PhaseLoad(
+                phase=phase,
+                slowest_rank=int(np.argmax(seconds[:, phase])),
+                seconds=float(slowest[phase]),
+                mean_seconds=float(seconds[:, phase].mean()),
+                hidden_seconds=float(min(slowest[phase], windows[phase])),
+                counted=bool(counted[phase]),
+                evidence=Evidence(int(evidence[phase])),
+            )
+            for phase in phases_of(problem)
+        ),
+        tiers=_tier_loads(problem, placed, traffic, step_seconds),
+        shard_bytes=placed.shard_bytes(ledger),
+        cost_model=f"{cost_model.name}@{cost_model.version}",
+        hardware_numbers=frozenset(
+            read | {f"{tier.label}_bytes" for tier in used} | {"hbm_bytes_by_rank", "relative_speed_by_rank"}
+        ),
+        checkpoint=checkpoint,
+        serving=serving_load(problem.serving, rank_time),
+        prediction=learned,
+    )
+
+
+def _with_checkpoints(seconds: Floats, added_up: Floats) -> Floats:
+    """Return the seconds of ranks with those of checkpoints, which no cost model prices."""
+    with_them = seconds.copy()
+    with_them[:, Phase.CHECKPOINT] = added_up[:, Phase.CHECKPOINT]
+    return with_them
+
+
+def _tier_loads(problem: Problem, placed: PlacedWork, traffic: Traffic, step_seconds: float) -> tuple[TierLoad, ...]:
+    """Return every tier that is read from, on its busiest rank."""
+    read, written, operations, busy = (
+        placed.by_rank(problem, amount)
+        for amount in (traffic.read_bytes, traffic.written_bytes, traffic.operations, traffic.busy_seconds)
+    )
+    loads = []
+    for tier in Tier:
+        if read[:, tier].any():
+            rank = int(np.argmax(busy[:, tier]))
+            loads.append(
+                TierLoad(
+                    tier=tier,
+                    busiest_rank=rank,
+                    read_bytes=float(read[rank, tier]),
+                    written_bytes=float(written[rank, tier]),
+                    operations=float(operations[rank, tier]),
+                    busy_seconds=float(busy[rank, tier]),
+                    utilization=float(busy[rank, tier] / step_seconds) if step_seconds > 0 else np.inf,
+                )
+            )
+    return tuple(loads)
+
+
+def bytes_by_tier(problem: Problem, placement: Placement, rules: LedgerRules) -> Floats:
+    """Return the bytes that tables take on every rank, shape (num_ranks, NUM_TIERS)."""
+    placed = PlacedWork.of(problem, placement)
+    return placed.by_rank(problem, placed.ledger(problem, rules).by_tier())
+
+
+def _rank_loads(problem: Problem, seconds: Floats, lines: Floats) -> tuple[RankLoad, ...]:
+    """Name what every rank has; ``lines`` are its bytes by tier and line, shape (num_ranks, NUM_TIERS x len(LINES))."""
+    cluster, device = problem.cluster, problem.cluster.device_tier
+    capacity = capacity_bytes(problem)
+    tiers = [t for t in Tier if t is device or capacity[:, t].any()]
+    by_tier = lines.reshape(len(lines), NUM_TIERS, len(LINES))
+    return tuple(
+        RankLoad(
+            rank=rank,
+            host=cluster.host_of(rank),
+            seconds={phase: float(seconds[rank, phase]) for phase in phases_of(problem)},
+            bytes={t: float(by_tier[rank, t].sum()) for t in tiers},
+            capacity_bytes={t: float(capacity[rank, t]) for t in tiers},
+            ledger_bytes={t: dict(zip(LINES, by_tier[rank, t].tolist(), strict=True)) for t in tiers},
+            reserved_bytes=reserved_by_tier(problem, rank),
+        )
+        for rank in range(problem.world_size)
+    )

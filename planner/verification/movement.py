@@ -1,0 +1,192 @@
+"""What moves from one placement to another, counted from their rectangles alone.
+
+Shares no code with the search, which counts the same bytes in arrays: the pipeline compares the two.
+
+A byte of a table is a cell with its share of the row: weights, optimizer state of the cell, and of the row spread
+evenly over its columns. A rank fetches the cells that its new shards have and its old ones lack. Each
+comes from the one rank that holds it; of several copies, from the first on the same host, else the first.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cost_models.arrays import Floats, Ints
+from cost_models.hardware.hardware import Hardware, Quantity
+from cost_models.vocabulary import Evidence, Scheme
+from planner.domain.plan.movement import RankPair
+from planner.domain.plan.placement import Placement, TablePlacement
+from planner.domain.plan.shards import Shards
+from planner.domain.problem.cluster import Cluster
+from planner.domain.problem.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """Bytes that stay, come from nowhere, and travel from rank to rank."""
+
+    kept_bytes: float
+    new_bytes: float
+    pairs: tuple[RankPair, ...]
+
+    @property
+    def moved_bytes(self) -> float:
+        """Bytes of all pairs."""
+        return sum(pair.bytes for pair in self.pairs)
+
+
+def cell_bytes(table: Table) -> float:
+    """Return the bytes that move with one cell of a table."""
+    per_row = table.data_type.row_overhead_bytes + table.optimizer.row_bytes
+    return table.data_type.element_bytes + table.optimizer.element_bytes + per_row / table.embedding_dim
+
+
+def same_table(table: Table, before: TablePlacement) -> bool:
+    """Whether a placement is of this table's rows, columns and type of weights."""
+    rows, columns = before.shards.row_end.max(), before.shards.column_end.max()
+    same_type = before.data_type in ("", table.data_type.name)
+    return same_type and (rows, columns) == (table.num_embeddings, table.embedding_dim)
+
+
+def transfer(tables: tuple[Table, ...], before: Placement, after: Placement) -> Transfer:
+    """Count what moves between two placements of the same tables."""
+    held: Mapping[str, TablePlacement] = {placed.name: placed for placed in before.tables}
+    shape = {table.name: table for table in tables}
+    kept = new = 0.0
+    moved = np.zeros((before.world_size, after.world_size))  # bytes by source and target
+    for placed in after.tables:
+        table, old = shape[placed.name], held.get(placed.name)
+        wanted = cell_bytes(table) * placed.shards.num_cells
+        if old is None or not same_table(table, old):
+            new += wanted
+        elif old.shards.are_those_of(placed.shards, in_any_tier=True):
+            kept += wanted
+        elif old.sharding_type is Scheme.DATA_PARALLEL:
+            kept += _fetch_copies(old.shards, placed.shards, cell_bytes(table), after.ranks_per_host, moved)
+        else:
+            kept += _fetch_parts(old.shards, placed.shards, cell_bytes(table), moved)
+    sources, targets = np.nonzero(moved)
+    pairs = tuple(
+        RankPair(source=source, target=target, bytes=amount)
+        for source, target, amount in zip(
+            sources.tolist(), targets.tolist(), moved[sources, targets].tolist(), strict=True
+        )
+    )
+    return Transfer(kept_bytes=kept, new_bytes=new, pairs=pairs)
+
+
+def _fetch_copies(old: Shards, new: Shards, bytes_of_cell: float, ranks_per_host: int, moved: Floats) -> float:
+    """Add what the ranks without a copy fetch, each from one that has; return the bytes that the others have."""
+    cells = new.num_rows.astype(np.float64) * new.num_columns
+    lacks = ~np.isin(new.rank, old.rank)
+    hosts = new.rank // ranks_per_host
+    nowhere = np.iinfo(np.int64).max
+    least_of_host = np.full(1 + max(int(new.rank.max()), int(old.rank.max())) // ranks_per_host, nowhere)
+    np.minimum.at(least_of_host, old.rank // ranks_per_host, old.rank)
+    sources = np.where(least_of_host < nowhere, least_of_host, old.rank.min())[hosts]
+    _add(moved, sources[lacks], new.rank[lacks], cells[lacks] * bytes_of_cell)
+    return float(cells[~lacks].sum()) * bytes_of_cell
+
+
+def _fetch_parts(old: Shards, new: Shards, bytes_of_cell: float, moved: Floats) -> float:
+    """Add what each rank fetches of cells that one rank holds each; return the bytes that it has."""
+    wanted, having, cells = _common_cells(old, new)
+    source, target = old.rank[having], new.rank[wanted]
+    own = source == target
+    _add(moved, source[~own], target[~own], cells[~own] * bytes_of_cell)
+    return float(cells[own].sum()) * bytes_of_cell
+
+
+def _common_cells(old: Shards, new: Shards) -> tuple[Ints, Ints, Floats]:
+    """Return the pairs of a new and an old shard that share cells, and how many.
+
+    Of the old shards none may share a cell: those of the same columns then follow each other by rows, and a new
+    shard meets the ones from the first that ends below its start to the last that starts above its end.
+    """
+    found: list[tuple[Ints, Ints, Floats]] = []
+    in_order = np.lexsort((old.row_offset, old.column_end, old.column_offset))
+    left_edge, right_edge = old.column_offset[in_order], old.column_end[in_order]
+    is_other = np.flatnonzero((np.diff(left_edge) != 0) | (np.diff(right_edge) != 0)) + 1
+    for mine in np.split(in_order, is_other):
+        left, right = old.column_offset[mine[0]], old.column_end[mine[0]]
+        width = np.minimum(new.column_end, right) - np.maximum(new.column_offset, left)
+        first = np.searchsorted(old.row_end[mine], new.row_offset, side="right")
+        last = np.searchsorted(old.row_offset[mine], new.row_end, side="left")
+        count = np.where(width > 0, np.maximum(last - first, 0), 0)
+        wanted = np.repeat(np.arange(len(new)), count)
+        place = np.arange(len(wanted)) - np.repeat(np.cumsum(count) - count, count)
+        having = mine[first[wanted] + place]
+        rows = np.minimum(new.row_end[wanted], old.row_end[having])
+        rows -= np.maximum(new.row_offset[wanted], old.row_offset[having])
+        found.append((wanted, having, rows.astype(np.float64) * width[wanted]))
+    wanted, having, cells = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return wanted, having, cells
+
+
+def _add(moved: Floats, source: Ints, target: Ints, amount: Floats) -> None:
+    np.add.at(moved.reshape(-1), source * moved.shape[1] + target, amount)  # one index is many times faster than two
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """How fast a rank sends and receives, inside its host and to others; ``None`` where nothing is known."""
+
+    intra_host: Quantity | None
+    inter_host: Quantity | None
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """The weaker of the two."""
+        known = [link.evidence for link in (self.intra_host, self.inter_host) if link is not None]
+        return max(known) if known else None
+
+
+def links_of(cluster: Cluster) -> Links:
+    """Return the link speeds of a cluster: where one is not stated, the other stands for it."""
+    intra, inter = _intra_host(cluster.hardware), cluster.hardware.numbers.get("inter_host_bytes_per_second")
+    if cluster.num_hosts == 1:
+        return Links(intra_host=intra or inter, inter_host=None)
+    if cluster.ranks_per_host == 1:
+        return Links(intra_host=None, inter_host=inter or intra)
+    return Links(intra_host=intra or inter, inter_host=inter or intra)
+
+
+def _intra_host(hardware: Hardware) -> Quantity | None:
+    stated = hardware.numbers.get("intra_host_bytes_per_second")
+    curve = hardware.intra_host_curves.get("alltoall")
+    if stated is None and curve is not None:  # large messages: all shards of a rank at once
+        rate = max(curve.bus_bytes_per_second)
+        return Quantity(value=rate, unit="bytes_per_second", evidence=curve.evidence, source=curve.source)
+    return stated
+
+
+def seconds_per_byte(cluster: Cluster) -> float:
+    """Return what a moved byte takes where all ranks move equally many: at the speed of the slowest link on its way.
+
+    0 for a cluster of one rank, and where no link speed is known.
+    """
+    links = links_of(cluster)
+    link = links.inter_host or links.intra_host
+    return 0.0 if link is None or cluster.world_size == 1 else 1.0 / (link.value * cluster.world_size)
+
+
+def transfer_seconds(pairs: tuple[RankPair, ...], cluster: Cluster) -> float | None:
+    """Return how long the busiest rank sends or receives over one kind of link, all ranks at once.
+
+    ``None`` where bytes travel over links whose speed is not known. Ranks of a larger
+    cluster before are on hosts of the same size.
+    """
+    if not pairs:
+        return 0.0
+    links = links_of(cluster)
+    load: dict[tuple[str, str, int], float] = {}
+    for pair in pairs:
+        inside = pair.source // cluster.ranks_per_host == pair.target // cluster.ranks_per_host
+        link = links.intra_host if inside else links.inter_host or links.intra_host
+        if link is None:
+            return None
+        for way, rank in (("out", pair.source), ("in", pair.target)):
+            key = ("intra" if inside else "inter", way, rank)
+            load[key] = load.get(key, 0.0) + pair.bytes / link.value
+    return max(load.values())

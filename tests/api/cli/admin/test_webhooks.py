@@ -1,0 +1,60 @@
+"""``shardplan webhooks``, on the database of a service."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from api.store.solves.sql import SqlStore
+from tests.api.cli.admin.test_keys import shardplan
+
+HOSTS = {"SHARDPLAN_WEBHOOK_HOSTS": "hooks.test"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    SqlStore.of_file(tmp_path / "shardplan.sqlite").close()
+    return tmp_path
+
+
+def test_a_webhook_is_added_listed_enabled_and_deleted(folder: Path) -> None:
+    made = shardplan(
+        "webhooks", "create", "https://hooks.test/x", "--name", "n", "--event", "solve.failed", folder=folder, **HOSTS
+    )
+    assert made.returncode == 0, made.stderr
+    hook = json.loads(made.stdout)
+    assert hook["secret"].startswith("whsec_")
+    assert hook["events"] == ["solve.failed"]
+    listed = shardplan("webhooks", "list", folder=folder)
+    (one,) = json.loads(listed.stdout)["webhooks"]
+    assert one == {key: value for key, value in hook.items() if key != "secret"}
+    enabled = shardplan("webhooks", "enable", hook["id"], folder=folder)
+    assert json.loads(enabled.stdout)["state"] == "active"
+    assert shardplan("webhooks", "delete", hook["id"], folder=folder).returncode == 0
+    with closing(SqlStore.of_file(folder / "shardplan.sqlite")) as store:
+        assert store.webhooks() == []
+        trail = store.audit(limit=9, before=None, subject=f"webhooks/{hook['id']}")
+        assert [entry.action for entry in trail] == ["webhook.delete", "webhook.create"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["create", "https://other.test/", "--name", "n"], "SHARDPLAN_WEBHOOK_HOSTS"),
+        (["create", "https://hooks.test/", "--name", "n", "--event", "solve.begun"], "solve.cancelled"),
+        (["create", "https://hooks.test/", "--name", ""], "--name"),
+        (["enable", "wh_none"], "no webhook"),
+        (["delete", "wh_none"], "no webhook"),
+    ],
+)
+def test_what_cannot_be_done_is_told_with_the_way_out(folder: Path, arguments: list[str], told: str) -> None:
+    answer = shardplan("webhooks", *arguments, folder=folder, **HOSTS)
+    assert answer.returncode == 1
+    assert told in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_folder_without_a_database(tmp_path: Path) -> None:
+    answer = shardplan("webhooks", "list", folder=tmp_path)
+    assert (answer.returncode, "no database" in answer.stderr) == (1, True)

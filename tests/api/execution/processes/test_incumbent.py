@@ -1,0 +1,58 @@
+"""A plan on its way: what the server reads of it, and a solver process that loses no time before it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from api.execution.processes import solve as solver_process
+from api.execution.processes.solve import Incumbent, SolveJob, run_solve
+from api.specs.parse import parse_spec
+from planner.pipeline import plan
+from planner.solver.partitioners.kernels.cache import is_warm
+from tests.support.service import planners
+from tests.support.service.live import Live
+from tests.support.service.specs import TINY
+
+
+def solved(folder: Path) -> tuple[Incumbent, bytes]:
+    """The best plan of an answer, and the file of the last plan on its way."""
+    spec = json.dumps(parse_spec(json.dumps(TINY).encode()).spec).encode()
+    job = SolveJob(spec_bytes=spec, assumptions=(), incumbent_file=folder / "a.plan", plan=plan)
+    best = run_solve(job).best
+    assert best is not None
+    return best, (folder / "a.plan").read_bytes()
+
+
+def test_a_file_holds_what_the_plan_says(tmp_path: Path) -> None:
+    best, content = solved(tmp_path)
+    kept = Incumbent.of_file(content)
+    assert kept == Incumbent.of(kept.document)
+    assert Incumbent.of_file(best.to_file()) == best == Incumbent.of(best.document)
+
+
+def test_the_server_need_not_read_the_plan(tmp_path: Path) -> None:
+    _, content = solved(tmp_path)
+    head, _, document = content.partition(b"\n")
+    unreadable = Incumbent.of_file(head + b"\n" + b"{" * len(document))
+    assert unreadable.seconds == Incumbent.of(document).seconds
+
+
+def test_a_solver_process_has_the_machine_code_before_its_first_job(tmp_path: Path) -> None:
+    if not is_warm():
+        pytest.skip(
+            "the searches of this version were not compiled yet: python -m planner.solver.partitioners.kernels.warm_up"
+        )
+    with Live.of(tmp_path, plan=planners.plan_with_machine_code) as live:
+        assert live.solve(TINY)["state"] == "succeeded"
+
+
+def test_memory_that_ends_while_the_spec_is_read_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(solver_process, "parse_spec", full)
+    job = SolveJob(spec_bytes=b"{}", assumptions=(), incumbent_file=tmp_path / "a.plan", plan=plan)
+    assert run_solve(job).is_out_of_memory

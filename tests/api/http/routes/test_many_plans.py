@@ -1,0 +1,32 @@
+"""A page of very many plans."""
+
+from dataclasses import asdict
+
+import pytest
+from sqlalchemy import insert
+
+from api.store.solves.sql import SqlStore
+from api.store.sql import tables
+from tests.support.contracts.plan_list_store import digest_of, summary
+from tests.support.service.live import Live
+
+
+@pytest.mark.slow
+def test_pages_of_a_hundred_thousand_plans(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("many")
+    store = SqlStore.of_file(folder / "shardplan.sqlite")
+    many = [summary(number, name=f"name-{number % 1000}") for number in range(100_000)]
+    with store._writer.begin() as connection:  # noqa: SLF001
+        plans = [
+            {"tenant": "default", "digest": one.plan_digest, "document": b"x", "created_at": one.created_at}
+            for one in many
+        ]
+        connection.execute(insert(tables.plans), plans)
+        connection.execute(insert(tables.plan_summaries), [{"tenant": "default", **asdict(one)} for one in many])
+    store.close()
+    with Live.of(folder) as live:
+        middle = f"&page_token={digest_of(50_000)}"
+        for query in ("", middle, "&name=name-7", f"&name=name-7{middle}"):
+            assert len(live.get(f"/v1/plans?page_size=50{query}").json()["plans"]) == 50, query
+        page = live.get(f"/v1/plans?page_size=2&page_token={digest_of(50_000)}").json()
+        assert [plan["plan_digest"] for plan in page["plans"]] == [digest_of(49_999), digest_of(49_998)]

@@ -1,0 +1,32 @@
+"""What is wrong with a parameter of an address, and the way out, in words."""
+
+import pytest
+
+from tests.support.service.live import Live
+from tests.support.service.problems import assert_problem
+
+_DIGEST_HINT = "a digest is sha256: and 64 digits 0-9 a-f"
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "pointer", "hint"),
+    [
+        ("GET", "/v1/plans/sha256:abc", "/digest", _DIGEST_HINT),
+        ("GET", "/v1/solves?page_token=x!", "/page_token", "take next_page_token of the page before"),
+        ("GET", "/v1/solves?page_size=0", "/page_size", "use at least 1"),
+        ("GET", "/v1/solves?tag=A%20B", "/tag", "a tag is 1 to 64 of a-z 0-9"),
+        ("POST", "/v1/solves?deadline=tomorrow", "/deadline", "write a time as in 2026-11-23T18:00:00Z"),
+        (
+            "POST",
+            "/v1/plans:evaluate?cost_model=guess",
+            "/cost_model",
+            "take a reference that GET /v1/cost-models lists",
+        ),
+        ("GET", "/v1/solves?state=lost", "/state", "use 'queued', "),
+    ],
+)
+def test_the_way_out_is_told(live: Live, method: str, url: str, pointer: str, hint: str) -> None:
+    (issue,) = assert_problem(live.request(method, url, json={}), 400, "invalid-parameter")["errors"]
+    assert issue["pointer"].endswith(pointer)
+    assert issue["hint"].startswith(hint)
+    assert "pattern" not in issue["message"]

@@ -1,0 +1,30 @@
+"""Whoever adds a table, or a way to read one, has to say whose its rows are."""
+
+from pathlib import Path
+
+from api.store.contract.store import Store
+from api.store.sql import tables
+
+#: Tables without a tenant, and why none of them needs one.
+SHARED = {
+    "specs": "found by a digest of every byte, through solves and plans of a tenant",
+    "cost_model_documents": "found by a digest of every byte, through models of a tenant",
+    "solve_requests": "found through a solve of a tenant",
+    "solve_tags": "found through a solve of a tenant",
+    "solve_events": "found through a solve of a tenant",
+    "webhook_deliveries": "found through a webhook of a tenant",
+    "executors": "servers and workers, which run the work of all",
+}
+#: Methods of a store that tell nothing of anybody.
+OF_NOBODY = {"ping"}
+
+
+def test_every_table_has_a_tenant_or_a_reason() -> None:
+    assert {name for name, table in tables.metadata.tables.items() if "tenant" not in table.c} == set(SHARED)
+
+
+def test_every_method_of_a_store_is_tried_with_two_tenants(root: Path) -> None:
+    methods = {name for name in dir(Store) if not name.startswith("_")}
+    assert len(methods) > 30
+    text = (root / "tests" / "support" / "contracts" / "tenant_store.py").read_text()
+    assert {name for name in methods if f".{name}(" not in text} == OF_NOBODY

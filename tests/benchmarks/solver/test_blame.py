@@ -1,0 +1,31 @@
+"""Who is to blame for a gap, on problems that are proven."""
+
+import pytest
+
+from benchmarks.solver.blame import Blame, blame, main, priced_problem
+
+
+def test_parts_of_a_gap() -> None:
+    found = Blame(bound_seconds=1.0, plan_seconds=1.32, best_seconds=1.2, is_proven=True)
+    assert found.of_bound == pytest.approx(0.2)
+    assert found.of_plan == pytest.approx(0.1)
+
+
+def test_a_proven_problem() -> None:
+    """Three tables on two ranks: the optimum lies between bound and plan, unless a cut that is not listed is better."""
+    priced = priced_problem(num_tables=3, num_ranks=2, fill=0.3, seed=0, objective="step_time")
+    found = blame(priced, work_seconds=0.3, prove_seconds=60.0)
+    assert found is not None
+    assert found.is_proven
+    assert found.of_bound >= -1e-9
+    assert abs(found.of_plan) < 0.05
+
+
+def test_what_cannot_be_proven_or_planned_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    tiny = ["--tables", "3", "--ranks", "2", "--fill", "0.3", "--work", "0.2"]
+    assert main([*tiny, "--prove", "0.001"]) == 0
+    assert "not proven" in capsys.readouterr().out
+    assert main(["--tables", "3", "--ranks", "2", "--fill", "1.0", "--work", "0.2", "--prove", "1"]) == 0
+    assert "no plan" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["--tables", "3", "4", "--ranks", "2"])

@@ -1,0 +1,260 @@
+"""The profiles that ship: complete, valid, and equal to the public collection of numbers."""
+
+import json
+from typing import Any
+
+import pytest
+
+from cost_models.errors import UnknownProfile
+from cost_models.hardware.profile_fields import FIELDS
+from cost_models.hardware.profiles_loader import InvalidProfile, load_profile, parse_profile, profile_ids
+from cost_models.vocabulary import Evidence
+from tests.support.paths import SHARED
+
+COLLECTION = SHARED / "hardware.json"
+
+GIGA, MICRO = 1e9, 1e-6
+#: section and key of the collection -> our field, scale, whether it is given per host
+FIELD_OF: dict[tuple[str, str], tuple[str, float, bool]] = {
+    ("device", "hbm_gb"): ("hbm_bytes", GIGA, False),
+    ("device", "hbm_peak_gbps"): ("hbm_peak_bytes_per_second", GIGA, False),
+    ("device", "hbm_stream_gbps"): ("hbm_stream_bytes_per_second", GIGA, False),
+    ("device", "hbm_gather_gbps"): ("hbm_bytes_per_second", GIGA, False),
+    ("host", "ddr_gb_per_node"): ("ddr_bytes", GIGA, True),
+    ("host", "ddr_peak_gbps_per_node"): ("ddr_peak_bytes_per_second", GIGA, True),
+    ("host", "ddr_achieved_gbps_per_node"): ("ddr_stream_bytes_per_second", GIGA, True),
+    ("host", "ddr_gather_gbps_per_node"): ("ddr_bytes_per_second", GIGA, True),
+    ("host", "pcie_peak_gbps"): ("host_link_peak_bytes_per_second", GIGA, False),
+    ("host", "h2d_gbps"): ("host_link_bytes_per_second", GIGA, False),
+    ("host", "d2h_gbps"): ("host_link_return_bytes_per_second", GIGA, False),
+    ("host", "nvme_gb_per_node"): ("ssd_bytes", GIGA, True),
+    ("host", "nvme_read_gbps_per_node"): ("ssd_bytes_per_second", GIGA, True),
+    ("intra_node", "link_peak_gbps"): ("intra_host_peak_bytes_per_second", GIGA, False),
+    ("intra_node", "link_usable_gbps"): ("intra_host_usable_bytes_per_second", GIGA, False),
+    ("intra_node", "p2p_gbps"): ("intra_host_point_to_point_bytes_per_second", GIGA, False),
+    ("intra_node", "ici_bidir_gbps_per_chip"): ("intra_host_two_way_bytes_per_second", GIGA, False),
+    ("intra_node", "alltoall_gbps"): ("intra_host_bytes_per_second", GIGA, False),
+    ("inter_node", "nic_peak_gbps"): ("inter_host_peak_bytes_per_second", GIGA, False),
+    ("inter_node", "achieved_p2p_gbps"): ("inter_host_point_to_point_bytes_per_second", GIGA, False),
+    ("inter_node", "alltoall_gbps"): ("inter_host_bytes_per_second", GIGA, False),
+    ("inter_node", "allreduce_alg_gbps"): ("inter_host_all_reduce_bytes_per_second", GIGA, False),
+    ("latency", "intra_collective_us"): ("intra_host_latency_seconds", MICRO, False),
+    ("latency", "inter_collective_us"): ("inter_host_latency_seconds", MICRO, False),
+    ("latency", "p2p_us"): ("intra_host_point_to_point_latency_seconds", MICRO, False),
+    ("latency", "inter_rack_us"): ("inter_host_latency_seconds", MICRO, False),
+    ("latency", "network_static_us"): ("network_latency_seconds", MICRO, False),
+}
+SIZES = {"KiB": 2**10, "MiB": 2**20}
+NO_PRICE = {"sparsecores_per_chip"}  # counts, not quantities that a cost model reads
+
+
+def whole_collection() -> dict[str, Any]:
+    """Read the collection, or skip."""
+    if not COLLECTION.is_file():
+        pytest.skip("no collection of hardware numbers beside the repository (expected shared/hardware.json)")
+    found: dict[str, Any] = json.loads(COLLECTION.read_text())
+    return found
+
+
+def collection() -> list[dict[str, Any]]:
+    """The machines of the collection."""
+    profiles: list[dict[str, Any]] = whole_collection()["profiles"]
+    return profiles
+
+
+def derived_of_storage(read_bytes_per_second: float) -> dict[str, tuple[float, str]]:
+    """What a machine's read rate says of its drives: as many as needed of those that the collection knows.
+
+    A TLC drive on PCIe 4.0 reads 6.8 GB/s, writes 4 GB/s and serves 1 million random reads of 4 KiB. Rounded to
+    MB/s and to thousands.
+    """
+    (drive,) = [tier for tier in whole_collection()["storage_tiers"] if tier["id"] == "nand-tlc-nvme-gen4"]
+    num_drives = read_bytes_per_second / (drive["read_gbps"]["v"] * GIGA)
+    written = num_drives * drive["write_gbps"]["v"] * GIGA
+    return {
+        "ssd_write_bytes_per_second": (round(written, -6), "estimated"),
+        "ssd_reads_per_second": (round(num_drives * drive["read_kiops"]["v"] * 1000, -3), "estimated"),
+        "ssd_block_bytes": (drive["block_bytes"], "estimated"),
+    }
+
+
+def test_every_machine_of_the_collection_is_a_profile() -> None:
+    others = {"torchrec-default", "zionex-a100-40g-scm", "custom"}
+    assert {entry["id"] for entry in collection()} | others == set(profile_ids())
+
+
+def test_every_number_equals_the_collection() -> None:
+    compared = 0
+    for entry in collection():
+        machine = load_profile(entry["id"])
+        assert machine.ranks_per_host == entry["devices_per_node"]
+        assert machine.family == entry["family"]
+        expected: dict[str, tuple[float, str]] = {}
+        for section in ("device", "host", "intra_node", "inter_node", "latency"):
+            for key, value in entry.get(section, {}).items():
+                if key == "curves" or key in NO_PRICE:
+                    continue
+                field, scale, per_host = FIELD_OF[section, key]
+                number = value["v"] * scale / (entry["devices_per_node"] if per_host else 1)
+                if number > 0 or FIELDS[field].may_be_zero:  # a rate of zero means: no such link
+                    expected[field] = (number, value["e"])
+        # Gathers from host memory run at the stream rate where nothing better is known.
+        expected.setdefault("ddr_bytes_per_second", expected["ddr_stream_bytes_per_second"])
+        if "ssd_bytes_per_second" in expected:
+            expected |= derived_of_storage(expected["ssd_bytes_per_second"][0])
+        if entry["id"] == "inference-6card-m2":  # an estimate of ours, which the profile says
+            expected["host_link_message_seconds"] = (1e-5, "estimated")
+        assert machine.numbers.keys() == expected.keys(), entry["id"]
+        for field, (number, evidence) in expected.items():
+            found = machine.numbers[field]
+            assert found.value == pytest.approx(number, rel=1e-12), (entry["id"], field)
+            assert found.evidence.label == evidence, (entry["id"], field)
+            compared += 1
+    assert compared > 250
+
+
+def test_a_host_with_storage_class_memory_is_another_with_two_sockets_of_it() -> None:
+    """Eight ranks share two sockets of the collection's persistent memory, of which every number is an estimate."""
+    machine, bare = load_profile("zionex-a100-40g-scm"), load_profile("zionex-a100-40g")
+    assert {name: number for name, number in machine.numbers.items() if not name.startswith("scm_")} == bare.numbers
+    (memory,) = [tier for tier in whole_collection()["storage_tiers"] if tier["id"] == "optane-pmem-byte-addressable"]
+    expected = {
+        "scm_bytes": memory["capacity_gb"]["v"] * GIGA * 2 / 8,
+        "scm_bytes_per_second": memory["read_gbps"]["v"] * GIGA * 2 / 8,
+        "scm_write_bytes_per_second": memory["write_gbps"]["v"] * GIGA * 2 / 8,
+        "scm_block_bytes": memory["block_bytes"],
+        "scm_latency_seconds": memory["read_latency_us"]["v"] * MICRO,
+    }
+    found = {name: number for name, number in machine.numbers.items() if name.startswith("scm_")}
+    assert {name: number.value for name, number in found.items()} == pytest.approx(expected)
+    assert {number.evidence.label for number in found.values()} == {memory["read_gbps"]["e"]} == {"estimated"}
+    assert all("recalled" in number.source for number in found.values()) is not memory["read_gbps"]["seen"]
+
+
+def test_every_curve_equals_the_collection() -> None:
+    compared = 0
+    for entry in collection():
+        curves = entry["intra_node"].get("curves", {})
+        machine = load_profile(entry["id"])
+        assert machine.intra_host_curves.keys() == curves.keys()
+        for name, raw in curves.items():
+            points = sorted(
+                (int(size[:-3]) * SIZES[size[-3:]], rate * GIGA) for size, rate in raw["busbw_gbps_by_message"].items()
+            )
+            curve = machine.intra_host_curves[name]
+            assert curve.message_bytes == tuple(size for size, _ in points)
+            assert curve.bus_bytes_per_second == pytest.approx([rate for _, rate in points])
+            assert (curve.num_ranks, curve.evidence.label) == (raw["ranks"], raw["e"])
+            compared += 1
+    assert compared == 20  # five machines, four collectives
+
+
+def test_recalled_numbers_say_so() -> None:
+    for entry in collection():
+        machine = load_profile(entry["id"])
+        gather = entry["device"].get("hbm_gather_gbps")
+        if gather is not None:
+            recalled = not gather["seen"] and gather["s"] != "EST"
+            assert ("recalled" in machine.numbers["hbm_bytes_per_second"].source) == recalled, entry["id"]
+
+
+@pytest.mark.parametrize("profile", profile_ids())
+def test_every_profile_loads_and_names_its_sources(profile: str) -> None:
+    machine = load_profile(profile)
+    assert machine.profile == profile
+    assert machine.description
+    for name, number in machine.numbers.items():
+        assert number.unit == FIELDS[name].unit
+        assert len(number.source) > 10  # words, not a key
+
+
+def test_torchrec_default_by_hand() -> None:
+    machine = load_profile("torchrec-default")
+    # 897, 600 and 12.5 "GB/s" of TorchRec are GiB/s
+    assert machine.numbers["hbm_bytes_per_second"].value == 897 * 1024**3
+    assert machine.numbers["intra_host_bytes_per_second"].value == 600 * 1024**3
+    assert machine.numbers["inter_host_bytes_per_second"].value == 12.5 * 1024**3
+    assert machine.numbers["hbm_bytes"].value == 32 * 1024**3
+    assert {number.evidence for number in machine.numbers.values()} == {Evidence.ESTIMATED}
+    assert machine.ranks_per_host == 8
+
+
+def test_custom_has_no_numbers_and_takes_them_all() -> None:
+    machine = load_profile("custom")
+    assert not machine.numbers
+    full = machine.with_overrides(dict.fromkeys(FIELDS, 1.0), {name: entry.unit for name, entry in FIELDS.items()})
+    assert full.numbers.keys() == FIELDS.keys()
+    assert {number.evidence for number in full.numbers.values()} == {Evidence.GIVEN}
+
+
+@pytest.mark.parametrize("profile", ["dgx", "", "../hardware", "DGX-H100-80G"])
+def test_unknown_profiles_raise_and_name_the_known(profile: str) -> None:
+    with pytest.raises(UnknownProfile, match="dgx-h100-80g"):
+        load_profile(profile)
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """Build a small valid profile document with changes."""
+    number = {"value": 1e12, "unit": "bytes_per_second", "evidence": "measured", "source": "a test bench"}
+    curve = {
+        "message_bytes": [1024, 2048],
+        "bus_bytes_per_second": [1e9, 2e9],
+        "num_ranks": 8,
+        "evidence": "measured",
+        "source": "a test bench",
+    }
+    base = {
+        "id": "x",
+        "family": "gpu",
+        "description": "a test machine",
+        "ranks_per_host": 8,
+        "numbers": {"hbm_bytes_per_second": number},
+        "intra_host_curves": {"alltoall": curve},
+    }
+    return base | changes
+
+
+NUMBER = document()["numbers"]["hbm_bytes_per_second"]
+CURVE = document()["intra_host_curves"]["alltoall"]
+
+
+def test_a_valid_document_is_read() -> None:
+    machine = parse_profile(document(), expected_id="x")
+    assert machine.numbers["hbm_bytes_per_second"].value == 1e12
+    assert machine.intra_host_curves["alltoall"].num_ranks == 8
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ([], "to be an object"),
+        (document(id="y"), "Expected id x"),
+        (document(colour="red"), "unknown members colour"),
+        ({"id": "x"}, "lacks description, family"),
+        (document(family="abacus"), "Expected family"),
+        (document(ranks_per_host=0), "ranks_per_host"),
+        (document(ranks_per_host=True), "ranks_per_host"),
+        (document(description=""), "description"),
+        (document(devices="NVIDIA H200"), "devices to be a list"),
+        (document(devices=[""]), "devices to be a text"),
+        (document(numbers=[]), "numbers"),
+        (document(numbers={"hbm_megabytes": NUMBER}), "Unknown number hbm_megabytes"),
+        (document(numbers={"hbm_bytes_per_second": NUMBER | {"unit": "bytes"}}), "in bytes_per_second"),
+        (document(numbers={"hbm_bytes_per_second": NUMBER | {"value": "1"}}), "to be a number"),
+        (document(numbers={"hbm_bytes_per_second": NUMBER | {"value": True}}), "to be a number"),
+        (document(numbers={"hbm_bytes_per_second": NUMBER | {"value": -1}}), ">= 0"),
+        (document(numbers={"hbm_bytes_per_second": NUMBER | {"value": 0}}), "rate > 0"),
+        (document(numbers={"hbm_bytes_per_second": NUMBER | {"evidence": "heard"}}), "Expected evidence"),
+        (document(numbers={"hbm_bytes_per_second": NUMBER | {"source": ""}}), "source"),
+        (document(numbers={"hbm_bytes_per_second": NUMBER | {"seen": True}}), "unknown members seen"),
+        (document(intra_host_curves={"broadcast": CURVE}), "Unknown collective"),
+        (document(intra_host_curves={"alltoall": CURVE | {"num_ranks": 1}}), "num_ranks"),
+        (document(intra_host_curves={"alltoall": CURVE | {"message_bytes": [2048, 1024]}}), "increasing"),
+        (document(intra_host_curves={"alltoall": CURVE | {"message_bytes": [1024]}}), "as many"),
+        (document(intra_host_curves={"alltoall": CURVE | {"bus_bytes_per_second": [0, 1]}}), "> 0"),
+        (document(intra_host_curves={"alltoall": CURVE | {"message_bytes": 7}}), "lists of numbers"),
+    ],
+)
+def test_broken_documents_are_refused(broken: object, message: str) -> None:
+    with pytest.raises(InvalidProfile, match=message):
+        parse_profile(broken, expected_id="x")

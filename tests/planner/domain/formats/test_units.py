@@ -1,0 +1,27 @@
+import pytest
+
+from planner.domain.formats.units import format_bytes, format_seconds
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0 B"), (1023, "1,023 B"), (1024, "1.0 KiB"), (5 * 1024**3 / 2, "2.5 GiB"), (3 * 1024**4, "3.0 TiB")],
+)
+def test_bytes(value: float, text: str) -> None:
+    assert format_bytes(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 s"),
+        (2.5, "2.5 s"),
+        (0.004071, "4.07 ms"),
+        (1.25e-5, "12.5 us"),
+        (9.996e-4, "1 ms"),
+        (0.9994, "999 ms"),
+        (-0.002, "-2 ms"),
+    ],
+)
+def test_seconds(value: float, text: str) -> None:
+    assert format_seconds(value) == text

@@ -1,0 +1,142 @@
+"""HugeCTR as a runtime: what is offered for it can be exported, and what it would not train is told."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cost_models.vocabulary import Kernel, Scheme, Tier
+from planner.domain.plan.placement import Placement, TablePlacement
+from planner.domain.plan.shards import Shards
+from planner.domain.problem.problem import DEVICE_KERNELS, HOST_KERNELS
+from planner.domain.problem.table import Table, TableConstraints
+from planner.options.enumerate import enumerate_families
+from planner.options.runtimes.hugectr.rules import HugeCTR
+from planner.output.exporters.generic import to_document
+from planner.output.exporters.hugectr import to_hugectr
+from planner.pipeline import plan
+from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.greedy import Greedy
+from planner.verification.verify import verify
+from tests.planner.output.exporters.test_hugectr import assert_lookups_are_right
+from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+
+OFFERED = {Scheme.DATA_PARALLEL, Scheme.TABLE_WISE, Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE}
+
+
+def test_what_is_offered() -> None:
+    """No column cuts; means in any mixture; kernels of the GPU's memory alone, though others are asked for."""
+    tables = make_table("a", pooling="mean"), make_table("b", optimizer="adagrad")
+    problem = make_problem(*tables, cluster=make_cluster(2, 2), runtime="hugectr", kernels=HOST_KERNELS)
+    families = enumerate_families(problem).families
+    for index in (0, 1):
+        listed = {(one.scheme, one.storage.kernel) for one in families if one.table == index}
+        assert listed == {(s, Kernel.DENSE if s is Scheme.DATA_PARALLEL else Kernel.FUSED) for s in OFFERED}
+
+
+@pytest.mark.parametrize("scheme", sorted(OFFERED))
+@pytest.mark.parametrize(("hosts", "local"), [(1, 4), (2, 2), (3, 2)])
+def test_every_scheme_on_offer_is_planned_exported_and_looked_up_right(scheme: Scheme, hosts: int, local: int) -> None:
+    wanted = TableConstraints(sharding_types=frozenset({scheme}))
+    tables = [
+        make_table(f"t{rows}", rows=rows, dim=dim, pooling=pooling, constraints=wanted)
+        for rows, dim, pooling in ((40, 8, "sum"), (41, 4, "mean"), (59, 256, "mean"), (37, 6, "sum"))
+    ]
+    problem = make_problem(*tables, cluster=make_cluster(hosts, local), runtime="hugectr")
+    result = plan(problem, cost_model=ROOFLINE, partitioner=Greedy(), limits=SolveLimits(time_limit_seconds=1, seed=0))
+    assert result.plan is not None
+    export = to_hugectr(to_document(result.plan, name="m", spec_digest="sha256:spec", hardware_profile="test"))
+    assert len(export["tables"]) == len(tables)
+    assert_lookups_are_right(export)
+
+
+def test_no_gpu_has_more_than_one_row_of_a_table_beyond_an_even_share() -> None:
+    """Bytes were reserved for blocks; the last block of a plan may be shorter than what its GPU holds."""
+    wanted = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
+    table = make_table(rows=41, constraints=wanted)
+    result = plan(
+        make_problem(table, runtime="hugectr"),
+        cost_model=ROOFLINE,
+        partitioner=Greedy(),
+        limits=SolveLimits(time_limit_seconds=1),
+    )
+    assert result.plan is not None
+    planned = result.plan.placement.tables[0].shards.num_rows.tolist()
+    export = to_hugectr(to_document(result.plan, name="m", spec_digest="sha256:spec", hardware_profile="test"))
+    held = [shard["num_rows"] for shard in export["tables"][0]["shards"]]
+    assert planned == [11, 11, 11, 8]
+    assert held == [11, 10, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        (make_table(pooling="none"), "a fixed number of ids per sample"),
+        (replace(make_table(), is_weighted=True), "no weights of ids"),
+        (make_table(optimizer="rowwise_adagrad"), "trains with sgd or adagrad, not with rowwise_adagrad"),
+        (make_table(optimizer="none"), "not with none"),
+        (make_table(data_type="fp16"), "keeps weights as fp32, not as fp16"),
+        (make_table(dim=260), "256 columns wide at most"),
+    ],
+    ids=["sequence", "weighted", "rowwise_adagrad", "none", "fp16", "wide"],
+)
+def test_what_no_scheme_runs(table: Table, reason: str) -> None:
+    for scheme in OFFERED:
+        refusal = HugeCTR().refusal(table, scheme)
+        assert refusal is not None
+        assert reason in refusal
+    assert HugeCTR().refusal(make_table(dim=256), Scheme.TABLE_WISE) is None
+
+
+@pytest.mark.parametrize("scheme", sorted(set(Scheme) - OFFERED))
+def test_schemes_that_are_not_searched_for(scheme: Scheme) -> None:
+    refusal = HugeCTR().refusal(make_table(), scheme)
+    assert refusal == f"{scheme.label} must cut into equal pieces, which is not searched for"
+
+
+def faults(table: Table, placed: TablePlacement) -> dict[str, str]:
+    problem = make_problem(table, runtime="hugectr", kernels=DEVICE_KERNELS)
+    placement = Placement(world_size=4, ranks_per_host=4, tables=(placed,))
+    return {issue.code: issue.message for issue in verify(problem, placement)}
+
+
+def placed(scheme: Scheme, kernel: Kernel, *shards: tuple[int, int, int, int, int]) -> TablePlacement:
+    rank, row_offset, num_rows, column_offset, num_columns = np.array(shards).T
+    columns = Shards.of_columns(
+        rank=rank,
+        row_offset=row_offset,
+        num_rows=num_rows,
+        column_offset=column_offset,
+        num_columns=num_columns,
+        tier=Tier.HBM,
+    )
+    return TablePlacement(name="t", sharding_type=scheme, compute_kernel=kernel, shards=columns)
+
+
+def test_finished_plans_are_judged_by_what_hugectr_makes_of_them() -> None:
+    table = make_table(rows=10, dim=16)
+    halves = [(1, 0, 10, 0, 8), (3, 0, 10, 8, 8)]
+    copies = [(rank, 0, 10, 0, 16) for rank in range(4)]
+    column_wise = placed(Scheme.COLUMN_WISE, Kernel.FUSED, *halves)
+    assert faults(table, column_wise) == {}
+    assert faults(table, placed(Scheme.DATA_PARALLEL, Kernel.DENSE, *copies)) == {}
+    dense = faults(table, placed(Scheme.COLUMN_WISE, Kernel.DENSE, *halves))
+    assert dense == {"kernel": 'table "t": column_wise runs with fused, not dense'}
+    odd = faults(table, placed(Scheme.COLUMN_WISE, Kernel.FUSED, (1, 0, 10, 0, 12), (3, 0, 10, 12, 4)))
+    assert odd == {"geometry": 'table "t": its column pieces are 4 and 12 wide; they must be equally wide'}
+    trained = faults(make_table(rows=10, dim=16, optimizer="adam"), column_wise)
+    assert trained == {
+        "untrained": 'table "t": the runtime hugectr cannot run this table: it trains with sgd or'
+        " adagrad, not with adam"
+    }
+
+
+def test_width_is_counted_by_piece() -> None:
+    table, whole = make_table(rows=10, dim=512), [(rank, 0, 10, 0, 512) for rank in range(4)]
+    halves = [(1, 0, 10, 0, 256), (3, 0, 10, 256, 256)]
+    assert faults(table, placed(Scheme.COLUMN_WISE, Kernel.FUSED, *halves)) == {}
+    for wide in (
+        placed(Scheme.TABLE_WISE, Kernel.FUSED, whole[0]),
+        placed(Scheme.DATA_PARALLEL, Kernel.DENSE, *whole),
+    ):
+        assert "512 columns are on one GPU; gradients are 256 wide at most" in faults(table, wide)["geometry"]

@@ -1,0 +1,157 @@
+"""What a certificate proves: never more than is true, and as much as the planner's own bound."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from planner.output.certificate import check as check_certificate
+from planner.pricing.price_options import prune, restrict
+from planner.solver.bounds.chain import lower_bound
+from planner.solver.evaluate import objective_of, violations
+from planner.solver.problem import Objective, PricedOptions
+from tests.support.planning.builders import best_assignment, brute_force, random_priced
+from tests.support.planning.certificates import certified, some_plan, with_rules
+
+ROUNDING = 1 + 1e-11  # prices are stated with twelve digits
+SETTINGS = settings(max_examples=25, derandomize=True, deadline=None, database=None)
+
+
+@st.composite
+def instances(draw: st.DrawFn) -> PricedOptions:
+    """Few enough plans to try them all."""
+    num_hosts, ranks_per_host = draw(st.sampled_from(((1, 2), (1, 3), (2, 2), (3, 1))))
+    return random_priced(
+        draw(st.integers(0, 2**31)),
+        num_tables=draw(st.integers(1, 2)),
+        num_hosts=num_hosts,
+        ranks_per_host=ranks_per_host,
+        num_phases=draw(st.integers(1, 3)),
+        fill=draw(st.sampled_from((0.3, 0.6, 0.85))),
+        objective=draw(st.sampled_from(Objective)),
+        windows=draw(st.booleans()),
+        columns=draw(st.sampled_from((12, 16))),
+        same_host=draw(st.booleans()),
+        slowdown=draw(st.booleans()),
+        equal_capacity=draw(st.booleans()),
+    )
+
+
+@SETTINGS
+@given(instances(), st.sampled_from((1, 5, 40)))
+def test_no_plan_beats_what_is_certified(priced: PricedOptions, max_boxes: int) -> None:
+    """Certified bound <= optimum <= objective, whether the plan is the best one or not; and the plan costs as told."""
+    best, plan = best_assignment(priced), some_plan(prune(priced))
+    assume(best is not None)
+    assert best is not None
+    certificate = certified(priced, best, max_boxes=max_boxes)
+    claim = certificate["claim"]
+    optimum = objective_of(priced, best)
+    assert claim["objective_seconds"] == pytest.approx(optimum, rel=1e-9)
+    assert claim["bound_seconds"] <= optimum * ROUNDING
+    assert check_certificate.check(certificate)
+    if plan is not None and violations(prune(priced), plan) == []:
+        weaker = certified(prune(priced), plan, max_boxes=max_boxes)["claim"]
+        assert weaker["bound_seconds"] <= optimum <= weaker["objective_seconds"] * ROUNDING
+
+
+@SETTINGS
+@given(instances(), st.integers(0, 2**31))
+def test_rules_are_split_without_losing_a_plan(priced: PricedOptions, seed: int) -> None:
+    """The optimum of a rule is the better one of its sides."""
+    priced, rules = with_rules(priced, seed)
+    best, at = np.inf, None
+    for side in (rules[0].one, rules[0].other):
+        if len(np.unique(priced.family_table[~side])) == priced.num_tables:
+            some = restrict(priced, ~side)
+            found = best_assignment(some)
+            if found is not None and objective_of(some, found) < best:
+                best, at = objective_of(some, found), (some, found)
+    assume(at is not None)
+    assert at is not None
+    some, found = at
+    whole = _in_whole(priced, some, found.piece_shape)
+    certificate = certified(priced, type(found)(piece_shape=whole, piece_site=found.piece_site.copy()), rules)
+    assert certificate["claim"]["bound_seconds"] <= best * ROUNDING
+    assert check_certificate.check(certificate)
+
+
+def _in_whole(priced: PricedOptions, some: PricedOptions, shape: Any) -> Any:
+    """The same shapes as a problem with all families numbers them."""
+    family = some.family_source[some.shape_family[shape]]
+    return priced.shapes_of_family[0][family] + shape - some.shapes_of_family[0][some.shape_family[shape]]
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+def test_as_much_is_proven_as_the_planner_knows(objective: Objective) -> None:
+    """The bound of the same boxes, except for the largest piece where much is hidden under dense compute."""
+    for seed, slowdown in itertools.product(range(6), (False, True)):
+        priced = random_priced(seed, objective=objective, slowdown=slowdown, num_tables=4)
+        plan = some_plan(prune(priced))
+        assert plan is not None
+        known = objective_of(prune(priced), plan)
+        own = lower_bound(prune(priced), max_boxes=20, known_seconds=known).seconds
+        claim = certified(prune(priced), plan, max_boxes=20)["claim"]
+        assert claim["bound_seconds"] >= min(own, known) * (1 - 2e-9)
+
+
+def test_splits_raise_what_is_proven() -> None:
+    """Few tables per rank: half of a whole table is no plan."""
+    raised = 0
+    for seed in range(6):
+        priced = random_priced(seed, num_tables=3)
+        best = best_assignment(priced)
+        assert best is not None
+        few, many = (certified(priced, best, max_boxes=boxes)["claim"]["bound_seconds"] for boxes in (1, 40))
+        raised += many > 1.02 * few
+    assert raised >= 3
+
+
+def test_a_box_without_room_is_closed_by_prices_of_bytes() -> None:
+    """Where memory alone leaves no plan in a part of the tree, a leaf has no price of time there."""
+    leaves = []
+    for seed in range(30):
+        priced = random_priced(seed, num_tables=3, fill=0.9)
+        best = best_assignment(priced)
+        if best is not None:
+            certificate = certified(priced, best, max_boxes=60)
+            assert certificate["claim"]["bound_seconds"] <= objective_of(priced, best)
+            leaves += [node["prices"] for node in certificate["proof"]["nodes"] if "prices" in node]
+    assert any(max(leaf["memory"]) > 0 and max(leaf["average"]) == 0 for leaf in leaves)
+
+
+@SETTINGS
+@given(
+    st.lists(st.integers(1, 20), min_size=1, max_size=6, unique=True).map(sorted),
+    st.data(),
+)
+def test_the_hull_is_below_every_cut(widths: list[int], data: st.DataObject) -> None:
+    """All multisets of pieces cost at least what is said of their number, and two widths reach it."""
+    costs = data.draw(st.lists(st.integers(0, 1000), min_size=len(widths), max_size=len(widths)))
+    count = data.draw(st.integers(1, 4))
+    cost_of = dict(zip(widths, costs, strict=True))
+    by_columns: dict[int, int] = {}
+    for pieces in itertools.combinations_with_replacement(widths, count):
+        total = sum(cost_of[piece] for piece in pieces)
+        by_columns[sum(pieces)] = min(total, by_columns.get(sum(pieces), total))
+    for columns, least in by_columns.items():
+        (said,) = check_certificate.least_of_cuts(list(cost_of.items()), [count], columns)
+        assert said <= least
+        if count == 1 and len(widths) <= 2:
+            assert said == least
+
+
+def test_what_is_certified_is_as_hard_to_beat_as_brute_force_says() -> None:
+    """Of small instances the proof reaches the optimum itself, where averages come out even."""
+    ratios = []
+    for seed in range(8):
+        priced = random_priced(seed, num_tables=2, num_hosts=1, ranks_per_host=2)
+        best, optimum = best_assignment(priced), brute_force(priced)
+        assert best is not None
+        assert optimum is not None
+        ratios.append(certified(priced, best, max_boxes=60)["claim"]["bound_seconds"] / optimum)
+    assert max(ratios) <= 1
+    assert min(ratios) > 0.6

@@ -1,0 +1,151 @@
+"""What more hardware would buy: against bounds and plans on the changed hardware itself."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cost_models.hardware.hardware import Curve, Hardware
+from cost_models.hardware.profile_fields import FIELDS
+from cost_models.vocabulary import Evidence, Kernel, Tier
+from planner.domain.formats.units import GIBIBYTE
+from planner.domain.problem.problem import Problem
+from planner.domain.problem.table import TableConstraints
+from planner.orchestration.placement.listed_plan import find_plan
+from planner.output.explain.shadow_prices import ShadowPrice, hardware_prices, memory_price
+from planner.pricing.price_options import prune
+from planner.solver.bounds.chain import lower_bound
+from planner.solver.problem import Guide, PricedOptions, Scope
+from planner.verification.evaluate_placement import score
+from tests.planner.output.explain.test_alternatives import solved, three_tables
+from tests.support.planning.builders import (
+    ROOFLINE,
+    make_cluster,
+    make_hardware,
+    make_problem,
+    make_table,
+    random_priced,
+)
+
+RATES = ["hbm_bytes_per_second", "intra_host_bytes_per_second", "inter_host_bytes_per_second"]
+
+
+def on(problem: Problem, hardware: Hardware) -> Problem:
+    return replace(problem, cluster=replace(problem.cluster, hardware=hardware))
+
+
+def prices(problem: Problem) -> dict[str, ShadowPrice]:
+    found = find_plan(problem, solved(problem).placement, ROOFLINE)
+    return {price.resource: price for price in hardware_prices(found, ROOFLINE)}
+
+
+def with_curve(problem: Problem) -> Problem:
+    curve = Curve(
+        message_bytes=(1e3, 1e6), bus_bytes_per_second=(1e9, 1e11), num_ranks=2, evidence=Evidence.MEASURED, source="x"
+    )
+    return on(problem, replace(problem.cluster.hardware, intra_host_curves={"alltoall": curve}))
+
+
+@pytest.mark.parametrize("objective", ["step_time", "max_rank_time"])
+def test_faster_hardware_is_what_the_plan_would_take_on_it(objective: str) -> None:
+    """The saving is that of the score from the geometry, with the rate 1.1 times as high."""
+    problem = three_tables(objective=objective)
+    found, placement = prices(problem), solved(problem).placement
+    assert list(found) == RATES
+    now = score(problem, placement, ROOFLINE).objective_seconds
+    for rate, price in found.items():
+        hardware = problem.cluster.hardware
+        value = hardware.numbers[rate].value * 1.1
+        faster = on(problem, hardware.with_overrides({rate: value}, {rate: FIELDS[rate].unit}))
+        then = score(faster, placement, ROOFLINE).objective_seconds
+        assert price.saved_seconds == pytest.approx(now - then, rel=1e-9, abs=1e-15)
+        assert (price.direction, price.method) == ("at_least", "re_evaluation")
+        assert price.evidence is Evidence.ESTIMATED
+    assert max(price.saved_seconds or 0 for price in found.values()) > 0
+
+
+def test_curves_of_a_link_are_scaled_with_it() -> None:
+    problem = with_curve(make_problem(make_table("a", 400_000, 64), cluster=make_cluster(1, 2)))
+    placement = solved(problem).placement
+    curve = problem.cluster.hardware.intra_host_curves["alltoall"]
+    scaled = replace(curve, bus_bytes_per_second=tuple(1.1 * rate for rate in curve.bus_bytes_per_second))
+    numbers = problem.cluster.hardware.numbers
+    link = numbers["intra_host_bytes_per_second"]
+    hardware = replace(
+        problem.cluster.hardware,
+        intra_host_curves={"alltoall": scaled},
+        numbers={**numbers, "intra_host_bytes_per_second": replace(link, value=1.1 * link.value)},
+    )
+    now, then = (score(one, placement, ROOFLINE).objective_seconds for one in (problem, on(problem, hardware)))
+    assert prices(problem)["intra_host_bytes_per_second"].saved_seconds == pytest.approx(now - then, rel=1e-9)
+    assert now > then
+
+
+def test_what_is_not_there_or_not_used_has_no_invented_number() -> None:
+    one_host = make_problem(make_table("a", 400_000, 64), cluster=make_cluster(1, 2))
+    unused = prices(one_host)["inter_host_bytes_per_second"]
+    assert (unused.saved_seconds, unused.evidence) == (0.0, None)
+    assert "depends on it" in unused.note
+    numbers = dict(make_hardware().numbers)
+    del numbers["inter_host_bytes_per_second"]
+    lacking = prices(on(one_host, replace(make_hardware(), numbers=numbers)))["inter_host_bytes_per_second"]
+    assert (lacking.saved_seconds, lacking.evidence) == (None, None)
+    assert lacking.note == "test has no such number"
+
+
+def torn(seed: int, fill: float) -> PricedOptions:
+    """A random instance in which the quick cut, over all ranks, takes most bytes."""
+    priced = random_priced(seed, num_tables=6, fill=fill)
+    quick = np.where(priced.shape_scope == Scope.WORLD, 0.3, 1.0)[:, None]
+    return prune(replace(priced, shape_seconds=priced.shape_seconds * quick))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_more_memory_lowers_the_bound_by_no_more(seed: int) -> None:
+    """Convex: the relaxation's value falls by at most price times bytes."""
+    priced = torn(seed, 0.9)
+    bound = lower_bound(priced)
+    price = memory_price(priced, bound.guide, Evidence.MEASURED, Tier(0))
+    assert price.saved_seconds is not None
+    assert price.saved_seconds > 0
+    per_byte = price.saved_seconds / GIBIBYTE / priced.ranks_per_host
+    for more in (1.0, 5.0, 40.0):
+        capacity = priced.capacity_bytes.copy()
+        capacity[: priced.ranks_per_host] += more
+        roomier = lower_bound(replace(priced, capacity_bytes=capacity)).seconds
+        assert bound.seconds - roomier <= per_byte * more * priced.ranks_per_host * 1.001 + 1e-4
+
+
+def test_memory_has_a_price_where_it_is_short_and_none_where_it_is_not() -> None:
+    def price(fill: float) -> ShadowPrice:
+        priced = torn(3, fill)
+        return memory_price(priced, lower_bound(priced).guide, Evidence.GIVEN, Tier.HBM)
+
+    short, plenty = price(0.9), price(0.2)
+    assert short.saved_seconds is not None
+    assert short.saved_seconds > 0
+    assert (short.direction, short.method, short.evidence) == ("at_most", "relaxation", Evidence.GIVEN)
+    assert plenty.saved_seconds == 0
+    assert "does not depend on it" in plenty.note
+
+
+def test_without_a_relaxation_nothing_is_known() -> None:
+    price = memory_price(random_priced(0), None, Evidence.GIVEN, Tier.HBM)
+    assert (price.saved_seconds, price.evidence) == (None, None)
+    assert "nothing is known" in price.note
+
+
+def test_the_price_is_for_a_host_full_of_ranks() -> None:
+    guide = Guide(option=np.zeros(3, dtype=np.int64), slowest_seconds=np.zeros(2), memory_price=np.array([2e-12]))
+    price = memory_price(random_priced(0, num_hosts=2, ranks_per_host=3), guide, Evidence.GIVEN, Tier.HBM)
+    assert price.saved_seconds == pytest.approx(2e-12 * GIBIBYTE * 3)
+
+
+def test_host_memory_has_prices_where_rows_lie_there() -> None:
+    """A table that kernels read through the link alone: a faster link shortens every look at it."""
+    far = TableConstraints(compute_kernels=frozenset({Kernel.FUSED_UVM}))
+    found = prices(make_problem(make_table(rows=100_000, constraints=far)))
+    assert found["host_link_bytes_per_second"].saved_seconds is not None
+    assert found["host_link_bytes_per_second"].saved_seconds > 0
+    assert found["ddr_bytes_per_second"].saved_seconds == 0  # the link is slower
+    assert "host_link_bytes_per_second" not in prices(make_problem(make_table(rows=100_000)))

@@ -1,0 +1,69 @@
+"""What checkpoints take, as people read it."""
+
+from typing import Any
+
+from planner.output.explain.text.plan import explain_plan
+from tests.planner.output.explain.text.test_plan import section
+from tests.support.planning.plan_documents import GIB, document
+
+FULL: dict[str, Any] = {
+    "bytes": 5 * GIB,
+    "snapshot_seconds": 0.1,
+    "slowest_rank": 1,
+    "upload_seconds": 5.37,
+    "slowest_host": 0,
+    "mean_upload_seconds": 5.0,
+}
+CHECKPOINT: dict[str, Any] = {
+    "policy": "one_shot",
+    "full_every": 12,
+    "interval_steps": 20_000,
+    "interval_seconds": 100.0,
+    "full": FULL,
+    "incremental": {**FULL, "bytes": GIB, "snapshot_seconds": 0.02, "upload_seconds": 1.07},
+    "restore_seconds": 3.22,
+    "lost_seconds_per_step": 1.5e-5,
+    "balanced": False,
+    "snapshot_evidence": "measured",
+    "warning": None,
+}
+
+
+def lines(**changes: Any) -> list[str]:
+    return section(explain_plan(document(checkpoint={**CHECKPOINT, **changes})), "Checkpoints")
+
+
+def test_sizes_times_and_price() -> None:
+    found = lines()
+    assert found[0] == "Checkpoints, one in 20,000 steps"
+    assert found[2].split() == ["full", "5.0", "GiB", "100", "ms", "1", "5.37", "s", "0", "5", "s"]
+    assert found[3].split() == ["largest", "increment", "1.0", "GiB", "20", "ms", "1", "1.07", "s", "0", "5", "s"]
+    assert found[4].strip() == "one_shot: one in 12 checkpoints is full"
+    told = " ".join(line.strip() for line in found[5:])
+    assert "an interval takes 100 s, a restore reads for 3.22 s" in told
+    assert "15 us per step, no part of the objective (snapshot rates measured)" in told
+
+
+def test_full_checkpoints_alone_and_balanced() -> None:
+    found = lines(policy="full", full_every=1, incremental=None, balanced=True)
+    assert found[3].strip() == "every checkpoint is full"
+    told = " ".join(line.strip() for line in found[4:])
+    assert "a part of the objective, which counts every rank at an equal part of its host's rate" in told
+    assert "no part" not in " ".join(found)
+
+
+def test_a_late_upload_is_told_with_the_way_out() -> None:
+    told = " ".join(line.strip() for line in lines(warning="host 0 uploads for long: use fewer checkpoint.bits"))
+    assert "too late: host 0 uploads for long: use fewer checkpoint.bits" in told
+
+
+def test_lines_are_not_too_wide() -> None:
+    huge = {**FULL, "bytes": 1e18, "snapshot_seconds": 1234.5, "slowest_rank": 4095, "slowest_host": 4095}
+    huge |= {"upload_seconds": 1.23e9, "mean_upload_seconds": 1.23e9}
+    found = lines(full=huge, incremental=huge, interval_steps=10**9, warning="word " * 40)
+    assert all(len(line) <= 80 for line in found)
+
+
+def test_nothing_is_said_without_checkpoints() -> None:
+    for plan in (document(), document(checkpoint=None)):
+        assert "Checkpoints" not in explain_plan(plan)

@@ -1,0 +1,136 @@
+"""What changed between two plans."""
+
+from planner.output.explain.difference import difference
+from planner.output.explain.text.difference import MAX_TABLE_ROWS, compare_plans
+from tests.support.planning.plan_documents import GIB, document, rank, shard, table
+
+
+def moved() -> dict[str, object]:
+    """``items`` moves from rank 1 to rank 0, and the plan gets slower: 5 to 6 ms."""
+    plan = document()
+    tables = [plan["tables"][0], table("items", "table_wise", [shard(0, (0, 100), GIB)])]
+    objective = {**plan["objective"], "seconds": 0.006, "step_time_seconds": 0.006}
+    return document(tables=tables, objective=objective)
+
+
+def test_equal_plans() -> None:
+    found = difference(document(), document())
+    assert found.same_plan
+    assert (found.changed, found.new, found.gone, found.moved_bytes) == ((), (), (), 0)
+    assert "The same plan" in compare_plans(document(), document())
+
+
+def test_a_moved_table() -> None:
+    found = difference(document(), moved())
+    assert not found.same_plan
+    assert found.changed == ("items",)
+    assert found.unchanged == 1
+    assert found.moved_bytes == GIB
+    text = compare_plans(document(), moved())
+    assert "items  table_wise [1]  table_wise [0]" in text
+    assert "+20.00%" in text  # 6 / 5 - 1
+
+
+def test_latencies_of_requests_are_compared() -> None:
+    def served(seconds: float) -> dict[str, object]:
+        steps = {"step_time_seconds": None, "max_rank_time_seconds": None}
+        return document(objective={**document()["objective"], "name": "request_latency", "seconds": seconds, **steps})
+
+    found = difference(served(0.004), served(0.005))
+    assert found.objectives.keys() == {"request_latency"}
+    assert found.objectives["request_latency"].relative_change == 0.25
+
+
+def test_only_rectangles_that_were_not_there_count_as_moved() -> None:
+    # users was cut in halves of 2 GiB; now rank 0 keeps its half and rank 1's goes to rank 0
+    plan = document()
+    cut = table("users", "row_wise", [shard(0, (0, 500), 2 * GIB), shard(0, (500, 500), 2 * GIB)])
+    assert difference(plan, document(tables=[cut, plan["tables"][1]])).moved_bytes == 2 * GIB
+
+
+def test_new_and_gone_tables() -> None:
+    plan = document()
+    other = document(tables=[plan["tables"][0], table("ads", "table_wise", [shard(0, (0, 10), GIB)])])
+    found = difference(plan, other)
+    assert (found.new, found.gone, found.changed) == (("ads",), ("items",), ())
+    text = compare_plans(plan, other)
+    assert "1 new, 1 gone" in text
+
+
+def test_plans_of_other_specs_and_prices_say_so() -> None:
+    plan = document()
+    provenance = {**plan["provenance"], "cost_model": "torchrec@1.8.0"}
+    other = document(spec_digest="sha256:" + "1" * 64, provenance=provenance)
+    text = compare_plans(plan, other)
+    assert "The specs differ" in text
+    assert "cannot be compared" in " ".join(text.split())
+
+
+def test_documents() -> None:
+    found = difference(document(), moved()).to_document()
+    assert found["objectives"] == {
+        "step_time": {"a": 0.005, "b": 0.006, "relative_change": 0.006 / 0.005 - 1},
+        "max_rank_time": {"a": 0.004, "b": 0.004, "relative_change": 0.0},
+    }
+
+
+def test_the_fullest_rank_is_told_by_tier() -> None:
+    """Rank 1 is fullest in one tier and rank 0 in the other; 3 GiB and 4 GiB are no 7 GiB of anything."""
+    first, second = (rank(number, (0.001, 0.001), num_bytes * GIB) for number, num_bytes in ((0, 1), (1, 3)))
+    first["bytes"]["ddr"] = 4 * GIB
+    found = difference(document(), document(ranks=[first, second])).to_document()["fullest_rank_bytes"]
+    assert found == {
+        "hbm": {"a": 3 * GIB, "b": 3 * GIB, "relative_change": 0.0},
+        "ddr": {"a": 0.0, "b": 4 * GIB, "relative_change": None},
+    }
+    text = compare_plans(document(), document(ranks=[first, second]))
+    assert "fullest rank, hbm  3.0 GiB  3.0 GiB" in text
+    assert "fullest rank, ddr      0 B  4.0 GiB" in text
+
+
+def test_no_line_is_wider_than_a_terminal() -> None:
+    shards = [shard(2 * number, (number, 1), 1023 * GIB) for number in range(64)]
+    first, second = (
+        document(
+            name="n" * 200,
+            world_size=4096,
+            tables=[table("t" * 200, scheme, shards), table("gone", scheme, shards)][: index + 1],
+            objective={**document()["objective"], "seconds": seconds, "step_time_seconds": seconds},
+            provenance={**document()["provenance"], "cost_model": f"{'m' * 60}@{index}"},
+        )
+        for index, (scheme, seconds) in enumerate((("table_column_wise", 1e-12), ("table_row_wise", 1234.5)))
+    )
+    text = compare_plans(first, second)
+    assert max(map(len, text.splitlines())) <= 80
+    assert f"A  {first['plan_digest'][: len('sha256:') + 12]}…" in text
+    # 1,234.5 s over 1e-12 s: a factor, not a percentage of fourteen digits
+    assert "x 1.23e+15" in text
+
+
+def test_one_is_not_told_as_many() -> None:
+    names = [f"t{number}" for number in range(MAX_TABLE_ROWS + 1)]
+    plan = document(world_size=1, tables=[table(name, "table_wise", [shard(0, (0, 9), GIB)]) for name in names])
+    text = compare_plans(document(world_size=1, tables=[]), plan)
+    assert "two-tables, 1 rank\n" in text
+    assert text.splitlines()[-1] == "  ... and 1 more table"
+
+
+def test_what_is_kept_otherwise_is_a_change_and_told_within_a_terminal() -> None:
+    def kept(**changes: object) -> dict[str, object]:
+        items = table("items", "table_wise", [shard(1, (0, 100), GIB)]) | changes
+        return document(tables=[document()["tables"][0], items])
+
+    cached = {"compute_kernel": "fused_uvm_caching", "cache_load_factor": 0.2, "data_type": "fp16"}
+    plain = kept(data_type="fp32")
+    for changes, told in (
+        (cached, "    A: fused, fp32\n    B: fused_uvm_caching, 0.2 cached, fp16\n"),
+        ({"data_type": "fp16"}, "    A: fused, fp32\n    B: fp16\n"),
+    ):
+        assert difference(plain, kept(**changes)).changed == ("items",)
+        text = compare_plans(plain, kept(**changes))
+        assert told in text
+        assert max(map(len, text.splitlines())) <= 80
+    other = cached | {"cache_load_factor": 0.4}
+    assert difference(kept(**cached), kept(**other)).changed == ("items",)
+    longest = compare_plans(kept(**cached), kept(**other))
+    assert max(map(len, longest.splitlines())) <= 80

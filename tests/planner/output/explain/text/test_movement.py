@@ -1,0 +1,65 @@
+"""The text of what moves from the previous plan."""
+
+from typing import Any
+
+from planner.output.explain.text.plan import explain_plan
+from tests.planner.output.explain.text.test_plan import section
+from tests.support.planning.plan_documents import GIB, document
+
+MOVEMENT: dict[str, Any] = {
+    "previous_plan_digest": "sha256:" + 64 * "5",
+    "moved_bytes": 2 * GIB,
+    "kept_bytes": 6 * GIB,
+    "new_bytes": 0,
+    "most_sent": {"rank": 3, "bytes": GIB},
+    "most_received": {"rank": 1, "bytes": 2 * GIB},
+    "num_rank_pairs": 2,
+    "by_rank_pair": [],
+    "seconds": 0.25,
+    "link_evidence": "measured",
+    "previous_objective_seconds": 0.006,
+    "previous_issue": None,
+    "saved_seconds_per_step": 0.001,
+    "break_even_steps": 250,
+    "max_moved_bytes": None,
+}
+
+
+def told(**changes: Any) -> str:
+    lines = section(explain_plan(document(movement={**MOVEMENT, **changes})), "From the previous plan")
+    assert all(len(line) <= 80 for line in lines)
+    return " ".join(line.strip() for line in lines)
+
+
+def test_bytes_ranks_time_and_break_even() -> None:
+    text = told()
+    assert text.startswith("From the previous plan sha256:555555555555…")
+    assert "2.0 GiB move (25.0%), 6.0 GiB stay" in text
+    assert "between 2 pairs of ranks; rank 3 sends most, 1.0 GiB, and rank 1 receives most, 2.0 GiB" in text
+    assert "about 250 ms (link speed measured)" in text
+    assert "the previous plan would take 6 ms: 1 ms less per step; the move has paid for itself after 250 steps" in text
+
+
+def test_a_plan_that_stays() -> None:
+    text = told(moved_bytes=0, previous_objective_seconds=0.005, saved_seconds_per_step=0.0, break_even_steps=None)
+    assert "nothing moves; all 6.0 GiB stay where they are" in text
+    assert text.endswith("the previous plan would take 5 ms and stays")
+
+
+def test_new_tables_a_limit_and_a_plan_that_is_no_longer_legal() -> None:
+    text = told(
+        new_bytes=GIB,
+        max_moved_bytes=3 * GIB,
+        seconds=None,
+        previous_objective_seconds=None,
+        saved_seconds_per_step=None,
+        previous_issue='table "t" is not placed',
+    )
+    assert "1.0 GiB are of tables that are new or have another shape; at most 3.0 GiB may move" in text
+    assert "how fast is not known" in text
+    assert 'the previous plan is no longer legal: table "t" is not placed' in text
+
+
+def test_no_previous_plan_no_lines() -> None:
+    for plan in (document(), document(movement=None)):
+        assert "previous" not in explain_plan(plan)

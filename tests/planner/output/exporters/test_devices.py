@@ -1,0 +1,28 @@
+"""Exports for devices that a plan was not made for are refused, whatever its tables are."""
+
+import pytest
+
+from planner.domain.formats.canonical_json import plan_digest
+from planner.output.exporters.context import UnexportablePlan
+from planner.output.exporters.registry import EXPORTERS
+from tests.support.planning import export_documents as made
+
+
+def plan_for(profile: str | None) -> dict[str, object]:
+    plan = made.document(made.table("t", "row_wise", [(rank, 3 * rank, 3, 0, 8) for rank in range(4)]))
+    assert plan["plan_digest"] == plan_digest(plan)
+    return plan if profile is None else {**plan, "provenance": {"hardware_profile": profile}}
+
+
+@pytest.mark.parametrize("runtime", ["hugectr", "distributed_embeddings", "torcheasyrec"])
+def test_runtimes_of_gpus(runtime: str) -> None:
+    for profile in ("dgx-h100-80g", "custom", "a-profile-of-another-release", None):
+        assert EXPORTERS[runtime](plan_for(profile), module_path=None, device="cuda")
+    with pytest.raises(UnexportablePlan, match=r"for tpu-v5p, .* family tpu; .* runs on gpu\. .* hardware\.profile"):
+        EXPORTERS[runtime](plan_for("tpu-v5p"), module_path=None, device="cuda")
+
+
+def test_sparsecores() -> None:
+    assert EXPORTERS["sparsecore"](plan_for("tpu-v5p"), module_path=None, device="cuda")
+    with pytest.raises(UnexportablePlan, match="family gpu; sparsecore runs on tpu"):
+        EXPORTERS["sparsecore"](plan_for("dgx-h100-80g"), module_path=None, device="cuda")

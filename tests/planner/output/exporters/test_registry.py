@@ -1,0 +1,43 @@
+"""Every export format is found by its name and writes canonical JSON."""
+
+from cost_models.vocabulary import Scheme
+from planner.domain.formats.canonical_json import canonical_bytes
+from planner.domain.problem.table import TableConstraints
+from planner.output.exporters.context import ExportFacts
+from planner.output.exporters.registry import EXPORTERS, exporter_of, reads_facts
+from planner.pipeline import plan
+from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.greedy import Greedy
+from tests.planner.output.exporters.test_generic import document, small_plan
+from tests.planner.output.exporters.test_sparsecore import A
+from tests.planner.output.exporters.test_sparsecore import document as row_wise_document
+from tests.support.planning.builders import ROOFLINE, make_problem, make_table
+
+
+def test_every_format_writes_a_plan() -> None:
+    """One of a whole table on each rank, which every runtime but one holds."""
+    wanted = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
+    tables = [make_table(name, constraints=wanted) for name in "abcd"]
+    tables[0] = make_table("a", module_path="sparse.ebc", constraints=wanted)
+    limits = SolveLimits(time_limit_seconds=1)
+    found = plan(make_problem(*tables), cost_model=ROOFLINE, partitioner=Greedy(), limits=limits).plan
+    assert found is not None
+    whole, only_row_wise = document(found), {"sparsecore": row_wise_document(A)}
+    for name, export in EXPORTERS.items():
+        # The other tables of the plan name no module.
+        path = None if name == "json" else "sparse.ebc"
+        written = export(only_row_wise.get(name, whole), module_path=path, device="cuda")
+        assert canonical_bytes(written)
+
+
+def test_json_is_the_plan_as_it_is() -> None:
+    plan = document(small_plan())
+    assert EXPORTERS["json"](plan, module_path=None, device="cuda") == plan
+
+
+def test_formats_that_read_facts_are_told_them() -> None:
+    assert [name for name in EXPORTERS if reads_facts(name)] == ["sparsecore"]
+    custom, facts = row_wise_document(A, profile="custom"), ExportFacts(sparsecores_per_chip=4)
+    written = exporter_of("sparsecore", facts)(custom, module_path=None, device="cuda")
+    assert written["num_sc_per_device"] == 4
+    assert exporter_of("json", facts)(custom, module_path=None, device="cuda") == custom

@@ -1,0 +1,61 @@
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from planner.solver.partitioners.kernels.cache import cache_folder, warm_mark
+
+
+def copied_partitioners(root: Path, folder: Path) -> Path:
+    """Copy the partitioners alone into a package of the same name; return their folder."""
+    package = folder / "planner" / "solver" / "partitioners"
+    shutil.copytree(root / "planner" / "solver" / "partitioners", package, ignore=shutil.ignore_patterns("__pycache__"))
+    for parent in (package.parent, package.parent.parent):
+        (parent / "__init__.py").touch()
+    return package
+
+
+def test_the_folder_of_machine_code_follows_the_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder().parent == tmp_path / "shardplan" / "compiled"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "given"))
+    assert cache_folder().parent == tmp_path / "given"
+
+
+def test_a_changed_source_has_another_folder(root: Path, tmp_path: Path) -> None:
+    """Also a change in a function that is only called from compiled functions of other files."""
+    package = copied_partitioners(root, tmp_path)
+    ask = "from planner.solver.partitioners.kernels.cache import cache_folder; print(cache_folder().name)"
+
+    def folder() -> str:
+        done = subprocess.run([sys.executable, "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    before = folder()
+    (package / "portfolio.py").write_text("# interpreted\n")
+    assert folder() == before
+    with (package / "kernels" / "cost" / "site_choice.py").open("a") as sites:
+        sites.write("# another\n")
+    assert folder() != before
+
+
+def test_a_copy_of_the_sources_is_not_warm_where_the_original_is(root: Path, tmp_path: Path) -> None:
+    """Machine code is found by the path of its source."""
+    package = copied_partitioners(root, tmp_path)
+    ask = "from planner.solver.partitioners.kernels.cache import warm_mark; print(*warm_mark().parts[-2:])"
+
+    def folder_and_mark() -> tuple[str, str]:
+        done = subprocess.run([sys.executable, "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=True)
+        folder, mark = done.stdout.split()
+        return folder, mark
+
+    folder, mark = folder_and_mark()
+    assert folder == cache_folder().name
+    assert mark != warm_mark().name
+    os.utime(package / "kernels" / "compiled.py", (0, 0))
+    touched_folder, touched_mark = folder_and_mark()
+    assert (touched_folder, touched_mark) == (folder, mark)  # times are lost on the way through a registry

@@ -1,0 +1,167 @@
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from planner.pricing.price_options import restrict
+from planner.solver.bounds.chain import lower_bound
+from planner.solver.evaluate import objective_of, violations
+from planner.solver.partitioners.base import Effort
+from planner.solver.partitioners.greedy import Greedy
+from planner.solver.partitioners.incumbent import Best
+from planner.solver.partitioners.local_search import local_search
+from planner.solver.partitioners.local_search.chain import Chain, Stage, refine
+from planner.solver.partitioners.local_search.constructions import by_taste
+from planner.solver.partitioners.local_search.local_search import LocalSearch, _Search
+from planner.solver.partitioners.local_search.search_data import search_view
+from planner.solver.problem import Guide, Objective, Scope
+from tests.support.contracts.partitioner import LIMITS, PartitionerContract
+from tests.support.planning.builders import brute_force, random_priced
+
+
+class TestLocalSearch(PartitionerContract):
+    partitioner = LocalSearch()
+    limits = replace(LIMITS, work_limit_seconds=0.2)
+
+
+def test_it_finds_the_optimum_over_all_cuts() -> None:
+    """Nearly always, and comes within a percent of it; also where the best plan needs a cut that is not listed."""
+    exact, unlisted = 0, 0
+    for seed in range(8):
+        priced = random_priced(seed, num_tables=2, num_hosts=1, columns=24, slowdown=True, fill=0.9)
+        priced = restrict(priced, priced.family_scope == Scope.RANK)
+        best, listed = brute_force(priced), brute_force(priced, listed=True)
+        assert best is not None
+        assert listed is not None
+        unlisted += best < listed * (1 - 1e-9)
+        outcome = LocalSearch().solve(priced, LIMITS)
+        assert outcome.assignment is not None
+        value = objective_of(priced, outcome.assignment)
+        assert value <= best * 1.01, seed
+        exact += value <= best * (1 + 1e-9)
+    assert exact >= 7
+    assert unlisted, "some instance should need an unlisted cut"
+
+
+def test_first_plans_settle_before_any_is_cut_anew() -> None:
+    """Pieces move in every first plan, so that the best of them is faster than any that is only built."""
+    priced = random_priced(0, num_tables=24)
+    view, best = search_view(priced), Best(priced, "local_search", None)
+    built = [chain.best_seconds for chain in by_taste(view, None, 9, itertools.count(), Effort(LIMITS))]
+    search = _Search(view, 0, Effort(LIMITS), best, 0.0)
+    search.settle(None, None)
+    assert best.seconds < 0.99 * min(built)
+
+
+@dataclass
+class Watched:
+    """What races of a search were told and did."""
+
+    guides: list[Guide | None] = field(default_factory=list)
+    most_slower: list[float] = field(default_factory=list)
+    plans: list[float] = field(default_factory=list)  # objective of the best plan before each race
+    cut_anew: list[bool] = field(default_factory=list)  # of each stage of a chain
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, *, num_tables: int, objective: Objective) -> Watched:
+    """Settle on eight ranks, and note how."""
+    priced = random_priced(1, num_tables=num_tables, num_hosts=4, objective=objective)
+    guide, seen, run = lower_bound(priced).guide, Watched(), Chain.run
+    assert guide is not None
+    best = Best(priced, "local_search", None)
+
+    def told(*arguments: Any) -> Iterator[Chain]:
+        seen.guides.append(arguments[1])
+        seen.most_slower.append(arguments[5])
+        seen.plans.append(best.seconds)
+        return by_taste(*arguments)
+
+    def noted(self: Chain, stage: Stage, *arguments: Any) -> None:
+        seen.cut_anew.append(stage.cuts)
+        run(self, stage, *arguments)
+
+    monkeypatch.setattr(local_search, "by_taste", told)
+    monkeypatch.setattr(Chain, "run", noted)
+    _Search(search_view(priced), 0, Effort(LIMITS), best, 0.0).settle(guide, None)
+    return seen
+
+
+def test_with_very_few_tables_races_follow_each_other_and_expect_what_the_best_plan_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The relaxation says of such problems little about what each phase takes; tables are cut anew at once, and first
+    choices differ in how much slower ranks they expect.
+    """
+    seen = watched(monkeypatch, num_tables=8, objective=Objective.STEP_TIME)
+    first, *later = seen.guides
+    assert len(later) == 3
+    assert first is not None
+    for guide, best_seconds in zip(later, seen.plans[1:], strict=True):
+        assert guide is not None
+        assert np.all(guide.slowest_seconds >= 0.2 * first.slowest_seconds)
+        assert np.sum(guide.slowest_seconds) == pytest.approx(best_seconds, rel=0.2)
+        assert np.sum(guide.slowest_seconds) > np.sum(first.slowest_seconds)
+        assert np.array_equal(guide.option, first.option)
+    assert all(seen.cut_anew)
+    assert seen.most_slower == [1.4] * 4
+
+
+@pytest.mark.parametrize(("num_tables", "objective"), [(24, Objective.STEP_TIME), (8, Objective.MAX_RANK_TIME)])
+def test_one_race_is_enough_where_the_relaxation_says_what_to_expect(
+    monkeypatch: pytest.MonkeyPatch, num_tables: int, objective: Objective
+) -> None:
+    seen = watched(monkeypatch, num_tables=num_tables, objective=objective)
+    assert len(seen.guides) == 1
+    assert not any(seen.cut_anew)
+    assert seen.most_slower == [1.0]
+
+
+def test_proposals_that_may_cut_tables_anew_count_as_more_work() -> None:
+    """They take longer on many ranks, and a reproducible search has to end well before its limit."""
+    view = search_view(random_priced(0, num_tables=12, num_hosts=32))
+    spent = []
+    for cuts in (False, True):
+        effort = Effort(replace(LIMITS, time_limit_seconds=600.0, work_limit_seconds=600.0))
+        (chain,) = itertools.islice(by_taste(view, None, 1, itertools.count(), effort), 1)
+        before = effort.fraction
+        chain.run(replace(refine(1e-4), cuts=cuts), effort, before + 1e-9, 0.0)  # one chunk
+        spent.append(effort.fraction - before)
+    assert spent[1] > 1.1 * spent[0] > 0
+
+
+def test_it_improves_on_greedy() -> None:
+    better = 0
+    for seed in range(4):
+        priced = random_priced(seed, num_tables=12)
+        values = []
+        for partitioner in (Greedy(), LocalSearch()):
+            outcome = partitioner.solve(priced, replace(LIMITS, work_limit_seconds=0.2))
+            assert outcome.assignment is not None
+            values.append(objective_of(priced, outcome.assignment))
+        assert values[1] <= values[0] * (1 + 1e-12)
+        better += values[1] < values[0] * (1 - 1e-6)
+    assert better >= 2
+
+
+def test_memory_that_is_almost_full() -> None:
+    """Whole tables that fit the ranks only in pairs of a large and a small one."""
+    priced = random_priced(3, num_tables=8, num_hosts=1, ranks_per_host=4)
+    whole = restrict(priced, (priced.family_scope == Scope.RANK) & (priced.family_max_pieces == 1))
+    sizes = np.array([70.0, 30, 65, 35, 60, 40, 55, 45])[whole.shape_table][:, None]
+    tight = replace(whole, shape_bytes=sizes, shape_total_bytes=sizes, capacity_bytes=np.full((4, 1), 100.0))
+    outcome = LocalSearch().solve(tight, LIMITS)
+    assert outcome.assignment is not None
+    assert violations(tight, outcome.assignment) == []
+
+
+def test_a_plan_within_the_gap_ends_the_search() -> None:
+    priced = random_priced(2, num_tables=6)
+    first = LocalSearch().solve(priced, LIMITS)
+    assert first.assignment is not None
+    known = objective_of(priced, first.assignment)
+    again = LocalSearch().solve(priced, LIMITS, start=first.assignment, lower_bound_seconds=known)
+    assert again.termination.limit == "gap"
+    assert again.assignment is first.assignment

@@ -1,0 +1,94 @@
+"""Lanes: one for a reproducible search, as many as cores for one by the clock, and no error is lost in them."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from planner.solver.evaluate import violations
+from planner.solver.partitioners.base import Effort
+from planner.solver.partitioners.local_search import parallel_chains as lanes
+from planner.solver.partitioners.local_search.chain import Chain
+from planner.solver.partitioners.local_search.local_search import LocalSearch
+from planner.solver.partitioners.local_search.parallel_chains import Lanes
+from tests.support.contracts.partitioner import LIMITS
+from tests.support.planning.builders import random_priced
+
+BY_THE_CLOCK = replace(LIMITS, reproducible=False, time_limit_seconds=60.0, work_limit_seconds=None)
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "usable_cores", lambda: 2)
+
+
+@pytest.mark.parametrize(("cores", "by_the_clock"), [(1, 1), (2, 2), (64, 4)])
+def test_only_a_search_by_the_clock_has_more_than_one(
+    monkeypatch: pytest.MonkeyPatch, cores: int, by_the_clock: int
+) -> None:
+    monkeypatch.setattr(lanes, "usable_cores", lambda: cores)
+    assert Lanes(Effort(LIMITS)).count == 1
+    assert Lanes(Effort(BY_THE_CLOCK)).count == by_the_clock
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_tasks_run_side_by_side_and_begin_in_their_order() -> None:
+    meeting, begun = threading.Barrier(2, timeout=30.0), []
+
+    def tasks() -> Iterator[Callable[[], object]]:
+        for index in range(4):
+            begun.append(index)
+            yield meeting.wait
+
+    Lanes(Effort(BY_THE_CLOCK)).each(tasks())  # a lone lane would wait for ever
+    assert begun == [0, 1, 2, 3]
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_an_error_stops_the_other_lane_and_is_raised() -> None:
+    effort = Effort(BY_THE_CLOCK)
+    asked = []
+
+    def wait() -> None:
+        while effort.fraction < 1:
+            time.sleep(0.001)
+
+    def fail() -> None:
+        raise ArithmeticError("of a task")
+
+    def tasks() -> Iterator[Callable[[], None]]:
+        for task in (wait, fail, wait, wait):
+            asked.append(task)
+            yield task
+
+    with pytest.raises(ArithmeticError, match="of a task"):
+        Lanes(effort).each(tasks())
+    assert effort.fraction == 1
+    assert len(asked) <= 3
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_a_search_by_the_clock_uses_two_cores_and_a_reproducible_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both rounds of heat and races; plans are told by one lane at a time."""
+    priced = random_priced(0, num_tables=24)
+    run, threads, telling = Chain.run, set(), threading.Lock()
+
+    def noted(self: Chain, *arguments: object) -> None:
+        threads.add(threading.get_ident())
+        run(self, *arguments)  # type: ignore[arg-type]
+
+    def tell(_: object) -> None:
+        assert telling.acquire(blocking=False), "told twice at once"
+        time.sleep(0.01)
+        telling.release()
+
+    monkeypatch.setattr(Chain, "run", noted)
+    found = LocalSearch().solve(priced, replace(BY_THE_CLOCK, time_limit_seconds=1.0), on_incumbent=tell).assignment
+    assert found is not None
+    assert violations(priced, found) == []
+    assert len(threads) >= 2
+    threads.clear()
+    LocalSearch().solve(priced, LIMITS, on_incumbent=tell)
+    assert threads == {threading.get_ident()}

@@ -1,0 +1,48 @@
+import pytest
+
+from planner.solver.evaluate import objective_seconds, rank_loads
+from planner.solver.partitioners import portfolio
+from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.greedy import Greedy
+from planner.solver.partitioners.portfolio import Portfolio
+from planner.solver.problem import Outcome, PricedOptions
+from tests.support.contracts.partitioner import LIMITS, PartitionerContract
+from tests.support.planning.builders import random_priced
+
+
+class TestPortfolio(PartitionerContract):
+    partitioner = Portfolio()
+    exact = True
+
+
+def test_never_worse_than_greedy() -> None:
+    for seed in range(5):
+        priced = random_priced(seed, num_tables=5)
+        values = []
+        for partitioner in (Greedy(), Portfolio()):
+            outcome = partitioner.solve(priced, LIMITS)
+            assert outcome.assignment is not None
+            values.append(objective_seconds(priced, rank_loads(priced, outcome.assignment).seconds))
+        assert values[1] <= values[0] * (1 + 1e-12)
+
+
+class Patient:
+    """Finds what greedy finds, and remembers how long it might have looked."""
+
+    name = "patient"
+
+    def __init__(self) -> None:
+        self.limits: list[SolveLimits] = []
+
+    def solve(self, priced: PricedOptions, limits: SolveLimits, **_: object) -> Outcome:
+        self.limits.append(limits)
+        return Greedy().solve(priced, limits)
+
+
+def test_by_the_clock_all_of_the_limit_is_there_to_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    member = Patient()
+    members = [portfolio._Member(member, share) for share in (0.6, 0.4)]  # noqa: SLF001
+    monkeypatch.setattr(portfolio, "_members", lambda _: members)
+    limits = SolveLimits(time_limit_seconds=100.0, relative_gap=0.0, reproducible=False)
+    Portfolio().solve(random_priced(0, num_tables=5), limits)
+    assert [round(one.time_limit_seconds / 100, 1) for one in member.limits] == [0.6, 1.0]

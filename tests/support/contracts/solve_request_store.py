@@ -1,0 +1,97 @@
+"""What every store promises of priorities, deadlines and tags, and of deletion; each one's test class inherits this."""
+
+from dataclasses import replace
+
+import pytest
+
+from api.store.contract.store import PlanRecord, SolveRecord, Store
+from api.store.solves.idempotency import RequestKey
+from tests.support.contracts.plan_list_store import digest_of, summary
+from tests.support.contracts.store import new_solve
+
+KEY = RequestKey(scope="/v1/solves", key="k", fingerprint="f", at=1000.0)
+
+
+def ident(number: int) -> str:
+    return f"{number:012x}"
+
+
+class SolveRequestStoreContract:
+    """Subclasses give a fixture ``store``."""
+
+    def wish(self, store: Store, number: int, *, key: RequestKey | None = None, **wishes: object) -> None:
+        assert store.accept(replace(new_solve(number), **wishes), max_queued=100, reuse=False, key=key)[1]
+
+    def begin(self, store: Store, number: int) -> SolveRecord:
+        record = store.begin(ident(number), executor_id="a", now=1.0)
+        assert record is not None
+        return record
+
+    def test_wishes_are_kept(self, store: Store) -> None:
+        self.wish(store, 1, priority=-3, deadline_at=99.5, tags=["b", "a", "b"])
+        self.wish(store, 2)
+        for found in (store.solve(ident(1)), store.solves(limit=9, before=None, state=None)[1]):
+            assert (found.priority, found.deadline_at, found.tags) == (-3, 99.5, ("a", "b"))
+        other = store.solve(ident(2))
+        assert (other.priority, other.deadline_at, other.tags) == (0, None, ())
+        assert self.begin(store, 1).deadline_at == 99.5
+        assert [(found.priority, found.tags) for found in store.unended_solves()] == [(-3, ("a", "b")), (0, ())]
+
+    def test_solves_are_found_by_tag(self, store: Store) -> None:
+        for number, tags in enumerate((["x"], ["x", "y"], ["y"], ["x"]), start=1):
+            self.wish(store, number, tags=tags)
+        assert [found.id for found in store.solves(limit=2, before=None, state=None, tag="x")] == [ident(4), ident(2)]
+        assert [found.id for found in store.solves(limit=9, before=ident(2), state=None, tag="x")] == [ident(1)]
+        assert store.solves(limit=9, before=None, state="running", tag="x") == []
+
+    @pytest.mark.parametrize(("state", "answers"), [("succeeded", True), ("failed", False), (None, False)])
+    def test_a_request_with_a_deadline_is_answered_by_what_has_succeeded_without(
+        self, store: Store, state: str | None, answers: bool
+    ) -> None:
+        store.accept(new_solve(1, request="plain"), max_queued=9, reuse=True)
+        if state is not None:
+            store.finish(ident(1), state=state, now=1.0)
+        urgent = replace(new_solve(2, request="urgent"), answered_by="plain", deadline_at=9.0)
+        record, created = store.accept(urgent, max_queued=9, reuse=True)
+        assert (record.id, created) == ((ident(1), False) if answers else (ident(2), True))
+
+    def test_only_ended_solves_are_deleted(self, store: Store) -> None:
+        self.wish(store, 1)
+        assert store.delete_solve(ident(1)) == "queued"
+        self.begin(store, 1)
+        assert store.delete_solve(ident(1)) == "running"
+        assert store.solve(ident(1)) is not None
+        assert store.delete_solve("nothing") is None
+
+    def test_all_that_belongs_to_a_solve_goes_with_it(self, store: Store) -> None:
+        self.wish(store, 1, key=KEY, priority=1, tags=["x"])
+        self.wish(store, 2, tags=["x"])
+        self.begin(store, 1)
+        store.keep_incumbent(ident(1), attempt=1, document=b"plan", progress={"a": 1}, now=2.0)
+        store.finish(ident(1), state="failed", now=3.0)
+        assert store.delete_solve(ident(1)) == "failed"
+        assert store.solve(ident(1)) is None
+        assert store.events(ident(1), after=0) == []
+        assert store.made_by(KEY) is None
+        assert store.spec("request-1") is None
+        assert [found.id for found in store.solves(limit=9, before=None, state=None, tag="x")] == [ident(2)]
+        assert store.spec("request-2") is not None
+
+    def test_plans_and_the_specs_that_explain_them_stay(self, store: Store) -> None:
+        self.wish(store, 1)
+        told = summary(1)
+        record = PlanRecord(digest=told.plan_digest, canonical=b"{}", created_at=told.created_at, summary=told)
+        store.finish(ident(1), state="succeeded", now=3.0, plan=record)
+        store.delete_solve(ident(1))
+        assert store.plan(digest_of(1)).canonical == b"{}"
+        assert store.plan_summaries(limit=9, before=None, name=None) == [replace(told, solve_id=None)]
+        assert store.spec_of_problem("spec-1") == b'{"n":1}'
+
+    def test_a_spec_stays_as_long_as_a_solve_has_it(self, store: Store) -> None:
+        for number in (1, 2):
+            store.accept(new_solve(number, request="same"), max_queued=9, reuse=False)
+            store.finish(ident(number), state="failed", now=1.0)
+        store.delete_solve(ident(1))
+        assert store.spec("same") is not None
+        store.delete_solve(ident(2))
+        assert store.spec("same") is None

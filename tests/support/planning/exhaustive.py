@@ -1,0 +1,141 @@
+"""All plans of small priced instances, and the best of them: no code is shared with searches or bounds."""
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.solver.evaluate import objective_of, rank_loads, touched_ranks
+from planner.solver.movement import moved_bytes
+from planner.solver.problem import Assignment, Objective, PricedOptions
+
+Pieces = tuple[tuple[int, int], ...]  # (shape, site) of one table, widest piece first
+
+
+def cuts(priced: PricedOptions, family: int) -> Iterator[tuple[int, ...]]:
+    """Every legal cut of a family: shapes whose columns add up, widest first."""
+    first, last = (int(ends[family]) for ends in priced.shapes_of_family)
+    least, most = int(priced.family_min_pieces[family]), int(priced.family_max_pieces[family])
+
+    def extend(shapes: tuple[int, ...], widest: int, columns: int) -> Iterator[tuple[int, ...]]:
+        if columns == 0:
+            if len(shapes) >= least:
+                yield shapes
+            return
+        if len(shapes) < most:
+            for shape in range(widest, first - 1, -1):
+                if priced.shape_columns[shape] <= columns:
+                    yield from extend((*shapes, shape), shape, columns - int(priced.shape_columns[shape]))
+
+    yield from extend((), last - 1, int(priced.table_columns[priced.family_table[family]]))
+
+
+def listed_cuts(priced: PricedOptions, family: int) -> Iterator[tuple[int, ...]]:
+    """The cuts of a family that are listed as options."""
+    first, last = priced.units_of_option
+    for option in np.flatnonzero(priced.option_family == family):
+        yield tuple(priced.unit_shape[first[option] : last[option]].tolist())
+
+
+def placements(priced: PricedOptions, table: int, *, listed: bool = False) -> Iterator[Pieces]:
+    """Every cut of a table on every combination of sites; equal pieces may change places for nothing."""
+    sites = np.array([priced.num_ranks, priced.num_hosts, 1])
+    for family in np.flatnonzero(priced.family_table == table).tolist():
+        num_sites = int(sites[priced.family_scope[family]])
+        for cut in listed_cuts(priced, family) if listed else cuts(priced, family):
+            groups = [(shape, len(list(equal))) for shape, equal in itertools.groupby(cut)]
+            alike = (itertools.combinations_with_replacement(range(num_sites), count) for _, count in groups)
+            for chosen in itertools.product(*alike):
+                yield tuple(zip(cut, itertools.chain.from_iterable(chosen), strict=True))
+
+
+def all_assignments(priced: PricedOptions, *, listed: bool = False) -> Iterator[Assignment]:
+    """Every combination of cuts and sites, legal or not; ``listed``: of listed cuts only."""
+    tables = (list(placements(priced, table, listed=listed)) for table in range(priced.num_tables))
+    for chosen in itertools.product(*tables):
+        yield _assignment(chosen)
+
+
+def brute_force(priced: PricedOptions, *, listed: bool = False) -> float | None:
+    """The best objective over all legal assignments, or None where there is none."""
+    best = best_assignment(priced, listed=listed)
+    return None if best is None else objective_of(priced, best)
+
+
+def best_assignment(priced: PricedOptions, *, listed: bool = False) -> Assignment | None:
+    """A legal assignment with the best objective: those of all tables added up, array by array."""
+    alone = [_OneTable(priced, table, listed=listed) for table in range(priced.num_tables)]
+    if not all(one.pieces for one in alone):
+        return None
+    first, *others = alone
+    counts = [len(one.pieces) for one in others]
+    rest = np.indices(counts).reshape(len(others), math.prod(counts))
+    best, best_seconds = None, np.inf
+    for index in range(len(first.pieces)):
+        chosen = np.concatenate([np.full((1, rest.shape[1]), index), rest])
+        held = sum(one.bytes[c] for one, c in zip(alone, chosen, strict=True))
+        fits = np.all(held <= priced.capacity_bytes, axis=(1, 2))
+        moved = sum(one.moved[c] for one, c in zip(alone, chosen, strict=True))
+        if priced.move is not None:
+            fits &= moved <= priced.move.max_bytes
+        for group in priced.same_rank:
+            fits &= np.count_nonzero(sum(alone[t].ranks[chosen[t]] for t in group), axis=1) == 1
+        for group in priced.apart:
+            fits &= np.all(sum(alone[t].ranks[chosen[t]] for t in group) <= 1, axis=1)
+        chosen, moved = chosen[:, fits], moved[fits]
+        if not chosen.shape[1]:
+            continue
+        loads = sum(one.seconds[c] for one, c in zip(alone, chosen, strict=True))
+        values = _objectives(priced, np.asarray(loads))
+        if priced.move is not None:
+            values = values + moved * priced.move.seconds_per_byte + np.where(moved > 0, priced.move.any_seconds, 0.0)
+        if values.min() < best_seconds:
+            best_seconds = float(values.min())
+            picked = chosen[:, int(np.argmin(values))]
+            best = _assignment(tuple(one.pieces[c] for one, c in zip(alone, picked, strict=True)))
+    return best
+
+
+class _OneTable:
+    """The legal placements of one table, and what each puts on the ranks."""
+
+    def __init__(self, priced: PricedOptions, table: int, *, listed: bool) -> None:
+        pinned = np.flatnonzero(priced.shape_table[priced.pinned_shape] == table)
+        fixed = [(int(priced.pinned_shape[k]), int(priced.pinned_site[k])) for k in pinned]
+        self.pieces: list[Pieces] = []
+        seconds, sizes, ranks, moved = [], [], [], []
+        for pieces in [tuple(fixed)] if fixed else placements(priced, table, listed=listed):
+            # Which columns a piece has is free, so that those are taken that move least.
+            orders = itertools.permutations(pieces) if priced.move is not None and not fixed else (pieces,)
+            pieces = min(orders, key=lambda order: moved_bytes(priced, _assignment((order,))))
+            alone = _assignment((pieces,))
+            touched = touched_ranks(priced, alone)[table]
+            hosts = set(priced.host_of_rank[touched].tolist())
+            one_host = bool(priced.family_same_host[priced.shape_family[pieces[0][0]]])
+            if np.any(touched & ~priced.table_rank_allowed[table]) or (one_host and len(hosts) > 1):
+                continue
+            loads = rank_loads(priced, alone)
+            self.pieces.append(pieces)
+            seconds.append(loads.seconds)
+            sizes.append(loads.bytes)
+            moved.append(moved_bytes(priced, alone))
+            ranks.append(touched.astype(np.int64))
+        self.moved = np.array(moved)
+        self.seconds, self.bytes, self.ranks = np.array(seconds), np.array(sizes), np.array(ranks)
+
+
+def _objectives(priced: PricedOptions, loads: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Objectives of rank loads, shape (plans, R, P)."""
+    if priced.objective is Objective.MAX_RANK_TIME:
+        slowest: NDArray[np.float64] = np.max(loads @ priced.phase_weight, axis=1)
+        return slowest
+    exposed = np.maximum(np.max(loads, axis=1) - priced.phase_window_seconds, 0.0)
+    result: NDArray[np.float64] = exposed @ priced.phase_weight
+    return result
+
+
+def _assignment(tables: tuple[Pieces, ...]) -> Assignment:
+    shape, site = zip(*itertools.chain.from_iterable(tables), strict=True)
+    return Assignment(piece_shape=np.array(shape), piece_site=np.array(site))

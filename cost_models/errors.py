@@ -64,7 +64,7 @@ class UnsupportedWork(CostModelError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowFinding:
+class RowIssue:
     """One thing that is wrong with measured rows: where, what stands there, why it cannot be."""
 
     row: int  # from 0; -1 where it is about the whole file
@@ -84,7 +84,7 @@ class InvalidMeasurements(CostModelError):
 
     code = "invalid-measurements"
 
-    def __init__(self, findings: tuple[RowFinding, ...], num_findings: int) -> None:
+    def __init__(self, findings: tuple[RowIssue, ...], num_findings: int) -> None:
         if not findings:
             raise ValueError("Expected at least one finding.")
         self.findings, self.num_findings = findings, num_findings

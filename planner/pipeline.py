@@ -17,18 +17,23 @@ from planner.diagnosis.trial_solves import Attempts, attempt_limits
 from planner.domain.plan.movement import PreviousPlan
 from planner.domain.plan.plan import Assumption, PlanResult
 from planner.domain.problem.problem import Problem
-from planner.options.host_memory_fallback import spilled_kernels, why_not_host_memory, with_host_memory, with_kernels_of
-from planner.orchestration.finish_plan import OnResult, Run, result_of, within_bound
-from planner.orchestration.limits.shortfalls import Dead
+from planner.options.host_memory_fallback import (
+    allow_host_memory,
+    explain_missing_host_memory,
+    spilled_kernels,
+    with_kernels_of,
+)
+from planner.orchestration.finish_plan import OnResult, SolveContext, result_of, within_bound
+from planner.orchestration.limits.shortfalls import Infeasibility
 from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step, shortfall_of, with_limits
 from planner.orchestration.list_options import is_short_of_memory, list_and_price
 from planner.orchestration.previous_plan import (
-    finer_where_cut_finer,
-    stay_of,
+    allow_previous_piece_widths,
+    locate_previous_plan,
     with_move_price,
 )
-from planner.orchestration.relinearise import plan_in_rounds
-from planner.orchestration.solve_modes import BYTES_MOVED, no_plan, search_modes
+from planner.orchestration.relinearise import plan_by_relinearisation
+from planner.orchestration.solve_compatible_sets import BYTES_MOVED, no_plan, solve_compatible_sets
 from planner.pricing.serving import REQUEST_RATE, within_rate
 from planner.solver.machine import no_collection
 from planner.solver.partitioners.base import Partitioner, SolveLimits
@@ -81,7 +86,7 @@ def plan(
         _plan_by_shards, problem, partitioner=partitioner, assumptions=assumptions, previous=previous
     )
     if isinstance(cost_model, AssignmentModel):
-        return plan_in_rounds(problem, cost_model, limits, solve, previous=previous, on_result=on_result)
+        return plan_by_relinearisation(problem, cost_model, limits, solve, previous=previous, on_result=on_result)
     return solve(cost_model, limits, on_result)
 
 
@@ -98,8 +103,8 @@ def _plan_by_shards(
     """Plan a problem under a model whose prices of shards add up."""
     began = time.monotonic()
     if previous is not None:
-        problem = with_kernels_of(finer_where_cut_finer(problem, previous), previous.placement)
-    asked = _Asked(
+        problem = with_kernels_of(allow_previous_piece_widths(problem, previous), previous.placement)
+    request = _PlanRequest(
         cost_model=cost_model,
         partitioner=partitioner,
         limits=limits,
@@ -108,15 +113,15 @@ def _plan_by_shards(
         on_result=on_result,
         began_seconds=began,
     )
-    result = _solve(problem, asked)
+    result = _solve(problem, request)
     if result.plan is not None or result.limit in _OF_THE_USER or not is_short_of_memory(problem, cost_model):
         return _diagnosed(result, problem, cost_model, limits)
-    wider = with_host_memory(problem)
+    wider = allow_host_memory(problem)
     if wider is None:
-        told = "; ".join(part for part in (result.detail, why_not_host_memory(problem)) if part)
+        told = "; ".join(part for part in (result.detail, explain_missing_host_memory(problem)) if part)
         return _diagnosed(replace(result, detail=told), problem, cost_model, limits)
     if any(table.constraints.compute_kernels is None for table in problem.tables):
-        again = replace(asked, limits=_extended(limits, began), assumptions=(*assumptions, _spilled(problem)))
+        again = replace(request, limits=_extended(limits, began), assumptions=(*assumptions, _spilled(problem)))
         result = _solve(wider, again)
     return _diagnosed(result, wider, cost_model, limits)
 
@@ -132,7 +137,7 @@ def _extended(limits: SolveLimits, began_seconds: float) -> SolveLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _PlanRequest:
     """What the caller of ``plan`` asked for, without the problem."""
 
     cost_model: CostModel
@@ -156,36 +161,36 @@ def _spilled(problem: Problem) -> Assumption:
     )
 
 
-def _solve(problem: Problem, asked: _Asked) -> PlanResult:
+def _solve(problem: Problem, request: _PlanRequest) -> PlanResult:
     """Plan a problem with the kernels that it offers."""
-    cost_model, previous = asked.cost_model, asked.previous
+    cost_model, previous = request.cost_model, request.previous
     listed = list_and_price(problem, cost_model)
-    if isinstance(listed, Dead):
+    if isinstance(listed, Infeasibility):
         return no_plan(listed)
     families, priced = listed
-    stay = None
+    previous_state = None
     if previous is not None:
-        stay = stay_of(problem, families, previous, cost_model)
-        priced = with_move_price(priced, problem, families, stay)
-    run = Run(
+        previous_state = locate_previous_plan(problem, families, previous, cost_model)
+        priced = with_move_price(priced, problem, families, previous_state)
+    context = SolveContext(
         problem=problem,
         families=families,
         cost_model=cost_model,
-        limits=asked.limits,
-        assumptions=asked.assumptions,
-        began_seconds=asked.began_seconds,
-        stay=stay,
+        limits=request.limits,
+        assumptions=request.assumptions,
+        began_seconds=request.began_seconds,
+        previous_state=previous_state,
     )
-    result = within_rate(search_modes(run, priced, asked.partitioner, asked.on_result))
+    result = within_rate(solve_compatible_sets(context, priced, request.partitioner, request.on_result))
     if result.plan is None or not any(overloaded(result.plan.evaluation)):
         return result
     shortest = shortest_step(problem, result.lower_bound_seconds)
     for times in _STEPS:
         limited = with_limits(priced, problem, families, step_seconds=times * shortest)
-        run = replace(run, limits=_extended(asked.limits, asked.began_seconds))
-        found = search_modes(run, limited, asked.partitioner, asked.on_result)
+        context = replace(context, limits=_extended(request.limits, request.began_seconds))
+        found = solve_compatible_sets(context, limited, request.partitioner, request.on_result)
         if found.plan is not None and not any(overloaded(found.plan.evaluation)):
-            return result_of(within_bound(found.plan, result.lower_bound_seconds, asked.limits.relative_gap))
+            return result_of(within_bound(found.plan, result.lower_bound_seconds, request.limits.relative_gap))
     shortfall = shortfall_of(result.plan.evaluation)
     return PlanResult(
         plan=None,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 from api.client import TOKEN_VARIABLE, ClientError, ProblemError
-from cost_models.errors import CostModelError, InvalidMeasurements, RowFinding
+from cost_models.errors import CostModelError, InvalidMeasurements, RowIssue
 from planner.errors import InvalidProblem, Issue, SolverDefect, UnsupportedRequest
 
 #: Typer's own exit code for a command line that it cannot read.
@@ -115,7 +115,7 @@ def say_issues(issues: Sequence[Issue]) -> None:
             say(line)
 
 
-def say_findings(findings: Sequence[RowFinding]) -> None:
+def say_findings(findings: Sequence[RowIssue]) -> None:
     """List findings in measured rows in at most 80 columns; the first row after the head line is row 1."""
     for finding in findings:
         where = "the file" if finding.row < 0 else f"row {finding.row + 1}"

@@ -11,12 +11,12 @@ from fastapi.routing import APIRoute
 from api.execution.host import EngineHost
 from api.execution.processes.fit import FitFunction, fit_model
 from api.execution.processes.solve import PlanFunction, plan_in_full
-from api.http.auth.identify import Callers
+from api.http.auth.authenticator import Authenticator
 from api.http.auth.keys.service import ApiKeyService
-from api.http.auth.keys.verification import KeyRing
+from api.http.auth.keys.verification import ApiKeyVerifier
 from api.http.auth.middleware import CallerMiddleware, require_scope
 from api.http.auth.rate_limit import RateLimitMiddleware
-from api.http.auth.tokens.verification import TokenRing
+from api.http.auth.tokens.verification import TokenVerifier
 from api.http.middleware.body_limits import BodyLimitMiddleware
 from api.http.middleware.cached_plan import FetchPathMiddleware
 from api.http.middleware.request_observers import ObservedRequestsMiddleware, Observer
@@ -56,17 +56,17 @@ from api.services.plans.cache import PlanCache, TenantPlans
 from api.services.plans.channels import ChannelMemory, ChannelService
 from api.services.plans.rank_slices import RankSlices, TenantSlices
 from api.services.solves.database_watch import SolveWatch
-from api.services.solves.notifications import EndSignals
+from api.services.solves.notifications import SolveNotifications
 from api.services.solves.service import SolveService
 from api.services.tenants import Tenants
-from api.services.webhooks.courier import Courier
-from api.services.webhooks.sender import Sender
+from api.services.webhooks.client import WebhookClient
+from api.services.webhooks.delivery_worker import DeliveryWorker
 from api.services.webhooks.service import WebhookService
-from api.services.webhooks.targets import AllowList
+from api.services.webhooks.targets import HostAllowList
 from api.settings import Settings
 from api.store.contract.database import Database
 from api.store.contract.tenants import DEFAULT_TENANT, tenant_and_key
-from api.store.data_directory import owned
+from api.store.data_directory import exclusive_data_directory
 from api.store.open import open_store
 from cost_models.learned.shipped import shipped_models
 
@@ -126,24 +126,24 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        allowed = AllowList(settings.webhook_hosts)
-        with owned(settings.data_dir), contextlib.closing(open_store(settings)) as database:
-            signals = EndSignals()
+        allowed = HostAllowList(settings.webhook_hosts)
+        with exclusive_data_directory(settings.data_dir), contextlib.closing(open_store(settings)) as database:
+            signals = SolveNotifications()
             signals.attach()
             host = EngineHost(
                 database,
                 settings,
                 plan=plan,
                 fit=fit,
-                on_end=signals.tell,
-                on_change=signals.tell_change,
+                on_end=signals.ended,
+                on_change=signals.changed,
                 metrics=work_metrics,
                 tracer=tracing.tracer,
             )
             plans = PlanCache(lambda key: _canonical(database, key), max_bytes=settings.plan_cache_bytes)
             rank_slices = RankSlices(plans.find, max_bytes=settings.plan_cache_bytes)
-            key_ring = KeyRing(database)
-            token_ring = TokenRing.of(settings)
+            api_keys = ApiKeyVerifier(database)
+            tokens = TokenVerifier.of(settings)
             slices = PlanCache(rank_slices.find, max_bytes=settings.plan_cache_bytes)
             listeners = Listeners(settings.max_event_streams)
             channel_memory = ChannelMemory(is_shared=settings.database_url is not None)
@@ -163,7 +163,7 @@ def create_app(
                     streams=SolveStreams(store, signals, listeners),
                     channels=ChannelService(store, channel_memory, tenant=tenant),
                     keys=KeysInFlight(tenant, keys_in_flight),
-                    api_keys=ApiKeyService(store, forget=key_ring.forget),
+                    api_keys=ApiKeyService(store, forget=api_keys.forget),
                     models=models,
                     activations=ActivationService(store),
                     webhooks=WebhookService(store, allowed),
@@ -177,16 +177,16 @@ def create_app(
             tenants = Tenants(services_of)
             app.state.services = await tenants.get(DEFAULT_TENANT)
             app.state.memory = tenants
-            app.state.callers = Callers(key_ring, token_ring)
+            app.state.authenticator = Authenticator(api_keys, tokens)
             scraped = ScrapedMetrics(
                 database, caches={"plans": plans, "slices": slices}, num_streams=lambda: listeners.number
             )
-            courier = Courier(database, Sender(allowed), webhook_metrics)
+            delivery_worker = DeliveryWorker(database, WebhookClient(allowed), webhook_metrics)
             running = host.running()
             # In a thread: the engine talks to its database as it starts and stops, and waits for what runs.
             await run_sync(running.__enter__)
             try:
-                async with SolveWatch(database, signals).running(), key_ring.running(), courier.running():
+                async with SolveWatch(database, signals).running(), api_keys.running(), delivery_worker.running():
                     registry.register(scraped)
                     try:
                         yield

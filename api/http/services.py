@@ -10,8 +10,8 @@ from fastapi import Depends, Request
 from prometheus_client import CollectorRegistry
 
 from api.execution.base import SolveEngine
-from api.http.auth.caller import tenant_of
 from api.http.auth.keys.service import ApiKeyService
+from api.http.auth.principal import tenant_of
 from api.http.protocol.idempotency import KeysInFlight
 from api.http.protocol.server_sent_events import SolveStreams
 from api.services.cost_models.activations import ActivationService
@@ -66,4 +66,4 @@ async def _services(request: Request) -> Services:
     return await services.tenants.get(tenant_of(request.scope))
 
 
-Shell = Annotated[Services, Depends(_services)]
+ServicesDep = Annotated[Services, Depends(_services)]

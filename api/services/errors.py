@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping
 
-from api.schemas.problem_kinds import PROBLEMS
+from api.schemas.error_kinds import ERROR_KINDS
 from planner.errors import Issue
 
 
 class ApiError(Exception):
-    """An expected answer that is an error; its code is one of ``PROBLEMS``."""
+    """An expected answer that is an error; its code is one of ``ERROR_KINDS``."""
 
     def __init__(
         self, code: str, detail: str, *, headers: Mapping[str, str] | None = None, issues: tuple[Issue, ...] = ()
     ) -> None:
-        self.kind = PROBLEMS[code]
+        self.kind = ERROR_KINDS[code]
         self.detail = detail
         self.headers = dict(headers or {})
         self.issues = issues

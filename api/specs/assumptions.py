@@ -173,7 +173,7 @@ def _narrowest_columns(problem: Problem) -> Iterator[Assumption]:
     runtime = RUNTIMES[problem.runtime]
     count = sum(
         table.constraints.min_partition is None
-        and any(runtime.refusal(table, scheme) is None for scheme in _column_schemes(table))
+        and any(runtime.scheme_issue(table, scheme) is None for scheme in _column_schemes(table))
         for table in problem.tables
     )
     if count:

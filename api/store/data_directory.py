@@ -12,7 +12,7 @@ class DataFolderInUse(Exception):
 
 
 @contextlib.contextmanager
-def owned(folder: Path) -> Iterator[None]:
+def exclusive_data_directory(folder: Path) -> Iterator[None]:
     """Own a data folder for as long as the process runs; the lock goes with it. Raises ``DataFolderInUse``."""
     make_private(folder)
     descriptor = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)

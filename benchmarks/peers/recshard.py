@@ -33,7 +33,7 @@ from planner.pipeline import plan
 from planner.pricing.price_options import price
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.registry import make_partitioner
-from planner.solver.problem import PricedOptions
+from planner.solver.problem import SolverProblem
 
 GAP = 1e-5  # of a proof: prices are floats, and programs are solved in ticks or within tolerances
 HBM_SHARE = 0.4  # of the weights that the accelerators' memory holds
@@ -98,7 +98,7 @@ def problem_of(num_tables: int, num_ranks: int, steps: int, seed: int) -> Proble
     )
 
 
-def milp_seconds(priced: PricedOptions, time_limit_seconds: float) -> float | None:
+def milp_seconds(priced: SolverProblem, time_limit_seconds: float) -> float | None:
     """Solve the program as RecShard writes it; ``None`` where HiGHS proves nothing in time."""
     solver = pywraplp.Solver.CreateSolver("HIGHS") or pywraplp.Solver.CreateSolver("SCIP")
     solver.SetTimeLimit(int(time_limit_seconds * 1e3))

@@ -17,7 +17,7 @@ from cost_models.vocabulary import Phase, Scheme
 from planner.options.enumerate import Families, enumerate_families
 from planner.options.schemes.blocks import COLUMN_STEP
 from planner.pricing.price_options import price
-from planner.solver.problem import PricedOptions
+from planner.solver.problem import SolverProblem
 
 #: TorchRec 1.8.0: column pieces are the smallest divisor of the width that is at least this.
 TORCHREC_LEAST_PIECE_COLUMNS = 128
@@ -140,7 +140,7 @@ def piece_costs(spec: Mapping[str, Any]) -> PieceCosts:
     )
 
 
-def _priced(spec: Mapping[str, Any]) -> tuple[SolveRequest, Families, PricedOptions]:
+def _priced(spec: Mapping[str, Any]) -> tuple[SolveRequest, Families, SolverProblem]:
     request = parse_spec(json.dumps(spec).encode())
     families = enumerate_families(request.problem)
     return request, families, price(request.problem, families, request.cost_model)

@@ -24,7 +24,7 @@ from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.exact.cp_sat import CpSat
 from planner.solver.partitioners.kernels.warm_up import warm
 from planner.solver.partitioners.local_search.local_search import LocalSearch
-from planner.solver.problem import PricedOptions, Reason
+from planner.solver.problem import Reason, SolverProblem
 
 _MOST_BOXES = 200
 
@@ -49,18 +49,18 @@ class Blame:
         return self.plan_seconds / self.best_seconds - 1
 
 
-def priced_problem(*, num_tables: int, num_ranks: int, fill: float, seed: int, objective: str) -> PricedOptions:
+def priced_problem(*, num_tables: int, num_ranks: int, fill: float, seed: int, objective: str) -> SolverProblem:
     """Return a made-up problem as priced options."""
     spec = meta_family(num_tables=num_tables, num_ranks=num_ranks, fill=fill, seed=seed, objective=objective)
     request = parse_spec(json.dumps(spec).encode())
     return prune(price(request.problem, enumerate_families(request.problem), request.cost_model))
 
 
-def blame(priced: PricedOptions, *, work_seconds: float, prove_seconds: float) -> Blame | None:
+def blame(priced: SolverProblem, *, work_seconds: float, prove_seconds: float) -> Blame | None:
     """Plan, bound and prove; ``None`` where no plan was found."""
     bound = lower_bound(priced, max_boxes=_MOST_BOXES)
     limits = SolveLimits(time_limit_seconds=600.0, work_limit_seconds=work_seconds, relative_gap=0.0)
-    plan = LocalSearch().solve(priced, limits, lower_bound_seconds=bound.seconds, guide=bound.guide).assignment
+    plan = LocalSearch().solve(priced, limits, lower_bound_seconds=bound.seconds, hint=bound.hint).assignment
     if plan is None:
         return None
     proof = CpSat().solve(

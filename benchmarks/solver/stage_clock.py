@@ -13,16 +13,16 @@ from unittest import mock
 
 from planner.orchestration import finish_plan as finishing
 from planner.orchestration import list_options as listing
-from planner.orchestration import solve_modes as mode_search
+from planner.orchestration import solve_compatible_sets as mode_search
 from planner.solver.partitioners.base import OnIncumbent, Partitioner, SolveLimits
 from planner.solver.partitioners.greedy import Greedy
-from planner.solver.problem import Assignment, Guide, Outcome, PricedOptions
+from planner.solver.problem import Assignment, Outcome, RelaxationHint, SolverProblem
 
 #: By stage, in the order of a solve: the module that calls them, and the functions.
 _FUNCTIONS = {
     "enumerate": (listing, ("enumerate_families",)),
     "price": (listing, ("price",)),
-    "prune": (mode_search, ("family_modes", "restrict", "prune")),
+    "prune": (mode_search, ("compatible_family_sets", "restrict", "prune")),
     "bound": (mode_search, ("quick_bound", "lower_bound")),
     "finish": (finishing, ("to_placement", "score", "verify")),
 }
@@ -90,12 +90,12 @@ class Timed:
 
     def solve(
         self,
-        priced: PricedOptions,
+        priced: SolverProblem,
         limits: SolveLimits,
         *,
         lower_bound_seconds: float = 0.0,
         start: Assignment | None = None,
-        guide: Guide | None = None,
+        hint: RelaxationHint | None = None,
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
         """Search as the partitioner inside does."""
@@ -105,7 +105,7 @@ class Timed:
                 limits,
                 lower_bound_seconds=lower_bound_seconds,
                 start=start,
-                guide=guide,
+                hint=hint,
                 on_incumbent=on_incumbent,
             )
 

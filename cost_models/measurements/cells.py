@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.errors import InvalidMeasurements, RowFinding
+from cost_models.errors import InvalidMeasurements, RowIssue
 from cost_models.measurements.schema import COLUMN_NAMES, COLUMNS, DTYPES, Column, empty_column
 
 MAX_FINDINGS = 50
@@ -37,11 +37,11 @@ _WHOLE = {
 }
 
 
-class Findings:
+class RowIssueCollector:
     """Collects what is wrong: the first of it to show, and how much there is."""
 
     def __init__(self) -> None:
-        self._kept: list[RowFinding] = []
+        self._kept: list[RowIssue] = []
         self._count = 0
 
     def __bool__(self) -> bool:
@@ -52,7 +52,7 @@ class Findings:
         """Add one; ``row`` counts from 0."""
         self._count += 1
         if len(self._kept) < MAX_FINDINGS:
-            self._kept.append(RowFinding(row=row, column=column, value=_quoted(value), reason=reason))
+            self._kept.append(RowIssue(row=row, column=column, value=_quoted(value), reason=reason))
 
     def add_rows(self, wrong: NDArray[np.bool_], column: str, values: NDArray[np.generic] | None, reason: str) -> None:
         """Add one for every row where ``wrong`` is true."""
@@ -71,7 +71,7 @@ class Findings:
 
 def refused(reason: str, value: object = "") -> InvalidMeasurements:
     """Return the refusal of a whole file for one reason."""
-    return InvalidMeasurements((RowFinding(row=-1, column="", value=_quoted(value), reason=reason),), 1)
+    return InvalidMeasurements((RowIssue(row=-1, column="", value=_quoted(value), reason=reason),), 1)
 
 
 def _quoted(value: object) -> str:
@@ -83,7 +83,7 @@ def _quoted(value: object) -> str:
 
 def check_head(names: Sequence[str]) -> tuple[Column, ...]:
     """Return the columns of a head line; raises ``InvalidMeasurements`` for names that are unknown or stand twice."""
-    findings, by_name = Findings(), {column.name: column for column in COLUMNS}
+    findings, by_name = RowIssueCollector(), {column.name: column for column in COLUMNS}
     for name in names:
         if name not in by_name:
             findings.add(-1, "", name, f"unknown column; known: {', '.join(COLUMN_NAMES[:6])}, ...")
@@ -96,7 +96,7 @@ def check_head(names: Sequence[str]) -> tuple[Column, ...]:
     return tuple(by_name[name] for name in names)
 
 
-def from_text(column: Column, cells: list[str], first_row: int, findings: Findings) -> NDArray[np.generic]:
+def from_text(column: Column, cells: list[str], first_row: int, findings: RowIssueCollector) -> NDArray[np.generic]:
     """Return the cells of one column of a CSV file as an array; an empty cell is an empty value.
 
     Cells that are not what the column takes become findings, and empty values.
@@ -118,7 +118,9 @@ def from_text(column: Column, cells: list[str], first_row: int, findings: Findin
     return numbers
 
 
-def from_values(column: Column, values: Sequence[object], first_row: int, findings: Findings) -> NDArray[np.generic]:
+def from_values(
+    column: Column, values: Sequence[object], first_row: int, findings: RowIssueCollector
+) -> NDArray[np.generic]:
     """Return the values of one column out of JSON as an array; ``None`` is an empty value."""
     pattern, reason = _CELL[column.type]
     kept: list[Any] = empty_column(column, len(values)).tolist()
@@ -138,7 +140,7 @@ def from_values(column: Column, values: Sequence[object], first_row: int, findin
     return np.array(kept, dtype=DTYPES[column.type])
 
 
-def _refuse_overflow(column: Column, numbers: NDArray[np.float64], first_row: int, findings: Findings) -> None:
+def _refuse_overflow(column: Column, numbers: NDArray[np.float64], first_row: int, findings: RowIssueCollector) -> None:
     for offset in np.flatnonzero(np.isinf(numbers)).tolist():
         findings.add(first_row + offset, column.name, float(numbers[offset]), "too large for a number")
         numbers[offset] = np.nan

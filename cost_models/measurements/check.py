@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.measurements.cells import MAX_COUNT, Findings
+from cost_models.measurements.cells import MAX_COUNT, RowIssueCollector
 from cost_models.measurements.schema import COLLECTIVES, COLUMNS, COPIES, KINDS, REUSE_COLUMNS, Measurements
 
 MAX_ROWS = 250_000
@@ -45,7 +45,7 @@ def check(rows: Measurements) -> Measurements:
     InvalidMeasurements
         With the first findings, in the order of the rows.
     """
-    findings = Findings()
+    findings = RowIssueCollector()
     _check_cells(rows, findings)
     findings.raise_if_any()  # the rules below take sound cells for granted
     _check_operations(rows, findings)
@@ -58,7 +58,7 @@ def check(rows: Measurements) -> Measurements:
     return rows
 
 
-def _check_cells(rows: Measurements, findings: Findings) -> None:
+def _check_cells(rows: Measurements, findings: RowIssueCollector) -> None:
     if rows.num_rows == 0:
         findings.add(-1, "", "", "there are no rows")
     if rows.num_rows > MAX_ROWS:
@@ -81,7 +81,7 @@ def _check_cells(rows: Measurements, findings: Findings) -> None:
         findings.add_rows(~empty & (low | ~(numbers <= most)), column.name, values, reason)
 
 
-def _check_operations(rows: Measurements, findings: Findings) -> None:
+def _check_operations(rows: Measurements, findings: RowIssueCollector) -> None:
     kind, operation, direction = rows.text("kind"), rows.text("operation"), rows.text("direction")
     for name, known in (("collective", COLLECTIVES), ("copy", COPIES)):
         wrong = (kind == name) & ~np.isin(operation, known)
@@ -92,7 +92,7 @@ def _check_operations(rows: Measurements, findings: Findings) -> None:
     findings.add_rows(lacks, "row_bytes", None, "must be given for a gather")
 
 
-def _check_lookups(rows: Measurements, findings: Findings) -> None:
+def _check_lookups(rows: Measurements, findings: RowIssueCollector) -> None:
     lookups, distinct = rows.numbers("lookups"), rows.numbers("distinct_rows")
     slack = 1 + 1e-9  # averages over batches are rounded
     findings.add_rows(distinct > lookups * slack, "distinct_rows", distinct, "more than lookups")
@@ -110,7 +110,7 @@ def _check_lookups(rows: Measurements, findings: Findings) -> None:
     findings.add_rows(wrong, "seconds", seconds, "not the sum of forward_seconds and backward_seconds")
 
 
-def _check_ranks(rows: Measurements, findings: Findings) -> None:
+def _check_ranks(rows: Measurements, findings: RowIssueCollector) -> None:
     num_ranks, per_host, rank = rows.counts("num_ranks"), rows.counts("ranks_per_host"), rows.counts("rank")
     findings.add_rows(num_ranks % per_host != 0, "ranks_per_host", per_host, "does not divide num_ranks")
     findings.add_rows(rank >= num_ranks, "rank", rank, "ranks count from 0 to num_ranks - 1")
@@ -122,7 +122,7 @@ def _check_ranks(rows: Measurements, findings: Findings) -> None:
         findings.add(row, "rank", int(rank[row]), "the rank stands twice in its launch")
 
 
-def _check_launches(rows: Measurements, findings: Findings) -> None:
+def _check_launches(rows: Measurements, findings: RowIssueCollector) -> None:
     """Rows that share a launch were one launch of one machine."""
     _, first, inverse = np.unique(rows.counts("launch"), return_index=True, return_inverse=True)
     of_row = first[inverse.reshape(-1)]
@@ -139,7 +139,7 @@ def _check_launches(rows: Measurements, findings: Findings) -> None:
             findings.add(row, name, values[row].item(), reason)
 
 
-def _check_units(rows: Measurements, findings: Findings) -> None:
+def _check_units(rows: Measurements, findings: RowIssueCollector) -> None:
     """Refuse seconds that are milliseconds, and bytes that are gigabytes, by the rate that they would make."""
     row_bytes = rows.counts("shard_columns") * rows.numbers("element_bytes")
     parts = np.stack([rows.numbers("lookups") * row_bytes, rows.numbers("sent_bytes"), rows.numbers("copied_bytes")])
@@ -160,7 +160,7 @@ def _check_units(rows: Measurements, findings: Findings) -> None:
     )
 
 
-def _check_duplicates(rows: Measurements, findings: Findings) -> None:
+def _check_duplicates(rows: Measurements, findings: RowIssueCollector) -> None:
     """Refuse rows that are alike in every column: a file joined to itself would pass for larger launches."""
     coded = (_codes(rows.columns[column.name]) for column in COLUMNS)
     differing = [code for code in coded if np.any(code != code[0])]

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.measurements.cells import Findings, check_head, from_text, refused
+from cost_models.measurements.cells import RowIssueCollector, check_head, from_text, refused
 from cost_models.measurements.check import MAX_ROWS
 from cost_models.measurements.schema import COLUMN_NAMES, COLUMNS, Column, Measurements, measurements
 
@@ -26,7 +26,7 @@ def read_csv(file: BinaryIO, max_bytes: int) -> Measurements:
     InvalidMeasurements
         Where the file is no CSV, too large, or has cells that their columns do not take.
     """
-    findings = Findings()
+    findings = RowIssueCollector()
     rows = csv.reader(_lines(file, max_bytes), strict=True)
     pieces: list[list[NDArray[np.generic]]] = []
     try:
@@ -61,7 +61,7 @@ def _lines(file: BinaryIO, max_bytes: int) -> Iterator[str]:
 
 
 def _columns(
-    columns: tuple[Column, ...], piece: list[list[str]], first_row: int, findings: Findings
+    columns: tuple[Column, ...], piece: list[list[str]], first_row: int, findings: RowIssueCollector
 ) -> list[NDArray[np.generic]]:
     width = len(columns)
     for offset, cells in enumerate(piece):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from cost_models.measurements.cells import Findings, from_values, refused
+from cost_models.measurements.cells import RowIssueCollector, from_values, refused
 from cost_models.measurements.check import MAX_ROWS, check
 from cost_models.measurements.schema import COLUMN_NAMES, COLUMNS, Measurements, measurements
 
@@ -17,7 +17,7 @@ def rows_from_json(items: Sequence[object]) -> Measurements:
     """
     if len(items) > MAX_ROWS:
         raise refused(f"more than {MAX_ROWS:,} rows: send them in parts")
-    findings = Findings()
+    findings = RowIssueCollector()
     known = frozenset(COLUMN_NAMES)
     objects: list[Mapping[str, object]] = []
     for row, item in enumerate(items):

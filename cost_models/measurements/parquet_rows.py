@@ -5,7 +5,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.measurements.cells import MAX_TEXT_LENGTH, Findings, check_head, from_text, refused
+from cost_models.measurements.cells import MAX_TEXT_LENGTH, RowIssueCollector, check_head, from_text, refused
 from cost_models.measurements.check import MAX_ROWS
 from cost_models.measurements.schema import COLUMNS, Column, Measurements, measurements
 
@@ -30,7 +30,7 @@ def read_parquet(file: BinaryIO, max_bytes: int) -> Measurements:
     except ImportError:
         raise refused(_NEEDS) from None
     texts = [column.name for column in COLUMNS if column.type == "text"]
-    findings = Findings()
+    findings = RowIssueCollector()
     try:
         with pyarrow.parquet.ParquetFile(file, read_dictionary=texts) as source:
             columns = check_head(source.schema_arrow.names)
@@ -72,7 +72,7 @@ def _check_type(column: Column, data_type: Any) -> None:
         raise refused(f"column {column.name} is {str(data_type)[:40]}: expected a {column.type}")
 
 
-def _values(column: Column, array: Any, first_row: int, findings: Findings) -> NDArray[np.generic]:
+def _values(column: Column, array: Any, first_row: int, findings: RowIssueCollector) -> NDArray[np.generic]:
     import pyarrow
     from pyarrow import compute, types
 

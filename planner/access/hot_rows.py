@@ -20,7 +20,7 @@ HOT_LOOKUP_SHARES = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeatCurve:
+class HotRowCurve:
     """One table, hottest rows first; every array of shape (points,), from 0 to 1."""
 
     rows: Floats  # share of the rows
@@ -29,7 +29,7 @@ class HeatCurve:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeatCurves:
+class HotRowCurves:
     """The curves of all tables, made when one is first asked for: few problems split tables by heat."""
 
     accesses: tuple[AccessStatistics | None, ...]
@@ -37,9 +37,9 @@ class HeatCurves:
     num_lookups: Floats  # (tables,) of one step
 
     @cached_property
-    def of_table(self) -> tuple[HeatCurve | None, ...]:
+    def of_table(self) -> tuple[HotRowCurve | None, ...]:
         """The curve of every table; ``None`` where nothing is known of its rows."""
-        return heat_curves(self.accesses, self.num_rows, self.num_lookups)
+        return hot_row_curves(self.accesses, self.num_rows, self.num_lookups)
 
     def at(self, table: Ints, hot_row_share: Floats) -> tuple[Floats, Floats]:
         """Return the hot shares of lookups and of distinct rows of each shard; 0 where no row is hot."""
@@ -52,18 +52,18 @@ class HeatCurves:
         return lookups, distinct
 
 
-def heat_curves(
+def hot_row_curves(
     accesses: Sequence[AccessStatistics | None], num_rows: Sequence[int], num_lookups: Floats
-) -> tuple[HeatCurve | None, ...]:
+) -> tuple[HotRowCurve | None, ...]:
     """Return the curves of tables of which each step makes ``num_lookups`` lookups, shape (tables,)."""
     classes = row_classes(accesses, num_rows, num_lookups)
     return tuple(None if one is None else _curve(one, rows) for one, rows in zip(classes, num_rows, strict=True))
 
 
-def _curve(classes: RowClasses, num_rows: int) -> HeatCurve:
+def _curve(classes: RowClasses, num_rows: int) -> HotRowCurve:
     order = np.argsort(-classes.lookups, kind="stable")
     size = classes.size[order]
-    return HeatCurve(
+    return HotRowCurve(
         rows=np.append(_shares(size, num_rows), 1.0),
         lookups=np.append(_shares(size * classes.lookups[order]), 1.0),
         distinct=np.append(_shares(size * classes.chance[order]), 1.0),
@@ -77,7 +77,7 @@ def _shares(amounts: Floats, total: float | None = None) -> Floats:
     return shares
 
 
-def hot_row_shares(curve: HeatCurve | None) -> list[float]:
+def hot_row_shares(curve: HotRowCurve | None) -> list[float]:
     """Return shares of the rows worth splitting at: those that serve round shares of the lookups."""
     shares: list[float] = [] if curve is None else np.interp(HOT_LOOKUP_SHARES, curve.lookups, curve.rows).tolist()
     return shares

@@ -8,7 +8,7 @@ import numpy as np
 from cost_models.arrays import Bools, Codes, Floats, Ints
 from planner.access.cache_misses import MissCurves
 from planner.access.distinct_rows import expected_distinct_rows
-from planner.access.hot_rows import HeatCurves
+from planner.access.hot_rows import HotRowCurves
 from planner.access.modified_rows import ModifiedRows, modified_rows
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import Problem
@@ -32,7 +32,7 @@ class TableColumns:
     is_pooled: Bools
     is_trained: Bools
     misses: MissCurves
-    heat: HeatCurves
+    hot_rows: HotRowCurves
     modified: ModifiedRows | None  # rows that incremental checkpoints store; ``None`` without checkpoints
 
 
@@ -82,7 +82,7 @@ def _columns_of(same: _Same) -> TableColumns:
         misses=MissCurves(
             accesses=tuple(accesses), num_rows=tuple(rows), num_lookups=ids[:, 0], distinct_rows=distinct[:, 0]
         ),
-        heat=HeatCurves(accesses=tuple(accesses), num_rows=tuple(rows), num_lookups=ids[:, 0]),
+        hot_rows=HotRowCurves(accesses=tuple(accesses), num_rows=tuple(rows), num_lookups=ids[:, 0]),
         modified=_modified(problem, ids[:, 0]),
     )
 

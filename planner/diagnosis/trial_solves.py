@@ -15,9 +15,9 @@ from cost_models.protocol import CostModel
 from planner.domain.plan.diagnosis import VerifiedPlan
 from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import Problem
-from planner.options.compatible_families import family_modes
+from planner.options.compatible_families import compatible_family_sets
 from planner.options.enumerate import Families
-from planner.orchestration.limits.shortfalls import Dead
+from planner.orchestration.limits.shortfalls import Infeasibility
 from planner.orchestration.list_options import list_and_price
 from planner.orchestration.placement.to_placement import to_placement
 from planner.pricing.memory import capacity_bytes, ledger_rules
@@ -25,7 +25,7 @@ from planner.pricing.price_options import prune, restrict
 from planner.pricing.serving import overrun
 from planner.solver.partitioners.base import Effort, SolveLimits
 from planner.solver.partitioners.greedy import Greedy
-from planner.solver.problem import PricedOptions
+from planner.solver.problem import SolverProblem
 from planner.verification.evaluate_placement import bytes_by_tier, score
 from planner.verification.verify import verify
 
@@ -102,20 +102,20 @@ class Attempts:
         try:
             listed = list_and_price(problem, self._cost_model)
         except CostModelError:  # the hardware lacks a number that only the changed problem needs
-            listed = Dead(shortfalls=(), proven=False)
-        if isinstance(listed, Dead):
+            listed = Infeasibility(shortfalls=(), proven=False)
+        if isinstance(listed, Infeasibility):
             self._effort.spend(_LISTED * cost_seconds)
             return Attempt(placement=None, plan=None, is_infeasible=listed.proven)
         self._effort.spend(cost_seconds)
-        modes = family_modes(problem, listed[0])
+        modes = compatible_family_sets(problem, listed[0])
         for mask in modes.masks:
             placement = self._constructed(problem, *listed, mask)
             if placement is not None:
                 return Attempt(placement=placement, plan=self._filled(problem, placement))
-        return Attempt(placement=None, plan=None, is_infeasible=bool(modes.stuck_modules))
+        return Attempt(placement=None, plan=None, is_infeasible=bool(modes.unsatisfiable_modules))
 
     def _constructed(
-        self, problem: Problem, families: Families, priced: PricedOptions, mask: Bools
+        self, problem: Problem, families: Families, priced: SolverProblem, mask: Bools
     ) -> Placement | None:
         """Return the first plan of one mode that fits, if the checks accept it."""
         mode = prune(restrict(priced, mask))

@@ -24,7 +24,7 @@ _MAX_SINGLE_SWITCHES = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Modes:
+class CompatibleFamilies:
     """Masks of families to search one after the other, each of shape (num_families,)."""
 
     masks: tuple[Bools, ...]
@@ -32,10 +32,10 @@ class Modes:
     #: is the failure of all of them a proof
     exhaustive: bool
     #: modules that can be neither free nor all by rows: there is no plan at all
-    stuck_modules: tuple[str, ...] = ()
+    unsatisfiable_modules: tuple[str, ...] = ()
 
 
-def family_modes(problem: Problem, families: Families) -> Modes:
+def compatible_family_sets(problem: Problem, families: Families) -> CompatibleFamilies:
     """Return the modes of a problem.
 
     A module with a table that has no family in one of its two states is fixed to the other.
@@ -56,15 +56,15 @@ def family_modes(problem: Problem, families: Families) -> Modes:
         left_out = (inside & tied, inside & ~by_rows)  # "free", "all by rows"
         complete = set(table_of[inside].tolist())
         states[name] = [out for out in left_out if set(table_of[inside & ~out].tolist()) == complete]
-    stuck = tuple(name for name, choices in states.items() if not choices)
-    if stuck:
-        return Modes(masks=(), exhaustive=True, stuck_modules=stuck)
+    unsatisfiable = tuple(name for name, choices in states.items() if not choices)
+    if unsatisfiable:
+        return CompatibleFamilies(masks=(), exhaustive=True, unsatisfiable_modules=unsatisfiable)
     undecided = [name for name, choices in states.items() if len(choices) > 1]
     few = len(undecided) <= _MAX_COMBINED_MODULES
     combinations = itertools.product(*states.values()) if few else _switches(problem, states, undecided)
     none_left_out = np.zeros(len(families.families), dtype=np.bool_)
     masks = tuple(~np.logical_or.reduce((none_left_out, *left_out)) for left_out in combinations)
-    return Modes(masks=masks, exhaustive=few)
+    return CompatibleFamilies(masks=masks, exhaustive=few)
 
 
 def _switches(problem: Problem, states: dict[str, list[Bools]], undecided: list[str]) -> Iterator[tuple[Bools, ...]]:

@@ -10,12 +10,12 @@ import numpy as np
 
 from cost_models.arrays import Bools, Floats, Ints
 from planner.options.schemes.blocks import COLUMN_STEP
-from planner.solver.problem import PricedOptions
+from planner.solver.problem import SolverProblem
 
 _PAIRS = 500_000  # that are looked at together: what they take stays small beside the problem
 
 
-def dominated_families(priced: PricedOptions) -> Bools:
+def dominated_families(priced: SolverProblem) -> Bools:
     """Return families that another family of the same table replaces at no cost, shape (F,).
 
     Neither what the user fixed nor what tables are cut by now is among them: whatever replaced it would have to be
@@ -48,7 +48,7 @@ def _pairs_of_tables(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
     return better[different], worse[different]
 
 
-def _replacements(priced: PricedOptions, cost: Floats, better: Ints, worse: Ints) -> tuple[Ints, Ints]:
+def _replacements(priced: SolverProblem, cost: Floats, better: Ints, worse: Ints) -> tuple[Ints, Ints]:
     """Return those of the pairs in which ``better`` replaces ``worse``; ``cost`` has shape (costs, S)."""
     first, last = priced.shapes_of_family
     narrowest, widest = priced.shape_columns[first], priced.shape_columns[last - 1]

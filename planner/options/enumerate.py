@@ -29,7 +29,7 @@ from planner.solver.segments import ends, side_by_side
 #: What decides how rows can be kept: kernels, data types, cached shares and hot shares.
 _Alike = tuple[tuple[Kernel, ...], tuple[str, ...], tuple[float, ...], tuple[float, ...]]
 #: A scheme that a table cannot have, and why, in words.
-Refusal = tuple[Scheme, str]
+SchemeIssue = tuple[Scheme, str]
 
 
 #: Cached shares of the rows that are listed where the user names none: about three per decade, as miss curves bend.
@@ -58,7 +58,7 @@ class Families:
 
     families: tuple[Family, ...]
     #: by table without any family: all schemes, each with the reason
-    refusals: dict[int, tuple[Refusal, ...]] = field(default_factory=dict)
+    scheme_issues: dict[int, tuple[SchemeIssue, ...]] = field(default_factory=dict)
 
 
 #: Why a scheme is refused where it might be another matter with other column widths.
@@ -85,14 +85,14 @@ def enumerate_families(problem: Problem) -> Families:
     runtime = RUNTIMES[problem.runtime]
     sites, kept = _Sites(problem), _Storages(problem, runtime)
     families: list[Family] = []
-    refusals: dict[int, tuple[Refusal, ...]] = {}
+    scheme_issues: dict[int, tuple[SchemeIssue, ...]] = {}
     for index, table in enumerate(problem.tables):
-        refused: list[Refusal] = []
+        refused: list[SchemeIssue] = []
         mine = list(_families_of_table(problem, runtime, sites, kept, index, table, refused))
         if not mine:
-            refusals[index] = tuple(refused)
+            scheme_issues[index] = tuple(refused)
         families.extend(mine)
-    return Families(families=tuple(families), refusals=refusals)
+    return Families(families=tuple(families), scheme_issues=scheme_issues)
 
 
 def list_cuts(families: Families) -> Cuts:
@@ -171,7 +171,7 @@ def _families_of_table(
     kept: "_Storages",
     index: int,
     table: Table,
-    refused: list[Refusal],
+    refused: list[SchemeIssue],
 ) -> Iterator[Family]:
     wanted = table.constraints
     if wanted.pinned is not None:
@@ -182,9 +182,9 @@ def _families_of_table(
         if wanted.sharding_types is not None and scheme not in wanted.sharding_types:
             refused.append((scheme, "not among the allowed sharding_types"))
             continue
-        refusal = runtime.refusal(table, scheme)
-        if refusal is not None:
-            refused.append((scheme, refusal))
+        scheme_issue = runtime.scheme_issue(table, scheme)
+        if scheme_issue is not None:
+            refused.append((scheme, scheme_issue))
             continue
         geometry = maker.geometry(table, problem.cluster)
         storages = kept.of(index, scheme, geometry)
@@ -255,12 +255,12 @@ class _Storages:
 
     def _hot_row_shares(self, index: int) -> tuple[float, ...]:
         """Return where a table may be split by heat, each a share of its rows that is a whole number of them."""
-        if not self._runtime.splits_rows_by_heat:
+        if not self._runtime.splits_off_hot_rows:
             return ()
         if index not in self._hot:
             table = self._problem.tables[index]
             rows, wanted = table.num_embeddings, table.constraints.hot_row_fractions
-            listed = hot_row_shares(table_columns(self._problem).heat.of_table[index]) if wanted is None else wanted
+            listed = hot_row_shares(table_columns(self._problem).hot_rows.of_table[index]) if wanted is None else wanted
             self._hot[index] = tuple(
                 num / rows for num in sorted({round(share * rows) for share in listed} - {0, rows})
             )

@@ -19,7 +19,7 @@ _NEEDED = {
 }
 
 
-def with_host_memory(problem: Problem) -> Problem | None:
+def allow_host_memory(problem: Problem) -> Problem | None:
     """Return the problem with kernels that keep rows in host memory; ``None`` where they are offered, or cannot be.
 
     Requests are served from the cards' own memory alone.
@@ -38,7 +38,7 @@ def numbers_of_host_memory(problem: Problem) -> tuple[str, ...]:
     return tuple(number for number in needed if not problem.cluster.hardware.has(number))
 
 
-def why_not_host_memory(problem: Problem) -> str:
+def explain_missing_host_memory(problem: Problem) -> str:
     """Say which numbers are missing, and where they are given; nothing where none is."""
     numbers = numbers_of_host_memory(problem)
     if not numbers:

@@ -17,13 +17,13 @@ from planner.errors import SolverDefect
 from planner.options.enumerate import Families
 from planner.orchestration.limits.tier_bandwidth import overloaded
 from planner.orchestration.placement.to_placement import to_placement
-from planner.orchestration.previous_plan import Stay, movement_of
+from planner.orchestration.previous_plan import PreviousPlanState, movement_of
 from planner.pricing.memory import ledger_rules
 from planner.pricing.serving import latency_beside_shards, overrun
 from planner.solver.evaluate import move_seconds_of, step_seconds_of
 from planner.solver.movement import moved_bytes
 from planner.solver.partitioners.base import RESOLUTION, Incumbent, SolveLimits
-from planner.solver.problem import Assignment, Outcome, PricedOptions, Reason, Termination
+from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem, Termination
 from planner.verification.evaluate_placement import score
 from planner.verification.provenance import used_assumptions, versions
 from planner.verification.verify import verify
@@ -31,14 +31,14 @@ from planner.verification.verify import verify
 OnResult = Callable[[PlanResult], None]
 
 _AGREEMENT = 1e-9  # relative difference allowed between the search's arithmetic and the score's
-_WORTH_TELLING = 1e-3  # relative improvement of an incumbent that is streamed out
+_WORTH_REPORTING = 1e-3  # relative improvement of an incumbent that is streamed out
 _CLOCK = "time"
 _REST = 6.0  # times as long as an incumbent took to verify, until the next one is
 _RUNNING = Termination(reason=Reason.FEASIBLE, detail="the search is still running")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class SolveContext:
     """What stays the same through one solve."""
 
     problem: Problem
@@ -47,35 +47,35 @@ class Run:
     limits: SolveLimits
     assumptions: tuple[Assumption, ...]
     began_seconds: float  # monotonic clock
-    stay: Stay | None  # what is known of the plan that runs already
+    previous_state: PreviousPlanState | None  # what is known of the plan that runs already
 
 
-def finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Plan:
+def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, bound: float) -> Plan:
     """Name things again, score and verify from the geometry, and refuse what does not agree."""
     if outcome.assignment is None:
         raise SolverDefect("an outcome without an assignment cannot become a plan")
-    placement = to_placement(run.problem, run.families, mode, outcome.assignment)
-    issues = verify(run.problem, placement, rules=ledger_rules(run.cost_model.ledger))
+    placement = to_placement(context.problem, context.families, family_set, outcome.assignment)
+    issues = verify(context.problem, placement, rules=ledger_rules(context.cost_model.ledger))
     if issues:
         raise SolverDefect(f"{outcome.partitioner} returned an illegal plan: {issues[0].message}")
-    evaluation = score(run.problem, placement, run.cost_model)
-    believed, found = step_seconds_of(mode, outcome.assignment), evaluation.objective_seconds
-    beside_shards = latency_beside_shards(run.problem, believed)
+    evaluation = score(context.problem, placement, context.cost_model)
+    believed, found = step_seconds_of(family_set, outcome.assignment), evaluation.objective_seconds
+    beside_shards = latency_beside_shards(context.problem, believed)
     believed, bound = believed + beside_shards, bound + beside_shards
-    agreement = _AGREEMENT + run.cost_model.rounding
+    agreement = _AGREEMENT + context.cost_model.rounding
     if abs(believed - found) > agreement * max(believed, found):
         raise SolverDefect(f"the search believed {believed} s, the plan's geometry costs {found} s")
     if bound > found * (1 + agreement):
         raise SolverDefect(f"the lower bound {bound} s exceeds a plan of {found} s")
     bound = min(bound, found)
     gap = _relative_gap(found, bound)
-    close_enough = gap is not None and gap <= run.limits.relative_gap + RESOLUTION
+    close_enough = gap is not None and gap <= context.limits.relative_gap + RESOLUTION
     limit, detail = outcome.termination.limit, outcome.termination.detail
     if not close_enough and limit is None:
         limit, detail = _limit_of_a_proof(outcome.bound_seconds + beside_shards, bound)
     if close_enough:
         limit = limit if limit == _CLOCK else None  # a plan that the clock cut may not come out again
-        detail = f"within relative_gap {run.limits.relative_gap:g} of the bound over all legal cuts"
+        detail = f"within relative_gap {context.limits.relative_gap:g} of the bound over all legal cuts"
     return Plan(
         placement=placement,
         evaluation=evaluation,
@@ -85,11 +85,11 @@ def finish(run: Run, mode: PricedOptions, outcome: Outcome, bound: float) -> Pla
         limit=limit,
         detail=detail,
         partitioner=outcome.partitioner,
-        solver_seconds=time.monotonic() - run.began_seconds,
-        assumptions=used_assumptions(run.assumptions, evaluation.hardware_numbers),
+        solver_seconds=time.monotonic() - context.began_seconds,
+        assumptions=used_assumptions(context.assumptions, evaluation.hardware_numbers),
         versions=versions(),
-        seed=run.limits.seed,
-        movement=_movement(run, mode, outcome.assignment, placement, found),
+        seed=context.limits.seed,
+        movement=_movement(context, family_set, outcome.assignment, placement, found),
     )
 
 
@@ -104,13 +104,15 @@ def _limit_of_a_proof(listed_seconds: float, bound: float) -> tuple[str, str]:
 
 
 def _movement(
-    run: Run, mode: PricedOptions, assignment: Assignment, placement: Placement, step_seconds: float
+    context: SolveContext, family_set: SolverProblem, assignment: Assignment, placement: Placement, step_seconds: float
 ) -> Movement | None:
     """Say what moves, counted from the rectangles, and refuse what the search counted otherwise."""
-    if run.stay is None:
+    if context.previous_state is None:
         return None
-    counted = movement_of(run.problem, run.stay, placement, step_seconds, move_seconds_of(mode, assignment))
-    believed = moved_bytes(mode, assignment)
+    counted = movement_of(
+        context.problem, context.previous_state, placement, step_seconds, move_seconds_of(family_set, assignment)
+    )
+    believed = moved_bytes(family_set, assignment)
     if abs(believed - counted.moved_bytes) > _AGREEMENT * max(believed, counted.moved_bytes):
         raise SolverDefect(f"the search moved {believed} bytes, the plan's geometry {counted.moved_bytes}")
     return counted
@@ -148,33 +150,33 @@ def result_of(finished: Plan) -> PlanResult:
     )
 
 
-class Teller:
+class IncumbentReporter:
     """Streams verified plans out of a running search."""
 
-    def __init__(self, run: Run, bound: float, on_result: OnResult | None) -> None:
-        self._run, self.bound, self._on_result = run, bound, on_result
+    def __init__(self, context: SolveContext, bound: float, on_result: OnResult | None) -> None:
+        self._context, self.bound, self._on_result = context, bound, on_result
         #: what it took to finish a plan, the longest time: what is found at the end must be finished, too
         self.finish_seconds = 0.0
         #: monotonic clock; what could not be finished by then is not told: the search ends, and its best plan is
         self.until_seconds = float("inf")
-        self._told = float("inf")
+        self._reported_seconds = float("inf")
         self._last: Plan | None = None
         self._rest_until_seconds = 0.0  # monotonic clock
 
-    def tell(self, mode: PricedOptions, found: Incumbent) -> None:
+    def report(self, family_set: SolverProblem, found: Incumbent) -> None:
         """Finish a plan and pass it on, unless it is hardly better or finishing plans takes too much of the search."""
         began = time.monotonic()
         if (
             self._on_result is None
-            or found.objective_seconds > self._told * (1 - _WORTH_TELLING)
+            or found.objective_seconds > self._reported_seconds * (1 - _WORTH_REPORTING)
             or began < self._rest_until_seconds
             or began + self.finish_seconds > self.until_seconds
         ):
             return
         outcome = Outcome(assignment=found.assignment, termination=_RUNNING, partitioner=found.partitioner)
-        finished = finish(self._run, mode, outcome, self.bound)
+        finished = finish(self._context, family_set, outcome, self.bound)
         if not any(overloaded(finished.evaluation)) and not any(overrun(finished.evaluation)):
-            self._told, self._last = found.objective_seconds, finished
+            self._reported_seconds, self._last = found.objective_seconds, finished
             self._on_result(result_of(finished))
         now = time.monotonic()
         self.finish_seconds = max(self.finish_seconds, now - began)
@@ -184,7 +186,7 @@ class Teller:
         """Take a better bound over all plans, and pass the last plan on again with it."""
         more, self.bound = bound - self.bound, max(bound, self.bound)
         last = self._last
-        if self._on_result is None or last is None or more <= _WORTH_TELLING * self.bound:
+        if self._on_result is None or last is None or more <= _WORTH_REPORTING * self.bound:
             return
         found = last.evaluation.objective_seconds
         proven = min(last.lower_bound_seconds + more, found)

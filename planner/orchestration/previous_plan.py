@@ -16,14 +16,14 @@ from planner.orchestration.placement.from_placement import Pieces, cuts_of
 from planner.pricing.memory import ledger_rules
 from planner.solver.movement import world_moved_cells
 from planner.solver.partitioners.resume import legal_part, with_pins
-from planner.solver.problem import Assignment, MovePrice, PricedOptions
+from planner.solver.problem import Assignment, MovePrice, SolverProblem
 from planner.verification.evaluate_placement import score
 from planner.verification.movement import cell_bytes, links_of, same_table, seconds_per_byte, transfer, transfer_seconds
 from planner.verification.verify import verify
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stay:
+class PreviousPlanState:
     """What is known of the previous plan under the new problem."""
 
     previous: PreviousPlan
@@ -34,7 +34,7 @@ class Stay:
     issue: str  # why not
 
 
-def finer_where_cut_finer(problem: Problem, previous: PreviousPlan) -> Problem:
+def allow_previous_piece_widths(problem: Problem, previous: PreviousPlan) -> Problem:
     """Return the problem with narrower pieces listed for the tables that the previous plan has in such."""
     by_name = {placed.name: placed for placed in previous.placement.tables}
 
@@ -45,7 +45,9 @@ def finer_where_cut_finer(problem: Problem, previous: PreviousPlan) -> Problem:
     return replace(problem, tables=tables)
 
 
-def stay_of(problem: Problem, families: Families, previous: PreviousPlan, cost_model: CostModel) -> Stay:
+def locate_previous_plan(
+    problem: Problem, families: Families, previous: PreviousPlan, cost_model: CostModel
+) -> PreviousPlanState:
     """Find the previous plan among the families, as far as it still exists, and what it costs now."""
     by_name = {placed.name: placed for placed in previous.placement.tables}
     named = [by_name.get(table.name) for table in problem.tables]
@@ -54,7 +56,7 @@ def stay_of(problem: Problem, families: Families, previous: PreviousPlan, cost_m
         for table, one in zip(problem.tables, named, strict=True)
     )
     issues = verify(problem, previous.placement, rules=ledger_rules(cost_model.ledger))
-    return Stay(
+    return PreviousPlanState(
         previous=previous,
         placed=placed,
         cuts=_cuts(problem, families, placed),
@@ -73,24 +75,27 @@ def _cuts(
     )
 
 
-def with_move_price(priced: PricedOptions, problem: Problem, families: Families, stay: Stay) -> PricedOptions:
+def with_move_price(
+    priced: SolverProblem, problem: Problem, families: Families, previous_state: PreviousPlanState
+) -> SolverProblem:
     """Return the waist with what moving away from the previous plan costs.
 
     One step is charged the seconds that the move takes where its bytes are spread evenly over the ranks, divided by
     the steps that remain.
     """
-    previous = stay.previous
-    shards = Shards.joined(placed.shards for placed in stay.placed if placed is not None)
+    previous = previous_state.previous
+    shards = Shards.joined(placed.shards for placed in previous_state.placed if placed is not None)
     shard_table = np.repeat(
-        np.arange(len(stay.placed)), [0 if placed is None else len(placed.shards) for placed in stay.placed]
+        np.arange(len(previous_state.placed)),
+        [0 if placed is None else len(placed.shards) for placed in previous_state.placed],
     )
     order = np.lexsort((shards.column_offset, shards.rank, shard_table))
-    is_there = np.array([placed is not None for placed in stay.placed], dtype=np.float64)
+    is_there = np.array([placed is not None for placed in previous_state.placed], dtype=np.float64)
     in_use = np.zeros(priced.num_families, dtype=np.bool_)
-    in_use[[cuts[0][0] for cuts in stay.cuts if cuts]] = True
+    in_use[[cuts[0][0] for cuts in previous_state.cuts if cuts]] = True
     move = MovePrice(
         seconds_per_byte=seconds_per_byte(problem.cluster) / previous.remaining_steps,
-        any_seconds=previous.min_relative_gain * (stay.seconds or 0.0),
+        any_seconds=previous.min_relative_gain * (previous_state.seconds or 0.0),
         max_bytes=math.inf if previous.max_moved_bytes is None else previous.max_moved_bytes,
         cell_bytes=is_there * np.array([cell_bytes(table) for table in problem.tables]),
         table_rows=np.array([table.num_embeddings for table in problem.tables], dtype=np.int64),
@@ -106,7 +111,7 @@ def with_move_price(priced: PricedOptions, problem: Problem, families: Families,
     return replace(priced, move=replace(move, family_moved_cells=moved_cells))
 
 
-def begin_with(priced: PricedOptions, stay: Stay) -> Assignment:
+def warm_start_from(priced: SolverProblem, previous_state: PreviousPlanState) -> Assignment:
     """Return the pieces of the previous plan that this waist has: of some tables all, of others none."""
     index_of = {source: index for index, source in enumerate(priced.family_source.tolist())}
     shape_of = {
@@ -114,7 +119,7 @@ def begin_with(priced: PricedOptions, stay: Stay) -> Assignment:
         for shape, key in enumerate(zip(priced.shape_family.tolist(), priced.shape_columns.tolist(), strict=True))
     }
     chosen: list[tuple[int, int]] = []
-    for cuts in stay.cuts:
+    for cuts in previous_state.cuts:
         for source, pieces in cuts:
             family = index_of.get(source, -1)
             shapes = [shape_of.get((family, columns), -1) for columns, _ in pieces]
@@ -125,7 +130,7 @@ def begin_with(priced: PricedOptions, stay: Stay) -> Assignment:
     return Assignment(piece_shape=found[:, 0].copy(), piece_site=found[:, 1].copy())
 
 
-def with_homes(priced: PricedOptions, before: Assignment) -> PricedOptions:
+def with_home_sites(priced: SolverProblem, before: Assignment) -> SolverProblem:
     """Return the waist with the tables of ``before`` where they are; those that may not stay are left out."""
     assert priced.move is not None
     part = legal_part(priced, with_pins(priced, before))
@@ -133,10 +138,14 @@ def with_homes(priced: PricedOptions, before: Assignment) -> PricedOptions:
 
 
 def movement_of(
-    problem: Problem, stay: Stay, placement: Placement, step_seconds: float, charged_seconds: float
+    problem: Problem,
+    previous_state: PreviousPlanState,
+    placement: Placement,
+    step_seconds: float,
+    charged_seconds: float,
 ) -> Movement:
     """Say what moves to a placement, how long it takes, and after how many steps it has paid for itself."""
-    previous, cluster = stay.previous, problem.cluster
+    previous, cluster = previous_state.previous, problem.cluster
     moves = transfer(problem.tables, previous.placement, placement)
     world = max(cluster.world_size, previous.placement.world_size)
     sent, received = np.zeros(world), np.zeros(world)
@@ -144,7 +153,7 @@ def movement_of(
         sent[pair.source] += pair.bytes
         received[pair.target] += pair.bytes
     seconds = transfer_seconds(moves.pairs, cluster)
-    saved = None if stay.seconds is None else stay.seconds - step_seconds
+    saved = None if previous_state.seconds is None else previous_state.seconds - step_seconds
     pays = saved is not None and saved > 0 and seconds is not None
     return Movement(
         previous_digest=previous.digest,
@@ -156,8 +165,8 @@ def movement_of(
         received_bytes=tuple(received.tolist()),
         seconds=seconds,
         link_evidence=links_of(cluster).evidence,
-        previous_seconds=stay.seconds,
-        previous_issue=stay.issue,
+        previous_seconds=previous_state.seconds,
+        previous_issue=previous_state.issue,
         saved_seconds_per_step=saved,
         break_even_steps=math.ceil(seconds / saved) if pays and saved and seconds is not None else None,
         charged_seconds=charged_seconds,
@@ -166,7 +175,7 @@ def movement_of(
     )
 
 
-def judged_again(movement: Movement, previous_seconds: float, step_seconds: float) -> Movement:
+def reprice_movement(movement: Movement, previous_seconds: float, step_seconds: float) -> Movement:
     """Return what moves with the objectives of both plans under another cost model."""
     saved = previous_seconds - step_seconds
     pays = saved > 0 and movement.seconds is not None

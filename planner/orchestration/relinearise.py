@@ -24,10 +24,10 @@ from planner.domain.problem.problem import Problem
 from planner.errors import SolverDefect
 from planner.orchestration.finish_plan import OnResult, result_of
 from planner.orchestration.limits.tier_bandwidth import overloaded, shortfall_of
-from planner.orchestration.previous_plan import judged_again
-from planner.orchestration.refine.whole_rank import Limit, polished
+from planner.orchestration.previous_plan import reprice_movement
+from planner.orchestration.refine.whole_rank import Limit, refine_whole_ranks
 from planner.pricing.memory import ledger_rules
-from planner.pricing.placed_work import additive_near
+from planner.pricing.placed_work import linearise_around
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.problem import Reason
 from planner.verification.evaluate_placement import score
@@ -49,7 +49,7 @@ class AdditiveSolve(Protocol):
         ...
 
 
-def plan_in_rounds(
+def plan_by_relinearisation(
     problem: Problem,
     model: AssignmentModel,
     limits: SolveLimits,
@@ -63,26 +63,26 @@ def plan_in_rounds(
     ``solve`` plans ``problem`` under an additive model. Returns its result where there is no plan.
     """
     began = time.monotonic()
-    judge = _Judge(problem, model, previous, on_result)
+    evaluator = _WholeRankEvaluator(problem, model, previous, on_result)
     surrogate: CostModel = Additive(model=model)
     last = PlanResult(plan=None, reason=Reason.NO_SOLUTION_FOUND, limit=None, detail="", lower_bound_seconds=0.0)
     spent = _ANALYTIC_PART
     for number, part in enumerate(_PARTS, start=1):
-        before, spent = judge.best_seconds, spent + part
-        last = solve(surrogate, _part_of(limits, part), judge.first_of(number, surrogate))
-        if last.plan is None and judge.best is None:
+        before, spent = evaluator.best_seconds, spent + part
+        last = solve(surrogate, _part_of(limits, part), evaluator.first_of(number, surrogate))
+        if last.plan is None and evaluator.best is None:
             return last
-        judge.consider(last, number, surrogate)
-        if judge.best is None or (number > 1 and judge.best_seconds >= before * (1 - _SAME)):
+        evaluator.consider(last, number, surrogate)
+        if evaluator.best is None or (number > 1 and evaluator.best_seconds >= before * (1 - _SAME)):
             break  # the same plan again, or none that any tier can serve
-        surrogate = additive_near(problem, judge.best.placement, model)
-    if judge.best is None:
-        return judge.refused(last)
-    found = solve(model.analytic, _part_of(limits, _ANALYTIC_PART), judge.first_of(_NUM_ROUNDS, model.analytic))
-    judge.consider(found, _NUM_ROUNDS, model.analytic)
+        surrogate = linearise_around(problem, evaluator.best.placement, model)
+    if evaluator.best is None:
+        return evaluator.refused(last)
+    found = solve(model.analytic, _part_of(limits, _ANALYTIC_PART), evaluator.first_of(_NUM_ROUNDS, model.analytic))
+    evaluator.consider(found, _NUM_ROUNDS, model.analytic)
     if previous is None:  # else moves would have a price
-        judge.polish(_part_of(limits, 1 - spent), until_seconds=began + limits.time_limit_seconds)
-    return result_of(replace(judge.best, solver_seconds=time.monotonic() - began))
+        evaluator.refine(_part_of(limits, 1 - spent), until_seconds=began + limits.time_limit_seconds)
+    return result_of(replace(evaluator.best, solver_seconds=time.monotonic() - began))
 
 
 def _part_of(limits: SolveLimits, part: float) -> SolveLimits:
@@ -94,7 +94,7 @@ def _part_of(limits: SolveLimits, part: float) -> SolveLimits:
     )
 
 
-class _Judge:
+class _WholeRankEvaluator:
     """Keeps the plan that is best under the model that prices ranks as a whole."""
 
     def __init__(
@@ -117,27 +117,27 @@ class _Judge:
         """Return what a search tells its plans: the first of them is judged, whatever the clock says of the others."""
         told: list[PlanResult] = []
 
-        def tell(found: PlanResult) -> None:
+        def report(found: PlanResult) -> None:
             if not told:
                 told.append(found)
                 self.consider(found, number, surrogate)
 
-        return tell
+        return report
 
     def consider(self, found: PlanResult, number: int, surrogate: CostModel) -> None:
         """Judge a verified plan of one round, and keep and tell it if it is the best."""
         if found.plan is None:
             return
         evaluation = score(self._problem, found.plan.placement, self._model)
-        judged = self._judged(found.plan, number, replace(found.plan, evaluation=evaluation))
+        reevaluated = self._reevaluated(found.plan, number, replace(found.plan, evaluation=evaluation))
         if any(overloaded(evaluation)):
-            self._busiest = judged
+            self._busiest = reevaluated
         elif evaluation.objective_seconds < self.best_seconds * (1 - _SAME):
-            self.best, self._searched_with = judged, surrogate
+            self.best, self._searched_with = reevaluated, surrogate
             if self._on_result is not None:
-                self._on_result(result_of(judged))
+                self._on_result(result_of(reevaluated))
 
-    def polish(self, limits: SolveLimits, *, until_seconds: float) -> None:
+    def refine(self, limits: SolveLimits, *, until_seconds: float) -> None:
         """Move shards of the best plan within limits, and keep what is better; what comes out is verified."""
         assert self.best is not None
         assert self.best.surrogate is not None
@@ -146,7 +146,7 @@ class _Judge:
             until_seconds=until_seconds,
         )
         before, surrogate = self.best.placement, self.best.surrogate
-        found = polished(self._problem, before, self._model, limit, limits.seed)
+        found = refine_whole_ranks(self._problem, before, self._model, limit, limits.seed)
         if found.is_cut_by_clock:
             self.best = replace(self.best, limit="time")
         placement = found.placement
@@ -183,10 +183,10 @@ class _Judge:
             shortfalls=(shortfall,),
         )
 
-    def _judged(self, found: Plan, number: int, plan: Plan) -> Plan:
+    def _reevaluated(self, found: Plan, number: int, plan: Plan) -> Plan:
         movement = plan.movement
         if movement is not None and movement.previous_seconds is not None and self._previous_seconds is not None:
-            movement = judged_again(movement, self._previous_seconds(), plan.evaluation.objective_seconds)
+            movement = reprice_movement(movement, self._previous_seconds(), plan.evaluation.objective_seconds)
         return replace(
             plan,
             lower_bound_seconds=0.0,

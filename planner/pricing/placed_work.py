@@ -87,7 +87,7 @@ class PlacedWork:
         return np.where(self.is_hot, hot[self.kind], rest[self.kind])
 
 
-def additive_near(problem: Problem, placement: Placement, cost_model: CostModel) -> CostModel:
+def linearise_around(problem: Problem, placement: Placement, cost_model: CostModel) -> CostModel:
     """Return the additive model that agrees best near a placement: the model itself where it is additive."""
     if not isinstance(cost_model, AssignmentModel):
         return cost_model

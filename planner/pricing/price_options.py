@@ -19,12 +19,12 @@ from planner.pricing.checkpoint import price_work
 from planner.pricing.memory import capacity_bytes, ledger_rules, shard_ledger
 from planner.pricing.phases import phase_windows
 from planner.pricing.shard_work import build_work
-from planner.solver.problem import Objective, PricedOptions, Scope, no_ints
+from planner.solver.problem import Objective, Scope, SolverProblem, no_ints
 
 _SHAPES = 65_536  # that are priced together: columns of their work stay in the processor's cache
 
 
-def price(problem: Problem, families: Families, cost_model: CostModel) -> PricedOptions:
+def price(problem: Problem, families: Families, cost_model: CostModel) -> SolverProblem:
     """Price every shape of every family, each once, however many pieces have it."""
     cuts, cluster = list_cuts(families), problem.cluster
     listed = families.families
@@ -36,7 +36,7 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Priced
     touched = np.array([1, cluster.ranks_per_host, cluster.world_size])[scope[cuts.shape_family]][:, None]
     geometries = [family.geometry for family in listed]
     pinned_shape, pinned_site = _pinned(problem, families, cuts)
-    return PricedOptions(
+    return SolverProblem(
         objective=Objective.STEP_TIME if problem.objective == "step_time" else Objective.MAX_RANK_TIME,
         table_columns=np.array([t.embedding_dim for t in problem.tables], dtype=np.int64),
         family_table=family_table,
@@ -172,12 +172,12 @@ def data_types(listed: Sequence[Family]) -> Codes:
     return np.array([code[one.storage.data_type.name] for one in listed], dtype=np.int8)
 
 
-def restrict(priced: PricedOptions, keep: Bools) -> PricedOptions:
+def restrict(priced: SolverProblem, keep: Bools) -> SolverProblem:
     """Return the same problem with some of its families, shape (F,), indices renumbered."""
     return _renumbered(priced, keep, np.ones(priced.num_shapes, dtype=np.bool_))
 
 
-def _renumbered(priced: PricedOptions, keep_family: Bools, keep_shape: Bools) -> PricedOptions:
+def _renumbered(priced: SolverProblem, keep_family: Bools, keep_shape: Bools) -> SolverProblem:
     """Drop families and shapes, and with them the options that need them."""
     if np.all(keep_family) and np.all(keep_shape):
         return priced
@@ -209,14 +209,14 @@ def _renumbered(priced: PricedOptions, keep_family: Bools, keep_shape: Bools) ->
     )
 
 
-def _whole_options(priced: PricedOptions, keep_shape: Bools) -> Bools:
+def _whole_options(priced: SolverProblem, keep_shape: Bools) -> Bools:
     """Mark the options all of whose shapes are kept, shape (O,)."""
     whole = np.ones(priced.num_options, dtype=np.bool_)
     whole[priced.unit_option[~keep_shape[priced.unit_shape]]] = False
     return whole
 
 
-def prune(priced: PricedOptions) -> PricedOptions:
+def prune(priced: SolverProblem) -> SolverProblem:
     """Drop what no plan can use and what no plan needs.
 
     A shape that exceeds every site is in no plan. A family of which no listed cut is left
@@ -231,7 +231,7 @@ def prune(priced: PricedOptions) -> PricedOptions:
     return restrict(usable, ~dominated_families(usable))
 
 
-def roomiest_site(priced: PricedOptions) -> Floats:
+def roomiest_site(priced: SolverProblem) -> Floats:
     """Return what the roomiest site of each shape has per rank, (S, M); negative where it may use none.
 
     A rank has its own capacity; a host, or the world, that of its smallest rank.

@@ -59,7 +59,7 @@ def build_work(
     cached = np.full(table.shape, np.nan) if cache_load_factor is None else cache_load_factor
     stored = columns.data_type[table] if data_type is None else data_type
     hot_rows = np.zeros(table.shape) if hot_row_share is None else hot_row_share
-    hot_lookups, hot_distinct = columns.heat.at(table, hot_rows)
+    hot_lookups, hot_distinct = columns.hot_rows.at(table, hot_rows)
     return ShardWork(
         num_ranks=cluster.world_size,
         ranks_per_host=cluster.ranks_per_host,

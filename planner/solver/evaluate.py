@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cost_models.arrays import Bools, Floats, Ints
 from planner.solver.movement import moved_bytes
-from planner.solver.problem import Assignment, Objective, PricedOptions, Scope
+from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 
 _BYTE_ROUNDING = 0.5
 
@@ -24,7 +24,7 @@ class Loads:
     bytes: Floats  # (R, M)
 
 
-def rank_loads(priced: PricedOptions, assignment: Assignment) -> Loads:
+def rank_loads(priced: SolverProblem, assignment: Assignment) -> Loads:
     """Add up what every rank carries."""
     shape, site = assignment.piece_shape, assignment.piece_site
     scope = priced.shape_scope[shape]
@@ -34,7 +34,7 @@ def rank_loads(priced: PricedOptions, assignment: Assignment) -> Loads:
     )
 
 
-def _spread(priced: PricedOptions, amounts: Floats, site: Ints, scope: NDArray[np.int8]) -> Floats:
+def _spread(priced: SolverProblem, amounts: Floats, site: Ints, scope: NDArray[np.int8]) -> Floats:
     """Add rows of ``amounts`` to the ranks that their pieces touch, shape (R, columns)."""
     on_rank, on_host, on_world = (scope == kind for kind in (Scope.RANK, Scope.HOST, Scope.WORLD))
     ranks = np.zeros((priced.num_ranks, amounts.shape[1]))
@@ -45,17 +45,17 @@ def _spread(priced: PricedOptions, amounts: Floats, site: Ints, scope: NDArray[n
     return total
 
 
-def objective_of(priced: PricedOptions, assignment: Assignment) -> float:
+def objective_of(priced: SolverProblem, assignment: Assignment) -> float:
     """Return what searches minimise, seconds: one step, and the price of moving there where there is one."""
     return step_seconds_of(priced, assignment) + move_seconds_of(priced, assignment)
 
 
-def step_seconds_of(priced: PricedOptions, assignment: Assignment) -> float:
+def step_seconds_of(priced: SolverProblem, assignment: Assignment) -> float:
     """Return the objective of one step of an assignment, seconds."""
     return objective_seconds(priced, rank_loads(priced, assignment).seconds)
 
 
-def move_seconds_of(priced: PricedOptions, assignment: Assignment) -> float:
+def move_seconds_of(priced: SolverProblem, assignment: Assignment) -> float:
     """Return the price of moving to an assignment, as seconds of one step; 0 where nothing runs yet."""
     if priced.move is None:
         return 0.0
@@ -63,26 +63,26 @@ def move_seconds_of(priced: PricedOptions, assignment: Assignment) -> float:
     return moved * priced.move.seconds_per_byte + (priced.move.any_seconds if moved > 0 else 0.0)
 
 
-def objective_seconds(priced: PricedOptions, seconds: Floats) -> float:
+def objective_seconds(priced: SolverProblem, seconds: Floats) -> float:
     """Return the objective of rank loads, shape (R, P)."""
     if priced.objective is Objective.MAX_RANK_TIME:
         return max_rank_time(priced, seconds)
     return step_time(priced, seconds)
 
 
-def step_time(priced: PricedOptions, seconds: Floats) -> float:
+def step_time(priced: SolverProblem, seconds: Floats) -> float:
     """Sum over counted phases of the slowest rank, less what dense compute hides."""
     slowest = np.max(seconds, axis=0)
     exposed = np.maximum(slowest - priced.phase_window_seconds, 0.0)
     return float(np.sum(priced.phase_weight * exposed))
 
 
-def max_rank_time(priced: PricedOptions, seconds: Floats) -> float:
+def max_rank_time(priced: SolverProblem, seconds: Floats) -> float:
     """Slowest rank's sum over counted phases; hidden time counts in full, as TorchRec has it."""
     return float(np.max(seconds @ priced.phase_weight))
 
 
-def violations(priced: PricedOptions, assignment: Assignment) -> list[str]:
+def violations(priced: SolverProblem, assignment: Assignment) -> list[str]:
     """Return every broken rule of an assignment in words; empty means valid."""
     shape, site = assignment.piece_shape, assignment.piece_site
     if np.any(shape < 0) or np.any(shape >= priced.num_shapes):
@@ -90,34 +90,34 @@ def violations(priced: PricedOptions, assignment: Assignment) -> list[str]:
     sites = np.array([priced.num_ranks, priced.num_hosts, 1])[priced.shape_scope[shape]]
     if np.any(site < 0) or np.any(site >= sites):
         return ["a piece is placed on a site that does not exist"]
-    faults = _cut_faults(priced, shape)
-    if faults:
-        return faults
+    issues = _cut_issues(priced, shape)
+    if issues:
+        return issues
     touched = touched_ranks(priced, assignment)
     if np.any(touched & ~priced.table_rank_allowed):
-        faults.append("a table is on a rank that it may not use")
+        issues.append("a table is on a rank that it may not use")
     if priced.move is not None:
         too_many = moved_bytes(priced, assignment) - priced.move.max_bytes
         if too_many > _BYTE_ROUNDING:
-            faults.append(f"{too_many:.0f} bytes more are moved than may be")
+            issues.append(f"{too_many:.0f} bytes more are moved than may be")
     excess = rank_loads(priced, assignment).bytes - priced.capacity_bytes
     for rank, tier in zip(*np.nonzero(excess > 0), strict=True):
-        faults.append(f"rank {rank} exceeds tier {tier} by {excess[rank, tier]:.0f} bytes")
-    faults.extend(_host_faults(priced, shape, site))
+        issues.append(f"rank {rank} exceeds tier {tier} by {excess[rank, tier]:.0f} bytes")
+    issues.extend(_host_issues(priced, shape, site))
     for group in priced.same_rank:
         ranks = np.any(touched[group], axis=0)
         if np.count_nonzero(ranks) != 1:
-            faults.append("tables that must share one rank do not")
+            issues.append("tables that must share one rank do not")
     for group in priced.apart:
         if np.any(np.count_nonzero(touched[group], axis=0) > 1):
-            faults.append("tables that must stay apart share a rank")
+            issues.append("tables that must stay apart share a rank")
     fixed = priced.table_is_pinned[priced.shape_table[shape]]
     if not (np.array_equal(shape[fixed], priced.pinned_shape) and np.array_equal(site[fixed], priced.pinned_site)):
-        faults.append("a pinned table is not where it was pinned")
-    return faults
+        issues.append("a pinned table is not where it was pinned")
+    return issues
 
 
-def _cut_faults(priced: PricedOptions, shape: Ints) -> list[str]:
+def _cut_issues(priced: SolverProblem, shape: Ints) -> list[str]:
     """Return what is wrong with the way tables are cut, wherever the pieces are."""
     table, family = priced.shape_table[shape], priced.shape_family[shape]
     if np.any(np.diff(table) < 0) or not np.array_equal(np.unique(table), np.arange(priced.num_tables)):
@@ -135,7 +135,7 @@ def _cut_faults(priced: PricedOptions, shape: Ints) -> list[str]:
     return []
 
 
-def _host_faults(priced: PricedOptions, shape: Ints, site: Ints) -> list[str]:
+def _host_issues(priced: SolverProblem, shape: Ints, site: Ints) -> list[str]:
     """Return tables that must keep their pieces on one host and do not."""
     together = priced.family_same_host[priced.shape_family[shape]]
     table = priced.shape_table[shape][together]
@@ -145,7 +145,7 @@ def _host_faults(priced: PricedOptions, shape: Ints, site: Ints) -> list[str]:
     return [f"table {t} must keep its pieces on one host" for t in np.unique(table[host != first[table]])]
 
 
-def touched_ranks(priced: PricedOptions, assignment: Assignment) -> Bools:
+def touched_ranks(priced: SolverProblem, assignment: Assignment) -> Bools:
     """Return which tables have a piece on which ranks, shape (T, R)."""
     shape, site = assignment.piece_shape, assignment.piece_site
     scope, table = priced.shape_scope[shape], priced.shape_table[shape]

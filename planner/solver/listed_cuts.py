@@ -7,12 +7,12 @@ import functools
 
 import numpy as np
 
-from planner.solver.problem import PricedOptions
+from planner.solver.problem import SolverProblem
 
 _STEP = 4  # columns between two neighbouring shapes of a family
 
 
-def lists_all_cuts(priced: PricedOptions) -> bool:
+def lists_all_cuts(priced: SolverProblem) -> bool:
     """Whether every legal cut of every family is a listed option; the order of pieces does not count."""
     first, last = priced.shapes_of_family
     option_first, option_last = priced.options_of_family

@@ -8,7 +8,7 @@ Problem = TypeVar("Problem")
 Derived = TypeVar("Derived")
 
 
-def kept_with_problem(derive: Callable[[Problem], Derived]) -> Callable[[Problem], Derived]:
+def memoized_on_problem(derive: Callable[[Problem], Derived]) -> Callable[[Problem], Derived]:
     """Call a function once per object, which must not change; the result is read-only for all callers.
 
     It lies among the object's attributes, as a cached property would: ``dataclasses.replace`` leaves it behind.

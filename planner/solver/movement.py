@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.arrays import Floats, Ints
-from planner.solver.problem import Assignment, MovePrice, PricedOptions, Scope
+from planner.solver.problem import Assignment, MovePrice, Scope, SolverProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class RankPieces:
     columns: Ints  # (N, 2)
 
 
-def moved_bytes(priced: PricedOptions, assignment: Assignment) -> float:
+def moved_bytes(priced: SolverProblem, assignment: Assignment) -> float:
     """Return the bytes of cells that lie on no rank where they go; 0 where nothing runs yet.
 
     The pieces of a table lie from left to right in their order.
@@ -39,7 +39,7 @@ def moved_bytes(priced: PricedOptions, assignment: Assignment) -> float:
     return float(np.sum(moved * priced.move.cell_bytes))
 
 
-def world_moved_cells(priced: PricedOptions) -> Floats:
+def world_moved_cells(priced: SolverProblem) -> Floats:
     """Return ``family_moved_cells`` of a move price, shape (F,); 0 for families that lie on single ranks or hosts."""
     assert priced.move is not None
     moved = np.zeros(priced.num_families)
@@ -56,7 +56,7 @@ def world_moved_cells(priced: PricedOptions) -> Floats:
 
 
 def row_blocks(
-    priced: PricedOptions, table: Ints, first_rank: Ints, columns: Ints, parts: int, *, replicated: bool = False
+    priced: SolverProblem, table: Ints, first_rank: Ints, columns: Ints, parts: int, *, replicated: bool = False
 ) -> RankPieces:
     """Return the equal row blocks, or copies, of pieces on ``parts`` ranks each, piece by piece."""
     assert priced.move is not None
@@ -87,7 +87,7 @@ def found_cells(move: MovePrice, pieces: RankPieces) -> Floats:
     return found
 
 
-def _columns(priced: PricedOptions, shape: Ints) -> Ints:
+def _columns(priced: SolverProblem, shape: Ints) -> Ints:
     """Return the first column of each piece and one past its last, shape (N, 2)."""
     table, columns = priced.shape_table[shape], priced.shape_columns[shape]
     last = np.cumsum(columns)

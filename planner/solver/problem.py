@@ -87,7 +87,7 @@ class MovePrice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PricedOptions:
+class SolverProblem:
     """Every legal way to cut every table, priced. Arrays are read-only."""
 
     objective: Objective
@@ -277,7 +277,7 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guide:
+class RelaxationHint:
     """What a relaxation says about good plans: a hint for searches, never a constraint."""
 
     option: Ints  # (T,) the listed option that it takes most of

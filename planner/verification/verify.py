@@ -141,7 +141,7 @@ def _hot_shards(problem: Problem, placement: Placement) -> Bools:
     hot_rows = np.array([placed.hot_rows for placed in placement.tables], dtype=np.int64)[of]
     is_hot: Bools = (shards.row_offset == 0) & (shards.num_rows == hot_rows)
     is_hot &= shards.tier == problem.cluster.device_tier
-    if not RUNTIMES[problem.runtime].splits_rows_by_heat or not is_hot.any():
+    if not RUNTIMES[problem.runtime].splits_off_hot_rows or not is_hot.any():
         return np.zeros(len(shards), dtype=np.bool_)
     places = np.stack([of, shards.rank, shards.column_offset, shards.num_columns], axis=1).tolist()
     is_cold = (hot_rows > 0) & (shards.row_offset == hot_rows)

@@ -12,7 +12,7 @@ import pytest
 
 from api.cli import app as command_line
 from api.http.app import create_app
-from api.schemas.problem_kinds import PROBLEMS
+from api.schemas.error_kinds import ERROR_KINDS
 from api.settings import Settings
 from cost_models.vocabulary import Phase, Scheme, Tier
 from tests.support.paths import ROOT
@@ -101,7 +101,7 @@ def test_every_route_is_documented(tmp_path: Path) -> None:
 
 def test_every_problem_is_documented_with_its_status() -> None:
     text = (ROOT / "docs" / "http-api.md").read_text()
-    for kind in PROBLEMS.values():
+    for kind in ERROR_KINDS.values():
         assert f"| `{kind.code}` | {kind.status} |" in text, kind.code
 
 

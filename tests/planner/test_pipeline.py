@@ -14,7 +14,7 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
 from planner.errors import SolverDefect
 from planner.orchestration import finish_plan as finishing
-from planner.orchestration import solve_modes as mode_search
+from planner.orchestration import solve_compatible_sets as solve_compatible_sets
 from planner.orchestration.finish_plan import within_bound
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
@@ -24,7 +24,7 @@ from planner.solver.partitioners.base import OnIncumbent, Partitioner, SolveLimi
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.partitioners.registry import make_partitioner, partitioner_names
-from planner.solver.problem import Assignment, Guide, Outcome, PricedOptions, Reason, Scope, Termination
+from planner.solver.problem import Assignment, Outcome, Reason, RelaxationHint, Scope, SolverProblem, Termination
 from planner.verification.verify import verify
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 
@@ -80,7 +80,7 @@ class Heard:
     limits: SolveLimits
     lower_bound_seconds: float
     start: Assignment | None
-    guide: Guide | None
+    hint: RelaxationHint | None
 
 
 class Scripted:
@@ -88,21 +88,21 @@ class Scripted:
 
     name = "scripted"
 
-    def __init__(self, outcome_of: Callable[[PricedOptions, SolveLimits], Outcome]) -> None:
+    def __init__(self, outcome_of: Callable[[SolverProblem, SolveLimits], Outcome]) -> None:
         self._outcome_of = outcome_of
         self.heard: list[Heard] = []
 
     def solve(
         self,
-        priced: PricedOptions,
+        priced: SolverProblem,
         limits: SolveLimits,
         *,
         lower_bound_seconds: float = 0.0,
         start: Assignment | None = None,
-        guide: Guide | None = None,
+        hint: RelaxationHint | None = None,
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
-        self.heard.append(Heard(limits, lower_bound_seconds, start, guide))
+        self.heard.append(Heard(limits, lower_bound_seconds, start, hint))
         return self._outcome_of(priced, limits)
 
 
@@ -123,7 +123,7 @@ def test_a_search_leaves_the_time_in_which_two_plans_are_finished(monkeypatch: p
     assert 0 < heard.limits.time_limit_seconds < 10.0 * 0.99 - 3 * 3.0 + 1e-6
 
 
-def all_on_rank_0(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+def all_on_rank_0(priced: SolverProblem, limits: SolveLimits) -> Outcome:
     """Greedy's plan with every table that has a choice of rank on the first one."""
     outcome = Greedy().solve(priced, limits)
     assert outcome.assignment is not None
@@ -133,22 +133,22 @@ def all_on_rank_0(priced: PricedOptions, limits: SolveLimits) -> Outcome:
     return replace(outcome, assignment=crowded)
 
 
-def boastful(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+def boastful(priced: SolverProblem, limits: SolveLimits) -> Outcome:
     """Greedy's plan, with a bound far above it."""
     return replace(Greedy().solve(priced, limits), bound_seconds=1e9)
 
 
-def hopeless(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+def hopeless(priced: SolverProblem, limits: SolveLimits) -> Outcome:
     """Calls everything infeasible."""
     return Outcome(assignment=None, termination=Termination(reason=Reason.INFEASIBLE))
 
 
-def nothing(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+def nothing(priced: SolverProblem, limits: SolveLimits) -> Outcome:
     """Finds no plan."""
     return Outcome(assignment=None, termination=Termination(reason=Reason.NO_SOLUTION_FOUND, limit="iterations"))
 
 
-def hurried(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+def hurried(priced: SolverProblem, limits: SolveLimits) -> Outcome:
     """Greedy's plan, cut by the clock."""
     termination = Termination(reason=Reason.FEASIBLE, limit="time")
     return replace(Greedy().solve(priced, limits), termination=termination)
@@ -157,7 +157,7 @@ def hurried(priced: PricedOptions, limits: SolveLimits) -> Outcome:
 @pytest.fixture
 def no_first_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """All depends on the partitioner."""
-    monkeypatch.setattr(mode_search, "Greedy", lambda **_: Scripted(nothing))
+    monkeypatch.setattr(solve_compatible_sets, "Greedy", lambda **_: Scripted(nothing))
 
 
 def whole_tables(count: int, rows: int = 10**6) -> list[Table]:
@@ -194,7 +194,7 @@ def test_a_proof_over_the_listed_cuts_is_told_as_one_where_the_bound_over_all_is
     share: float, limit: str
 ) -> None:
 
-    def proven(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+    def proven(priced: SolverProblem, limits: SolveLimits) -> Outcome:
         found = Greedy().solve(priced, limits)
         assert found.assignment is not None
         seconds = share * lower_bound(priced).seconds if share < 1 else objective_of(priced, found.assignment)
@@ -213,7 +213,7 @@ def test_the_search_starts_from_what_is_known() -> None:
     result = solve(problem, scripted, SolveLimits(time_limit_seconds=5.0, relative_gap=0.0))
     (heard,) = scripted.heard
     assert heard.start is not None
-    assert heard.guide is not None
+    assert heard.hint is not None
     assert heard.lower_bound_seconds > 0
     assert heard.limits.time_limit_seconds <= 5
     assert result.plan is not None, "the first plan stays where the search finds none"
@@ -243,11 +243,11 @@ def test_the_bound_looks_at_more_boxes_where_they_cost_less(monkeypatch: pytest.
     """By options and work alone: one box of a large problem may take as long as the search."""
     asked: list[int] = []
 
-    def bounding(priced: PricedOptions, *, max_boxes: int, known_seconds: float = np.inf) -> Bound:
+    def bounding(priced: SolverProblem, *, max_boxes: int, known_seconds: float = np.inf) -> Bound:
         asked.append(max_boxes)
         return lower_bound(priced, max_boxes=1, known_seconds=known_seconds)
 
-    monkeypatch.setattr(mode_search, "lower_bound", bounding)
+    monkeypatch.setattr(solve_compatible_sets, "lower_bound", bounding)
     limits = replace(LIMITS, work_limit_seconds=0.1)
     few, many = small_problem(), make_problem(*whole_tables(60, rows=1000))
     for problem, problem_limits in ((few, limits), (many, limits), (many, replace(limits, work_limit_seconds=0.4))):
@@ -262,7 +262,7 @@ def test_cuts_that_are_not_listed_become_shards() -> None:
     only = TableConstraints(sharding_types=frozenset({Scheme.COLUMN_WISE}))
     problem = make_problem(make_table(dim=128, constraints=only))
 
-    def unequal(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+    def unequal(priced: SolverProblem, limits: SolveLimits) -> Outcome:
         wide, narrow = (int(np.flatnonzero(priced.shape_columns == columns)[0]) for columns in (96, 32))
         assignment = Assignment(piece_shape=np.array([wide, narrow]), piece_site=np.array([3, 1]))
         return Outcome(assignment=assignment, termination=Termination(reason=Reason.FEASIBLE, limit="iterations"))
@@ -561,7 +561,7 @@ def test_a_search_with_host_memory_has_time_of_its_own() -> None:
     tables = [make_table(f"t{i}", 100_000, 64, constraints=whole) for i in range(3)]
     problem = make_problem(*tables, cluster=make_cluster(1, 2, hbm_bytes=25.6e6 / 0.6))
 
-    def slow(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+    def slow(priced: SolverProblem, limits: SolveLimits) -> Outcome:
         time.sleep(2.1)
         return nothing_found()
 
@@ -577,7 +577,7 @@ def test_a_search_with_host_memory_has_time_of_its_own() -> None:
 
 
 def test_what_the_clock_may_have_cut_says_so() -> None:
-    def slow(priced: PricedOptions, limits: SolveLimits) -> Outcome:
+    def slow(priced: SolverProblem, limits: SolveLimits) -> Outcome:
         time.sleep(0.5)
         return nothing_found()
 

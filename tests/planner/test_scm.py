@@ -19,7 +19,7 @@ from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.problem import HOST_KERNELS, Dense, Problem
 from planner.domain.problem.table import PinnedPiece, PinnedTable, TableConstraints
 from planner.options.enumerate import enumerate_families
-from planner.options.host_memory_fallback import with_host_memory
+from planner.options.host_memory_fallback import allow_host_memory
 from planner.orchestration.placement.listed_plan import find_plan
 from planner.output.explain.explanation import explain
 from planner.output.explain.text.plan import explain_plan
@@ -98,9 +98,9 @@ def test_torchrec_is_never_told_of_it() -> None:
     assert {issue.code for issue in verify(problem_of(runtime="torchrec"), placed(Tier.SCM))} == {"tier"}
     without_ddr = make_cluster(**SCM, ddr_bytes=0)
     found = enumerate_families(problem_of(runtime="torchrec", cluster=without_ddr))
-    assert any("the cluster has no ddr," in why for _, why in found.refusals[0])
-    assert with_host_memory(make_problem(cluster=without_ddr)) is None
-    assert with_host_memory(make_problem(cluster=without_ddr, runtime="generic")) is not None
+    assert any("the cluster has no ddr," in why for _, why in found.scheme_issues[0])
+    assert allow_host_memory(make_problem(cluster=without_ddr)) is None
+    assert allow_host_memory(make_problem(cluster=without_ddr, runtime="generic")) is not None
 
 
 def test_hosts_without_accelerators_have_no_second_memory() -> None:
@@ -111,7 +111,7 @@ def test_hosts_without_accelerators_have_no_second_memory() -> None:
 @pytest.mark.parametrize("name", ["scm_bytes_per_second", "scm_write_bytes_per_second"])
 def test_it_is_not_offered_on_numbers_that_nobody_gave(name: str) -> None:
     numbers = {known: value for known, value in SCM.items() if known != name}
-    assert with_host_memory(make_problem(cluster=make_cluster(**numbers), runtime="generic")) is None
+    assert allow_host_memory(make_problem(cluster=make_cluster(**numbers), runtime="generic")) is None
 
 
 def test_a_model_that_has_no_price_of_it_says_so() -> None:

@@ -11,7 +11,7 @@ from cost_models.vocabulary import Scheme
 from planner.domain.problem.access import ZipfAccess
 from planner.domain.problem.problem import HOST_KERNELS, OBJECTIVES, PIPELINES, Dense, Problem
 from planner.domain.problem.table import Table, TableConstraints
-from planner.options.compatible_families import family_modes
+from planner.options.compatible_families import compatible_family_sets
 from planner.options.enumerate import enumerate_families
 from planner.orchestration.placement.to_placement import to_placement
 from planner.pricing.price_options import price, prune, restrict
@@ -108,11 +108,11 @@ def optimum(problem: Problem, cost_model: CostModel = ROOFLINE) -> float:
     Problems that take too long are passed over.
     """
     families = enumerate_families(problem)
-    if families.refusals:
+    if families.scheme_issues:
         return math.inf
     priced = price(problem, families, cost_model)
     best = math.inf
-    for mask in family_modes(problem, families).masks:
+    for mask in compatible_family_sets(problem, families).masks:
         mode = prune(restrict(priced, mask))
         if len(set(mode.family_table.tolist())) < mode.num_tables:
             continue

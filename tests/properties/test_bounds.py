@@ -9,14 +9,14 @@ from planner.solver.evaluate import objective_of, violations
 from planner.solver.partitioners.base import Incumbent, SolveLimits
 from planner.solver.partitioners.exact.cp_sat import CpSat
 from planner.solver.partitioners.portfolio import Portfolio
-from planner.solver.problem import Objective, PricedOptions
+from planner.solver.problem import Objective, SolverProblem
 from tests.support.planning.builders import random_priced
 
 LIMITS = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.2, relative_gap=0.0)
 
 
 @st.composite
-def instances(draw: st.DrawFn) -> PricedOptions:
+def instances(draw: st.DrawFn) -> SolverProblem:
     """More tables and ranks than can be tried one by one."""
     num_hosts, ranks_per_host = draw(st.sampled_from(((1, 2), (1, 8), (2, 2), (3, 2), (4, 1))))
     return random_priced(
@@ -38,7 +38,7 @@ def instances(draw: st.DrawFn) -> PricedOptions:
 
 @settings(max_examples=30, derandomize=True, deadline=None, database=None)
 @given(instances())
-def test_no_plan_beats_its_bound(priced: PricedOptions) -> None:
+def test_no_plan_beats_its_bound(priced: SolverProblem) -> None:
     """Neither the plans on the way nor the last one, and dropping families loses nothing."""
     told: list[Incumbent] = []
     outcome = Portfolio().solve(priced, LIMITS, on_incumbent=told.append)
@@ -56,11 +56,11 @@ def test_no_plan_beats_its_bound(priced: PricedOptions) -> None:
     assert bool(told) is (outcome.assignment is not None)
 
 
-def few_boxes(priced: PricedOptions) -> float:
+def few_boxes(priced: SolverProblem) -> float:
     """The bound of the relaxation."""
     return lower_bound(priced).seconds
 
 
-def many_boxes(priced: PricedOptions) -> float:
+def many_boxes(priced: SolverProblem) -> float:
     """The bound after branching."""
     return lower_bound(priced, max_boxes=15).seconds

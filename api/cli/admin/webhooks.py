@@ -98,12 +98,12 @@ def delete_command(webhook_id: WebhookId, tenant: OfTenant = DEFAULT_TENANT, dat
 def _webhooks(tenant: str, data_dir: str | None) -> "Iterator[WebhookService]":
     from api.services.errors import ApiError
     from api.services.webhooks.service import WebhookService
-    from api.services.webhooks.targets import AllowList
+    from api.services.webhooks.targets import HostAllowList
 
     check_tenant(tenant)
     settings = settings_of_service(data_dir)
     try:
         with opened(settings) as database:
-            yield WebhookService(database.for_tenant(tenant), AllowList(settings.webhook_hosts))
+            yield WebhookService(database.for_tenant(tenant), HostAllowList(settings.webhook_hosts))
     except ApiError as error:
         raise BadInput(error.detail) from error

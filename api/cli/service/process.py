@@ -56,7 +56,7 @@ def told(settings: Settings) -> Iterator[None]:
 _YOUNGEST = 50_000
 
 
-def settle() -> None:
+def tune_gc() -> None:
     """Leave all that exists now out of collections, and let them happen less often; call it once, after the start."""
     gc.collect()
     gc.freeze()
@@ -71,7 +71,7 @@ MOST_STOP_SECONDS = 15.0
 log = logging.getLogger(__name__)
 
 
-def leave_in_time() -> None:
+def force_exit_after_timeout() -> None:
     """Be gone soon, whatever happens; to be called by whoever hears that the process is to stop.
 
     Nothing is lost by it: to leave so is to be killed, and work is handed to others as that of one that was.

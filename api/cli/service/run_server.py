@@ -16,7 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from api.cli.service import process as collector
-from api.cli.service.process import StartFailed, leave_in_time, told
+from api.cli.service.process import StartFailed, force_exit_after_timeout, told
 from api.execution.processes.solve import PlanFunction, plan_in_full
 from api.http.app import create_app
 from api.http.middleware.header_limits import bounded_heads
@@ -78,7 +78,7 @@ async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> No
     async with contextlib.AsyncExitStack() as stack:
         with told(settings):
             await stack.enter_async_context(app.router.lifespan_context(app))
-        collector.settle()
+        collector.tune_gc()
         server = _Server(config, app.state.services)
         try:
             await server.serve()
@@ -123,7 +123,7 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop."""
-        leave_in_time()
+        force_exit_after_timeout()
         self._services.solves.release()
         super().handle_exit(sig, frame)
 

@@ -9,7 +9,7 @@ from types import FrameType
 
 from prometheus_client import CollectorRegistry, start_http_server
 
-from api.cli.service.process import StartFailed, leave_in_time, told
+from api.cli.service.process import StartFailed, force_exit_after_timeout, told
 from api.execution.host import EngineHost
 from api.execution.processes.fit import FitFunction, fit_model
 from api.execution.processes.solve import PlanFunction, plan_in_full
@@ -18,7 +18,7 @@ from api.observability.metrics import WorkMetrics, new_registry
 from api.observability.nonblocking_stream import unhurried
 from api.observability.tracing import tracing_of
 from api.settings import Settings
-from api.store.data_directory import owned
+from api.store.data_directory import exclusive_data_directory
 from api.store.open import open_store
 
 
@@ -52,7 +52,7 @@ def _work(settings: Settings, plan: PlanFunction, fit: FitFunction) -> None:
     stopped = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        leave_in_time()
+        force_exit_after_timeout()
         stopped.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -62,7 +62,7 @@ def _work(settings: Settings, plan: PlanFunction, fit: FitFunction) -> None:
         with told(settings):
             tracing = tracing_of(settings)
             stack.callback(tracing.shutdown)
-            stack.enter_context(owned(settings.data_dir))
+            stack.enter_context(exclusive_data_directory(settings.data_dir))
             store = stack.enter_context(contextlib.closing(open_store(settings)))
             host = EngineHost(
                 store,

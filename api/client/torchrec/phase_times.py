@@ -99,13 +99,13 @@ class PhaseTimes:
         self._hooks: list[ModuleHooks] = []
         self._running: StepRecord | None = None
         self._records: list[StepRecord] = []
-        self._faults: list[str] = []
+        self._issues: list[str] = []
         self._num_steps = 0
 
     @property
     def is_complete(self) -> bool:
         """Whether all steps that were wanted have been timed, so that the rest of the training runs as without."""
-        return len(self._records) + len(self._faults) >= self._steps_wanted
+        return len(self._records) + len(self._issues) >= self._steps_wanted
 
     @property
     def num_timed(self) -> int:
@@ -120,7 +120,7 @@ class PhaseTimes:
     @property
     def left_out(self) -> tuple[str, ...]:
         """Why steps that should have been timed were not counted, each reason once."""
-        return tuple(dict.fromkeys(self._faults))
+        return tuple(dict.fromkeys(self._issues))
 
     @contextmanager
     def step(self) -> Iterator[None]:
@@ -210,7 +210,7 @@ class PhaseTimes:
         if fault is None:
             self._records.append(record)
         else:
-            self._faults.append(fault)
+            self._issues.append(fault)
         if any(hooks.is_pipelined for hooks in self._hooks):
             self._untold[INPUT_COMM] = "a training pipeline sends ids ahead, those of all modules in one exchange"
         if self.is_complete:

@@ -5,9 +5,9 @@ from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.http.auth.caller import Caller, Stranger, caller_of, refused, remember_caller
-from api.http.auth.identify import Callers
-from api.http.auth.scopes import HURRY, is_open, scope_of
+from api.http.auth.authenticator import Authenticator
+from api.http.auth.principal import Principal, Unauthenticated, caller_of, refused, set_principal
+from api.http.auth.scopes import PRIORITY_SCOPE, is_open, scope_of
 from api.services.errors import ApiError
 
 
@@ -20,8 +20,8 @@ class CallerMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
         if scope["type"] == "http" and not is_open(scope["path"]):
-            callers: Callers = scope["app"].state.callers
-            remember_caller(scope, await callers.caller(Headers(scope=scope).get("authorization")))
+            authenticator: Authenticator = scope["app"].state.authenticator
+            set_principal(scope, await authenticator.caller(Headers(scope=scope).get("authorization")))
         await self._app(scope, receive, send)
 
 
@@ -29,7 +29,7 @@ async def require_scope(request: Request) -> None:
     """Refuse a request whose caller is not known, or may not do this."""
     caller = caller_of(request.scope)
     assert caller is not None, "CallerMiddleware stands before every route that needs a scope"
-    if isinstance(caller, Stranger):
+    if isinstance(caller, Unauthenticated):
         raise refused(caller)
     route = request.scope["route"]
     assert isinstance(route, APIRoute)
@@ -37,14 +37,14 @@ async def require_scope(request: Request) -> None:
     _require(caller, needed, "this")
 
 
-def require_hurry(request: Request, priority: int) -> None:
+def require_priority_scope(request: Request, priority: int) -> None:
     """Refuse a priority above 0 to those who may not let solves start before those of others."""
     caller = caller_of(request.scope)
-    if priority > 0 and isinstance(caller, Caller):
-        _require(caller, HURRY, "a priority above 0")
+    if priority > 0 and isinstance(caller, Principal):
+        _require(caller, PRIORITY_SCOPE, "a priority above 0")
 
 
-def _require(caller: Caller, scope: str, what: str) -> None:
+def _require(caller: Principal, scope: str, what: str) -> None:
     if not caller.may(scope):
         headers = {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
         detail = f"{what} needs the scope {scope}, which {caller.who} does not have"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.http.auth.caller import Caller, Stranger, caller_of
+from api.http.auth.principal import Principal, Unauthenticated, caller_of
 from api.http.auth.scopes import is_open
 from api.http.middleware.problem_response import refuse
 
@@ -73,9 +73,9 @@ def _counts(scope: Scope) -> bool:
     if scope["type"] != "http" or is_open(scope["path"]):
         return False
     caller = caller_of(scope)
-    if isinstance(caller, Stranger) and caller.code != "unauthorized":
+    if isinstance(caller, Unauthenticated) and caller.code != "unauthorized":
         return False  # nobody could say who it is; many may share its address, and each is refused anyway
-    return isinstance(caller, Stranger) or not _is_fetch(scope["method"], scope["path"])
+    return isinstance(caller, Unauthenticated) or not _is_fetch(scope["method"], scope["path"])
 
 
 def _is_fetch(method: str, path: str) -> bool:
@@ -86,7 +86,7 @@ def _is_fetch(method: str, path: str) -> bool:
 def _name(scope: Scope) -> str:
     """Return by what a caller is counted: its key or token, else its address; of IPv6 its network, one customer's."""
     caller = caller_of(scope)
-    if isinstance(caller, Caller):
+    if isinstance(caller, Principal):
         return f"caller {caller.who}"
     host = (scope.get("client") or ("", 0))[0]
     try:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 READ, SOLVE, PROMOTE, ADMIN = SCOPES = ("read", "solve", "promote", "admin")
 
 #: For a priority above 0: who decides what runs in production decides what is planned first.
-HURRY = PROMOTE
+PRIORITY_SCOPE = PROMOTE
 
 #: By method and address as the OpenAPI document has them. What stands here nowhere needs ``admin``.
 ROUTE_SCOPES: Mapping[str, str] = {

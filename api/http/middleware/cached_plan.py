@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.http.auth.caller import Caller, caller_of
+from api.http.auth.principal import Principal, caller_of
 from api.http.auth.scopes import scope_of
 from api.http.protocol.responses import IMMUTABLE, REVALIDATE, plan_answer
 from api.http.services import Services
@@ -59,7 +59,7 @@ class FetchPathMiddleware:
         tenant = DEFAULT_TENANT
         if self._asks_for_keys:
             caller = caller_of(scope)
-            if not isinstance(caller, Caller) or not caller.may(_FETCH):
+            if not isinstance(caller, Principal) or not caller.may(_FETCH):
                 return False  # the route says why
             tenant = caller.tenant
         memory = tenants.peek(tenant)

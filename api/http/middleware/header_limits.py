@@ -9,7 +9,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from api.http.protocol.problem_details import MEDIA_TYPE, RETRY_AFTER_SECONDS, problem_bytes
 from api.observability.request_id import HEADER
-from api.schemas.problem_kinds import PROBLEMS
+from api.schemas.error_kinds import ERROR_KINDS
 
 #: Of a head, and of anything that follows a body and is no head. Launchers send some hundred bytes; proxies take 8 to
 #: 32 KiB.
@@ -59,7 +59,7 @@ class BoundedHeads(HttpToolsProtocol):
             return
         self._num_idle_bytes = 0 if self._has_moved else self._num_idle_bytes + len(data)
         if self._num_idle_bytes > MAX_HEAD_BYTES:
-            self._close_with("head-too-large", PROBLEMS["head-too-large"].explanation)
+            self._close_with("head-too-large", ERROR_KINDS["head-too-large"].explanation)
             return
         self._watch()
 
@@ -89,7 +89,7 @@ class BoundedHeads(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP as everything else that is wrong; a request before it that is whole is answered."""
         if self._has_large_head:
-            self._close_with("head-too-large", PROBLEMS["head-too-large"].explanation)
+            self._close_with("head-too-large", ERROR_KINDS["head-too-large"].explanation)
         elif self._is_answering() and not self._is_in_body:
             self.cycle.keep_alive = False
         else:
@@ -142,7 +142,7 @@ def bounded_heads(head_patience_seconds: float, body_patience_seconds: float) ->
 
 
 def _answer(code: str, detail: str) -> bytes:
-    request_id, status = secrets.token_hex(8), PROBLEMS[code].status
+    request_id, status = secrets.token_hex(8), ERROR_KINDS[code].status
     body = problem_bytes(code, detail, request_id)
     headers = {
         "content-type": MEDIA_TYPE,
@@ -151,7 +151,7 @@ def _answer(code: str, detail: str) -> bytes:
         "cache-control": "no-store",
         HEADER.lower(): request_id,
     }
-    if PROBLEMS[code].retryable:
+    if ERROR_KINDS[code].retryable:
         headers["retry-after"] = str(RETRY_AFTER_SECONDS)
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return b"".join([STATUS_LINE[status], head.encode("ascii"), b"\r\n", body])

@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from api.http.protocol.problem_details import MEDIA_TYPE, problem_bytes
 from api.observability.request_id import request_id_of
-from api.schemas.problem_kinds import PROBLEMS
+from api.schemas.error_kinds import ERROR_KINDS
 
 #: After a refusal the rest of a body is read and thrown away for this long, so that the
 #: caller, who may still be sending, sees the answer instead of a broken connection.
@@ -28,7 +28,7 @@ async def refuse(
         **(headers or {}),
     }
     raw = [(name.encode(), value.encode()) for name, value in sent.items()]
-    await send({"type": "http.response.start", "status": PROBLEMS[code].status, "headers": raw})
+    await send({"type": "http.response.start", "status": ERROR_KINDS[code].status, "headers": raw})
     await send({"type": "http.response.body", "body": body, "more_body": True})
     if "expect" not in Headers(scope=scope):
         with anyio.move_on_after(LINGER_SECONDS):

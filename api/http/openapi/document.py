@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from api.http.auth.scopes import is_open, scope_of
-from api.http.routes.documentation import problems
+from api.http.routes.documentation import error_responses
 from api.schemas.access import CreatedKey, KeyRequest
 from api.schemas.certificate import CertificateDocument
 from api.schemas.channel import ChannelDocument, ChannelHistory, ChannelRollback, ChannelUpdate
@@ -79,18 +79,19 @@ _RAW_DOCUMENTS = (
 )
 
 
-class Asked(StrEnum):
+class KeyRequirement(StrEnum):
     """Who is asked for a key."""
 
-    EVERYBODY = "everybody"
-    NOBODY = "nobody"
+    REQUIRED = "required"
+    OPEN = "open"
     DEPENDS = "depends"  # on the server: the committed document is of all of them
 
 
 _ACCESS = {
-    Asked.EVERYBODY: "Routes with a lock need a key of this server (**Authorize**), of the scope that each names.",
-    Asked.NOBODY: "This server asks nobody for a key: all routes are open.",
-    Asked.DEPENDS: "Servers with `SHARDPLAN_AUTH=keys` ask for a key, of the scope that each route names.",
+    KeyRequirement.REQUIRED: "Routes with a lock need a key of this server (**Authorize**), of the scope that each"
+    " names.",
+    KeyRequirement.OPEN: "This server asks nobody for a key: all routes are open.",
+    KeyRequirement.DEPENDS: "Servers with `SHARDPLAN_AUTH=keys` ask for a key, of the scope that each route names.",
 }
 
 #: How callers say who they are.
@@ -101,8 +102,8 @@ _KEY = {
 }
 
 #: What servers answer beside the problems of a route, whoever is asked for a key and where keys are asked for.
-_LIMITED = {str(status): answer for status, answer in problems("too-many-requests").items()}
-_REFUSALS = {str(status): answer for status, answer in problems("unauthorized", "forbidden").items()}
+_LIMITED = {str(status): answer for status, answer in error_responses("too-many-requests").items()}
+_REFUSALS = {str(status): answer for status, answer in error_responses("unauthorized", "forbidden").items()}
 
 
 def add_openapi(app: FastAPI, *, asks_for_keys: bool) -> None:
@@ -110,13 +111,15 @@ def add_openapi(app: FastAPI, *, asks_for_keys: bool) -> None:
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = openapi_document(app, asked=Asked.EVERYBODY if asks_for_keys else Asked.NOBODY)
+            app.openapi_schema = openapi_document(
+                app, asked=KeyRequirement.REQUIRED if asks_for_keys else KeyRequirement.OPEN
+            )
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def openapi_document(app: FastAPI, *, asked: Asked) -> dict[str, Any]:
+def openapi_document(app: FastAPI, *, asked: KeyRequirement) -> dict[str, Any]:
     """Return the OpenAPI document of an app; where nobody is asked for a key it has no word of them, and no locks."""
     document = get_openapi(
         title=app.title, version=app.version, description=DESCRIPTION, routes=app.routes, tags=app.openapi_tags
@@ -126,7 +129,7 @@ def openapi_document(app: FastAPI, *, asked: Asked) -> dict[str, Any]:
     )
     document.setdefault("components", {}).setdefault("schemas", {}).update(schemas["$defs"])
     document["info"]["description"] += f"\n{_ACCESS[asked]}\n"
-    if asked != Asked.NOBODY:
+    if asked != KeyRequirement.OPEN:
         document["components"]["securitySchemes"] = {"key": _KEY}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -134,9 +137,9 @@ def openapi_document(app: FastAPI, *, asked: Asked) -> dict[str, Any]:
             if is_open(path):
                 continue
             operation["responses"] = {**_LIMITED, **operation["responses"]}
-            if asked != Asked.NOBODY:
+            if asked != KeyRequirement.OPEN:
                 scope = scope_of(method.upper(), path)
-                operation["security"] = [{"key": [scope]}, *([{}] if asked == Asked.DEPENDS else [])]
+                operation["security"] = [{"key": [scope]}, *([{}] if asked == KeyRequirement.DEPENDS else [])]
                 operation["responses"] = {**_REFUSALS, **operation["responses"]}
     document["components"]["schemas"].pop("HTTPValidationError", None)
     document["components"]["schemas"].pop("ValidationError", None)
@@ -152,4 +155,7 @@ def _drop_framework_errors(operation: dict[str, Any]) -> None:
 
 def openapi_text(app: FastAPI) -> str:
     """Return the document as the file holds it: that of servers with keys and without."""
-    return json.dumps(openapi_document(app, asked=Asked.DEPENDS), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return (
+        json.dumps(openapi_document(app, asked=KeyRequirement.DEPENDS), indent=1, sort_keys=True, ensure_ascii=False)
+        + "\n"
+    )

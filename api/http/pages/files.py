@@ -12,7 +12,7 @@ import zstandard
 
 #: Where the files are served: below it the digest of all of them, so that what an address holds never changes.
 ADDRESS = "/ui/assets"
-SHELL = "index.html"
+APP = "index.html"
 _PLACE_OF_ADDRESS = b"{assets}"
 #: By the end of the name; licences have none. A file of any other kind is a mistake.
 _MEDIA_TYPES = {
@@ -52,10 +52,10 @@ def page_files() -> PageFiles:
     for path, body in bodies.items():
         everything.update(f"{path}\0{len(body)}\0".encode() + body)
     address = f"{ADDRESS}/{everything.hexdigest()[:16]}"
-    shell = bodies.pop(SHELL).replace(_PLACE_OF_ADDRESS, address.encode())
+    shell = bodies.pop(APP).replace(_PLACE_OF_ADDRESS, address.encode())
     return PageFiles(
         address=address,
-        shell=_page_file(SHELL, shell),
+        shell=_page_file(APP, shell),
         by_path={path: _page_file(path, body) for path, body in bodies.items()},
     )
 

@@ -14,7 +14,7 @@ from starlette.routing import Match, Route
 
 from api.http.protocol.idempotency import KeyInFlight
 from api.observability.request_id import HEADER, request_id_of
-from api.schemas.problem_kinds import PROBLEMS
+from api.schemas.error_kinds import ERROR_KINDS
 from api.services.errors import ApiError
 from api.specs.checks.hardware_numbers import cost_model_issue
 from api.specs.input.json import RejectedDocument, pointer
@@ -38,7 +38,7 @@ def problem_bytes(
     code: str, detail: str, request_id: str, *, issues: tuple[Issue, ...] = (), num_issues: int | None = None
 ) -> bytes:
     """Return the body of a problem document."""
-    kind = PROBLEMS[code]
+    kind = ERROR_KINDS[code]
     document: dict[str, object] = {
         "type": kind.uri,
         "title": kind.title,
@@ -73,10 +73,10 @@ def problem_response(
 ) -> Response:
     """Return a problem document as the answer to a request."""
     request_id = request_id_of(request.scope)
-    extra = {"Retry-After": str(RETRY_AFTER_SECONDS)} if PROBLEMS[code].retryable else {}
+    extra = {"Retry-After": str(RETRY_AFTER_SECONDS)} if ERROR_KINDS[code].retryable else {}
     return Response(
         problem_bytes(code, detail, request_id, issues=issues, num_issues=num_issues),
-        status_code=PROBLEMS[code].status,
+        status_code=ERROR_KINDS[code].status,
         media_type=MEDIA_TYPE,
         headers={**extra, **(headers or {}), HEADER: request_id, "Cache-Control": "no-store"},
     )
@@ -136,7 +136,7 @@ async def _http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "invalid-parameter")
     headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
-    return problem_response(request, code, PROBLEMS[code].explanation, headers=headers)
+    return problem_response(request, code, ERROR_KINDS[code].explanation, headers=headers)
 
 
 def _allowed(request: Request) -> str:
@@ -149,18 +149,18 @@ def _allowed(request: Request) -> str:
 
 
 async def _key_reused(request: Request, _error: Exception) -> Response:
-    return problem_response(request, "key-reused", PROBLEMS["key-reused"].explanation)
+    return problem_response(request, "key-reused", ERROR_KINDS["key-reused"].explanation)
 
 
 async def _key_in_flight(request: Request, _error: Exception) -> Response:
-    return problem_response(request, "key-in-flight", PROBLEMS["key-in-flight"].explanation)
+    return problem_response(request, "key-in-flight", ERROR_KINDS["key-in-flight"].explanation)
 
 
 async def _storage(request: Request, _error: Exception) -> Response:
-    return problem_response(request, "storage-unavailable", PROBLEMS["storage-unavailable"].explanation)
+    return problem_response(request, "storage-unavailable", ERROR_KINDS["storage-unavailable"].explanation)
 
 
 async def _internal(request: Request, _error: Exception) -> Response:
     # The server logs the traceback, which knows nothing of requests.
     log.error("a request failed; its traceback follows", extra={"request_id": request_id_of(request.scope)})
-    return problem_response(request, "internal", PROBLEMS["internal"].explanation)
+    return problem_response(request, "internal", ERROR_KINDS["internal"].explanation)

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.schemas.events import ProgressEvent, StateEvent
 from api.schemas.solve import SolveDocument
 from api.services.errors import ApiError, not_found
-from api.services.solves.notifications import EndSignals
+from api.services.solves.notifications import SolveNotifications
 from api.store.contract.store import ENDED, SolveRecord, Store
 from api.store.solves.events import EventRecord
 
@@ -78,7 +78,7 @@ class SolveStreams:
     def __init__(
         self,
         store: Store,
-        signals: EndSignals,
+        signals: SolveNotifications,
         listeners: Listeners,
         *,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,

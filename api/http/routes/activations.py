@@ -5,10 +5,10 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Request, Response
 
-from api.http.auth.caller import actor_of
+from api.http.auth.principal import actor_of
 from api.http.protocol.responses import REVALIDATE
-from api.http.routes.documentation import json_answer, json_body, problems
-from api.http.services import Services, Shell
+from api.http.routes.documentation import error_responses, json_answer, json_body
+from api.http.services import Services, ServicesDep
 from api.schemas.cost_models import ActivationDocument, ActivationUpdate, ActivationVersion
 from api.services.cost_models.activations import etag_of
 from api.services.preconditions import matches
@@ -30,17 +30,17 @@ ProfileId = Annotated[str, Path(description="Hardware profile.", examples=["dgx-
     responses={
         200: json_answer("It; its ETag is what If-Match takes.", "ActivationDocument"),
         304: {"description": "The caller has it."},
-        **problems("not-found"),
+        **error_responses("not-found"),
     },
 )
 async def get_active_cost_model(
-    shell: Shell, profile_id: ProfileId, if_none_match: Annotated[str, Header()] = ""
+    services: ServicesDep, profile_id: ProfileId, if_none_match: Annotated[str, Header()] = ""
 ) -> Response:
     """Answer with the model that the cost model ``learned`` of a spec means, and what it meant before."""
-    active = await run_sync(shell.activations.get, profile_id)
+    active = await run_sync(services.activations.get, profile_id)
     if matches(if_none_match, etag_of(active)):
         return Response(status_code=304, headers={"ETag": etag_of(active), "Cache-Control": REVALIDATE})
-    return await run_sync(lambda: _answer(shell, active, status=200))
+    return await run_sync(lambda: _answer(services, active, status=200))
 
 
 @router.put(
@@ -51,7 +51,7 @@ async def get_active_cost_model(
     responses={
         200: json_answer("Changed.", "ActivationDocument"),
         201: json_answer("The first of this profile.", "ActivationDocument"),
-        **problems(
+        **error_responses(
             "not-found",
             "activation-changed",
             "request-timeout",
@@ -64,7 +64,7 @@ async def get_active_cost_model(
 )
 async def activate_cost_model(
     request: Request,
-    shell: Shell,
+    services: ServicesDep,
     profile_id: ProfileId,
     if_match: Annotated[str | None, Header(description="ETag of the activation that is replaced.")] = None,
     if_none_match: Annotated[str | None, Header(description="* where none may be active.")] = None,
@@ -72,18 +72,18 @@ async def activate_cost_model(
     """Let ``learned`` mean another model from now on; solves that were asked for keep theirs."""
     update, by = parse_document(await request.body(), ActivationUpdate), actor_of(request)
     active = await run_sync(
-        lambda: shell.activations.put(
+        lambda: services.activations.put(
             profile_id, update.cost_model, if_match=if_match, if_none_match=if_none_match, by=by
         )
     )
-    return await run_sync(lambda: _answer(shell, active, status=201 if active.version == 1 else 200))
+    return await run_sync(lambda: _answer(services, active, status=201 if active.version == 1 else 200))
 
 
-def _answer(shell: Services, active: ActivationRecord, *, status: int) -> Response:
+def _answer(services: Services, active: ActivationRecord, *, status: int) -> Response:
     document = ActivationDocument(
         profile=active.profile,
         **_version(active).model_dump(),
-        history=[_version(one) for one in shell.activations.history(active.profile)[-_MAX_HISTORY:]],
+        history=[_version(one) for one in services.activations.history(active.profile)[-_MAX_HISTORY:]],
     )
     return Response(
         document.model_dump_json(),

@@ -7,8 +7,8 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Response
 
 from api.http.protocol.headers import page_headers
-from api.http.routes.documentation import problems
-from api.http.services import Shell
+from api.http.routes.documentation import error_responses
+from api.http.services import ServicesDep
 from api.schemas.access import AuditEntry, AuditPage
 from api.store.access.audit import AuditRecord
 from api.store.contract.timestamps import moment
@@ -21,10 +21,10 @@ router = APIRouter(prefix="/v1", tags=["access"])
     summary="Look at the audit trail",
     operation_id="list_audit",
     response_model=AuditPage,
-    responses=problems("invalid-parameter"),
+    responses=error_responses("invalid-parameter"),
 )
 async def list_audit(
-    shell: Shell,
+    services: ServicesDep,
     page_size: Annotated[int, Query(ge=1, le=500, description="Unit: entries.")] = 50,
     page_token: Annotated[int | None, Query(ge=1, lt=2**31, description="From next_page_token.")] = None,
     subject: Annotated[
@@ -32,7 +32,7 @@ async def list_audit(
     ] = None,
 ) -> Response:
     """List promotions, rollbacks, activations and changes of keys and webhooks, newest first."""
-    found = await run_sync(lambda: shell.store.audit(limit=page_size + 1, before=page_token, subject=subject))
+    found = await run_sync(lambda: services.store.audit(limit=page_size + 1, before=page_token, subject=subject))
     page = found[:page_size]
     token = str(page[-1].seq) if len(found) > page_size else None
     document = AuditPage(entries=[_entry(record) for record in page], next_page_token=token)

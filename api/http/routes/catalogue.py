@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from api.http.routes.documentation import problems
+from api.http.routes.documentation import error_responses
 from api.schemas.catalogue import (
     CurveDocument,
     NumberDocument,
@@ -22,7 +22,7 @@ router = APIRouter(prefix="/v1", tags=["catalogue"])
     summary="List hardware profiles",
     operation_id="list_hardware_profiles",
     response_model=ProfileList,
-    responses=problems(),
+    responses=error_responses(),
 )
 def list_hardware_profiles() -> Response:
     """List the profiles that ``hardware.profile`` can name."""
@@ -44,7 +44,7 @@ def list_hardware_profiles() -> Response:
     summary="Look at a hardware profile",
     operation_id="get_hardware_profile",
     response_model=ProfileDocument,
-    responses=problems("not-found"),
+    responses=error_responses("not-found"),
 )
 def get_hardware_profile(profile_id: str) -> Response:
     """Answer with every number, its unit, its evidence and who says so."""

@@ -5,12 +5,12 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
-from api.http.auth.caller import actor_of
+from api.http.auth.principal import actor_of
 from api.http.protocol.headers import page_headers
 from api.http.protocol.responses import REVALIDATE, etagged_response
-from api.http.routes.documentation import json_answer, json_body, problems
+from api.http.routes.documentation import error_responses, json_answer, json_body
 from api.http.routes.plans import PLAN_OR_SLICE, RankOfPlan, answer_plan
-from api.http.services import Shell
+from api.http.services import ServicesDep
 from api.schemas.channel import (
     ChannelDocument,
     ChannelHistory,
@@ -36,17 +36,17 @@ ChannelName = Annotated[str, Path(description="Up to 8 segments, such as ads/ran
     summary="List channels by name",
     operation_id="list_channels",
     response_model=ChannelPage,
-    responses=problems("invalid-parameter"),
+    responses=error_responses("invalid-parameter"),
 )
 async def list_channels(
-    shell: Shell,
+    services: ServicesDep,
     page_size: Annotated[int, Query(ge=1, le=500, description="Unit: channels.")] = 50,
     page_token: Annotated[
         str | None, Query(pattern="^[a-z0-9._/-]{1,600}$", description="From next_page_token.")
     ] = None,
 ) -> Response:
     """List what launchers may follow, and where it points."""
-    records, token = await run_sync(lambda: shell.channels.page(limit=page_size, after=page_token))
+    records, token = await run_sync(lambda: services.channels.page(limit=page_size, after=page_token))
     page = ChannelPage(channels=[_document(record) for record in records], next_page_token=token)
     headers = {"Cache-Control": "no-store"}
     if token is not None:
@@ -61,16 +61,18 @@ async def list_channels(
     responses={
         200: PLAN_OR_SLICE,
         304: {"description": "The caller has it."},
-        **problems("not-found", "invalid-parameter", "no-such-rank"),
+        **error_responses("not-found", "invalid-parameter", "no-such-rank"),
     },
 )
 @router.head("/channels/{name:path}/plan", include_in_schema=False)
-async def get_channel_plan(request: Request, shell: Shell, name: ChannelName, rank: RankOfPlan = None) -> Response:
+async def get_channel_plan(
+    request: Request, services: ServicesDep, name: ChannelName, rank: RankOfPlan = None
+) -> Response:
     """Answer with the plan that the channel points at now: what a launcher reads before its job starts."""
-    channel = shell.channels.peek(name)
+    channel = services.channels.peek(name)
     if channel is None:
-        channel = await run_sync(shell.channels.get, name)
-    return await answer_plan(request, shell, channel.plan_digest, rank, cache_control=REVALIDATE)
+        channel = await run_sync(services.channels.get, name)
+    return await answer_plan(request, services, channel.plan_digest, rank, cache_control=REVALIDATE)
 
 
 @router.get(
@@ -80,18 +82,18 @@ async def get_channel_plan(request: Request, shell: Shell, name: ChannelName, ra
     responses={
         200: json_answer("A page, newest first.", "ChannelHistory"),
         304: {"description": "The caller has it."},
-        **problems("not-found", "invalid-parameter"),
+        **error_responses("not-found", "invalid-parameter"),
     },
 )
 async def get_channel_history(
     request: Request,
-    shell: Shell,
+    services: ServicesDep,
     name: ChannelName,
     page_size: Annotated[int, Query(ge=1, le=500, description="Unit: versions.")] = 50,
     page_token: Annotated[int | None, Query(ge=1, lt=2**31, description="From next_page_token.")] = None,
 ) -> Response:
     """List what the channel pointed at, and since when."""
-    records, token = await run_sync(lambda: shell.channels.history(name, limit=page_size, before=page_token))
+    records, token = await run_sync(lambda: services.channels.history(name, limit=page_size, before=page_token))
     next_token = None if token is None else str(token)
     document = ChannelHistory(versions=[_version(record) for record in records], next_page_token=next_token)
     headers = page_headers(f"/v1/channels/{name}/history", page_size, next_token)
@@ -106,7 +108,7 @@ async def get_channel_history(
     openapi_extra=json_body("ChannelRollback", required=False),
     responses={
         200: json_answer("A new version, which points at the earlier plan.", "ChannelDocument"),
-        **problems(
+        **error_responses(
             "not-found",
             "invalid-parameter",
             "channel-changed",
@@ -121,14 +123,14 @@ async def get_channel_history(
 )
 async def rollback_channel(
     request: Request,
-    shell: Shell,
+    services: ServicesDep,
     name: ChannelName,
     if_match: Annotated[str | None, Header(description="ETag of the version that is replaced.")] = None,
 ) -> Response:
     """Make a new version of an earlier one's plan: history stays a line, and a rollback can be rolled back."""
     wanted = parse_document(await request.body() or b"{}", ChannelRollback)
     by = actor_of(request)
-    channel = await run_sync(lambda: shell.channels.rollback(name, wanted.version, if_match=if_match, by=by))
+    channel = await run_sync(lambda: services.channels.rollback(name, wanted.version, if_match=if_match, by=by))
     return _answer(channel, 200)
 
 
@@ -139,12 +141,14 @@ async def rollback_channel(
     responses={
         200: json_answer("The channel; its ETag is what If-Match takes.", "ChannelDocument"),
         304: {"description": "The caller has it."},
-        **problems("not-found", "invalid-parameter"),
+        **error_responses("not-found", "invalid-parameter"),
     },
 )
-async def get_channel(shell: Shell, name: ChannelName, if_none_match: Annotated[str, Header()] = "") -> Response:
+async def get_channel(
+    services: ServicesDep, name: ChannelName, if_none_match: Annotated[str, Header()] = ""
+) -> Response:
     """Answer with the digest and version that the channel is at."""
-    channel = await run_sync(shell.channels.get, name)
+    channel = await run_sync(services.channels.get, name)
     if matches(if_none_match, etag_of(channel)):
         return Response(status_code=304, headers={"ETag": etag_of(channel), "Cache-Control": REVALIDATE})
     return _answer(channel, 200)
@@ -158,7 +162,7 @@ async def get_channel(shell: Shell, name: ChannelName, if_none_match: Annotated[
     responses={
         200: json_answer("Changed.", "ChannelDocument"),
         201: json_answer("Created.", "ChannelDocument"),
-        **problems(
+        **error_responses(
             "not-found",
             "invalid-parameter",
             "channel-changed",
@@ -172,7 +176,7 @@ async def get_channel(shell: Shell, name: ChannelName, if_none_match: Annotated[
 )
 async def put_channel(
     request: Request,
-    shell: Shell,
+    services: ServicesDep,
     name: ChannelName,
     if_match: Annotated[str | None, Header(description="ETag of the version that is replaced.")] = None,
     if_none_match: Annotated[str | None, Header(description="* to create only.")] = None,
@@ -180,7 +184,7 @@ async def put_channel(
     """Create a channel, or move one from the version that the caller has seen; changes never get lost."""
     update, by = parse_document(await request.body(), ChannelUpdate), actor_of(request)
     channel = await run_sync(
-        lambda: shell.channels.put(name, update.plan_digest, if_match=if_match, if_none_match=if_none_match, by=by)
+        lambda: services.channels.put(name, update.plan_digest, if_match=if_match, if_none_match=if_none_match, by=by)
     )
     return _answer(channel, 201 if channel.version == 1 else 200)
 

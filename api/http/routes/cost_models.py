@@ -10,9 +10,9 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from api.http.protocol.headers import page_headers, preferred_wait
 from api.http.protocol.idempotency import IdempotencyKey, request_key
 from api.http.protocol.responses import IMMUTABLE, REVALIDATE
-from api.http.routes.documentation import json_answer, json_body, problems
+from api.http.routes.documentation import error_responses, json_answer, json_body
 from api.http.routes.examples import COST_MODELS
-from api.http.services import Shell
+from api.http.services import ServicesDep
 from api.schemas.base import DIGEST_PATTERN, MODEL_ID
 from api.schemas.cost_models import (
     ComparedModel,
@@ -44,15 +44,15 @@ ModelId = Annotated[str, Path(description="NAME@VERSION of a learned model.", ex
     summary="List cost models",
     operation_id="list_cost_models",
     response_model=CostModelList,
-    responses=problems("invalid-parameter"),
+    responses=error_responses("invalid-parameter"),
 )
 async def list_cost_models(
-    shell: Shell,
+    services: ServicesDep,
     page_size: Annotated[int, Query(ge=1, le=500, description="Unit: versions of learned models.")] = 50,
     page_token: Annotated[str | None, Query(pattern=f"^{MODEL_ID}$", description="From next_page_token.")] = None,
 ) -> Response:
     """List the analytic models, and the versions of learned ones."""
-    records, token = await run_sync(lambda: shell.models.page(limit=page_size, after=page_token))
+    records, token = await run_sync(lambda: services.models.page(limit=page_size, after=page_token))
     analytic = [] if page_token is not None else [_analytic(name) for name in cost_model_names()]
     learned = [_learned(record) for record in records]
     headers = page_headers("/v1/cost-models", page_size, token)
@@ -73,7 +73,7 @@ async def list_cost_models(
             "The fit has ended in the time of Prefer: wait=N; or an equal document was stored before.",
             "CostModelDocument",
         ),
-        **problems(
+        **error_responses(
             "invalid-parameter",
             "key-in-flight",
             "key-reused",
@@ -87,24 +87,24 @@ async def list_cost_models(
 )
 async def add_cost_model(
     request: Request,
-    shell: Shell,
+    services: ServicesDep,
     prefer: Annotated[str, Header(description="wait=N: answer when it has ended, at most N <= 60 s.")] = "",
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Fit a model in the background, as the next version of its name; or keep one that was fitted elsewhere."""
     raw = await request.body()
     key = request_key(request, raw, idempotency_key)
-    with shell.keys.holding(key):
-        record, is_new = await run_sync(lambda: shell.models.add(raw, key))
+    with services.keys.holding(key):
+        record, is_new = await run_sync(lambda: services.models.add(raw, key))
     name = id_of(record)
     headers = {"Location": f"/v1/cost-models/{name}"}
     if record.state != FITTING:
         return _answer(record, headers, status=201 if is_new else 200)
     wait_seconds = preferred_wait(prefer)
     if wait_seconds is not None:
-        seconds = min(float(wait_seconds), shell.settings.max_wait_seconds)
+        seconds = min(float(wait_seconds), services.settings.max_wait_seconds)
         headers["Preference-Applied"] = f"wait={seconds:.0f}"
-        record = await shell.models.wait(name, seconds)
+        record = await services.models.wait(name, seconds)
     return _answer(record, headers, status=202 if record.state == FITTING else 200)
 
 
@@ -112,28 +112,31 @@ async def add_cost_model(
     "/cost-models/{model_id}",
     summary="Look at a cost model",
     operation_id="get_cost_model",
-    responses={200: json_answer("The cost model.", "CostModelDocument"), **problems("not-found", "invalid-parameter")},
+    responses={
+        200: json_answer("The cost model.", "CostModelDocument"),
+        **error_responses("not-found", "invalid-parameter"),
+    },
 )
 async def get_cost_model(
-    shell: Shell,
+    services: ServicesDep,
     model_id: Annotated[str, Path(description="A name of an analytic model, or NAME@VERSION of a learned one.")],
     wait: Annotated[float, Query(ge=0, le=600, description="Answer when its fit ended, at most after this.")] = 0.0,
 ) -> Response:
     """Answer at once, or as soon as the fit has ended."""
     if model_id in cost_model_names():
         return _json(_analytic(model_id).model_dump_json(), {"Cache-Control": "no-store"})
-    return _answer(await shell.models.wait(model_id, wait))
+    return _answer(await services.models.wait(model_id, wait))
 
 
 @router.post(
     "/cost-models/{model_id}:cancel",
     summary="Stop a fit",
     operation_id="cancel_fit",
-    responses={200: json_answer("It has ended.", "CostModelDocument"), **problems("not-found")},
+    responses={200: json_answer("It has ended.", "CostModelDocument"), **error_responses("not-found")},
 )
-async def cancel_fit(shell: Shell, model_id: ModelId) -> Response:
+async def cancel_fit(services: ServicesDep, model_id: ModelId) -> Response:
     """Stop a fit, which has failed then. Doing it twice is harmless."""
-    return _answer(await run_sync(shell.models.cancel, model_id))
+    return _answer(await run_sync(services.models.cancel, model_id))
 
 
 @router.get(
@@ -143,14 +146,14 @@ async def cancel_fit(shell: Shell, model_id: ModelId) -> Response:
     responses={
         200: {"description": "What --cost-model-file takes.", "content": {"application/json": {}}},
         304: {"description": "The caller has it."},
-        **problems("not-found"),
+        **error_responses("not-found"),
     },
 )
 async def get_cost_model_document(
-    shell: Shell, model_id: ModelId, if_none_match: Annotated[str, Header()] = ""
+    services: ServicesDep, model_id: ModelId, if_none_match: Annotated[str, Header()] = ""
 ) -> Response:
     """Answer with the bytes of the model, which never change."""
-    digest, document = await run_sync(shell.models.document, model_id)
+    digest, document = await run_sync(services.models.document, model_id)
     headers = {"ETag": f'"{digest.removeprefix("sha256:")[:32]}"', "Cache-Control": IMMUTABLE}
     if matches(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
@@ -163,16 +166,16 @@ async def get_cost_model_document(
     operation_id="get_cost_model_report",
     responses={
         200: {"description": "A page that needs no network.", "content": {"text/html": {}}},
-        **problems("not-found"),
+        **error_responses("not-found"),
     },
 )
-async def get_cost_model_report(shell: Shell, model_id: ModelId, request: Request) -> Response:
+async def get_cost_model_report(services: ServicesDep, model_id: ModelId, request: Request) -> Response:
     """Answer with errors, coverage and ranges of a model, as a page."""
-    _, document = await run_sync(shell.models.document, model_id)
+    _, document = await run_sync(services.models.document, model_id)
     # A browser that shows the page asks for HTML; what is saved as a file leads nowhere.
     is_shown = "text/html" in request.headers.get("accept", "")
     home = f"/ui/cost-models/{quote(model_id, safe='@')}" if is_shown else None
-    page = await shell.compute(lambda: report_page(json.loads(document), home=home))
+    page = await services.compute(lambda: report_page(json.loads(document), home=home))
     headers = {
         "Content-Security-Policy": PAGE_POLICY,
         "X-Content-Type-Options": "nosniff",
@@ -188,11 +191,11 @@ async def get_cost_model_report(shell: Shell, model_id: ModelId, request: Reques
     operation_id="compare_cost_models",
     responses={
         200: json_answer("Both on the same rows.", "ModelComparison"),
-        **problems("not-found", "invalid-parameter", "invalid-problem"),
+        **error_responses("not-found", "invalid-parameter", "invalid-problem"),
     },
 )
 async def compare_cost_models(
-    shell: Shell,
+    services: ServicesDep,
     model_id: ModelId,
     other_id: ModelId,
     measurements: Annotated[
@@ -201,7 +204,9 @@ async def compare_cost_models(
     ] = None,
 ) -> Response:
     """Put the figures of two models side by side; best on measurements that neither has seen."""
-    batches, num_rows, compared = await shell.compute(lambda: shell.models.compare(model_id, other_id, measurements))
+    batches, num_rows, compared = await services.compute(
+        lambda: services.models.compare(model_id, other_id, measurements)
+    )
     digests = [batch.digest for batch in batches]
     document = ModelComparison(
         measurements=digests,

@@ -3,18 +3,18 @@
 from typing import Any
 
 from api.http.protocol.problem_details import MEDIA_TYPE
-from api.schemas.problem_kinds import PROBLEMS
+from api.schemas.error_kinds import ERROR_KINDS
 
 Responses = dict[int | str, dict[str, Any]]
 
 _PROBLEM = {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
 
 
-def problems(*codes: str) -> Responses:
+def error_responses(*codes: str) -> Responses:
     """Describe the problems that a route answers with."""
     responses: Responses = {}
     for code in (*codes, "internal"):
-        kind = PROBLEMS[code]
+        kind = ERROR_KINDS[code]
         known = responses.get(kind.status)
         description = f"{known['description']}; {kind.title}" if known else kind.title
         responses[kind.status] = {"description": description, "content": {MEDIA_TYPE: _PROBLEM}}

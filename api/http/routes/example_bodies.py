@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 
 from api.http.protocol.responses import REVALIDATE, etagged_response
-from api.http.routes.documentation import problems
+from api.http.routes.documentation import error_responses
 from api.http.routes.examples import EXAMPLES
 from api.schemas.catalogue import ExampleList, ExampleSummary
 from api.services.errors import not_found
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1", tags=["catalogue"])
     summary="List examples of requests",
     operation_id="list_examples",
     response_model=ExampleList,
-    responses={304: {"description": "The caller has it."}, **problems()},
+    responses={304: {"description": "The caller has it."}, **error_responses()},
 )
 async def list_examples(request: Request) -> Response:
     """List bodies that can be posted as they are, in an order in which they can be sent."""
@@ -44,7 +44,7 @@ async def list_examples(request: Request) -> Response:
     responses={
         200: {"description": "The body itself.", "content": {"application/json": {}}},
         304: {"description": "The caller has it."},
-        **problems("not-found"),
+        **error_responses("not-found"),
     },
 )
 async def get_example(

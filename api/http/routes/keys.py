@@ -5,11 +5,11 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Request, Response
 
-from api.http.auth.caller import actor_of, caller_of
 from api.http.auth.keys.documents import created_key, key_document
+from api.http.auth.principal import actor_of, caller_of
 from api.http.protocol.responses import not_stored
-from api.http.routes.documentation import json_answer, json_body, problems
-from api.http.services import Shell
+from api.http.routes.documentation import error_responses, json_answer, json_body
+from api.http.services import ServicesDep
 from api.schemas.access import KeyList, KeyRequest
 from api.services.errors import ApiError
 from api.specs.input.json import parse_document
@@ -22,11 +22,11 @@ router = APIRouter(prefix="/v1", tags=["access"])
     summary="List keys",
     operation_id="list_keys",
     response_model=KeyList,
-    responses=problems(),
+    responses=error_responses(),
 )
-async def list_keys(shell: Shell) -> Response:
+async def list_keys(services: ServicesDep) -> Response:
     """List keys without their secrets, those that have ended among them."""
-    records = await run_sync(shell.api_keys.all)
+    records = await run_sync(services.api_keys.all)
     return not_stored(KeyList(keys=[key_document(record) for record in records]))
 
 
@@ -38,15 +38,19 @@ async def list_keys(shell: Shell) -> Response:
     openapi_extra=json_body("KeyRequest"),
     responses={
         201: json_answer("The key, which is told this once.", "CreatedKey"),
-        **problems("forbidden", "request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem"),
+        **error_responses(
+            "forbidden", "request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem"
+        ),
     },
 )
-async def create_key(request: Request, shell: Shell) -> Response:
+async def create_key(request: Request, services: ServicesDep) -> Response:
     """Make a key with some scopes, for some time or until it is revoked."""
     _refuse_anybody(request)
     wanted, by = parse_document(await request.body(), KeyRequest), actor_of(request)
     record, text = await run_sync(
-        lambda: shell.api_keys.create(wanted.name, wanted.scopes, expires_in_seconds=wanted.expires_in_seconds, by=by)
+        lambda: services.api_keys.create(
+            wanted.name, wanted.scopes, expires_in_seconds=wanted.expires_in_seconds, by=by
+        )
     )
     return not_stored(created_key(record, text), 201)
 
@@ -56,15 +60,15 @@ async def create_key(request: Request, shell: Shell) -> Response:
     summary="Revoke a key",
     operation_id="revoke_key",
     status_code=204,
-    responses={204: {"description": "It is refused from now on."}, **problems("forbidden", "not-found")},
+    responses={204: {"description": "It is refused from now on."}, **error_responses("forbidden", "not-found")},
 )
 async def revoke_key(
-    request: Request, shell: Shell, key_id: Annotated[str, Path(description="Id of the key.")]
+    request: Request, services: ServicesDep, key_id: Annotated[str, Path(description="Id of the key.")]
 ) -> Response:
     """Revoke a key for good; it stays in the list. Doing it twice is harmless."""
     _refuse_anybody(request)
     by = actor_of(request)
-    await run_sync(lambda: shell.api_keys.revoke(key_id, by=by))
+    await run_sync(lambda: services.api_keys.revoke(key_id, by=by))
     return Response(status_code=204)
 
 

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from api.http.protocol.headers import page_headers
 from api.http.protocol.idempotency import IdempotencyKey, request_key
 from api.http.protocol.responses import IMMUTABLE
-from api.http.routes.documentation import json_answer, problems
+from api.http.routes.documentation import error_responses, json_answer
 from api.http.routes.examples import MEASUREMENTS
-from api.http.services import Services, Shell
+from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN
 from api.schemas.measured_batch import MeasuredBatch
 from api.schemas.measurements import ComparisonDocument, JobTimes, MeasurementsPage, MeasurementsSummary
@@ -57,7 +57,7 @@ _EITHER = {
     responses={
         201: json_answer("Stored; of a job, with its times beside the prediction of its plan.", "MeasurementsSummary"),
         200: json_answer("Equal measurements were stored before.", "MeasurementsSummary"),
-        **problems(
+        **error_responses(
             "invalid-parameter",
             "key-in-flight",
             "key-reused",
@@ -69,12 +69,14 @@ _EITHER = {
         ),
     },
 )
-async def store_measurements(request: Request, shell: Shell, idempotency_key: IdempotencyKey = None) -> Response:
+async def store_measurements(
+    request: Request, services: ServicesDep, idempotency_key: IdempotencyKey = None
+) -> Response:
     """Check rows of a benchmark, or what a job saw, and keep them; their digest is what a fit names."""
     raw = await request.body()
     key = request_key(request, raw, idempotency_key)
-    with shell.keys.holding(key):
-        record, is_new = await run_sync(lambda: _store(shell, raw, key))
+    with services.keys.holding(key):
+        record, is_new = await run_sync(lambda: _store(services, raw, key))
     summary = _summary(record)
     return Response(
         summary.model_dump_json(),
@@ -89,15 +91,17 @@ async def store_measurements(request: Request, shell: Shell, idempotency_key: Id
     summary="List measurements by digest",
     operation_id="list_measurements",
     response_model=MeasurementsPage,
-    responses=problems("invalid-parameter"),
+    responses=error_responses("invalid-parameter"),
 )
 async def list_measurements(
-    shell: Shell,
+    services: ServicesDep,
     page_size: Annotated[int, Query(ge=1, le=500, description="Unit: batches.")] = 50,
     page_token: Annotated[str | None, Query(pattern=DIGEST_PATTERN, description="From next_page_token.")] = None,
 ) -> Response:
     """List what models can be fitted to."""
-    found = await run_sync(lambda: shell.store.measurements_records(limit=page_size + 1, after=page_token, device=None))
+    found = await run_sync(
+        lambda: services.store.measurements_records(limit=page_size + 1, after=page_token, device=None)
+    )
     page = found[:page_size]
     token = page[-1].digest if len(found) > page_size else None
     headers = page_headers("/v1/measurements", page_size, token)
@@ -112,14 +116,14 @@ async def list_measurements(
     responses={
         200: json_answer("The rows, and of a job its times.", "MeasurementsDocument"),
         304: {"description": "The caller has them."},
-        **problems("not-found", "invalid-parameter"),
+        **error_responses("not-found", "invalid-parameter"),
     },
 )
 async def get_measurements(
-    shell: Shell, digest: MeasurementsDigest, if_none_match: Annotated[str, Header()] = ""
+    services: ServicesDep, digest: MeasurementsDigest, if_none_match: Annotated[str, Header()] = ""
 ) -> Response:
     """Answer with the rows, which never change."""
-    canonical = await run_sync(shell.store.measurements, digest)
+    canonical = await run_sync(services.store.measurements, digest)
     if canonical is None:
         raise not_found("measurements")
     headers = {"ETag": f'"{digest.removeprefix("sha256:")[:32]}"', "Cache-Control": IMMUTABLE}
@@ -128,18 +132,18 @@ async def get_measurements(
     return Response(canonical, media_type="application/json", headers=headers)
 
 
-def _store(shell: Services, raw: bytes, key: RequestKey | None) -> tuple[MeasurementsRecord, bool]:
+def _store(services: Services, raw: bytes, key: RequestKey | None) -> tuple[MeasurementsRecord, bool]:
     if not is_of_job(raw):
-        return _keep(shell, parse_rows(raw), None, None, key)
+        return _keep(services, parse_rows(raw), None, None, key)
     job = parse_job(raw)
-    batch = _of_job(shell, job)
-    return _keep(shell, batch[0], job.plan_digest, batch[1], key)
+    batch = _of_job(services, job)
+    return _keep(services, batch[0], job.plan_digest, batch[1], key)
 
 
-def _of_job(shell: Services, job: JobTimes) -> tuple[MeasuredBatch, ComparisonDocument]:
-    served = shell.plans.get(job.plan_digest)
+def _of_job(services: Services, job: JobTimes) -> tuple[MeasuredBatch, ComparisonDocument]:
+    served = services.plans.get(job.plan_digest)
     plan = None if served is None else parse_plan(served.canonical)
-    spec = None if plan is None else shell.store.spec_of_problem(plan.stated_spec_digest or "")
+    spec = None if plan is None else services.store.spec_of_problem(plan.stated_spec_digest or "")
     if plan is None or spec is None:
         issue = Issue(
             code="unknown-plan",
@@ -148,12 +152,12 @@ def _of_job(shell: Services, job: JobTimes) -> tuple[MeasuredBatch, ComparisonDo
             hint="send the times to the service that made the plan",
         )
         raise RejectedDocument([issue])
-    found = batch_of_job(job, parse_spec(spec, find_model=StoredModels(shell.store)), plan)
+    found = batch_of_job(job, parse_spec(spec, find_model=StoredModels(services.store)), plan)
     return found.batch, found.comparison
 
 
 def _keep(
-    shell: Services,
+    services: Services,
     batch: MeasuredBatch,
     plan_digest: str | None,
     comparison: ComparisonDocument | None,
@@ -168,7 +172,7 @@ def _keep(
         comparison=None if comparison is None else comparison.model_dump(mode="json"),
         created_at=time.time(),
     )
-    return shell.store.keep_measurements(record, canonical=batch.canonical, key=key)
+    return services.store.keep_measurements(record, canonical=batch.canonical, key=key)
 
 
 def _summary(record: MeasurementsRecord) -> MeasurementsSummary:

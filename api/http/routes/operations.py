@@ -4,11 +4,11 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request, Response
 from prometheus_client.exposition import choose_encoder
 
-from api.http.routes.documentation import problems
-from api.http.services import Shell
+from api.http.routes.documentation import error_responses
+from api.http.services import ServicesDep
 from api.release import VERSION, versions
 from api.schemas.catalogue import HealthDocument, ProblemKindDocument, VersionDocument
-from api.schemas.problem_kinds import PROBLEMS
+from api.schemas.error_kinds import ERROR_KINDS
 from api.services.errors import ApiError, not_found
 
 router = APIRouter(tags=["operations"])
@@ -25,12 +25,12 @@ async def livez() -> Response:
     summary="Whether requests can be served",
     operation_id="readyz",
     response_model=HealthDocument,
-    responses=problems("not-ready", "storage-unavailable"),
+    responses=error_responses("not-ready", "storage-unavailable"),
 )
-async def readyz(shell: Shell) -> Response:
+async def readyz(services: ServicesDep) -> Response:
     """Answer 200 when the database can be read and solvers and fits work."""
-    await run_sync(shell.store.ping)
-    if not shell.engine.is_running:
+    await run_sync(services.store.ping)
+    if not services.engine.is_running:
         raise ApiError("not-ready", "the queue hands out no work")
     return _json(HealthDocument(status="ok"))
 
@@ -39,12 +39,12 @@ async def readyz(shell: Shell) -> Response:
     "/metrics",
     summary="Metrics for Prometheus",
     operation_id="metrics",
-    responses={200: {"description": "All metrics, as text.", "content": {"text/plain": {}}}, **problems()},
+    responses={200: {"description": "All metrics, as text.", "content": {"text/plain": {}}}, **error_responses()},
 )
-async def metrics(request: Request, shell: Shell) -> Response:
+async def metrics(request: Request, services: ServicesDep) -> Response:
     """Answer with what was counted since the start, and with what stands now."""
     encode, media_type = choose_encoder(request.headers.get("accept", ""))
-    body = await run_sync(encode, shell.metrics)
+    body = await run_sync(encode, services.metrics)
     return Response(body, headers={"Content-Type": media_type, "Cache-Control": "no-store"})
 
 
@@ -59,11 +59,11 @@ async def version() -> Response:
     summary="What a problem means",
     operation_id="get_problem",
     response_model=ProblemKindDocument,
-    responses=problems("not-found"),
+    responses=error_responses("not-found"),
 )
 async def get_problem(code: str) -> Response:
     """Explain the type of a problem document."""
-    kind = PROBLEMS.get(code)
+    kind = ERROR_KINDS.get(code)
     if kind is None:
         raise not_found("problem")
     return _json(

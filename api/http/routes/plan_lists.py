@@ -9,9 +9,9 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from api.http.protocol.headers import page_headers
 from api.http.protocol.responses import IMMUTABLE, REVALIDATE, etagged_response
-from api.http.routes.documentation import json_answer, problems
+from api.http.routes.documentation import error_responses, json_answer
 from api.http.routes.plans import PlanDigest, find_plan
-from api.http.services import Services, Shell
+from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN, MAX_NAME_LENGTH
 from api.schemas.plan_list import PlanDifferenceDocument, PlanObjective, PlanPage, PlanSummaryDocument
 from api.services.errors import ApiError
@@ -30,18 +30,18 @@ router = APIRouter(prefix="/v1", tags=["plans"])
     responses={
         200: json_answer("A page.", "PlanPage"),
         304: {"description": "The caller has it."},
-        **problems("invalid-parameter"),
+        **error_responses("invalid-parameter"),
     },
 )
 async def list_plans(
     request: Request,
-    shell: Shell,
+    services: ServicesDep,
     page_size: Annotated[int, Query(ge=1, le=500, description="Unit: plans.")] = 50,
     page_token: Annotated[str | None, Query(pattern=DIGEST_PATTERN, description="From next_page_token.")] = None,
     name: Annotated[str | None, Query(max_length=MAX_NAME_LENGTH, description="Only plans of this name.")] = None,
 ) -> Response:
     """List published plans without their tables."""
-    found = await run_sync(lambda: _summaries(shell, page_size + 1, page_token, name))
+    found = await run_sync(lambda: _summaries(services, page_size + 1, page_token, name))
     page = found[:page_size]
     token = page[-1].plan_digest if len(found) > page_size else None
     chosen = "" if name is None else f"&name={quote(name, safe='')}"
@@ -58,29 +58,29 @@ async def list_plans(
     responses={
         200: json_answer("What changed from the plan to the other.", "PlanDifferenceDocument"),
         304: {"description": "The caller has it."},
-        **problems("not-found", "invalid-parameter"),
+        **error_responses("not-found", "invalid-parameter"),
     },
 )
 async def compare_plans(
     request: Request,
-    shell: Shell,
+    services: ServicesDep,
     digest: PlanDigest,
     other: Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the other plan.")],
 ) -> Response:
     """Tell what changed: tables, seconds, bytes. Neither plan ever changes, so this does not either."""
-    body = await shell.compute(lambda: _difference(shell, digest, other))
+    body = await services.compute(lambda: _difference(services, digest, other))
     return etagged_response(request, body, cache_control=IMMUTABLE)
 
 
-def _summaries(shell: Services, limit: int, before: str | None, name: str | None) -> list[PlanSummary]:
+def _summaries(services: Services, limit: int, before: str | None, name: str | None) -> list[PlanSummary]:
     try:
-        return shell.store.plan_summaries(limit=limit, before=before, name=name)
+        return services.store.plan_summaries(limit=limit, before=before, name=name)
     except UnknownPlan:
         raise ApiError("invalid-parameter", "page_token is of no plan that is listed") from None
 
 
-def _difference(shell: Services, digest: str, other: str) -> bytes:
-    first, second = (json.loads(find_plan(shell, one).canonical) for one in (digest, other))
+def _difference(services: Services, digest: str, other: str) -> bytes:
+    first, second = (json.loads(find_plan(services, one).canonical) for one in (digest, other))
     return PlanDifferenceDocument.model_validate(difference(first, second).to_document()).model_dump_json().encode()
 
 

@@ -8,8 +8,8 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from api.http.protocol.responses import IMMUTABLE, plan_response
-from api.http.routes.documentation import json_answer, json_body, problems
-from api.http.services import Services, Shell
+from api.http.routes.documentation import error_responses, json_answer, json_body
+from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN, ModulePath
 from api.schemas.explanation import ExplanationDocument
 from api.services.errors import ApiError, not_found
@@ -59,13 +59,13 @@ PLAN_OR_SLICE = {
     responses={
         200: PLAN_OR_SLICE,
         304: {"description": "The caller has it."},
-        **problems("not-found", "invalid-parameter", "no-such-rank"),
+        **error_responses("not-found", "invalid-parameter", "no-such-rank"),
     },
 )
 @router.head("/plans/{digest}", include_in_schema=False)
-async def get_plan(request: Request, shell: Shell, digest: PlanDigest, rank: RankOfPlan = None) -> Response:
+async def get_plan(request: Request, services: ServicesDep, digest: PlanDigest, rank: RankOfPlan = None) -> Response:
     """Answer with the bytes of the plan, which never change."""
-    return await answer_plan(request, shell, digest, rank, cache_control=IMMUTABLE)
+    return await answer_plan(request, services, digest, rank, cache_control=IMMUTABLE)
 
 
 @router.get(
@@ -74,11 +74,11 @@ async def get_plan(request: Request, shell: Shell, digest: PlanDigest, rank: Ran
     operation_id="export_plan",
     responses={
         200: {"description": "The plan in the format.", "content": {"application/json": {}}},
-        **problems("not-found", "invalid-parameter", "export-refused"),
+        **error_responses("not-found", "invalid-parameter", "export-refused"),
     },
 )
 async def export_plan(
-    shell: Shell,
+    services: ServicesDep,
     digest: PlanDigest,
     format: Annotated[str, Path(description=f"One of {', '.join(EXPORTERS)}.")],
     module_path: Annotated[
@@ -92,18 +92,18 @@ async def export_plan(
     """Answer with what the runtime reads."""
     if format not in EXPORTERS:
         raise ApiError("not-found", f"no such format; known: {', '.join(EXPORTERS)}")
-    served = await run_sync(find_plan, shell, digest)
+    served = await run_sync(find_plan, services, digest)
 
     def export() -> bytes:
         try:
             document = json.loads(served.canonical)
-            problem = _problem_of(shell, document) if reads_facts(format) else None
+            problem = _problem_of(services, document) if reads_facts(format) else None
             facts = ExportFacts(problem=problem, sparsecores_per_chip=sparsecores_per_chip)
             return canonical_bytes(exporter_of(format, facts)(document, module_path=module_path, device=device))
         except UnexportablePlan as error:
             raise ApiError("export-refused", str(error)) from error
 
-    return Response(await shell.compute(export), media_type="application/json", headers={"X-Plan-Digest": digest})
+    return Response(await services.compute(export), media_type="application/json", headers={"X-Plan-Digest": digest})
 
 
 @router.get(
@@ -114,18 +114,18 @@ async def export_plan(
         200: json_answer(
             "What the plan waits for, what hardware would buy, what else its tables could be.", "ExplanationDocument"
         ),
-        **problems("not-found", "invalid-parameter", "invalid-problem", "unsupported"),
+        **error_responses("not-found", "invalid-parameter", "invalid-problem", "unsupported"),
     },
 )
 async def explain_plan(
-    shell: Shell,
+    services: ServicesDep,
     digest: PlanDigest,
     tables: Annotated[
         int, Query(ge=0, le=MAX_EXPLAINED_TABLES, description="How many tables are explained, the heaviest first.")
     ] = DEFAULT_TABLES,
 ) -> Response:
     """Explain a plan by the spec that it was made for; no search is run."""
-    explanation = await shell.compute(lambda: _explanation(shell, digest, tables))
+    explanation = await services.compute(lambda: _explanation(services, digest, tables))
     return Response(explanation.model_dump_json(), media_type="application/json", headers={"X-Plan-Digest": digest})
 
 
@@ -136,28 +136,28 @@ async def explain_plan(
     openapi_extra=json_body("EvaluationRequest", "TorchRecEvaluationRequest"),
     responses={
         200: json_answer("What is wrong with it, and what it costs.", "EvaluationDocument"),
-        **problems(
+        **error_responses(
             "invalid-parameter", "request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem"
         ),
     },
 )
 async def evaluate_plan(
     request: Request,
-    shell: Shell,
+    services: ServicesDep,
     cost_model: Annotated[
         CostModelName | None, Query(description="Judges in place of the spec's own cost model.")
     ] = None,
 ) -> Response:
     """Verify and score a plan under the spec's cost model, or another one."""
     raw = await request.body()
-    evaluation = await shell.compute(
+    evaluation = await services.compute(
         lambda: evaluation_of(
             *parse_evaluation(
                 raw,
                 cost_model=cost_model,
-                find_plan=shell.plans.find,
-                find_statistics=shell.store.statistics,
-                find_model=StoredModels(shell.store),
+                find_plan=services.plans.find,
+                find_statistics=services.store.statistics,
+                find_model=StoredModels(services.store),
             )
         )
     )
@@ -174,7 +174,7 @@ async def evaluate_plan(
             "The plan, the options with their prices, and a proof that check_certificate.py checks.",
             "CertificateDocument",
         ),
-        **problems(
+        **error_responses(
             "invalid-parameter",
             "request-timeout",
             "body-too-large",
@@ -186,7 +186,7 @@ async def evaluate_plan(
 )
 async def certify_plan(
     request: Request,
-    shell: Shell,
+    services: ServicesDep,
     cost_model: Annotated[
         CostModelName | None, Query(description="Prices options in place of the spec's own cost model.")
     ] = None,
@@ -198,54 +198,54 @@ async def certify_plan(
         given = parse_evaluation(
             raw,
             cost_model=cost_model,
-            find_plan=shell.plans.find,
-            find_statistics=shell.store.statistics,
-            find_model=StoredModels(shell.store),
+            find_plan=services.plans.find,
+            find_statistics=services.store.statistics,
+            find_model=StoredModels(services.store),
         )
         if len(given[0].problem.tables) > MAX_CERTIFIED_TABLES:
             raise UnsupportedRequest(_too_many_tables(len(given[0].problem.tables)))
         return canonical_bytes(certificate_of(*given, spec_base="/spec", plan_base="/plan"))
 
-    return Response(await shell.compute(certificate), media_type="application/json")
+    return Response(await services.compute(certificate), media_type="application/json")
 
 
 async def answer_plan(
-    request: Request, shell: Services, digest: str, rank: int | None, *, cache_control: str
+    request: Request, services: Services, digest: str, rank: int | None, *, cache_control: str
 ) -> Response:
     """Answer with a plan, or with the slice of one rank, from memory where it is there."""
     if rank is None:
-        served = shell.plans.peek(digest)
+        served = services.plans.peek(digest)
         if served is None:
-            served = await run_sync(find_plan, shell, digest)
+            served = await run_sync(find_plan, services, digest)
     else:
-        served = shell.slices.peek(slice_key(digest, rank))
+        served = services.slices.peek(slice_key(digest, rank))
         if served is None:
-            served = await run_sync(_find_slice, shell, digest, rank)
+            served = await run_sync(_find_slice, services, digest, rank)
     return plan_response(request, served, plan_digest=digest, cache_control=cache_control)
 
 
-def _find_slice(shell: Services, digest: str, rank: int) -> ServedPlan:
-    slices = shell.rank_slices.get(digest)
+def _find_slice(services: Services, digest: str, rank: int) -> ServedPlan:
+    slices = services.rank_slices.get(digest)
     if slices is None:
         raise not_found("plan")
-    served = shell.slices.get(slice_key(digest, rank)) if 0 <= rank < len(slices) else None
+    served = services.slices.get(slice_key(digest, rank)) if 0 <= rank < len(slices) else None
     if served is None:
         raise ApiError("no-such-rank", f"the ranks of this plan are 0 to {len(slices) - 1}")
     return served
 
 
-def find_plan(shell: Services, digest: str) -> ServedPlan:
+def find_plan(services: Services, digest: str) -> ServedPlan:
     """Return a plan from memory or disk."""
-    served = shell.plans.get(digest)
+    served = services.plans.get(digest)
     if served is None:
         raise not_found("plan")
     return served
 
 
-def _problem_of(shell: Services, document: Mapping[str, object]) -> Problem | None:
+def _problem_of(services: Services, document: Mapping[str, object]) -> Problem | None:
     """Return what a plan was made for, where its spec is stored."""
-    spec = shell.store.spec_of_problem(str(document.get("spec_digest")))
-    return None if spec is None else parse_spec(spec, find_model=StoredModels(shell.store)).problem
+    spec = services.store.spec_of_problem(str(document.get("spec_digest")))
+    return None if spec is None else parse_spec(spec, find_model=StoredModels(services.store)).problem
 
 
 def _too_many_tables(num_tables: int) -> Issue:
@@ -257,11 +257,11 @@ def _too_many_tables(num_tables: int) -> Issue:
     )
 
 
-def _explanation(shell: Services, digest: str, max_tables: int) -> ExplanationDocument:
-    served = find_plan(shell, digest)
+def _explanation(services: Services, digest: str, max_tables: int) -> ExplanationDocument:
+    served = find_plan(services, digest)
     plan = parse_plan(served.canonical)
-    spec = shell.store.spec_of_problem(plan.stated_spec_digest or "")
+    spec = services.store.spec_of_problem(plan.stated_spec_digest or "")
     if spec is None:
         raise not_found("spec of this plan")
-    request = parse_spec(spec, find_model=StoredModels(shell.store))
+    request = parse_spec(spec, find_model=StoredModels(services.store))
     return explanation_document(request, plan, explain_given(request, plan, max_tables=max_tables))

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 
-from api.http.routes.documentation import problems
-from api.http.services import Shell
+from api.http.routes.documentation import error_responses
+from api.http.services import ServicesDep
 
 router = APIRouter(prefix="/v1", tags=["solves"])
 
@@ -23,20 +23,20 @@ _MEDIA_TYPE = "text/event-stream"
             "description": "Events state, progress (ProgressEvent, numbered) and at last end (SolveDocument).",
             "content": {_MEDIA_TYPE: {"schema": {"type": "string"}}},
         },
-        **problems("not-found", "invalid-parameter", "too-many-listeners"),
+        **error_responses("not-found", "invalid-parameter", "too-many-listeners"),
     },
 )
 async def stream_solve_events(
     request: Request,
-    shell: Shell,
+    services: ServicesDep,
     solve_id: str,
     last_event_id: Annotated[
         str | None, Header(pattern="^[0-9]{1,9}$", description="Number of the last event seen: go on after it.")
     ] = None,
 ) -> Response:
     """Stream what a solve finds while it runs; of one that has ended all that it found, and its end."""
-    await shell.streams.check(solve_id)
+    await services.streams.check(solve_id)
     if request.method == "HEAD":
         return Response(media_type=_MEDIA_TYPE, headers=_HEADERS)
-    events = shell.streams.stream(solve_id, after=int(last_event_id or 0))
+    events = services.streams.stream(solve_id, after=int(last_event_id or 0))
     return StreamingResponse(events, media_type=_MEDIA_TYPE, headers=_HEADERS)

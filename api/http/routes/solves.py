@@ -6,17 +6,17 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from api.http.auth.middleware import require_hurry
+from api.http.auth.middleware import require_priority_scope
 from api.http.protocol.headers import page_headers, preferred_wait
 from api.http.protocol.idempotency import IdempotencyKey, request_key
-from api.http.routes.documentation import json_answer, json_body, problems
+from api.http.routes.documentation import error_responses, json_answer, json_body
 from api.http.routes.examples import SPECS
-from api.http.services import Services, Shell
+from api.http.services import Services, ServicesDep
 from api.schemas.base import TAG_PATTERN, TIME_PATTERN
 from api.schemas.solve import SolveDocument, SolvePage, StateName
 from api.services.errors import ApiError
 from api.services.plans.reports import validation_of
-from api.services.solves.service import Wishes
+from api.services.solves.service import SolveOptions
 from api.specs.parse import SolveRequest, parse_spec
 from api.specs.references.stored_models import StoredModels
 from api.store.contract.store import ENDED, SolveRecord
@@ -52,22 +52,22 @@ def _answer(record: SolveRecord, headers: dict[str, str] | None = None, *, statu
     )
 
 
-def _parsed(shell: Services, raw: bytes) -> SolveRequest:
+def _parsed(services: Services, raw: bytes) -> SolveRequest:
     """Check a spec, with the plans, the statistics and the learned models that this service keeps."""
     return parse_spec(
         raw,
-        find_plan=shell.plans.find,
-        find_statistics=shell.store.statistics,
-        find_model=StoredModels(shell.store),
+        find_plan=services.plans.find,
+        find_statistics=services.store.statistics,
+        find_model=StoredModels(services.store),
     )
 
 
 async def _submitted(
-    shell: Services, raw: bytes, *, fresh: bool, wishes: Wishes, key: RequestKey | None
+    services: Services, raw: bytes, *, fresh: bool, wishes: SolveOptions, key: RequestKey | None
 ) -> SolveRecord:
     """Check a spec and queue it; return its solve, or that of an equal spec."""
-    parsed = await shell.compute(lambda: _parsed(shell, raw))
-    record, _ = await run_sync(lambda: shell.solves.submit(parsed, fresh=fresh, wishes=wishes, key=key))
+    parsed = await services.compute(lambda: _parsed(services, raw))
+    record, _ = await run_sync(lambda: services.solves.submit(parsed, fresh=fresh, wishes=wishes, key=key))
     return record
 
 
@@ -80,7 +80,7 @@ async def _submitted(
     responses={
         202: json_answer("Accepted: look at Location, or again after Retry-After.", "SolveDocument"),
         200: json_answer("It has ended: in the time of Prefer: wait=N, or before, for an equal spec.", "SolveDocument"),
-        **problems(
+        **error_responses(
             "invalid-parameter",
             "key-in-flight",
             "key-reused",
@@ -95,7 +95,7 @@ async def _submitted(
 )
 async def submit_solve(
     request: Request,
-    shell: Shell,
+    services: ServicesDep,
     fresh: Annotated[bool, Query(description="Solve again, even where an equal spec was solved.")] = False,
     prefer: Annotated[str, Header(description="wait=N: answer when it has ended, at most N <= 60 s.")] = "",
     idempotency_key: IdempotencyKey = None,
@@ -115,20 +115,20 @@ async def submit_solve(
     ] = None,
 ) -> Response:
     """Queue a spec. Equal specs get the same solve, so that asking twice is safe."""
-    require_hurry(request, priority)
+    require_priority_scope(request, priority)
     raw = await request.body()
     key = request_key(request, raw, idempotency_key)
-    wishes = Wishes(priority=priority, deadline_at=_seconds(deadline), tags=tag or ())
+    wishes = SolveOptions(priority=priority, deadline_at=_seconds(deadline), tags=tag or ())
 
-    with shell.keys.holding(key):
-        made = await run_sync(shell.solves.made_by, key)
-        record = made or await _submitted(shell, raw, fresh=fresh, wishes=wishes, key=key)
+    with services.keys.holding(key):
+        made = await run_sync(services.solves.made_by, key)
+        record = made or await _submitted(services, raw, fresh=fresh, wishes=wishes, key=key)
     headers = {"Location": f"/v1/solves/{record.id}"}
     wait_seconds = preferred_wait(prefer)
     if wait_seconds is not None:
-        seconds = min(float(wait_seconds), shell.settings.max_wait_seconds)
+        seconds = min(float(wait_seconds), services.settings.max_wait_seconds)
         headers["Preference-Applied"] = f"wait={seconds:.0f}"
-        record = await shell.solves.wait(record.id, seconds)
+        record = await services.solves.wait(record.id, seconds)
     return _answer(record, headers, status=200 if record.state in ENDED else 202)
 
 
@@ -137,17 +137,19 @@ async def submit_solve(
     summary="List solves, newest first",
     operation_id="list_solves",
     response_model=SolvePage,
-    responses=problems("invalid-parameter"),
+    responses=error_responses("invalid-parameter"),
 )
 async def list_solves(
-    shell: Shell,
+    services: ServicesDep,
     page_size: Annotated[int, Query(ge=1, le=500, description="Unit: solves.")] = 50,
     page_token: Annotated[str | None, Query(pattern="^[0-9a-f]{1,64}$", description="From next_page_token.")] = None,
     state: Annotated[StateName | None, Query(description="Only solves in this state.")] = None,
     tag: Annotated[Tag | None, Query(description="Only solves with this tag.")] = None,
 ) -> Response:
     """List solves without their assumptions and warnings."""
-    records, token = await run_sync(lambda: shell.solves.page(limit=page_size, before=page_token, state=state, tag=tag))
+    records, token = await run_sync(
+        lambda: services.solves.page(limit=page_size, before=page_token, state=state, tag=tag)
+    )
     page = SolvePage(solves=[SolveDocument.of(record) for record in records], next_page_token=token)
     chosen = "".join(f"&{name}={value}" for name, value in (("state", state), ("tag", tag)) if value is not None)
     headers = page_headers("/v1/solves", page_size, token, chosen)
@@ -158,15 +160,15 @@ async def list_solves(
     "/solves/{solve_id}",
     summary="Look at a solve",
     operation_id="get_solve",
-    responses={200: _SOLVE, **problems("not-found", "invalid-parameter")},
+    responses={200: _SOLVE, **error_responses("not-found", "invalid-parameter")},
 )
 async def get_solve(
-    shell: Shell,
+    services: ServicesDep,
     solve_id: str,
     wait: Annotated[float, Query(ge=0, le=600, description="Answer when it has ended, at most after this.")] = 0.0,
 ) -> Response:
     """Answer at once, or as soon as the solve has ended."""
-    return _answer(await shell.solves.wait(solve_id, wait))
+    return _answer(await services.solves.wait(solve_id, wait))
 
 
 @router.post(
@@ -177,12 +179,12 @@ async def get_solve(
     responses={
         202: json_answer("It will stop soon.", "SolveDocument"),
         200: json_answer("It has ended.", "SolveDocument"),
-        **problems("not-found"),
+        **error_responses("not-found"),
     },
 )
-async def cancel_solve(shell: Shell, solve_id: str) -> Response:
+async def cancel_solve(services: ServicesDep, solve_id: str) -> Response:
     """Stop a solve; the best plan that it has found is kept. Doing it twice is harmless."""
-    record = await run_sync(shell.solves.cancel, solve_id)
+    record = await run_sync(services.solves.cancel, solve_id)
     return _answer(record, status=200 if record.state in ENDED else 202)
 
 
@@ -194,23 +196,23 @@ async def cancel_solve(shell: Shell, solve_id: str) -> Response:
     responses={
         202: json_answer("A new solve of the same spec: look at Location.", "SolveDocument"),
         200: json_answer("That of the same key, which has ended.", "SolveDocument"),
-        **problems("invalid-parameter", "not-found", "solve-state", "key-in-flight", "key-reused", "queue-full"),
+        **error_responses("invalid-parameter", "not-found", "solve-state", "key-in-flight", "key-reused", "queue-full"),
     },
 )
 async def retry_solve(
-    request: Request, shell: Shell, solve_id: str, idempotency_key: IdempotencyKey = None
+    request: Request, services: ServicesDep, solve_id: str, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Queue a new solve of the same spec, with the same priority and tags, and without the deadline."""
     key = request_key(request, b"", idempotency_key)
 
     def retry() -> SolveRecord:
-        made = shell.solves.made_by(key)
+        made = services.solves.made_by(key)
         if made is not None:
             return made
-        require_hurry(request, shell.solves.get(solve_id).priority)
-        return shell.solves.retry(solve_id, key=key)
+        require_priority_scope(request, services.solves.get(solve_id).priority)
+        return services.solves.retry(solve_id, key=key)
 
-    with shell.keys.holding(key):
+    with services.keys.holding(key):
         record = await run_sync(retry)
     headers = {"Location": f"/v1/solves/{record.id}"}
     return _answer(record, headers, status=200 if record.state in ENDED else 202)
@@ -221,11 +223,11 @@ async def retry_solve(
     summary="Delete a solve that has ended",
     operation_id="delete_solve",
     status_code=204,
-    responses={204: {"description": "It is gone; its plan stays."}, **problems("not-found", "solve-state")},
+    responses={204: {"description": "It is gone; its plan stays."}, **error_responses("not-found", "solve-state")},
 )
-async def delete_solve(shell: Shell, solve_id: str) -> Response:
+async def delete_solve(services: ServicesDep, solve_id: str) -> Response:
     """Delete a solve with its events, tags and keys. A plan that it published stays, with the spec that explains it."""
-    await run_sync(shell.solves.delete, solve_id)
+    await run_sync(services.solves.delete, solve_id)
     return Response(status_code=204)
 
 
@@ -236,11 +238,11 @@ async def delete_solve(shell: Shell, solve_id: str) -> Response:
     openapi_extra=json_body("SpecDocument", examples=SPECS),
     responses={
         200: json_answer("The spec may be solved.", "ValidationDocument"),
-        **problems("request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem"),
+        **error_responses("request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem"),
     },
 )
-async def validate_spec(request: Request, shell: Shell) -> Response:
+async def validate_spec(request: Request, services: ServicesDep) -> Response:
     """Answer with warnings, assumptions and totals, or with the problem that a submission would get."""
     raw = await request.body()
-    validation = await shell.compute(lambda: validation_of(_parsed(shell, raw)))
+    validation = await services.compute(lambda: validation_of(_parsed(services, raw)))
     return Response(validation.model_dump_json(), media_type="application/json")

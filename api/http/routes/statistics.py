@@ -11,9 +11,9 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from api.http.protocol.headers import page_headers
 from api.http.protocol.idempotency import IdempotencyKey, request_key
 from api.http.protocol.responses import IMMUTABLE, not_stored
-from api.http.routes.documentation import json_answer, json_body, problems
+from api.http.routes.documentation import error_responses, json_answer, json_body
 from api.http.routes.plans import PlanDigest, find_plan
-from api.http.services import Services, Shell
+from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN
 from api.schemas.statistics import DriftDocument, StatisticsPage, StatisticsSummary
 from api.services.errors import ApiError, not_found
@@ -39,7 +39,7 @@ StatisticsDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Dige
     responses={
         201: json_answer("Stored.", "StatisticsSummary"),
         200: json_answer("Equal statistics were stored before.", "StatisticsSummary"),
-        **problems(
+        **error_responses(
             "invalid-parameter",
             "key-in-flight",
             "key-reused",
@@ -50,13 +50,13 @@ StatisticsDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Dige
         ),
     },
 )
-async def store_statistics(request: Request, shell: Shell, idempotency_key: IdempotencyKey = None) -> Response:
+async def store_statistics(request: Request, services: ServicesDep, idempotency_key: IdempotencyKey = None) -> Response:
     """Check the sketches and keep them; their digest is what ``access.statistics`` of a spec names."""
     raw = await request.body()
     key = request_key(request, raw, idempotency_key)
-    with shell.keys.holding(key):
-        parsed = await shell.compute(lambda: parse_statistics(raw))
-        record, is_new = await run_sync(lambda: _keep(shell, parsed, key))
+    with services.keys.holding(key):
+        parsed = await services.compute(lambda: parse_statistics(raw))
+        record, is_new = await run_sync(lambda: _keep(services, parsed, key))
     summary = _summary(record)
     return Response(
         summary.model_dump_json(),
@@ -71,15 +71,15 @@ async def store_statistics(request: Request, shell: Shell, idempotency_key: Idem
     summary="List statistics by digest",
     operation_id="list_statistics",
     response_model=StatisticsPage,
-    responses=problems("invalid-parameter"),
+    responses=error_responses("invalid-parameter"),
 )
 async def list_statistics(
-    shell: Shell,
+    services: ServicesDep,
     page_size: Annotated[int, Query(ge=1, le=500, description="Unit: sets of statistics.")] = 50,
     page_token: Annotated[str | None, Query(pattern=DIGEST_PATTERN, description="From next_page_token.")] = None,
 ) -> Response:
     """List what specs may refer to."""
-    found = await run_sync(lambda: shell.store.statistics_records(limit=page_size + 1, after=page_token))
+    found = await run_sync(lambda: services.store.statistics_records(limit=page_size + 1, after=page_token))
     page = found[:page_size]
     token = page[-1].digest if len(found) > page_size else None
     headers = page_headers("/v1/statistics", page_size, token)
@@ -94,14 +94,14 @@ async def list_statistics(
     responses={
         200: json_answer("The statistics.", "StatisticsDocument"),
         304: {"description": "The caller has them."},
-        **problems("not-found", "invalid-parameter"),
+        **error_responses("not-found", "invalid-parameter"),
     },
 )
 async def get_statistics(
-    shell: Shell, digest: StatisticsDigest, if_none_match: Annotated[str, Header()] = ""
+    services: ServicesDep, digest: StatisticsDigest, if_none_match: Annotated[str, Header()] = ""
 ) -> Response:
     """Answer with the bytes of the statistics, which never change."""
-    canonical = await run_sync(_canonical, shell, digest)
+    canonical = await run_sync(_canonical, services, digest)
     headers = {"ETag": f'"{hashlib.sha256(canonical).hexdigest()[:32]}"', "Cache-Control": IMMUTABLE}
     if matches(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
@@ -114,20 +114,20 @@ async def get_statistics(
     operation_id="compare_statistics",
     responses={
         200: json_answer("What changed, the tables that changed most first.", "DriftDocument"),
-        **problems("not-found", "invalid-parameter"),
+        **error_responses("not-found", "invalid-parameter"),
     },
 )
 async def compare_statistics(
-    shell: Shell,
+    services: ServicesDep,
     digest: StatisticsDigest,
     against: Annotated[str, Query(pattern=DIGEST_PATTERN, description="Digest of the later statistics.")],
 ) -> Response:
     """Tell what changed from the statistics of the address to those of ``against``."""
 
     def compare() -> DriftDocument:
-        return drift_document([_statistics(shell, digest)], _statistics(shell, against))
+        return drift_document([_statistics(services, digest)], _statistics(services, against))
 
-    return not_stored(await shell.compute(compare))
+    return not_stored(await services.compute(compare))
 
 
 @router.get(
@@ -136,41 +136,41 @@ async def compare_statistics(
     operation_id="compare_plan_statistics",
     responses={
         200: json_answer("What changed since the plan, the tables that changed most first.", "DriftDocument"),
-        **problems("not-found", "invalid-parameter"),
+        **error_responses("not-found", "invalid-parameter"),
     },
 )
 async def compare_plan_statistics(
-    shell: Shell,
+    services: ServicesDep,
     digest: PlanDigest,
     statistics: Annotated[str, Query(pattern=DIGEST_PATTERN, description="Digest of the later statistics.")],
 ) -> Response:
     """Tell what changed in the tables of a plan since the statistics that its provenance names."""
-    return not_stored(await shell.compute(lambda: _plan_drift(shell, digest, _statistics(shell, statistics))))
+    return not_stored(await services.compute(lambda: _plan_drift(services, digest, _statistics(services, statistics))))
 
 
-def _keep(shell: Services, statistics: Statistics, key: RequestKey | None) -> tuple[StatisticsRecord, bool]:
+def _keep(services: Services, statistics: Statistics, key: RequestKey | None) -> tuple[StatisticsRecord, bool]:
     record = StatisticsRecord(
         digest=statistics.digest,
         num_tables=len(statistics.sketches),
         num_lookups=sum(sketch.lookups for sketch in statistics.sketches.values()),
         created_at=time.time(),
     )
-    return shell.store.keep_statistics(record, canonical=statistics.canonical, key=key)
+    return services.store.keep_statistics(record, canonical=statistics.canonical, key=key)
 
 
-def _canonical(shell: Services, digest: str) -> bytes:
-    canonical = shell.store.statistics(digest)
+def _canonical(services: Services, digest: str) -> bytes:
+    canonical = services.store.statistics(digest)
     if canonical is None:
         raise not_found("statistics")
     return canonical
 
 
-def _statistics(shell: Services, digest: str) -> Statistics:
-    return parse_statistics(_canonical(shell, digest))
+def _statistics(services: Services, digest: str) -> Statistics:
+    return parse_statistics(_canonical(services, digest))
 
 
-def _plan_drift(shell: Services, digest: str, now: Statistics) -> DriftDocument:
-    evidence = json.loads(find_plan(shell, digest).canonical)["provenance"]["evidence"]
+def _plan_drift(services: Services, digest: str, now: Statistics) -> DriftDocument:
+    evidence = json.loads(find_plan(services, digest).canonical)["provenance"]["evidence"]
     references = {
         table: entry["value"]
         for subject, entry in evidence.items()
@@ -178,7 +178,7 @@ def _plan_drift(shell: Services, digest: str, now: Statistics) -> DriftDocument:
     }
     if not references:
         raise ApiError("not-found", "the plan was made without statistics")
-    before = {name: _statistics(shell, name) for name in {text.partition("#")[0] for text in references.values()}}
+    before = {name: _statistics(services, name) for name in {text.partition("#")[0] for text in references.values()}}
     sketches = {}
     for table, reference in references.items():
         found, _, name = reference.partition("#")

@@ -5,11 +5,11 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from api.http.auth.caller import actor_of
+from api.http.auth.principal import actor_of
 from api.http.protocol.headers import page_headers
 from api.http.protocol.responses import not_stored
-from api.http.routes.documentation import json_answer, json_body, problems
-from api.http.services import Shell
+from api.http.routes.documentation import error_responses, json_answer, json_body
+from api.http.services import ServicesDep
 from api.schemas.webhooks import DeliveryPage, WebhookList, WebhookRequest
 from api.services.webhooks.documents import created_webhook, delivery_document, webhook_document
 from api.specs.input.json import parse_document
@@ -31,11 +31,11 @@ DeliveryId = Annotated[str, Path(description="Id of the delivery.", examples=["m
     summary="List webhooks",
     operation_id="list_webhooks",
     response_model=WebhookList,
-    responses=problems(),
+    responses=error_responses(),
 )
-async def list_webhooks(shell: Shell) -> Response:
+async def list_webhooks(services: ServicesDep) -> Response:
     """List all webhooks without their secrets, disabled ones among them."""
-    records = await run_sync(shell.webhooks.all)
+    records = await run_sync(services.webhooks.all)
     return not_stored(WebhookList(webhooks=[webhook_document(record) for record in records]))
 
 
@@ -47,7 +47,7 @@ async def list_webhooks(shell: Shell) -> Response:
     openapi_extra=json_body("WebhookRequest", examples={"some events": _EXAMPLE}),
     responses={
         201: json_answer("The webhook, with its secret, which is told this once.", "CreatedWebhook"),
-        **problems(
+        **error_responses(
             "too-many-webhooks",
             "request-timeout",
             "body-too-large",
@@ -57,10 +57,10 @@ async def list_webhooks(shell: Shell) -> Response:
         ),
     },
 )
-async def create_webhook(request: Request, shell: Shell) -> Response:
+async def create_webhook(request: Request, services: ServicesDep) -> Response:
     """Have an address told of events, in messages that are signed with the secret of the answer."""
     wanted, by = parse_document(await request.body(), WebhookRequest), actor_of(request)
-    record = await run_sync(lambda: shell.webhooks.create(wanted.url, wanted.events, wanted.name, by=by))
+    record = await run_sync(lambda: services.webhooks.create(wanted.url, wanted.events, wanted.name, by=by))
     return not_stored(created_webhook(record), 201)
 
 
@@ -68,11 +68,11 @@ async def create_webhook(request: Request, shell: Shell) -> Response:
     "/webhooks/{webhook_id}",
     summary="Look at a webhook",
     operation_id="get_webhook",
-    responses={200: json_answer("The webhook without its secret.", "WebhookDocument"), **problems("not-found")},
+    responses={200: json_answer("The webhook without its secret.", "WebhookDocument"), **error_responses("not-found")},
 )
-async def get_webhook(shell: Shell, webhook_id: WebhookId) -> Response:
+async def get_webhook(services: ServicesDep, webhook_id: WebhookId) -> Response:
     """Answer with the webhook, and whether it is told anything."""
-    return not_stored(webhook_document(await run_sync(shell.webhooks.get, webhook_id)))
+    return not_stored(webhook_document(await run_sync(services.webhooks.get, webhook_id)))
 
 
 @router.delete(
@@ -80,12 +80,12 @@ async def get_webhook(shell: Shell, webhook_id: WebhookId) -> Response:
     summary="Delete a webhook",
     operation_id="delete_webhook",
     status_code=204,
-    responses={204: {"description": "It is told nothing more."}, **problems("not-found")},
+    responses={204: {"description": "It is told nothing more."}, **error_responses("not-found")},
 )
-async def delete_webhook(request: Request, shell: Shell, webhook_id: WebhookId) -> Response:
+async def delete_webhook(request: Request, services: ServicesDep, webhook_id: WebhookId) -> Response:
     """Delete a webhook with its deliveries; a message that is under way may still arrive."""
     by = actor_of(request)
-    await run_sync(lambda: shell.webhooks.delete(webhook_id, by=by))
+    await run_sync(lambda: services.webhooks.delete(webhook_id, by=by))
     return Response(status_code=204)
 
 
@@ -93,12 +93,12 @@ async def delete_webhook(request: Request, shell: Shell, webhook_id: WebhookId) 
     "/webhooks/{webhook_id}:enable",
     summary="Enable a webhook again",
     operation_id="enable_webhook",
-    responses={200: json_answer("The webhook, active.", "WebhookDocument"), **problems("not-found")},
+    responses={200: json_answer("The webhook, active.", "WebhookDocument"), **error_responses("not-found")},
 )
-async def enable_webhook(request: Request, shell: Shell, webhook_id: WebhookId) -> Response:
+async def enable_webhook(request: Request, services: ServicesDep, webhook_id: WebhookId) -> Response:
     """Have a disabled webhook told again: at once what waits, and what happens from now on."""
     by = actor_of(request)
-    return not_stored(webhook_document(await run_sync(lambda: shell.webhooks.enable(webhook_id, by=by))))
+    return not_stored(webhook_document(await run_sync(lambda: services.webhooks.enable(webhook_id, by=by))))
 
 
 @router.get(
@@ -106,10 +106,10 @@ async def enable_webhook(request: Request, shell: Shell, webhook_id: WebhookId) 
     summary="Look at the deliveries of a webhook",
     operation_id="list_deliveries",
     response_model=DeliveryPage,
-    responses=problems("not-found", "invalid-parameter"),
+    responses=error_responses("not-found", "invalid-parameter"),
 )
 async def list_deliveries(
-    shell: Shell,
+    services: ServicesDep,
     webhook_id: WebhookId,
     page_size: Annotated[int, Query(ge=1, le=500, description="Unit: deliveries.")] = 50,
     page_token: Annotated[
@@ -117,7 +117,7 @@ async def list_deliveries(
     ] = None,
 ) -> Response:
     """List the last messages, newest first: which arrived, which wait, and why the last attempt failed."""
-    found, token = await run_sync(lambda: shell.webhooks.deliveries(webhook_id, limit=page_size, before=page_token))
+    found, token = await run_sync(lambda: services.webhooks.deliveries(webhook_id, limit=page_size, before=page_token))
     page = DeliveryPage(deliveries=[delivery_document(record) for record in found], next_page_token=token)
     headers = page_headers(f"/v1/webhooks/{webhook_id}/deliveries", page_size, token)
     return Response(page.model_dump_json(), media_type="application/json", headers=headers)
@@ -128,9 +128,9 @@ async def list_deliveries(
     summary="Send a message again",
     operation_id="resend_delivery",
     status_code=202,
-    responses={202: json_answer("The delivery, which waits.", "DeliveryDocument"), **problems("not-found")},
+    responses={202: json_answer("The delivery, which waits.", "DeliveryDocument"), **error_responses("not-found")},
 )
-async def resend_delivery(shell: Shell, webhook_id: WebhookId, delivery_id: DeliveryId) -> Response:
+async def resend_delivery(services: ServicesDep, webhook_id: WebhookId, delivery_id: DeliveryId) -> Response:
     """Attempt a delivery that has ended anew, under the same webhook-id; one that waits is left as it is."""
-    record = await run_sync(shell.webhooks.resend, webhook_id, delivery_id)
+    record = await run_sync(services.webhooks.resend, webhook_id, delivery_id)
     return not_stored(delivery_document(record), 202)

@@ -18,7 +18,7 @@ from api.execution.queue.clear import remove_works
 from api.services.backup.archive import Archive, ArchivedTable, DamagedArchive, Manifest, NewerArchive, Row, type_of
 from api.settings import Settings
 from api.store.contract.store import QUEUED, RUNNING
-from api.store.data_directory import owned
+from api.store.data_directory import exclusive_data_directory
 from api.store.migrations.run import REVISION_TABLE, head_revision, known_revisions, upgrade
 from api.store.open import open_engines
 from api.store.sql import tables
@@ -55,7 +55,7 @@ def restore(source: Path, settings: Settings, *, replace: bool = False) -> Manif
         _refuse_newer(source, archive.manifest)
         with contextlib.ExitStack() as stack:
             if settings.database_url is None:
-                stack.enter_context(owned(settings.data_dir))
+                stack.enter_context(exclusive_data_directory(settings.data_dir))
                 stack.enter_context(_removed_on_failure(settings.database))
             engines = open_engines(settings)
             stack.callback(engines.dispose)

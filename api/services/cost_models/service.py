@@ -15,7 +15,7 @@ from api.schemas.base import MODEL_ID, MODEL_NAME
 from api.schemas.cost_models import MAX_BATCHES, CostModelRequest
 from api.schemas.measured_batch import rows_of
 from api.services.errors import ApiError, not_found
-from api.services.solves.notifications import EndSignals
+from api.services.solves.notifications import SolveNotifications
 from api.settings import Settings
 from api.specs.input.json import RejectedDocument, parse_document
 from api.specs.references.learned_model import MAX_MODEL_BYTES, assess, load_model, told_figures
@@ -50,7 +50,7 @@ class ModelService:
         store: Store,
         engine: SolveEngine,
         runner: FitRunner,
-        signals: EndSignals,
+        signals: SolveNotifications,
         settings: Settings,
         *,
         tenant: str = DEFAULT_TENANT,

@@ -165,7 +165,7 @@ def _phase(one: ObservedPhase) -> PhaseComparison:
         num_ranks=one.num_ranks,
         num_outside=one.num_outside if one.num_with_interval else None,
         in_interval=one.is_inside,
-        not_judged=list(one.unjudged),
+        not_judged=list(one.uncovered_times),
     )
 
 
@@ -174,12 +174,12 @@ def _drift(drift: Drift, num_times: int) -> DriftWarning:
     outside = f"{drift.num_outside} of {counted(drift.num_compared, 'time')} outside their intervals"
     verdict = "more than chance explains: fit the model again" if drift.drifted else "no more than chance explains"
     rest = num_times - drift.num_compared
-    unjudged = f"; {counted(rest, 'time')} rest on analytic prices, too, and were not judged" if rest else ""
+    uncovered_times = f"; {counted(rest, 'time')} rest on analytic prices, too, and were not judged" if rest else ""
     return DriftWarning(
         drifted=drift.drifted,
         num_compared=drift.num_compared,
         num_outside=drift.num_outside,
         expected_outside=expected,
         probability=drift.probability,
-        detail=f"{outside}, {expected:.3g} expected; {verdict}{unjudged}",
+        detail=f"{outside}, {expected:.3g} expected; {verdict}{uncovered_times}",
     )

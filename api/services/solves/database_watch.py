@@ -10,7 +10,7 @@ from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.services.background_task import beside
-from api.services.solves.notifications import EndSignals
+from api.services.solves.notifications import SolveNotifications
 from api.store.contract.store import ENDED
 from api.store.models.records import ModelRecord, fit_id, model_id
 from api.store.solves.events import MarkStore, SolveMark
@@ -33,7 +33,9 @@ class SolveWatch:
     What happens in this process is told at once by whoever does it; this finds the rest.
     """
 
-    def __init__(self, store: _WatchedStore, signals: EndSignals, *, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(
+        self, store: _WatchedStore, signals: SolveNotifications, *, poll_seconds: float = POLL_SECONDS
+    ) -> None:
         self._store, self._signals, self._poll_seconds = store, signals, poll_seconds
         self._marks: dict[str, SolveMark] = {}
 
@@ -59,7 +61,7 @@ class SolveWatch:
         if fits:
             unended = await run_sync(self._store.unended_fits)
             for work_id in fits - {fit_id(fit.tenant, model_id(fit)) for fit in unended}:
-                self._signals.tell(work_id)
+                self._signals.ended(work_id)
         awaited = self._signals.awaited - fits
         before = {solve_id: mark for solve_id, mark in self._marks.items() if solve_id in awaited}
         self._marks = await run_sync(self._store.marks, awaited) if awaited else {}
@@ -67,6 +69,6 @@ class SolveWatch:
             if mark == before.get(solve_id):
                 continue
             if mark.state in ENDED:
-                self._signals.tell(solve_id)
+                self._signals.ended(solve_id)
             else:
-                self._signals.tell_change(solve_id)
+                self._signals.changed(solve_id)

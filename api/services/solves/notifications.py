@@ -5,19 +5,19 @@ import contextlib
 from collections.abc import Iterator
 
 
-class EndSignals:
+class SolveNotifications:
     """Lets requests wait for solves and fits, by their ids, without a thread each."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ends: dict[str, set[asyncio.Event]] = {}
         self._changes: dict[str, set[asyncio.Event]] = {}
-        self._all_told = False
+        self._is_shut_down = False
 
     @property
     def is_stopping(self) -> bool:
         """Whether the server stops, so that nobody should wait any longer."""
-        return self._all_told
+        return self._is_shut_down
 
     @property
     def awaited(self) -> set[str]:
@@ -28,19 +28,19 @@ class EndSignals:
         """Use the running event loop."""
         self._loop = asyncio.get_running_loop()
 
-    def tell(self, work_id: str) -> None:
+    def ended(self, work_id: str) -> None:
         """Say, from any thread, that something ended."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._set, work_id)
 
-    def tell_change(self, work_id: str) -> None:
+    def changed(self, work_id: str) -> None:
         """Say, from any thread, that something began to run or found something."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(_set_events, self._changes, work_id)
 
-    def tell_all(self) -> None:
+    def shutdown(self) -> None:
         """Let everybody go who waits or begins to, because the server stops; from any thread or signal handler."""
-        self._all_told = True
+        self._is_shut_down = True
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._set_all)
 
@@ -55,7 +55,7 @@ class EndSignals:
     @contextlib.contextmanager
     def _registered(self, events: dict[str, set[asyncio.Event]], work_id: str) -> Iterator[asyncio.Event]:
         event = asyncio.Event()
-        if self._all_told:
+        if self._is_shut_down:
             event.set()
         events.setdefault(work_id, set()).add(event)
         try:

@@ -14,9 +14,9 @@ from api.execution.base import SOLVES, SolveEngine, Work
 from api.execution.solves.runner import SolveRunner
 from api.execution.solves.time_limits import deadline_warnings, within_server_limit, without_deadline
 from api.release import VERSION
-from api.schemas.problem_kinds import PROBLEMS
+from api.schemas.error_kinds import ERROR_KINDS
 from api.services.errors import ApiError, not_found
-from api.services.solves.notifications import EndSignals
+from api.services.solves.notifications import SolveNotifications
 from api.settings import Settings
 from api.specs.parse import SolveRequest
 from api.store.contract.store import CANCELLED, ENDED, FAILED, NewSolve, QueueFull, SolveRecord, Store
@@ -26,7 +26,7 @@ from planner.domain.formats.canonical_json import canonical_bytes, digest, diges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class SolveOptions:
     """What a request says of a solve beside its spec."""
 
     priority: int = 0
@@ -34,7 +34,7 @@ class Wishes:
     tags: Sequence[str] = ()
 
 
-NO_WISHES = Wishes()
+DEFAULT_OPTIONS = SolveOptions()
 
 
 class SolveService:
@@ -45,7 +45,7 @@ class SolveService:
         store: Store,
         engine: SolveEngine,
         runner: SolveRunner,
-        signals: EndSignals,
+        signals: SolveNotifications,
         settings: Settings,
         *,
         clock: Callable[[], float] = time.time,
@@ -59,7 +59,12 @@ class SolveService:
         return None if made is None else self._store.solve(made)
 
     def submit(
-        self, request: SolveRequest, *, fresh: bool, wishes: Wishes = NO_WISHES, key: RequestKey | None = None
+        self,
+        request: SolveRequest,
+        *,
+        fresh: bool,
+        wishes: SolveOptions = DEFAULT_OPTIONS,
+        key: RequestKey | None = None,
     ) -> tuple[SolveRecord, bool]:
         """Queue a solve and return it with True, or that of the same key or an equal one with False."""
         now = self._clock()
@@ -68,7 +73,7 @@ class SolveService:
         digest_of_request = own_digest = request_digest(request, spec_bytes)
         if wishes.deadline_at is not None:
             if wishes.deadline_at <= now:
-                raise ApiError("deadline-passed", PROBLEMS["deadline-passed"].explanation)
+                raise ApiError("deadline-passed", ERROR_KINDS["deadline-passed"].explanation)
             # A warning only: what is left is known when it starts, and without its deadline it may be tried again.
             warnings = (*warnings, *deadline_warnings(spec, wishes.deadline_at - now))
             # What it finds in its time must not answer those who have more.
@@ -164,12 +169,12 @@ class SolveService:
             self._runner.cancel(solve_id)
             record = self.get(solve_id)
         if record.state in ENDED:
-            self._signals.tell(solve_id)
+            self._signals.ended(solve_id)
         return record
 
     def release(self) -> None:
         """Answer everybody who waits, now and from now on, because the server stops."""
-        self._signals.tell_all()
+        self._signals.shutdown()
 
     def page(
         self, *, limit: int, before: str | None, state: str | None, tag: str | None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from api.services.errors import ApiError, not_found
 from api.services.webhooks.signature import new_secret
-from api.services.webhooks.targets import AllowList, TargetRefused
+from api.services.webhooks.targets import HostAllowList, TargetRefused
 from api.store.access.audit import Actor
 from api.store.webhooks.records import (
     EVENTS,
@@ -23,7 +23,7 @@ _ID_BYTES = 6
 class WebhookService:
     """The use cases of webhooks."""
 
-    def __init__(self, store: WebhookStore, allowed: AllowList, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: WebhookStore, allowed: HostAllowList, *, clock: Callable[[], float] = time.time) -> None:
         self._store, self._allowed, self._clock = store, allowed, clock
 
     def create(self, url: str, events: Sequence[str], name: str, *, by: Actor) -> WebhookRecord:

@@ -107,7 +107,7 @@ class _Entry:
         return target.host.endswith(f".{self.name}") if self.with_subdomains else target.host == self.name
 
 
-class AllowList:
+class HostAllowList:
     """What ``SHARDPLAN_WEBHOOK_HOSTS`` says, such as ``hooks.example.com, *.ads.internal:8443, 10.2.0.0/16``."""
 
     def __init__(self, text: str | None) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from api.schemas.spec import SpecDocument
-from api.specs.checks.violation import rule
+from api.specs.checks.issue import issue
 from api.specs.input.json import quoted
 from cost_models.hardware.hardware import Hardware
 from cost_models.registry import cost_model_names, make_cost_model
@@ -51,7 +51,7 @@ def check_memory(problem: Problem, base: str) -> tuple[Issue, ...]:
         needed = table.least_weight_bytes
         if needed > available:
             issues.append(
-                rule(
+                issue(
                     f"{base}/model/tables/{index}",
                     f"table {quoted(table.name)} has {format_bytes(needed)} of weights and the whole cluster has "
                     f"{format_bytes(available)} of {' and '.join(tier.label for tier in tiers)}",
@@ -84,7 +84,7 @@ def _check_cluster(spec: SpecDocument, hardware: Hardware | None, base: str) -> 
     yield from _check_devices(spec, hardware, base)
     per_host = spec.hardware.ranks_per_host or hardware.ranks_per_host
     if per_host > hardware.ranks_per_host and hardware.family != "custom":
-        yield rule(
+        yield issue(
             f"{base}/hardware/ranks_per_host",
             f"{per_host} ranks per host, and the profile has {hardware.ranks_per_host}",
             f"use at most {hardware.ranks_per_host} and more hosts, or the profile custom",
@@ -92,7 +92,7 @@ def _check_cluster(spec: SpecDocument, hardware: Hardware | None, base: str) -> 
     world_size = spec.hardware.num_hosts * per_host
     yield from check_sparsecore(spec, world_size, base)
     if world_size > MAX_RANKS:
-        yield rule(
+        yield issue(
             f"{base}/hardware/num_hosts",
             f"{spec.hardware.num_hosts} hosts x {per_host} ranks are {world_size} ranks",
             f"plan for at most {MAX_RANKS} ranks",
@@ -101,13 +101,13 @@ def _check_cluster(spec: SpecDocument, hardware: Hardware | None, base: str) -> 
     for name in type(overrides).model_fields:
         by_rank = getattr(overrides, name)
         if by_rank is not None and len(by_rank) != world_size:
-            yield rule(
+            yield issue(
                 f"{base}/hardware/overrides/{name}",
                 f"{len(by_rank)} numbers for {world_size} ranks",
                 "give one number for every rank",
             )
     if overrides.hbm_bytes_by_rank is None and not any(_number(hardware, name) for name in ("hbm_bytes", "ddr_bytes")):
-        yield rule(
+        yield issue(
             f"{base}/hardware/overrides", "no rank has any memory", "give hbm_bytes, or ddr_bytes for hosts alone"
         )
 
@@ -116,7 +116,7 @@ def _check_devices(spec: SpecDocument, hardware: Hardware, base: str) -> Iterato
     """Devices that the runtime does not run on."""
     families = RUNTIMES[spec.runtime].device_families
     if families is not None and hardware.family not in families:
-        yield rule(
+        yield issue(
             f"{base}/runtime",
             f"the runtime {spec.runtime} does not run on devices of the family {hardware.family}, which"
             f" {hardware.profile} has",
@@ -130,16 +130,16 @@ def _check_scm(spec: SpecDocument, hardware: Hardware, base: str) -> Iterator[Is
         return
     for name, what in (("scm_bytes_per_second", "read"), ("scm_write_bytes_per_second", "written")):
         if not hardware.has(name):
-            yield rule(
+            yield issue(
                 f"{base}/hardware/overrides/{name}",
                 f"every rank has {format_bytes(_number(hardware, 'scm_bytes'))} of scm, and how fast they are {what} is"
                 " not known",
                 f"give {name}, or set scm_bytes to 0",
             )
-    if not RUNTIMES[spec.runtime].keeps_rows_in_scm or spec.cost_model not in cost_model_names():
+    if not RUNTIMES[spec.runtime].supports_scm or spec.cost_model not in cost_model_names():
         return
     if make_cost_model(spec.cost_model).ledger == "torchrec":  # which counts no such memory
-        yield rule(
+        yield issue(
             f"{base}/cost_model",
             f"the cost model {spec.cost_model} has no price of rows in scm, which the runtime {spec.runtime} has",
             "use the cost model roofline, or set hardware.overrides.scm_bytes to 0",
@@ -156,7 +156,7 @@ def _check_names(spec: SpecDocument, base: str) -> Iterator[Issue]:
     for index, table in enumerate(spec.model.tables):
         total += len(table.name)
         if first.setdefault(table.name, index) != index:
-            yield rule(
+            yield issue(
                 f"{base}/model/tables/{index}/name",
                 f"table {quoted(table.name)} is also table number {first[table.name]} (counted from 0)",
                 "give every table its own name",
@@ -166,7 +166,7 @@ def _check_names(spec: SpecDocument, base: str) -> Iterator[Issue]:
         for number, feature in enumerate(table.features or ()):
             total += len(feature.name)
             if feature.name in seen:
-                yield rule(
+                yield issue(
                     f"{base}/model/tables/{index}/features/{number}/name",
                     f"feature {quoted(feature.name)} stands twice in this table",
                     "name every feature of a table once",
@@ -174,7 +174,7 @@ def _check_names(spec: SpecDocument, base: str) -> Iterator[Issue]:
                 )
             seen.add(feature.name)
     if total > MAX_TOTAL_NAME_LENGTH:
-        yield rule(
+        yield issue(
             f"{base}/model/tables",
             f"names are {total} characters in all, and at most {MAX_TOTAL_NAME_LENGTH} are taken",
             "shorten the names",
@@ -190,20 +190,20 @@ def check_groups(spec: SpecDocument, base: str) -> Iterator[Issue]:
             where = f"{base}/constraints/{kind}/{number}"
             for position, name in enumerate(group):
                 if name not in known:
-                    yield rule(f"{where}/{position}", f"no table {quoted(name)}", "name a table of the spec")
+                    yield issue(f"{where}/{position}", f"no table {quoted(name)}", "name a table of the spec")
             for name, count in Counter(group).items():
                 if count > 1:
-                    yield rule(where, f"{quoted(name)} stands {count} times in the group", "name it once")
+                    yield issue(where, f"{quoted(name)} stands {count} times in the group", "name it once")
             if kind == "same_rank":
                 for name in group:
                     if group_of.setdefault(name, number) != number:
                         text = f"{quoted(name)} is also in group {group_of[name]}"
-                        yield rule(where, text, "merge the two groups")
+                        yield issue(where, text, "merge the two groups")
                 continue
             together = Counter(group_of[name] for name in set(group) if name in group_of)
             for other, count in together.items():
                 if count > 1:
-                    yield rule(
+                    yield issue(
                         where,
                         f"{count} of these tables must share a rank by same_rank group {other}",
                         "take them out of one of the two groups",
@@ -215,7 +215,7 @@ def check_sparsecore(spec: SpecDocument, num_chips: int, base: str) -> Iterator[
     if spec.runtime != SparseCore.name:
         return
     if num_chips < 2 or not is_power_of_two(num_chips):
-        yield _rule(
+        yield issue(
             f"{base}/hardware/num_hosts",
             f"{num_chips} chips, and the runtime sparsecore deals rows out to a power of two, 2 or more",
             "use a power of two of hosts, or another ranks_per_host",
@@ -223,13 +223,9 @@ def check_sparsecore(spec: SpecDocument, num_chips: int, base: str) -> Iterator[
         return
     for index, table in enumerate(spec.model.tables):
         if has_empty_block(table.num_embeddings, num_chips):
-            yield _rule(
+            yield issue(
                 f"{base}/model/tables/{index}/num_embeddings",
                 f"the {table.num_embeddings} rows of table {quoted(table.name)} leave some of {num_chips} chips without"
                 " any",
                 f"plan for {padded(table.num_embeddings, num_chips)} rows: SparseCores pad tables to more than that",
             )
-
-
-def _rule(where: str, message: str, hint: str) -> Issue:
-    return Issue(code="invalid-value", pointer=where, message=message, hint=hint)

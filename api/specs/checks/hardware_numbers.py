@@ -28,7 +28,7 @@ def missing_numbers(problem: Problem, cost_model: CostModel, base: str) -> tuple
         The model cannot price a scheme or kernel that the problem allows.
     """
     sample = _subset(problem, _one_of_each_kind(problem))
-    without_families = enumerate_families(sample).refusals
+    without_families = enumerate_families(sample).scheme_issues
     priced = [index for index in range(len(sample.tables)) if index not in without_families]
     if not priced:  # infeasible, which needs no number
         return ()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from api.schemas.spec import SpecDocument
 from api.schemas.table import AccessSpec, TableSpec
-from api.specs.checks.violation import rule
+from api.specs.checks.issue import issue
 from api.specs.to_domain.table import access_of, table_of
 from cost_models.hardware.hardware import Hardware
 from cost_models.vocabulary import Scheme
@@ -45,7 +45,7 @@ def _checked(
     issues: list[Issue] = []
     if written.optimizer != "none" and not DATA_TYPES[written.data_type].trainable:
         issues.append(
-            rule(
+            issue(
                 f"{where}/optimizer",
                 f"{written.data_type} weights cannot be trained with {written.optimizer}",
                 "use the optimizer none, or weights of fp32, fp16 or bf16",
@@ -57,7 +57,7 @@ def _checked(
             access = _access(written.access, written.num_embeddings)
         except ValueError as error:
             name = next(iter(written.access.model_dump(exclude_none=True)))
-            issues.append(rule(f"{where}/access/{name}", str(error), "see the field's description"))
+            issues.append(issue(f"{where}/access/{name}", str(error), "see the field's description"))
     if written.constraints.model_fields_set:
         issues.extend(_check_constraints(written, spec, hardware, where))
     return (None, issues) if issues else (table_of(written, access), issues)
@@ -75,27 +75,27 @@ def _access(access: AccessSpec, num_embeddings: int) -> AccessStatistics:
 def _runs(table: Table, runtime: Runtime) -> bool:
     """Whether the runtime runs any scheme of a table, within the user's constraints."""
     for scheme in _SCHEMES:  # noqa: SIM110, for specs have thousands of tables and the first scheme will do
-        if runtime.refusal(table, scheme) is None:
+        if runtime.scheme_issue(table, scheme) is None:
             return True
     return False
 
 
 def _check_runtime(table: TableSpec, runtime: Runtime, where: str) -> Iterator[Issue]:
     """A table that the runtime runs under no scheme at all, and the width at which it would."""
-    reason = _refusal(table, runtime, table.embedding_dim)
+    reason = _scheme_issue(table, runtime, table.embedding_dim)
     if reason is None:
         return
     widest = min(table.embedding_dim + MAX_PADDING, MAX_COLUMNS)
     wider = range(table.embedding_dim + 1, widest + 1)
-    padded = next((width for width in wider if _refusal(table, runtime, width) is None), None)
+    padded = next((width for width in wider if _scheme_issue(table, runtime, width) is None), None)
     if padded is None:
-        yield rule(where, f"the runtime {runtime.name} cannot run this table: {reason}", "change the table")
+        yield issue(where, f"the runtime {runtime.name} cannot run this table: {reason}", "change the table")
     else:
         message = f"the runtime {runtime.name} cannot run {table.embedding_dim} columns: {reason}"
-        yield rule(f"{where}/embedding_dim", message, f"pad the table to {padded} columns")
+        yield issue(f"{where}/embedding_dim", message, f"pad the table to {padded} columns")
 
 
-def _refusal(table: TableSpec, runtime: Runtime, num_columns: int) -> str | None:
+def _scheme_issue(table: TableSpec, runtime: Runtime, num_columns: int) -> str | None:
     """Return why the runtime refuses every scheme of a table of this width, or ``None``."""
     data_type = DATA_TYPES[table.data_type]
     probe = Table(
@@ -111,7 +111,7 @@ def _refusal(table: TableSpec, runtime: Runtime, num_columns: int) -> str | None
     )
     first = None
     for scheme in _SCHEMES:
-        reason = runtime.refusal(probe, scheme)
+        reason = runtime.scheme_issue(probe, scheme)
         if reason is None:
             return None
         first = first or reason
@@ -126,7 +126,7 @@ def _check_constraints(table: TableSpec, spec: SpecDocument, hardware: Hardware 
         ("hosts", constraints.hosts, num_hosts),
     ):
         if indices is not None and count and max(indices) >= count:
-            yield rule(
+            yield issue(
                 f"{where}/constraints/{name}",
                 f"{max(indices)} is out of range: the cluster has {name} 0 to {count - 1}",
                 f"use numbers below {count}",
@@ -134,26 +134,26 @@ def _check_constraints(table: TableSpec, spec: SpecDocument, hardware: Hardware 
     if constraints.ranks is not None and constraints.hosts is not None and per_host:
         hosts = set(constraints.hosts)
         if all(rank // per_host not in hosts for rank in constraints.ranks):
-            yield rule(
+            yield issue(
                 f"{where}/constraints",
                 "none of the ranks is on one of the hosts",
                 "give ranks or hosts, or ranks that are on these hosts",
             )
     types = constraints.data_types or ()
     if types and table.optimizer != "none" and not any(DATA_TYPES[name].trainable for name in types):
-        yield rule(
+        yield issue(
             f"{where}/constraints/data_types",
             f"no kernel trains weights of {', '.join(types)} with {table.optimizer}",
             'list a type that can be trained (fp32, fp16, bf16), or set optimizer "none" for inference',
         )
-    if constraints.hot_row_fractions is not None and not RUNTIMES[spec.runtime].splits_rows_by_heat:
-        yield rule(
+    if constraints.hot_row_fractions is not None and not RUNTIMES[spec.runtime].splits_off_hot_rows:
+        yield issue(
             f"{where}/constraints/hot_row_fractions",
             f"the runtime {spec.runtime} does not split tables by heat",
             'use the runtime "generic", or leave hot_row_fractions out',
         )
     if constraints.min_partition is not None and constraints.min_partition > table.embedding_dim:
-        yield rule(
+        yield issue(
             f"{where}/constraints/min_partition",
             f"{constraints.min_partition} columns are more than the table's {table.embedding_dim}",
             f"use at most {table.embedding_dim}",

@@ -9,7 +9,7 @@ from planner.domain.formats.units import format_bytes
 from planner.domain.problem.problem import DEVICE_KERNELS, Problem
 from planner.domain.problem.table import Table
 from planner.errors import Issue
-from planner.options.host_memory_fallback import spilled_kernels, why_not_host_memory, with_host_memory
+from planner.options.host_memory_fallback import allow_host_memory, explain_missing_host_memory, spilled_kernels
 from planner.pricing.memory import capacity_bytes, ledger_rules
 
 
@@ -37,7 +37,7 @@ def outgrown_memory(problem: Problem, ledger: Ledger, base: str) -> tuple[Issue,
     what = "weights and optimizer state" if has_state else "weights"
     message = f"{what} take at least {format_bytes(need)}, and all ranks together have {format_bytes(have)} of"
     message += f" {device.label} after reservations"
-    wider = with_host_memory(problem)
+    wider = allow_host_memory(problem)
     host = float(room[Tier.DDR]) if wider is not None else 0.0
     if wider is not None and stays <= have and need <= have + host:
         offered = " and ".join(kernel.label for kernel in spilled_kernels())
@@ -48,7 +48,10 @@ def outgrown_memory(problem: Problem, ledger: Ledger, base: str) -> tuple[Issue,
         if host and stays <= have:
             message += f" and {format_bytes(host)} of ddr"
         message += ": there will be no plan"
-        hint = why_not_host_memory(problem) or "use more ranks, a smaller data_type or an optimizer with less state"
+        hint = (
+            explain_missing_host_memory(problem)
+            or "use more ranks, a smaller data_type or an optimizer with less state"
+        )
     return (
         Issue(
             code="larger-than-memory", pointer=f"{base}/model/tables", message=message, hint=hint, severity="warning"

@@ -34,7 +34,7 @@ _OTHERWISE = "pin the table otherwise, or leave pinned out"
 Numbered = tuple[int, PinnedShardSpec]
 
 
-class _Fault(Exception):
+class _PinIssue(Exception):
     """What is wrong with one pin: where below it, what, and the way out."""
 
     def __init__(self, where: str, message: str, hint: str = _OTHERWISE) -> None:
@@ -54,11 +54,11 @@ def pin_tables(problem: Problem, spec: SpecDocument, base: str) -> tuple[Problem
             continue
         try:
             pinned = _pinned(problem, table, given.constraints.pinned)
-            _check_wishes(problem, table, given.constraints.pinned)
-        except _Fault as fault:
-            where = f"{base}/model/tables/{index}/constraints/pinned{fault.where}"
-            message = f"table {quoted(table.name)}: {fault}"
-            issues.append(Issue(code="invalid-value", pointer=where, message=message, hint=fault.hint))
+            _check_other_constraints(problem, table, given.constraints.pinned)
+        except _PinIssue as pin_issue:
+            where = f"{base}/model/tables/{index}/constraints/pinned{pin_issue.where}"
+            message = f"table {quoted(table.name)}: {pin_issue}"
+            issues.append(Issue(code="invalid-value", pointer=where, message=message, hint=pin_issue.hint))
         else:
             tables[index] = replace(table, constraints=replace(table.constraints, pinned=pinned))
     pinned_problem = replace(problem, tables=tuple(tables))
@@ -74,13 +74,13 @@ def _pinned(problem: Problem, table: Table, pin: PinnedSpec) -> PinnedTable:
     geometry = _GEOMETRY[scheme](table, cluster)
     if geometry is None or geometry.max_pieces < geometry.min_pieces:
         hosts = f"{cluster.num_hosts} x {cluster.ranks_per_host} ranks"
-        raise _Fault("/sharding_type", f"{scheme.label} does not fit {table.num_embeddings} rows on {hosts}")
+        raise _PinIssue("/sharding_type", f"{scheme.label} does not fit {table.num_embeddings} rows on {hosts}")
     _check_sites(cluster, pin, Tier.SCM if in_scm else TIER_OF_KERNEL.get(kernel, cluster.device_tier))
     pieces = _pieces(pin, geometry)
     if not geometry.min_pieces <= len(pieces) <= geometry.max_pieces:
         least = "" if geometry.min_pieces == geometry.max_pieces else f"{geometry.min_pieces} to "
         most = counted(geometry.max_pieces, "column piece")
-        raise _Fault("/shards", f"{scheme.label} has {least}{most} here, and not {len(pieces)}")
+        raise _PinIssue("/shards", f"{scheme.label} has {least}{most} here, and not {len(pieces)}")
     _check_columns(table, runtime, pieces)
     if geometry.same_host:
         _check_same_host(cluster, scheme, pieces)
@@ -94,14 +94,14 @@ def _pinned(problem: Problem, table: Table, pin: PinnedSpec) -> PinnedTable:
 
 
 def _check_executed(runtime: Runtime, table: Table, scheme: Scheme, kernel: Kernel) -> None:
-    refusal = runtime.refusal(table, scheme)
-    if refusal is not None:
-        raise _Fault("/sharding_type", f"the runtime {runtime.name} does not run {scheme.label}: {refusal}")
+    scheme_issue = runtime.scheme_issue(table, scheme)
+    if scheme_issue is not None:
+        raise _PinIssue("/sharding_type", f"the runtime {runtime.name} does not run {scheme.label}: {scheme_issue}")
     asked = replace(table, constraints=TableConstraints(compute_kernels=frozenset(Kernel)))
     kernels = runtime.kernels(asked, scheme, frozenset(Kernel))
     if kernel not in kernels:
         names = ", ".join(one.label for one in kernels)
-        raise _Fault("/compute_kernel", f"{scheme.label} runs with {names}, not with {kernel.label}", f"use {names}")
+        raise _PinIssue("/compute_kernel", f"{scheme.label} runs with {names}, not with {kernel.label}", f"use {names}")
 
 
 def _check_storage(problem: Problem, kernel: Kernel, pin: PinnedSpec) -> bool:
@@ -110,11 +110,13 @@ def _check_storage(problem: Problem, kernel: Kernel, pin: PinnedSpec) -> bool:
     usual, *others = row_tiers(kernel, cluster, RUNTIMES[problem.runtime])
     has_usual = usual is cluster.device_tier or cluster.has_tier(usual)
     if not has_usual and not others:
-        raise _Fault("/compute_kernel", f"{kernel.label} keeps rows in {usual.label}, of which the cluster has none")
+        raise _PinIssue("/compute_kernel", f"{kernel.label} keeps rows in {usual.label}, of which the cluster has none")
     if (kernel in CACHED_KERNELS) != (cache_load_factor is not None):
         if cache_load_factor is None:
-            raise _Fault("/cache_load_factor", f"{kernel.label} needs the share of the rows that it caches", "say it")
-        raise _Fault("/cache_load_factor", f"{kernel.label} has no cache", "leave cache_load_factor out")
+            raise _PinIssue(
+                "/cache_load_factor", f"{kernel.label} needs the share of the rows that it caches", "say it"
+            )
+        raise _PinIssue("/cache_load_factor", f"{kernel.label} has no cache", "leave cache_load_factor out")
     return bool(others) and (not has_usual or any(shard.tier == Tier.SCM.label for shard in pin.shards))
 
 
@@ -123,10 +125,10 @@ def _check_sites(cluster: Cluster, pin: PinnedSpec, tier: Tier) -> None:
         if shard.rank >= cluster.world_size:
             ranks = f"ranks 0 to {cluster.world_size - 1}"
             message = f"rank {shard.rank} is out of range: the cluster has {ranks}"
-            raise _Fault(f"/shards/{number}/rank", message, f"use {ranks}")
+            raise _PinIssue(f"/shards/{number}/rank", message, f"use {ranks}")
         if shard.tier not in (None, tier.label):
             message = f"kernel {pin.compute_kernel} keeps rows in {tier.label}"
-            raise _Fault(f"/shards/{number}/tier", message, f"use {tier.label}")
+            raise _PinIssue(f"/shards/{number}/tier", message, f"use {tier.label}")
 
 
 def _pieces(pin: PinnedSpec, geometry: Geometry) -> list[list[Numbered]]:
@@ -146,13 +148,13 @@ def _check_columns(table: Table, runtime: Runtime, pieces: Sequence[Sequence[Num
         number = piece[0][0]
         if first != end:
             message = f"a piece starts at column {first}, and those left of it end at column {end}"
-            raise _Fault(f"/shards/{number}/column_offset", message, cover)
+            raise _PinIssue(f"/shards/{number}/column_offset", message, cover)
         if width % COLUMN_STEP or not 0 < width <= runtime.max_columns:
             message = f"a piece of {width} columns; a multiple of {COLUMN_STEP} up to {runtime.max_columns} is right"
-            raise _Fault(f"/shards/{number}/num_columns", message, "pin pieces of such a width")
+            raise _PinIssue(f"/shards/{number}/num_columns", message, "pin pieces of such a width")
         end += width
     if end != table.embedding_dim:
-        raise _Fault("/shards", f"the pieces end at column {end} of {table.embedding_dim}", cover)
+        raise _PinIssue("/shards", f"the pieces end at column {end} of {table.embedding_dim}", cover)
 
 
 def _check_same_host(cluster: Cluster, scheme: Scheme, pieces: Sequence[Sequence[Numbered]]) -> None:
@@ -160,7 +162,7 @@ def _check_same_host(cluster: Cluster, scheme: Scheme, pieces: Sequence[Sequence
     for ((number, shard),) in pieces:
         if cluster.host_of(shard.rank) != host:
             message = f"{scheme.label} keeps a table on one host, and rank {shard.rank} is not on host {host}"
-            raise _Fault(f"/shards/{number}/rank", message, "pin its pieces to ranks of one host, or as column_wise")
+            raise _PinIssue(f"/shards/{number}/rank", message, "pin its pieces to ranks of one host, or as column_wise")
 
 
 def _piece(
@@ -175,7 +177,7 @@ def _piece(
     }[geometry.scope]
     if len(shards) != num_shards:
         message = f"{scheme.label} has one shard on {where}: {num_shards} at column {columns.column_offset}"
-        raise _Fault("/shards", f"{message}, and not {len(shards)}")
+        raise _PinIssue("/shards", f"{message}, and not {len(shards)}")
     piece = Piece(
         scope=geometry.scope,
         column_offset=columns.column_offset,
@@ -188,29 +190,29 @@ def _piece(
             found, wanted = getattr(shard, name), getattr(right, name)
             if found != wanted:
                 message = f"{scheme.label} has {name} {wanted} on rank {right.rank} here, and not {found}"
-                raise _Fault(f"/shards/{number}/{name}", message, "take the shards of a plan, or leave pinned out")
+                raise _PinIssue(f"/shards/{number}/{name}", message, "take the shards of a plan, or leave pinned out")
     return PinnedPiece(column_offset=columns.column_offset, num_columns=columns.num_columns, site=site)
 
 
-def _check_wishes(problem: Problem, table: Table, pin: PinnedSpec) -> None:
+def _check_other_constraints(problem: Problem, table: Table, pin: PinnedSpec) -> None:
     """Other constraints of the same table must allow what it is pinned to."""
     wanted, cluster = table.constraints, problem.cluster
     if wanted.sharding_types is not None and Scheme.from_label(pin.sharding_type) not in wanted.sharding_types:
-        raise _Fault("/sharding_type", f"sharding_types do not allow {pin.sharding_type}", _one_of("sharding_types"))
+        raise _PinIssue("/sharding_type", f"sharding_types do not allow {pin.sharding_type}", _one_of("sharding_types"))
     if wanted.compute_kernels is not None and Kernel.from_label(pin.compute_kernel) not in wanted.compute_kernels:
-        raise _Fault(
+        raise _PinIssue(
             "/compute_kernel", f"compute_kernels do not allow {pin.compute_kernel}", _one_of("compute_kernels")
         )
     for number, shard in enumerate(pin.shards):
         host = cluster.host_of(shard.rank)
         if wanted.ranks is not None and shard.rank not in wanted.ranks:
-            raise _Fault(f"/shards/{number}/rank", f"ranks do not allow rank {shard.rank}", _one_of("ranks"))
+            raise _PinIssue(f"/shards/{number}/rank", f"ranks do not allow rank {shard.rank}", _one_of("ranks"))
         if wanted.hosts is not None and host not in wanted.hosts:
             message = f"hosts do not allow rank {shard.rank}, which is on host {host}"
-            raise _Fault(f"/shards/{number}/rank", message, _one_of("hosts"))
+            raise _PinIssue(f"/shards/{number}/rank", message, _one_of("hosts"))
         if wanted.min_partition is not None and shard.num_columns < wanted.min_partition:
             message = f"min_partition asks for {wanted.min_partition} columns, and this piece has {shard.num_columns}"
-            raise _Fault(f"/shards/{number}/num_columns", message, _one_of("min_partition"))
+            raise _PinIssue(f"/shards/{number}/num_columns", message, _one_of("min_partition"))
 
 
 def _one_of(name: str) -> str:

@@ -12,7 +12,7 @@ from planner.errors import Issue
 class Runtime(Protocol):
     """The rule set of one runtime.
 
-    ``kernels``, ``refusal`` and ``needs_row_wise_module`` shape the options;
+    ``kernels``, ``scheme_issue`` and ``needs_row_wise_module`` shape the options;
     ``check`` judges a finished placement from its geometry alone and shares no code with
     the schemes, so that an error on one side is caught by the other.
     """
@@ -33,12 +33,12 @@ class Runtime(Protocol):
         ...
 
     @property
-    def splits_rows_by_heat(self) -> bool:
+    def splits_off_hot_rows(self) -> bool:
         """Whether a table's hottest rows may lie in another tier than the rest, once rows are numbered by heat."""
         ...
 
     @property
-    def keeps_rows_in_scm(self) -> bool:
+    def supports_scm(self) -> bool:
         """Whether kernels that read the host's memory can be told to read storage-class memory."""
         ...
 
@@ -51,7 +51,7 @@ class Runtime(Protocol):
         """Return the kernels that run a scheme of a table, among those offered, fastest first."""
         ...
 
-    def refusal(self, table: Table, scheme: Scheme) -> str | None:
+    def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
         """Return why a scheme of a table would be refused or train wrongly, or ``None``."""
         ...
 

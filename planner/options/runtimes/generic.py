@@ -21,8 +21,8 @@ class Generic:
     name = "generic"
     max_columns = 2**14
     row_schemes: frozenset[Scheme] = frozenset()
-    splits_rows_by_heat = True
-    keeps_rows_in_scm = True
+    splits_off_hot_rows = True
+    supports_scm = True
     device_families: frozenset[str] | None = None
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
@@ -32,7 +32,7 @@ class Generic:
         stateless = table.optimizer.states_per_element == 0
         return tuple(kernel for kernel in _RUNS if kernel in offered and (stateless or kernel is not Kernel.KEY_VALUE))
 
-    def refusal(self, table: Table, scheme: Scheme) -> str | None:
+    def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
         """Nothing is refused."""
         return None
 

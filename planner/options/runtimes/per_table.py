@@ -9,11 +9,11 @@ from planner.domain.problem.table import Table
 from planner.errors import Issue
 
 #: Code and message of the first rule that a table breaks.
-Fault = tuple[str, str]
+TableIssue = tuple[str, str]
 
 
-def judged(
-    problem: Problem, placement: Placement, fault_of: Callable[[Table, TablePlacement], Fault | None]
+def table_issues(
+    problem: Problem, placement: Placement, issue_of: Callable[[Table, TablePlacement], TableIssue | None]
 ) -> list[Issue]:
     """Return an issue for each placed table at fault; tables that the problem lacks are told by
     ``planner.verification.verify``.
@@ -22,9 +22,9 @@ def judged(
     issues = []
     for index, placed in enumerate(placement.tables):
         table = tables.get(placed.name)
-        fault = None if table is None else fault_of(table, placed)
-        if fault is not None:
-            code, message = fault
+        issue = None if table is None else issue_of(table, placed)
+        if issue is not None:
+            code, message = issue
             issues.append(Issue(code=code, pointer=f"/tables/{index}", message=f'table "{placed.name}": {message}'))
     return issues
 
@@ -34,7 +34,7 @@ def kernel_of(scheme: Scheme) -> Kernel:
     return Kernel.DENSE if scheme is Scheme.DATA_PARALLEL else Kernel.FUSED
 
 
-def kernel_fault(placed: TablePlacement) -> Fault | None:
+def kernel_issue(placed: TablePlacement) -> TableIssue | None:
     """Return what is wrong with the kernel of a table, of runtimes with one for each scheme."""
     scheme, kernel, fitting = placed.sharding_type, placed.compute_kernel, kernel_of(placed.sharding_type)
     return None if kernel is fitting else ("kernel", f"{scheme.label} runs with {fitting.label}, not {kernel.label}")

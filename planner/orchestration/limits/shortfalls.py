@@ -15,17 +15,17 @@ from planner.domain.formats.units import format_bytes
 from planner.domain.plan.plan import Shortfall
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
-from planner.options.enumerate import NO_CUT, Families, Refusal
+from planner.options.enumerate import NO_CUT, Families, SchemeIssue
 from planner.options.runtimes.registry import RUNTIMES
 from planner.options.schemes.blocks import COLUMN_STEP, has_empty_block
 from planner.pricing.price_options import roomiest_site
-from planner.solver.problem import PricedOptions
+from planner.solver.problem import SolverProblem
 
 _MOST = 20  # tables that are named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dead:
+class Infeasibility:
     """Why there is no plan among the listed options, and whether that proves that there is none."""
 
     shortfalls: tuple[Shortfall, ...]
@@ -33,9 +33,9 @@ class Dead:
     tables: tuple[int, ...] = ()  # tables that finer column cuts might help
 
 
-def missing_options(problem: Problem, families: Families) -> Dead:
+def missing_options(problem: Problem, families: Families) -> Infeasibility:
     """Return one shortfall per table that has no listed option at all."""
-    tables = tuple(families.refusals)
+    tables = tuple(families.scheme_issues)
     shortfalls = tuple(
         Shortfall(
             resource="options",
@@ -46,18 +46,18 @@ def missing_options(problem: Problem, families: Families) -> Dead:
             message=f'table "{problem.tables[index].name}" has no legal option: {_told(refused)}',
             hint="relax the table's constraints or change its shape as the reasons say",
         )
-        for index, refused in list(families.refusals.items())[:_MOST]
+        for index, refused in list(families.scheme_issues.items())[:_MOST]
     )
-    proven = not all(_finer_cuts(problem, t) and _lacks_a_cut(families.refusals[t]) for t in tables)
-    return Dead(shortfalls=shortfalls, proven=proven, tables=tables)
+    proven = not all(_finer_cuts(problem, t) and _lacks_a_cut(families.scheme_issues[t]) for t in tables)
+    return Infeasibility(shortfalls=shortfalls, proven=proven, tables=tables)
 
 
-def _lacks_a_cut(refused: Sequence[Refusal]) -> bool:
+def _lacks_a_cut(refused: Sequence[SchemeIssue]) -> bool:
     """Whether a scheme is refused for its cuts; where it is for kernels or the runtime, no other cut helps."""
     return any(why == NO_CUT for _, why in refused)
 
 
-def _told(refused: Sequence[Refusal]) -> str:
+def _told(refused: Sequence[SchemeIssue]) -> str:
     """Join reasons, each said once for all schemes that it holds for."""
     schemes: dict[str, list[str]] = {}
     for scheme, why in refused:
@@ -65,7 +65,7 @@ def _told(refused: Sequence[Refusal]) -> str:
     return "; ".join(f"{', '.join(of)}: {why}" for why, of in schemes.items())
 
 
-def memory_shortfalls(problem: Problem, priced: PricedOptions) -> Dead | None:
+def memory_shortfalls(problem: Problem, priced: SolverProblem) -> Infeasibility | None:
     """Return why the tables cannot fit; ``None`` where nothing speaks against it.
 
     ``priced`` holds all listed options, before any was dropped for its size.
@@ -73,7 +73,7 @@ def memory_shortfalls(problem: Problem, priced: PricedOptions) -> Dead | None:
     return _cluster_too_small(problem, priced) or _tables_too_large(problem, priced)
 
 
-def _tables_too_large(problem: Problem, priced: PricedOptions) -> Dead | None:
+def _tables_too_large(problem: Problem, priced: SolverProblem) -> Infeasibility | None:
     """Tables of which every listed option has a piece that fits no site."""
     room = roomiest_site(priced)
     by_tier = priced.shape_bytes - room
@@ -93,7 +93,9 @@ def _tables_too_large(problem: Problem, priced: PricedOptions) -> Dead | None:
         need, free = float(priced.shape_bytes[shape, tier]), max(0.0, float(room[shape, tier]))
         shortfalls.append(_piece_shortfall(problem.tables[int(table)], tier, need, free))
     tables = tuple(int(table) for table in hopeless)
-    return Dead(shortfalls=tuple(shortfalls), proven=not all(_finer_cuts(problem, t) for t in tables), tables=tables)
+    return Infeasibility(
+        shortfalls=tuple(shortfalls), proven=not all(_finer_cuts(problem, t) for t in tables), tables=tables
+    )
 
 
 def _piece_shortfall(table: Table, tier: Tier, need: float, free: float) -> Shortfall:
@@ -122,7 +124,7 @@ def _finer_cuts(problem: Problem, index: int) -> bool:
         and not any(index in group for group in problem.same_rank)
         and any(
             (wanted.sharding_types is None or scheme in wanted.sharding_types)
-            and runtime.refusal(table, scheme) is None
+            and runtime.scheme_issue(table, scheme) is None
             for scheme in _column_schemes(problem, table)
         )
     )
@@ -138,7 +140,7 @@ def _column_schemes(problem: Problem, table: Table) -> tuple[Scheme, ...]:
     return (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD)
 
 
-def _cluster_too_small(problem: Problem, priced: PricedOptions) -> Dead | None:
+def _cluster_too_small(problem: Problem, priced: SolverProblem) -> Infeasibility | None:
     """The least bytes of all tables against all ranks together.
 
     No cut takes fewer bytes in all than the best listed one: pieces repeat input buffers and
@@ -169,10 +171,10 @@ def _cluster_too_small(problem: Problem, priced: PricedOptions) -> Dead | None:
         ),
         hint=f"{way_out}, reserve less, or choose a smaller data_type or an optimizer with less state",
     )
-    return Dead(shortfalls=(shortfall,), proven=True)
+    return Infeasibility(shortfalls=(shortfall,), proven=True)
 
 
-def least_total_bytes(priced: PricedOptions, tiers: Sequence[Tier]) -> float:
+def least_total_bytes(priced: SolverProblem, tiers: Sequence[Tier]) -> float:
     """Sum over tables of the option with the fewest bytes of some tiers over all its ranks."""
     total = np.zeros(priced.num_options)
     np.add.at(total, priced.unit_option, priced.shape_total_bytes[:, list(tiers)].sum(axis=1)[priced.unit_shape])
@@ -181,7 +183,7 @@ def least_total_bytes(priced: PricedOptions, tiers: Sequence[Tier]) -> float:
     return float(least.sum())
 
 
-def stuck_modules(problem: Problem, modules: tuple[str, ...]) -> Dead:
+def unsatisfiable_modules(problem: Problem, modules: tuple[str, ...]) -> Infeasibility:
     """Modules with a MEAN table that must be cut by rows and a table that cannot be."""
     shortfalls = tuple(
         Shortfall(
@@ -197,10 +199,10 @@ def stuck_modules(problem: Problem, modules: tuple[str, ...]) -> Dead:
         )
         for name in modules
     )
-    return Dead(shortfalls=shortfalls, proven=True)
+    return Infeasibility(shortfalls=shortfalls, proven=True)
 
 
-def unpackable(problem: Problem, priced: PricedOptions, *, proven: bool) -> Dead:
+def unpackable(problem: Problem, priced: SolverProblem, *, proven: bool) -> Infeasibility:
     """Every piece fits somewhere and all bytes fit in total, yet the search found that no placement does.
 
     Proven only where every legal cut is listed and every row block is full: otherwise another
@@ -223,10 +225,10 @@ def unpackable(problem: Problem, priced: PricedOptions, *, proven: bool) -> Dead
         ),
         hint="relax same_rank, apart, ranks or sharding_types, lower min_partition, or add memory",
     )
-    return Dead(shortfalls=(shortfall,), proven=proven and exact and listed)
+    return Infeasibility(shortfalls=(shortfall,), proven=proven and exact and listed)
 
 
-def _by_tier(priced: PricedOptions, tiers: Sequence[Tier]) -> str:
+def _by_tier(priced: SolverProblem, tiers: Sequence[Tier]) -> str:
     """What all ranks together have left of some tiers, in words."""
     return " and ".join(
         f"{format_bytes(float(priced.capacity_bytes[:, tier].sum()))} of {tier.label}" for tier in tiers

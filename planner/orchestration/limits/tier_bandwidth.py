@@ -21,7 +21,7 @@ from planner.options.enumerate import Families
 from planner.pricing.phases import phase_windows
 from planner.pricing.price_options import shape_work
 from planner.pricing.tier_traffic import shard_traffic
-from planner.solver.problem import PricedOptions
+from planner.solver.problem import SolverProblem
 
 _ROUNDING = 1e-9
 #: What busy seconds are counted in beside bytes: their searches tell whole bytes apart.
@@ -44,7 +44,7 @@ def overloaded(evaluation: Evaluation) -> Iterator[Issue]:
             )
 
 
-def with_limits(priced: PricedOptions, problem: Problem, families: Families, *, step_seconds: float) -> PricedOptions:
+def with_limits(priced: SolverProblem, problem: Problem, families: Families, *, step_seconds: float) -> SolverProblem:
     """Return the waist with a column for every tier that shards are read from, busy for ``step_seconds`` at most.
 
     ``priced`` holds all shapes of ``families``.

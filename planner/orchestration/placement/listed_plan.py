@@ -16,7 +16,7 @@ from planner.options.host_memory_fallback import with_kernels_of
 from planner.options.schemes.blocks import COLUMN_STEP
 from planner.orchestration.placement.from_placement import Pieces, pieces_of, storage_key
 from planner.pricing.price_options import price
-from planner.solver.problem import Assignment, PricedOptions
+from planner.solver.problem import Assignment, SolverProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class ListedPlan:
 
     problem: Problem
     families: Families
-    priced: PricedOptions
+    priced: SolverProblem
     assignment: Assignment
 
 

@@ -6,10 +6,10 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.problem.problem import Problem
 from planner.options.enumerate import Families, hot_rows_of
 from planner.options.schemes.expand import SitedPieces, expand_all
-from planner.solver.problem import Assignment, PricedOptions
+from planner.solver.problem import Assignment, SolverProblem
 
 
-def to_placement(problem: Problem, families: Families, priced: PricedOptions, assignment: Assignment) -> Placement:
+def to_placement(problem: Problem, families: Families, priced: SolverProblem, assignment: Assignment) -> Placement:
     """Turn indices back into tables and shards."""
     cluster, shape = problem.cluster, assignment.piece_shape
     table = priced.shape_table[shape]

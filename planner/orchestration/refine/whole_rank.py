@@ -41,27 +41,29 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Polished:
+class RefinedPlacement:
     """What became of a plan."""
 
     placement: Placement  # the one it was where none is better
     is_cut_by_clock: bool  # before its work was done: it may not come out again
 
 
-def polished(problem: Problem, placement: Placement, model: AssignmentModel, limit: Limit, seed: int) -> Polished:
+def refine_whole_ranks(
+    problem: Problem, placement: Placement, model: AssignmentModel, limit: Limit, seed: int
+) -> RefinedPlacement:
     """Return the best placement that was found by moving shards of ``placement``."""
     if min(problem.world_size, len(placement.all_shards())) < 2:
-        return Polished(placement, False)
+        return RefinedPlacement(placement, False)
     if any(placed.hot_rows for placed in placement.tables):  # their shards go in pairs
-        return Polished(placement, False)
-    start = _Polish(problem, placement, model, seed)
+        return RefinedPlacement(placement, False)
+    start = _Refinement(problem, placement, model, seed)
     if not start.movable.any():
-        return Polished(placement, False)
+        return RefinedPlacement(placement, False)
     best = start.run(limit)
-    return Polished(placement if best is None else _with_ranks(placement, best), start.is_cut_by_clock)
+    return RefinedPlacement(placement if best is None else _with_ranks(placement, best), start.is_cut_by_clock)
 
 
-class _Polish:
+class _Refinement:
     """One plan while its shards move."""
 
     def __init__(self, problem: Problem, placement: Placement, model: AssignmentModel, seed: int) -> None:

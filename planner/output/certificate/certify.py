@@ -20,7 +20,7 @@ from planner.pricing.price_options import prune
 from planner.pricing.serving import latency_beside_shards
 from planner.solver.bounds.boxes import affordable_boxes
 from planner.solver.evaluate import step_seconds_of
-from planner.solver.problem import PricedOptions
+from planner.solver.problem import SolverProblem
 from planner.verification.verify import verify
 
 SCHEMA_VERSION = 1
@@ -113,7 +113,7 @@ def _names(plan: ListedPlan) -> Names:
     )
 
 
-def _families(problem: Problem, families: Families, priced: PricedOptions) -> list[dict[str, object]]:
+def _families(problem: Problem, families: Families, priced: SolverProblem) -> list[dict[str, object]]:
     device = problem.cluster.device_tier
     listed = [families.families[source] for source in priced.family_source.tolist()]
     return [

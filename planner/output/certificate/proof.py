@@ -18,7 +18,7 @@ from planner.solver.bounds.boxes import Node, branch
 from planner.solver.bounds.chain import priced_memory
 from planner.solver.bounds.dual import Prices
 from planner.solver.bounds.relaxation import Relaxation, rank_weights, relaxations
-from planner.solver.problem import PricedOptions
+from planner.solver.problem import SolverProblem
 
 JsonNode = dict[str, object]
 
@@ -40,7 +40,7 @@ class Wanted:
     way: int = 0  # number of the relaxation
 
 
-def proofs_of(priced: PricedOptions, wanted: Wanted) -> Iterator[JsonNode]:
+def proofs_of(priced: SolverProblem, wanted: Wanted) -> Iterator[JsonNode]:
     """Yield a proof for each way to add up ranks of unequal speed: their weights, and nodes, the root first."""
     order = _split_rules(priced, wanted.rules)
     boxes = wanted.max_boxes // 2 ** sum(_is_undecided(priced, wanted.rules[number]) for number in order)
@@ -52,22 +52,22 @@ def proofs_of(priced: PricedOptions, wanted: Wanted) -> Iterator[JsonNode]:
         yield {"rank_weights": of_ranks, "nodes": nodes}
 
 
-def _split_rules(priced: PricedOptions, rules: Sequence[Rule]) -> list[int]:
+def _split_rules(priced: SolverProblem, rules: Sequence[Rule]) -> list[int]:
     """Return the rules that are split, those first that leave one side alone."""
     undecided = [number for number, rule in enumerate(rules) if _is_undecided(priced, rule)]
     decided = [number for number in range(len(rules)) if number not in undecided]
     return decided + (undecided if len(undecided) <= _MAX_SPLIT_RULES else [])
 
 
-def _is_undecided(priced: PricedOptions, rule: Rule) -> bool:
+def _is_undecided(priced: SolverProblem, rule: Rule) -> bool:
     return all(_has_all_tables(priced, ~side) for side in (rule.one, rule.other))
 
 
-def _has_all_tables(priced: PricedOptions, keep: Bools) -> bool:
+def _has_all_tables(priced: SolverProblem, keep: Bools) -> bool:
     return len(np.unique(priced.family_table[keep])) == priced.num_tables
 
 
-def _grow(priced: PricedOptions, wanted: Wanted, keep: Bools, order: list[int], nodes: list[JsonNode]) -> int | None:
+def _grow(priced: SolverProblem, wanted: Wanted, keep: Bools, order: list[int], nodes: list[JsonNode]) -> int | None:
     """Add the nodes of the families that are kept, and return the first one's number; ``None`` where no plan is."""
     if not _has_all_tables(priced, keep):
         return None
@@ -87,7 +87,7 @@ def _grow(priced: PricedOptions, wanted: Wanted, keep: Bools, order: list[int], 
     return start
 
 
-def _boxes(mode: PricedOptions, wanted: Wanted, start: int) -> Iterator[JsonNode]:
+def _boxes(mode: SolverProblem, wanted: Wanted, start: int) -> Iterator[JsonNode]:
     """Yield the nodes of the tree of boxes of one mode; ``start`` is the number of its root."""
     model = relaxations(mode)[wanted.way]
     cheap = priced_memory(model)
@@ -107,7 +107,7 @@ def _boxes(mode: PricedOptions, wanted: Wanted, start: int) -> Iterator[JsonNode
         above |= {lower: prices, upper: prices}
 
 
-def _split(mode: PricedOptions, model: Relaxation, node: Node, axes: Axes) -> JsonNode:
+def _split(mode: SolverProblem, model: Relaxation, node: Node, axes: Axes) -> JsonNode:
     assert node.split is not None
     if node.split.choice < 0:
         return {"phase": axes.phase_of_bound(node.split.phase), "at_seconds": node.split.at_seconds}

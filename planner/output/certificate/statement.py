@@ -10,7 +10,7 @@ from cost_models.arrays import Floats, Ints
 from planner.output.certificate.check import Problem as Checked
 from planner.output.certificate.rules import Rule
 from planner.pricing.price_options import prune
-from planner.solver.problem import Assignment, Objective, PricedOptions, Scope
+from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 
 Document = dict[str, Any]
 
@@ -31,7 +31,7 @@ class Axes:
     is_step: bool
 
     @classmethod
-    def of(cls, priced: PricedOptions) -> "Axes":
+    def of(cls, priced: SolverProblem) -> "Axes":
         """Return those of a problem."""
         return cls(
             phases=np.flatnonzero(priced.phase_weight > 0),
@@ -60,7 +60,7 @@ class Names:
     families: Sequence[Mapping[str, object]]  # scheme, kernel, share, rows and tiers of shards
 
 
-def statement(priced: PricedOptions, rules: Sequence[Rule], names: Names, beside_seconds: float) -> Document:
+def statement(priced: SolverProblem, rules: Sequence[Rule], names: Names, beside_seconds: float) -> Document:
     """Return a problem as a certificate states it; nothing is left out that a plan could use."""
     axes = Axes.of(priced)
     blocks: dict[bytes, int] = {}
@@ -110,7 +110,7 @@ def statement(priced: PricedOptions, rules: Sequence[Rule], names: Names, beside
     return document
 
 
-def choices_of(priced: PricedOptions, assignment: Assignment) -> list[Document]:
+def choices_of(priced: SolverProblem, assignment: Assignment) -> list[Document]:
     """Return the plan as a family and pieces (columns, site) of every table."""
     shape = assignment.piece_shape
     first = np.searchsorted(priced.shape_table[shape], np.arange(priced.num_tables + 1))
@@ -122,7 +122,7 @@ def choices_of(priced: PricedOptions, assignment: Assignment) -> list[Document]:
     ]
 
 
-def _block(priced: PricedOptions, axes: Axes, family: int, blocks: dict[bytes, int], prices: list[Document]) -> int:
+def _block(priced: SolverProblem, axes: Axes, family: int, blocks: dict[bytes, int], prices: list[Document]) -> int:
     """Return the number of a family's prices; families with equal ones share them."""
     first, last = (int(ends[family]) for ends in priced.shapes_of_family)
     shapes = slice(first, last)
@@ -148,14 +148,14 @@ def _exact(sizes: Floats) -> list[list[float]]:
     return [[int(value) if value.is_integer() else value for value in row] for row in sizes.tolist()]
 
 
-def _pinned(priced: PricedOptions) -> list[list[object]]:
+def _pinned(priced: SolverProblem) -> list[list[object]]:
     """Return table and pieces of every table that the user fixed."""
     table = priced.shape_table[priced.pinned_shape]
     pieces = np.stack([priced.shape_columns[priced.pinned_shape], priced.pinned_site], axis=1)
     return [[int(one), pieces[table == one].tolist()] for one in np.unique(table)]
 
 
-def _name_dominators(document: Document, priced: PricedOptions) -> None:
+def _name_dominators(document: Document, priced: SolverProblem) -> None:
     """Say of families that no plan needs which other one replaces them, by the checker's own rule.
 
     Without it, a bound would have to tell apart families that differ in nothing.

@@ -15,7 +15,7 @@ from planner.options.runtimes.registry import RUNTIMES
 from planner.orchestration.placement.listed_plan import ListedPlan
 from planner.output.explain.site_choice import PlacedCut, Rest
 from planner.solver.evaluate import objective_seconds, rank_loads, touched_ranks
-from planner.solver.problem import Assignment, Objective, PricedOptions
+from planner.solver.problem import Assignment, Objective, SolverProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ class Alternatives:
         return Assignment(piece_shape=shape, piece_site=site)
 
 
-def _priced_alike(priced: PricedOptions, one: Ints, other: Ints) -> bool:
+def _priced_alike(priced: SolverProblem, one: Ints, other: Ints) -> bool:
     """Whether two cuts are the same pieces under two names, such as rows over all ranks and over the only host."""
     if len(one) != len(other) or priced.shape_scope[one[0]] != priced.shape_scope[other[0]]:
         return False
@@ -138,7 +138,7 @@ def _priced_alike(priced: PricedOptions, one: Ints, other: Ints) -> bool:
     return all(np.array_equal(numbers[one], numbers[other]) for numbers in columns)
 
 
-def _counted(priced: PricedOptions, seconds: Floats) -> Floats:
+def _counted(priced: SolverProblem, seconds: Floats) -> Floats:
     """Seconds of every counted phase, shape (P,): of its slowest rank, or for max_rank_time of the slowest rank."""
     if priced.objective is Objective.MAX_RANK_TIME:
         of_slowest: Floats = seconds[int(np.argmax(seconds @ priced.phase_weight))] * priced.phase_weight

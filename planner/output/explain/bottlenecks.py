@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from cost_models.arrays import Floats
 from cost_models.vocabulary import Evidence, Phase
 from planner.solver.evaluate import objective_seconds
-from planner.solver.problem import Assignment, Guide, Objective, PricedOptions
+from planner.solver.problem import Assignment, Objective, RelaxationHint, SolverProblem
 
 #: Ranks this close to the slowest one bind, too: to speed up one of them alone gains next to nothing.
 NEAR_SLOWEST = 0.01
@@ -35,7 +35,7 @@ class BindingPhase:
 
 
 def binding_phases(
-    priced: PricedOptions, seconds: Floats, evidence: NDArray[np.int8], guide: Guide | None
+    priced: SolverProblem, seconds: Floats, evidence: NDArray[np.int8], hint: RelaxationHint | None
 ) -> tuple[BindingPhase, ...]:
     """Return the counted phases that take any time, in their order.
 
@@ -67,14 +67,14 @@ def binding_phases(
                 exposed_seconds=float(exposed[p]),
                 objective_share=float(exposed[p]) / objective if objective > 0 else 0.0,
                 ranks=tuple(near.tolist()),
-                relaxed_seconds=None if guide is None or of_one_rank else float(guide.slowest_seconds[p]),
+                relaxed_seconds=None if hint is None or of_one_rank else float(hint.slowest_seconds[p]),
                 evidence=Evidence(int(evidence[p])),
             )
         )
     return tuple(found)
 
 
-def seconds_on_binding_ranks(priced: PricedOptions, assignment: Assignment, seconds: Floats) -> Floats:
+def seconds_on_binding_ranks(priced: SolverProblem, assignment: Assignment, seconds: Floats) -> Floats:
     """Return what each table puts on the slowest ranks of the exposed phases, seconds, shape (T,).
 
     ``seconds`` are the loads of the ranks, shape (R, P). For step_time every phase has its own slowest rank, and

@@ -20,7 +20,7 @@ from planner.output.explain.bottlenecks import BindingPhase, binding_phases, sec
 from planner.output.explain.reasons import reason
 from planner.output.explain.shadow_prices import ShadowPrice, hardware_prices, memory_price, seconds_of_shapes
 from planner.pricing.memory import ledger_rules
-from planner.pricing.placed_work import additive_near
+from planner.pricing.placed_work import linearise_around
 from planner.pricing.price_options import prune
 from planner.pricing.serving import latency_beside_shards
 from planner.solver.bounds.chain import lower_bound
@@ -101,13 +101,13 @@ def explain(
     issues = verify(problem, placement, rules=ledger_rules(cost_model.ledger))
     if issues:
         raise InvalidProblem(issues)
-    asked, cost_model = cost_model, additive_near(problem, placement, cost_model)
+    asked, cost_model = cost_model, linearise_around(problem, placement, cost_model)
     plan = find_plan(problem, placement, cost_model)
     priced, tier = plan.priced, problem.cluster.device_tier
     found = Alternatives(plan)
     bound = lower_bound(prune(priced), known_seconds=found.objective_seconds)
     fixed_seconds = latency_beside_shards(problem, found.objective_seconds)
-    phases = binding_phases(priced, found.loads.seconds, _evidence(plan, cost_model), bound.guide)
+    phases = binding_phases(priced, found.loads.seconds, _evidence(plan, cost_model), bound.hint)
     weakest = max((phase.evidence for phase in phases), default=Evidence.MEASURED)
     weight = seconds_on_binding_ranks(priced, plan.assignment, found.loads.seconds)
     heaviest = np.argsort(-weight, kind="stable")[:max_tables].tolist()
@@ -119,7 +119,7 @@ def explain(
         cost_model=f"{cost_model.name}@{cost_model.version}" + ("" if asked is cost_model else _ADDITIVELY),
         device_tier=tier,
         phases=phases,
-        shadow_prices=(memory_price(priced, bound.guide, weakest, tier), *hardware_prices(plan, cost_model)),
+        shadow_prices=(memory_price(priced, bound.hint, weakest, tier), *hardware_prices(plan, cost_model)),
         num_tables=priced.num_tables,
         tables=tuple(_table_reason(plan, found, table, float(weight[table])) for table in heaviest),
     )

@@ -25,7 +25,7 @@ from planner.pricing.checkpoint import price_work
 from planner.pricing.price_options import are_in_scm, cache_load_factors, data_types, hot_row_shares
 from planner.pricing.shard_work import build_work
 from planner.solver.evaluate import objective_of
-from planner.solver.problem import Guide, PricedOptions
+from planner.solver.problem import RelaxationHint, SolverProblem
 
 MORE_BYTES = GIBIBYTE
 FASTER = 1.1
@@ -47,9 +47,9 @@ class ShadowPrice:
     note: str
 
 
-def memory_price(priced: PricedOptions, guide: Guide | None, evidence: Evidence, tier: Tier) -> ShadowPrice:
+def memory_price(priced: SolverProblem, hint: RelaxationHint | None, evidence: Evidence, tier: Tier) -> ShadowPrice:
     """Return what a GiB more on every rank of one host could save, by the relaxation."""
-    price = None if guide is None else float(guide.memory_price[tier])
+    price = None if hint is None else float(hint.memory_price[tier])
     saved = None if price is None else price * MORE_BYTES * priced.ranks_per_host
     if saved is None:
         note = "the relaxation was not solved: nothing is known"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cost_models.arrays import Bools, Floats, Ints
-from planner.solver.problem import Objective, PricedOptions, Scope
+from planner.solver.problem import Objective, Scope, SolverProblem
 
 MAX_COMBINATIONS = 2000  # of sites that are tried one and all
 _MAX_ROUNDS = 3  # in which pieces are placed again
@@ -45,7 +45,7 @@ class PlacedCut:
 class Rest:
     """The plan without one table, and where that table may go."""
 
-    priced: PricedOptions
+    priced: SolverProblem
     seconds: Floats  # (R, P)
     bytes: Floats  # (R, M)
     allowed: Bools  # (R,)
@@ -164,12 +164,12 @@ class Rest:
         return replace(self._exhaustive(shapes, sites[chosen][None]), is_best=False)
 
 
-def _add(priced: PricedOptions, seconds: Floats, held: Floats, ranks: Ints, shape: int, sign: float) -> None:
+def _add(priced: SolverProblem, seconds: Floats, held: Floats, ranks: Ints, shape: int, sign: float) -> None:
     seconds[ranks] += sign * priced.shape_seconds[shape] * priced.rank_slowdown[ranks]
     held[ranks] += sign * priced.shape_bytes[shape]
 
 
-def _objectives(priced: PricedOptions, rest: Floats, changed: Floats) -> Floats:
+def _objectives(priced: SolverProblem, rest: Floats, changed: Floats) -> Floats:
     """Return the objective where some ranks, shape (C, n, P), carry more than in ``rest``, shape (R, P)."""
     if priced.objective is Objective.MAX_RANK_TIME:
         slowest: Floats = np.maximum(np.max(rest @ priced.phase_weight), np.max(changed @ priced.phase_weight, axis=1))

@@ -10,7 +10,7 @@ from planner.domain.formats.canonical_json import plan_digest
 from planner.domain.problem.problem import Problem
 from planner.options.runtimes.registry import RUNTIMES
 
-_MOST_REASONS = 20
+_MAX_ISSUES = 20
 
 
 class UnexportablePlan(ValueError):
@@ -36,10 +36,10 @@ def checked_digest(document: Mapping[str, object]) -> str:
     return content_digest
 
 
-def refusal_of(what: str, reasons: Sequence[str], runtime: str) -> UnexportablePlan:
+def unexportable(what: str, issues: Sequence[str], runtime: str) -> UnexportablePlan:
     """Return the error of a plan that a runtime cannot have, with a sentence for each table, and the way out."""
-    more = f" And {len(reasons) - _MOST_REASONS} more." if len(reasons) > _MOST_REASONS else ""
-    told = " ".join(reasons[:_MOST_REASONS])
+    more = f" And {len(issues) - _MAX_ISSUES} more." if len(issues) > _MAX_ISSUES else ""
+    told = " ".join(issues[:_MAX_ISSUES])
     return UnexportablePlan(f'{what}. {told}{more} Plan for this runtime: set runtime to "{runtime}" in the spec.')
 
 

@@ -16,7 +16,7 @@ from typing import cast
 from planner.domain.formats.canonical_json import digest
 from planner.options.runtimes.distributed_embeddings.geometry import Group, Holding, Layout, UnheldGeometry, layout_of
 from planner.options.runtimes.distributed_embeddings.rules import NO_MEANS
-from planner.output.exporters.context import UnexportablePlan, check_devices, checked_digest, refusal_of
+from planner.output.exporters.context import UnexportablePlan, check_devices, checked_digest, unexportable
 from planner.output.exporters.read_shards import shards_of
 
 FORMAT_VERSION = 1
@@ -24,7 +24,7 @@ FORMAT_VERSION = 1
 COMBINERS = ("sum", "mean")
 #: Kernels whose rows lie in the memory of the GPU.
 _KERNELS = ("dense", "fused")
-_MOST_REASONS = 20
+_MAX_ISSUES = 20
 
 
 def to_distributed_embeddings(
@@ -63,7 +63,7 @@ def to_distributed_embeddings(
     tables: list[dict[str, object]] = []
     layouts: list[Layout] = []
     held: list[list[Holding]] = []  # of each table
-    reasons: list[str] = []
+    issues: list[str] = []
     for table in cast("list[Mapping[str, object]]", document["tables"]):
         name, shards = cast("str", table["name"]), shards_of(table)
         num_rows, num_columns = int(shards.row_end.max()), int(shards.column_end.max())
@@ -73,7 +73,7 @@ def to_distributed_embeddings(
             layout = layout_of(shards, num_rows, num_columns, num_ranks, is_copied=is_copied)
             _check_means(table, layout)
         except UnheldGeometry as error:
-            reasons.append(f'Table "{name}": {error}.')
+            issues.append(f'Table "{name}": {error}.')
             continue
         layouts.append(layout)
         held.append(list(layout.holdings(num_rows, num_columns)))
@@ -87,8 +87,8 @@ def to_distributed_embeddings(
                 "shards": [_written(one) for one in held[-1]],
             }
         )
-    if reasons:
-        raise refusal_of("distributed-embeddings cannot run this plan", reasons, "distributed_embeddings")
+    if issues:
+        raise unexportable("distributed-embeddings cannot run this plan", issues, "distributed_embeddings")
     groups = [[number for number, layout in enumerate(layouts) if layout.group is group] for group in Group]
     placed = _tables_of_ranks(layouts, groups[Group.TABLE_PARALLEL], num_ranks)
     _check_idle(placed)
@@ -133,10 +133,10 @@ def _check_idle(placed: Sequence[Sequence[int]]) -> None:
     idle = [str(rank) for rank, numbers in enumerate(placed) if not numbers]
     if not idle or len(idle) == len(placed):
         return
-    more = f" and {len(idle) - _MOST_REASONS} more" if len(idle) > _MOST_REASONS else ""
+    more = f" and {len(idle) - _MAX_ISSUES} more" if len(idle) > _MAX_ISSUES else ""
     raise UnexportablePlan(
         "distributed-embeddings cannot run this plan: every rank must hold a whole table or a column slice of one, or"
-        f" none may, and there is none on rank {', '.join(idle[:_MOST_REASONS])}{more}. In the spec, give a small table"
+        f" none may, and there is none on rank {', '.join(idle[:_MAX_ISSUES])}{more}. In the spec, give a small table"
         ' constraints "ranks" with one of them and "sharding_types" of "table_wise", or plan for fewer ranks.'
     )
 

@@ -15,7 +15,7 @@ from typing import cast
 from planner.domain.formats.canonical_json import digest
 from planner.domain.plan.shards import Shards
 from planner.options.runtimes.hugectr.geometry import Holding, Layout, UnheldGeometry, check_copies, layout_of
-from planner.output.exporters.context import UnexportablePlan, check_devices, checked_digest, refusal_of
+from planner.output.exporters.context import UnexportablePlan, check_devices, checked_digest, unexportable
 from planner.output.exporters.read_shards import shards_of
 
 FORMAT_VERSION = 1
@@ -59,7 +59,7 @@ def to_hugectr(
     num_gpus, gpus_per_node = cast("int", document["world_size"]), cast("int", document["ranks_per_host"])
     tables: list[dict[str, object]] = []
     layouts: dict[str, Layout | None] = {}  # None for a table that is copied to every GPU
-    reasons: list[str] = []
+    issues: list[str] = []
     for table in cast("list[Mapping[str, object]]", document["tables"]):
         name, shards = cast("str", table["name"]), shards_of(table)
         num_rows, num_columns = int(shards.row_end.max()), int(shards.column_end.max())
@@ -67,7 +67,7 @@ def to_hugectr(
             _check_table(table)
             layout = _layout(table, shards, num_rows, num_columns, num_gpus)
         except UnheldGeometry as error:
-            reasons.append(f'Table "{name}": {error}.')
+            issues.append(f'Table "{name}": {error}.')
             continue
         layouts[name] = layout
         tables.append(
@@ -79,8 +79,8 @@ def to_hugectr(
                 "shards": _holdings(layout, num_rows, num_columns, num_gpus),
             }
         )
-    if reasons:
-        raise refusal_of("HugeCTR's embedding collection cannot run this plan", reasons, "hugectr")
+    if issues:
+        raise unexportable("HugeCTR's embedding collection cannot run this plan", issues, "hugectr")
     export: dict[str, object] = {
         "format": "hugectr",
         "format_version": FORMAT_VERSION,

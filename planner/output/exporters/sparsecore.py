@@ -26,10 +26,10 @@ from planner.options.runtimes.sparsecore.geometry import (
     padded,
 )
 from planner.options.runtimes.sparsecore.id_limits import Lookups, limits_of
-from planner.options.runtimes.sparsecore.row_rates import RowsByHeat
+from planner.options.runtimes.sparsecore.row_rates import RowRateBins
 from planner.options.runtimes.sparsecore.rules import OPTIMIZERS
 from planner.options.runtimes.sparsecore.stacks import StackedTable, best_rotation, stacks_of, turned
-from planner.output.exporters.context import ExportFacts, UnexportablePlan, check_devices, checked_digest, refusal_of
+from planner.output.exporters.context import ExportFacts, UnexportablePlan, check_devices, checked_digest, unexportable
 from planner.output.exporters.read_shards import shards_of
 
 FORMAT_VERSION = 1
@@ -93,14 +93,14 @@ def to_sparsecore(
             f" batch_size_per_rank that is a multiple of {cores.per_chip}."
         )
     known = {} if facts.problem is None else {table.name: table for table in facts.problem.tables}
-    reasons = []
+    issues = []
     for one in planned:
         try:
             one.check(cores, known.get(one.name), facts.problem is not None)
         except UnheldTable as error:
-            reasons.append(f'Table "{one.name}": {error}.')
-    if reasons:
-        raise refusal_of("SparseCores cannot run this plan", reasons, "sparsecore")
+            issues.append(f'Table "{one.name}": {error}.')
+    if issues:
+        raise unexportable("SparseCores cannot run this plan", issues, "sparsecore")
     candidates = [one.stacked(cores, known.get(one.name), samples) for one in planned]
     stacks = stacks_of(candidates) if known else [[one] for one in candidates]
     written = _stacks(stacks, cores, _reasons(planned, known))
@@ -184,7 +184,7 @@ class _Planned:
     def stacked(self, cores: Cores, table: Table | None, samples: float | None) -> StackedTable:
         lookups, outputs = None, 0.0
         if table is not None and samples is not None:
-            rows = None if table.access is None else RowsByHeat.of(table.access, self.num_rows)
+            rows = None if table.access is None else RowRateBins.of(table.access, self.num_rows)
             lookups = None if rows is None else Lookups(rows=rows, expected=samples * table.ids_per_sample)
             outputs = samples * table.outputs_per_sample
         return StackedTable(
@@ -202,18 +202,18 @@ def _reasons(planned: Sequence[_Planned], known: Mapping[str, Table]) -> dict[st
     """Return why a table has no limits, for tables that have none."""
     if not known:
         return {one.name: _NO_SPEC for one in planned}
-    reasons = {}
+    issues = {}
     for one in planned:
         access = known[one.name].access
         if access is None:
-            reasons[one.name] = "the spec says nothing of how its rows are looked up (access)"
-        elif RowsByHeat.of(access, one.num_rows) is None:
-            reasons[one.name] = "its access does not say how likely single rows are; zipf_alpha and access_cdf do"
-    return reasons
+            issues[one.name] = "the spec says nothing of how its rows are looked up (access)"
+        elif RowRateBins.of(access, one.num_rows) is None:
+            issues[one.name] = "its access does not say how likely single rows are; zipf_alpha and access_cdf do"
+    return issues
 
 
 def _stacks(
-    stacks: Sequence[Sequence[StackedTable]], cores: Cores, reasons: Mapping[str, str]
+    stacks: Sequence[Sequence[StackedTable]], cores: Cores, issues: Mapping[str, str]
 ) -> list[tuple[dict[str, object], Sequence[StackedTable]]]:
     written, taken = [], {one.name for stack in stacks for one in stack}
     for stack in stacks:
@@ -236,7 +236,7 @@ def _stacks(
             "embedding_dim": stack[0].padded_columns,
             "max_ids_per_partition": None if limits is None else limits.max_ids,
             "max_unique_ids_per_partition": None if limits is None else limits.max_unique_ids,
-            "no_limits_because": None if limits is not None else reasons[stack[0].name],
+            "no_limits_because": None if limits is not None else issues[stack[0].name],
         }
         written.append((document, stack))
     return written

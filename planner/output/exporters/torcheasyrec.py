@@ -23,9 +23,9 @@ from planner.options.runtimes.torcheasyrec.config import (
     check_shards,
     has_fixed_ranks,
     in_order,
-    name_fault,
+    name_issue,
 )
-from planner.output.exporters.context import UnexportablePlan, check_devices, checked_digest, refusal_of
+from planner.output.exporters.context import UnexportablePlan, check_devices, checked_digest, unexportable
 from planner.output.exporters.read_shards import shards_of
 
 FORMAT_VERSION = 1
@@ -73,14 +73,14 @@ def to_torcheasyrec(
     planned = cast("list[Table]", document["tables"])
     names = {_name(table) for table in planned}
     tables: list[dict[str, object]] = []
-    reasons = list(_shared_faults(planned, names))
+    issues = list(_shared_issues(planned, names))
     for table in planned:
         try:
             tables.append(_exported(table, names, num_hosts, ranks_per_host))
         except UndictatedTable as error:
-            reasons.append(f'Table "{_name(table)}": {error}.')
-    if reasons:
-        raise refusal_of("TorchEasyRec cannot be made to shard so", reasons, "torcheasyrec")
+            issues.append(f'Table "{_name(table)}": {error}.')
+    if issues:
+        raise unexportable("TorchEasyRec cannot be made to shard so", issues, "torcheasyrec")
     export: dict[str, object] = {
         "format": "torcheasyrec",
         "format_version": FORMAT_VERSION,
@@ -98,7 +98,7 @@ def _exported(table: Table, names: set[str], num_hosts: int, ranks_per_host: int
     shards = in_order(shards_of(table))
     scheme, kernel = _scheme(table), Kernel.from_label(cast("str", table["compute_kernel"]))
     num_rows, num_columns = int(shards.row_end.max()), int(shards.column_end.max())
-    unnamed = name_fault(_name(table))
+    unnamed = name_issue(_name(table))
     if unnamed is not None:
         raise UndictatedTable(unnamed)
     _check_storage(table)
@@ -152,9 +152,9 @@ def _is_default(embedding_name: str) -> bool:
     return embedding_name.endswith(_DEFAULT_ENDING) and embedding_name != _DEFAULT_ENDING
 
 
-def _shared_faults(planned: Sequence[Table], names: set[str]) -> Iterator[str]:
+def _shared_issues(planned: Sequence[Table], names: set[str]) -> Iterator[str]:
     """Yield why tables cannot be asked for together, whatever each of them is."""
-    yield from _wide_faults(planned, names)
+    yield from _wide_issues(planned, names)
     by_module: dict[str, list[Table]] = {}
     for table in planned:
         if _pooling(table) != "none":  # tables of sequences are in modules of their own
@@ -169,7 +169,7 @@ def _shared_faults(planned: Sequence[Table], names: set[str]) -> Iterator[str]:
                 )
 
 
-def _wide_faults(planned: Sequence[Table], names: set[str]) -> Iterator[str]:
+def _wide_issues(planned: Sequence[Table], names: set[str]) -> Iterator[str]:
     first: dict[str, Table] = {}
     for table in planned:
         other = first.setdefault(_embedding_name(_name(table), names), table)

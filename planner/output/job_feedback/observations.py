@@ -22,7 +22,7 @@ from cost_models.protocol import AssignmentModel, CostModel, ShardWork
 from cost_models.vocabulary import STEP_PHASES, Phase
 from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import Problem
-from planner.output.job_feedback.uncovered_times import unjudged, without_rows
+from planner.output.job_feedback.uncovered_times import uncovered_times, unmeasured_parts
 from planner.pricing.learned_prediction import PlacedShards, rank_seconds
 from planner.pricing.placed_work import PlacedWork
 from planner.verification.evaluate_placement import score
@@ -58,7 +58,7 @@ class ObservedPhase:
     num_with_interval: int
     num_outside: int  # of these
     is_inside: bool | None  # the slowest rank; None where it has no interval
-    unjudged: tuple[str, ...]  # of a model with intervals: ranks whose time has none, and why
+    uncovered_times: tuple[str, ...]  # of a model with intervals: ranks whose time has none, and why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,9 @@ def compared(problem: Problem, placement: Placement, model: CostModel, observed:
             for limit in (together.lower_seconds, together.upper_seconds)
         )
         bare = ~np.isnan(observed) & ~(lower < upper)  # what an analytic model priced has no interval
-        why = {phase: unjudged(problem, placed, model, phase, np.flatnonzero(bare[:, phase])) for phase in phases}
+        why = {
+            phase: uncovered_times(problem, placed, model, phase, np.flatnonzero(bare[:, phase])) for phase in phases
+        }
     compared_phases = tuple(_phase(phase, observed, predicted, lower, upper, why.get(phase, ())) for phase in phases)
     drift = None
     if isinstance(model, AssignmentModel):
@@ -173,7 +175,7 @@ def _phase(
         num_with_interval=int(has_interval.sum()),
         num_outside=int(outside.sum()),
         is_inside=bool(~outside[slowest]) if has_interval[slowest] else None,
-        unjudged=tuple(why),
+        uncovered_times=tuple(why),
     )
 
 
@@ -218,7 +220,7 @@ def _lookups(
             "seconds": np.full(number, forward[rank] + backward[rank]),
         }
         yield measurements(columns, number)
-    for words in without_rows(problem, placed, np.array(with_other, dtype=np.int64)):
+    for words in unmeasured_parts(problem, placed, np.array(with_other, dtype=np.int64)):
         left_out.append(f"lookups: no rows, for a time is not that of fused lookups alone, of {words}")
 
 

@@ -21,7 +21,9 @@ _MOST_NAMES = 5
 _NO_INTERVAL = "the analytic model priced that, so the whole time has no interval of known probability"
 
 
-def unjudged(problem: Problem, placed: PlacedShards, model: AssignmentModel, phase: Phase, ranks: Ints) -> list[str]:
+def uncovered_times(
+    problem: Problem, placed: PlacedShards, model: AssignmentModel, phase: Phase, ranks: Ints
+) -> list[str]:
     """Say why the times of ``ranks`` in a phase are compared, but not judged by intervals; none for no ranks."""
     if len(ranks) == 0:
         return []
@@ -39,7 +41,7 @@ def unjudged(problem: Problem, placed: PlacedShards, model: AssignmentModel, pha
     return [*told, *_told(list(_by_reason(problem, placed, busy, others)), busy)]
 
 
-def without_rows(problem: Problem, placed: PlacedShards, ranks: Ints) -> list[str]:
+def unmeasured_parts(problem: Problem, placed: PlacedShards, ranks: Ints) -> list[str]:
     """Say what else than fused lookups ``ranks`` run, so that the time of these alone is not known."""
     others = [_other(placed.work, kind, "") for kind in range(placed.work.num_shards)]
     return list(_by_reason(problem, placed, ranks, others))

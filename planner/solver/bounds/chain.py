@@ -8,7 +8,7 @@ from cost_models.arrays import Floats
 from planner.solver.bounds.boxes import Box, branch
 from planner.solver.bounds.dual import Prices, average_prices, dual_value
 from planner.solver.bounds.relaxation import Relaxation, relaxations
-from planner.solver.problem import Guide, PricedOptions
+from planner.solver.problem import RelaxationHint, SolverProblem
 
 _ROUNDING = 1e-9  # relative; float sums of up to 1e5 terms err by far less
 _MEMORY_STEPS = 40  # halvings of the price of bytes
@@ -19,28 +19,28 @@ class Bound:
     """Seconds that no plan can beat, whatever its cuts, and what a plan that comes close looks like."""
 
     seconds: float
-    guide: Guide | None
+    hint: RelaxationHint | None
 
 
-def lower_bound(priced: PricedOptions, *, max_boxes: int = 1, known_seconds: float = np.inf) -> Bound:
+def lower_bound(priced: SolverProblem, *, max_boxes: int = 1, known_seconds: float = np.inf) -> Bound:
     """Return the best bound of the chain; 0 where nothing better is known.
 
     ``max_boxes`` limits the branching of :mod:`planner.solver.bounds.boxes`; ``known_seconds`` is the objective
     of a plan that is known, which no box worse than it can improve on.
     """
-    best = Bound(seconds=0.0, guide=None)
+    best = Bound(seconds=0.0, hint=None)
     for model in relaxations(priced):
         cheap = priced_memory(model)
         branched = branch(model, max_boxes=max_boxes, known_seconds=known_seconds, start=cheap)
         value = max(dual_value(model, cheap), largest_piece(model), branched.bound_seconds)
-        if value > best.seconds or best.guide is None:
+        if value > best.seconds or best.hint is None:
             box = branched.box
-            guide = _guide(priced, model, box) if box is not None and box.relaxed.is_solved else None
-            best = Bound(seconds=max(value, best.seconds), guide=guide)
-    return Bound(seconds=best.seconds * (1 - _ROUNDING), guide=best.guide)
+            hint = _guide(priced, model, box) if box is not None and box.relaxed.is_solved else None
+            best = Bound(seconds=max(value, best.seconds), hint=hint)
+    return Bound(seconds=best.seconds * (1 - _ROUNDING), hint=best.hint)
 
 
-def quick_bound(priced: PricedOptions) -> float:
+def quick_bound(priced: SolverProblem) -> float:
     """Return what needs no program: the average rank and the largest piece, seconds."""
     best = 0.0
     for model in relaxations(priced):
@@ -48,7 +48,7 @@ def quick_bound(priced: PricedOptions) -> float:
     return best * (1 - _ROUNDING)
 
 
-def _guide(priced: PricedOptions, model: Relaxation, box: Box) -> Guide:
+def _guide(priced: SolverProblem, model: Relaxation, box: Box) -> RelaxationHint:
     """Round the relaxation's mixed choices: of every table the one that is taken most, as a listed option."""
     family, pieces = model.family[box.choices], model.pieces[box.choices]
     table, share = model.choice_table[box.choices], box.relaxed.share
@@ -61,7 +61,7 @@ def _guide(priced: PricedOptions, model: Relaxation, box: Box) -> Guide:
     for t, choice in enumerate(most):
         low, high = first[family[choice]], last[family[choice]]
         option[t] = low + np.argmin(np.abs(num_units[low:high] - pieces[choice]))
-    return Guide(option=option, slowest_seconds=box.relaxed.slowest, memory_price=box.relaxed.prices.memory)
+    return RelaxationHint(option=option, slowest_seconds=box.relaxed.slowest, memory_price=box.relaxed.prices.memory)
 
 
 def largest_piece(model: Relaxation) -> float:

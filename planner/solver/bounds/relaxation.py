@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.arrays import Floats, Ints
-from planner.solver.memo import kept_with_problem
-from planner.solver.problem import Objective, PricedOptions, Scope
+from planner.solver.memo import memoized_on_problem
+from planner.solver.problem import Objective, Scope, SolverProblem
 
 #: Numbers of pieces at which a new choice begins.
 _PIECE_STEPS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024])
@@ -63,13 +63,13 @@ class Speeds:
     least: Floats  # (P,)
 
 
-@kept_with_problem
-def relaxations(priced: PricedOptions) -> list[Relaxation]:
+@memoized_on_problem
+def relaxations(priced: SolverProblem) -> list[Relaxation]:
     """Return one relaxation per way in which ranks of unequal speed can be added up (one where they are equal)."""
     return [_relaxation(priced, speeds) for speeds in _speeds(priced)]
 
 
-def _speeds(priced: PricedOptions) -> list[Speeds]:
+def _speeds(priced: SolverProblem) -> list[Speeds]:
     """Weigh ranks so that their sum is a bound.
 
     step_time: z[p] >= s[r, p] w[r, p] for every rank gives z[p] >= sum_r w[r, p] / sum_r 1 / s[r, p].
@@ -84,7 +84,7 @@ def _speeds(priced: PricedOptions) -> list[Speeds]:
     return [Speeds(average=np.min(a[:, None] * slow, axis=0), least=least) for a in rank_weights(priced)]
 
 
-def rank_weights(priced: PricedOptions) -> list[Floats]:
+def rank_weights(priced: SolverProblem) -> list[Floats]:
     """Return the weights of ranks of each relaxation of max_rank_time, (R,) each, which add up to 1."""
     slow = priced.rank_slowdown
     ways = [np.ones(priced.num_ranks)]
@@ -93,7 +93,7 @@ def rank_weights(priced: PricedOptions) -> list[Floats]:
     return [way / np.sum(way) for way in ways]
 
 
-def _relaxation(priced: PricedOptions, speeds: Speeds) -> Relaxation:
+def _relaxation(priced: SolverProblem, speeds: Speeds) -> Relaxation:
     family, pieces, total, big, total_bytes = _choices(priced)
     world = np.where((priced.family_scope[family] == Scope.WORLD)[:, None], total, 0.0)
     big = np.where((priced.family_scope[family] == Scope.WORLD)[:, None], 0.0, big)
@@ -118,7 +118,7 @@ def _relaxation(priced: PricedOptions, speeds: Speeds) -> Relaxation:
     )
 
 
-def _choices(priced: PricedOptions) -> tuple[Ints, Ints, Floats, Floats, Floats]:
+def _choices(priced: SolverProblem) -> tuple[Ints, Ints, Floats, Floats, Floats]:
     """Return family, fewest pieces, seconds in all per rank touched, largest piece and bytes of every choice.
 
     For max_rank_time the largest piece is bounded phase by phase, which is a little below its sum.
@@ -135,7 +135,7 @@ def _choices(priced: PricedOptions) -> tuple[Ints, Ints, Floats, Floats, Floats]
     return family, pieces, total, big, total_bytes
 
 
-def _alike(priced: PricedOptions) -> list[tuple[Ints, Ints]]:
+def _alike(priced: SolverProblem) -> list[tuple[Ints, Ints]]:
     """Group families with the same widths and numbers of pieces: (families, (families, widths) shapes)."""
     first, last = priced.shapes_of_family
     columns = priced.table_columns[priced.family_table]
@@ -151,7 +151,7 @@ def _alike(priced: PricedOptions) -> list[tuple[Ints, Ints]]:
     ]
 
 
-def _choices_of_alike(priced: PricedOptions, families: Ints, shapes: Ints) -> tuple[Ints, Ints, Floats, Floats, Floats]:
+def _choices_of_alike(priced: SolverProblem, families: Ints, shapes: Ints) -> tuple[Ints, Ints, Floats, Floats, Floats]:
     """Return the choices of families that have the same widths, flattened."""
     one = families[0]
     widths = priced.shape_columns[shapes[0]].astype(np.float64)

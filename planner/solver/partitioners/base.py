@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from planner.solver.problem import Assignment, Guide, Outcome, PricedOptions
+from planner.solver.problem import Assignment, Outcome, RelaxationHint, SolverProblem
 
 #: Relative gap that counts as none: CP-SAT rounds to ticks, bounds are lowered by float rounding.
 RESOLUTION = 1e-6
@@ -100,7 +100,7 @@ class Partitioner(Protocol):
 
     Returns a valid assignment, or the reason why there is none; only a partitioner that
     proves it may return INFEASIBLE. ``lower_bound_seconds`` is a bound that the caller has
-    already proved, for stopping early; ``start`` is an assignment to improve on; ``guide`` is what a
+    already proved, for stopping early; ``start`` is an assignment to improve on; ``hint`` is what a
     relaxation says about good plans.
     """
 
@@ -111,12 +111,12 @@ class Partitioner(Protocol):
 
     def solve(
         self,
-        priced: PricedOptions,
+        priced: SolverProblem,
         limits: SolveLimits,
         *,
         lower_bound_seconds: float = 0.0,
         start: Assignment | None = None,
-        guide: Guide | None = None,
+        hint: RelaxationHint | None = None,
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
         """Search until the limit, the gap or a proof."""

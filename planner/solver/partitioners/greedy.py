@@ -8,11 +8,11 @@ the one that overflows least is mended by moving and swapping pieces.
 import sys
 
 from planner.solver.partitioners.base import Effort, OnIncumbent, SolveLimits
-from planner.solver.partitioners.incumbent import Best
+from planner.solver.partitioners.incumbent import IncumbentTracker
 from planner.solver.partitioners.local_search.chain import MEND, Chain
 from planner.solver.partitioners.local_search.constructions import constructions
 from planner.solver.partitioners.local_search.search_data import search_view
-from planner.solver.problem import Assignment, Guide, Outcome, PricedOptions
+from planner.solver.problem import Assignment, Outcome, RelaxationHint, SolverProblem
 
 _MEND_FROM = 0.5  # of the limit, where nothing fits
 #: Items times ranks of the constructions that a first plan may be the best of: they take five milliseconds.
@@ -31,24 +31,24 @@ class Greedy:
 
     def solve(
         self,
-        priced: PricedOptions,
+        priced: SolverProblem,
         limits: SolveLimits,
         *,
         lower_bound_seconds: float = 0.0,
         start: Assignment | None = None,
-        guide: Guide | None = None,
+        hint: RelaxationHint | None = None,
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
         """Try every choice and order; ``start`` competes with them."""
         effort = Effort(limits)
         good_seconds = lower_bound_seconds * (1 + limits.ending_gap)
-        best = Best(priced, self.name, None if self._first_only else on_incumbent)
-        best.offer(start)
+        best = IncumbentTracker(priced, self.name, None if self._first_only else on_incumbent)
+        best.consider(start)
         nearest: Chain | None = None
         view = search_view(priced)
         looks = len(view.data.item_columns) * len(view.data.rank_class)
-        for tried, chain in enumerate(constructions(view, guide, limits.seed, effort), start=1):
-            best.offer(chain.assignment())
+        for tried, chain in enumerate(constructions(view, hint, limits.seed, effort), start=1):
+            best.consider(chain.assignment())
             is_enough = self._first_only and (tried + 1) * looks > self._first_looks
             if best.seconds <= good_seconds or (is_enough and best.assignment is not None):
                 break
@@ -58,12 +58,12 @@ class Greedy:
                 break
         if best.assignment is None and nearest is not None:
             nearest.run(MEND, effort, 1.0, sys.float_info.max)
-            best.offer(nearest.assignment())
+            best.consider(nearest.assignment())
         if self._first_only:
             only = (
                 best.assignment
             )  # what was tried beside it is not told: to check a plan takes longer than to make one
-            best = Best(priced, self.name, on_incumbent)
-            best.offer(only)
+            best = IncumbentTracker(priced, self.name, on_incumbent)
+            best.consider(only)
         detail = "" if best.assignment is not None else "no construction fits the memory of every rank"
         return best.outcome(effort.limit if effort.fraction >= 1 else "iterations", detail)

@@ -4,21 +4,21 @@ import numpy as np
 
 from planner.solver.evaluate import objective_of, violations
 from planner.solver.partitioners.base import Incumbent, OnIncumbent
-from planner.solver.problem import Assignment, Outcome, PricedOptions, Reason, Termination
+from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem, Termination
 
-_WORTH_TELLING = 1e-3  # relative
+_WORTH_REPORTING = 1e-3  # relative
 
 
-class Best:
+class IncumbentTracker:
     """Keeps the better of what it is offered."""
 
-    def __init__(self, priced: PricedOptions, partitioner: str, on_incumbent: OnIncumbent | None) -> None:
+    def __init__(self, priced: SolverProblem, partitioner: str, on_incumbent: OnIncumbent | None) -> None:
         self._priced, self._partitioner, self._on_incumbent = priced, partitioner, on_incumbent
-        self._told_seconds = np.inf
+        self._reported_seconds = np.inf
         self.seconds = np.inf
         self.assignment: Assignment | None = None
 
-    def offer(self, assignment: Assignment | None) -> bool:
+    def consider(self, assignment: Assignment | None) -> bool:
         """Keep an assignment that is valid and better than the best; say whether it was."""
         if assignment is None:
             return False
@@ -26,13 +26,13 @@ class Best:
         if seconds >= self.seconds or violations(self._priced, assignment):
             return False
         self.seconds, self.assignment = seconds, assignment
-        if self._on_incumbent is not None and seconds <= self._told_seconds * (1 - _WORTH_TELLING):
-            self._tell()
+        if self._on_incumbent is not None and seconds <= self._reported_seconds * (1 - _WORTH_REPORTING):
+            self._report()
         return True
 
-    def worth_offering(self, seconds: float) -> bool:
+    def is_worth_considering(self, seconds: float) -> bool:
         """Whether a plan of this objective would be told; spares the search from making an assignment of it."""
-        return self._on_incumbent is not None and seconds <= self._told_seconds * (1 - _WORTH_TELLING)
+        return self._on_incumbent is not None and seconds <= self._reported_seconds * (1 - _WORTH_REPORTING)
 
     def outcome(self, limit: str | None, detail: str = "") -> Outcome:
         """Return what the search found, telling it first if that was not worth it before."""
@@ -42,16 +42,16 @@ class Best:
                 termination=Termination(reason=Reason.NO_SOLUTION_FOUND, limit=limit, detail=detail),
                 partitioner=self._partitioner,
             )
-        if self.seconds < self._told_seconds:
-            self._tell()
+        if self.seconds < self._reported_seconds:
+            self._report()
         return Outcome(
             assignment=self.assignment,
             termination=Termination(reason=Reason.FEASIBLE, limit=limit, detail=detail),
             partitioner=self._partitioner,
         )
 
-    def _tell(self) -> None:
-        self._told_seconds = self.seconds
+    def _report(self) -> None:
+        self._reported_seconds = self.seconds
         if self._on_incumbent is not None and self.assignment is not None:
             self._on_incumbent(
                 Incumbent(assignment=self.assignment, objective_seconds=self.seconds, partitioner=self._partitioner)

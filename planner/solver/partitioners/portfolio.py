@@ -11,7 +11,7 @@ from planner.solver.partitioners.base import OnIncumbent, Partitioner, SolveLimi
 from planner.solver.partitioners.exact.columns import num_placements
 from planner.solver.partitioners.exact.cp_sat import MAX_PLACEMENTS, CpSat
 from planner.solver.partitioners.local_search.local_search import LocalSearch
-from planner.solver.problem import Assignment, Guide, Outcome, PricedOptions, Reason, Termination
+from planner.solver.problem import Assignment, Outcome, Reason, RelaxationHint, SolverProblem, Termination
 
 _SHORTEST_RUN_SECONDS = 0.05
 #: What the exact model is given of the limit where it may prove something.
@@ -31,12 +31,12 @@ class Portfolio:
 
     def solve(
         self,
-        priced: PricedOptions,
+        priced: SolverProblem,
         limits: SolveLimits,
         *,
         lower_bound_seconds: float = 0.0,
         start: Assignment | None = None,
-        guide: Guide | None = None,
+        hint: RelaxationHint | None = None,
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
         """Run the members one after the other, each from the best plan so far, within one limit."""
@@ -59,7 +59,7 @@ class Portfolio:
                 ),
                 lower_bound_seconds=lower_bound_seconds,
                 start=start if outcome is None else outcome.assignment,
-                guide=guide,
+                hint=hint,
                 on_incumbent=on_incumbent,
             )
             outcome = found if outcome is None else _better(priced, outcome, found)
@@ -70,20 +70,20 @@ class Portfolio:
         return outcome
 
 
-def _members(priced: PricedOptions) -> list[_Member]:
+def _members(priced: SolverProblem) -> list[_Member]:
     exact = num_placements(priced) <= MAX_PLACEMENTS
     searching = 1.0 - (_EXACT_SHARE if exact else 0.0)
     members = [_Member(LocalSearch(), searching)]
     return [*members, _Member(CpSat(), _EXACT_SHARE)] if exact else members
 
 
-def _is_done(priced: PricedOptions, outcome: Outcome, good_seconds: float) -> bool:
+def _is_done(priced: SolverProblem, outcome: Outcome, good_seconds: float) -> bool:
     if outcome.termination.reason in (Reason.INFEASIBLE, Reason.OPTIMAL):
         return True
     return outcome.assignment is not None and objective_of(priced, outcome.assignment) <= good_seconds
 
 
-def _better(priced: PricedOptions, first: Outcome, second: Outcome) -> Outcome:
+def _better(priced: SolverProblem, first: Outcome, second: Outcome) -> Outcome:
     """Keep the better plan and the better bound; say what ended the search."""
     if second.termination.reason is Reason.INFEASIBLE:
         if first.assignment is not None:
@@ -103,5 +103,5 @@ def _better(priced: PricedOptions, first: Outcome, second: Outcome) -> Outcome:
     return replace(winner, termination=second.termination, bound_seconds=bound)
 
 
-def _value(priced: PricedOptions, outcome: Outcome) -> float:
+def _value(priced: SolverProblem, outcome: Outcome) -> float:
     return np.inf if outcome.assignment is None else objective_of(priced, outcome.assignment)

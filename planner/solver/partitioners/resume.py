@@ -11,22 +11,22 @@ import numpy as np
 from cost_models.arrays import Bools
 from planner.solver.evaluate import touched_ranks
 from planner.solver.partitioners.base import Effort, OnIncumbent, SolveLimits
-from planner.solver.partitioners.incumbent import Best
+from planner.solver.partitioners.incumbent import IncumbentTracker
 from planner.solver.partitioners.local_search.chain import MEND, Chain
 from planner.solver.partitioners.local_search.constructions import heaviest_first
 from planner.solver.partitioners.local_search.search_data import search_view
 from planner.solver.partitioners.local_search.starts import choose, target_of
-from planner.solver.problem import Assignment, Outcome, PricedOptions
+from planner.solver.problem import Assignment, Outcome, SolverProblem
 
 NAME = "previous_plan"
 
 
 def resume(
-    priced: PricedOptions, before: Assignment, limits: SolveLimits, *, on_incumbent: OnIncumbent | None = None
+    priced: SolverProblem, before: Assignment, limits: SolveLimits, *, on_incumbent: OnIncumbent | None = None
 ) -> Outcome:
     """Complete, and mend, an assignment of some of the tables."""
     effort = Effort(limits)
-    best = Best(priced, NAME, on_incumbent)
+    best = IncumbentTracker(priced, NAME, on_incumbent)
     view = search_view(priced)
     target = target_of(view, None)
     options = choose(view, target, 1.0)
@@ -34,15 +34,15 @@ def resume(
     if chain.complete(
         legal_part(priced, with_pins(priced, before)), options, target, heaviest_first(view, options, target)
     ):
-        best.offer(chain.assignment())
+        best.consider(chain.assignment())
         if best.assignment is None:
             chain.run(MEND, effort, 1.0, sys.float_info.max)
-            best.offer(chain.assignment())
+            best.consider(chain.assignment())
     detail = "" if best.assignment is not None else "the previous plan could not be mended"
     return best.outcome(effort.limit if effort.fraction >= 1 else "iterations", detail)
 
 
-def with_pins(priced: PricedOptions, part: Assignment) -> Assignment:
+def with_pins(priced: SolverProblem, part: Assignment) -> Assignment:
     """Return an assignment with the pinned tables where they are pinned."""
     free = ~priced.table_is_pinned[priced.shape_table[part.piece_shape]]
     shape = np.concatenate([part.piece_shape[free], priced.pinned_shape])
@@ -51,7 +51,7 @@ def with_pins(priced: PricedOptions, part: Assignment) -> Assignment:
     return Assignment(piece_shape=shape[order], piece_site=site[order])
 
 
-def legal_part(priced: PricedOptions, before: Assignment) -> Assignment:
+def legal_part(priced: SolverProblem, before: Assignment) -> Assignment:
     """Return the tables that may be where they are: on allowed ranks, and apart from those that come first.
 
     Pinned tables come before all others.

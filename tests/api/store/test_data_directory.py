@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from api.store.data_directory import DataFolderInUse, owned
+from api.store.data_directory import DataFolderInUse, exclusive_data_directory
 
 
 def test_a_new_folder_is_of_its_owner_alone(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
-        with owned(tmp_path / "a" / "data"):
+        with exclusive_data_directory(tmp_path / "a" / "data"):
             assert (tmp_path / "a" / "data").stat().st_mode & 0o777 == 0o700
     finally:
         os.umask(before)
@@ -19,10 +19,10 @@ def test_a_new_folder_is_of_its_owner_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_exists_is_left_as_it_is(tmp_path: Path) -> None:
     tmp_path.chmod(0o750)
-    with owned(tmp_path):
+    with exclusive_data_directory(tmp_path):
         assert tmp_path.stat().st_mode & 0o777 == 0o750
 
 
 def test_a_folder_has_one_owner(tmp_path: Path) -> None:
-    with owned(tmp_path), pytest.raises(DataFolderInUse), owned(tmp_path):
+    with exclusive_data_directory(tmp_path), pytest.raises(DataFolderInUse), exclusive_data_directory(tmp_path):
         raise AssertionError("two own it")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cost_models.vocabulary import Kernel, Scheme, Tier
-from planner.access.hot_rows import HOT_LOOKUP_SHARES, HeatCurve, HeatCurves, heat_curves, hot_row_shares
+from planner.access.hot_rows import HOT_LOOKUP_SHARES, HotRowCurve, HotRowCurves, hot_row_curves, hot_row_shares
 from planner.domain.problem.access import AccessCdf, AccessStatistics, ZipfAccess
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import TableConstraints
@@ -25,8 +25,8 @@ SKEWED = AccessCdf(points=((0.1, 0.8), (1.0, 1.0)))
 UVM = frozenset({Kernel.FUSED, Kernel.FUSED_UVM})
 
 
-def curve_of(access: AccessStatistics) -> HeatCurve:
-    (curve,) = heat_curves([access], [1000], np.array([200.0]))
+def curve_of(access: AccessStatistics) -> HotRowCurve:
+    (curve,) = hot_row_curves([access], [1000], np.array([200.0]))
     assert curve is not None
     return curve
 
@@ -53,7 +53,7 @@ def test_the_hottest_rows_come_first() -> None:
 def test_shards_of_all_tables_at_once_as_one_by_one() -> None:
     """Shards in any order, some of them not split, one of a table that nothing is known of."""
     accesses = (SKEWED, None, ZipfAccess(alpha=1.2))
-    curves = HeatCurves(accesses=accesses, num_rows=(1000, 500, 70_000), num_lookups=np.array([200.0, 90.0, 3000.0]))
+    curves = HotRowCurves(accesses=accesses, num_rows=(1000, 500, 70_000), num_lookups=np.array([200.0, 90.0, 3000.0]))
     table, share = np.array([2, 0, 1, 2, 0, 2]), np.array([0.3, 0.0, 0.5, 0.001, 0.1, 0.3])
     together = curves.at(table, share)
     for shard in range(len(table)):
@@ -160,14 +160,14 @@ def test_hosts_without_accelerators_have_no_second_memory() -> None:
     table = make_table(access=SKEWED, constraints=TableConstraints(compute_kernels=frozenset({Kernel.FUSED_UVM})))
     found = enumerate_families(make_problem(table, cluster=cluster, runtime="generic"))
     assert found.families == ()
-    assert any("no accelerators" in why for _, why in found.refusals[0])
+    assert any("no accelerators" in why for _, why in found.scheme_issues[0])
 
 
 def test_shares_of_shards_are_those_of_the_curves_of_their_tables() -> None:
     """A tenth of 1,000 rows gets 160 of 200 lookups: 100 x (1 - (1 - 0.008)^200) of them are touched, of the others
     900 x (1 - (1 - 0.2 / 900)^200).
     """
-    curves = HeatCurves(accesses=(None, SKEWED), num_rows=(1000, 1000), num_lookups=np.array([200.0, 200.0]))
+    curves = HotRowCurves(accesses=(None, SKEWED), num_rows=(1000, 1000), num_lookups=np.array([200.0, 200.0]))
     lookups, distinct = curves.at(np.array([1, 1, 0]), np.array([0.1, 0.0, 0.1]))
     near, far = 100 * (1 - (1 - 0.008) ** 200), 900 * (1 - (1 - 0.2 / 900) ** 200)
     np.testing.assert_allclose(lookups, [0.8, 0.0, 0.0])

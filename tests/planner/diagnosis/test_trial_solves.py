@@ -12,7 +12,7 @@ from planner.domain.problem.problem import Problem
 from planner.options.enumerate import Families
 from planner.orchestration.placement.to_placement import to_placement
 from planner.solver.partitioners.base import SolveLimits
-from planner.solver.problem import Assignment, PricedOptions
+from planner.solver.problem import Assignment, SolverProblem
 from planner.verification.verify import verify
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 
@@ -40,7 +40,7 @@ def test_a_plan_is_verified_and_its_fill_is_told() -> None:
 
 
 def test_a_placement_that_the_checks_reject_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    def half(problem: Problem, families: Families, priced: PricedOptions, assignment: Assignment) -> Placement:
+    def half(problem: Problem, families: Families, priced: SolverProblem, assignment: Assignment) -> Placement:
         placement = to_placement(problem, families, priced, assignment)
         table = placement.tables[0]
         return replace(placement, tables=(replace(table, shards=table.shards[1:]),))

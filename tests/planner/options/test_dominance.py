@@ -10,13 +10,13 @@ from planner.domain.problem.table import TableConstraints
 from planner.options import dominance
 from planner.options.dominance import dominated_families
 from planner.options.schemes.blocks import COLUMN_STEP
-from planner.orchestration.limits.shortfalls import Dead
+from planner.orchestration.limits.shortfalls import Infeasibility
 from planner.orchestration.list_options import list_and_price
-from planner.solver.problem import PricedOptions
+from planner.solver.problem import SolverProblem
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 
 
-def one_after_the_other(priced: PricedOptions) -> NDArray[np.bool_]:
+def one_after_the_other(priced: SolverProblem) -> NDArray[np.bool_]:
     """Families of which another one of the same table, not dropped itself, takes the place."""
     first, last = priced.shapes_of_family
     cost = np.concatenate([priced.shape_seconds * (priced.phase_weight > 0), priced.shape_bytes], axis=1)
@@ -56,7 +56,7 @@ def test_tiered_families_as_one_after_the_other(monkeypatch: pytest.MonkeyPatch,
         for i in range(5)
     ]
     listed = list_and_price(make_problem(*tables, cluster=make_cluster(2, 2, hbm_bytes=1e9)), ROOFLINE)
-    assert not isinstance(listed, Dead)
+    assert not isinstance(listed, Infeasibility)
     found = dominated_families(listed[1])
     assert 0 < np.count_nonzero(found) < len(found)
     np.testing.assert_array_equal(found, one_after_the_other(listed[1]))

@@ -164,7 +164,7 @@ def test_groups_shape_the_families() -> None:
 )
 def test_a_table_without_families_says_why(table: object, words: str) -> None:
     problem = make_problem(table)  # type: ignore[arg-type]
-    refused = enumerate_families(problem).refusals[0]
+    refused = enumerate_families(problem).scheme_issues[0]
     assert any(words in why for _, why in refused)
     assert {scheme for scheme, _ in refused} == set(Scheme)
 

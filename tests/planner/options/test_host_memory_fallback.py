@@ -11,7 +11,12 @@ from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.problem import DEVICE_KERNELS, HOST_KERNELS
 from planner.domain.problem.table import TableConstraints
 from planner.options.enumerate import CACHE_LOAD_FACTORS, enumerate_families
-from planner.options.host_memory_fallback import spilled_kernels, why_not_host_memory, with_host_memory, with_kernels_of
+from planner.options.host_memory_fallback import (
+    allow_host_memory,
+    explain_missing_host_memory,
+    spilled_kernels,
+    with_kernels_of,
+)
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
@@ -29,7 +34,7 @@ def without(name: str) -> Cluster:
 
 def test_tables_that_name_no_kernels_are_offered_host_memory() -> None:
     problem = make_problem(make_table("a", constraints=FUSED_ONLY), make_table("b"))
-    wider = with_host_memory(problem)
+    wider = allow_host_memory(problem)
     assert wider is not None
     assert wider == replace(problem, kernels=HOST_KERNELS)
     kernels = {(one.table, one.kernel) for one in enumerate_families(wider).families}
@@ -39,28 +44,28 @@ def test_tables_that_name_no_kernels_are_offered_host_memory() -> None:
 
 
 def test_what_is_offered_already_is_not_offered_again() -> None:
-    wider = with_host_memory(make_problem())
+    wider = allow_host_memory(make_problem())
     assert wider is not None
-    assert with_host_memory(wider) is None
+    assert allow_host_memory(wider) is None
 
 
 @pytest.mark.parametrize("name", ["ddr_bytes", "ddr_bytes_per_second", "host_link_bytes_per_second"])
 def test_a_number_that_nobody_gave_is_not_asked_for(name: str) -> None:
-    assert with_host_memory(make_problem(cluster=without(name))) is None
+    assert allow_host_memory(make_problem(cluster=without(name))) is None
 
 
 @pytest.mark.parametrize("overrides", [{"ddr_bytes": 0}, {"hbm_bytes": 0}], ids=["no ddr", "host memory is all"])
 def test_hosts_without_either_memory_offer_nothing_more(overrides: dict[str, float]) -> None:
-    assert with_host_memory(make_problem(cluster=make_cluster(**overrides))) is None
+    assert allow_host_memory(make_problem(cluster=make_cluster(**overrides))) is None
 
 
 def test_a_runtime_that_keeps_all_rows_on_the_device_is_offered_nothing_more() -> None:
     """Nor is a rate asked for that it would not use."""
-    assert with_host_memory(make_problem(runtime="generic")) is not None
-    assert with_host_memory(make_problem(runtime="hugectr")) is None
+    assert allow_host_memory(make_problem(runtime="generic")) is not None
+    assert allow_host_memory(make_problem(runtime="hugectr")) is None
     unknown = without("ddr_bytes_per_second")
-    assert "ddr_bytes_per_second" in why_not_host_memory(make_problem(cluster=unknown, runtime="generic"))
-    assert why_not_host_memory(make_problem(cluster=unknown, runtime="hugectr")) == ""
+    assert "ddr_bytes_per_second" in explain_missing_host_memory(make_problem(cluster=unknown, runtime="generic"))
+    assert explain_missing_host_memory(make_problem(cluster=unknown, runtime="hugectr")) == ""
 
 
 def placed(kernel: Kernel, share: float | None = None) -> Placement:
@@ -110,5 +115,5 @@ def test_a_rate_that_keeps_host_memory_out_is_named_with_its_place() -> None:
     result = plan(problem, cost_model=ROOFLINE, partitioner=Greedy(), limits=SolveLimits(time_limit_seconds=1.0))
     assert result.plan is None
     assert result.detail.endswith("does not state its rates: give /hardware/overrides/ddr_bytes_per_second")
-    assert why_not_host_memory(make_problem()) == ""
-    assert why_not_host_memory(make_problem(cluster=make_cluster(ddr_bytes=0))) == ""
+    assert explain_missing_host_memory(make_problem()) == ""
+    assert explain_missing_host_memory(make_problem(cluster=make_cluster(ddr_bytes=0))) == ""

@@ -12,7 +12,7 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
-from planner.orchestration.solve_modes import BYTES_MOVED
+from planner.orchestration.solve_compatible_sets import BYTES_MOVED
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits

@@ -14,7 +14,7 @@ from planner.domain.plan.plan import PlanResult
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import TableConstraints
-from planner.orchestration.relinearise import plan_in_rounds
+from planner.orchestration.relinearise import plan_by_relinearisation
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
@@ -78,8 +78,8 @@ def test_a_search_that_ends_worse_than_it_began_does_not_count() -> None:
     problem = whole_tables()
     good, bad = solve(problem), plan(problem, cost_model=Additive(model=MODEL), partitioner=Portfolio(), limits=LIMITS)
     answers = iter([good, bad, bad, bad])
-    found = plan_in_rounds(
-        problem, MODEL, LIMITS, lambda model, limits, tell: next(answers), previous=None, on_result=None
+    found = plan_by_relinearisation(
+        problem, MODEL, LIMITS, lambda model, limits, report: next(answers), previous=None, on_result=None
     )
     assert found.plan is not None
     assert good.plan is not None
@@ -98,7 +98,7 @@ def test_a_plan_of_the_analytic_model_counts_too() -> None:
     def search(model: CostModel, *_: object) -> PlanResult:
         return good if model is MODEL.analytic else bad
 
-    found = plan_in_rounds(problem, MODEL, none, search, previous=None, on_result=None).plan
+    found = plan_by_relinearisation(problem, MODEL, none, search, previous=None, on_result=None).plan
     assert found is not None
     assert found.surrogate is not None
     assert good.plan is not None
@@ -116,7 +116,7 @@ def test_shards_move_at_last_as_the_model_says() -> None:
     everywhere_first = replace(bad.plan.placement, tables=tuple(map(_on_first, bad.plan.placement.tables)))
     poor = replace(bad, plan=replace(bad.plan, placement=everywhere_first))
     told: list[PlanResult] = []
-    found = plan_in_rounds(problem, MODEL, LIMITS, lambda *_: poor, previous=None, on_result=told.append).plan
+    found = plan_by_relinearisation(problem, MODEL, LIMITS, lambda *_: poor, previous=None, on_result=told.append).plan
     assert found is not None
     assert found.surrogate is not None
     assert found.surrogate.moved_shards > 0
@@ -138,14 +138,14 @@ def test_parts_of_the_limit_add_up_to_it() -> None:
     seen: list[SolveLimits] = []
     result = solve(whole_tables())
 
-    def search(model: object, limits: SolveLimits, tell: object) -> PlanResult:
+    def search(model: object, limits: SolveLimits, report: object) -> PlanResult:
         seen.append(limits)
         assert result.plan is not None
         longer = replace(result.plan, placement=result.plan.placement)
         return replace(result, plan=longer)
 
     limits = SolveLimits(time_limit_seconds=1e-3, work_limit_seconds=5e-4)
-    plan_in_rounds(whole_tables(), MODEL, limits, search, previous=None, on_result=None)
+    plan_by_relinearisation(whole_tables(), MODEL, limits, search, previous=None, on_result=None)
     assert len(seen) == 3  # the same plan again ends it, and the analytic model's prices come last
     assert all(one.work_limit_seconds == pytest.approx(one.time_limit_seconds / 2) for one in seen)
     assert sum(one.time_limit_seconds for one in seen) <= 1e-3
@@ -154,11 +154,11 @@ def test_parts_of_the_limit_add_up_to_it() -> None:
 def test_plans_are_told_as_they_get_better_and_repeat() -> None:
     told: list[float] = []
 
-    def tell(result: PlanResult) -> None:
+    def report(result: PlanResult) -> None:
         assert result.plan is not None
         told.append(result.plan.evaluation.objective_seconds)
 
-    found, again = solve(whole_tables(), on_result=tell).plan, solve(whole_tables()).plan
+    found, again = solve(whole_tables(), on_result=report).plan, solve(whole_tables()).plan
     assert found is not None
     assert again is not None
     assert told == sorted(told, reverse=True)

@@ -11,7 +11,7 @@ from planner.domain.problem.problem import Problem
 from planner.options.dominance import dominated_families
 from planner.options.enumerate import enumerate_families
 from planner.pricing.price_options import price, prune, restrict, roomiest_site
-from planner.solver.problem import Objective, PricedOptions, Scope
+from planner.solver.problem import Objective, Scope, SolverProblem
 from tests.support.planning.builders import (
     ROOFLINE,
     brute_force,
@@ -23,7 +23,7 @@ from tests.support.planning.builders import (
 )
 
 
-def with_copies(priced: PricedOptions, slower: NDArray[np.float64]) -> PricedOptions:
+def with_copies(priced: SolverProblem, slower: NDArray[np.float64]) -> SolverProblem:
     """Each family twice, the copy's seconds times ``slower``, shape (S, P), and on the same sites."""
     families = np.repeat(np.arange(priced.num_families), 2)
     first, last = priced.shapes_of_family

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from planner.solver.evaluate import max_rank_time, objective_of, objective_seconds, rank_loads, step_time, violations
-from planner.solver.problem import Assignment, Objective, PricedOptions, Scope
+from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 from tests.support.planning.builders import (
     all_assignments,
     best_assignment,
@@ -17,13 +17,13 @@ from tests.support.planning.builders import (
 )
 
 
-def two_tables() -> PricedOptions:
+def two_tables() -> SolverProblem:
     """Two hosts of two ranks, and two tables of 16 columns.
 
     Table 0: whole on a rank (shape 0), in two or three pieces of 4, 8 or 12 columns (shapes 1, 2, 3), or
     everywhere (shape 4). Table 1: on a host (shape 5).
     """
-    return PricedOptions(
+    return SolverProblem(
         objective=Objective.STEP_TIME,
         table_columns=np.array([16, 16]),
         family_table=np.array([0, 0, 0, 1]),
@@ -170,9 +170,9 @@ def test_tables_that_stay_apart() -> None:
         assert "stay apart" in violations(roomy, make_assignment(meeting))[0]
 
 
-def two_whole_tables() -> PricedOptions:
+def two_whole_tables() -> SolverProblem:
     """Two tables, each whole on a rank."""
-    return PricedOptions(
+    return SolverProblem(
         objective=Objective.STEP_TIME,
         table_columns=np.array([16, 16]),
         family_table=np.array([0, 1]),

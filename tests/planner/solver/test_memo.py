@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from planner.solver.memo import kept_with_problem
+from planner.solver.memo import memoized_on_problem
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,7 @@ class Problem:
 def test_derived_once_for_an_object_and_again_for_its_copy() -> None:
     calls: list[int] = []
 
-    @kept_with_problem
+    @memoized_on_problem
     def doubled(problem: Problem) -> int:
         calls.append(problem.size)
         return 2 * problem.size

@@ -7,13 +7,13 @@ import pytest
 
 from planner.solver.evaluate import move_seconds_of, objective_of, step_seconds_of, violations
 from planner.solver.movement import moved_bytes
-from planner.solver.problem import Assignment, PricedOptions
+from planner.solver.problem import Assignment, SolverProblem
 from tests.support.planning.builders import random_priced
 from tests.support.planning.exhaustive import placements
 from tests.support.planning.moves import counted, with_move
 
 
-def drawn(priced: PricedOptions, rng: np.random.Generator) -> Assignment:
+def drawn(priced: SolverProblem, rng: np.random.Generator) -> Assignment:
     """A random assignment, legal or not, its pieces in a random order."""
     shapes: list[int] = []
     sites: list[int] = []

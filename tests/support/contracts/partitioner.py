@@ -9,7 +9,7 @@ from planner.pricing.price_options import restrict
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import objective_of, violations
 from planner.solver.partitioners.base import Incumbent, Partitioner, SolveLimits
-from planner.solver.problem import Objective, PricedOptions, Reason, Scope
+from planner.solver.problem import Objective, Reason, Scope, SolverProblem
 from tests.support.planning.builders import best_assignment, brute_force, narrowest_shape, random_priced
 
 #: Counted work ends the search; the clock is far away, so that a busy machine changes nothing.
@@ -23,14 +23,14 @@ class PartitionerContract:
     exact: bool = False  # whether small instances are solved to optimality over the listed cuts
     limits: SolveLimits = LIMITS
 
-    def value(self, priced: PricedOptions) -> float:
+    def value(self, priced: SolverProblem) -> float:
         """The objective of the plan that is found, which is valid."""
         outcome = self.partitioner.solve(priced, self.limits)
         assert outcome.assignment is not None
         assert violations(priced, outcome.assignment) == []
         return objective_of(priced, outcome.assignment)
 
-    def check(self, priced: PricedOptions) -> None:
+    def check(self, priced: SolverProblem) -> None:
         """No plan is better than the best of all cuts, nor much worse than the best of the listed ones."""
         best, listed = brute_force(priced), brute_force(priced, listed=True)
         assert best is not None
@@ -123,12 +123,12 @@ class PartitionerContract:
     def test_a_guide_is_a_hint(self) -> None:
         """Neither what the relaxation says nor the contrary makes a plan illegal, or the bound wrong."""
         priced = random_priced(10, num_tables=2)
-        best, guide = brute_force(priced), lower_bound(priced).guide
+        best, hint = brute_force(priced), lower_bound(priced).hint
         assert best is not None
-        assert guide is not None
-        misleading = replace(guide, option=priced.options_of_table[1] - 1, slowest_seconds=guide.slowest_seconds / 10)
-        for hint in (guide, misleading):
-            outcome = self.partitioner.solve(priced, self.limits, guide=hint)
+        assert hint is not None
+        misleading = replace(hint, option=priced.options_of_table[1] - 1, slowest_seconds=hint.slowest_seconds / 10)
+        for given in (hint, misleading):
+            outcome = self.partitioner.solve(priced, self.limits, hint=given)
             assert outcome.assignment is not None
             assert violations(priced, outcome.assignment) == []
             assert objective_of(priced, outcome.assignment) >= best * (1 - 1e-12)

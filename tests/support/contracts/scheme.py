@@ -112,7 +112,7 @@ class SchemeContract:
         for table, pieces in self.all_cuts(cluster):
             problem = make_problem(table, cluster=cluster)
             runtime = RUNTIMES[problem.runtime]
-            if runtime.refusal(table, self.facts.scheme) is not None:
+            if runtime.scheme_issue(table, self.facts.scheme) is not None:
                 continue
             for shards in self.placements(table, pieces, cluster):
                 placed = TablePlacement(

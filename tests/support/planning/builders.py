@@ -15,7 +15,7 @@ from planner.domain.problem.optimizer import OPTIMIZERS
 from planner.domain.problem.problem import Problem, Reservation
 from planner.domain.problem.table import Feature, Table, TableConstraints
 from planner.options.schemes.widths import Widths, piece_widths, whole_width
-from planner.solver.problem import Assignment, Objective, PricedOptions, Scope
+from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 from tests.support.planning.exhaustive import all_assignments, best_assignment, brute_force
 
 __all__ = ["all_assignments", "best_assignment", "brute_force"]
@@ -135,7 +135,7 @@ def random_priced(
     host_pieces: bool = False,
     slowdown: bool = False,
     equal_capacity: bool = True,
-) -> PricedOptions:
+) -> SolverProblem:
     """A random instance: each table whole, in column pieces, per host and everywhere.
 
     Of 16 columns, pieces have 4, 8 or 12; listed are 8 + 8 and 8 + 4 + 4, but not 12 + 4. Seconds
@@ -191,7 +191,7 @@ def random_priced(
     num_shapes = np.array([len(family.widths.columns) for family in families])
     first_shape = np.cumsum(num_shapes) - num_shapes
     cuts = [first + cut for family, first in zip(families, first_shape, strict=True) for cut in family.widths.cuts]
-    return PricedOptions(
+    return SolverProblem(
         objective=objective,
         table_columns=np.full(num_tables, columns),
         family_table=np.repeat(np.arange(num_tables), len(kinds)),
@@ -217,7 +217,7 @@ def random_priced(
     )
 
 
-def narrowest_shape(priced: PricedOptions, table: int, family: int) -> int:
+def narrowest_shape(priced: SolverProblem, table: int, family: int) -> int:
     """The narrowest shape of one of a table's families, counted from 0."""
     return int(priced.shapes_of_family[0][priced.families_of_table[0][table] + family])
 

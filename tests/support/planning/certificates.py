@@ -21,7 +21,7 @@ from planner.solver.evaluate import step_seconds_of
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.portfolio import Portfolio
-from planner.solver.problem import Assignment, Objective, PricedOptions
+from planner.solver.problem import Assignment, Objective, SolverProblem
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 
 Document = dict[str, Any]
@@ -31,7 +31,7 @@ SPEC_DIGEST = "sha256:" + "1" * 64
 
 
 def certified(
-    priced: PricedOptions, assignment: Assignment, rules: tuple[Rule, ...] = (), *, max_boxes: int = 20
+    priced: SolverProblem, assignment: Assignment, rules: tuple[Rule, ...] = (), *, max_boxes: int = 20
 ) -> Document:
     """A certificate of a random instance."""
     objective = "step_time" if priced.objective is Objective.STEP_TIME else "max_rank_time"
@@ -56,7 +56,7 @@ def certified(
     return sealed(body, proofs_of(priced, wanted), {})
 
 
-def some_plan(priced: PricedOptions) -> Assignment | None:
+def some_plan(priced: SolverProblem) -> Assignment | None:
     """A plan that need not be good."""
     if len(np.unique(priced.family_table)) < priced.num_tables:
         return None
@@ -118,7 +118,7 @@ def resealed(certificate: Document) -> Document:
     return {**certificate, "certificate_digest": digest(certificate)}
 
 
-def with_rules(priced: PricedOptions, seed: int) -> tuple[PricedOptions, tuple[Rule, ...]]:
+def with_rules(priced: SolverProblem, seed: int) -> tuple[SolverProblem, tuple[Rule, ...]]:
     """A random rule: of two sets of families no plan uses both."""
     rng = np.random.default_rng(seed)
     pick = rng.integers(0, 3, priced.num_families)

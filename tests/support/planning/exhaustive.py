@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from planner.solver.evaluate import objective_of, rank_loads, touched_ranks
 from planner.solver.movement import moved_bytes
-from planner.solver.problem import Assignment, Objective, PricedOptions
+from planner.solver.problem import Assignment, Objective, SolverProblem
 
 Pieces = tuple[tuple[int, int], ...]  # (shape, site) of one table, widest piece first
 
 
-def cuts(priced: PricedOptions, family: int) -> Iterator[tuple[int, ...]]:
+def cuts(priced: SolverProblem, family: int) -> Iterator[tuple[int, ...]]:
     """Every legal cut of a family: shapes whose columns add up, widest first."""
     first, last = (int(ends[family]) for ends in priced.shapes_of_family)
     least, most = int(priced.family_min_pieces[family]), int(priced.family_max_pieces[family])
@@ -32,14 +32,14 @@ def cuts(priced: PricedOptions, family: int) -> Iterator[tuple[int, ...]]:
     yield from extend((), last - 1, int(priced.table_columns[priced.family_table[family]]))
 
 
-def listed_cuts(priced: PricedOptions, family: int) -> Iterator[tuple[int, ...]]:
+def listed_cuts(priced: SolverProblem, family: int) -> Iterator[tuple[int, ...]]:
     """The cuts of a family that are listed as options."""
     first, last = priced.units_of_option
     for option in np.flatnonzero(priced.option_family == family):
         yield tuple(priced.unit_shape[first[option] : last[option]].tolist())
 
 
-def placements(priced: PricedOptions, table: int, *, listed: bool = False) -> Iterator[Pieces]:
+def placements(priced: SolverProblem, table: int, *, listed: bool = False) -> Iterator[Pieces]:
     """Every cut of a table on every combination of sites; equal pieces may change places for nothing."""
     sites = np.array([priced.num_ranks, priced.num_hosts, 1])
     for family in np.flatnonzero(priced.family_table == table).tolist():
@@ -51,20 +51,20 @@ def placements(priced: PricedOptions, table: int, *, listed: bool = False) -> It
                 yield tuple(zip(cut, itertools.chain.from_iterable(chosen), strict=True))
 
 
-def all_assignments(priced: PricedOptions, *, listed: bool = False) -> Iterator[Assignment]:
+def all_assignments(priced: SolverProblem, *, listed: bool = False) -> Iterator[Assignment]:
     """Every combination of cuts and sites, legal or not; ``listed``: of listed cuts only."""
     tables = (list(placements(priced, table, listed=listed)) for table in range(priced.num_tables))
     for chosen in itertools.product(*tables):
         yield _assignment(chosen)
 
 
-def brute_force(priced: PricedOptions, *, listed: bool = False) -> float | None:
+def brute_force(priced: SolverProblem, *, listed: bool = False) -> float | None:
     """The best objective over all legal assignments, or None where there is none."""
     best = best_assignment(priced, listed=listed)
     return None if best is None else objective_of(priced, best)
 
 
-def best_assignment(priced: PricedOptions, *, listed: bool = False) -> Assignment | None:
+def best_assignment(priced: SolverProblem, *, listed: bool = False) -> Assignment | None:
     """A legal assignment with the best objective: those of all tables added up, array by array."""
     alone = [_OneTable(priced, table, listed=listed) for table in range(priced.num_tables)]
     if not all(one.pieces for one in alone):
@@ -101,7 +101,7 @@ def best_assignment(priced: PricedOptions, *, listed: bool = False) -> Assignmen
 class _OneTable:
     """The legal placements of one table, and what each puts on the ranks."""
 
-    def __init__(self, priced: PricedOptions, table: int, *, listed: bool) -> None:
+    def __init__(self, priced: SolverProblem, table: int, *, listed: bool) -> None:
         pinned = np.flatnonzero(priced.shape_table[priced.pinned_shape] == table)
         fixed = [(int(priced.pinned_shape[k]), int(priced.pinned_site[k])) for k in pinned]
         self.pieces: list[Pieces] = []
@@ -126,7 +126,7 @@ class _OneTable:
         self.seconds, self.bytes, self.ranks = np.array(seconds), np.array(sizes), np.array(ranks)
 
 
-def _objectives(priced: PricedOptions, loads: NDArray[np.float64]) -> NDArray[np.float64]:
+def _objectives(priced: SolverProblem, loads: NDArray[np.float64]) -> NDArray[np.float64]:
     """Objectives of rank loads, shape (plans, R, P)."""
     if priced.objective is Objective.MAX_RANK_TIME:
         slowest: NDArray[np.float64] = np.max(loads @ priced.phase_weight, axis=1)

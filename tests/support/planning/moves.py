@@ -7,13 +7,13 @@ import numpy as np
 
 from planner.domain.plan.placement import Placement
 from planner.solver.movement import world_moved_cells
-from planner.solver.problem import Assignment, MovePrice, PricedOptions, Scope
+from planner.solver.problem import Assignment, MovePrice, Scope, SolverProblem
 
 ROWS = 6  # of every table of ``with_move``
 Cells = set[tuple[int, int, int, int]]  # table, rank, row, column
 
 
-def cells_of(priced: PricedOptions, assignment: Assignment, replicated: np.ndarray) -> Cells:
+def cells_of(priced: SolverProblem, assignment: Assignment, replicated: np.ndarray) -> Cells:
     """Every cell that lies on some rank."""
     found: Cells = set()
     offset = dict.fromkeys(range(priced.num_tables), 0)
@@ -35,7 +35,7 @@ def cells_of(priced: PricedOptions, assignment: Assignment, replicated: np.ndarr
     return found
 
 
-def with_move(priced: PricedOptions, before: Assignment, **changes: object) -> PricedOptions:
+def with_move(priced: SolverProblem, before: Assignment, **changes: object) -> SolverProblem:
     """The same problem where ``before`` runs already; every second all-rank family of a table is copies."""
     replicated = (priced.family_scope == Scope.WORLD) & (np.arange(priced.num_families) % 2 == 1)
     shards: dict[tuple[int, int, int], list[int]] = {}  # table, rank and column: rows
@@ -64,7 +64,7 @@ def with_move(priced: PricedOptions, before: Assignment, **changes: object) -> P
     return replace(priced, move=replace(move, family_moved_cells=moved_cells, **changes))
 
 
-def counted(priced: PricedOptions, before: Assignment, after: Assignment) -> float:
+def counted(priced: SolverProblem, before: Assignment, after: Assignment) -> float:
     """Bytes of the cells that lie on no rank where they go."""
     assert priced.move is not None
     lacking = cells_of(priced, after, priced.move.family_replicated) - cells_of(

@@ -8,20 +8,20 @@ from planner.solver.partitioners.base import Effort
 from planner.solver.partitioners.kernels.cost.smooth_cost import cost, refresh, reprice
 from planner.solver.partitioners.kernels.state.state import State
 from planner.solver.partitioners.local_search.chain import Chain
-from planner.solver.partitioners.local_search.constructions import by_taste
+from planner.solver.partitioners.local_search.constructions import by_choice_rule
 from planner.solver.partitioners.local_search.search_data import search_view, to_assignment
-from planner.solver.problem import Assignment, PricedOptions
+from planner.solver.problem import Assignment, SolverProblem
 from tests.support.contracts.partitioner import LIMITS
 
 SHARP = 200.0  # slowest load / tau
 Proposal = Callable[[Any, Any, float, float], bool]
 
 
-def begun(priced: PricedOptions, start: Assignment | None = None) -> Chain:
+def begun(priced: SolverProblem, start: Assignment | None = None) -> Chain:
     """A sharp search that is about to propose."""
     view = search_view(priced)
     if start is None:
-        (chain,) = itertools.islice(by_taste(view, None, 1, itertools.count(), Effort(LIMITS)), 1)
+        (chain,) = itertools.islice(by_choice_rule(view, None, 1, itertools.count(), Effort(LIMITS)), 1)
     else:
         chain = Chain(view, 0)
         assert chain.load(start)

@@ -12,9 +12,9 @@ from anyio import CancelScope, CapacityLimiter
 from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.http.auth.caller import Caller, Stranger
 from api.http.auth.keys.format import Key
-from api.schemas.problem_kinds import PROBLEMS
+from api.http.auth.principal import Principal, Unauthenticated
+from api.schemas.error_kinds import ERROR_KINDS
 from api.services.background_task import beside
 from api.store.access.keys import ApiKeyRecord, KeyVerificationStore
 
@@ -36,7 +36,7 @@ class _Known:
     read_at: float  # before the database was asked, by the monotonic clock
 
 
-class KeyRing:
+class ApiKeyVerifier:
     """What is known of keys. To be used in the event loop, but for ``forget``."""
 
     def __init__(
@@ -54,29 +54,29 @@ class KeyRing:
         self._reading: dict[str, asyncio.Task[ApiKeyRecord | None]] = {}
         self._used_at: dict[str, float] = {}
 
-    async def caller(self, authorization: str | None) -> Caller | Stranger:
+    async def caller(self, authorization: str | None) -> Principal | Unauthenticated:
         """Return who shows this header."""
         if authorization is None:
             detail = "send the header Authorization: Bearer with a key"
-            return Stranger("unauthorized", detail, {"WWW-Authenticate": "Bearer"})
+            return Unauthenticated("unauthorized", detail, {"WWW-Authenticate": "Bearer"})
         scheme, _, credentials = authorization.partition(" ")
         key = Key.parse(credentials.strip()) if scheme.lower() == "bearer" else None
         if key is None:
-            return Stranger.with_bad_token("the header Authorization has no key of this service")
+            return Unauthenticated.with_bad_token("the header Authorization has no key of this service")
         try:
             record = await self._find(key.id)
         except SQLAlchemyError:
             log.exception("the store failed; the key %s cannot be verified", key.id)
-            return Stranger("storage-unavailable", PROBLEMS["storage-unavailable"].explanation)
+            return Unauthenticated("storage-unavailable", ERROR_KINDS["storage-unavailable"].explanation)
         if record is None or not key.has_digest(record.secret_digest):
-            return Stranger.with_bad_token("the key is not known")
+            return Unauthenticated.with_bad_token("the key is not known")
         if record.revoked_at is not None:
-            return Stranger.with_bad_token(f"the key {record.id} was revoked")
+            return Unauthenticated.with_bad_token(f"the key {record.id} was revoked")
         now = self._clock()
         if record.expires_at is not None and now >= record.expires_at:
-            return Stranger.with_bad_token(f"the key {record.id} has expired")
+            return Unauthenticated.with_bad_token(f"the key {record.id} has expired")
         self._used_at[record.id] = now
-        return Caller(record.id, frozenset(record.scopes), record.tenant)
+        return Principal(record.id, frozenset(record.scopes), record.tenant)
 
     def forget(self, key_id: str) -> None:
         """Ask the database again for a key that was changed here; what is being read was so before."""

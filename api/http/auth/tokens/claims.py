@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from api.http.auth.caller import Caller
+from api.http.auth.principal import Principal
 from api.http.auth.scopes import SCOPES
 from api.http.auth.tokens.trusted_issuer import Trust
 from api.store.contract.tenants import DEFAULT_TENANT, is_tenant
@@ -25,7 +25,7 @@ class Refused(Exception):
 class Verified:
     """Somebody whose token was verified, between two times in seconds since the epoch."""
 
-    caller: Caller
+    caller: Principal
     not_before: float
     expires_at: float
 
@@ -47,7 +47,7 @@ def verified(claims: Claims, trust: Trust) -> Verified:
     subject = claims.get("sub")
     if not isinstance(subject, str) or _SUBJECT.fullmatch(subject) is None:
         raise Refused("the token names no subject (sub) of 1 to 200 printable ASCII characters")
-    caller = Caller(who=f"oidc:{subject}", scopes=_scopes(claims, trust), tenant=_tenant(claims, trust))
+    caller = Principal(who=f"oidc:{subject}", scopes=_scopes(claims, trust), tenant=_tenant(claims, trust))
     not_before = max(_seconds(claims, "nbf", -math.inf), _seconds(claims, "iat", -math.inf))
     return Verified(caller, not_before, _seconds(claims, "exp", None))
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import jwt
 
-from api.http.auth.caller import Caller, Stranger
+from api.http.auth.principal import Principal, Unauthenticated
 from api.http.auth.tokens.claims import Refused, Verified, verified
 from api.http.auth.tokens.issuer import key_fetcher
 from api.http.auth.tokens.jwks import KeySet, KeysUnavailable, VerificationKey
 from api.http.auth.tokens.trusted_issuer import ALGORITHMS, Trust
-from api.schemas.problem_kinds import PROBLEMS
+from api.schemas.error_kinds import ERROR_KINDS
 from api.settings import Settings
 
 #: A token whose key its issuer has withdrawn is refused after this time at the latest, once the keys were read again.
@@ -38,7 +38,7 @@ class _Known:
     verified_at: float  # by the monotonic clock
 
 
-class TokenRing:
+class TokenVerifier:
     """What is known of tokens, by their digests: they are secrets, and kept nowhere. To be used in the event loop."""
 
     def __init__(
@@ -53,12 +53,12 @@ class TokenRing:
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
 
     @classmethod
-    def of(cls, settings: Settings) -> "TokenRing | None":
+    def of(cls, settings: Settings) -> "TokenVerifier | None":
         """Return what verifies tokens of the issuer of the settings, where there is one. Raises ``UnusableIssuer``."""
         trust = Trust.of(settings)
         return None if trust is None else cls(trust, KeySet(key_fetcher(trust.issuer, trust.jwks_url)))
 
-    async def caller(self, token: str) -> Caller | Stranger:
+    async def caller(self, token: str) -> Principal | Unauthenticated:
         """Return who shows a token."""
         digest = hashlib.sha256(token.encode()).digest()
         known = self._known.get(digest)
@@ -69,9 +69,9 @@ class TokenRing:
             known.verified.check(self._clock())
         except Refused as error:
             self._known.pop(digest, None)
-            return Stranger.with_bad_token(str(error))
+            return Unauthenticated.with_bad_token(str(error))
         except KeysUnavailable:
-            return Stranger("issuer-unavailable", PROBLEMS["issuer-unavailable"].explanation)
+            return Unauthenticated("issuer-unavailable", ERROR_KINDS["issuer-unavailable"].explanation)
         return known.verified.caller
 
     def _remember(self, digest: bytes, known: _Known) -> None:

@@ -23,7 +23,7 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import MAX_COLUMNS, Table
 from planner.errors import Issue
 from planner.options.runtimes.distributed_embeddings.geometry import Group, UnheldGeometry, layout_of
-from planner.options.runtimes.per_table import Fault, judged, kernel_fault, kernel_of
+from planner.options.runtimes.per_table import TableIssue, kernel_issue, kernel_of, table_issues
 
 #: Of those that specs can name, what Keras trains with the memory that is planned.
 OPTIMIZERS = ("sgd", "adagrad")
@@ -39,8 +39,8 @@ class DistributedEmbeddings:
     name = "distributed_embeddings"
     max_columns = MAX_COLUMNS
     row_schemes: frozenset[Scheme] = frozenset()
-    splits_rows_by_heat = False
-    keeps_rows_in_scm = False
+    splits_off_hot_rows = False
+    supports_scm = False
     #: ``custom`` is whatever the user says it is; exports refuse rows that do not lie in hbm.
     device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
 
@@ -50,7 +50,7 @@ class DistributedEmbeddings:
         runs = kernel_of(scheme)
         return (runs,) if runs in offered else ()
 
-    def refusal(self, table: Table, scheme: Scheme) -> str | None:
+    def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
         """Say why a scheme of a table is not run, or why it is not offered."""
         untrained = _untrained(table)
         if untrained is not None:
@@ -69,12 +69,12 @@ class DistributedEmbeddings:
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
         """Judge a finished placement table by table."""
-        return judged(problem, placement, lambda table, placed: _fault(table, placed, placement.world_size))
+        return table_issues(problem, placement, lambda table, placed: _table_issue(table, placed, placement.world_size))
 
 
-def _fault(table: Table, placed: TablePlacement, num_ranks: int) -> Fault | None:
+def _table_issue(table: Table, placed: TablePlacement, num_ranks: int) -> TableIssue | None:
     """Return the code and the message of the first rule that a table breaks."""
-    misfit = kernel_fault(placed)
+    misfit = kernel_issue(placed)
     if misfit is not None:
         return misfit
     untrained = _untrained(table)

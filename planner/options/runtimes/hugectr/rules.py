@@ -20,7 +20,7 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.errors import Issue
 from planner.options.runtimes.hugectr.geometry import MAX_PIECE_COLUMNS, UnheldGeometry, check_copies, layout_of
-from planner.options.runtimes.per_table import Fault, judged, kernel_fault, kernel_of
+from planner.options.runtimes.per_table import TableIssue, kernel_issue, kernel_of, table_issues
 
 #: Of those that specs can name, what tables of a fixed size are trained with.
 OPTIMIZERS = ("sgd", "adagrad")
@@ -34,8 +34,8 @@ class HugeCTR:
     name = "hugectr"
     max_columns = MAX_PIECE_COLUMNS
     row_schemes: frozenset[Scheme] = frozenset()
-    splits_rows_by_heat = False
-    keeps_rows_in_scm = False
+    splits_off_hot_rows = False
+    supports_scm = False
     #: ``custom`` is whatever the user says it is; exports refuse rows that do not lie in hbm.
     device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
 
@@ -45,7 +45,7 @@ class HugeCTR:
         runs = kernel_of(scheme)
         return (runs,) if runs in offered else ()
 
-    def refusal(self, table: Table, scheme: Scheme) -> str | None:
+    def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
         """Say why HugeCTR does not run a scheme of a table, or why the scheme is not offered."""
         untrained = _untrained(table)
         if untrained is not None:
@@ -62,12 +62,12 @@ class HugeCTR:
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
         """Judge a finished placement by what the embedding collection would make of it."""
-        return judged(problem, placement, lambda table, placed: _fault(table, placed, placement.world_size))
+        return table_issues(problem, placement, lambda table, placed: _table_issue(table, placed, placement.world_size))
 
 
-def _fault(table: Table, placed: TablePlacement, num_gpus: int) -> Fault | None:
+def _table_issue(table: Table, placed: TablePlacement, num_gpus: int) -> TableIssue | None:
     """Return the code and the message of the first rule that a table breaks."""
-    misfit = kernel_fault(placed)
+    misfit = kernel_issue(placed)
     if misfit is not None:
         return misfit
     untrained = _untrained(table)

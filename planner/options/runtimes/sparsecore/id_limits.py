@@ -35,7 +35,7 @@ from math import ceil, log
 import numpy as np
 
 from cost_models.arrays import Floats
-from planner.options.runtimes.sparsecore.row_rates import RowsByHeat
+from planner.options.runtimes.sparsecore.row_rates import RowRateBins
 
 _SLOPES = np.geomspace(1e-5, 40.0, 120)  # a, of counts: 13% apart, within 1% of the best bound
 _STEEP = 60  # of slopes where all SparseCores are looked at
@@ -45,7 +45,7 @@ _STEEP = 60  # of slopes where all SparseCores are looked at
 class Lookups:
     """Lookups of one table by one SparseCore in a step."""
 
-    rows: RowsByHeat
+    rows: RowRateBins
     expected: float
     rotation: int = 0
 

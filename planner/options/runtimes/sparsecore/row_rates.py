@@ -13,7 +13,7 @@ _BIN_RATIO = 1.02  # of the first rows of neighbouring bins after them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowsByHeat:
+class RowRateBins:
     """Bins of rows, hottest first: how many, and the largest, mean and smallest probability of a row of each."""
 
     first: Ints  # (num_bins,): rows that are hotter than those of the bin

@@ -19,7 +19,7 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import MAX_COLUMNS, Table
 from planner.errors import Issue
-from planner.options.runtimes.per_table import Fault, judged
+from planner.options.runtimes.per_table import TableIssue, table_issues
 from planner.options.runtimes.sparsecore.geometry import (
     ALIGNMENT,
     MAX_ROW_NUMBER,
@@ -38,8 +38,8 @@ class SparseCore:
     name = "sparsecore"
     max_columns = MAX_COLUMNS
     row_schemes: frozenset[Scheme] = frozenset()
-    splits_rows_by_heat = False
-    keeps_rows_in_scm = False
+    splits_off_hot_rows = False
+    supports_scm = False
     device_families: frozenset[str] | None = frozenset({"tpu", "custom"})
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
@@ -47,7 +47,7 @@ class SparseCore:
         del table
         return (Kernel.FUSED,) if scheme is Scheme.ROW_WISE and Kernel.FUSED in offered else ()
 
-    def refusal(self, table: Table, scheme: Scheme) -> str | None:
+    def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
         """Say why SparseCores do not run a scheme of a table."""
         untrained = _untrained(table)
         if untrained is not None:
@@ -64,14 +64,16 @@ class SparseCore:
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
         """Judge a finished placement by what the library would make of it."""
-        issues = judged(problem, placement, lambda table, placed: _fault(table, placed, placement.world_size))
+        issues = table_issues(
+            problem, placement, lambda table, placed: _table_issue(table, placed, placement.world_size)
+        )
         if not is_power_of_two(placement.world_size):
             message = f"rows are dealt out to a power of two of SparseCores, and {placement.world_size} chips have none"
             issues.insert(0, Issue(code="world-size", pointer="/world_size", message=message))
         return issues
 
 
-def _fault(table: Table, placed: TablePlacement, num_chips: int) -> Fault | None:
+def _table_issue(table: Table, placed: TablePlacement, num_chips: int) -> TableIssue | None:
     """Return the code and the message of the first rule that a table breaks."""
     if placed.compute_kernel is not Kernel.FUSED:
         return "kernel", f"rows lie on the chip and run with fused, not {placed.compute_kernel.label}"

@@ -54,7 +54,7 @@ def has_fixed_ranks(scheme: Scheme, *, num_hosts: int, ranks_per_host: int) -> b
     return num_hosts == 1 and scheme in (Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD)
 
 
-def name_fault(name: str) -> str | None:
+def name_issue(name: str) -> str | None:
     """Return why no table of TorchEasyRec's has this name, or ``None``."""
     return "its name has a dot, which stands between modules" if "." in name else None
 

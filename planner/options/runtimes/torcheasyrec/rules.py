@@ -11,7 +11,7 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.errors import Issue
-from planner.options.runtimes.per_table import Fault, judged
+from planner.options.runtimes.per_table import TableIssue, table_issues
 from planner.options.runtimes.torcheasyrec.config import (
     CACHE_LOAD_FACTOR,
     COLUMN_SCHEMES,
@@ -23,7 +23,7 @@ from planner.options.runtimes.torcheasyrec.config import (
     check_pooling,
     check_shards,
     in_order,
-    name_fault,
+    name_issue,
 )
 from planner.options.runtimes.torchrec.geometry import MAX_SHARD_COLUMNS
 from planner.options.runtimes.torchrec.rules import TorchRec
@@ -37,8 +37,8 @@ class TorchEasyRec:
     name = "torcheasyrec"
     max_columns = MAX_SHARD_COLUMNS
     row_schemes = ROW_SCHEMES
-    splits_rows_by_heat = False
-    keeps_rows_in_scm = False
+    splits_off_hot_rows = False
+    supports_scm = False
     #: On CPUs its planner cuts no rows and leaves tables of sequences whole.
     device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
 
@@ -57,15 +57,15 @@ class TorchEasyRec:
             if kernel in offered and (has_its_cache or kernel is not Kernel.FUSED_UVM_CACHING)
         )
 
-    def refusal(self, table: Table, scheme: Scheme) -> str | None:
+    def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
         """Say why TorchEasyRec would not train this scheme of the table, or cannot be asked to."""
-        unnamed = name_fault(table.name)
+        unnamed = name_issue(table.name)
         if unnamed is not None:
             return unnamed
         others = {table.data_type.name, *(table.constraints.data_types or ())} - DATA_TYPES.keys()
         if others:
             return f"weights are {' or '.join(DATA_TYPES)}, not {' or '.join(sorted(others))}"
-        refused = self._torchrec.refusal(table, scheme)
+        refused = self._torchrec.scheme_issue(table, scheme)
         if refused is not None:
             return refused
         if scheme in COLUMN_SCHEMES:
@@ -81,11 +81,11 @@ class TorchEasyRec:
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
         """Judge a finished placement as TorchRec's, and by what the config can ask for."""
-        own = judged(problem, placement, lambda table, placed: _fault(table, placed, placement))
+        own = table_issues(problem, placement, lambda table, placed: _table_issue(table, placed, placement))
         return [*self._torchrec.check(problem, placement), *own]
 
 
-def _fault(table: Table, placed: TablePlacement, placement: Placement) -> Fault | None:
+def _table_issue(table: Table, placed: TablePlacement, placement: Placement) -> TableIssue | None:
     """Return the first thing about a table that the config cannot ask for."""
     reason = _undictated(table, placed, placement)
     return None if reason is None else ("undictated", reason)
@@ -108,4 +108,4 @@ def _undictated(table: Table, placed: TablePlacement, placement: Placement) -> s
         )
     except UndictatedTable as error:
         return str(error)
-    return name_fault(table.name)
+    return name_issue(table.name)

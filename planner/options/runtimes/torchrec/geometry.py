@@ -42,7 +42,7 @@ def check_placement(problem: Problem, placement: Placement) -> list[Issue]:
         table = tables.get(placed.name)
         if table is None:
             continue  # reported by verify
-        for code, message, hint in _table_faults(table, placed, placement, sizes[index]):
+        for code, message, hint in _table_issues(table, placed, placement, sizes[index]):
             issues.append(
                 Issue(code=code, pointer=f"/tables/{index}", message=f'table "{table.name}": {message}', hint=hint)
             )
@@ -64,7 +64,7 @@ def _broken_sizes(placement: Placement) -> list[tuple[bool, bool, bool]]:
     return list(zip(*breaks.tolist(), strict=True))
 
 
-def _table_faults(
+def _table_issues(
     table: Table, placed: TablePlacement, placement: Placement, broken_sizes: tuple[bool, bool, bool]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield (code, message, hint) for each broken rule of one table."""
@@ -86,12 +86,12 @@ def _table_faults(
         yield "mean-grid", "grid_shard of a MEAN table adds the means of partial bags", "use another scheme"
     if table.pooling == "none" and scheme in (Scheme.TABLE_ROW_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD):
         yield "sequence-scheme", f"{scheme.label} of a sequence table is not supported", "use row_wise or table_wise"
-    fault = _geometry_fault(table, scheme, shards, placement)
-    if fault is not None:
-        yield "geometry", fault, "see the rules of the runtime in docs/concepts.md"
+    issue = _geometry_issue(table, scheme, shards, placement)
+    if issue is not None:
+        yield "geometry", issue, "see the rules of the runtime in docs/concepts.md"
 
 
-def _geometry_fault(table: Table, scheme: Scheme, shards: Shards, placement: Placement) -> str | None:
+def _geometry_issue(table: Table, scheme: Scheme, shards: Shards, placement: Placement) -> str | None:
     """Return the first way in which the shards are not the ones that the scheme must have."""
     world, local = placement.world_size, placement.ranks_per_host
     ranks = shards.rank
@@ -102,17 +102,17 @@ def _geometry_fault(table: Table, scheme: Scheme, shards: Shards, placement: Pla
     if scheme is Scheme.ROW_WISE:
         if not _are_all(ranks, 0, world):
             return f"row_wise must use the ranks 0..{world - 1} in order"
-        return _row_block_fault(table, shards, world)
+        return _row_block_issue(table, shards, world)
     if scheme is Scheme.TABLE_ROW_WISE:
-        return _host_fault(ranks, local) or _row_block_fault(table, shards, local)
+        return _host_issue(ranks, local) or _row_block_issue(table, shards, local)
     if scheme in _BY_COLUMNS:
         if scheme is Scheme.TABLE_COLUMN_WISE and len(np.unique(ranks // local)) != 1:
             return "table_column_wise must keep its shards on one host"
-        return _left_to_right_fault(shards)
-    return _grid_fault(table, shards, local)
+        return _left_to_right_issue(shards)
+    return _grid_issue(table, shards, local)
 
 
-def _grid_fault(table: Table, shards: Shards, local: int) -> str | None:
+def _grid_issue(table: Table, shards: Shards, local: int) -> str | None:
     """grid_shard: whole column pieces after one another, each cut into rows over one host."""
     if len(shards) % local:
         return f"grid_shard needs {local} shards per column piece"
@@ -120,10 +120,10 @@ def _grid_fault(table: Table, shards: Shards, local: int) -> str | None:
     for piece in pieces:
         if np.any(piece.column_offset != piece.column_offset[0]) or np.any(piece.num_columns != piece.num_columns[0]):
             return "grid_shard lists its shards column piece by column piece"
-        fault = _host_fault(piece.rank, local) or _row_block_fault(table, piece, local)
-        if fault is not None:
-            return fault
-    return _left_to_right_fault(shards[::local])
+        issue = _host_issue(piece.rank, local) or _row_block_issue(table, piece, local)
+        if issue is not None:
+            return issue
+    return _left_to_right_issue(shards[::local])
 
 
 def _are_all(ranks: Ints, first: int, count: int) -> bool:
@@ -131,14 +131,14 @@ def _are_all(ranks: Ints, first: int, count: int) -> bool:
     return np.array_equal(ranks, np.arange(first, first + count))
 
 
-def _host_fault(ranks: Ints, local: int) -> str | None:
+def _host_issue(ranks: Ints, local: int) -> str | None:
     first = int(ranks[0]) if len(ranks) else 0
     if first % local or not _are_all(ranks, first, local):
         return f"row blocks inside a host must use all its {local} ranks in order"
     return None
 
 
-def _row_block_fault(table: Table, shards: Shards, num_blocks: int) -> str | None:
+def _row_block_issue(table: Table, shards: Shards, num_blocks: int) -> str | None:
     """Blocks of ceil(rows / n), the last one shorter: any other cut trains silently wrong."""
     block = -(-table.num_embeddings // num_blocks)
     first = np.arange(len(shards)) * block
@@ -155,7 +155,7 @@ def _row_block_fault(table: Table, shards: Shards, num_blocks: int) -> str | Non
     )
 
 
-def _left_to_right_fault(shards: Shards) -> str | None:
+def _left_to_right_issue(shards: Shards) -> str | None:
     offset = np.cumsum(shards.num_columns) - shards.num_columns
     wrong = np.flatnonzero(shards.column_offset != offset)
     if not len(wrong):

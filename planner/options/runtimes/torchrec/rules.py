@@ -38,9 +38,9 @@ class TorchRec:
     #: GPU kernels of some releases returned zeros for wider rows (torchrec issue 3673).
     max_columns = MAX_SHARD_COLUMNS
     row_schemes = ROW_SCHEMES
-    splits_rows_by_heat = False
+    splits_off_hot_rows = False
     #: FBGEMM allocates the rows of its UVM kernels itself (``new_managed_tensor``) and takes no memory to put them in.
-    keeps_rows_in_scm = False
+    supports_scm = False
     device_families: frozenset[str] | None = None
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
@@ -60,7 +60,7 @@ class TorchRec:
             runs.append(Kernel.KEY_VALUE)
         return tuple(kernel for kernel in runs if kernel in offered)
 
-    def refusal(self, table: Table, scheme: Scheme) -> str | None:
+    def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
         """Say why TorchRec would refuse this scheme of the table, or train it wrongly."""
         if table.embedding_dim % 4:
             padded = -(-table.embedding_dim // 4) * 4

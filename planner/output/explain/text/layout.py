@@ -10,7 +10,7 @@ _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def stacked_bar(parts: Sequence[tuple[str, float]], full: float, width: int) -> str:
-    """Draw ``parts`` (one glyph and one amount each) end to end on a scale where ``full`` fills ``width``.
+    """Draw ``parts`` (one glyph and one amount each) end to end on a scale where ``full`` fill_ranks ``width``.
 
     Ends are rounded, not lengths, so the bar's length is right whatever the number of parts.
     """

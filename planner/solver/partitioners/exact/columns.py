@@ -22,7 +22,7 @@ import numpy as np
 from cost_models.arrays import Bools, Floats, Ints
 from planner.solver.evaluate import touched_ranks
 from planner.solver.partitioners.exact.listed_cuts import options_of
-from planner.solver.problem import Assignment, PricedOptions, Scope
+from planner.solver.problem import Assignment, Scope, SolverProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,18 +51,18 @@ class Columns:
         return int(self.upper.shape[0])
 
 
-def num_placements(priced: PricedOptions) -> int:
+def num_placements(priced: SolverProblem) -> int:
     """Number of w columns, those of sites that do not fit included."""
     shapes = np.unique(priced.unit_shape[_is_free(priced)[priced.unit_option]])
     return int(np.array([priced.num_ranks, priced.num_hosts, 0])[priced.shape_scope[shapes]].sum())
 
 
-def _is_free(priced: PricedOptions) -> Bools:
+def _is_free(priced: SolverProblem) -> Bools:
     """Whether an option may be chosen: those of pinned tables may not, (O,)."""
     return ~priced.table_is_pinned[priced.option_table]
 
 
-def make_columns(priced: PricedOptions) -> Columns:
+def make_columns(priced: SolverProblem) -> Columns:
     """Number the columns of a problem."""
     free = _is_free(priced)
     option = np.flatnonzero(free)
@@ -105,7 +105,7 @@ def make_columns(priced: PricedOptions) -> Columns:
     )
 
 
-def _places(priced: PricedOptions) -> tuple[Ints, Ints, Ints]:
+def _places(priced: SolverProblem) -> tuple[Ints, Ints, Ints]:
     """Shape, site and largest number of pieces of every placement that fits by itself."""
     shape, _, number = pieces_of_options(priced)
     shapes, first = np.unique(shape, return_index=True)
@@ -123,7 +123,7 @@ def _places(priced: PricedOptions) -> tuple[Ints, Ints, Ints]:
     return shapes[index], site, most[index]
 
 
-def pieces_of_options(priced: PricedOptions) -> tuple[Ints, Ints, Ints]:
+def pieces_of_options(priced: SolverProblem) -> tuple[Ints, Ints, Ints]:
     """Shape, option and number of pieces, sorted by shape, of options that may be chosen; none that go everywhere."""
     units = np.flatnonzero(_is_free(priced)[priced.unit_option] & (priced.unit_scope != Scope.WORLD))
     pairs = np.stack([priced.unit_shape[units], priced.unit_option[units]])
@@ -131,7 +131,7 @@ def pieces_of_options(priced: PricedOptions) -> tuple[Ints, Ints, Ints]:
     return shape, option, number
 
 
-def values_of(priced: PricedOptions, columns: Columns, assignment: Assignment) -> Ints:
+def values_of(priced: SolverProblem, columns: Columns, assignment: Assignment) -> Ints:
     """Return the columns of a valid assignment of listed cuts, shape (C,)."""
     values = np.zeros(columns.num, dtype=np.int64)
     chosen = options_of(priced, assignment)
@@ -152,7 +152,7 @@ def values_of(priced: PricedOptions, columns: Columns, assignment: Assignment) -
     return values
 
 
-def assignment_of(priced: PricedOptions, columns: Columns, values: Ints) -> Assignment:
+def assignment_of(priced: SolverProblem, columns: Columns, values: Ints) -> Assignment:
     """Return the assignment of a solution; equal pieces of a table take their sites in order."""
     chosen = np.zeros(priced.num_options, dtype=np.bool_)
     chosen[columns.option] = values[: len(columns.option)] > 0

@@ -35,8 +35,8 @@ from planner.solver.partitioners.base import Incumbent, OnIncumbent, SolveLimits
 from planner.solver.partitioners.exact.columns import num_placements
 from planner.solver.partitioners.exact.cp_sat_model import Model, build, hint, read
 from planner.solver.partitioners.exact.listed_cuts import with_cuts_of
-from planner.solver.partitioners.valid_start import keep_start, valid_or_none
-from planner.solver.problem import Assignment, Guide, Outcome, PricedOptions, Reason, Termination
+from planner.solver.partitioners.valid_start import keep_better_start, valid_or_none
+from planner.solver.problem import Assignment, Outcome, Reason, RelaxationHint, SolverProblem, Termination
 
 #: Ticks of the dearest piece of every table and all pins together. A coarser tick loosens the bound, by up to
 #: one tick per piece and phase; with a finer one (2**27) the same work proved fewer instances.
@@ -67,12 +67,12 @@ class CpSat:
 
     def solve(
         self,
-        priced: PricedOptions,
+        priced: SolverProblem,
         limits: SolveLimits,
         *,
         lower_bound_seconds: float = 0.0,
         start: Assignment | None = None,
-        guide: Guide | None = None,
+        hint: RelaxationHint | None = None,
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
         """Build the model, hint ``start``, search until a limit or a proof; a guide tells it nothing.
@@ -81,11 +81,11 @@ class CpSat:
         """
         start = valid_or_none(priced, start)
         listed = priced if start is None else with_cuts_of(priced, start)
-        return keep_start(priced, self._search(listed, limits, lower_bound_seconds, start, on_incumbent), start)
+        return keep_better_start(priced, self._search(listed, limits, lower_bound_seconds, start, on_incumbent), start)
 
     def _search(
         self,
-        priced: PricedOptions,
+        priced: SolverProblem,
         limits: SolveLimits,
         lower_bound_seconds: float,
         start: Assignment | None,
@@ -99,11 +99,11 @@ class CpSat:
         if not self._proves_finely or not _is_coarse(priced, outcome, limits):
             return outcome
         # Dives, which look for better plans, took ten times as long where there is none.
-        told = _told_if_better(priced, outcome.assignment, on_incumbent)
+        told = _report_if_better(priced, outcome.assignment, on_incumbent)
         finer = _run(priced, FINE_TICKS, budget, outcome.bound_seconds, outcome.assignment, told, dives=False)
         # What ended the second run ends the search: where it was a limit, another run may come further.
         bound_seconds = max(outcome.bound_seconds, finer.bound_seconds)
-        return replace(keep_start(priced, finer, outcome.assignment), bound_seconds=bound_seconds)
+        return replace(keep_better_start(priced, finer, outcome.assignment), bound_seconds=bound_seconds)
 
 
 class _Budget:
@@ -129,15 +129,15 @@ class _Budget:
         self._work_seconds -= work / WORK_PER_SECOND
 
 
-def _is_coarse(priced: PricedOptions, outcome: Outcome, limits: SolveLimits) -> bool:
+def _is_coarse(priced: SolverProblem, outcome: Outcome, limits: SolveLimits) -> bool:
     """Whether a plan is proven, but in ticks that are too coarse for the gap that is asked for."""
     if outcome.termination.reason is not Reason.OPTIMAL or outcome.assignment is None:
         return False
     return objective_of(priced, outcome.assignment) > outcome.bound_seconds * (1 + limits.ending_gap)
 
 
-def _told_if_better(
-    priced: PricedOptions, plan: Assignment | None, on_incumbent: OnIncumbent | None
+def _report_if_better(
+    priced: SolverProblem, plan: Assignment | None, on_incumbent: OnIncumbent | None
 ) -> OnIncumbent | None:
     """Return what passes on only what is better than a plan that was told."""
     if plan is None or on_incumbent is None:
@@ -147,7 +147,7 @@ def _told_if_better(
 
 
 def _run(
-    priced: PricedOptions,
+    priced: SolverProblem,
     num_ticks: int,
     budget: _Budget,
     lower_bound_seconds: float,

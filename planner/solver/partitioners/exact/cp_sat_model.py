@@ -15,7 +15,7 @@ from planner.solver.partitioners.exact.columns import Columns, assignment_of, ma
 from planner.solver.partitioners.exact.loads import ColumnLoads, column_loads, columns_on
 from planner.solver.partitioners.exact.rows import make_rows
 from planner.solver.partitioners.exact.symmetry import find_symmetry, in_order
-from planner.solver.problem import Assignment, PricedOptions
+from planner.solver.problem import Assignment, SolverProblem
 
 _ENDLESS_TICKS = 2**40
 
@@ -34,7 +34,7 @@ class Ticks:
 class Model:
     """A model and handles of its variables."""
 
-    priced: PricedOptions
+    priced: SolverProblem
     columns: Columns
     loads: ColumnLoads
     ticks: Ticks
@@ -44,7 +44,7 @@ class Model:
     exposed: list[cp_model.IntVar]  # (Q,) the same as ``slowest`` where nothing is hidden
 
 
-def build(priced: PricedOptions, num_ticks: int, bound_seconds: float) -> Model:
+def build(priced: SolverProblem, num_ticks: int, bound_seconds: float) -> Model:
     """Write the model; ``num_ticks`` are those of the dearest piece of every table and all pins together."""
     columns = make_columns(priced)
     loads = column_loads(priced, columns)
@@ -87,7 +87,7 @@ def build(priced: PricedOptions, num_ticks: int, bound_seconds: float) -> Model:
     )
 
 
-def _in_ticks(priced: PricedOptions, columns: Columns, loads: ColumnLoads, num_ticks: int) -> Ticks:
+def _in_ticks(priced: SolverProblem, columns: Columns, loads: ColumnLoads, num_ticks: int) -> Ticks:
     dearest = np.zeros(priced.num_tables)
     adds = columns.table >= 0
     np.maximum.at(dearest, columns.table[adds], loads.seconds.max(axis=0).sum(axis=1)[adds])
@@ -105,7 +105,7 @@ def _clipped(ticks: NDArray[np.float64]) -> Ints:
     return np.minimum(ticks, float(_ENDLESS_TICKS)).astype(np.int64)
 
 
-def _lost_ticks(priced: PricedOptions, loads: ColumnLoads) -> int:
+def _lost_ticks(priced: SolverProblem, loads: ColumnLoads) -> int:
     """Ticks that a plan may lose: less than one per piece and phase, and per phase by pins and by its window."""
     pieces = np.zeros(priced.num_tables, dtype=np.int64)
     np.maximum.at(pieces, priced.option_table, np.bincount(priced.unit_option, minlength=priced.num_options))

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from cost_models.arrays import Ints
-from planner.solver.problem import Assignment, PricedOptions
+from planner.solver.problem import Assignment, SolverProblem
 
 
-def options_of(priced: PricedOptions, assignment: Assignment) -> Ints:
+def options_of(priced: SolverProblem, assignment: Assignment) -> Ints:
     """Return the listed option with the cut of each table, shape (T,); -1 where none has it.
 
     The order of the pieces of a cut does not count. The assignment has pieces of every table.
@@ -34,7 +34,7 @@ def options_of(priced: PricedOptions, assignment: Assignment) -> Ints:
     return result
 
 
-def with_cuts_of(priced: PricedOptions, assignment: Assignment) -> PricedOptions:
+def with_cuts_of(priced: SolverProblem, assignment: Assignment) -> SolverProblem:
     """Return the same problem with every cut of an assignment on the list of its family.
 
     Shapes and families keep their indices; options do not, since a new one is the last of its family.
@@ -64,7 +64,7 @@ def with_cuts_of(priced: PricedOptions, assignment: Assignment) -> PricedOptions
     )
 
 
-def _pieces_of_table(priced: PricedOptions, shape: Ints) -> tuple[Ints, Ints]:
+def _pieces_of_table(priced: SolverProblem, shape: Ints) -> tuple[Ints, Ints]:
     """First piece of each table and one past its last, each (T,)."""
     table, tables = priced.shape_table[shape], np.arange(priced.num_tables)
     return np.searchsorted(table, tables), np.searchsorted(table, tables, side="right")

@@ -25,11 +25,11 @@ from planner.solver.evaluate import objective_of
 from planner.solver.partitioners.base import Effort, OnIncumbent, SolveLimits
 from planner.solver.partitioners.exact.columns import num_placements
 from planner.solver.partitioners.exact.cp_sat import MAX_PLACEMENTS, CpSat
-from planner.solver.partitioners.exact.nearby_cuts import with_recuts
+from planner.solver.partitioners.exact.nearby_cuts import with_nearby_cuts
 from planner.solver.partitioners.exact.neighbourhoods import around_ranks, around_tables
-from planner.solver.partitioners.incumbent import Best
+from planner.solver.partitioners.incumbent import IncumbentTracker
 from planner.solver.partitioners.local_search.local_search import LocalSearch
-from planner.solver.problem import Assignment, Guide, Outcome, PricedOptions, Reason
+from planner.solver.problem import Assignment, Outcome, Reason, RelaxationHint, SolverProblem
 
 _FIRST_RANKS_SIZE, _FIRST_TABLES_SIZE, _LEAST_SIZE = 12.0, 6.0, 2.0  # tables
 _GROWTH, _SHRINKAGE = 1.15, 0.8
@@ -40,7 +40,7 @@ _PLACEMENT_SECONDS = 2e-4  # nominal work of writing the model, per placement va
 _START_SHARE = 0.2  # of the limit, for a first plan where there is none
 _NOISE = 0.1  # most that the weight of a phase is off, relative
 _WORSE = 0.02  # relative to the best plan: what the search still goes on from
-_RECUTS = 4  # cuts that no list has, per table and neighbourhood
+_NEARBY_CUTS = 4  # cuts that no list has, per table and neighbourhood
 _GAP = 1e-4  # relative: a neighbourhood is done where nothing is left that is better by more than this
 _SHORTEST_RUN_SECONDS = 1e-3
 
@@ -52,18 +52,18 @@ class Lns:
 
     def solve(
         self,
-        priced: PricedOptions,
+        priced: SolverProblem,
         limits: SolveLimits,
         *,
         lower_bound_seconds: float = 0.0,
         start: Assignment | None = None,
-        guide: Guide | None = None,
+        hint: RelaxationHint | None = None,
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
         """Improve ``start``, or what local search finds in a part of the effort."""
         effort = Effort(limits)
-        search = _Search(priced, limits, effort, Best(priced, self.name, on_incumbent), lower_bound_seconds)
-        search.begin(start, guide)
+        search = _Search(priced, limits, effort, IncumbentTracker(priced, self.name, on_incumbent), lower_bound_seconds)
+        search.begin(start, hint)
         while not search.done:
             search.step()
         if search.best.seconds <= search.good_seconds:
@@ -76,7 +76,7 @@ class Lns:
 class _Kind:
     """How neighbourhoods of one kind are made, and how many tables the next one frees."""
 
-    make: Callable[[PricedOptions, Assignment, int, np.random.Generator], PricedOptions]
+    make: Callable[[SolverProblem, Assignment, int, np.random.Generator], SolverProblem]
     size: float
 
 
@@ -84,7 +84,7 @@ class _Search:
     """The best plan so far, and the kinds of neighbourhoods that take turns."""
 
     def __init__(
-        self, priced: PricedOptions, limits: SolveLimits, effort: Effort, best: Best, bound_seconds: float
+        self, priced: SolverProblem, limits: SolveLimits, effort: Effort, best: IncumbentTracker, bound_seconds: float
     ) -> None:
         self._priced, self._limits, self._effort, self._bound_seconds = priced, limits, effort, bound_seconds
         self._deadline = time.monotonic() + limits.time_limit_seconds
@@ -102,16 +102,16 @@ class _Search:
         spent = self._effort.fraction >= 1 or not self._kinds
         return spent or self.best.assignment is None or self.best.seconds <= self.good_seconds
 
-    def begin(self, start: Assignment | None, guide: Guide | None) -> None:
+    def begin(self, start: Assignment | None, hint: RelaxationHint | None) -> None:
         """Take the start, or find one."""
-        self.best.offer(start)
+        self.best.consider(start)
         if self.best.assignment is None:
             share = _START_SHARE * self._effort.total_seconds
             found = LocalSearch().solve(
-                self._priced, self._within(share), lower_bound_seconds=self._bound_seconds, start=start, guide=guide
+                self._priced, self._within(share), lower_bound_seconds=self._bound_seconds, start=start, hint=hint
             )
             self._effort.spend(share)
-            self.best.offer(found.assignment)
+            self.best.consider(found.assignment)
         self._plan = self.best.assignment
 
     def step(self) -> None:
@@ -122,7 +122,7 @@ class _Search:
             return
         kind = self._kinds.pop(0)
         size = min(int(kind.size), self._free_tables)
-        part = with_recuts(kind.make(self._priced, plan, size, self._rng), plan, _RECUTS, self._rng)
+        part = with_nearby_cuts(kind.make(self._priced, plan, size, self._rng), plan, _NEARBY_CUTS, self._rng)
         placements = num_placements(part)
         self._effort.spend(_PLACEMENT_SECONDS * min(placements, MAX_PLACEMENTS))
         if placements > MAX_PLACEMENTS:
@@ -150,7 +150,7 @@ class _Search:
 
     def _go_on(self, plan: Assignment | None) -> None:
         """Take over a plan that is hardly worse than the best, or better."""
-        self.best.offer(plan)
+        self.best.consider(plan)
         if plan is not None and objective_of(self._priced, plan) <= self.best.seconds * (1 + _WORSE):
             self._plan = plan
 

@@ -7,7 +7,7 @@ import numpy as np
 from cost_models.arrays import Floats, Ints
 from planner.solver.evaluate import rank_loads
 from planner.solver.partitioners.exact.columns import Columns
-from planner.solver.problem import Assignment, Objective, PricedOptions
+from planner.solver.problem import Assignment, Objective, SolverProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class ColumnLoads:
         return int(self.window_seconds.shape[0])
 
 
-def column_loads(priced: PricedOptions, columns: Columns) -> ColumnLoads:
+def column_loads(priced: SolverProblem, columns: Columns) -> ColumnLoads:
     """Weigh the seconds of columns and pins."""
     speeds, class_of_rank = np.unique(priced.rank_slowdown, axis=0, return_inverse=True)
     pins = rank_loads(priced, Assignment(piece_shape=priced.pinned_shape.copy(), piece_site=priced.pinned_site.copy()))

@@ -36,8 +36,8 @@ from planner.solver.partitioners.base import Incumbent, OnIncumbent, SolveLimits
 from planner.solver.partitioners.exact.columns import num_placements
 from planner.solver.partitioners.exact.listed_cuts import with_cuts_of
 from planner.solver.partitioners.exact.mathopt_model import Model, build, hint, read
-from planner.solver.partitioners.valid_start import keep_start, valid_or_none
-from planner.solver.problem import Assignment, Guide, Outcome, PricedOptions, Reason, Termination
+from planner.solver.partitioners.valid_start import keep_better_start, valid_or_none
+from planner.solver.problem import Assignment, Outcome, Reason, RelaxationHint, SolverProblem, Termination
 
 #: Placement variables beyond which the model is left to other partitioners: with about as many, the root
 #: node alone takes most of 10 s.
@@ -60,12 +60,12 @@ class MathOpt:
 
     def solve(
         self,
-        priced: PricedOptions,
+        priced: SolverProblem,
         limits: SolveLimits,
         *,
         lower_bound_seconds: float = 0.0,
         start: Assignment | None = None,
-        guide: Guide | None = None,
+        hint: RelaxationHint | None = None,
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
         """Build the model, hint ``start``, search until a limit or a proof; a guide tells it nothing.
@@ -79,7 +79,7 @@ class MathOpt:
         if outcome.assignment is not None and on_incumbent is not None:
             value = objective_of(priced, outcome.assignment)
             on_incumbent(Incumbent(assignment=outcome.assignment, objective_seconds=value, partitioner=self.name))
-        return keep_start(priced, outcome, start)
+        return keep_better_start(priced, outcome, start)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class _Answer:
 
 
 def _search(
-    priced: PricedOptions, limits: SolveLimits, lower_bound_seconds: float, start: Assignment | None
+    priced: SolverProblem, limits: SolveLimits, lower_bound_seconds: float, start: Assignment | None
 ) -> Outcome:
     deadline = time.monotonic() + limits.time_limit_seconds
     placements = num_placements(priced)

@@ -13,14 +13,14 @@ from planner.solver.partitioners.exact.columns import Columns, assignment_of, ma
 from planner.solver.partitioners.exact.loads import ColumnLoads, column_loads, columns_on
 from planner.solver.partitioners.exact.rows import Row, make_rows
 from planner.solver.partitioners.exact.symmetry import find_symmetry, in_order
-from planner.solver.problem import Assignment, PricedOptions
+from planner.solver.problem import Assignment, SolverProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """A model and handles of its variables."""
 
-    priced: PricedOptions
+    priced: SolverProblem
     columns: Columns
     rows: tuple[Row, ...]
     problem: mathopt.Model
@@ -29,7 +29,7 @@ class Model:
     num_entries: int  # coefficients that are not 0
 
 
-def build(priced: PricedOptions, bound_seconds: float, spare_fraction: float) -> Model:
+def build(priced: SolverProblem, bound_seconds: float, spare_fraction: float) -> Model:
     """Write the model; ``spare_fraction`` of every rank's memory stays free."""
     columns = make_columns(priced)
     loads = column_loads(priced, columns)
@@ -84,7 +84,7 @@ _ENDLESS = 1e9
 _BOUND_SLACK = 1e-6
 
 
-def _scale_seconds(priced: PricedOptions, columns: Columns, loads: ColumnLoads) -> float:
+def _scale_seconds(priced: SolverProblem, columns: Columns, loads: ColumnLoads) -> float:
     """About what the slowest rank will have, so that coefficients and the objective are near 1."""
     cheapest = np.full(priced.num_tables, np.inf)
     touched = columns.end_rank - columns.first_rank

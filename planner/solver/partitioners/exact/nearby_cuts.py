@@ -4,12 +4,12 @@ import numpy as np
 
 from cost_models.arrays import Ints
 from planner.solver.partitioners.exact.listed_cuts import with_cuts_of
-from planner.solver.problem import Assignment, PricedOptions
+from planner.solver.problem import Assignment, SolverProblem
 
 _MOVES = 3  # split, merge, shift
 
 
-def with_recuts(priced: PricedOptions, plan: Assignment, rounds: int, rng: np.random.Generator) -> PricedOptions:
+def with_nearby_cuts(priced: SolverProblem, plan: Assignment, rounds: int, rng: np.random.Generator) -> SolverProblem:
     """Return the problem with up to ``rounds`` more cuts on the list of every table that is not pinned.
 
     The cuts of the plan are on the list as well. Shapes and families keep their indices.
@@ -19,13 +19,13 @@ def with_recuts(priced: PricedOptions, plan: Assignment, rounds: int, rng: np.ra
     first = np.searchsorted(table, np.arange(priced.num_tables + 1))
     own = [plan.piece_shape[first[t] : first[t + 1]] for t in range(priced.num_tables)]
     for _ in range(rounds):
-        cuts = [cut if priced.table_is_pinned[t] else _recut(priced, cut, rng) for t, cut in enumerate(own)]
+        cuts = [cut if priced.table_is_pinned[t] else _nearby_cut(priced, cut, rng) for t, cut in enumerate(own)]
         shape = np.concatenate(cuts)
         listed = with_cuts_of(listed, Assignment(piece_shape=shape, piece_site=np.zeros_like(shape)))
     return listed
 
 
-def _recut(priced: PricedOptions, cut: Ints, rng: np.random.Generator) -> Ints:
+def _nearby_cut(priced: SolverProblem, cut: Ints, rng: np.random.Generator) -> Ints:
     """Return a cut with a piece split, two merged, or columns shifted between two; the same if that is illegal."""
     widths = priced.shape_columns[cut]
     one, other = rng.permutation(len(cut))[[0, -1]].tolist()
@@ -47,7 +47,7 @@ def _recut(priced: PricedOptions, cut: Ints, rng: np.random.Generator) -> Ints:
     return cut
 
 
-def _kin(priced: PricedOptions, cut: Ints) -> list[int]:
+def _kin(priced: SolverProblem, cut: Ints) -> list[int]:
     """Return the families whose pieces lie on the same kind of site, the cut's own first."""
     own = int(priced.shape_family[cut[0]])
     table = priced.family_table[own]
@@ -56,7 +56,7 @@ def _kin(priced: PricedOptions, cut: Ints) -> list[int]:
     return sorted(families[alike].tolist(), key=lambda family: (family != own, family))
 
 
-def _widths_of_kin(priced: PricedOptions, cut: Ints) -> Ints:
+def _widths_of_kin(priced: SolverProblem, cut: Ints) -> Ints:
     """Return the widths that pieces of those families have, columns."""
     shapes = [np.arange(*(int(ends[family]) for ends in priced.shapes_of_family)) for family in _kin(priced, cut)]
     return np.unique(priced.shape_columns[np.concatenate(shapes)])

@@ -11,12 +11,12 @@ import numpy as np
 
 from cost_models.arrays import Bools, Floats, Ints
 from planner.solver.evaluate import rank_loads, touched_ranks
-from planner.solver.problem import Assignment, Objective, PricedOptions
+from planner.solver.problem import Assignment, Objective, SolverProblem
 
 _SKIPPED = 0.3  # chance that the next rank in order is passed over, so that no two neighbourhoods are alike
 
 
-def around_ranks(priced: PricedOptions, plan: Assignment, size: int, rng: np.random.Generator) -> PricedOptions:
+def around_ranks(priced: SolverProblem, plan: Assignment, size: int, rng: np.random.Generator) -> SolverProblem:
     """Return the problem with about ``size`` tables of heavy and light ranks free to change places."""
     load = _binding_load(priced, plan, rng)
     touched = touched_ranks(priced, plan)
@@ -38,7 +38,7 @@ def around_ranks(priced: PricedOptions, plan: Assignment, size: int, rng: np.ran
     return _freed(priced, plan, free, priced.table_rank_allowed & sites)
 
 
-def around_tables(priced: PricedOptions, plan: Assignment, size: int, rng: np.random.Generator) -> PricedOptions:
+def around_tables(priced: SolverProblem, plan: Assignment, size: int, rng: np.random.Generator) -> SolverProblem:
     """Return the problem with ``size`` tables free to go anywhere, half of them of the heaviest rank."""
     touched = touched_ranks(priced, plan)[:, int(np.argmax(_binding_load(priced, plan, rng)))]
     first = rng.permutation(np.flatnonzero(~priced.table_is_pinned & touched))[: (size + 1) // 2]
@@ -47,7 +47,7 @@ def around_tables(priced: PricedOptions, plan: Assignment, size: int, rng: np.ra
     return _freed(priced, plan, free, priced.table_rank_allowed)
 
 
-def _binding_load(priced: PricedOptions, plan: Assignment, rng: np.random.Generator) -> Floats:
+def _binding_load(priced: SolverProblem, plan: Assignment, rng: np.random.Generator) -> Floats:
     """Return what ranks carry in a phase, shape (R,): each as likely as it is far from balance."""
     seconds = rank_loads(priced, plan).seconds * priced.phase_weight
     if priced.objective is Objective.MAX_RANK_TIME:
@@ -68,7 +68,7 @@ def _with_gaps(order: Ints, rng: np.random.Generator) -> Ints:
     return np.concatenate([order[~last], order[last]])
 
 
-def _whole_groups(priced: PricedOptions, tables: Ints) -> Bools:
+def _whole_groups(priced: SolverProblem, tables: Ints) -> Bools:
     """Return which tables are free, shape (T,): of a same-rank group all or none."""
     free = np.zeros(priced.num_tables, dtype=np.bool_)
     free[tables] = True
@@ -77,7 +77,7 @@ def _whole_groups(priced: PricedOptions, tables: Ints) -> Bools:
     return free
 
 
-def _freed(priced: PricedOptions, plan: Assignment, free: Bools, allowed: Bools) -> PricedOptions:
+def _freed(priced: SolverProblem, plan: Assignment, free: Bools, allowed: Bools) -> SolverProblem:
     """Return the problem with every other table pinned where the plan has it."""
     stays = ~free[priced.shape_table[plan.piece_shape]]
     return replace(

@@ -26,7 +26,7 @@ from cost_models.arrays import Bools, Ints
 from planner.solver.evaluate import touched_ranks
 from planner.solver.partitioners.exact.columns import Columns, pieces_of_options
 from planner.solver.partitioners.exact.symmetry import Symmetry
-from planner.solver.problem import Assignment, PricedOptions
+from planner.solver.problem import Assignment, SolverProblem
 
 #: Tables for which rows (7) are written. More of them proved no more instances, and made plans harder to find.
 ORDERED_TABLES = 2
@@ -53,7 +53,7 @@ def _sum_is(columns: Ints, value: int) -> Row:
     return _equal(columns, np.ones_like(columns), value)
 
 
-def make_rows(priced: PricedOptions, columns: Columns, symmetry: Symmetry) -> Iterator[Row]:
+def make_rows(priced: SolverProblem, columns: Columns, symmetry: Symmetry) -> Iterator[Row]:
     """Yield rows (1) to (7)."""
     pins = Assignment(piece_shape=priced.pinned_shape.copy(), piece_site=priced.pinned_site.copy())
     pinned = touched_ranks(priced, pins)
@@ -65,7 +65,7 @@ def make_rows(priced: PricedOptions, columns: Columns, symmetry: Symmetry) -> It
     yield from _order_rows(priced, columns, symmetry)
 
 
-def _choice_rows(priced: PricedOptions, columns: Columns) -> Iterator[Row]:
+def _choice_rows(priced: SolverProblem, columns: Columns) -> Iterator[Row]:
     """(1) to (4)."""
     owner = priced.option_table[columns.option]
     for table in np.flatnonzero(~priced.table_is_pinned):  # (1)
@@ -93,7 +93,7 @@ def _choice_rows(priced: PricedOptions, columns: Columns) -> Iterator[Row]:
                 yield _equal(np.concatenate([here, first_h + k]), np.append(np.ones_like(here), -pieces), 0)
 
 
-def _group_rows(priced: PricedOptions, columns: Columns, pinned: Bools) -> Iterator[Row]:
+def _group_rows(priced: SolverProblem, columns: Columns, pinned: Bools) -> Iterator[Row]:
     """(5) and (6)."""
     for index, group in enumerate(priced.same_rank):  # (5)
         g = columns.start_g + np.arange(priced.num_ranks) + index * priced.num_ranks
@@ -118,7 +118,7 @@ def _only_where(columns: Columns, tables: Ints, mark: Ints) -> Iterator[Row]:
             yield _at_most(np.array([column, mark[rank]]), np.array([1, -columns.upper[column]]), 0)
 
 
-def _order_rows(priced: PricedOptions, columns: Columns, symmetry: Symmetry) -> Iterator[Row]:
+def _order_rows(priced: SolverProblem, columns: Columns, symmetry: Symmetry) -> Iterator[Row]:
     """(7)."""
     w = np.arange(len(columns.option), columns.start_h)
     place = symmetry.table_place[columns.table[w]]

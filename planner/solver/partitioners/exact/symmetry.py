@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.arrays import Bools, Ints
-from planner.solver.problem import Assignment, PricedOptions, Scope
+from planner.solver.problem import Assignment, Scope, SolverProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Symmetry:
     table_place: Ints  # (T,) place of each table in the order of first use, dearest first
 
 
-def find_symmetry(priced: PricedOptions) -> Symmetry:
+def find_symmetry(priced: SolverProblem) -> Symmetry:
     """Find classes of equal ranks and hosts."""
     marks = np.concatenate(
         [priced.capacity_bytes, priced.rank_slowdown, priced.table_rank_allowed.T.astype(np.float64)], axis=1
@@ -58,7 +58,7 @@ def _classes(kind: Ints, free: Bools, members: Ints) -> list[Ints]:
     return [group for group in groups if len(group) > 1]
 
 
-def in_order(priced: PricedOptions, symmetry: Symmetry, assignment: Assignment) -> Assignment:
+def in_order(priced: SolverProblem, symmetry: Symmetry, assignment: Assignment) -> Assignment:
     """Return the twin of a plan whose equal hosts, and equal ranks of each host, are in order of first use."""
     shape, site = assignment.piece_shape, assignment.piece_site.copy()
     scope = priced.shape_scope[shape]

@@ -11,10 +11,14 @@ import numpy as np
 from planner.solver.partitioners.kernels.compiled import compiled
 from planner.solver.partitioners.kernels.cost.smooth_cost import cost, refresh, reprice
 from planner.solver.partitioners.kernels.moves.cut import merge_pieces, shift_columns, split_piece
-from planner.solver.partitioners.kernels.moves.ejection_chain import drive_out
+from planner.solver.partitioners.kernels.moves.ejection_chain import start_ejection_chain
 from planner.solver.partitioners.kernels.moves.item import replace_item, send_home
 from planner.solver.partitioners.kernels.moves.piece import move_piece, swap_pieces
-from planner.solver.partitioners.kernels.moves.redistribution_proposals import cut_and_deal, deal_three_sites, deal_two
+from planner.solver.partitioners.kernels.moves.redistribution_proposals import (
+    cut_and_redistribute,
+    redistribute_three_sites,
+    redistribute_two_sites,
+)
 from planner.solver.partitioners.kernels.moves.sampling import pick_item
 from planner.solver.partitioners.kernels.state.rng import random_below, random_unit
 from planner.solver.partitioners.kernels.state.state import HOST, RANK, State
@@ -23,29 +27,29 @@ from planner.solver.partitioners.local_search.search_data import Data
 _HOMEWARD = 0.05  # part of the proposals, where moving costs something
 
 
-class Deals(NamedTuple):
+class ProposalRates(NamedTuple):
     """Parts of the proposals that are of a kind, from 0 to 1; each is a part of what those before it leave."""
 
-    of_two: float
-    of_three: float
+    pair: float
+    three_rank: float
     after_cuts: float
     on_hosts: float  # of moves and swaps
-    driven_out: float  # pieces that are driven off a rank
+    ejection: float  # pieces that are driven off a rank
 
 
 @compiled
-def propose(data: Data, state: State, before: float, bar: float, cuts: bool, deals: Deals) -> bool:
+def propose(data: Data, state: State, before: float, bar: float, cuts: bool, rates: ProposalRates) -> bool:
     """Try one random move; without ``cuts`` every table keeps its pieces."""
-    on_hosts = random_unit(state) < deals.on_hosts
+    on_hosts = random_unit(state) < rates.on_hosts
     scope = HOST if on_hosts else RANK
-    if deals.of_two > 0 and random_unit(state) < deals.of_two:
-        return deal_two(data, state, scope, before, bar)
-    if deals.of_three > 0 and random_unit(state) < deals.of_three:
-        return deal_three_sites(data, state, scope, before, bar)
-    if deals.after_cuts > 0 and random_unit(state) < deals.after_cuts:
-        return cut_and_deal(data, state, before, bar)
-    if deals.driven_out > 0 and random_unit(state) < deals.driven_out:
-        return drive_out(data, state, before, bar)
+    if rates.pair > 0 and random_unit(state) < rates.pair:
+        return redistribute_two_sites(data, state, scope, before, bar)
+    if rates.three_rank > 0 and random_unit(state) < rates.three_rank:
+        return redistribute_three_sites(data, state, scope, before, bar)
+    if rates.after_cuts > 0 and random_unit(state) < rates.after_cuts:
+        return cut_and_redistribute(data, state, before, bar)
+    if rates.ejection > 0 and random_unit(state) < rates.ejection:
+        return start_ejection_chain(data, state, before, bar)
     if data.columns_before.shape[0] > 0 and random_unit(state) < _HOMEWARD:
         return send_home(data, state, before, bar)
     kind = random_below(state, 100)
@@ -75,7 +79,7 @@ def anneal(
     smoothness: float,
     penalty: float,
     cuts: bool,
-    deals: Deals,
+    rates: ProposalRates,
 ) -> int:
     """Try a number of moves at one temperature, some of them deals; return how many were kept."""
     refresh(data, state, smoothness, penalty)
@@ -83,7 +87,7 @@ def anneal(
     value = cost(data, state)
     reprice(data, state)
     for _ in range(proposals):
-        if propose(data, state, value, -temperature * np.log(1.0 - random_unit(state)), cuts, deals):
+        if propose(data, state, value, -temperature * np.log(1.0 - random_unit(state)), cuts, rates):
             kept += 1
             value = cost(data, state)
             reprice(data, state)

@@ -10,7 +10,7 @@ from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.kernels.cache import warm_mark
 from planner.solver.partitioners.ldm.differencing import difference
 from planner.solver.partitioners.local_search.local_search import LocalSearch
-from planner.solver.problem import Objective, PricedOptions
+from planner.solver.problem import Objective, SolverProblem
 
 
 def warm() -> None:
@@ -31,7 +31,7 @@ def load_constructions() -> None:
     Greedy(first_only=True).solve(_small(), limits)
 
 
-def _small() -> PricedOptions:
+def _small() -> SolverProblem:
     """Return eight tables on two hosts of two ranks, each whole, in pieces, on a host, and everywhere."""
     tables = 8
     scope = np.tile(np.array([0, 0, 1, 2], dtype=np.int8), tables)
@@ -41,7 +41,7 @@ def _small() -> PricedOptions:
     sizes = columns[:, None].astype(np.float64)
     first = 12 * np.arange(tables)
     units = np.stack([first, first + 5, first + 5, first + 10, first + 11], axis=1).reshape(-1)
-    return PricedOptions(
+    return SolverProblem(
         objective=Objective.STEP_TIME,
         table_columns=np.full(tables, 64),
         family_table=np.repeat(np.arange(tables), 4),

@@ -62,7 +62,7 @@ def difference(pieces: Floats, fixed: Floats, sharpness: float) -> Ints:
             if len(short) == 1:
                 met, partner = np.array([lightest(loads, long, short[0], sharpness)]), np.array([0])
             else:
-                met, partner = _meetings(loads, long, short, num_ranks, sharpness)
+                met, partner = _pairings(loads, long, short, num_ranks, sharpness)
             # Ranks come after pieces, so that a part with a rank in it stays known by that.
             into, out = np.maximum(long[met], short[partner]), np.minimum(long[met], short[partner])
             loads[into] += loads[out]
@@ -81,7 +81,7 @@ def difference(pieces: Floats, fixed: Floats, sharpness: float) -> Ints:
     return rank_of
 
 
-def _meetings(loads: Floats, long: Ints, short: Ints, num_ranks: int, sharpness: float) -> tuple[Ints, Ints]:
+def _pairings(loads: Floats, long: Ints, short: Ints, num_ranks: int, sharpness: float) -> tuple[Ints, Ints]:
     """Return which parts of the longer partition are put together with which of the shorter one, as indices."""
     # Both with their empty parts at the end, light before heavy against heavy before light.
     here, there = np.zeros((num_ranks, loads.shape[1])), np.zeros((num_ranks, loads.shape[1]))

@@ -15,13 +15,13 @@ import numpy as np
 from cost_models.arrays import Ints
 from planner.solver.evaluate import objective_of, rank_loads
 from planner.solver.partitioners.base import Effort, OnIncumbent, SolveLimits
-from planner.solver.partitioners.incumbent import Best
+from planner.solver.partitioners.incumbent import IncumbentTracker
 from planner.solver.partitioners.ldm.rank_symmetry import Balance, interchanged, is_movable
 from planner.solver.partitioners.local_search.chain import MEND, Chain
 from planner.solver.partitioners.local_search.constructions import heaviest_first
 from planner.solver.partitioners.local_search.search_data import View, search_view, to_assignment
 from planner.solver.partitioners.local_search.starts import Target, starts, target_of
-from planner.solver.problem import Assignment, Guide, Objective, Outcome, PricedOptions
+from planner.solver.problem import Assignment, Objective, Outcome, RelaxationHint, SolverProblem
 
 #: None of them is best for all instances of several phases.
 _SHARPNESSES = (4.0, 15.0, 60.0)
@@ -40,20 +40,20 @@ class Ldm:
 
     def solve(
         self,
-        priced: PricedOptions,
+        priced: SolverProblem,
         limits: SolveLimits,
         *,
         lower_bound_seconds: float = 0.0,
         start: Assignment | None = None,
-        guide: Guide | None = None,
+        hint: RelaxationHint | None = None,
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
         """Difference every choice of options, and ``start`` where there is one."""
         effort = Effort(limits)
-        best = Best(priced, self.name, on_incumbent)
+        best = IncumbentTracker(priced, self.name, on_incumbent)
         search = _Search(priced, effort, best, lower_bound_seconds * (1 + limits.ending_gap))
         view = search_view(priced)
-        for draft in _drafts(view, start, guide, limits.seed, effort):
+        for draft in _drafts(view, start, hint, limits.seed, effort):
             search.difference(draft)
             if search.done:
                 break
@@ -65,7 +65,7 @@ class Ldm:
 class _Search:
     """What has been found so far: the best plan, and the most promising one that overflows."""
 
-    def __init__(self, priced: PricedOptions, effort: Effort, best: Best, good_seconds: float) -> None:
+    def __init__(self, priced: SolverProblem, effort: Effort, best: IncumbentTracker, good_seconds: float) -> None:
         self._priced, self._effort, self._best, self._good_seconds = priced, effort, best, good_seconds
         self._one_phase = priced.objective is Objective.MAX_RANK_TIME
         self._memory = 0  # where it had to count, it will have to again
@@ -103,14 +103,14 @@ class _Search:
         if chain.load(self._overflowing):
             until = 1.0 if self._best.assignment is None else min(1.0, self._effort.fraction + _MEND_SHARE)
             chain.run(MEND, self._effort, until, sys.float_info.max)
-            self._best.offer(chain.assignment())
+            self._best.consider(chain.assignment())
 
     def _offer(self, plan: Assignment) -> bool:
         """Keep a plan if it is better than the best, or overflows and may become so; say whether it fits."""
         excess = rank_loads(self._priced, plan).bytes - self._priced.capacity_bytes
         over = float(np.sum(np.maximum(excess, 0.0) / np.maximum(self._priced.capacity_bytes, 1.0)))
         if over <= 0:
-            self._best.offer(plan)
+            self._best.consider(plan)
             return True
         rating = objective_of(self._priced, plan) * (1 + _OVERFLOW * over)
         if rating < self._rating:
@@ -128,13 +128,13 @@ class _Draft(Chain):
 
 
 def _drafts(
-    view: View, start: Assignment | None, guide: Guide | None, seed: int, effort: Effort
+    view: View, start: Assignment | None, hint: RelaxationHint | None, seed: int, effort: Effort
 ) -> Iterator[Assignment]:
     """Yield plans whose memory may overflow: the start, then one per choice of options, the most promising first."""
     if start is not None:
         yield start
-    target = target_of(view, guide)
-    for options in starts(view, target, guide):
+    target = target_of(view, hint)
+    for options in starts(view, target, hint):
         draft = _Draft(view, seed)
         effort.spend(_LOOK_SECONDS * float(np.sum(view.option_pieces[options])) * view.priced.num_ranks)
         if draft.build(options, target, _bound_first(view, options, target)):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cost_models.arrays import Bools, Floats, Ints
 from planner.solver.evaluate import objective_of, rank_loads
 from planner.solver.partitioners.ldm.differencing import difference
-from planner.solver.problem import Assignment, Objective, PricedOptions, Scope
+from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 
 _HIDDEN = 1e-3  # what a second counts that dense compute hides
 
@@ -23,7 +23,7 @@ class Balance:
     memory: float  # what a full rank counts in every tier, in parts of the objective
 
 
-def interchanged(priced: PricedOptions, assignment: Assignment, balance: Balance) -> Assignment:
+def interchanged(priced: SolverProblem, assignment: Assignment, balance: Balance) -> Assignment:
     """Return a plan of the same cuts whose free pieces change places with each other; memory is no more than a price.
 
     Every class of equal ranks keeps its pieces. Rules other than memory stay as well kept as they were.
@@ -50,7 +50,7 @@ def interchanged(priced: PricedOptions, assignment: Assignment, balance: Balance
     return Assignment(piece_shape=assignment.piece_shape, piece_site=site)
 
 
-def is_movable(priced: PricedOptions, shape: Ints) -> Bools:
+def is_movable(priced: SolverProblem, shape: Ints) -> Bools:
     """Whether pieces of these shapes go onto one rank each whatever becomes of other pieces, shape (N,)."""
     tied = priced.table_is_pinned.copy()
     for group in (*priced.same_rank, *priced.apart):
@@ -60,7 +60,7 @@ def is_movable(priced: PricedOptions, shape: Ints) -> Bools:
     return movable
 
 
-def _exchanges(priced: PricedOptions, shape: Ints, site: Ints) -> Iterator[tuple[Ints, Bools, Bools]]:
+def _exchanges(priced: SolverProblem, shape: Ints, site: Ints) -> Iterator[tuple[Ints, Bools, Bools]]:
     """Yield ranks, the pieces on them that may be on any of them, and those that are thought away.
 
     First come pieces that may use some ranks only, on those that the same tables may use, as if the others
@@ -95,7 +95,7 @@ def _classes(*marks: NDArray[Any]) -> list[Ints]:
     return [np.array(members) for members in classes.values()]
 
 
-def _importance(priced: PricedOptions, seconds: Floats) -> Floats:
+def _importance(priced: SolverProblem, seconds: Floats) -> Floats:
     """Return what a second of each phase counts, shape (P,), given what ranks carry, shape (R, P)."""
     hidden = seconds.max(axis=0) <= priced.phase_window_seconds
     counts = np.where(hidden & (priced.objective is Objective.STEP_TIME), _HIDDEN, 1.0)

@@ -18,9 +18,9 @@ from planner.solver.partitioners.kernels.cost.smooth_cost import (
     rescale,
 )
 from planner.solver.partitioners.kernels.state.records import pack_data, pack_state
-from planner.solver.partitioners.kernels.state.state import MOVE_PRICE, MOVED, OVER, PENALTY, PER_BYTE, empty_state
-from planner.solver.partitioners.local_search.piece_order import arranged
-from planner.solver.partitioners.local_search.proposal_mix import DEALS_OF_TWO, deals_now, work_seconds
+from planner.solver.partitioners.kernels.state.state import empty_state
+from planner.solver.partitioners.local_search.piece_order import order_for_fewest_moves
+from planner.solver.partitioners.local_search.proposal_mix import PAIR_REDISTRIBUTION_RATE, proposal_rates, work_seconds
 from planner.solver.partitioners.local_search.search_data import View, from_assignment, shape_families, to_assignment
 from planner.solver.partitioners.local_search.starts import Target
 from planner.solver.problem import Assignment
@@ -40,12 +40,12 @@ _CHUNK = 4096  # proposals between two looks at the limit and at the plan
 class Stage:
     """How hot, how smooth, and with which moves; heat and smoothness go geometrically from first to last."""
 
-    first_heat: float  # Metropolis temperature in objectives
-    last_heat: float
+    first_temperature: float  # Metropolis temperature in objectives
+    last_temperature: float
     first_smoothness: float  # slowest load / tau
     last_smoothness: float
     cuts: bool  # whether tables are cut anew, or pieces only move
-    deals_of_two: float = 0.0  # part of the proposals that share the pieces of two ranks out anew
+    pair_redistribution_rate: float = 0.0  # part of the proposals that share the pieces of two ranks out anew
 
 
 def settle(items: int, plenty: float, *, is_even: bool) -> Stage:
@@ -54,35 +54,37 @@ def settle(items: int, plenty: float, *, is_even: bool) -> Stage:
     ``plenty`` are the proposals per item that the search pays for: with fewer it must begin colder. So it must
     where a first plan is nearly even already: heat only spoils it.
     """
-    heat = min((0.01 if is_even else 0.3) / items, 3e-3) * min(1.0, plenty / 8000)
+    temperature = min((0.01 if is_even else 0.3) / items, 3e-3) * min(1.0, plenty / 8000)
     return Stage(
-        first_heat=heat,
-        last_heat=min(5e-6, heat),
+        first_temperature=temperature,
+        last_temperature=min(5e-6, temperature),
         first_smoothness=30.0,
         last_smoothness=800.0,
         cuts=False,
-        deals_of_two=DEALS_OF_TWO,
+        pair_redistribution_rate=PAIR_REDISTRIBUTION_RATE,
     )
 
 
-def refine(heat: float) -> Stage:
+def annealing(temperature: float) -> Stage:
     """Tables are cut anew around what has settled; the hotter, the less is left of it."""
     return Stage(
-        first_heat=heat,
-        last_heat=min(5e-7, heat),
+        first_temperature=temperature,
+        last_temperature=min(5e-7, temperature),
         first_smoothness=30.0,
         last_smoothness=1500.0,
         cuts=True,
-        deals_of_two=DEALS_OF_TWO,
+        pair_redistribution_rate=PAIR_REDISTRIBUTION_RATE,
     )
 
 
 #: Only what helps the slowest ranks.
-POLISH = Stage(first_heat=1e-6, last_heat=1e-7, first_smoothness=800.0, last_smoothness=4000.0, cuts=True)
+FINAL_REFINEMENT = Stage(
+    first_temperature=1e-6, last_temperature=1e-7, first_smoothness=800.0, last_smoothness=4000.0, cuts=True
+)
 
 
 #: Whatever makes the pieces fit the memory of their ranks.
-MEND = Stage(first_heat=1e-5, last_heat=1e-6, first_smoothness=30.0, last_smoothness=100.0, cuts=True)
+MEND = Stage(first_temperature=1e-5, last_temperature=1e-6, first_smoothness=30.0, last_smoothness=100.0, cuts=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +105,8 @@ class Chain:
         self._arrays = empty_state(view.data, seed)
         self._state = pack_state(self._arrays)
         self._penalty = _PENALTY
-        self._move_price = float(view.data.move[PER_BYTE])
-        self._arrays.number[MOVE_PRICE] = self._move_price
+        self._move_price = float(view.data.move["price_per_byte"][0])
+        self._arrays.counters["move_price"] = self._move_price
         self.best_seconds = np.inf
         self._best: tuple[Ints, Ints, Ints] | None = None
 
@@ -181,7 +183,7 @@ class Chain:
         count_moved(self._data, self._state)
         count_overflow(self._data, self._state)
         seconds = self.seconds
-        fits = self._arrays.number[OVER] <= 0
+        fits = self._arrays.counters["overflow"][0] <= 0
         self._penalty = max(self._penalty * _CHEAPER, _PENALTY) if fits else min(self._penalty * _DEARER, _MOST_PENALTY)
         if not fits or seconds >= self.best_seconds:
             return False
@@ -199,7 +201,7 @@ class Chain:
         """What to sort chains by, best first: those with a plan by its objective, then by what they lack."""
         if self._best is not None:
             return False, self.best_seconds
-        over = float(self._arrays.number[OVER]) / len(self._view.data.rank_class)
+        over = float(self._arrays.counters["overflow"][0]) / len(self._view.data.rank_class)
         return True, self.seconds * (1.0 + _PENALTY * over)
 
     def run(
@@ -211,24 +213,24 @@ class Chain:
         """
         began = effort.fraction
         scale = max(self.seconds, 1e-12)
-        self._arrays.number[PENALTY] = self._penalty * scale
+        self._arrays.counters["overflow_penalty"] = self._penalty * scale
         while (now := effort.fraction) < until and self.best_seconds > good_seconds:
             self._adapt_move_price(scale)
             done = (now - began) / max(until - began, 1e-12)
-            heat = stage.first_heat * (stage.last_heat / stage.first_heat) ** done
+            temperature = stage.first_temperature * (stage.last_temperature / stage.first_temperature) ** done
             smoothness = stage.first_smoothness * (stage.last_smoothness / stage.first_smoothness) ** done
             pieces = self._arrays.site_count
-            deals = deals_now(self._view, pieces, smoothness, of_two=stage.deals_of_two, cuts=stage.cuts)
-            work = _CHUNK * work_seconds(self._view, pieces, deals, cuts=stage.cuts)
+            rates = proposal_rates(self._view, pieces, smoothness, pair=stage.pair_redistribution_rate, cuts=stage.cuts)
+            work = _CHUNK * work_seconds(self._view, pieces, rates, cuts=stage.cuts)
             anneal(
                 self._data,
                 self._state,
                 _CHUNK,
-                heat * scale,
+                temperature * scale,
                 smoothness,
                 self._penalty * scale,
                 stage.cuts,
-                deals,
+                rates,
             )
             effort.spend(work)
             if self.look() and tell is not None:
@@ -236,18 +238,22 @@ class Chain:
 
     def _adapt_move_price(self, scale: float) -> None:
         """Where few bytes may move, let them cost so much that the search spends them on what helps most."""
-        per_byte, most_bytes, _ = self._view.data.move
+        per_byte, most_bytes, _ = self._view.data.move[0].tolist()
         if not np.isfinite(most_bytes):
             return
-        is_spent = self._arrays.number[MOVED] > _SPENT * most_bytes
+        is_spent = self._arrays.counters["moved_bytes"][0] > _SPENT * most_bytes
         dearest = scale / max(most_bytes, 1.0)
         self._move_price = min(self._move_price * _DEARER, dearest) if is_spent else self._move_price * _CHEAPER
         self._move_price = max(self._move_price, float(per_byte), _LEAST_MOVE_PRICE * dearest)
-        self._arrays.number[MOVE_PRICE] = self._move_price
+        self._arrays.counters["move_price"] = self._move_price
 
     def assignment(self) -> Assignment | None:
         """Return the best plan seen, if any fitted."""
-        return None if self._best is None else arranged(self._view.priced, to_assignment(self._view, *self._best))
+        return (
+            None
+            if self._best is None
+            else order_for_fewest_moves(self._view.priced, to_assignment(self._view, *self._best))
+        )
 
 
 def _pinned(view: View) -> dict[int, tuple[int, Ints, Ints]]:

@@ -9,10 +9,10 @@ from cost_models.arrays import Ints
 from planner.solver.partitioners.base import Effort
 from planner.solver.partitioners.kernels.cost.site_choice import ALL_RANKS
 from planner.solver.partitioners.local_search.chain import Chain
-from planner.solver.partitioners.local_search.option_choices import choose_by, tastes
+from planner.solver.partitioners.local_search.option_choices import choose_by, option_choice_rules
 from planner.solver.partitioners.local_search.search_data import View
 from planner.solver.partitioners.local_search.starts import Target, starts, target_of
-from planner.solver.problem import Guide, Scope
+from planner.solver.problem import RelaxationHint, Scope
 
 #: Nominal work of looking at one site for one piece.
 LOOK_SECONDS = 5e-8
@@ -38,13 +38,13 @@ def largest_first(view: View, options: Ints, target: Target) -> Ints:
 ORDERS: tuple[Order, ...] = (heaviest_first, largest_first)
 
 
-def constructions(view: View, guide: Guide | None, seed: int, effort: Effort) -> Iterator[Chain]:
+def constructions(view: View, hint: RelaxationHint | None, seed: int, effort: Effort) -> Iterator[Chain]:
     """Yield one state per choice of options and order, the most promising first.
 
     The memory of ranks is a price here and not a rule: a state may overflow, and is then for a search to mend.
     """
-    target = target_of(view, guide)
-    chosen = starts(view, target, guide)
+    target = target_of(view, hint)
+    chosen = starts(view, target, hint)
     while some := list(itertools.islice(chosen, _AT_ONCE)):
         for order, options in itertools.product(ORDERS, some):
             chain = Chain(view, seed)
@@ -52,18 +52,22 @@ def constructions(view: View, guide: Guide | None, seed: int, effort: Effort) ->
                 yield chain
 
 
-def by_taste(
-    view: View, guide: Guide | None, count: int, seeds: Iterator[int], effort: Effort, most_slower: float = 1.0
+def by_choice_rule(
+    view: View, hint: RelaxationHint | None, count: int, seeds: Iterator[int], effort: Effort, most_slower: float = 1.0
 ) -> Iterator[Chain]:
     """Try so many choices of options: the first two starts, then one per taste, in either order by turns.
 
     A choice under which some piece has no legal site yields nothing.
     """
-    target = target_of(view, guide)
-    best = itertools.islice(starts(view, target, guide), _AT_ONCE)
+    target = target_of(view, hint)
+    best = itertools.islice(starts(view, target, hint), _AT_ONCE)
     chosen = itertools.chain(
         zip(best, itertools.repeat(heaviest_first)),
-        zip((choose_by(view, target, taste) for taste in tastes(most_slower)), itertools.cycle(ORDERS), strict=False),
+        zip(
+            (choose_by(view, target, choice_rule) for choice_rule in option_choice_rules(most_slower)),
+            itertools.cycle(ORDERS),
+            strict=False,
+        ),
     )
     for options, order in itertools.islice(chosen, count):
         chain = Chain(view, next(seeds))

@@ -9,18 +9,18 @@ _PLANS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ScoredPlan:
     """A plan of the pool."""
 
     seconds: float
     assignment: Assignment
 
 
-class Pool:
+class ElitePool:
     """At most three plans, no two of the same objective, the best first."""
 
     def __init__(self) -> None:
-        self.plans: list[Known] = []
+        self.plans: list[ScoredPlan] = []
 
     @property
     def seconds(self) -> float:
@@ -31,27 +31,27 @@ class Pool:
         """Keep the best plan of a chain if it is among the best and unlike the others."""
         assignment = chain.assignment()
         if assignment is not None and all(known.seconds != chain.best_seconds for known in self.plans):
-            self.plans.append(Known(chain.best_seconds, assignment))
+            self.plans.append(ScoredPlan(chain.best_seconds, assignment))
             self.plans.sort(key=lambda known: known.seconds)
             del self.plans[_PLANS:]
 
 
-class Heats:
+class TemperatureBandit:
     """Chooses among heats: each once, in the order given, then whichever gained most per round."""
 
-    _CURIOSITY = 1e-4  # gain that a heat is credited with before it has been tried
+    _UNTRIED_GAIN = 1e-4  # gain that a heat is credited with before it has been tried
 
-    def __init__(self, heats: tuple[float, ...]) -> None:
-        self._heats = heats
-        self._gain = [self._CURIOSITY] * len(heats)
-        self._rounds = [0] * len(heats)
+    def __init__(self, temperatures: tuple[float, ...]) -> None:
+        self._temperatures = temperatures
+        self._gain = [self._UNTRIED_GAIN] * len(temperatures)
+        self._rounds = [0] * len(temperatures)
 
     def choose(self) -> int:
         """Return the index of the next heat."""
         untried = [index for index, rounds in enumerate(self._rounds) if not rounds]
         if untried:
             return untried[0]
-        return max(range(len(self._heats)), key=lambda index: self._gain[index] / self._rounds[index])
+        return max(range(len(self._temperatures)), key=lambda index: self._gain[index] / self._rounds[index])
 
     def learn(self, index: int, gain: float) -> None:
         """Count a round and the part of the objective that it gained."""
@@ -59,4 +59,4 @@ class Heats:
         self._gain[index] += gain
 
     def __getitem__(self, index: int) -> float:
-        return self._heats[index]
+        return self._temperatures[index]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cost_models.arrays import Bools, Ints
-from planner.solver.problem import PricedOptions, Scope
+from planner.solver.problem import Scope, SolverProblem
 from planner.solver.segments import ends, side_by_side
 
 #: Combinations of the members' whole-table families that a same-rank group may choose from.
@@ -44,7 +44,7 @@ class Items(NamedTuple):
         return first
 
 
-def items_of(priced: PricedOptions) -> Items:
+def items_of(priced: SolverProblem) -> Items:
     """List what a search chooses from, in the order of the items' first tables."""
     tables = _tables(priced)
     item_of_table = np.full(priced.num_tables, -1, dtype=np.int64)  # of tables that are items of their own
@@ -110,7 +110,7 @@ def items_of(priced: PricedOptions) -> Items:
     )
 
 
-def _tables(priced: PricedOptions) -> list[tuple[int, ...]]:
+def _tables(priced: SolverProblem) -> list[tuple[int, ...]]:
     """Group tables into items, in the order of their first tables; overlapping groups are one."""
     group = np.arange(priced.num_tables)
     for members in priced.same_rank:
@@ -122,7 +122,7 @@ def _tables(priced: PricedOptions) -> list[tuple[int, ...]]:
     return [tuple(tables) for tables in items.values()]
 
 
-def _usable_families(priced: PricedOptions) -> Bools:
+def _usable_families(priced: SolverProblem) -> Bools:
     """Mark the families whose pieces may be where they would be, shape (F,); all of a table that has no such.
 
     What lies on all ranks is nothing for a table that may not use them all, or must keep away from another.
@@ -138,7 +138,7 @@ def _usable_families(priced: PricedOptions) -> Bools:
     return possible | ~any_possible[priced.family_table]
 
 
-def _group_shapes(priced: PricedOptions, tables: tuple[int, ...]) -> list[tuple[int, ...]]:
+def _group_shapes(priced: SolverProblem, tables: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return combinations of whole tables that can share a rank, the cheapest first."""
     first, last = priced.families_of_table
     shape_first, _ = priced.shapes_of_family

@@ -18,24 +18,24 @@ import numpy as np
 
 from planner.solver.evaluate import rank_loads
 from planner.solver.partitioners.base import Effort, OnIncumbent, SolveLimits
-from planner.solver.partitioners.incumbent import Best
-from planner.solver.partitioners.local_search.chain import MEND, POLISH, Chain, Stage, refine, settle
-from planner.solver.partitioners.local_search.constructions import by_taste, constructions
-from planner.solver.partitioners.local_search.elite_pool import Heats, Pool
-from planner.solver.partitioners.local_search.parallel_chains import Lanes
+from planner.solver.partitioners.incumbent import IncumbentTracker
+from planner.solver.partitioners.local_search.chain import FINAL_REFINEMENT, MEND, Chain, Stage, annealing, settle
+from planner.solver.partitioners.local_search.constructions import by_choice_rule, constructions
+from planner.solver.partitioners.local_search.elite_pool import ElitePool, TemperatureBandit
+from planner.solver.partitioners.local_search.parallel_chains import ParallelChains
 from planner.solver.partitioners.local_search.proposal_mix import proposal_seconds
-from planner.solver.partitioners.local_search.rank_filling import fills
+from planner.solver.partitioners.local_search.rank_filling import fill_ranks
 from planner.solver.partitioners.local_search.search_data import View, search_view
 from planner.solver.partitioners.local_search.starts import target_of
-from planner.solver.partitioners.local_search.successive_halving import race, race_length
+from planner.solver.partitioners.local_search.successive_halving import halving_length, successive_halving
 from planner.solver.partitioners.valid_start import valid_or_none
-from planner.solver.problem import Assignment, Guide, Outcome, PricedOptions
+from planner.solver.problem import Assignment, Outcome, RelaxationHint, SolverProblem
 
 _SETTLE_UNTIL, _REHEAT_UNTIL = 0.4, 0.85  # of the limit
 _GENERATIONS_UNTIL = (0.2, 0.35, 0.5, 0.65)  # of it, where races follow each other
 _STAYS = 0.1  # of it, for a plan that runs already
 #: Heats of a round, in objectives x items: what one table more or less on a rank changes is about 1.
-_HEATS = (0.005, 0.03, 0.2, 1.0, 5.0)
+_TEMPERATURES = (0.005, 0.03, 0.2, 1.0, 5.0)
 _PER_ROUND = 4000  # proposals per item
 _FEWEST_ROUNDS, _MOST_ROUNDS = 2, 12
 _MANY = 4  # items per rank with which one phase is nearly even from the start
@@ -55,24 +55,24 @@ class LocalSearch:
 
     def solve(
         self,
-        priced: PricedOptions,
+        priced: SolverProblem,
         limits: SolveLimits,
         *,
         lower_bound_seconds: float = 0.0,
         start: Assignment | None = None,
-        guide: Guide | None = None,
+        hint: RelaxationHint | None = None,
         on_incumbent: OnIncumbent | None = None,
     ) -> Outcome:
         """Search from the constructions, and from ``start`` where there is one."""
         effort = Effort(limits)
-        best = Best(priced, self.name, on_incumbent)
+        best = IncumbentTracker(priced, self.name, on_incumbent)
         start = valid_or_none(priced, start)
-        best.offer(start)
+        best.consider(start)
         good_seconds = lower_bound_seconds * (1 + limits.ending_gap)
         search = _Search(search_view(priced), limits.seed, effort, best, good_seconds)
-        search.settle(guide, start)
+        search.settle(hint, start)
         search.reheat()
-        search.polish()
+        search.refine()
         if best.seconds <= good_seconds:
             return best.outcome("gap")
         detail = "" if best.assignment is not None else "no plan that fits the memory of every rank was found"
@@ -82,11 +82,11 @@ class LocalSearch:
 class _Search:
     """One search: its effort, its pool, and the random seeds of its chains."""
 
-    def __init__(self, view: View, seed: int, effort: Effort, best: Best, good_seconds: float) -> None:
+    def __init__(self, view: View, seed: int, effort: Effort, best: IncumbentTracker, good_seconds: float) -> None:
         self._view, self._effort, self._best, self._good_seconds = view, effort, best, good_seconds
-        self._lanes, self._telling = Lanes(effort), threading.Lock()
+        self._parallel, self._reporting = ParallelChains(effort), threading.Lock()
         self._seeds = itertools.count(seed)
-        self._pool = Pool()
+        self._pool = ElitePool()
         self._items = len(view.data.item_columns)
         #: Whether good plans spread their seconds over the phases otherwise than the relaxation, which spreads loads
         #: freely, so that races have to find out how, and cut tables anew while they do.
@@ -94,51 +94,53 @@ class _Search:
         #: proposals per item that the whole effort pays for
         self._plenty = effort.total_seconds / proposal_seconds(self._items) / self._items
 
-    def settle(self, guide: Guide | None, start: Assignment | None) -> None:
+    def settle(self, hint: RelaxationHint | None, start: Assignment | None) -> None:
         """Build first plans, move and swap their pieces, and look longest at those that do best."""
         known = self._known(start)
         if self._view.priced.move is not None:
             # What a plan that runs already costs to leave, a construction has to make good first.
             for chain in known:
                 self._settle_for(chain, _STAYS)
-        filled = self._fill(guide)
+        filled = self._fill(hint)
         first_until, *later_until = _GENERATIONS_UNTIL if self._learns else (_SETTLE_UNTIL,)
-        chains = self._race(guide, filled, first_until) + known
+        chains = self._halve_field(hint, filled, first_until) + known
         if all(chain.best_seconds == np.inf for chain in chains):
-            chains += self._mended(guide, chains)
+            chains += self._mended(hint, chains)
         self._keep(chains)
         for until in later_until:
-            if guide is not None and self._pool.plans and not self._done():
-                self._keep(self._race(self._as_found(guide), [], until))
+            if hint is not None and self._pool.plans and not self._done():
+                self._keep(self._halve_field(self._as_found(hint), [], until))
 
-    def _race(self, guide: Guide | None, entrants: list[Chain], until: float) -> list[Chain]:
+    def _halve_field(self, hint: RelaxationHint | None, entrants: list[Chain], until: float) -> list[Chain]:
         """Race given states and constructions of different tastes until a part of the effort; best first."""
-        lanes = self._lanes.count
+        num_parallel = self._parallel.count
         share = max(until - self._effort.fraction, 0.0)
-        worth = share * self._plenty / (race_length(_MOST_ENTRANTS, lanes) / _MOST_ENTRANTS * _LEAST_PER_ENTRANT)
+        worth = (
+            share * self._plenty / (halving_length(_MOST_ENTRANTS, num_parallel) / _MOST_ENTRANTS * _LEAST_PER_ENTRANT)
+        )
         count = int(np.clip(worth, _FEWEST_ENTRANTS, _MOST_ENTRANTS))
         field = count + len(entrants)
-        length = min(share / race_length(field, lanes), _MOST_PER_ENTRANT / self._plenty)
+        length = min(share / halving_length(field, num_parallel), _MOST_PER_ENTRANT / self._plenty)
 
         def run(chain: Chain, times: int) -> bool:
-            self._tell(chain)
+            self._report(chain)
             self._settle_for(chain, length * times)
             return not self._done()
 
         most_slower = _MOST_SLOWER if self._learns else 1.0
-        built = by_taste(self._view, guide, count, self._seeds, self._effort, most_slower)
-        return race(itertools.chain(entrants, built), run, self._lanes)
+        built = by_choice_rule(self._view, hint, count, self._seeds, self._effort, most_slower)
+        return successive_halving(itertools.chain(entrants, built), run, self._parallel)
 
     def _keep(self, chains: list[Chain]) -> None:
         for chain in chains:
             self._pool.add(chain)
         self._offer()
 
-    def _as_found(self, guide: Guide) -> Guide:
+    def _as_found(self, hint: RelaxationHint) -> RelaxationHint:
         """Return a guide that expects the slowest ranks of the best plan so far."""
         loads = rank_loads(self._view.priced, self._pool.plans[0].assignment)
-        slowest = np.maximum(np.max(loads.seconds, axis=0), _LEAST_OF_EXPECTED * guide.slowest_seconds)
-        return replace(guide, slowest_seconds=slowest)
+        slowest = np.maximum(np.max(loads.seconds, axis=0), _LEAST_OF_EXPECTED * hint.slowest_seconds)
+        return replace(hint, slowest_seconds=slowest)
 
     def _settle_for(self, chain: Chain, share: float) -> None:
         """Move and swap a chain's pieces, and cut them anew where races learn, for a part of the effort."""
@@ -152,10 +154,10 @@ class _Search:
         chain = Chain(self._view, next(self._seeds))
         return [chain] if start is not None and chain.load(start) else []
 
-    def _mended(self, guide: Guide | None, chains: list[Chain]) -> list[Chain]:
+    def _mended(self, hint: RelaxationHint | None, chains: list[Chain]) -> list[Chain]:
         """Return a construction that fits, where memory is tight, or the nearest of all made to fit with other cuts."""
         chains = list(chains)
-        for chain in constructions(self._view, guide, next(self._seeds), self._effort):
+        for chain in constructions(self._view, hint, next(self._seeds), self._effort):
             chains.append(chain)
             if chain.best_seconds < np.inf or self._effort.fraction >= 1:
                 break
@@ -163,50 +165,52 @@ class _Search:
         if nearest is None:
             return []
         nearest.run(MEND, self._effort, 1.0, sys.float_info.max)
-        self._tell(nearest)
+        self._report(nearest)
         return [nearest]
 
-    def _fill(self, guide: Guide | None) -> list[Chain]:
+    def _fill(self, hint: RelaxationHint | None) -> list[Chain]:
         """Let ranks choose their pieces, where they hold few and one phase counts."""
         data = self._view.data
         few = len(data.item_columns) <= _FEW * len(data.rank_class)
         if not few or len(data.weight) > 1 or self._view.priced.move is not None:
             return []
         chains = []
-        for chain in fills(self._view, target_of(self._view, guide), self._seeds, self._effort, _FILL_UNTIL):
+        for chain in fill_ranks(self._view, target_of(self._view, hint), self._seeds, self._effort, _FILL_UNTIL):
             chains.append(chain)
-            self._tell(chain)
+            self._report(chain)
         return sorted(chains, key=lambda chain: chain.rating)[:_FILLED]
 
     def reheat(self) -> None:
         """Heat, cut anew and cool the best plans, round by round; as many rounds at once as there are lanes."""
-        lanes = self._lanes.count
-        rounds = lanes * int(np.clip(self._plenty / _PER_ROUND, _FEWEST_ROUNDS, _MOST_ROUNDS))
-        heats = Heats(tuple(heat / self._items for heat in _HEATS))
+        num_parallel = self._parallel.count
+        rounds = num_parallel * int(np.clip(self._plenty / _PER_ROUND, _FEWEST_ROUNDS, _MOST_ROUNDS))
+        temperatures = TemperatureBandit(tuple(temperature / self._items for temperature in _TEMPERATURES))
         began = self._effort.fraction
-        for first in range(0, rounds, lanes):
+        for first in range(0, rounds, num_parallel):
             if self._done() or not self._pool.plans:
                 return
-            last = min(first + lanes, rounds)
+            last = min(first + num_parallel, rounds)
             until = began + (_REHEAT_UNTIL - began) * last / rounds
             before = self._pool.seconds
-            chosen = [0 if index < _FEWEST_ROUNDS * lanes else heats.choose() for index in range(first, last)]
+            chosen = [
+                0 if index < _FEWEST_ROUNDS * num_parallel else temperatures.choose() for index in range(first, last)
+            ]
             chains = [self._loaded(index) for index in range(first, last)]
-            self._lanes.each(
-                functools.partial(self._run, chain, refine(heats[choice]), until)
+            self._parallel.each(
+                functools.partial(self._run, chain, annealing(temperatures[choice]), until)
                 for chain, choice in zip(chains, chosen, strict=True)
             )
             for chain, choice in zip(chains, chosen, strict=True):
                 self._pool.add(chain)
-                heats.learn(choice, max(0.0, 1.0 - min(chain.best_seconds, before) / before))
+                temperatures.learn(choice, max(0.0, 1.0 - min(chain.best_seconds, before) / before))
             self._offer()
 
-    def polish(self) -> None:
+    def refine(self) -> None:
         """Spend what is left on the best plan, with more lanes on the second as well."""
         if self._done() or not self._pool.plans:
             return
-        chains = [self._loaded(index) for index in range(min(self._lanes.count, len(self._pool.plans)))]
-        self._lanes.each(functools.partial(self._run, chain, POLISH, 1.0) for chain in chains)
+        chains = [self._loaded(index) for index in range(min(self._parallel.count, len(self._pool.plans)))]
+        self._parallel.each(functools.partial(self._run, chain, FINAL_REFINEMENT, 1.0) for chain in chains)
         for chain in chains:
             self._pool.add(chain)
         self._offer()
@@ -218,11 +222,11 @@ class _Search:
         return chain
 
     def _run(self, chain: Chain, stage: Stage, until: float) -> None:
-        chain.run(stage, self._effort, until, self._good_seconds, functools.partial(self._tell, chain))
+        chain.run(stage, self._effort, until, self._good_seconds, functools.partial(self._report, chain))
 
     def _offer(self) -> None:
         if self._pool.seconds < self._best.seconds:
-            self._best.offer(self._pool.plans[0].assignment)
+            self._best.consider(self._pool.plans[0].assignment)
 
     def _done(self) -> bool:
         return self._effort.fraction >= 1 or min(self._best.seconds, self._pool.seconds) <= self._good_seconds
@@ -230,7 +234,7 @@ class _Search:
     def _found(self, chain: Chain) -> bool:
         return chain.best_seconds <= self._good_seconds
 
-    def _tell(self, chain: Chain) -> None:
-        with self._telling:
-            if self._best.worth_offering(chain.best_seconds):
-                self._best.offer(chain.assignment())
+    def _report(self, chain: Chain) -> None:
+        with self._reporting:
+            if self._best.is_worth_considering(chain.best_seconds):
+                self._best.consider(chain.assignment())

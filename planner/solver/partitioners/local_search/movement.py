@@ -14,9 +14,17 @@ from numpy.typing import NDArray
 from cost_models.arrays import Floats, Ints
 from planner.solver.movement import found_cells, row_blocks
 from planner.solver.partitioners.local_search.items import Items
-from planner.solver.problem import PricedOptions, Scope
+from planner.solver.problem import Scope, SolverProblem
 
 Ints32 = NDArray[np.int32]
+#: What moving costs, as one record.
+MOVE_TERMS = np.dtype(
+    [
+        ("price_per_byte", np.float64),  # seconds
+        ("max_bytes", np.float64),  # that may move
+        ("overflow_unit_bytes", np.float64),  # bytes beyond it that count as one rank's overflow
+    ]
+)
 
 
 class MovingItems(NamedTuple):
@@ -26,14 +34,14 @@ class MovingItems(NamedTuple):
     column_bytes: Floats
     shape_item: Ints
     shape_moved: Floats
-    move: Floats
+    move: NDArray[np.void]  # (1,) of MOVE_TERMS
 
 
-def moving_items(priced: PricedOptions, items: Items) -> MovingItems:
+def moving_items(priced: SolverProblem, items: Items) -> MovingItems:
     """Count what pieces find where."""
     if priced.move is None:
         nothing = np.zeros((0, 0))
-        endless = np.array([0.0, np.inf, 1.0])
+        endless = np.array([(0.0, np.inf, 1.0)], dtype=MOVE_TERMS)
         return MovingItems(nothing.astype(np.int32), nothing, np.zeros(0, dtype=np.int64), np.zeros(0), endless)
     move = priced.move
     item_of = np.zeros(priced.num_tables, dtype=np.int64)
@@ -61,13 +69,11 @@ def moving_items(priced: PricedOptions, items: Items) -> MovingItems:
     bytes_of_cell = move.cell_bytes[priced.shape_table[shape]]
     shape_moved[on_all] = per_column[shape_family[on_all]] * priced.shape_columns[shape] * bytes_of_cell
     total = float(np.sum(move.cell_bytes * move.table_rows * priced.table_columns))
-    over = max(total, 1.0)
-    return MovingItems(
-        before, column_bytes, shape_item, shape_moved, np.array([move.seconds_per_byte, move.max_bytes, over])
-    )
+    terms = np.array([(move.seconds_per_byte, move.max_bytes, max(total, 1.0))], dtype=MOVE_TERMS)
+    return MovingItems(before, column_bytes, shape_item, shape_moved, terms)
 
 
-def _found(priced: PricedOptions) -> tuple[Ints, Floats]:
+def _found(priced: SolverProblem) -> tuple[Ints, Floats]:
     """Return columns and cells that a whole table would find on each rank, then on each host, (T, R + H)."""
     assert priced.move is not None
     move, ranks, hosts = priced.move, priced.num_ranks, priced.num_hosts

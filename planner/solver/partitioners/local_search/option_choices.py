@@ -40,7 +40,7 @@ _LEAST_CAP, _LEAST_MEMORY_CAP = 0.5, 0.35
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taste:
+class OptionChoiceRule:
     """What size costs, and how large a piece may be."""
 
     price: float  # kappa, objectives
@@ -50,12 +50,12 @@ class Taste:
     slower: float  # than the relaxation expects a slowest rank may be
 
 
-def tastes(most_slower: float = 1.0) -> Iterator[Taste]:
+def option_choice_rules(most_slower: float = 1.0) -> Iterator[OptionChoiceRule]:
     """Yield tastes without end, always the same."""
     steps = _ROOT ** -np.arange(1.0, 6.0)
     for index in itertools.count(1):
         a, b, c, d, e = ((0.5 + index * steps) % 1).tolist()
-        yield Taste(
+        yield OptionChoiceRule(
             price=_LEAST_PRICE * (_MOST_PRICE / _LEAST_PRICE) ** a,
             of_bytes=_MOST_OF_BYTES * b,
             cap=_LEAST_CAP + (1 - _LEAST_CAP) * c,
@@ -64,11 +64,11 @@ def tastes(most_slower: float = 1.0) -> Iterator[Taste]:
         )
 
 
-def choose_by(view: View, target: Target, taste: Taste) -> Ints:
+def choose_by(view: View, target: Target, choice_rule: OptionChoiceRule) -> Ints:
     """Return the option of every item that is cheapest by a taste, shape (I,)."""
-    target = replace(target, slowest_seconds=taste.slower * target.slowest_seconds)
-    waste = taste.price * expected_seconds(target) * _squares(view, target, taste.of_bytes)
-    return choose(view, target, taste.cap, largest_of_memory(view) / taste.memory_cap, waste)
+    target = replace(target, slowest_seconds=choice_rule.slower * target.slowest_seconds)
+    waste = choice_rule.price * expected_seconds(target) * _squares(view, target, choice_rule.of_bytes)
+    return choose(view, target, choice_rule.cap, largest_of_memory(view) / choice_rule.memory_cap, waste)
 
 
 def _squares(view: View, target: Target, of_bytes: float) -> Floats:

@@ -12,15 +12,15 @@ from planner.solver.machine import usable_cores
 from planner.solver.partitioners.base import Effort
 
 #: With more, chains learn too little from each other.
-_MOST_LANES = 4
+_MAX_PARALLEL_CHAINS = 4
 
 
-class Lanes:
+class ParallelChains:
     """Runs tasks, one per lane at a time."""
 
     def __init__(self, effort: Effort) -> None:
         self._effort = effort
-        self.count = 1 if effort.reproducible else min(usable_cores(), _MOST_LANES)
+        self.count = 1 if effort.reproducible else min(usable_cores(), _MAX_PARALLEL_CHAINS)
 
     def each(self, tasks: Iterable[Callable[[], None]]) -> None:
         """Run all tasks, begun in their order; the next one is asked for when a lane is free.

@@ -4,13 +4,13 @@ import numpy as np
 
 from cost_models.arrays import Bools
 from planner.solver.movement import moved_bytes
-from planner.solver.problem import Assignment, MovePrice, PricedOptions, Scope
+from planner.solver.problem import Assignment, MovePrice, Scope, SolverProblem
 
 #: Tables in more pieces keep them in the order of what their sites held before.
 _MOST_TRIED = 24
 
 
-def arranged(priced: PricedOptions, assignment: Assignment) -> Assignment:
+def order_for_fewest_moves(priced: SolverProblem, assignment: Assignment) -> Assignment:
     """Return the same pieces on the same sites, those of each table in an order in which few bytes move."""
     move = priced.move
     if move is None:
@@ -32,7 +32,7 @@ def arranged(priced: PricedOptions, assignment: Assignment) -> Assignment:
     return result if moved_bytes(priced, result) < moved_bytes(priced, assignment) else assignment
 
 
-def _at_home(priced: PricedOptions, move: MovePrice, assignment: Assignment) -> Bools:
+def _at_home(priced: SolverProblem, move: MovePrice, assignment: Assignment) -> Bools:
     """Whether all pieces of a table are where they were, in that order, shape (T,)."""
     table, home = priced.shape_table[assignment.piece_shape], priced.shape_table[move.home_shape]
     count, home_count = (np.bincount(some, minlength=priced.num_tables) for some in (table, home))
@@ -45,7 +45,7 @@ def _at_home(priced: PricedOptions, move: MovePrice, assignment: Assignment) -> 
     return same
 
 
-def _held(priced: PricedOptions, move: MovePrice, table: int, scope: int) -> dict[int, list[tuple[int, int]]]:
+def _held(priced: SolverProblem, move: MovePrice, table: int, scope: int) -> dict[int, list[tuple[int, int]]]:
     """Return the columns of a table that each site held before."""
     held: dict[int, list[tuple[int, int]]] = {}
     low, high = np.searchsorted(move.shard_table, [table, table + 1])

@@ -33,7 +33,7 @@ _CELL_SECONDS = 2.5e-9  # nominal work of one cell
 _LARGEST_ROUND = 0.25
 
 
-def fills(view: View, target: Target, seeds: Iterator[int], effort: Effort, until: float) -> Iterator[Chain]:
+def fill_ranks(view: View, target: Target, seeds: Iterator[int], effort: Effort, until: float) -> Iterator[Chain]:
     """Yield one state per round, until nothing is left over or the effort would pass a part of ``until``.
 
     The part is less where ranks hold more than two tables, since it helps less there. For views of one

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.arrays import Bools, Floats, Ints
-from planner.solver.memo import kept_with_problem
+from planner.solver.memo import memoized_on_problem
 from planner.solver.partitioners.local_search.items import Items, items_of
 from planner.solver.partitioners.local_search.movement import moving_items
-from planner.solver.problem import Assignment, Objective, PricedOptions, Scope
+from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 from planner.solver.segments import side_by_side
 
 Ints32 = NDArray[np.int32]
@@ -58,13 +58,13 @@ class Data(NamedTuple):
     home_pieces: Ints  # (I,)
     home_shape: Ints  # (slots,)
     home_site: Ints  # (slots,)
-    move: Floats  # (3,) seconds per byte, the most bytes, and bytes that count as one rank's overflow beyond
+    move: NDArray[np.void]  # (1,) of MOVE_TERMS
 
 
 class View(NamedTuple):
     """Data, and the way back to tables."""
 
-    priced: PricedOptions
+    priced: SolverProblem
     data: Data
     items: Items
     option_seconds: Floats  # (O, Q) over all ranks, at the mean of the rank classes
@@ -76,8 +76,8 @@ class View(NamedTuple):
     tiers: Ints  # (M,) tiers of the problem that the search sees
 
 
-@kept_with_problem
-def search_view(priced: PricedOptions) -> View:
+@memoized_on_problem
+def search_view(priced: SolverProblem) -> View:
     """Flatten a problem once for all searches."""
     items = items_of(priced)
     data = _data(priced, items)
@@ -134,7 +134,7 @@ def _enter_homes(data: Data, placed: "list[tuple[int, Ints, Ints] | None]") -> N
             data.home_shape[slots], data.home_site[slots] = shapes, sites
 
 
-def _data(priced: PricedOptions, items: Items) -> Data:
+def _data(priced: SolverProblem, items: Items) -> Data:
     columns = priced.shape_columns[items.leader]
     seconds, sizes = (_of_members(items, cost) for cost in (priced.shape_seconds, priced.shape_bytes))
     slowdown, rank_class = np.unique(priced.rank_slowdown, axis=0, return_inverse=True)
@@ -204,19 +204,19 @@ def _of_members(items: Items, cost: Floats) -> Floats:
     return of_shapes
 
 
-def _seen_phases(priced: PricedOptions) -> Ints:
+def _seen_phases(priced: SolverProblem) -> Ints:
     """Phases that count and in which anything happens; at least one."""
     counted = np.flatnonzero((priced.phase_weight > 0) & np.any(priced.shape_seconds > 0, axis=0))
     return counted if len(counted) else np.zeros(1, dtype=np.int64)
 
 
-def _seen_tiers(priced: PricedOptions) -> Ints:
+def _seen_tiers(priced: SolverProblem) -> Ints:
     """Tiers that anything lies in; at least one."""
     tiers = np.flatnonzero(np.any(priced.shape_bytes > 0, axis=0))
     return tiers if len(tiers) else np.zeros(1, dtype=np.int64)
 
 
-def _apart_items(priced: PricedOptions, items: list[tuple[int, ...]]) -> list[list[int]]:
+def _apart_items(priced: SolverProblem, items: list[tuple[int, ...]]) -> list[list[int]]:
     """Return the items that each item may not share a rank with."""
     item_of = {table: item for item, tables in enumerate(items) for table in tables}
     apart: list[set[int]] = [set() for _ in items]

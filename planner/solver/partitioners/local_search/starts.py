@@ -13,7 +13,7 @@ import numpy as np
 
 from cost_models.arrays import Floats, Ints
 from planner.solver.partitioners.local_search.search_data import View, unit_options
-from planner.solver.problem import Guide, Scope
+from planner.solver.problem import RelaxationHint, Scope
 from planner.solver.segments import first_least
 
 #: Largest piece of an option, in parts of the slowest rank of its phase and of a rank's memory.
@@ -31,13 +31,13 @@ class Target:
     memory_price: Floats  # (M',) seconds per byte of the whole cluster
 
 
-def target_of(view: View, guide: Guide | None) -> Target:
+def target_of(view: View, hint: RelaxationHint | None) -> Target:
     """Take the guide's word, or estimate: cheapest options that fit, then ever better caps."""
-    if guide is not None:
-        slowest = guide.slowest_seconds
+    if hint is not None:
+        slowest = hint.slowest_seconds
         phases = view.phases
         seconds = slowest if len(slowest) == len(view.data.weight) else slowest[phases]
-        return Target(slowest_seconds=_not_zero(seconds), memory_price=guide.memory_price[view.tiers])
+        return Target(slowest_seconds=_not_zero(seconds), memory_price=hint.memory_price[view.tiers])
     price = np.zeros(view.data.capacity.shape[1])
     options = choose(view, Target(slowest_seconds=np.full(len(view.data.weight), np.inf), memory_price=price), 1.0)
     for _ in range(_ROUNDS):
@@ -47,20 +47,20 @@ def target_of(view: View, guide: Guide | None) -> Target:
     return Target(slowest_seconds=slowest, memory_price=price)
 
 
-def starts(view: View, target: Target, guide: Guide | None) -> Iterator[Ints]:
+def starts(view: View, target: Target, hint: RelaxationHint | None) -> Iterator[Ints]:
     """Yield choices of one option per item, shape (I,), the most promising first, no two alike."""
     seen: set[bytes] = set()
-    for options in _candidates(view, target, guide):
+    for options in _candidates(view, target, hint):
         if options.tobytes() not in seen:
             seen.add(options.tobytes())
             yield options
 
 
-def _candidates(view: View, target: Target, guide: Guide | None) -> Iterator[Ints]:
+def _candidates(view: View, target: Target, hint: RelaxationHint | None) -> Iterator[Ints]:
     """Yield choices, of which some may be alike."""
     of_memory = largest_of_memory(view)
-    if guide is not None:
-        yield _of_guide(view, target, guide)
+    if hint is not None:
+        yield _of_guide(view, target, hint)
     for of_slowest, of_rank in CAPS:
         yield choose(view, target, of_slowest, of_memory / of_rank)
     yield _fewest_pieces(view)
@@ -117,10 +117,10 @@ def mean_seconds(view: View) -> Floats:
     return mean
 
 
-def _of_guide(view: View, target: Target, guide: Guide) -> Ints:
+def _of_guide(view: View, target: Target, hint: RelaxationHint) -> Ints:
     """Translate the options of tables to those of items, and choose for those without: groups, options not legal."""
     options = choose(view, target, 1.0)
-    listed = np.flatnonzero(np.isin(view.items.option_source, guide.option))
+    listed = np.flatnonzero(np.isin(view.items.option_source, hint.option))
     options[view.option_item[listed]] = listed
     return options
 

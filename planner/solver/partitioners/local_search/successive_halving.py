@@ -9,26 +9,28 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 
 from planner.solver.partitioners.local_search.chain import Chain
-from planner.solver.partitioners.local_search.parallel_chains import Lanes
+from planner.solver.partitioners.local_search.parallel_chains import ParallelChains
 
 _PART = 3  # of the field, one goes on; it runs as many times longer
 
 
-def race_length(count: int, lanes: int = 1) -> int:
+def halving_length(count: int, num_parallel: int = 1) -> int:
     """Return how long a race of so many takes, in lengths of its first round."""
-    length, times = -(-count // lanes), 1
-    while count > lanes and count >= _PART:
-        count, times = _that_go_on(count, lanes), times * _PART
-        length += times * -(-count // lanes)
+    length, times = -(-count // num_parallel), 1
+    while count > num_parallel and count >= _PART:
+        count, times = _that_go_on(count, num_parallel), times * _PART
+        length += times * -(-count // num_parallel)
     return length
 
 
-def _that_go_on(count: int, lanes: int) -> int:
+def _that_go_on(count: int, num_parallel: int) -> int:
     """Return how many of a field go on: about a third, so that no lane is idle."""
-    return min(-(-round(count / _PART) // lanes) * lanes, count)
+    return min(-(-round(count / _PART) // num_parallel) * num_parallel, count)
 
 
-def race(entrants: Iterable[Chain], run: Callable[[Chain, int], bool], lanes: Lanes) -> list[Chain]:
+def successive_halving(
+    entrants: Iterable[Chain], run: Callable[[Chain, int], bool], num_parallel: ParallelChains
+) -> list[Chain]:
     """Run entrants in rounds, side by side as lanes allow; return all, best first.
 
     ``run`` runs one for so many times the length of the first round, and answers whether the race goes on.
@@ -53,10 +55,10 @@ def race(entrants: Iterable[Chain], run: Callable[[Chain, int], bool], lanes: La
                 return
             yield functools.partial(one, chain, times)
 
-    lanes.each(entering())
+    num_parallel.each(entering())
     left, times = field, 1
-    while not over.is_set() and len(left) > lanes.count and len(left) >= _PART:
-        left = sorted(left, key=lambda chain: chain.rating)[: _that_go_on(len(left), lanes.count)]
+    while not over.is_set() and len(left) > num_parallel.count and len(left) >= _PART:
+        left = sorted(left, key=lambda chain: chain.rating)[: _that_go_on(len(left), num_parallel.count)]
         times *= _PART
-        lanes.each(staying(left, times))
+        num_parallel.each(staying(left, times))
     return sorted(field, key=lambda chain: chain.rating)

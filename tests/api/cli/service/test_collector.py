@@ -19,14 +19,14 @@ def _restored() -> Iterator[None]:
 @pytest.mark.usefixtures("_restored")
 def test_what_exists_is_left_out_and_collections_are_rarer() -> None:
     before = gc.get_threshold()
-    collector.settle()
+    collector.tune_gc()
     assert gc.get_freeze_count() > 10_000
     assert gc.get_threshold()[0] > before[0]
 
 
 @pytest.mark.usefixtures("_restored")
 def test_cycles_made_later_are_still_collected() -> None:
-    collector.settle()
+    collector.tune_gc()
     cycle: list[object] = []
     cycle.append(cycle)
     del cycle

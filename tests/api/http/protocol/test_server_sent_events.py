@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 from api.http.protocol.server_sent_events import Listeners, SolveStreams
 from api.services.errors import ApiError
 from api.services.solves.database_watch import SolveWatch
-from api.services.solves.notifications import EndSignals
+from api.services.solves.notifications import SolveNotifications
 from api.store.solves.events import SolveMark
 from api.store.solves.sql import SqlStore
 from api.store.sql.connections import sqlite_engines
@@ -50,7 +50,7 @@ class Setting:
     def __init__(self, folder: Path, **options: object) -> None:
         self.store, self.signals = (
             CountingStore(sqlite_engines(folder / "db.sqlite", busy_timeout_seconds=30), "it"),
-            EndSignals(),
+            SolveNotifications(),
         )
         self.signals.attach()
         for number in (1, 2):
@@ -232,7 +232,7 @@ def test_streams_stop_without_an_end_where_the_server_stops(tmp_path: Path) -> N
         setting = Setting(tmp_path)
         tasks = [asyncio.create_task(all_of(setting.streams.stream(SOLVE, after=0))) for _ in range(3)]
         await until(lambda: setting.store.num_reads == 1)
-        setting.signals.tell_all()
+        setting.signals.shutdown()
         late = all_of(setting.streams.stream(OTHER, after=0))
         for content in await asyncio.gather(*tasks, late):
             assert names(content) == [("state", None)]
@@ -250,7 +250,7 @@ def test_a_store_that_fails_for_a_while_ends_no_stream(tmp_path: Path) -> None:
             looks = setting.store.num_looks
             setting.store.fails = True
             await until(lambda: setting.store.num_looks > looks + 2)
-            setting.signals.tell_change(SOLVE)
+            setting.signals.changed(SOLVE)
             await until(lambda: setting.store.num_reads > 1)
             setting.store.fails = False
             setting.finish()

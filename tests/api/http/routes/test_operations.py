@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.schemas.problem_kinds import PROBLEMS
+from api.schemas.error_kinds import ERROR_KINDS
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 
@@ -19,7 +19,7 @@ def test_version(live: Live) -> None:
 
 
 def test_every_problem_type_can_be_looked_up(live: Live) -> None:
-    for kind in PROBLEMS.values():
+    for kind in ERROR_KINDS.values():
         document = live.get(kind.uri).json()
         assert (document["code"], document["status"]) == (kind.code, kind.status)
         assert document["explanation"]

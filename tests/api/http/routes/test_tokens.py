@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from api.http.openapi.document import Asked, openapi_document
+from api.http.openapi.document import KeyRequirement, openapi_document
 from tests.support.service.issuer import OTHER_RSA, Issuer, claims, forged, signed
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
@@ -108,7 +108,7 @@ def test_no_token_is_logged(trusting: Trusting, caplog: pytest.LogCaptureFixture
 
 
 def test_one_scheme_of_the_document_covers_keys_and_tokens(trusting: Trusting) -> None:
-    document = openapi_document(trusting.live.app, asked=Asked.EVERYBODY)
+    document = openapi_document(trusting.live.app, asked=KeyRequirement.REQUIRED)
     (scheme,) = document["components"]["securitySchemes"].values()
     assert scheme["scheme"] == "bearer"
     assert "shardplan_" in scheme["description"]

@@ -12,7 +12,7 @@ from api.services.backup.archive import kind_of, write_archive
 from api.services.backup.restoring import InUse, NotEmpty, check, restore
 from api.services.backup.taking import back_up
 from api.settings import Settings
-from api.store.data_directory import DataFolderInUse, owned
+from api.store.data_directory import DataFolderInUse, exclusive_data_directory
 from api.store.migrations.run import WrongSchema, head_revision, upgrade
 from api.store.open import open_engines, open_store
 from api.store.sql import tables
@@ -176,7 +176,7 @@ def test_a_database_with_tables_is_left_alone_unless_it_is_to_be_replaced(
 def test_nobody_may_work_with_a_folder_that_is_replaced(databases: Databases, tmp_path: Path) -> None:
     settings = databases.filled("sqlite")
     back_up(settings, tmp_path / "backup.zip")
-    with owned(settings.data_dir), pytest.raises(DataFolderInUse):
+    with exclusive_data_directory(settings.data_dir), pytest.raises(DataFolderInUse):
         restore(tmp_path / "backup.zip", settings, replace=True)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from api.services.webhooks.courier import NUM_AT_ONCE, Patience
+from api.services.webhooks.delivery_worker import NUM_AT_ONCE, Patience
 from api.services.webhooks.signature import new_secret, secret_text, signed_headers
 from api.store.webhooks.records import EVENTS, MAX_DELIVERIES, MAX_WEBHOOKS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.services.webhooks.targets import AllowList, TargetRefused, UnusableAllowList, read_url
+from api.services.webhooks.targets import HostAllowList, TargetRefused, UnusableAllowList, read_url
 
 HOOK = "https://hooks.test/x"
 
@@ -23,7 +23,7 @@ HOOK = "https://hooks.test/x"
     ],
 )
 def test_what_is_listed_is_allowed(listed: str, url: str) -> None:
-    assert AllowList(listed).check(url).scheme == url.partition(":")[0]
+    assert HostAllowList(listed).check(url).scheme == url.partition(":")[0]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_what_is_listed_is_allowed(listed: str, url: str) -> None:
 )
 def test_what_is_not_listed_is_refused(listed: str | None, url: str) -> None:
     with pytest.raises(TargetRefused, match="SHARDPLAN_WEBHOOK_HOSTS"):
-        AllowList(listed).check(url)
+        HostAllowList(listed).check(url)
 
 
 @pytest.mark.parametrize(
@@ -142,13 +142,13 @@ def test_what_is_not_written_plainly_is_refused_without_being_repeated(url: str)
 )
 def test_addresses_that_are_not_public_are_refused_unless_listed(address: str) -> None:
     with pytest.raises(TargetRefused, match="not public"):
-        AllowList("hooks.test").check_address(address)
-    AllowList(f"hooks.test, {address}" if ":" not in address else f"[{address}]").check_address(address)
+        HostAllowList("hooks.test").check_address(address)
+    HostAllowList(f"hooks.test, {address}" if ":" not in address else f"[{address}]").check_address(address)
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700:4700::1111"])
 def test_public_addresses_are_good(address: str) -> None:
-    AllowList("hooks.test").check_address(address)
+    HostAllowList("hooks.test").check_address(address)
 
 
 @pytest.mark.parametrize(
@@ -157,4 +157,4 @@ def test_public_addresses_are_good(address: str) -> None:
 )
 def test_a_list_that_cannot_be_read_says_how_to_write_it(listed: str) -> None:
     with pytest.raises(UnusableAllowList, match="write it like"):
-        AllowList(listed)
+        HostAllowList(listed)

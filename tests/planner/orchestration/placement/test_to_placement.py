@@ -26,7 +26,7 @@ def test_every_piece_becomes_its_shards_in_the_order_of_tables(hosts: int, local
         make_table(scheme.label, rows=1003, dim=256, constraints=TableConstraints(sharding_types=frozenset({scheme})))
         for scheme in Scheme
     ]
-    refused = enumerate_families(make_problem(*tables, cluster=cluster)).refusals
+    refused = enumerate_families(make_problem(*tables, cluster=cluster)).scheme_issues
     problem = make_problem(*(one for index, one in enumerate(tables) if index not in refused), cluster=cluster)
     families = enumerate_families(problem)
     priced = price(problem, families, ROOFLINE)

@@ -33,7 +33,7 @@ def unequal(ranks_per_host: int = 2) -> Any:
     return replace(cluster, hbm_bytes_by_rank=(80_000_000, 40_000_000) * ranks_per_host)
 
 
-PROBLEMS: dict[str, Problem] = {
+ERROR_KINDS: dict[str, Problem] = {
     "one host": make_problem(*tables()),
     "two hosts": make_problem(*tables(), cluster=make_cluster(2, 2)),
     "max_rank_time": make_problem(*tables(), cluster=make_cluster(2, 2), objective="max_rank_time"),
@@ -88,10 +88,10 @@ def certified(problem: Problem, cost_model: CostModel = ROOFLINE, *, cp_sat: boo
     return certify(problem, found.placement, cost_model, head=head, objective=objective), document
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", ERROR_KINDS)
 def test_plans_are_certified_and_checked(name: str) -> None:
     """The certificate costs what the plan says, and proves no more than the optimum allows."""
-    certificate, document = certified(PROBLEMS[name])
+    certificate, document = certified(ERROR_KINDS[name])
     assert check_certificate.check(certificate, document)
     claim, objective = certificate["claim"], document["objective"]
     assert isinstance(objective, dict)
@@ -108,7 +108,7 @@ def test_torchrecs_prices_are_certified_too() -> None:
 
 
 def test_hot_rows_are_shards_of_their_own() -> None:
-    certificate, document = certified(PROBLEMS["split by heat"])
+    certificate, document = certified(ERROR_KINDS["split by heat"])
     families = certificate["problem"]["families"]
     assert any(family["hot_rows"] > 0 for family in families)
     assert check_certificate.check(certificate, document)
@@ -124,7 +124,7 @@ def test_a_bound_that_a_search_proved_is_not_certified() -> None:
 
 
 def test_more_work_proves_no_less() -> None:
-    problem = PROBLEMS["two hosts"]
+    problem = ERROR_KINDS["two hosts"]
     found = plan(problem, cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS).plan
     assert found is not None
     little, much = (
@@ -135,7 +135,7 @@ def test_more_work_proves_no_less() -> None:
 
 
 def test_the_same_plan_has_the_same_certificate() -> None:
-    one, other = (certified(PROBLEMS["one host"])[0] for _ in range(2))
+    one, other = (certified(ERROR_KINDS["one host"])[0] for _ in range(2))
     assert one == other
 
 
@@ -146,7 +146,7 @@ def test_equal_prices_are_stated_once() -> None:
 
 
 def test_a_plan_that_breaks_a_rule_is_not_certified() -> None:
-    problem = PROBLEMS["one host"]
+    problem = ERROR_KINDS["one host"]
     found = plan(problem, cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS).plan
     assert found is not None
     broken = Placement(world_size=4, ranks_per_host=4, tables=found.placement.tables[1:])
@@ -157,7 +157,7 @@ def test_a_plan_that_breaks_a_rule_is_not_certified() -> None:
 
 def test_prices_of_whole_ranks_are_not_certified() -> None:
     """There is no bound on plans under them."""
-    problem = PROBLEMS["one host"]
+    problem = ERROR_KINDS["one host"]
     found = plan(problem, cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS).plan
     assert found is not None
     with pytest.raises(UnsupportedRequest) as caught:
@@ -168,7 +168,7 @@ def test_prices_of_whole_ranks_are_not_certified() -> None:
 
 def test_a_certificate_says_nothing_of_plans_for_more_bytes() -> None:
     """The same plan in a cluster with less memory than it takes is refused by what is stated."""
-    certificate, _ = certified(PROBLEMS["little memory"])
+    certificate, _ = certified(ERROR_KINDS["little memory"])
     for rank in certificate["problem"]["capacity_bytes"]:
         rank[0] *= 0.5
     with pytest.raises(ValueError, match=r"more bytes than it has|fits nowhere"):

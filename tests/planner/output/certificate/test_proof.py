@@ -12,7 +12,7 @@ from planner.output.certificate import check as check_certificate
 from planner.pricing.price_options import prune, restrict
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import objective_of, violations
-from planner.solver.problem import Objective, PricedOptions
+from planner.solver.problem import Objective, SolverProblem
 from tests.support.planning.builders import best_assignment, brute_force, random_priced
 from tests.support.planning.certificates import certified, some_plan, with_rules
 
@@ -21,7 +21,7 @@ SETTINGS = settings(max_examples=25, derandomize=True, deadline=None, database=N
 
 
 @st.composite
-def instances(draw: st.DrawFn) -> PricedOptions:
+def instances(draw: st.DrawFn) -> SolverProblem:
     """Few enough plans to try them all."""
     num_hosts, ranks_per_host = draw(st.sampled_from(((1, 2), (1, 3), (2, 2), (3, 1))))
     return random_priced(
@@ -42,7 +42,7 @@ def instances(draw: st.DrawFn) -> PricedOptions:
 
 @SETTINGS
 @given(instances(), st.sampled_from((1, 5, 40)))
-def test_no_plan_beats_what_is_certified(priced: PricedOptions, max_boxes: int) -> None:
+def test_no_plan_beats_what_is_certified(priced: SolverProblem, max_boxes: int) -> None:
     """Certified bound <= optimum <= objective, whether the plan is the best one or not; and the plan costs as told."""
     best, plan = best_assignment(priced), some_plan(prune(priced))
     assume(best is not None)
@@ -60,7 +60,7 @@ def test_no_plan_beats_what_is_certified(priced: PricedOptions, max_boxes: int) 
 
 @SETTINGS
 @given(instances(), st.integers(0, 2**31))
-def test_rules_are_split_without_losing_a_plan(priced: PricedOptions, seed: int) -> None:
+def test_rules_are_split_without_losing_a_plan(priced: SolverProblem, seed: int) -> None:
     """The optimum of a rule is the better one of its sides."""
     priced, rules = with_rules(priced, seed)
     best, at = np.inf, None
@@ -79,7 +79,7 @@ def test_rules_are_split_without_losing_a_plan(priced: PricedOptions, seed: int)
     assert check_certificate.check(certificate)
 
 
-def _in_whole(priced: PricedOptions, some: PricedOptions, shape: Any) -> Any:
+def _in_whole(priced: SolverProblem, some: SolverProblem, shape: Any) -> Any:
     """The same shapes as a problem with all families numbers them."""
     family = some.family_source[some.shape_family[shape]]
     return priced.shapes_of_family[0][family] + shape - some.shapes_of_family[0][some.shape_family[shape]]

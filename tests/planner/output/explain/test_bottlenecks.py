@@ -8,15 +8,17 @@ import pytest
 from cost_models.vocabulary import Evidence, Phase
 from planner.output.explain.bottlenecks import binding_phases, seconds_on_binding_ranks
 from planner.solver.evaluate import rank_loads
-from planner.solver.problem import Guide, Objective, PricedOptions
+from planner.solver.problem import Objective, RelaxationHint, SolverProblem
 from tests.planner.solver.test_evaluate import APART, two_tables
 from tests.support.planning.builders import make_assignment
 
 EVIDENCE = np.array([Evidence.MEASURED, Evidence.ESTIMATED], dtype=np.int8)
-GUIDE = Guide(option=np.zeros(2, dtype=np.int64), slowest_seconds=np.array([2.5, 3.5]), memory_price=np.zeros(1))
+GUIDE = RelaxationHint(
+    option=np.zeros(2, dtype=np.int64), slowest_seconds=np.array([2.5, 3.5]), memory_price=np.zeros(1)
+)
 
 
-def windowed(priced: PricedOptions) -> PricedOptions:
+def windowed(priced: SolverProblem) -> SolverProblem:
     return replace(priced, phase_window_seconds=np.array([4.5, 0.0]))
 
 

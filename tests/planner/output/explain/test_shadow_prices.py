@@ -15,7 +15,7 @@ from planner.orchestration.placement.listed_plan import find_plan
 from planner.output.explain.shadow_prices import ShadowPrice, hardware_prices, memory_price
 from planner.pricing.price_options import prune
 from planner.solver.bounds.chain import lower_bound
-from planner.solver.problem import Guide, PricedOptions, Scope
+from planner.solver.problem import RelaxationHint, Scope, SolverProblem
 from planner.verification.evaluate_placement import score
 from tests.planner.output.explain.test_alternatives import solved, three_tables
 from tests.support.planning.builders import (
@@ -93,7 +93,7 @@ def test_what_is_not_there_or_not_used_has_no_invented_number() -> None:
     assert lacking.note == "test has no such number"
 
 
-def torn(seed: int, fill: float) -> PricedOptions:
+def torn(seed: int, fill: float) -> SolverProblem:
     """A random instance in which the quick cut, over all ranks, takes most bytes."""
     priced = random_priced(seed, num_tables=6, fill=fill)
     quick = np.where(priced.shape_scope == Scope.WORLD, 0.3, 1.0)[:, None]
@@ -105,7 +105,7 @@ def test_more_memory_lowers_the_bound_by_no_more(seed: int) -> None:
     """Convex: the relaxation's value falls by at most price times bytes."""
     priced = torn(seed, 0.9)
     bound = lower_bound(priced)
-    price = memory_price(priced, bound.guide, Evidence.MEASURED, Tier(0))
+    price = memory_price(priced, bound.hint, Evidence.MEASURED, Tier(0))
     assert price.saved_seconds is not None
     assert price.saved_seconds > 0
     per_byte = price.saved_seconds / GIBIBYTE / priced.ranks_per_host
@@ -119,7 +119,7 @@ def test_more_memory_lowers_the_bound_by_no_more(seed: int) -> None:
 def test_memory_has_a_price_where_it_is_short_and_none_where_it_is_not() -> None:
     def price(fill: float) -> ShadowPrice:
         priced = torn(3, fill)
-        return memory_price(priced, lower_bound(priced).guide, Evidence.GIVEN, Tier.HBM)
+        return memory_price(priced, lower_bound(priced).hint, Evidence.GIVEN, Tier.HBM)
 
     short, plenty = price(0.9), price(0.2)
     assert short.saved_seconds is not None
@@ -136,8 +136,10 @@ def test_without_a_relaxation_nothing_is_known() -> None:
 
 
 def test_the_price_is_for_a_host_full_of_ranks() -> None:
-    guide = Guide(option=np.zeros(3, dtype=np.int64), slowest_seconds=np.zeros(2), memory_price=np.array([2e-12]))
-    price = memory_price(random_priced(0, num_hosts=2, ranks_per_host=3), guide, Evidence.GIVEN, Tier.HBM)
+    hint = RelaxationHint(
+        option=np.zeros(3, dtype=np.int64), slowest_seconds=np.zeros(2), memory_price=np.array([2e-12])
+    )
+    price = memory_price(random_priced(0, num_hosts=2, ranks_per_host=3), hint, Evidence.GIVEN, Tier.HBM)
     assert price.saved_seconds == pytest.approx(2e-12 * GIBIBYTE * 3)
 
 

@@ -8,7 +8,7 @@ import pytest
 from planner.output.explain import site_choice
 from planner.output.explain.site_choice import PlacedCut, Rest, site_combinations
 from planner.solver.evaluate import objective_of, rank_loads, touched_ranks
-from planner.solver.problem import Assignment, Objective, PricedOptions
+from planner.solver.problem import Assignment, Objective, SolverProblem
 from tests.support.planning.builders import random_priced
 from tests.support.planning.exhaustive import Pieces, listed_cuts, placements
 
@@ -20,7 +20,7 @@ CASES = [
 ]
 
 
-def others_of(priced: PricedOptions, seed: int) -> list[Pieces]:
+def others_of(priced: SolverProblem, seed: int) -> list[Pieces]:
     """Tables 1 and up, each in some cut on some sites."""
     rng = np.random.default_rng(seed)
     every = [list(placements(priced, table)) for table in range(1, priced.num_tables)]
@@ -32,12 +32,12 @@ def assignment_of(tables: list[Pieces]) -> Assignment:
     return Assignment(piece_shape=np.array([p[0] for p in pieces]), piece_site=np.array([p[1] for p in pieces]))
 
 
-def rest_of(priced: PricedOptions, others: list[Pieces], allowed: list[bool]) -> Rest:
+def rest_of(priced: SolverProblem, others: list[Pieces], allowed: list[bool]) -> Rest:
     loads = rank_loads(priced, assignment_of(others))
     return Rest(priced=priced, seconds=loads.seconds, bytes=loads.bytes, allowed=np.array(allowed))
 
 
-def brute(priced: PricedOptions, others: list[Pieces], family: int, allowed: list[bool]) -> tuple[float, float] | None:
+def brute(priced: SolverProblem, others: list[Pieces], family: int, allowed: list[bool]) -> tuple[float, float] | None:
     """Least excess, then least objective, over the listed cuts of one family of table 0 on all sites."""
     scores = []
     for pieces in placements(priced, 0, listed=True):
@@ -53,12 +53,12 @@ def brute(priced: PricedOptions, others: list[Pieces], family: int, allowed: lis
     return min(scores, default=None)
 
 
-def found(priced: PricedOptions, others: list[Pieces], family: int, allowed: list[bool]) -> PlacedCut | None:
+def found(priced: SolverProblem, others: list[Pieces], family: int, allowed: list[bool]) -> PlacedCut | None:
     cuts = [np.array(cut) for cut in listed_cuts(priced, family)]
     return rest_of(priced, others, allowed).best_cut(cuts, same_host=bool(priced.family_same_host[family]))
 
 
-def families_of_table_0(priced: PricedOptions) -> list[int]:
+def families_of_table_0(priced: SolverProblem) -> list[int]:
     return np.flatnonzero(priced.family_table == 0).tolist()
 
 

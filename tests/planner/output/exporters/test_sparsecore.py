@@ -12,7 +12,7 @@ from planner.domain.problem.access import MissRatioCurve, ZipfAccess
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Feature
 from planner.options.runtimes.sparsecore.id_limits import Lookups, limits_of
-from planner.options.runtimes.sparsecore.row_rates import RowsByHeat
+from planner.options.runtimes.sparsecore.row_rates import RowRateBins
 from planner.options.runtimes.sparsecore.stacks import StackedTable, stacks_of
 from planner.output.exporters.context import ExportFacts, UnexportablePlan
 from planner.output.exporters.sparsecore import to_sparsecore
@@ -200,7 +200,7 @@ def test_stacks_end_where_the_pools_of_a_sparsecore_are_two_mebibytes() -> None:
 def test_probabilities_are_shared_between_stacks() -> None:
     known = problem(b=make_table("b", 100, 8, access=ZipfAccess(alpha=1.0), optimizer="adam"))
     stack = export_of(A, B, C, facts=known)["stacks"][1]
-    rows = RowsByHeat.of(ZipfAccess(alpha=1.0), 100)
+    rows = RowRateBins.of(ZipfAccess(alpha=1.0), 100)
     assert rows is not None
     lookups = Lookups(rows=rows, expected=32 * 4.0)
     limits = limits_of([lookups], 8, drop_probability=1e-6 / 3, placement_probability=1e-3 / 3)

@@ -9,7 +9,7 @@ from cost_models.vocabulary import Kernel, Phase, Scheme
 from planner.domain.plan.placement import Placement, Shards, TablePlacement
 from planner.domain.problem.problem import Problem
 from planner.output.job_feedback.observations import compared, rows_of
-from planner.output.job_feedback.uncovered_times import unjudged
+from planner.output.job_feedback.uncovered_times import uncovered_times
 from planner.pricing.placed_work import PlacedWork
 from tests.planner.output.job_feedback.test_observations import LEARNED, nothing_timed, seen
 from tests.planner.verification.test_verify import WHOLE, table_wise
@@ -38,7 +38,7 @@ def fused_and_replicated() -> tuple[Problem, Placement]:
 
 def told(problem: Problem, placement: Placement, phase: Phase, ranks: list[int], **model: object) -> list[str]:
     placed = PlacedWork.of(problem, placement).shards()
-    return unjudged(problem, placed, replace(MODEL, **model), phase, np.array(ranks, dtype=np.int64))
+    return uncovered_times(problem, placed, replace(MODEL, **model), phase, np.array(ranks, dtype=np.int64))
 
 
 def test_ranks_of_replicated_tables_are_named_with_them() -> None:
@@ -56,11 +56,11 @@ def test_their_total_is_compared_all_the_same_and_the_answer_says_what_is_not_ju
     for one in (forward, backward):
         assert (one.num_ranks, one.num_with_interval, one.is_inside) == (4, 0, None)
         assert one.predicted_seconds > 0
-        assert [words.partition(";")[0] for words in one.unjudged] == [
+        assert [words.partition(";")[0] for words in one.uncovered_times] == [
             "ranks 0-3: table small is replicated (kernel dense)"
         ]
-    assert all(one.unjudged == () for one in compared(problem, placement, LEARNED, seconds).phases)
-    assert all(one.unjudged == () for one in compared(problem, placement, ROOFLINE, seconds).phases)
+    assert all(one.uncovered_times == () for one in compared(problem, placement, LEARNED, seconds).phases)
+    assert all(one.uncovered_times == () for one in compared(problem, placement, ROOFLINE, seconds).phases)
 
 
 def test_rows_that_were_not_made_are_said_in_the_same_words() -> None:

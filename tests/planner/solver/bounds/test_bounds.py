@@ -18,7 +18,7 @@ from planner.solver.bounds.chain import largest_piece, lower_bound, priced_memor
 from planner.solver.bounds.dual import Prices, average_prices, dual_value
 from planner.solver.bounds.relaxation import Relaxation, relaxations
 from planner.solver.evaluate import objective_of, rank_loads
-from planner.solver.problem import Objective, PricedOptions, Scope
+from planner.solver.problem import Objective, Scope, SolverProblem
 from tests.support.planning.builders import best_assignment, brute_force, random_priced
 from tests.support.planning.exhaustive import cuts
 
@@ -34,12 +34,12 @@ KINDS: dict[str, dict[str, Any]] = {
 CLOSE = 1e-4  # relative: how far apart two bounds of the same problem may be, since a program ends within 1e-5
 
 
-def instance(kind: str, seed: int, objective: Objective) -> PricedOptions:
+def instance(kind: str, seed: int, objective: Objective) -> SolverProblem:
     """A random instance of two tables unless its kind says otherwise."""
     return random_priced(seed, objective=objective, **({"num_tables": 2} | KINDS[kind]))
 
 
-def chain(priced: PricedOptions) -> Iterator[tuple[str, float]]:
+def chain(priced: SolverProblem) -> Iterator[tuple[str, float]]:
     """Every member of the chain by name."""
     yield "quick", quick_bound(priced)
     for model in relaxations(priced):
@@ -124,7 +124,7 @@ def test_choices_cover_every_cut(columns: int, max_pieces: int, power: float, sp
 
 
 @functools.cache
-def solved(seed: int) -> tuple[PricedOptions, float, NDArray[np.float64]]:
+def solved(seed: int) -> tuple[SolverProblem, float, NDArray[np.float64]]:
     """An instance, its optimum, and the slowest rank's seconds there: per phase, or the one of max_rank_time."""
     kinds: tuple[dict[str, Any], ...] = (
         {"windows": True},
@@ -180,7 +180,7 @@ def test_the_order_of_tables_and_ranks_changes_nothing(seed: int, max_boxes: int
     assert lower_bound(turned, max_boxes=max_boxes).seconds == pytest.approx(want, rel=CLOSE)
 
 
-def with_tables_turned(priced: PricedOptions) -> PricedOptions:
+def with_tables_turned(priced: SolverProblem) -> SolverProblem:
     """The first table last; all tables have families and shapes of the same kinds."""
 
     def turned(values: NDArray[Any]) -> NDArray[Any]:
@@ -253,12 +253,12 @@ def test_tables_that_exceed_the_cluster_still_have_a_finite_bound() -> None:
 @pytest.mark.parametrize("objective", list(Objective))
 def test_a_guide_names_listed_options_and_seconds_of_every_phase(objective: Objective) -> None:
     priced = random_priced(4, objective=objective, fill=0.9)
-    guide = lower_bound(priced).guide
-    assert guide is not None
-    assert priced.option_table[guide.option].tolist() == [0, 1, 2]
-    assert guide.slowest_seconds.shape == ((2,) if objective is Objective.STEP_TIME else (1,))
-    assert np.all(guide.slowest_seconds > 0)
-    assert np.all(guide.memory_price >= 0)
+    hint = lower_bound(priced).hint
+    assert hint is not None
+    assert priced.option_table[hint.option].tolist() == [0, 1, 2]
+    assert hint.slowest_seconds.shape == ((2,) if objective is Objective.STEP_TIME else (1,))
+    assert np.all(hint.slowest_seconds > 0)
+    assert np.all(hint.memory_price >= 0)
 
 
 def test_boxes_are_counted() -> None:

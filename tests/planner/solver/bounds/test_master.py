@@ -35,7 +35,7 @@ def test_a_solver_that_gives_up_proves_nothing(seed: int, gives_up_after: int, m
     assert best is not None
     found = lower_bound(priced, max_boxes=20)
     assert quick_bound(priced) <= found.seconds <= best * (1 + 1e-12)
-    assert gives_up_after > 0 or found.guide is None
+    assert gives_up_after > 0 or found.hint is None
 
 
 def abnormal(monkeypatch: pytest.MonkeyPatch, after: int, *, with_presolve_alone: bool) -> list[bool]:
@@ -101,7 +101,7 @@ def test_where_the_solver_gives_up_on_a_box_the_last_solved_one_still_guides(mon
             assert after > len(of_root) + 1
             return
         assert found.seconds <= whole.seconds * (1 + CLOSE)
-        assert (found.guide is None) == (after < len(of_root))
+        assert (found.hint is None) == (after < len(of_root))
 
 
 def growing_pieces(seconds: NDArray[np.float64], *, num_ranks: int) -> Relaxation:

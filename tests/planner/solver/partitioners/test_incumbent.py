@@ -4,7 +4,7 @@ import numpy as np
 
 from planner.solver.evaluate import objective_of
 from planner.solver.partitioners.base import Incumbent
-from planner.solver.partitioners.incumbent import Best
+from planner.solver.partitioners.incumbent import IncumbentTracker
 from planner.solver.problem import Reason
 from tests.support.planning.builders import best_assignment, random_priced
 
@@ -14,13 +14,13 @@ def test_only_valid_and_better_plans_are_kept() -> None:
     optimum = best_assignment(priced)
     assert optimum is not None
     told: list[Incumbent] = []
-    best = Best(priced, "a", told.append)
+    best = IncumbentTracker(priced, "a", told.append)
     assert best.outcome("time").termination.reason is Reason.NO_SOLUTION_FOUND
-    assert not best.offer(None)
-    assert best.offer(optimum)
-    assert not best.offer(optimum)
-    full = Best(replace(priced, capacity_bytes=np.zeros_like(priced.capacity_bytes)), "a", None)
-    assert not full.offer(optimum)
+    assert not best.consider(None)
+    assert best.consider(optimum)
+    assert not best.consider(optimum)
+    full = IncumbentTracker(replace(priced, capacity_bytes=np.zeros_like(priced.capacity_bytes)), "a", None)
+    assert not full.consider(optimum)
     assert full.assignment is None
     outcome = best.outcome("time", "why")
     assert outcome.assignment is optimum

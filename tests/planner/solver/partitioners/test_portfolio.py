@@ -5,7 +5,7 @@ from planner.solver.partitioners import portfolio
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.portfolio import Portfolio
-from planner.solver.problem import Outcome, PricedOptions
+from planner.solver.problem import Outcome, SolverProblem
 from tests.support.contracts.partitioner import LIMITS, PartitionerContract
 from tests.support.planning.builders import random_priced
 
@@ -34,7 +34,7 @@ class Patient:
     def __init__(self) -> None:
         self.limits: list[SolveLimits] = []
 
-    def solve(self, priced: PricedOptions, limits: SolveLimits, **_: object) -> Outcome:
+    def solve(self, priced: SolverProblem, limits: SolveLimits, **_: object) -> Outcome:
         self.limits.append(limits)
         return Greedy().solve(priced, limits)
 

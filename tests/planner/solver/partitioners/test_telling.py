@@ -11,7 +11,7 @@ from planner.orchestration import finish_plan as finishing
 from planner.pipeline import plan
 from planner.solver.partitioners.base import Incumbent, SolveLimits
 from planner.solver.partitioners.greedy import Greedy
-from planner.solver.problem import Assignment, PricedOptions
+from planner.solver.problem import Assignment, SolverProblem
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 
 
@@ -33,10 +33,10 @@ def test_what_could_not_be_finished_before_the_search_ends_is_not_told(monkeypat
     monkeypatch.setattr(finishing, "finish", slow_finish)
     monkeypatch.setattr(finishing, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     nowhere = Assignment(piece_shape=np.zeros(0, dtype=np.int64), piece_site=np.zeros(0, dtype=np.int64))
-    teller = finishing.Teller(cast("finishing.Run", None), 0.0, heard.append)
+    teller = finishing.IncumbentReporter(cast("finishing.Run", None), 0.0, heard.append)
     teller.until_seconds = 100.0
     for objective, at_seconds, number in ((1.0, 0.0, 1), (0.9, 97.1, 1), (0.8, 96.9, 2)):
         clock[0] = at_seconds
         found = Incumbent(assignment=nowhere, objective_seconds=objective, partitioner="x")
-        teller.tell(cast("PricedOptions", None), found)
+        teller.report(cast("SolverProblem", None), found)
         assert len(heard) == number

@@ -1,4 +1,4 @@
-from planner.solver.partitioners.valid_start import keep_start, valid_or_none
+from planner.solver.partitioners.valid_start import keep_better_start, valid_or_none
 from planner.solver.problem import Outcome, Reason, Termination
 from tests.support.planning.builders import make_assignment, narrowest_shape, random_priced
 
@@ -19,13 +19,13 @@ def test_a_start_that_breaks_a_rule_is_none() -> None:
 
 
 def test_a_start_stands_in_for_nothing() -> None:
-    kept = keep_start(PRICED, NOTHING, SLOW)
+    kept = keep_better_start(PRICED, NOTHING, SLOW)
     assert kept.assignment is SLOW
     assert kept.termination == Termination(reason=Reason.FEASIBLE, limit="size", detail="why")
-    assert keep_start(PRICED, NOTHING, None) is NOTHING
+    assert keep_better_start(PRICED, NOTHING, None) is NOTHING
 
 
 def test_the_better_one_is_returned() -> None:
     better = found(FAST)
-    assert keep_start(PRICED, better, SLOW) is better
-    assert keep_start(PRICED, found(SLOW), FAST).assignment is FAST
+    assert keep_better_start(PRICED, better, SLOW) is better
+    assert keep_better_start(PRICED, found(SLOW), FAST).assignment is FAST

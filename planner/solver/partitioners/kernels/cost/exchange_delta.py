@@ -17,7 +17,7 @@ from planner.solver.partitioners.kernels.cost.smooth_cost import (
     sum_of_weights,
 )
 from planner.solver.partitioners.kernels.state.sites_index import place_of, ranks_of_site
-from planner.solver.partitioners.kernels.state.state import HOST, MOVE_PRICE, OVER, RANK, State
+from planner.solver.partitioners.kernels.state.state import HOST, RANK, State
 from planner.solver.partitioners.kernels.state.undo_log import begin, moved_by, shift, swap, undo
 from planner.solver.partitioners.local_search.search_data import Data
 
@@ -79,7 +79,7 @@ def change(data: Data, state: State, scope: int, site: int, off: int, on: int) -
 @compiled
 def can_foresee(data: Data, state: State, scope: int) -> bool:
     """Whether ``least_growth`` knows: bytes fit as it is, and the ranks of a host are alike."""
-    return state.number[OVER] == 0 and (scope == RANK or data.shape_seconds.shape[0] == 1)
+    return state.counters[0].overflow == 0 and (scope == RANK or data.shape_seconds.shape[0] == 1)
 
 
 @compiled
@@ -150,7 +150,7 @@ def moving(data: Data, state: State, exchange: Exchange) -> float:
     here, there = place_of(state, exchange.scope, exchange.here), place_of(state, exchange.scope, exchange.there)
     moved = moved_by_change(data, state, here, exchange.off_here, exchange.on_here)
     moved += moved_by_change(data, state, there, exchange.off_there, exchange.on_there)
-    return state.number[MOVE_PRICE] * moved
+    return state.counters[0].move_price * moved
 
 
 @compiled

@@ -8,11 +8,6 @@ from planner.solver.partitioners.kernels.state.pieces import put
 from planner.solver.partitioners.kernels.state.rng import random_below
 from planner.solver.partitioners.kernels.state.state import (
     HOST,
-    MOST_BYTES,
-    MOVE_PRICE,
-    MOVED,
-    OVER_BYTES,
-    PENALTY,
     RANK,
     State,
 )
@@ -113,7 +108,7 @@ def increase(data: Data, state: State, rank: int, shape: int) -> float:
         capacity = data.capacity[rank, m]
         excess = state.bytes[rank, m] + state.world_bytes[m] + data.shape_bytes[shape, m] - capacity
         if excess > 0:
-            total += state.number[PENALTY] * excess / max(capacity, 1.0)
+            total += state.counters[0].overflow_penalty * excess / max(capacity, 1.0)
     return total
 
 
@@ -123,8 +118,11 @@ def moving(data: Data, state: State, place: int, shape: int) -> float:
     if data.columns_before.shape[0] == 0:
         return 0.0
     moved = moved_by(data, state, place, shape, 1.0)
-    excess = state.number[MOVED] + moved - max(state.number[MOVED], data.move[MOST_BYTES])
-    return state.number[MOVE_PRICE] * moved + state.number[PENALTY] * max(excess, 0.0) / data.move[OVER_BYTES]
+    excess = state.counters[0].moved_bytes + moved - max(state.counters[0].moved_bytes, data.move[0].max_bytes)
+    return (
+        state.counters[0].move_price * moved
+        + state.counters[0].overflow_penalty * max(excess, 0.0) / data.move[0].overflow_unit_bytes
+    )
 
 
 @compiled

@@ -14,14 +14,6 @@ import numpy as np
 from planner.solver.partitioners.kernels.compiled import compiled
 from planner.solver.partitioners.kernels.state.state import (
     HOST,
-    MOST_BYTES,
-    MOVE_PRICE,
-    MOVED,
-    OVER,
-    OVER_BYTES,
-    PENALTY,
-    PER_BYTE,
-    SMOOTHNESS,
     WORLD,
     State,
 )
@@ -39,7 +31,7 @@ _HIDDEN = 1e-3
 @compiled
 def refresh(data: Data, state: State, smoothness: float, penalty: float) -> None:
     """Set the smoothness (slowest load / tau) and count weights and overflow anew."""
-    state.number[SMOOTHNESS], state.number[PENALTY] = smoothness, penalty
+    state.counters[0].smoothness, state.counters[0].overflow_penalty = smoothness, penalty
     for q in range(state.tau.shape[0]):
         state.reference[q] = slowest_load(state, q)
         state.tau[q] = max((state.reference[q] + state.world_loads[q]) / smoothness, 1e-30)
@@ -113,13 +105,13 @@ def count_moved(data: Data, state: State) -> None:
                 place = state.slot_site[slot] + (ranks if scope == HOST else 0)
                 found = min(data.columns_before[item, place], state.columns_here[item, place])
                 total -= found * data.column_bytes[item, place]
-    state.number[MOVED] = total
+    state.counters[0].moved_bytes = total
 
 
 @compiled
 def move_overflow(data: Data, state: State) -> float:
     """Return the bytes that move beyond what may, in parts that compare with a rank's."""
-    return max(0.0, state.number[MOVED] - data.move[MOST_BYTES]) / data.move[OVER_BYTES]
+    return max(0.0, state.counters[0].moved_bytes - data.move[0].max_bytes) / data.move[0].overflow_unit_bytes
 
 
 @compiled
@@ -129,7 +121,7 @@ def count_overflow(data: Data, state: State) -> None:
     for r in range(state.over.shape[0]):
         state.over[r] = rank_overflow(data, state, r)
         total += state.over[r]
-    state.number[OVER] = total
+    state.counters[0].overflow = total
 
 
 @compiled
@@ -157,8 +149,8 @@ def cost(data: Data, state: State) -> float:
     total = 0.0
     for q in range(state.tau.shape[0]):
         total += phase_cost(data, state, q, smooth_load(state, q))
-    total += state.number[MOVE_PRICE] * state.number[MOVED]
-    return total + state.number[PENALTY] * state.number[OVER]
+    total += state.counters[0].move_price * state.counters[0].moved_bytes
+    return total + state.counters[0].overflow_penalty * state.counters[0].overflow
 
 
 @compiled
@@ -180,7 +172,7 @@ def reprice(data: Data, state: State) -> None:
 @compiled
 def objective(data: Data, state: State) -> float:
     """Return the exact objective of the loads as they are, with the price of what moves."""
-    total = data.move[PER_BYTE] * state.number[MOVED]
+    total = data.move[0].price_per_byte * state.counters[0].moved_bytes
     for q in range(state.tau.shape[0]):
         slowest = slowest_load(state, q)
         total += data.weight[q] * max(slowest + state.world_loads[q] - data.window[q], 0.0)

@@ -14,7 +14,7 @@ from planner.solver.partitioners.kernels.cost.smooth_cost import keeps, sum_of_w
 from planner.solver.partitioners.kernels.moves.sampling import pick_rank, slot_on
 from planner.solver.partitioners.kernels.state.pieces import relist
 from planner.solver.partitioners.kernels.state.rng import random_below
-from planner.solver.partitioners.kernels.state.state import MOST_SWAPS, NUM_TOUCHED, RANK, State
+from planner.solver.partitioners.kernels.state.state import MOST_SWAPS, RANK, State
 from planner.solver.partitioners.kernels.state.undo_log import begin, undo
 from planner.solver.partitioners.local_search.search_data import Data
 
@@ -27,7 +27,7 @@ _MOST = 300.0  # exponents are clipped
 def slowest_touched(data: Data, state: State) -> int:
     """Return the rank of this proposal whose weights cost most."""
     slowest, most = -1, -1.0
-    for i in range(np.int64(state.number[NUM_TOUCHED])):
+    for i in range(np.int64(state.counters[0].num_touched)):
         rank, total = state.touched[i], 0.0
         for q in range(state.tau.shape[0]):
             total += state.gain[q] * state.weights[rank, q]
@@ -84,7 +84,7 @@ def best_swap(data: Data, state: State, here: int, there: int, stays: int) -> tu
 
 
 @compiled
-def hand_on(data: Data, state: State, driven: int, origin: int, before: float, bar: float) -> bool:
+def forward_excess(data: Data, state: State, ejected: int, origin: int, before: float, bar: float) -> bool:
     """Exchange pieces of the slowest ranks of a proposal with others until it adds at most the bar to the cost.
 
     The slot that was driven off a rank does not go straight back. ``False`` where it does not come to that; slots are
@@ -98,7 +98,7 @@ def hand_on(data: Data, state: State, driven: int, origin: int, before: float, b
         here, there = slowest_touched(data, state), random_below(state, state.loads.shape[0])
         if here == there or data.rank_class[here] != data.rank_class[there]:
             continue
-        out, into = best_swap(data, state, here, there, driven if there == origin else -1)
+        out, into = best_swap(data, state, here, there, ejected if there == origin else -1)
         if out < 0:
             continue
         shape, back = state.slot_shape[out], state.slot_shape[into] if into >= 0 else -1
@@ -121,7 +121,7 @@ def hand_on(data: Data, state: State, driven: int, origin: int, before: float, b
 
 
 @compiled
-def drive_out(data: Data, state: State, before: float, bar: float) -> bool:
+def start_ejection_chain(data: Data, state: State, before: float, bar: float) -> bool:
     """Move a piece off a pressed rank to any other with room for it, which hands on what it has too much of then."""
     here, there = pick_rank(data, state, True), random_below(state, state.loads.shape[0])
     slot = slot_on(state, RANK, here)
@@ -134,7 +134,7 @@ def drive_out(data: Data, state: State, before: float, bar: float) -> bool:
     change(data, state, RANK, here, shape, -1)
     change(data, state, RANK, there, -1, shape)
     relist(state, slot, RANK, here, there)
-    if keeps(data, state, before, bar) or hand_on(data, state, slot, here, before, bar):
+    if keeps(data, state, before, bar) or forward_excess(data, state, slot, here, before, bar):
         return True
     relist(state, slot, RANK, there, here)
     undo(data, state)

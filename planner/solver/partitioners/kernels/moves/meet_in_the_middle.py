@@ -70,7 +70,7 @@ def least_cost(terms: Terms, wanted: Wanted, taken: Floats, more: Floats) -> flo
 
 
 @compiled
-def meet(
+def find_cheap_sets(
     pieces: Floats,
     chosen: Ints,
     wanted: Wanted,

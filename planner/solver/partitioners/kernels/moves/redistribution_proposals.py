@@ -11,11 +11,11 @@ from planner.solver.partitioners.kernels.compiled import compiled
 from planner.solver.partitioners.kernels.moves.cut import merge_pieces, shift_columns, split_piece
 from planner.solver.partitioners.kernels.moves.item import put_back
 from planner.solver.partitioners.kernels.moves.sampling import pick_item, pick_site
-from planner.solver.partitioners.kernels.moves.three_rank_redistribution import deal_three, linear_cost
-from planner.solver.partitioners.kernels.moves.two_rank_redistribution import deal_anew
+from planner.solver.partitioners.kernels.moves.three_rank_redistribution import linear_cost, redistribute_three
+from planner.solver.partitioners.kernels.moves.two_rank_redistribution import redistribute_pair
 from planner.solver.partitioners.kernels.state.rng import random_below
 from planner.solver.partitioners.kernels.state.sites_index import num_sites, ranks_of_site
-from planner.solver.partitioners.kernels.state.state import HOST, NUM_TOUCHED, State
+from planner.solver.partitioners.kernels.state.state import HOST, State
 from planner.solver.partitioners.kernels.state.undo_log import begin, undo
 from planner.solver.partitioners.local_search.search_data import Data
 
@@ -23,10 +23,10 @@ _LESS = 1 - 1e-9  # times the cost as it is
 
 
 @compiled
-def deal_two(data: Data, state: State, scope: int, before: float, bar: float) -> bool:
+def redistribute_two_sites(data: Data, state: State, scope: int, before: float, bar: float) -> bool:
     """Share the pieces of a pressed rank, or host, and another out anew."""
     here, there = pick_site(data, state, scope, True), random_below(state, num_sites(data, scope))
-    return here != there and deal_anew(data, state, scope, here, there, before, bar)
+    return here != there and redistribute_pair(data, state, scope, here, there, before, bar)
 
 
 @compiled
@@ -39,11 +39,11 @@ def in_turn(state: State, one: int, other: int, third: int) -> NDArray[np.int64]
 
 
 @compiled
-def deal_three_sites(data: Data, state: State, scope: int, before: float, bar: float) -> bool:
+def redistribute_three_sites(data: Data, state: State, scope: int, before: float, bar: float) -> bool:
     """Share the pieces of a pressed rank, or host, and two others out anew; with one other where there are but two."""
     count = num_sites(data, scope)
     if count < 3:
-        return deal_two(data, state, scope, before, bar)
+        return redistribute_two_sites(data, state, scope, before, bar)
     here, there, third = pick_site(data, state, scope, True), random_below(state, count), random_below(state, count)
     if here in (there, third) or there == third:
         return False
@@ -52,7 +52,7 @@ def deal_three_sites(data: Data, state: State, scope: int, before: float, bar: f
     for s in range(3):
         budget += linear_cost(data, state, scope, sites[s], state.weights) * _LESS
     begin(state)
-    if deal_three(data, state, scope, sites, before, bar, budget):
+    if redistribute_three(data, state, scope, sites, before, bar, budget):
         return True
     undo(data, state)
     return False
@@ -70,7 +70,7 @@ def cut_at_random(data: Data, state: State, item: int) -> bool:
 
 
 @compiled
-def cut_and_deal(data: Data, state: State, before: float, bar: float) -> bool:
+def cut_and_redistribute(data: Data, state: State, before: float, bar: float) -> bool:
     """Cut a table anew and share the pieces of the two sites that it touches, and of a third, out anew."""
     item = pick_item(data, state)
     family, pieces, first = state.family[item], state.num_pieces[item], data.item_slot[item]
@@ -83,14 +83,14 @@ def cut_and_deal(data: Data, state: State, before: float, bar: float) -> bool:
     if not cut_at_random(data, state, item):
         return False
     local = ranks_of_site(data, scope)
-    if state.number[NUM_TOUCHED] == 2 * local:
+    if state.counters[0].num_touched == 2 * local:
         one, other = state.touched[0] // local, state.touched[local] // local
         third = random_below(state, count)
         if third not in (one, other):
             budget = bar + linear_cost(data, state, scope, third, state.weights)
             budget += linear_cost(data, state, scope, one, state.old_weights)
             budget += linear_cost(data, state, scope, other, state.old_weights)
-            if deal_three(data, state, scope, in_turn(state, one, other, third), before, bar, budget):
+            if redistribute_three(data, state, scope, in_turn(state, one, other, third), before, bar, budget):
                 return True
     put_back(data, state, item, pieces, family)
     return False

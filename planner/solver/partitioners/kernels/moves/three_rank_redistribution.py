@@ -12,7 +12,7 @@ from cost_models.arrays import Floats, Ints
 from planner.solver.partitioners.kernels.compiled import compiled
 from planner.solver.partitioners.kernels.cost.site_choice import may_change_site
 from planner.solver.partitioners.kernels.cost.smooth_cost import cost
-from planner.solver.partitioners.kernels.moves.meet_in_the_middle import Terms, Wanted, meet
+from planner.solver.partitioners.kernels.moves.meet_in_the_middle import Terms, Wanted, find_cheap_sets
 from planner.solver.partitioners.kernels.state.pieces import relist
 from planner.solver.partitioners.kernels.state.rng import random_below
 from planner.solver.partitioners.kernels.state.sites_index import place_of, ranks_of_site
@@ -20,7 +20,7 @@ from planner.solver.partitioners.kernels.state.state import State
 from planner.solver.partitioners.kernels.state.undo_log import shift
 from planner.solver.partitioners.local_search.search_data import Data
 
-MOST_DEALT = 18  # pieces at once: with 22 a deal takes four times as long
+MAX_REDISTRIBUTED = 18  # pieces at once: with 22 a deal takes four times as long
 _TRIED = 32  # sets for the first rank
 _MOST_SEEN = 2000  # sets between the bounds, for the first rank and for the second
 _ROUNDING = 1e-6  # bytes: sums of whole numbers
@@ -81,7 +81,9 @@ def bounds_of(terms: Terms, budget: float, base: Floats, total: Floats, capacity
 
 
 @compiled
-def best_of_three(terms: Terms, budget: float, pieces: Floats, base: Floats, capacity: Floats, deal: Ints) -> bool:
+def best_three_rank_redistribution(
+    terms: Terms, budget: float, pieces: Floats, base: Floats, capacity: Floats, redistribution: Ints
+) -> bool:
     """Write which of three ranks every piece goes to, shape (n,); ``False`` where no deal costs less than the budget.
 
     ``pieces``, shape (n, Q + M), are loads and bytes; ``base``, shape (3, Q + M), what ranks carry anyhow.
@@ -92,7 +94,7 @@ def best_of_three(terms: Terms, budget: float, pieces: Floats, base: Floats, cap
     second, its_cost = np.empty(1, dtype=np.int64), np.empty(1)
     total = np.sum(base, axis=0) + np.sum(pieces, axis=0)
     wanted = bounds_of(terms, budget, base[0], total, capacity, 2)
-    kept = meet(pieces, np.arange(count), wanted, terms, budget, _MOST_SEEN, halves, firsts, costs)
+    kept = find_cheap_sets(pieces, np.arange(count), wanted, terms, budget, _MOST_SEEN, halves, firsts, costs)
     rest = np.empty(count, dtype=np.int64)
     best = budget
     for k in range(kept):
@@ -112,12 +114,12 @@ def best_of_three(terms: Terms, budget: float, pieces: Floats, base: Floats, cap
         if taken >= best:
             continue
         theirs = bounds_of(terms, best - taken, base[1], shared, capacity[1:], 1)
-        if meet(pieces, rest[:left], theirs, terms, best - taken, _MOST_SEEN, halves, second, its_cost) == 0:
+        if find_cheap_sets(pieces, rest[:left], theirs, terms, best - taken, _MOST_SEEN, halves, second, its_cost) == 0:
             continue
         best = taken + its_cost[0]
-        deal[:] = 0
+        redistribution[:] = 0
         for j in range(left):
-            deal[rest[j]] = 1 if second[0] >> j & 1 else 2
+            redistribution[rest[j]] = 1 if second[0] >> j & 1 else 2
     return best < budget
 
 
@@ -146,7 +148,9 @@ def weigh_site(data: Data, state: State, scope: int, site: int, base: Floats, ca
 
 
 @compiled
-def deal_three(data: Data, state: State, scope: int, sites: Ints, before: float, bar: float, budget: float) -> bool:
+def redistribute_three(
+    data: Data, state: State, scope: int, sites: Ints, before: float, bar: float, budget: float
+) -> bool:
     """Share the pieces of three sites out so that they cost less than the budget by slopes; keep it under the bar.
 
     Belongs to a proposal that has begun. ``False`` where nothing was kept; the caller undoes what shifted.
@@ -159,7 +163,7 @@ def deal_three(data: Data, state: State, scope: int, sites: Ints, before: float,
                 return False
     if not budget > 0:
         return False
-    slots, home = np.empty(MOST_DEALT, dtype=np.int64), np.empty(MOST_DEALT, dtype=np.int64)
+    slots, home = np.empty(MAX_REDISTRIBUTED, dtype=np.int64), np.empty(MAX_REDISTRIBUTED, dtype=np.int64)
     count = gather_three(data, state, scope, sites, slots, home)
     phases, tiers = state.tau.shape[0], state.world_bytes.shape[0]
     pieces, base, capacity = np.empty((count, phases + tiers)), np.empty((3, phases + tiers)), np.empty((3, tiers))
@@ -171,16 +175,16 @@ def deal_three(data: Data, state: State, scope: int, sites: Ints, before: float,
         pieces[i, phases:] = data.shape_bytes[shape]
         base[home[i]] -= pieces[i]
     terms = Terms(state.price * state.tau, state.reference, state.tau)
-    deal = home[:count].copy()
-    if not best_of_three(terms, budget, pieces, base, capacity, deal):
+    redistribution = home[:count].copy()
+    if not best_three_rank_redistribution(terms, budget, pieces, base, capacity, redistribution):
         return False
     for i in range(count):
-        if deal[i] != home[i]:
+        if redistribution[i] != home[i]:
             shift(data, state, scope, state.slot_shape[slots[i]], sites[home[i]], -1.0)
-            shift(data, state, scope, state.slot_shape[slots[i]], sites[deal[i]], 1.0)
+            shift(data, state, scope, state.slot_shape[slots[i]], sites[redistribution[i]], 1.0)
     if cost(data, state) - before > bar:
         return False
     for i in range(count):
-        if deal[i] != home[i]:
-            relist(state, slots[i], scope, sites[home[i]], sites[deal[i]])
+        if redistribution[i] != home[i]:
+            relist(state, slots[i], scope, sites[home[i]], sites[redistribution[i]])
     return True

@@ -13,7 +13,7 @@ from planner.solver.partitioners.kernels.cost.smooth_cost import cost
 from planner.solver.partitioners.kernels.state.pieces import relist
 from planner.solver.partitioners.kernels.state.rng import random_below
 from planner.solver.partitioners.kernels.state.sites_index import place_of, ranks_of_site
-from planner.solver.partitioners.kernels.state.state import MOST_PIECES, MOVE_PRICE, State
+from planner.solver.partitioners.kernels.state.state import MOST_PIECES, State
 from planner.solver.partitioners.kernels.state.undo_log import begin, moved_by, shift, undo
 from planner.solver.partitioners.local_search.search_data import Data
 
@@ -56,7 +56,7 @@ def fits(room: np.ndarray) -> bool:
 
 
 @compiled
-def best_deal(
+def best_redistribution(
     data: Data, state: State, scope: int, here: int, there: int, slots: np.ndarray, side: np.ndarray, count: int
 ) -> int:
     """Return the deal of least cost as bits, one per piece that changes sides; 0 where none is better."""
@@ -74,7 +74,7 @@ def best_deal(
             source, target = (here, there) if side[i] == 0 else (there, here)
             change = moved_by(data, state, place_of(state, scope, source), shape, -1.0)
             change += moved_by(data, state, place_of(state, scope, target), shape, 1.0)
-            moving[i] = state.number[MOVE_PRICE] * change
+            moving[i] = state.counters[0].move_price * change
     for q in range(phases):
         tau = max(state.tau[q], (state.reference[q] + state.world_loads[q]) / _SHARPEST)
         weight[0, q], weight[1, q] = 0.0, 0.0
@@ -96,14 +96,14 @@ def best_deal(
             one, other = here * local + r, there * local + r
             room[0, m] = min(room[0, m], data.capacity[one, m] - state.world_bytes[m] - state.bytes[one, m])
             room[1, m] = min(room[1, m], data.capacity[other, m] - state.world_bytes[m] - state.bytes[other, m])
-    best, least, deal = 0, now * (1 - 1e-9), 0
+    best, least, redistribution = 0, now * (1 - 1e-9), 0
     for step in range(1, 1 << count):
         bit = 0
         while (step >> bit) & 1 == 0:
             bit += 1
-        deal ^= 1 << bit
+        redistribution ^= 1 << bit
         source = side[bit]
-        leaves = deal >> bit & 1
+        leaves = redistribution >> bit & 1
         moved += moving[bit] if leaves else -moving[bit]
         total = moved
         for m in range(tiers):
@@ -121,22 +121,22 @@ def best_deal(
                 weight[1 - source, q] /= into[bit, q]
                 total += price[q] * (weight[0, q] + weight[1, q])
         if total < least and fits(room):
-            best, least = deal, total
+            best, least = redistribution, total
     return best
 
 
 @compiled
-def deal_anew(data: Data, state: State, scope: int, here: int, there: int, before: float, bar: float) -> bool:
+def redistribute_pair(data: Data, state: State, scope: int, here: int, there: int, before: float, bar: float) -> bool:
     """Share the pieces of two ranks, or hosts, out in the best way, if that is worth it."""
     slots = np.empty(MOST_PIECES, dtype=np.int64)
     side = np.empty(MOST_PIECES, dtype=np.int64)
     count = gather(data, state, scope, here, there, slots, side)
-    deal = best_deal(data, state, scope, here, there, slots, side, count)
-    if deal == 0:
+    redistribution = best_redistribution(data, state, scope, here, there, slots, side, count)
+    if redistribution == 0:
         return False
     begin(state)
     for i in range(count):
-        if deal >> i & 1:
+        if redistribution >> i & 1:
             source, target = (here, there) if side[i] == 0 else (there, here)
             shift(data, state, scope, state.slot_shape[slots[i]], source, -1.0)
             shift(data, state, scope, state.slot_shape[slots[i]], target, 1.0)
@@ -144,7 +144,7 @@ def deal_anew(data: Data, state: State, scope: int, here: int, there: int, befor
         undo(data, state)
         return False
     for i in range(count):
-        if deal >> i & 1:
+        if redistribution >> i & 1:
             source, target = (here, there) if side[i] == 0 else (there, here)
             relist(state, slots[i], scope, source, target)
     return True

@@ -114,8 +114,8 @@ def pack_state(s: State) -> State:
         s.old_sums,
         s.old_world,
         s.old_world_bytes,
-        s.number,
-        s.old_number,
+        s.counters,
+        s.old_counters,
         s.kept_shape,
         s.kept_site,
         s.gain,
@@ -123,6 +123,6 @@ def pack_state(s: State) -> State:
         s.gained,
         s.site_weights,
         s.columns_here,
-        s.carried,
+        s.movements,
         s.seed,
     )

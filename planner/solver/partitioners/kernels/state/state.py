@@ -13,10 +13,20 @@ COLUMN_STEP = 4  #: columns between one width of a family and the next
 MOST_PIECES = 13  #: that two ranks deal anew
 MOST_SWAPS = 24  #: in which ranks hand on what they have too much of
 
-# Indices into State.number
-SMOOTHNESS, PENALTY, OVER, STAMP, NUM_TOUCHED, WORLD_CHANGED, MOVED, NUM_CARRIED, MOVE_PRICE = range(9)
-# Indices into Data.move
-PER_BYTE, MOST_BYTES, OVER_BYTES = range(3)
+#: The scalars of a state, as one record: Python and compiled functions read and write them by name.
+COUNTERS = np.dtype(
+    [
+        ("smoothness", np.float64),  # slowest load / tau
+        ("overflow_penalty", np.float64),  # cost of one capacity's worth of overflow
+        ("overflow", np.float64),  # sum of State.over, and of bytes moved beyond the budget
+        ("proposal", np.float64),  # number of this proposal
+        ("num_touched", np.float64),  # ranks noted in this proposal
+        ("world_changed", np.float64),  # 1 where this proposal changed what lies on all ranks
+        ("moved_bytes", np.float64),
+        ("num_movements", np.float64),  # rows of State.movements in use
+        ("move_price", np.float64),  # cost per moved byte
+    ]
+)
 
 
 class State(NamedTuple):
@@ -47,16 +57,16 @@ class State(NamedTuple):
     old_sums: Floats  # (Q,)
     old_world: Floats  # (Q,)
     old_world_bytes: Floats  # (M,)
-    number: Floats  # see the indices above
-    old_number: Floats
+    counters: NDArray[np.void]  # (1,) of COUNTERS
+    old_counters: NDArray[np.void]
     kept_shape: Ints  # (most pieces of one item,) an item's pieces while another cut is tried
     kept_site: Ints
-    gain: Floats  # (Q,) see sites.weigh and driving.hand_on
+    gain: Floats  # (Q,) see sites.weigh and driving.forward_excess
     price: Floats  # (Q,) phase weight over the sum of weights
     gained: Floats  # (3, Q) seconds that two sites gain, and what that adds at least to the cost
     site_weights: Floats  # (2, Q) of two sites, sums over their ranks
     columns_here: NDArray[np.int32]  # (I, R + H) as Data.columns_before
-    carried: Ints  # (room, 3) item, place and columns of each change to columns_here in this proposal
+    movements: Ints  # (room, 3) item, place and columns of each change to columns_here in this proposal
     seed: NDArray[np.uint64]  # (1,)
 
 
@@ -92,8 +102,8 @@ def empty_state(data: Data, seed: int) -> State:
         old_sums=np.zeros(phases),
         old_world=np.zeros(phases),
         old_world_bytes=np.zeros(tiers),
-        number=np.zeros(9),
-        old_number=np.zeros(9),
+        counters=np.zeros(1, dtype=COUNTERS),
+        old_counters=np.zeros(1, dtype=COUNTERS),
         kept_shape=np.zeros(most, dtype=np.int64),
         kept_site=np.zeros(most, dtype=np.int64),
         gain=np.zeros(phases),
@@ -101,6 +111,6 @@ def empty_state(data: Data, seed: int) -> State:
         gained=np.zeros((3, phases)),
         site_weights=np.zeros((2, phases)),
         columns_here=np.zeros_like(data.columns_before),
-        carried=np.zeros((2 * most + 4 * (MOST_PIECES + MOST_SWAPS), 3), dtype=np.int64),
+        movements=np.zeros((2 * most + 4 * (MOST_PIECES + MOST_SWAPS), 3), dtype=np.int64),
         seed=np.array([seed * 2654435761 + 1], dtype=np.uint64),
     )

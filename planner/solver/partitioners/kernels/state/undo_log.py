@@ -10,14 +10,8 @@ from planner.solver.partitioners.kernels.cost.smooth_cost import count_overflow,
 from planner.solver.partitioners.kernels.state.sites_index import place_of, ranks_of_site
 from planner.solver.partitioners.kernels.state.state import (
     HOST,
-    MOVED,
-    NUM_CARRIED,
-    NUM_TOUCHED,
-    OVER,
     RANK,
-    STAMP,
     WORLD,
-    WORLD_CHANGED,
     State,
 )
 from planner.solver.partitioners.local_search.search_data import Data
@@ -31,24 +25,24 @@ _MOST = 500.0  # exponents are clipped: e^500 is far worse than anything a searc
 @compiled
 def begin(state: State) -> None:
     """Begin a proposal: note what is global, forget which ranks were noted."""
-    state.number[STAMP] += 1.0
-    state.number[NUM_TOUCHED] = 0.0
-    state.number[WORLD_CHANGED] = 0.0
+    state.counters[0].proposal += 1.0
+    state.counters[0].num_touched = 0.0
+    state.counters[0].world_changed = 0.0
     state.old_sums[:] = state.sums
     state.old_world[:] = state.world_loads
     state.old_world_bytes[:] = state.world_bytes
-    state.old_number[OVER] = state.number[OVER]
-    state.old_number[MOVED] = state.number[MOVED]
-    state.number[NUM_CARRIED] = 0.0
+    state.old_counters[0].overflow = state.counters[0].overflow
+    state.old_counters[0].moved_bytes = state.counters[0].moved_bytes
+    state.counters[0].num_movements = 0.0
 
 
 @compiled
 def note(state: State, r: int) -> None:
     """Note a rank's row before its first change in this proposal."""
-    if state.stamp[r] != np.int64(state.number[STAMP]):
-        state.stamp[r] = np.int64(state.number[STAMP])
-        state.touched[np.int64(state.number[NUM_TOUCHED])] = r
-        state.number[NUM_TOUCHED] += 1.0
+    if state.stamp[r] != np.int64(state.counters[0].proposal):
+        state.stamp[r] = np.int64(state.counters[0].proposal)
+        state.touched[np.int64(state.counters[0].num_touched)] = r
+        state.counters[0].num_touched += 1.0
         for q in range(state.tau.shape[0]):
             state.old_loads[r, q] = state.loads[r, q]
             state.old_weights[r, q] = state.weights[r, q]
@@ -60,7 +54,7 @@ def note(state: State, r: int) -> None:
 @compiled
 def undo(data: Data, state: State) -> None:
     """Put the rows back that this proposal changed."""
-    for i in range(np.int64(state.number[NUM_TOUCHED])):
+    for i in range(np.int64(state.counters[0].num_touched)):
         r = state.touched[i]
         for q in range(state.tau.shape[0]):
             state.loads[r, q] = state.old_loads[r, q]
@@ -71,13 +65,13 @@ def undo(data: Data, state: State) -> None:
     state.sums[:] = state.old_sums
     state.world_loads[:] = state.old_world
     state.world_bytes[:] = state.old_world_bytes
-    for i in range(np.int64(state.number[NUM_CARRIED])):
-        state.columns_here[state.carried[i, 0], state.carried[i, 1]] -= state.carried[i, 2]
-    state.number[NUM_CARRIED] = 0.0
-    state.number[MOVED] = state.old_number[MOVED]
-    if state.number[WORLD_CHANGED] > 0:
+    for i in range(np.int64(state.counters[0].num_movements)):
+        state.columns_here[state.movements[i, 0], state.movements[i, 1]] -= state.movements[i, 2]
+    state.counters[0].num_movements = 0.0
+    state.counters[0].moved_bytes = state.old_counters[0].moved_bytes
+    if state.counters[0].world_changed > 0:
         count_overflow(data, state)
-    state.number[OVER] = state.old_number[OVER]
+    state.counters[0].overflow = state.old_counters[0].overflow
 
 
 @compiled
@@ -96,16 +90,16 @@ def carry(data: Data, state: State, scope: int, shape: int, site: int, sign: flo
         return
     before = move_overflow(data, state)
     if scope == WORLD:
-        state.number[MOVED] += sign * data.shape_moved[shape]
+        state.counters[0].moved_bytes += sign * data.shape_moved[shape]
     else:
         place = place_of(state, scope, site)
         item, columns = data.shape_item[shape], np.int64(sign) * data.shape_columns[shape]
-        state.number[MOVED] += moved_by(data, state, place, shape, sign)
+        state.counters[0].moved_bytes += moved_by(data, state, place, shape, sign)
         state.columns_here[item, place] += columns
-        count = np.int64(state.number[NUM_CARRIED])
-        state.carried[count, 0], state.carried[count, 1], state.carried[count, 2] = item, place, columns
-        state.number[NUM_CARRIED] += 1.0
-    state.number[OVER] += move_overflow(data, state) - before
+        count = np.int64(state.counters[0].num_movements)
+        state.movements[count, 0], state.movements[count, 1], state.movements[count, 2] = item, place, columns
+        state.counters[0].num_movements += 1.0
+    state.counters[0].overflow += move_overflow(data, state) - before
 
 
 @compiled
@@ -124,7 +118,7 @@ def set_load(state: State, r: int, q: int, load: float) -> None:
 def recount_overflow(data: Data, state: State, r: int) -> None:
     """Count a rank's bytes beyond its capacity anew, after they changed."""
     over = rank_overflow(data, state, r)
-    state.number[OVER] += over - state.over[r]
+    state.counters[0].overflow += over - state.over[r]
     state.over[r] = over
 
 
@@ -174,7 +168,7 @@ def shift(data: Data, state: State, scope: int, shape: int, site: int, sign: flo
         state.world_loads[q] += sign * data.shape_seconds[0, shape, q]
     for m in range(state.world_bytes.shape[0]):
         state.world_bytes[m] += sign * data.shape_bytes[shape, m]
-    state.number[WORLD_CHANGED] = 1.0
+    state.counters[0].world_changed = 1.0
     count_overflow(data, state)
 
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from api.http.auth.caller import Caller, Stranger
 from api.http.auth.keys import verification as key_ring
 from api.http.auth.keys.format import Key
-from api.http.auth.keys.verification import KeyRing
+from api.http.auth.keys.verification import ApiKeyVerifier
+from api.http.auth.principal import Principal, Unauthenticated
 from api.store.access.keys import ApiKeyRecord
 
 KEY = Key("0" * 12, "s" * 43)
@@ -47,9 +47,9 @@ class Hands:
 
     def __init__(self, *records: ApiKeyRecord) -> None:
         self.store, self.now = Store(*records), 100.0
-        self.ring = KeyRing(self.store, clock=lambda: self.now, ticks=lambda: self.now)
+        self.ring = ApiKeyVerifier(self.store, clock=lambda: self.now, ticks=lambda: self.now)
 
-    async def show(self, header: str | None = HEADER) -> Caller | Stranger:
+    async def show(self, header: str | None = HEADER) -> Principal | Unauthenticated:
         return await self.ring.caller(header)
 
 
@@ -60,8 +60,8 @@ def run(test: Coroutine[object, object, None]) -> None:
 def test_a_key_that_is_known() -> None:
     async def test() -> None:
         hands = Hands(RECORD)
-        assert await hands.show() == Caller(KEY.id, frozenset({"read"}))
-        assert await hands.show(HEADER.replace("Bearer", "bearer")) == Caller(KEY.id, frozenset({"read"}))
+        assert await hands.show() == Principal(KEY.id, frozenset({"read"}))
+        assert await hands.show(HEADER.replace("Bearer", "bearer")) == Principal(KEY.id, frozenset({"read"}))
 
     run(test())
 
@@ -84,7 +84,7 @@ def test_others_are_strangers(header: str | None, record: ApiKeyRecord | None) -
     async def test() -> None:
         hands = Hands(*([] if record is None else [record]))
         caller = await hands.show(header)
-        assert isinstance(caller, Stranger)
+        assert isinstance(caller, Unauthenticated)
         assert caller.code == "unauthorized"
         assert caller.headers["WWW-Authenticate"].startswith("Bearer")
         assert KEY.secret not in repr(caller)
@@ -100,10 +100,10 @@ def test_a_key_that_was_revoked_elsewhere_is_refused_after_five_seconds() -> Non
         await hands.show()
         hands.store.records[KEY.id] = replace(RECORD, revoked_at=100.0)
         hands.now = 104.9
-        assert isinstance(await hands.show(), Caller)
+        assert isinstance(await hands.show(), Principal)
         assert hands.store.reads == 1
         hands.now = 105.0
-        assert isinstance(await hands.show(), Stranger)
+        assert isinstance(await hands.show(), Unauthenticated)
 
     run(test())
 
@@ -114,7 +114,7 @@ def test_a_key_that_was_revoked_here_is_refused_at_once() -> None:
         await hands.show()
         hands.store.records[KEY.id] = replace(RECORD, revoked_at=100.0)
         hands.ring.forget(KEY.id)
-        assert isinstance(await hands.show(), Stranger)
+        assert isinstance(await hands.show(), Unauthenticated)
 
     run(test())
 
@@ -122,9 +122,9 @@ def test_a_key_that_was_revoked_here_is_refused_at_once() -> None:
 def test_a_remembered_key_expires_in_time() -> None:
     async def test() -> None:
         hands = Hands(replace(RECORD, expires_at=101.0))
-        assert isinstance(await hands.show(), Caller)
+        assert isinstance(await hands.show(), Principal)
         hands.now = 101.0
-        assert isinstance(await hands.show(), Stranger)
+        assert isinstance(await hands.show(), Unauthenticated)
         assert hands.store.reads == 1
 
     run(test())
@@ -133,8 +133,8 @@ def test_a_remembered_key_expires_in_time() -> None:
 def test_many_who_show_a_key_at_once_ask_the_database_once() -> None:
     async def test() -> None:
         hands = Hands(RECORD)
-        callers = await asyncio.gather(*(hands.show() for _ in range(200)))
-        assert all(isinstance(caller, Caller) for caller in callers)
+        authenticator = await asyncio.gather(*(hands.show() for _ in range(200)))
+        assert all(isinstance(caller, Principal) for caller in authenticator)
         assert hands.store.reads == 1
 
     run(test())
@@ -156,10 +156,10 @@ def test_a_store_that_fails_is_no_reason_to_refuse_a_key_nor_to_take_it() -> Non
         hands = Hands(RECORD)
         hands.store.fails = True
         caller = await hands.show()
-        assert isinstance(caller, Stranger)
+        assert isinstance(caller, Unauthenticated)
         assert caller.code == "storage-unavailable"
         hands.store.fails = False
-        assert isinstance(await hands.show(), Caller)
+        assert isinstance(await hands.show(), Principal)
 
     run(test())
 
@@ -213,15 +213,15 @@ def test_keys_that_somebody_makes_up_push_out_no_other(monkeypatch: pytest.Monke
         hands = Hands(RECORD)
         await hands.show()
         for number in range(20):
-            assert isinstance(await hands.show(f"Bearer {Key(f'{number + 1:012x}', 's' * 43).text}"), Stranger)
+            assert isinstance(await hands.show(f"Bearer {Key(f'{number + 1:012x}', 's' * 43).text}"), Unauthenticated)
         before = hands.store.reads
-        assert await hands.show() == Caller(KEY.id, frozenset({"read"}))
+        assert await hands.show() == Principal(KEY.id, frozenset({"read"}))
         assert hands.store.reads == before
         # A key that is made after somebody guessed its id is known as soon as it is forgotten here.
         late = replace(RECORD, id=f"{20:012x}")
         hands.store.records[late.id] = late
         hands.ring.forget(late.id)
-        assert isinstance(await hands.show(f"Bearer {Key(late.id, 's' * 43).text}"), Caller)
+        assert isinstance(await hands.show(f"Bearer {Key(late.id, 's' * 43).text}"), Principal)
 
     run(test())
 
@@ -239,7 +239,7 @@ def test_few_reads_happen_at_once() -> None:
         hands.store.api_key = api_key
         headers = [f"Bearer {Key(f'{number:012x}', 's' * 43).text}" for number in range(40)]
         answers = await asyncio.gather(*(hands.show(header) for header in headers))
-        assert all(isinstance(answer, Stranger) for answer in answers)
+        assert all(isinstance(answer, Unauthenticated) for answer in answers)
         assert 1 <= most <= 4
 
     run(test())
@@ -264,6 +264,6 @@ def test_a_key_that_is_read_while_it_is_revoked_is_not_remembered() -> None:
         hands.ring.forget(KEY.id)
         go.set()
         await early
-        assert isinstance(await hands.show(), Stranger)
+        assert isinstance(await hands.show(), Unauthenticated)
 
     run(test())

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from api.http.auth.caller import Caller, Stranger
+from api.http.auth.principal import Principal, Unauthenticated
 from api.http.auth.tokens import verification as token_ring
 from api.http.auth.tokens.issuer import key_fetcher
 from api.http.auth.tokens.jwks import MIN_SECONDS_BETWEEN, REFRESH_SECONDS, KeySet, KeysUnavailable, parse_keys
 from api.http.auth.tokens.trusted_issuer import ALGORITHMS, Trust, UnusableIssuer
-from api.http.auth.tokens.verification import REMEMBERED_SECONDS, TokenRing
+from api.http.auth.tokens.verification import REMEMBERED_SECONDS, TokenVerifier
 from api.settings import Settings
 from tests.support.service.issuer import (
     AUDIENCE,
@@ -40,9 +40,9 @@ class Hands:
         assert trust is not None
         self.issuer, self.now, self.ticks = issuer, time.time(), 1000.0
         self.keys = KeySet(key_fetcher(trust.issuer, trust.jwks_url), ticks=lambda: self.ticks)
-        self.ring = TokenRing(trust, self.keys, clock=lambda: self.now, ticks=lambda: self.ticks)
+        self.ring = TokenVerifier(trust, self.keys, clock=lambda: self.now, ticks=lambda: self.ticks)
 
-    async def show(self, token: str | None = None, **changes: object) -> Caller | Stranger:
+    async def show(self, token: str | None = None, **changes: object) -> Principal | Unauthenticated:
         """Show a token, by default a good one with some claims changed."""
         return await self.ring.caller(signed(claims(self.issuer.url, **changes)) if token is None else token)
 
@@ -57,8 +57,8 @@ def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(test())
 
 
-def refused(found: Caller | Stranger, said: str) -> None:
-    assert isinstance(found, Stranger), found
+def refused(found: Principal | Unauthenticated, said: str) -> None:
+    assert isinstance(found, Unauthenticated), found
     assert found.code == "unauthorized"
     assert said in found.detail
     assert found.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
@@ -67,7 +67,7 @@ def refused(found: Caller | Stranger, said: str) -> None:
 def test_a_good_token(issuer: Issuer) -> None:
     async def test() -> None:
         hands = Hands(issuer)
-        expected = Caller("oidc:ann", frozenset({"read"}), "default")
+        expected = Principal("oidc:ann", frozenset({"read"}), "default")
         assert await hands.show() == expected
         assert await hands.show(signed(claims(issuer.url), EC, alg="ES256", kid="two")) == expected
         assert await hands.show(signed(claims(issuer.url), typ="at+jwt")) == expected
@@ -104,7 +104,7 @@ def test_tokens_with_other_claims(issuer: Issuer, changes: dict[str, object], sa
     async def test() -> None:
         hands = Hands(issuer)
         refused(await hands.show(**changes), said)
-        assert isinstance(await hands.show(), Caller)
+        assert isinstance(await hands.show(), Principal)
 
     run(test)
 
@@ -164,8 +164,8 @@ def test_a_key_that_is_for_one_algorithm_verifies_no_other(issuer: Issuer) -> No
         hands = Hands(issuer, oidc_algorithms="RS256,RS512,EdDSA")
         said = claims(issuer.url)
         refused(await hands.show(signed(said, alg="RS512")), "not for this kind")
-        assert isinstance(await hands.show(signed(said, alg="RS512", kid="free")), Caller)
-        assert isinstance(await hands.show(signed(said, ED, alg="EdDSA", kid="ed")), Caller)
+        assert isinstance(await hands.show(signed(said, alg="RS512", kid="free")), Principal)
+        assert isinstance(await hands.show(signed(said, ED, alg="EdDSA", kid="ed")), Principal)
 
     run(test)
 
@@ -175,11 +175,11 @@ def test_claims_name_tenant_and_scopes(issuer: Issuer) -> None:
         more = {"oidc_tenant_claim": "org", "oidc_scope_claim": "realm.roles", "oidc_scope_prefix": "sp."}
         hands = Hands(issuer, **more)
         roles = {"roles": ["sp.solve", "admin", "sp.promote", "sp.root", 3]}
-        assert await hands.show(org="ads", realm=roles) == Caller("oidc:ann", frozenset({"solve", "promote"}), "ads")
-        assert await hands.show(**{"org": "ads", "realm.roles": "sp.read other"}) == Caller(
+        assert await hands.show(org="ads", realm=roles) == Principal("oidc:ann", frozenset({"solve", "promote"}), "ads")
+        assert await hands.show(**{"org": "ads", "realm.roles": "sp.read other"}) == Principal(
             "oidc:ann", frozenset({"read"}), "ads"
         )
-        assert await hands.show(org="ads", realm="text") == Caller("oidc:ann", frozenset(), "ads")
+        assert await hands.show(org="ads", realm="text") == Principal("oidc:ann", frozenset(), "ads")
         for tenant in (None, "", "Ads", "a/b", "../x", 7, ["ads"], "a" * 64):
             refused(await hands.show(org=tenant, realm=roles), "no name of a tenant")
 
@@ -190,14 +190,14 @@ def test_a_token_ends_by_the_clock_on_the_wall_and_begins_by_it(issuer: Issuer) 
     async def test() -> None:
         hands = Hands(issuer)
         token = signed(claims(issuer.url, exp=hands.now + 600))
-        assert isinstance(await hands.show(token), Caller)
+        assert isinstance(await hands.show(token), Principal)
         for jump, said in ((3600, "has expired"), (-7200, "not valid yet"), (631, "has expired")):
             hands.now += jump
             refused(await hands.show(token), said)
             hands.now -= jump
-            assert isinstance(await hands.show(token), Caller)
+            assert isinstance(await hands.show(token), Principal)
         hands.now += 629  # clocks may differ by half a minute
-        assert isinstance(await hands.show(token), Caller)
+        assert isinstance(await hands.show(token), Principal)
         assert issuer.num_asked == 1
 
     run(test)
@@ -217,7 +217,7 @@ def test_a_token_is_verified_once_a_minute(issuer: Issuer, monkeypatch: pytest.M
         hands = Hands(issuer)
         token = signed(claims(issuer.url))
         for _ in range(50):
-            assert isinstance(await hands.show(token), Caller)
+            assert isinstance(await hands.show(token), Principal)
         assert num_verified == 1
         hands.ticks += REMEMBERED_SECONDS
         await hands.show(token)
@@ -233,7 +233,7 @@ def test_memory_is_bounded(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> N
     async def test() -> None:
         hands = Hands(issuer)
         for number in range(5):
-            assert isinstance(await hands.show(sub=f"s{number}"), Caller)
+            assert isinstance(await hands.show(sub=f"s{number}"), Principal)
         assert len(hands.ring._known) == 3  # noqa: SLF001
 
     run(test)
@@ -242,7 +242,7 @@ def test_memory_is_bounded(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_new_key_is_asked_for_but_not_for_every_token(issuer: Issuer) -> None:
     async def test() -> None:
         hands = Hands(issuer)
-        assert isinstance(await hands.show(), Caller)
+        assert isinstance(await hands.show(), Principal)
         issuer.keys.append(jwk("three", OTHER_RSA))
         token = signed(claims(issuer.url), OTHER_RSA, kid="three")
         for number in range(20):
@@ -251,7 +251,7 @@ def test_a_new_key_is_asked_for_but_not_for_every_token(issuer: Issuer) -> None:
         assert issuer.num_asked == 1
         hands.ticks += MIN_SECONDS_BETWEEN
         found = await asyncio.gather(*(hands.show(token) for _ in range(20)))
-        assert all(isinstance(one, Caller) for one in found)
+        assert all(isinstance(one, Principal) for one in found)
         assert issuer.num_asked == 2
 
     run(test)
@@ -260,13 +260,13 @@ def test_a_new_key_is_asked_for_but_not_for_every_token(issuer: Issuer) -> None:
 def test_an_issuer_that_is_down_stops_nobody_whose_key_is_known(issuer: Issuer) -> None:
     async def test() -> None:
         hands = Hands(issuer)
-        assert isinstance(await hands.show(), Caller)
+        assert isinstance(await hands.show(), Principal)
         issuer.is_down = True
         hands.ticks += 2 * REFRESH_SECONDS
         for number in range(3):
-            assert isinstance(await hands.show(sub=f"new{number}"), Caller)
+            assert isinstance(await hands.show(sub=f"new{number}"), Principal)
         new = await hands.show(signed(claims(issuer.url), kid="new"))
-        assert isinstance(new, Stranger)
+        assert isinstance(new, Unauthenticated)
         assert new.code == "issuer-unavailable"
         issuer.is_down = False
         hands.ticks += MIN_SECONDS_BETWEEN
@@ -282,11 +282,11 @@ def test_an_issuer_that_is_down_from_the_start(issuer: Issuer) -> None:
         hands = Hands(issuer)
         for _ in range(3):
             found = await hands.show()
-            assert isinstance(found, Stranger)
+            assert isinstance(found, Unauthenticated)
             assert found.code == "issuer-unavailable"
         issuer.is_down = False
         hands.ticks += MIN_SECONDS_BETWEEN
-        assert isinstance(await hands.show(), Caller)
+        assert isinstance(await hands.show(), Principal)
 
     run(test)
 
@@ -295,10 +295,10 @@ def test_a_key_that_was_withdrawn_verifies_nothing_after_an_hour(issuer: Issuer)
     async def test() -> None:
         hands = Hands(issuer)
         token = signed(claims(issuer.url))
-        assert isinstance(await hands.show(token), Caller)
+        assert isinstance(await hands.show(token), Principal)
         issuer.keys = [jwk("two", EC)]
         hands.ticks += REFRESH_SECONDS + 1
-        assert isinstance(await hands.show(token), Caller)  # which has the keys asked for again
+        assert isinstance(await hands.show(token), Principal)  # which has the keys asked for again
         async with asyncio.timeout(5):
             while issuer.num_asked < 2 or hands.keys._asking is not None:  # noqa: SLF001
                 await asyncio.sleep(0.01)
@@ -312,7 +312,7 @@ def test_keys_at_an_address_that_was_set(issuer: Issuer) -> None:
     issuer.configuration = {"nothing": "here"}
 
     async def test() -> None:
-        assert isinstance(await Hands(issuer, oidc_jwks_url=f"{issuer.url}/keys").show(), Caller)
+        assert isinstance(await Hands(issuer, oidc_jwks_url=f"{issuer.url}/keys").show(), Principal)
 
     run(test)
 

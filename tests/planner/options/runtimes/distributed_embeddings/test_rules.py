@@ -113,24 +113,24 @@ def test_no_rank_has_more_rows_than_an_even_share_rounded_up() -> None:
 )
 def test_what_no_scheme_runs(table: Table, reason: str) -> None:
     for scheme in OFFERED:
-        refusal = DistributedEmbeddings().refusal(table, scheme)
-        assert refusal is not None
-        assert reason in refusal
+        scheme_issue = DistributedEmbeddings().scheme_issue(table, scheme)
+        assert scheme_issue is not None
+        assert reason in scheme_issue
 
 
 def test_means_of_tables_cut_by_rows() -> None:
-    refusal = DistributedEmbeddings().refusal(make_table(pooling="mean"), Scheme.ROW_WISE)
-    assert refusal is not None
-    assert "its bags have means" in refusal
-    assert DistributedEmbeddings().refusal(make_table(pooling="sum"), Scheme.ROW_WISE) is None
+    scheme_issue = DistributedEmbeddings().scheme_issue(make_table(pooling="mean"), Scheme.ROW_WISE)
+    assert scheme_issue is not None
+    assert "its bags have means" in scheme_issue
+    assert DistributedEmbeddings().scheme_issue(make_table(pooling="sum"), Scheme.ROW_WISE) is None
 
 
 @pytest.mark.parametrize("scheme", sorted(set(Scheme) - OFFERED))
 def test_schemes_that_are_not_offered(scheme: Scheme) -> None:
-    refusal = DistributedEmbeddings().refusal(make_table(), scheme)
+    scheme_issue = DistributedEmbeddings().scheme_issue(make_table(), scheme)
     cut = f"{scheme.label} must cut into even slices on different ranks, which is not searched for"
     whole = "rows are cut over all ranks: row_wise does that"
-    assert refusal == (whole if scheme is Scheme.TABLE_ROW_WISE else cut)
+    assert scheme_issue == (whole if scheme is Scheme.TABLE_ROW_WISE else cut)
 
 
 def faults(table: Table, placed: TablePlacement) -> dict[str, str]:

@@ -82,16 +82,16 @@ def test_no_gpu_has_more_than_one_row_of_a_table_beyond_an_even_share() -> None:
 )
 def test_what_no_scheme_runs(table: Table, reason: str) -> None:
     for scheme in OFFERED:
-        refusal = HugeCTR().refusal(table, scheme)
-        assert refusal is not None
-        assert reason in refusal
-    assert HugeCTR().refusal(make_table(dim=256), Scheme.TABLE_WISE) is None
+        scheme_issue = HugeCTR().scheme_issue(table, scheme)
+        assert scheme_issue is not None
+        assert reason in scheme_issue
+    assert HugeCTR().scheme_issue(make_table(dim=256), Scheme.TABLE_WISE) is None
 
 
 @pytest.mark.parametrize("scheme", sorted(set(Scheme) - OFFERED))
 def test_schemes_that_are_not_searched_for(scheme: Scheme) -> None:
-    refusal = HugeCTR().refusal(make_table(), scheme)
-    assert refusal == f"{scheme.label} must cut into equal pieces, which is not searched for"
+    scheme_issue = HugeCTR().scheme_issue(make_table(), scheme)
+    assert scheme_issue == f"{scheme.label} must cut into equal pieces, which is not searched for"
 
 
 def faults(table: Table, placed: TablePlacement) -> dict[str, str]:

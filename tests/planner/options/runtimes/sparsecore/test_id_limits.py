@@ -8,7 +8,7 @@ import pytest
 from cost_models.arrays import Floats, Ints
 from planner.domain.problem.access import AccessCdf, AccessStatistics, MissRatioCurve, ReuseHistogram, ZipfAccess
 from planner.options.runtimes.sparsecore.id_limits import Limits, Lookups, limits_of, peak_load
-from planner.options.runtimes.sparsecore.row_rates import RowsByHeat
+from planner.options.runtimes.sparsecore.row_rates import RowRateBins
 
 BENT = AccessCdf(points=((0.001, 0.2), (0.1, 0.7), (1.0, 1.0)))
 
@@ -25,7 +25,7 @@ def rates_of(access: AccessStatistics, num_rows: int) -> Floats:
 
 
 def lookups(access: AccessStatistics, num_rows: int, expected: float, rotation: int = 0) -> Lookups:
-    rows = RowsByHeat.of(access, num_rows)
+    rows = RowRateBins.of(access, num_rows)
     assert rows is not None
     return Lookups(rows=rows, expected=expected, rotation=rotation)
 
@@ -143,7 +143,7 @@ def test_hashed_rows_that_are_likely_to_meet_have_room_together() -> None:
 @pytest.mark.parametrize("access", [ZipfAccess(alpha=a) for a in (0.0, 0.7, 1.0, 1.3)] + [BENT])
 @pytest.mark.parametrize("num_rows", [1, 40, 513, 30_000])
 def test_bins_have_all_rows_and_bound_their_rates(access: AccessStatistics, num_rows: int) -> None:
-    bins, rates = RowsByHeat.of(access, num_rows), rates_of(access, num_rows)
+    bins, rates = RowRateBins.of(access, num_rows), rates_of(access, num_rows)
     assert bins is not None
     assert bins.num_rows == num_rows
     assert bins.count @ bins.mean == pytest.approx(1.0, abs=1e-7)
@@ -157,7 +157,7 @@ def test_bins_have_all_rows_and_bound_their_rates(access: AccessStatistics, num_
 
 @pytest.mark.parametrize("modulus", [1, 8, 64])
 def test_sums_by_remainder(modulus: int) -> None:
-    bins = RowsByHeat.of(ZipfAccess(alpha=1.0), 2000)
+    bins = RowRateBins.of(ZipfAccess(alpha=1.0), 2000)
     assert bins is not None
     values = np.random.default_rng(0).random(len(bins.count))
     one_by_one = np.repeat(values, bins.count)
@@ -167,8 +167,8 @@ def test_sums_by_remainder(modulus: int) -> None:
 
 def test_statistics_that_do_not_tell_rows_apart_have_no_bins() -> None:
     histogram = ReuseHistogram(distinct_rows=(5.0,) + (0.0,) * 16)
-    assert RowsByHeat.of(histogram, 100) is None
-    assert RowsByHeat.of(MissRatioCurve(points=((1.0, 0.0),)), 100) is None
+    assert RowRateBins.of(histogram, 100) is None
+    assert RowRateBins.of(MissRatioCurve(points=((1.0, 0.0),)), 100) is None
 
 
 def test_edges() -> None:

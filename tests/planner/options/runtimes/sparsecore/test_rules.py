@@ -64,20 +64,22 @@ def test_what_is_planned_is_exported_and_looked_up_right(hosts: int, local: int)
 )
 def test_what_no_scheme_runs(table: Table, reason: str) -> None:
     for scheme in Scheme:
-        refusal = SparseCore().refusal(table, scheme)
-        assert refusal is not None
-        assert reason in refusal
+        scheme_issue = SparseCore().scheme_issue(table, scheme)
+        assert scheme_issue is not None
+        assert reason in scheme_issue
 
 
 @pytest.mark.parametrize("scheme", sorted(set(Scheme) - {Scheme.ROW_WISE}))
 def test_schemes_that_sparsecores_have_not(scheme: Scheme) -> None:
-    refusal = SparseCore().refusal(make_table(), scheme)
-    assert refusal == f"every SparseCore holds rows of every table, which row_wise plans and {scheme.label} does not"
+    scheme_issue = SparseCore().scheme_issue(make_table(), scheme)
+    assert (
+        scheme_issue == f"every SparseCore holds rows of every table, which row_wise plans and {scheme.label} does not"
+    )
     assert SparseCore().kernels(make_table(), scheme, frozenset(Kernel)) == ()
 
 
 def test_weighted_lookups_run() -> None:
-    assert SparseCore().refusal(replace(make_table(), is_weighted=True), Scheme.ROW_WISE) is None
+    assert SparseCore().scheme_issue(replace(make_table(), is_weighted=True), Scheme.ROW_WISE) is None
 
 
 def faults(table: Table, placed: TablePlacement, *, chips: int = 4) -> dict[str, str]:

@@ -99,15 +99,15 @@ def test_every_scheme_on_offer_is_planned_exported_and_lands(scheme: Scheme, hos
     ],
 )
 def test_tables_that_no_scheme_runs(table: Table, reason: str) -> None:
-    assert all(reason in (TorchEasyRec().refusal(table, scheme) or "") for scheme in Scheme)
+    assert all(reason in (TorchEasyRec().scheme_issue(table, scheme) or "") for scheme in Scheme)
 
 
 def test_ranks_cannot_be_asked_for_unless_a_scheme_has_them() -> None:
     for wanted in (TableConstraints(ranks=frozenset({0, 1, 2, 3})), TableConstraints(hosts=frozenset({0}))):
         table = make_table(constraints=wanted)
-        refused = {scheme for scheme in OFFERED if TorchEasyRec().refusal(table, scheme)}
+        refused = {scheme for scheme in OFFERED if TorchEasyRec().scheme_issue(table, scheme)}
         assert refused == {Scheme.TABLE_WISE, Scheme.TABLE_ROW_WISE}
-        assert "chooses the ranks of table_wise" in (TorchEasyRec().refusal(table, Scheme.TABLE_WISE) or "")
+        assert "chooses the ranks of table_wise" in (TorchEasyRec().scheme_issue(table, Scheme.TABLE_WISE) or "")
 
 
 def test_means_are_cut_by_rows_together_as_in_torchrec() -> None:

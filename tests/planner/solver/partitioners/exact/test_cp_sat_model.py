@@ -11,7 +11,7 @@ from planner.pricing.price_options import restrict
 from planner.solver.evaluate import objective_of, violations
 from planner.solver.partitioners.exact.cp_sat_model import Model, build, hint, read
 from planner.solver.partitioners.exact.symmetry import find_symmetry, in_order
-from planner.solver.problem import Assignment, Objective, PricedOptions, Scope
+from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 from tests.support.planning.builders import brute_force, make_assignment, narrowest_shape, random_priced
 from tests.support.planning.exhaustive import all_assignments
 
@@ -19,7 +19,7 @@ TICKS = 2**27
 
 
 def solve(
-    priced: PricedOptions, *, bound_seconds: float = 0.0, only: Assignment | None = None, num_ticks: int = TICKS
+    priced: SolverProblem, *, bound_seconds: float = 0.0, only: Assignment | None = None, num_ticks: int = TICKS
 ) -> tuple[cp_model.CpSolverStatus, float, Assignment | None]:
     """Solve to the end; ``only`` fixes every variable to an assignment."""
     model = build(priced, num_ticks, bound_seconds)
@@ -34,37 +34,37 @@ def solve(
     return status, solver.objective_value * model.ticks.tick_seconds, read(model, solver.value)
 
 
-def plain(priced: PricedOptions) -> PricedOptions:
+def plain(priced: SolverProblem) -> SolverProblem:
     return priced
 
 
-def apart(priced: PricedOptions) -> PricedOptions:
+def apart(priced: SolverProblem) -> SolverProblem:
     return replace(restrict(priced, priced.family_scope != Scope.WORLD), apart=(np.array([0, 1]),))
 
 
-def same_rank(priced: PricedOptions) -> PricedOptions:
+def same_rank(priced: SolverProblem) -> SolverProblem:
     return replace(priced, same_rank=(np.array([0, 1]),))
 
 
-def forbidden(priced: PricedOptions) -> PricedOptions:
+def forbidden(priced: SolverProblem) -> SolverProblem:
     allowed = np.ones((2, 4), dtype=np.bool_)
     allowed[0, 1] = allowed[1, 3] = False
     return replace(priced, table_rank_allowed=allowed)
 
 
-def pinned(priced: PricedOptions) -> PricedOptions:
+def pinned(priced: SolverProblem) -> SolverProblem:
     four = narrowest_shape(priced, 0, 1)
     return replace(priced, pinned_shape=np.array([four + 1, four + 1]), pinned_site=np.array([0, 2]))
 
 
-def pinned_and_apart(priced: PricedOptions) -> PricedOptions:
+def pinned_and_apart(priced: SolverProblem) -> SolverProblem:
     return replace(pinned(priced), apart=(np.array([0, 1]),))
 
 
 @pytest.mark.parametrize("change", [plain, apart, same_rank, forbidden, pinned, pinned_and_apart])
 @pytest.mark.parametrize("objective", list(Objective))
 def test_every_valid_plan_has_a_twin_that_costs_the_same(
-    change: Callable[[PricedOptions], PricedOptions], objective: Objective
+    change: Callable[[SolverProblem], SolverProblem], objective: Objective
 ) -> None:
     """A sample of all plans, each with all its variables fixed, loads included; no variable contradicts another."""
     priced = change(
@@ -87,7 +87,7 @@ def test_every_valid_plan_has_a_twin_that_costs_the_same(
 @pytest.mark.parametrize("change", [plain, apart, same_rank, forbidden, pinned, pinned_and_apart])
 @pytest.mark.parametrize("seed", range(2))
 def test_the_best_plan_is_valid_and_the_best_of_all(
-    change: Callable[[PricedOptions], PricedOptions], seed: int
+    change: Callable[[SolverProblem], SolverProblem], seed: int
 ) -> None:
     priced = change(random_priced(seed, num_tables=2, same_host=True, fill=0.2, max_pieces=2))
     best = brute_force(priced, listed=True)
@@ -100,22 +100,22 @@ def test_the_best_plan_is_valid_and_the_best_of_all(
     assert objective_of(priced, found) == pytest.approx(best, rel=1e-6)
 
 
-def impossible_pin(priced: PricedOptions) -> PricedOptions:
+def impossible_pin(priced: SolverProblem) -> SolverProblem:
     allowed = np.ones((2, 4), dtype=np.bool_)
     allowed[0, 2] = False  # rank 2 holds a pinned piece
     return replace(pinned(priced), table_rank_allowed=allowed)
 
 
-def pins_beyond_memory(priced: PricedOptions) -> PricedOptions:
+def pins_beyond_memory(priced: SolverProblem) -> SolverProblem:
     return replace(pinned(priced), capacity_bytes=np.full((4, 1), 1.0))
 
 
-def pins_on_two_ranks_of_a_group(priced: PricedOptions) -> PricedOptions:
+def pins_on_two_ranks_of_a_group(priced: SolverProblem) -> SolverProblem:
     return same_rank(pinned(priced))
 
 
 @pytest.mark.parametrize("change", [impossible_pin, pins_beyond_memory, pins_on_two_ranks_of_a_group])
-def test_pins_that_leave_no_plan(change: Callable[[PricedOptions], PricedOptions]) -> None:
+def test_pins_that_leave_no_plan(change: Callable[[SolverProblem], SolverProblem]) -> None:
     assert solve(change(random_priced(0, num_tables=2)))[0] == cp_model.INFEASIBLE
 
 
@@ -130,7 +130,7 @@ def test_everything_pinned() -> None:
     assert cost == pytest.approx(objective_of(priced, only), rel=1e-6)
 
 
-def two_tables(size: float, capacity: float) -> PricedOptions:
+def two_tables(size: float, capacity: float) -> SolverProblem:
     """Two tables that are one piece each, on two ranks; the first costs nothing."""
     priced = random_priced(0, num_tables=2, num_hosts=1, ranks_per_host=2)
     whole = restrict(priced, np.isin(np.arange(priced.num_families), priced.families_of_table[0]))

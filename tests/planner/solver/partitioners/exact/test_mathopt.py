@@ -11,7 +11,7 @@ from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.exact import mathopt
 from planner.solver.partitioners.exact.cp_sat import CpSat
 from planner.solver.partitioners.exact.mathopt_model import build, read
-from planner.solver.problem import Objective, PricedOptions, Reason
+from planner.solver.problem import Objective, Reason, SolverProblem
 from tests.support.contracts.partitioner import LIMITS, PartitionerContract
 from tests.support.planning.builders import brute_force, random_priced
 
@@ -52,7 +52,7 @@ def test_the_bound_is_close_to_the_optimum() -> None:
         assert best * (1 - 1e-5) <= outcome.bound_seconds <= best
 
 
-def two_tables(over_bytes: float) -> PricedOptions:
+def two_tables(over_bytes: float) -> SolverProblem:
     """Two whole tables of 40 GB, cheaper together: their rank is that many bytes too small for both."""
     priced = random_priced(0, num_tables=2, num_hosts=1, ranks_per_host=2)
     whole = restrict(priced, np.isin(np.arange(priced.num_families), priced.families_of_table[0]))

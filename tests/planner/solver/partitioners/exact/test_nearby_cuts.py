@@ -4,7 +4,7 @@ import numpy as np
 
 from planner.solver.evaluate import violations
 from planner.solver.partitioners.exact.listed_cuts import options_of
-from planner.solver.partitioners.exact.nearby_cuts import with_recuts
+from planner.solver.partitioners.exact.nearby_cuts import with_nearby_cuts
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.problem import Assignment
 from tests.support.contracts.partitioner import LIMITS
@@ -15,7 +15,7 @@ def test_every_cut_on_the_list_is_legal_and_more_of_them_are_there() -> None:
     priced = random_priced(0, num_tables=4, fill=0.2, columns=24, max_pieces=4, same_host=True)
     plan = Greedy(first_only=True).solve(priced, LIMITS).assignment
     assert plan is not None
-    listed = with_recuts(priced, plan, 20, np.random.default_rng(0))
+    listed = with_nearby_cuts(priced, plan, 20, np.random.default_rng(0))
     assert listed.num_options > priced.num_options
     assert np.all(options_of(listed, plan) >= 0)
     first, last = listed.units_of_option
@@ -32,7 +32,7 @@ def test_pinned_tables_get_no_cuts() -> None:
     plan = Greedy(first_only=True).solve(priced, LIMITS).assignment
     assert plan is not None
     pinned = replace(priced, pinned_shape=plan.piece_shape, pinned_site=plan.piece_site)
-    assert with_recuts(pinned, plan, 20, np.random.default_rng(0)).num_options == priced.num_options
+    assert with_nearby_cuts(pinned, plan, 20, np.random.default_rng(0)).num_options == priced.num_options
 
 
 def test_a_family_of_one_width_has_no_other_cut() -> None:
@@ -41,4 +41,4 @@ def test_a_family_of_one_width_has_no_other_cut() -> None:
     world = np.array([priced.shapes_of_family[0][priced.families_of_table[1][t] - 1] for t in range(2)])
     plan = Assignment(piece_shape=world, piece_site=np.zeros(2, dtype=np.int64))
     assert violations(priced, plan) == []
-    assert with_recuts(priced, plan, 5, np.random.default_rng(0)) is priced
+    assert with_nearby_cuts(priced, plan, 5, np.random.default_rng(0)) is priced

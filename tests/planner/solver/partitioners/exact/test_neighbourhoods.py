@@ -8,21 +8,21 @@ from planner.pricing.price_options import restrict
 from planner.solver.evaluate import rank_loads, touched_ranks, violations
 from planner.solver.partitioners.exact.neighbourhoods import around_ranks, around_tables
 from planner.solver.partitioners.greedy import Greedy
-from planner.solver.problem import Assignment, Objective, PricedOptions, Scope
+from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 from tests.support.contracts.partitioner import LIMITS
 from tests.support.planning.builders import narrowest_shape, random_priced
 
-Make = Callable[[PricedOptions, Assignment, int, np.random.Generator], PricedOptions]
+Make = Callable[[SolverProblem, Assignment, int, np.random.Generator], SolverProblem]
 KINDS: list[Make] = [around_ranks, around_tables]
 
 
-def planned(priced: PricedOptions) -> Assignment:
+def planned(priced: SolverProblem) -> Assignment:
     plan = Greedy(first_only=True).solve(priced, LIMITS).assignment
     assert plan is not None
     return plan
 
 
-def bound(seed: int, objective: Objective) -> PricedOptions:
+def bound(seed: int, objective: Objective) -> SolverProblem:
     """Ten tables with every kind of constraint."""
     priced = random_priced(seed, num_tables=10, objective=objective, fill=0.2, same_host=True, windows=True)
     allowed = np.ones((10, 4), dtype=np.bool_)

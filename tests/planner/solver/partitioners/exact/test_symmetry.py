@@ -7,7 +7,7 @@ from planner.solver.evaluate import objective_of, violations
 from planner.solver.partitioners.exact.columns import make_columns, values_of
 from planner.solver.partitioners.exact.rows import make_rows
 from planner.solver.partitioners.exact.symmetry import Symmetry, find_symmetry, in_order
-from planner.solver.problem import PricedOptions
+from planner.solver.problem import SolverProblem
 from tests.support.planning.builders import make_assignment, narrowest_shape, random_priced
 from tests.support.planning.exhaustive import all_assignments
 
@@ -20,25 +20,25 @@ def test_all_are_alike_where_nothing_differs() -> None:
     assert members(find_symmetry(random_priced(0))) == ([[0, 1], [2, 3]], [[0, 1]])
 
 
-def slower(priced: PricedOptions) -> PricedOptions:
+def slower(priced: SolverProblem) -> SolverProblem:
     speed = np.ones((4, 2))
     speed[1, 0] = 1.5
     return replace(priced, rank_slowdown=speed)
 
 
-def smaller(priced: PricedOptions) -> PricedOptions:
+def smaller(priced: SolverProblem) -> SolverProblem:
     capacity = priced.capacity_bytes.copy()
     capacity[1] -= 1
     return replace(priced, capacity_bytes=capacity)
 
 
-def forbidden(priced: PricedOptions) -> PricedOptions:
+def forbidden(priced: SolverProblem) -> SolverProblem:
     allowed = np.ones((3, 4), dtype=np.bool_)
     allowed[2, 1] = False
     return replace(priced, table_rank_allowed=allowed)
 
 
-def pinned(priced: PricedOptions) -> PricedOptions:
+def pinned(priced: SolverProblem) -> SolverProblem:
     return replace(priced, pinned_shape=np.array([narrowest_shape(priced, 2, 0)]), pinned_site=np.array([1]))
 
 

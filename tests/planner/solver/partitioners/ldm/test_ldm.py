@@ -7,7 +7,7 @@ from planner.pricing.price_options import restrict
 from planner.solver.evaluate import rank_loads, violations
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.ldm.ldm import Ldm
-from planner.solver.problem import Assignment, Objective, PricedOptions, Reason, Scope
+from planner.solver.problem import Assignment, Objective, Reason, Scope, SolverProblem
 from tests.support.contracts.partitioner import LIMITS, PartitionerContract
 from tests.support.planning.builders import random_priced
 
@@ -16,13 +16,13 @@ class TestLdm(PartitionerContract):
     partitioner = Ldm()
 
 
-def whole_tables(seed: int, num_tables: int, *, objective: Objective, fill: float = 0.3) -> PricedOptions:
+def whole_tables(seed: int, num_tables: int, *, objective: Objective, fill: float = 0.3) -> SolverProblem:
     """Tables that go onto one of eight ranks each."""
     priced = random_priced(seed, num_tables=num_tables, num_hosts=2, ranks_per_host=4, objective=objective, fill=fill)
     return restrict(priced, (priced.family_scope == Scope.RANK) & (priced.family_max_pieces == 1))
 
 
-def imbalance(priced: PricedOptions, partitioner: Greedy | Ldm) -> float:
+def imbalance(priced: SolverProblem, partitioner: Greedy | Ldm) -> float:
     """How far the slowest rank is above the mean, relative."""
     outcome = partitioner.solve(priced, LIMITS)
     assert outcome.assignment is not None

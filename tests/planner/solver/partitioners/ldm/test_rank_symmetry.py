@@ -7,14 +7,14 @@ from planner.pricing.price_options import restrict
 from planner.solver.evaluate import objective_of, rank_loads, violations
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.ldm.rank_symmetry import Balance, interchanged
-from planner.solver.problem import Assignment, Objective, PricedOptions, Scope
+from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 from tests.support.contracts.partitioner import LIMITS
 from tests.support.planning.builders import narrowest_shape, random_priced
 
 BALANCE = Balance(sharpness=15.0, memory=0.0)
 
 
-def whole_tables(num_tables: int, **changes: object) -> PricedOptions:
+def whole_tables(num_tables: int, **changes: object) -> SolverProblem:
     """Tables that go onto one of four ranks each, with room for all of them on any rank."""
     priced = random_priced(0, num_tables=num_tables, fill=0.2)
     whole = restrict(priced, (priced.family_scope == Scope.RANK) & (priced.family_max_pieces == 1))
@@ -22,7 +22,7 @@ def whole_tables(num_tables: int, **changes: object) -> PricedOptions:
     return replace(roomy, **changes)  # type: ignore[arg-type]
 
 
-def on_one_rank(priced: PricedOptions, rank: int = 0) -> Assignment:
+def on_one_rank(priced: SolverProblem, rank: int = 0) -> Assignment:
     return Assignment(piece_shape=np.arange(priced.num_tables), piece_site=np.full(priced.num_tables, rank))
 
 

@@ -11,13 +11,13 @@ from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import objective_of, violations
 from planner.solver.partitioners.base import Effort
 from planner.solver.partitioners.greedy import Greedy
-from planner.solver.partitioners.incumbent import Best
+from planner.solver.partitioners.incumbent import IncumbentTracker
 from planner.solver.partitioners.local_search import local_search
-from planner.solver.partitioners.local_search.chain import Chain, Stage, refine
-from planner.solver.partitioners.local_search.constructions import by_taste
+from planner.solver.partitioners.local_search.chain import Chain, Stage, annealing
+from planner.solver.partitioners.local_search.constructions import by_choice_rule
 from planner.solver.partitioners.local_search.local_search import LocalSearch, _Search
 from planner.solver.partitioners.local_search.search_data import search_view
-from planner.solver.problem import Guide, Objective, Scope
+from planner.solver.problem import Objective, RelaxationHint, Scope
 from tests.support.contracts.partitioner import LIMITS, PartitionerContract
 from tests.support.planning.builders import brute_force, random_priced
 
@@ -49,8 +49,8 @@ def test_it_finds_the_optimum_over_all_cuts() -> None:
 def test_first_plans_settle_before_any_is_cut_anew() -> None:
     """Pieces move in every first plan, so that the best of them is faster than any that is only built."""
     priced = random_priced(0, num_tables=24)
-    view, best = search_view(priced), Best(priced, "local_search", None)
-    built = [chain.best_seconds for chain in by_taste(view, None, 9, itertools.count(), Effort(LIMITS))]
+    view, best = search_view(priced), IncumbentTracker(priced, "local_search", None)
+    built = [chain.best_seconds for chain in by_choice_rule(view, None, 9, itertools.count(), Effort(LIMITS))]
     search = _Search(view, 0, Effort(LIMITS), best, 0.0)
     search.settle(None, None)
     assert best.seconds < 0.99 * min(built)
@@ -60,7 +60,7 @@ def test_first_plans_settle_before_any_is_cut_anew() -> None:
 class Watched:
     """What races of a search were told and did."""
 
-    guides: list[Guide | None] = field(default_factory=list)
+    guides: list[RelaxationHint | None] = field(default_factory=list)
     most_slower: list[float] = field(default_factory=list)
     plans: list[float] = field(default_factory=list)  # objective of the best plan before each race
     cut_anew: list[bool] = field(default_factory=list)  # of each stage of a chain
@@ -69,23 +69,23 @@ class Watched:
 def watched(monkeypatch: pytest.MonkeyPatch, *, num_tables: int, objective: Objective) -> Watched:
     """Settle on eight ranks, and note how."""
     priced = random_priced(1, num_tables=num_tables, num_hosts=4, objective=objective)
-    guide, seen, run = lower_bound(priced).guide, Watched(), Chain.run
-    assert guide is not None
-    best = Best(priced, "local_search", None)
+    hint, seen, run = lower_bound(priced).hint, Watched(), Chain.run
+    assert hint is not None
+    best = IncumbentTracker(priced, "local_search", None)
 
     def told(*arguments: Any) -> Iterator[Chain]:
         seen.guides.append(arguments[1])
         seen.most_slower.append(arguments[5])
         seen.plans.append(best.seconds)
-        return by_taste(*arguments)
+        return by_choice_rule(*arguments)
 
     def noted(self: Chain, stage: Stage, *arguments: Any) -> None:
         seen.cut_anew.append(stage.cuts)
         run(self, stage, *arguments)
 
-    monkeypatch.setattr(local_search, "by_taste", told)
+    monkeypatch.setattr(local_search, "by_choice_rule", told)
     monkeypatch.setattr(Chain, "run", noted)
-    _Search(search_view(priced), 0, Effort(LIMITS), best, 0.0).settle(guide, None)
+    _Search(search_view(priced), 0, Effort(LIMITS), best, 0.0).settle(hint, None)
     return seen
 
 
@@ -99,12 +99,12 @@ def test_with_very_few_tables_races_follow_each_other_and_expect_what_the_best_p
     first, *later = seen.guides
     assert len(later) == 3
     assert first is not None
-    for guide, best_seconds in zip(later, seen.plans[1:], strict=True):
-        assert guide is not None
-        assert np.all(guide.slowest_seconds >= 0.2 * first.slowest_seconds)
-        assert np.sum(guide.slowest_seconds) == pytest.approx(best_seconds, rel=0.2)
-        assert np.sum(guide.slowest_seconds) > np.sum(first.slowest_seconds)
-        assert np.array_equal(guide.option, first.option)
+    for hint, best_seconds in zip(later, seen.plans[1:], strict=True):
+        assert hint is not None
+        assert np.all(hint.slowest_seconds >= 0.2 * first.slowest_seconds)
+        assert np.sum(hint.slowest_seconds) == pytest.approx(best_seconds, rel=0.2)
+        assert np.sum(hint.slowest_seconds) > np.sum(first.slowest_seconds)
+        assert np.array_equal(hint.option, first.option)
     assert all(seen.cut_anew)
     assert seen.most_slower == [1.4] * 4
 
@@ -125,9 +125,9 @@ def test_proposals_that_may_cut_tables_anew_count_as_more_work() -> None:
     spent = []
     for cuts in (False, True):
         effort = Effort(replace(LIMITS, time_limit_seconds=600.0, work_limit_seconds=600.0))
-        (chain,) = itertools.islice(by_taste(view, None, 1, itertools.count(), effort), 1)
+        (chain,) = itertools.islice(by_choice_rule(view, None, 1, itertools.count(), effort), 1)
         before = effort.fraction
-        chain.run(replace(refine(1e-4), cuts=cuts), effort, before + 1e-9, 0.0)  # one chunk
+        chain.run(replace(annealing(1e-4), cuts=cuts), effort, before + 1e-9, 0.0)  # one chunk
         spent.append(effort.fraction - before)
     assert spent[1] > 1.1 * spent[0] > 0
 

@@ -7,14 +7,13 @@ import pytest
 
 from planner.solver.evaluate import objective_of, violations
 from planner.solver.movement import moved_bytes
-from planner.solver.partitioners.kernels.anneal import Deals, anneal
+from planner.solver.partitioners.kernels.anneal import ProposalRates, anneal
 from planner.solver.partitioners.kernels.cost.smooth_cost import count_moved, count_overflow
-from planner.solver.partitioners.kernels.moves.ejection_chain import drive_out
-from planner.solver.partitioners.kernels.state.state import MOVE_PRICE, MOVED, OVER
+from planner.solver.partitioners.kernels.moves.ejection_chain import start_ejection_chain
 from planner.solver.partitioners.local_search.chain import Chain
 from planner.solver.partitioners.local_search.local_search import LocalSearch
 from planner.solver.partitioners.local_search.search_data import search_view, to_assignment
-from planner.solver.problem import PricedOptions
+from planner.solver.problem import SolverProblem
 from tests.support.contracts.partitioner import LIMITS
 from tests.support.planning.builders import brute_force, random_priced
 from tests.support.planning.exhaustive import best_assignment
@@ -23,7 +22,7 @@ from tests.support.planning.proposing import begun, plan_of, propose
 from tests.thorough import thorough
 
 
-def running(seed: int, **changes: object) -> PricedOptions:
+def running(seed: int, **changes: object) -> SolverProblem:
     """A random instance where the best plan of another one runs."""
     priced = random_priced(seed, num_tables=2, same_host=True, slowdown=seed % 2 == 1)
     before = best_assignment(random_priced(seed + 100, num_tables=2, same_host=True))
@@ -41,19 +40,23 @@ def test_counting_along_is_counting_anew(seed: int, cuts: bool) -> None:
     assert begin is not None
     assert chain.load(begin)
     state, arrays = chain._state, chain._arrays  # noqa: SLF001
-    deals = Deals(of_two=0.05, of_three=0.05, after_cuts=0.05 if cuts else 0.0, on_hosts=0.3, driven_out=0.05)
+    rates = ProposalRates(pair=0.05, three_rank=0.05, after_cuts=0.05 if cuts else 0.0, on_hosts=0.3, ejection=0.05)
     for _ in range(30):
         # Few proposals, so that sums of changes are not counted anew between them and the comparison.
-        anneal(chain._data, state, 50, 0.5, 20.0, 1.0, cuts, deals)  # noqa: SLF001
-        moved, over, here = arrays.number[MOVED], arrays.number[OVER], arrays.columns_here.copy()
+        anneal(chain._data, state, 50, 0.5, 20.0, 1.0, cuts, rates)  # noqa: SLF001
+        moved, over, here = (
+            arrays.counters["moved_bytes"][0],
+            arrays.counters["overflow"][0],
+            arrays.columns_here.copy(),
+        )
         count_moved(chain._data, state)  # noqa: SLF001
         count_overflow(chain._data, state)  # noqa: SLF001
-        assert moved == pytest.approx(arrays.number[MOVED], abs=1e-9)
-        assert over == pytest.approx(arrays.number[OVER], abs=1e-9)
+        assert moved == pytest.approx(arrays.counters["moved_bytes"][0], abs=1e-9)
+        assert over == pytest.approx(arrays.counters["overflow"][0], abs=1e-9)
         assert np.array_equal(here, columns_here(chain, priced))
         found = to_assignment(view, arrays.slot_shape, arrays.slot_site, arrays.num_pieces)
-        assert arrays.number[MOVED] <= moved_bytes(priced, found) + 1e-9
-    assert arrays.number[MOVE_PRICE] > 0
+        assert arrays.counters["moved_bytes"][0] <= moved_bytes(priced, found) + 1e-9
+    assert arrays.counters["move_price"][0] > 0
 
 
 def test_long_chains_of_exchanges_are_counted_along() -> None:
@@ -63,17 +66,17 @@ def test_long_chains_of_exchanges_are_counted_along() -> None:
     arrays, kept, most = chain._arrays, 0, 0  # noqa: SLF001
     for _ in range(2000):
         sites = arrays.slot_site.copy()
-        kept += propose(chain, drive_out, 0.0)
+        kept += propose(chain, start_ejection_chain, 0.0)
         most = max(most, int(np.sum(arrays.slot_site != sites)))
         assert np.array_equal(arrays.columns_here, columns_here(chain, still))
-    moved = arrays.number[MOVED]
+    moved = arrays.counters["moved_bytes"][0]
     count_moved(chain._data, chain._state)  # noqa: SLF001
-    assert moved == pytest.approx(arrays.number[MOVED], abs=1e-6)
+    assert moved == pytest.approx(arrays.counters["moved_bytes"][0], abs=1e-6)
     assert kept > 2
     assert most > 3
 
 
-def columns_here(chain: Chain, priced: PricedOptions) -> np.ndarray:
+def columns_here(chain: Chain, priced: SolverProblem) -> np.ndarray:
     """Columns of every table on each rank and host."""
     view, arrays = chain._view, chain._arrays  # noqa: SLF001
     found = to_assignment(view, arrays.slot_shape, arrays.slot_site, arrays.num_pieces)

@@ -7,26 +7,26 @@ import numpy as np
 
 from planner.solver.partitioners.base import Effort
 from planner.solver.partitioners.local_search.chain import Chain
-from planner.solver.partitioners.local_search.constructions import by_taste
-from planner.solver.partitioners.local_search.option_choices import Taste, choose_by, tastes
+from planner.solver.partitioners.local_search.constructions import by_choice_rule
+from planner.solver.partitioners.local_search.option_choices import OptionChoiceRule, choose_by, option_choice_rules
 from planner.solver.partitioners.local_search.search_data import search_view
 from planner.solver.partitioners.local_search.starts import choose, largest_of_memory, target_of
 from planner.solver.problem import Scope
 from tests.support.contracts.partitioner import LIMITS
 from tests.support.planning.builders import random_priced
 
-FREE = Taste(price=0.0, of_bytes=0.0, cap=1.0, memory_cap=1.0, slower=1.0)
+FREE = OptionChoiceRule(price=0.0, of_bytes=0.0, cap=1.0, memory_cap=1.0, slower=1.0)
 
 
 def test_tastes_are_always_the_same_and_fill_their_ranges_evenly() -> None:
-    found = list(itertools.islice(tastes(1.5), 64))
-    assert found == list(itertools.islice(tastes(1.5), 64))
+    found = list(itertools.islice(option_choice_rules(1.5), 64))
+    assert found == list(itertools.islice(option_choice_rules(1.5), 64))
     for low, high, values in (
-        (np.log(0.003), np.log(0.6), [np.log(taste.price) for taste in found]),
-        (0.0, 1.2, [taste.of_bytes for taste in found]),
-        (0.5, 1.0, [taste.cap for taste in found]),
-        (0.35, 1.0, [taste.memory_cap for taste in found]),
-        (1.0, 1.5, [taste.slower for taste in found]),
+        (np.log(0.003), np.log(0.6), [np.log(choice_rule.price) for choice_rule in found]),
+        (0.0, 1.2, [choice_rule.of_bytes for choice_rule in found]),
+        (0.5, 1.0, [choice_rule.cap for choice_rule in found]),
+        (0.35, 1.0, [choice_rule.memory_cap for choice_rule in found]),
+        (1.0, 1.5, [choice_rule.slower for choice_rule in found]),
     ):
         counts, _ = np.histogram(values, bins=8, range=(low, high))
         assert np.all(counts >= 4), counts
@@ -73,12 +73,12 @@ def test_who_expects_slower_ranks_takes_larger_pieces() -> None:
         options = choose_by(view, target, replace(FREE, cap=0.5, slower=slower))
         squares.append(float(np.sum(view.option_largest[options] ** 2)))
     assert squares[0] < squares[1] <= squares[2]
-    assert {taste.slower for taste in itertools.islice(tastes(), 8)} == {1.0}
+    assert {choice_rule.slower for choice_rule in itertools.islice(option_choice_rules(), 8)} == {1.0}
 
 
 def test_states_are_as_many_as_asked_for_and_differ() -> None:
     view = search_view(random_priced(0, num_tables=12))
-    chains = list(by_taste(view, None, 12, itertools.count(), Effort(LIMITS)))
+    chains = list(by_choice_rule(view, None, 12, itertools.count(), Effort(LIMITS)))
     assert len(chains) == 12
     assert len({chain.seconds for chain in chains}) > 3
 
@@ -88,5 +88,5 @@ def test_tables_that_are_legal_nowhere_end_it() -> None:
     priced = random_priced(0, num_tables=12)
     pairs = list(itertools.combinations(range(12), 2))
     apart = replace(priced, apart=(np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])))
-    chains: list[Chain] = list(by_taste(search_view(apart), None, 5, itertools.count(), Effort(LIMITS)))
+    chains: list[Chain] = list(by_choice_rule(search_view(apart), None, 5, itertools.count(), Effort(LIMITS)))
     assert chains == []

@@ -9,10 +9,10 @@ import pytest
 
 from planner.solver.evaluate import violations
 from planner.solver.partitioners.base import Effort
-from planner.solver.partitioners.local_search import parallel_chains as lanes
+from planner.solver.partitioners.local_search import parallel_chains as num_parallel
 from planner.solver.partitioners.local_search.chain import Chain
 from planner.solver.partitioners.local_search.local_search import LocalSearch
-from planner.solver.partitioners.local_search.parallel_chains import Lanes
+from planner.solver.partitioners.local_search.parallel_chains import ParallelChains
 from tests.support.contracts.partitioner import LIMITS
 from tests.support.planning.builders import random_priced
 
@@ -21,16 +21,16 @@ BY_THE_CLOCK = replace(LIMITS, reproducible=False, time_limit_seconds=60.0, work
 
 @pytest.fixture
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "usable_cores", lambda: 2)
+    monkeypatch.setattr(num_parallel, "usable_cores", lambda: 2)
 
 
 @pytest.mark.parametrize(("cores", "by_the_clock"), [(1, 1), (2, 2), (64, 4)])
 def test_only_a_search_by_the_clock_has_more_than_one(
     monkeypatch: pytest.MonkeyPatch, cores: int, by_the_clock: int
 ) -> None:
-    monkeypatch.setattr(lanes, "usable_cores", lambda: cores)
-    assert Lanes(Effort(LIMITS)).count == 1
-    assert Lanes(Effort(BY_THE_CLOCK)).count == by_the_clock
+    monkeypatch.setattr(num_parallel, "usable_cores", lambda: cores)
+    assert ParallelChains(Effort(LIMITS)).count == 1
+    assert ParallelChains(Effort(BY_THE_CLOCK)).count == by_the_clock
 
 
 @pytest.mark.usefixtures("two_cores")
@@ -42,7 +42,7 @@ def test_tasks_run_side_by_side_and_begin_in_their_order() -> None:
             begun.append(index)
             yield meeting.wait
 
-    Lanes(Effort(BY_THE_CLOCK)).each(tasks())  # a lone lane would wait for ever
+    ParallelChains(Effort(BY_THE_CLOCK)).each(tasks())  # a lone lane would wait for ever
     assert begun == [0, 1, 2, 3]
 
 
@@ -64,7 +64,7 @@ def test_an_error_stops_the_other_lane_and_is_raised() -> None:
             yield task
 
     with pytest.raises(ArithmeticError, match="of a task"):
-        Lanes(effort).each(tasks())
+        ParallelChains(effort).each(tasks())
     assert effort.fraction == 1
     assert len(asked) <= 3
 

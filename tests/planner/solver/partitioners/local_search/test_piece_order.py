@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from planner.solver.movement import moved_bytes
-from planner.solver.partitioners.local_search.piece_order import arranged
-from planner.solver.problem import Assignment, PricedOptions, Scope
+from planner.solver.partitioners.local_search.piece_order import order_for_fewest_moves
+from planner.solver.problem import Assignment, Scope, SolverProblem
 from tests.support.planning.builders import random_priced
 from tests.support.planning.moves import with_move
 
 
-def pieces(priced: PricedOptions, placed: list[tuple[int, int]]) -> Assignment:
+def pieces(priced: SolverProblem, placed: list[tuple[int, int]]) -> Assignment:
     """Table 0 in pieces of (columns, rank), every other table on all ranks."""
     family = int(np.flatnonzero((priced.family_table == 0) & (priced.family_max_pieces > 1))[0])
     first, last = priced.shapes_of_family
@@ -37,7 +37,7 @@ def test_each_piece_finds_its_own(
 ) -> None:
     priced = random_priced(0)
     moving = with_move(priced, pieces(priced, before))
-    best = arranged(moving, pieces(priced, after))
+    best = order_for_fewest_moves(moving, pieces(priced, after))
     wanted = pieces(priced, found)
     assert best.piece_shape.tolist() == wanted.piece_shape.tolist()
     assert best.piece_site.tolist() == wanted.piece_site.tolist()
@@ -47,5 +47,5 @@ def test_each_piece_finds_its_own(
 def test_what_is_best_already_stays_as_it_is() -> None:
     priced = random_priced(0)
     some = pieces(priced, [(8, 1), (4, 2), (4, 0)])
-    assert arranged(priced, some) is some
-    assert arranged(with_move(priced, some), some) is some
+    assert order_for_fewest_moves(priced, some) is some
+    assert order_for_fewest_moves(with_move(priced, some), some) is some

@@ -9,12 +9,12 @@ import pytest
 
 from planner.pricing.price_options import restrict
 from planner.solver.partitioners.base import Effort
-from planner.solver.partitioners.kernels.anneal import Deals, anneal
+from planner.solver.partitioners.kernels.anneal import ProposalRates, anneal
 from planner.solver.partitioners.local_search import chain as chains
-from planner.solver.partitioners.local_search.chain import Stage, refine, settle
-from planner.solver.partitioners.local_search.proposal_mix import deal_seconds, deals_now, work_seconds
+from planner.solver.partitioners.local_search.chain import Stage, annealing, settle
+from planner.solver.partitioners.local_search.proposal_mix import proposal_rates, redistribution_seconds, work_seconds
 from planner.solver.partitioners.local_search.search_data import search_view
-from planner.solver.problem import PricedOptions
+from planner.solver.problem import SolverProblem
 from tests.support.contracts.partitioner import LIMITS
 from tests.support.planning.builders import random_priced
 from tests.support.planning.exhaustive import best_assignment
@@ -24,7 +24,9 @@ from tests.support.planning.proposing import begun
 RANKS, HOSTS = 6, 2
 
 
-def dealt(monkeypatch: pytest.MonkeyPatch, priced: PricedOptions, stage: Stage) -> list[tuple[float, Deals, float]]:
+def dealt(
+    monkeypatch: pytest.MonkeyPatch, priced: SolverProblem, stage: Stage
+) -> list[tuple[float, ProposalRates, float]]:
     """Smoothness, deals and nominal work of every chunk of a stage."""
     chain, seen = begun(priced), []
     effort = Effort(replace(LIMITS, time_limit_seconds=600.0, work_limit_seconds=1.0))
@@ -35,18 +37,18 @@ def dealt(monkeypatch: pytest.MonkeyPatch, priced: PricedOptions, stage: Stage) 
 
     monkeypatch.setattr(chains, "anneal", noted)
     chain.run(stage, effort, effort.fraction + 0.2, 0.0)
-    return [(smooth, deals, until - at) for (smooth, deals, at), (_, _, until) in itertools.pairwise(seen)]
+    return [(smooth, rates, until - at) for (smooth, rates, at), (_, _, until) in itertools.pairwise(seen)]
 
 
 @pytest.mark.parametrize("cuts", [True, False])
 def test_three_ranks_are_dealt_once_the_search_is_sharp(monkeypatch: pytest.MonkeyPatch, cuts: bool) -> None:
     """Two before; tables are cut for it only in stages that may cut; and deals count as work."""
-    seen = dealt(monkeypatch, random_priced(0, num_tables=40, ranks_per_host=3), replace(refine(1e-4), cuts=cuts))
+    seen = dealt(monkeypatch, random_priced(0, num_tables=40, ranks_per_host=3), replace(annealing(1e-4), cuts=cuts))
     assert seen[0][0] < 150 < seen[-1][0]
-    for smoothness, deals, _ in seen:
-        assert (deals.of_two > 0) is (smoothness < 150)
-        assert (deals.of_three > 0) is (smoothness >= 150)
-        assert (deals.after_cuts > 0) is (smoothness >= 150 and cuts)
+    for smoothness, rates, _ in seen:
+        assert (rates.pair > 0) is (smoothness < 150)
+        assert (rates.three_rank > 0) is (smoothness >= 150)
+        assert (rates.after_cuts > 0) is (smoothness >= 150 and cuts)
     assert seen[0][2] != pytest.approx(seen[-1][2])
     assert min(work for _, _, work in seen) > 0
 
@@ -55,7 +57,7 @@ def test_two_ranks_are_dealt_where_there_are_no_more(monkeypatch: pytest.MonkeyP
     two_ranks = random_priced(0, num_tables=8, num_hosts=1)
     seen = dealt(monkeypatch, two_ranks, settle(8, 2.0, is_even=False))
     assert seen[-1][0] > 150
-    assert all(deals.of_two > 0 == deals.of_three == deals.after_cuts for _, deals, _ in seen)
+    assert all(rates.pair > 0 == rates.three_rank == rates.after_cuts for _, rates, _ in seen)
 
 
 def test_three_ranks_are_dealt_where_moving_costs() -> None:
@@ -64,9 +66,9 @@ def test_three_ranks_are_dealt_where_moving_costs() -> None:
     view = search_view(with_move(random_priced(0, num_tables=2), before, seconds_per_byte=1e-3))
     still = search_view(random_priced(0, num_tables=2))
     pieces = np.ones(len(view.data.rank_class) + view.data.host_allowed.shape[1], dtype=np.int64)
-    deals = deals_now(view, pieces, 200.0, of_two=1e-3, cuts=True)
-    assert deals == deals_now(still, pieces, 200.0, of_two=1e-3, cuts=True)
-    assert deals.of_three > 0 == deals.of_two
+    rates = proposal_rates(view, pieces, 200.0, pair=1e-3, cuts=True)
+    assert rates == proposal_rates(still, pieces, 200.0, pair=1e-3, cuts=True)
+    assert rates.three_rank > 0 == rates.pair
 
 
 def counts(*, per_rank: int, per_host: int = 0) -> np.ndarray:
@@ -78,9 +80,9 @@ def test_the_fewer_pieces_sites_have_the_more_often_three_are_dealt() -> None:
     view = search_view(random_priced(0, num_tables=40, ranks_per_host=3))
     shares = []
     for per_rank in (20, 6, 5, 4, 3, 2, 1, 0):
-        deals = deals_now(view, counts(per_rank=per_rank), 200.0, of_two=0.0, cuts=True)
-        assert deals.of_three * deal_seconds(3 * per_rank) <= 0.01 * deal_seconds(60) * (1 + 1e-9)
-        shares.append(deals.of_three)
+        rates = proposal_rates(view, counts(per_rank=per_rank), 200.0, pair=0.0, cuts=True)
+        assert rates.three_rank * redistribution_seconds(3 * per_rank) <= 0.01 * redistribution_seconds(60) * (1 + 1e-9)
+        shares.append(rates.three_rank)
     assert shares == sorted(shares)
     assert shares[:2] == pytest.approx([0.01, 0.01])
     assert shares[-1] == pytest.approx(0.1)
@@ -91,7 +93,7 @@ def test_cuts_are_dealt_as_far_as_ranks_are_alike_and_tables_are_cut() -> None:
     whole = restrict(alike, alike.family_max_pieces == 1)
     of_all_speeds = random_priced(0, num_tables=40, ranks_per_host=3, slowdown=True)
     shares = [
-        deals_now(search_view(priced), counts(per_rank=6), 200.0, of_two=0.0, cuts=True).after_cuts
+        proposal_rates(search_view(priced), counts(per_rank=6), 200.0, pair=0.0, cuts=True).after_cuts
         for priced in (alike, of_all_speeds, whole)
     ]
     assert shares == pytest.approx([0.4, 0.4 / RANKS**2, 0.0])
@@ -101,8 +103,8 @@ def test_pieces_are_driven_out_where_one_phase_counts() -> None:
     for num_phases, is_one in ((1, True), (3, False)):
         view = search_view(random_priced(0, num_tables=40, ranks_per_host=3, num_phases=num_phases))
         for smoothness, is_sharp in ((50.0, False), (200.0, True)):
-            deals = deals_now(view, counts(per_rank=6), smoothness, of_two=0.0, cuts=False)
-            assert (deals.driven_out > 0) is (is_one and is_sharp)
+            rates = proposal_rates(view, counts(per_rank=6), smoothness, pair=0.0, cuts=False)
+            assert (rates.ejection > 0) is (is_one and is_sharp)
 
 
 def test_hosts_have_the_share_of_what_lies_on_them() -> None:
@@ -110,21 +112,21 @@ def test_hosts_have_the_share_of_what_lies_on_them() -> None:
     for on_ranks, on_hosts, share in ((2, 6, 0.5), (3, 0, 0.0), (0, 1, 1.0), (0, 0, 0.0)):
         for smoothness in (50.0, 200.0):
             pieces = counts(per_rank=on_ranks, per_host=on_hosts)
-            assert deals_now(view, pieces, smoothness, of_two=1e-3, cuts=True).on_hosts == share
+            assert proposal_rates(view, pieces, smoothness, pair=1e-3, cuts=True).on_hosts == share
 
 
 def test_what_lies_on_hosts_is_more_work_and_so_are_deals() -> None:
     view = search_view(random_priced(0, num_tables=40, ranks_per_host=3))
 
-    def work(on_hosts: float, of_three: float, per_rank: int, **more: float) -> float:
-        parts = {"after_cuts": 0.0, "driven_out": 0.0} | more
-        deals = Deals(of_two=0.0, of_three=of_three, on_hosts=on_hosts, **parts)
-        return work_seconds(view, counts(per_rank=per_rank, per_host=1), deals, cuts=True)
+    def work(on_hosts: float, three_rank: float, per_rank: int, **more: float) -> float:
+        parts = {"after_cuts": 0.0, "ejection": 0.0} | more
+        rates = ProposalRates(pair=0.0, three_rank=three_rank, on_hosts=on_hosts, **parts)
+        return work_seconds(view, counts(per_rank=per_rank, per_host=1), rates, cuts=True)
 
     assert work(1.0, 0.0, 1) > 1.2 * work(0.0, 0.0, 1) > 0
     assert work(0.0, 0.02, 4) > work(0.0, 0.01, 4)
     assert work(0.0, 0.01, 6) > work(0.0, 0.01, 4)
     assert work(0.0, 0.01, 4, after_cuts=0.4) > work(0.0, 0.01, 4)
-    assert work(0.0, 0.01, 4, driven_out=0.02) > work(0.0, 0.01, 4)
+    assert work(0.0, 0.01, 4, ejection=0.02) > work(0.0, 0.01, 4)
     after_cuts = [work(0.0, 0.01, pieces, after_cuts=0.4) - work(0.0, 0.01, pieces) for pieces in (3, 6)]
     assert 0 < 1.01 * after_cuts[0] < after_cuts[1]

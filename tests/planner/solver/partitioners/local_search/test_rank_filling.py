@@ -12,22 +12,22 @@ from planner.solver.partitioners.base import Effort, SolveLimits
 from planner.solver.partitioners.local_search.chain import Chain
 from planner.solver.partitioners.local_search.constructions import constructions
 from planner.solver.partitioners.local_search.local_search import LocalSearch
-from planner.solver.partitioners.local_search.rank_filling import fills
+from planner.solver.partitioners.local_search.rank_filling import fill_ranks
 from planner.solver.partitioners.local_search.search_data import search_view, to_assignment
 from planner.solver.partitioners.local_search.starts import target_of
-from planner.solver.problem import Assignment, Objective, PricedOptions, Scope
+from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 from tests.support.contracts.partitioner import LIMITS
 from tests.support.planning.builders import random_priced
 
 
-def few(seed: int, **changes: object) -> PricedOptions:
+def few(seed: int, **changes: object) -> SolverProblem:
     """Six tables on four ranks, with one number for seconds."""
     return random_priced(seed, num_tables=6, objective=Objective.MAX_RANK_TIME, **changes)  # type: ignore[arg-type]
 
 
-def filled(priced: PricedOptions, rounds: int = 6, limits: SolveLimits = LIMITS) -> list[Chain]:
+def filled(priced: SolverProblem, rounds: int = 6, limits: SolveLimits = LIMITS) -> list[Chain]:
     view = search_view(priced)
-    chains = fills(view, target_of(view, None), itertools.count(), Effort(limits), 0.5)
+    chains = fill_ranks(view, target_of(view, None), itertools.count(), Effort(limits), 0.5)
     return list(itertools.islice(chains, rounds))
 
 
@@ -37,7 +37,7 @@ def state_of(chain: Chain) -> Assignment:
     return to_assignment(chain._view, arrays.slot_shape, arrays.slot_site, arrays.num_pieces)  # noqa: SLF001
 
 
-def only_memory_is_short(priced: PricedOptions) -> None:
+def only_memory_is_short(priced: SolverProblem) -> None:
     """Check some rounds: every table is whole and where it may be."""
     chains = filled(priced)
     assert chains

@@ -8,20 +8,20 @@ from planner.solver.bounds.chain import lower_bound
 from planner.solver.partitioners.local_search.constructions import least_choice_first
 from planner.solver.partitioners.local_search.search_data import search_view
 from planner.solver.partitioners.local_search.starts import starts, target_of
-from planner.solver.problem import Guide, PricedOptions, Scope
+from planner.solver.problem import RelaxationHint, Scope, SolverProblem
 from tests.support.planning.builders import random_priced
 
 
-def guide_of(priced: PricedOptions) -> Guide:
-    guide = lower_bound(priced, max_boxes=4).guide
-    assert guide is not None
-    return guide
+def guide_of(priced: SolverProblem) -> RelaxationHint:
+    hint = lower_bound(priced, max_boxes=4).hint
+    assert hint is not None
+    return hint
 
 
 def test_every_choice_is_one_option_of_every_item_and_no_two_are_alike() -> None:
     priced = random_priced(0, num_tables=12)
-    view, guide = search_view(priced), guide_of(priced)
-    found = list(starts(view, target_of(view, guide), guide))
+    view, hint = search_view(priced), guide_of(priced)
+    found = list(starts(view, target_of(view, hint), hint))
     assert len(found) > 1
     assert len({options.tobytes() for options in found}) == len(found)
     for options in found:
@@ -30,9 +30,9 @@ def test_every_choice_is_one_option_of_every_item_and_no_two_are_alike() -> None
 
 def test_the_relaxations_choice_comes_first() -> None:
     priced = random_priced(1, num_tables=12)
-    view, guide = search_view(priced), guide_of(priced)
-    first = next(starts(view, target_of(view, guide), guide))
-    np.testing.assert_array_equal(view.items.option_source[first], guide.option)
+    view, hint = search_view(priced), guide_of(priced)
+    first = next(starts(view, target_of(view, hint), hint))
+    np.testing.assert_array_equal(view.items.option_source[first], hint.option)
 
 
 def test_a_guide_may_name_options_that_the_search_leaves_out() -> None:
@@ -44,11 +44,11 @@ def test_a_guide_may_name_options_that_the_search_leaves_out() -> None:
     scope = priced.family_scope[priced.option_family]
     everywhere = np.flatnonzero((priced.option_table == 0) & (scope == Scope.WORLD))
     assert len(everywhere)
-    guide = guide_of(priced)
-    option = guide.option.copy()
+    hint = guide_of(priced)
+    option = hint.option.copy()
     option[0] = everywhere[-1]
     view = search_view(limited)
-    first = next(starts(view, target_of(view, guide), replace(guide, option=option)))
+    first = next(starts(view, target_of(view, hint), replace(hint, option=option)))
     assert scope[view.items.option_source[first[0]]] != Scope.WORLD
     np.testing.assert_array_equal(view.items.option_source[first[1:]], option[1:])
 

@@ -7,10 +7,10 @@ from typing import cast
 import pytest
 
 from planner.solver.partitioners.base import Effort
-from planner.solver.partitioners.local_search import parallel_chains as lanes
+from planner.solver.partitioners.local_search import parallel_chains as num_parallel
 from planner.solver.partitioners.local_search.chain import Chain
-from planner.solver.partitioners.local_search.parallel_chains import Lanes
-from planner.solver.partitioners.local_search.successive_halving import race, race_length
+from planner.solver.partitioners.local_search.parallel_chains import ParallelChains
+from planner.solver.partitioners.local_search.successive_halving import halving_length, successive_halving
 from tests.support.contracts.partitioner import LIMITS
 
 
@@ -41,8 +41,8 @@ def run_all(
         return len(runs) < most_runs
 
     field = [Runner(name) for name in reversed(range(count))]
-    side_by_side = Lanes(Effort(replace(LIMITS, reproducible=reproducible)))
-    return cast("list[Runner]", race(cast("list[Chain]", field), run, side_by_side)), runs
+    side_by_side = ParallelChains(Effort(replace(LIMITS, reproducible=reproducible)))
+    return cast("list[Runner]", successive_halving(cast("list[Chain]", field), run, side_by_side)), runs
 
 
 def test_the_better_third_runs_three_times_as_long() -> None:
@@ -54,15 +54,15 @@ def test_the_better_third_runs_three_times_as_long() -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 9, 27])
 def test_a_race_takes_as_long_as_it_says(count: int) -> None:
     _, runs = run_all(count)
-    assert sum(times for _, times in runs) == race_length(count)
+    assert sum(times for _, times in runs) == halving_length(count)
 
 
 def test_two_lanes_are_both_used_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "usable_cores", lambda: 2)
+    monkeypatch.setattr(num_parallel, "usable_cores", lambda: 2)
     ranking, runs = run_all(9, reproducible=False)
     assert len(ranking) == 9
     assert sorted(runs[9:]) == sorted([(0, 3), (1, 3), (2, 3), (3, 3), (0, 9), (1, 9)])
-    assert race_length(9, 2) == 5 + 2 * 3 + 9
+    assert halving_length(9, 2) == 5 + 2 * 3 + 9
 
 
 def test_a_race_that_ends_early_still_ranks_all_who_ran() -> None:

@@ -19,22 +19,21 @@ from planner.solver.partitioners.kernels.cost.exchange_delta import (
     weigh_sites,
 )
 from planner.solver.partitioners.kernels.cost.smooth_cost import cost, refresh, reprice
-from planner.solver.partitioners.kernels.state.state import OVER
 from planner.solver.partitioners.kernels.state.undo_log import undo
 from planner.solver.partitioners.local_search.chain import Chain
-from planner.solver.problem import PricedOptions, Scope
+from planner.solver.problem import Scope, SolverProblem
 from tests.support.planning.builders import random_priced
 from tests.support.planning.moves import with_move
 from tests.support.planning.proposing import begun, plan_of
 
 
-def roomy(scope: Scope, **changes: Any) -> PricedOptions:
+def roomy(scope: Scope, **changes: Any) -> SolverProblem:
     """Forty tables, each on one rank or one host, of eight ranks on four hosts that could hold all of them."""
     priced = random_priced(2, num_tables=40, num_hosts=4, **changes)
     return replace(restrict(priced, priced.family_scope == scope), capacity_bytes=np.full((8, 1), 1e9))
 
 
-PROBLEMS = {
+ERROR_KINDS = {
     "ranks": (Scope.RANK, roomy(Scope.RANK)),
     "ranks of unequal speed": (Scope.RANK, roomy(Scope.RANK, slowdown=True)),
     "hosts": (Scope.HOST, roomy(Scope.HOST)),
@@ -73,10 +72,10 @@ def growth_of(chain: Chain, exchange: Exchange) -> float:
 
 
 @pytest.mark.parametrize("smoothness", [0.05, 30.0, 400.0])
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", ERROR_KINDS)
 def test_what_is_foreseen_is_what_comes(name: str, smoothness: float) -> None:
     """Refused is what adds more than the bar, and nothing else; slopes say less, and hardly less where all is flat."""
-    scope, priced = PROBLEMS[name]
+    scope, priced = ERROR_KINDS[name]
     chain = smooth(begun(priced), smoothness)
     data, state = chain._data, chain._state  # noqa: SLF001
     assert can_foresee(data, state, scope)
@@ -132,13 +131,13 @@ def test_it_is_made_where_it_adds_no_more_than_the_bar(scope: Scope) -> None:
 
 def test_what_does_not_fit_any_more_is_seen_when_it_is_made() -> None:
     """Slopes and weights know no bytes; a move that overflows a rank is refused all the same."""
-    scope, priced = PROBLEMS["ranks"]
+    scope, priced = ERROR_KINDS["ranks"]
     start = plan_of(begun(priced))
     used = np.zeros(8)
     np.add.at(used, start.piece_site, priced.shape_bytes[start.piece_shape, 0])
     full = begun(replace(priced, capacity_bytes=used[:, None]), start)
     data, state = full._data, full._state  # noqa: SLF001
-    assert full._arrays.number[OVER] == 0  # noqa: SLF001
+    assert full._arrays.counters["overflow"][0] == 0  # noqa: SLF001
     assert can_foresee(data, state, scope)
     move = next(exchanges(full, scope))
     growth = growth_of(full, move)

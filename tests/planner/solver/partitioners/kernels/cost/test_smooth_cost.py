@@ -14,7 +14,7 @@ from planner.solver.partitioners.kernels.cost.smooth_cost import cost, refresh, 
 from planner.solver.partitioners.kernels.state.state import RANK, State
 from planner.solver.partitioners.kernels.state.undo_log import begin, set_load, shift, undo
 from planner.solver.partitioners.local_search.chain import Chain
-from planner.solver.partitioners.local_search.constructions import by_taste
+from planner.solver.partitioners.local_search.constructions import by_choice_rule
 from planner.solver.partitioners.local_search.search_data import Data, search_view
 from tests.support.contracts.partitioner import LIMITS
 from tests.support.planning.builders import random_priced
@@ -25,7 +25,7 @@ SHARP = 4000.0  # slowest load / tau
 @pytest.fixture
 def chain() -> Chain:
     view = search_view(random_priced(1, num_tables=24))
-    (built,) = itertools.islice(by_taste(view, None, 1, itertools.count(), Effort(LIMITS)), 1)
+    (built,) = itertools.islice(by_choice_rule(view, None, 1, itertools.count(), Effort(LIMITS)), 1)
     return built
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cost_models.arrays import Floats, Ints
-from planner.solver.partitioners.kernels.moves.meet_in_the_middle import Terms, Wanted, meet
+from planner.solver.partitioners.kernels.moves.meet_in_the_middle import Terms, Wanted, find_cheap_sets
 
 PIECES = 9
 FAR = 1e9
@@ -41,7 +41,7 @@ def met(
 ) -> tuple[Ints, Floats]:
     halves = np.empty((2, 1 << (len(pieces) + 1) // 2, pieces.shape[1]))
     sets, costs = np.empty(keep, dtype=np.int64), np.empty(keep)
-    kept = meet(pieces, np.arange(len(pieces)), wanted, terms, budget, most, halves, sets, costs)
+    kept = find_cheap_sets(pieces, np.arange(len(pieces)), wanted, terms, budget, most, halves, sets, costs)
     return sets[:kept], costs[:kept]
 
 
@@ -74,7 +74,7 @@ def test_only_chosen_pieces_are_taken() -> None:
     loose = wanted._replace(lowest=np.full(3, -FAR), highest=np.full(3, FAR))
     halves = np.empty((2, 8, 3))
     sets, costs = np.empty(64, dtype=np.int64), np.empty(64)
-    kept = meet(pieces, chosen, loose, terms, FAR, 1000, halves, sets, costs)
+    kept = find_cheap_sets(pieces, chosen, loose, terms, FAR, 1000, halves, sets, costs)
     assert kept == 32
     assert np.array_equal(np.sort(sets[:kept]), np.arange(32))
     assert np.allclose(costs[:kept], costs_of(all_sets(pieces[chosen]), terms, loose)[sets[:kept]], rtol=1e-12)

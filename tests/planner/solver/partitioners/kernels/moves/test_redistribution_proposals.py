@@ -9,28 +9,34 @@ import pytest
 
 from planner.pricing.price_options import restrict
 from planner.solver.evaluate import objective_of, violations
-from planner.solver.partitioners.kernels.anneal import Deals, anneal
+from planner.solver.partitioners.kernels.anneal import ProposalRates, anneal
 from planner.solver.partitioners.kernels.cost.smooth_cost import cost, refresh, reprice
-from planner.solver.partitioners.kernels.moves.ejection_chain import drive_out
+from planner.solver.partitioners.kernels.moves.ejection_chain import start_ejection_chain
 from planner.solver.partitioners.kernels.moves.piece import move_piece, swap_pieces
-from planner.solver.partitioners.kernels.moves.redistribution_proposals import cut_and_deal, deal_three_sites, deal_two
-from planner.solver.partitioners.kernels.state.state import OVER
+from planner.solver.partitioners.kernels.moves.redistribution_proposals import (
+    cut_and_redistribute,
+    redistribute_three_sites,
+    redistribute_two_sites,
+)
 from planner.solver.partitioners.local_search.chain import Chain
-from planner.solver.problem import Assignment, Objective, PricedOptions, Scope
+from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 from tests.support.planning.builders import make_assignment, random_priced
 from tests.support.planning.proposing import SHARP, Proposal, begun, plan_of, propose, slots_of
 
 LOCAL = 2  # ranks of a host of the small problems
 
 
-def on(scope: Scope, deal: Any) -> Proposal:
-    return lambda data, state, before, bar: deal(data, state, scope, before, bar)
+def on(scope: Scope, redistribution: Any) -> Proposal:
+    return lambda data, state, before, bar: redistribution(data, state, scope, before, bar)
 
 
-DEALS = {scope: (on(scope, deal_two), on(scope, deal_three_sites)) for scope in (Scope.RANK, Scope.HOST)}
+DEALS = {
+    scope: (on(scope, redistribute_two_sites), on(scope, redistribute_three_sites))
+    for scope in (Scope.RANK, Scope.HOST)
+}
 
 
-def whole_tables(scope: Scope, *loads: list[float]) -> tuple[PricedOptions, Assignment]:
+def whole_tables(scope: Scope, *loads: list[float]) -> tuple[SolverProblem, Assignment]:
     """Whole tables of one phase, as they lie on ranks of one host, or on hosts."""
     tables = [load for site in loads for load in site]
     hosts, local = (1, len(loads)) if scope == Scope.RANK else (len(loads), LOCAL)
@@ -46,9 +52,9 @@ def whole_tables(scope: Scope, *loads: list[float]) -> tuple[PricedOptions, Assi
 def test_three_sites_reach_what_no_two_do(scope: Scope) -> None:
     """22, 26 and 22 seconds, of which no two can be dealt better; all three can, to 24, 24 and 22."""
     priced, start = whole_tables(scope, [4, 12, 6], [16, 10], [10, 12])
-    for deal, reached in zip(DEALS[scope], (26.0, 24.0), strict=True):
+    for redistribution, reached in zip(DEALS[scope], (26.0, 24.0), strict=True):
         chain = begun(priced, start)
-        kept = [propose(chain, deal, 0.0) for _ in range(50)]
+        kept = [propose(chain, redistribution, 0.0) for _ in range(50)]
         assert any(kept) is (reached < 26)
         assert objective_of(priced, plan_of(chain)) == pytest.approx(reached)
 
@@ -58,7 +64,7 @@ def test_many_ranks_have_room_for_what_no_three_have() -> None:
     rng = np.random.default_rng(0)
     others = [pieces / pieces.sum() * 60.6 for pieces in rng.uniform(9.6, 10.6, (7, 6))]
     priced, start = whole_tables(Scope.RANK, [60.0, 1.0], *(pieces.tolist() for pieces in others))
-    for proposal, is_better in ((on(Scope.RANK, deal_three_sites), False), (drive_out, True)):
+    for proposal, is_better in ((on(Scope.RANK, redistribute_three_sites), False), (start_ejection_chain, True)):
         chain = begun(priced, start)
         refresh(chain._data, chain._state, 2000.0, 1e3)  # noqa: SLF001
         reprice(chain._data, chain._state)  # noqa: SLF001
@@ -71,9 +77,9 @@ def test_many_ranks_have_room_for_what_no_three_have() -> None:
 def test_two_sites_reach_what_no_swap_does(scope: Scope) -> None:
     """Eight and six seconds; seven each take two pieces for one."""
     priced, start = whole_tables(scope, [5, 3], [4, 1, 1])
-    for deal in DEALS[scope]:  # where there are no three, two are dealt
+    for redistribution in DEALS[scope]:  # where there are no three, two are dealt
         chain = begun(priced, start)
-        assert any(propose(chain, deal, 0.0) for _ in range(50))
+        assert any(propose(chain, redistribution, 0.0) for _ in range(50))
         assert objective_of(priced, plan_of(chain)) == pytest.approx(7.0)
 
 
@@ -95,7 +101,7 @@ def test_a_piece_moves_to_a_host_that_has_none() -> None:
     assert objective_of(priced, plan_of(chain)) == pytest.approx(5.0)
 
 
-def limited(seed: int, scope: Scope) -> PricedOptions:
+def limited(seed: int, scope: Scope) -> SolverProblem:
     """Forty tables on six ranks, or half of them on four hosts; some must keep apart or off a rank."""
     settings: dict[str, Any] = {"num_tables": 40, "same_host": seed % 2 == 0}
     if scope == Scope.RANK:
@@ -109,7 +115,7 @@ def limited(seed: int, scope: Scope) -> PricedOptions:
 
 
 @functools.cache
-def pieces_on_hosts(seed: int) -> PricedOptions:
+def pieces_on_hosts(seed: int) -> SolverProblem:
     """Tables that are cut into column pieces on hosts, all of them."""
     priced = random_priced(seed, num_tables=24, num_hosts=4, host_pieces=True)
     return restrict(priced, (priced.family_scope == Scope.HOST) & (priced.family_max_pieces > 1))
@@ -118,8 +124,8 @@ def pieces_on_hosts(seed: int) -> PricedOptions:
 PROPOSALS = {
     "two ranks": (Scope.RANK, DEALS[Scope.RANK][0]),
     "three ranks": (Scope.RANK, DEALS[Scope.RANK][1]),
-    "after cuts": (Scope.RANK, cut_and_deal),
-    "driven out": (Scope.RANK, drive_out),
+    "after cuts": (Scope.RANK, cut_and_redistribute),
+    "driven out": (Scope.RANK, start_ejection_chain),
     "two hosts": (Scope.HOST, DEALS[Scope.HOST][0]),
     "three hosts": (Scope.HOST, DEALS[Scope.HOST][1]),
     "move to a host": (Scope.HOST, on(Scope.HOST, move_piece)),
@@ -146,7 +152,7 @@ def test_pieces_of_one_table_on_several_hosts(name: str) -> None:
 def check_kept(chain: Chain, proposal: Proposal) -> int:
     """Propose a while, at first also what makes the plan dearer; return how often something was kept."""
     arrays, priced = chain._arrays, chain._view.priced  # noqa: SLF001
-    assert arrays.number[OVER] == 0
+    assert arrays.counters["overflow"][0] == 0
     kept, value = 0, cost(chain._data, chain._state)  # noqa: SLF001
     bars = np.repeat([0.1 * value, 0.0], [300, 700])
     for bar in bars:
@@ -172,7 +178,7 @@ def test_a_refused_proposal_leaves_no_trace(name: str, bar: float) -> None:
     refused = 0
     for _ in range(300):
         counted = [each.copy() for each in (arrays.loads, arrays.bytes, arrays.weights, arrays.sums, arrays.over)]
-        plan, slots, over = plan_of(chain), slots_of(arrays), arrays.number[OVER]
+        plan, slots, over = plan_of(chain), slots_of(arrays), arrays.counters["overflow"][0]
         if propose(chain, proposal, bar):
             assert bar == 0.0
             continue
@@ -181,7 +187,7 @@ def test_a_refused_proposal_leaves_no_trace(name: str, bar: float) -> None:
         assert all(np.array_equal(one, other) for one, other in zip(counted, now, strict=True))
         assert np.array_equal(plan.piece_shape, plan_of(chain).piece_shape)
         assert np.array_equal(plan.piece_site, plan_of(chain).piece_site)
-        assert (slots, over) == (slots_of(arrays), arrays.number[OVER])
+        assert (slots, over) == (slots_of(arrays), arrays.counters["overflow"][0])
     assert refused > 20
 
 
@@ -193,9 +199,9 @@ def test_what_a_table_gains_by_another_cut_shows_once_sites_are_dealt_anew(scope
         priced = random_priced(seed, num_tables=24, num_hosts=4) if scope == Scope.RANK else pieces_on_hosts(seed)
         reached = []
         for after_cuts in (0.0, 0.05):
-            chain, deals = begun(priced), Deals(0.0, 0.0, after_cuts, float(scope), 0.0)
+            chain, rates = begun(priced), ProposalRates(0.0, 0.0, after_cuts, float(scope), 0.0)
             for _ in range(20):
-                anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, True, deals)  # noqa: SLF001
+                anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, True, rates)  # noqa: SLF001
             reached.append(objective_of(priced, plan_of(chain)))
         better += reached[1] < reached[0]
     assert better >= 3
@@ -205,5 +211,5 @@ def test_pieces_of_hosts_trade_places_only_where_proposals_ask_for_it() -> None:
     priced, start = whole_tables(Scope.HOST, [5, 5], [4, 3])
     for on_hosts, reached in ((0.0, 10.0), (1.0, 9.0)):
         chain = begun(priced, start)
-        anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, False, Deals(0.0, 0.0, 0.0, on_hosts, 0.0))  # noqa: SLF001
+        anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, False, ProposalRates(0.0, 0.0, 0.0, on_hosts, 0.0))  # noqa: SLF001
         assert objective_of(priced, plan_of(chain)) == pytest.approx(reached)

@@ -7,7 +7,7 @@ import pytest
 
 from cost_models.arrays import Floats
 from planner.solver.partitioners.kernels.moves.meet_in_the_middle import Terms
-from planner.solver.partitioners.kernels.moves.three_rank_redistribution import best_of_three
+from planner.solver.partitioners.kernels.moves.three_rank_redistribution import best_three_rank_redistribution
 
 PIECES = 6
 TERMS = Terms(price=np.array([1.0, 0.6]), reference=np.array([20.0, 25.0]), tau=np.array([4.0, 3.0]))
@@ -27,15 +27,15 @@ def instance(seed: int, *, fill: float) -> tuple[Floats, Floats, Floats]:
 
 def all_deals(pieces: Floats, base: Floats, capacity: Floats) -> tuple[np.ndarray, Floats]:
     """All deals that fit, shape (n, P), and what each costs."""
-    deals = np.array(list(itertools.product(range(3), repeat=PIECES)))
-    carried = base + np.stack([(deals == s) @ pieces for s in range(3)], axis=1)
+    rates = np.array(list(itertools.product(range(3), repeat=PIECES)))
+    carried = base + np.stack([(rates == s) @ pieces for s in range(3)], axis=1)
     fits = np.all(carried[:, :, 2:] <= capacity, axis=(1, 2))
     costs = np.sum(np.exp((carried[:, :, :2] - TERMS.reference) / TERMS.tau) @ TERMS.price, axis=1)
-    return deals[fits], costs[fits]
+    return rates[fits], costs[fits]
 
 
-def cost_of(pieces: Floats, base: Floats, deal: np.ndarray) -> float:
-    carried = base + np.stack([pieces[deal == s].sum(axis=0) for s in range(3)])
+def cost_of(pieces: Floats, base: Floats, redistribution: np.ndarray) -> float:
+    carried = base + np.stack([pieces[redistribution == s].sum(axis=0) for s in range(3)])
     return float(np.sum(np.exp((carried[:, :2] - TERMS.reference) / TERMS.tau) @ TERMS.price))
 
 
@@ -43,26 +43,26 @@ def cost_of(pieces: Floats, base: Floats, deal: np.ndarray) -> float:
 @pytest.mark.parametrize("seed", range(8))
 def test_the_best_deal_is_found_wherever_one_is_cheap_enough(seed: int, fill: float) -> None:
     pieces, base, capacity = instance(seed, fill=fill)
-    deals, costs = all_deals(pieces, base, capacity)
+    rates, costs = all_deals(pieces, base, capacity)
     assert len(costs)
     cheapest = np.sort(costs)
     for budget in (cheapest[-1] * 1.01, cheapest[len(costs) // 2], cheapest[0] * (1 + 1e-6)):
-        deal = np.full(PIECES, -1)
-        assert best_of_three(TERMS, budget, pieces, base, capacity, deal)
-        assert deal.tolist() in deals.tolist()
-        assert cost_of(pieces, base, deal) == pytest.approx(cheapest[0], rel=1e-9)
+        redistribution = np.full(PIECES, -1)
+        assert best_three_rank_redistribution(TERMS, budget, pieces, base, capacity, redistribution)
+        assert redistribution.tolist() in rates.tolist()
+        assert cost_of(pieces, base, redistribution) == pytest.approx(cheapest[0], rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_budget_that_nothing_meets(seed: int) -> None:
     pieces, base, capacity = instance(seed, fill=0.9)
     _, costs = all_deals(pieces, base, capacity)
-    deal = np.full(PIECES, -1)
-    assert not best_of_three(TERMS, costs.min() * (1 - 1e-9), pieces, base, capacity, deal)
-    assert np.all(deal == -1)
+    redistribution = np.full(PIECES, -1)
+    assert not best_three_rank_redistribution(TERMS, costs.min() * (1 - 1e-9), pieces, base, capacity, redistribution)
+    assert np.all(redistribution == -1)
 
 
 def test_ranks_that_cannot_hold_all_pieces() -> None:
     pieces, base, capacity = instance(0, fill=0.9)
     capacity -= np.floor(np.sum(capacity[:, 0] - base[:, 2]) / 3) - 1
-    assert not best_of_three(TERMS, 1e9, pieces, base, capacity, np.full(PIECES, -1))
+    assert not best_three_rank_redistribution(TERMS, 1e9, pieces, base, capacity, np.full(PIECES, -1))

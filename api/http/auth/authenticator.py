@@ -1,18 +1,18 @@
 """Finds out who sends a request: by a key of this service, or by a token of an issuer that it trusts."""
 
-from api.http.auth.caller import Caller, Stranger
-from api.http.auth.keys.verification import KeyRing
-from api.http.auth.tokens.verification import TokenRing
+from api.http.auth.keys.verification import ApiKeyVerifier
+from api.http.auth.principal import Principal, Unauthenticated
+from api.http.auth.tokens.verification import TokenVerifier
 
 
-class Callers:
+class Authenticator:
     """All that a header ``Authorization`` may show. To be used in the event loop."""
 
-    def __init__(self, keys: KeyRing, tokens: TokenRing | None) -> None:
+    def __init__(self, keys: ApiKeyVerifier, tokens: TokenVerifier | None) -> None:
         """``tokens`` is ``None`` where no issuer is trusted."""
         self._keys, self._tokens = keys, tokens
 
-    async def caller(self, authorization: str | None) -> Caller | Stranger:
+    async def caller(self, authorization: str | None) -> Principal | Unauthenticated:
         """Return who shows this header."""
         if self._tokens is not None and authorization is not None:
             scheme, _, credentials = authorization.partition(" ")

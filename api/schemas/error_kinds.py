@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProblemKind:
+class ErrorKind:
     """One kind of problem."""
 
     code: str
@@ -22,30 +22,30 @@ class ProblemKind:
         return f"/problems/{self.code}"
 
 
-PROBLEMS: dict[str, ProblemKind] = {
+ERROR_KINDS: dict[str, ErrorKind] = {
     kind.code: kind
     for kind in (
-        ProblemKind(
+        ErrorKind(
             code="invalid-problem",
             status=422,
             title="The document breaks rules",
             explanation="Every broken rule is listed in errors with a JSON pointer, at most 50 of num_errors. "
             "Correct the document and send it again.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="unsupported",
             status=422,
             title="Not in this version",
             explanation="The document is well formed and asks for something that this version cannot do. "
             "The hint says what to use instead.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="invalid-parameter",
             status=400,
             title="A parameter of the request is wrong",
             explanation="A part of the path, the query or a header has a value that is not accepted.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="unauthorized",
             status=401,
             title="A key or a token is needed",
@@ -53,51 +53,51 @@ PROBLEMS: dict[str, ProblemKind] = {
             "server trusts; the detail says what is wrong. Whoever runs the server makes keys with shardplan keys "
             "create.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="forbidden",
             status=403,
             title="The key or token does not reach as far",
             explanation="The detail names the scope that is missing. Take a key or a token that has it.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="broken-request",
             status=400,
             title="The request is not HTTP/1.1",
             explanation="Its first line, a header or the frame of its body cannot be read. Use an HTTP library; where "
             "one was used, look at what stands between it and the server.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="broken-body",
             status=400,
             title="The body cannot be decompressed",
             explanation="It is not what Content-Encoding says, or a part of it is missing. Send it again.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="not-found",
             status=404,
             title="Nothing is here",
             explanation="No resource has this address. Solves, plans and channels are found by the ids in answers.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="method-not-allowed",
             status=405,
             title="The method does not fit the address",
             explanation="The Allow header lists the methods of this address.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="solve-state",
             status=409,
             title="The solve is in another state",
             explanation="Failed and cancelled solves are tried again; solves that have ended are deleted. The detail "
             "names the state.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="deadline-passed",
             status=422,
             title="The deadline has passed",
             explanation="The deadline of the request lies in the past by the clock of the server. Send a later one.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="key-in-flight",
             status=409,
             title="The first request with this key is being read",
@@ -105,28 +105,28 @@ PROBLEMS: dict[str, ProblemKind] = {
             "one has made.",
             retryable=True,
         ),
-        ProblemKind(
+        ErrorKind(
             code="key-reused",
             status=422,
             title="The key belongs to another request",
             explanation="The Idempotency-Key was used in the last 24 hours with another body or query. Take a new key "
             "for a new request.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="channel-changed",
             status=412,
             title="The channel is not what you expected",
             explanation="Somebody changed the channel, or it exists already. Read it, decide again, and send its ETag "
             "in If-Match.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="activation-changed",
             status=412,
             title="Another model is active than you expected",
             explanation="Somebody activated another cost model, or none is active. Read the activation, decide again, "
             "and send its ETag in If-Match.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="request-timeout",
             status=408,
             title="The request came too slowly",
@@ -135,69 +135,69 @@ PROBLEMS: dict[str, ProblemKind] = {
             "body, with a second more for each 32 KiB that came.",
             retryable=True,
         ),
-        ProblemKind(
+        ErrorKind(
             code="body-too-large",
             status=413,
             title="The body is too large",
             explanation="The limit is SHARDPLAN_MAX_BODY_BYTES of the server, before and after decompression.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="unsupported-media-type",
             status=415,
             title="The body is not JSON",
             explanation="Send Content-Type: application/json; Content-Encoding may be gzip or zstd.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="export-refused",
             status=422,
             title="The plan cannot be exported like this",
             explanation="The format needs something that the plan or the request does not have.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="no-such-version",
             status=422,
             title="The channel has no such earlier version",
             explanation="A rollback goes to a version before the current one. The history of the channel lists them.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="no-such-rank",
             status=422,
             title="The plan has no such rank",
             explanation="Ranks count from 0 to the world size of the plan less one; the detail names the last.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="precondition-required",
             status=428,
             title="Say which version you change",
             explanation="The channel exists, or a model is active. Send its ETag in If-Match, so no change is lost.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="webhook-refused",
             status=422,
             title="Nothing is sent to this address",
             explanation="The detail says why. SHARDPLAN_WEBHOOK_HOSTS of the server lists the hosts that webhooks may "
             "have, and addresses that are not public.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="too-many-webhooks",
             status=409,
             title="There are too many webhooks",
             explanation="Delete one that is not needed any more.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="internal",
             status=500,
             title="The service failed",
             explanation="This is a defect. The log of the server has the request_id.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="head-too-large",
             status=431,
             title="The head of the request is too large",
             explanation="The address and the headers of a request, or what follows its body, may have 64 KiB. "
             "Documents belong into the body.",
         ),
-        ProblemKind(
+        ErrorKind(
             code="too-many-requests",
             status=429,
             title="Too many requests",
@@ -205,7 +205,7 @@ PROBLEMS: dict[str, ProblemKind] = {
             "each key, or for each address where there is none. Fetches of plans are not counted.",
             retryable=True,
         ),
-        ProblemKind(
+        ErrorKind(
             code="queue-full",
             status=503,
             title="Too many solves or fits are waiting",
@@ -213,7 +213,7 @@ PROBLEMS: dict[str, ProblemKind] = {
             "SHARDPLAN_MAX_QUEUED_FITS.",
             retryable=True,
         ),
-        ProblemKind(
+        ErrorKind(
             code="too-many-listeners",
             status=503,
             title="Too many streams are open",
@@ -221,14 +221,14 @@ PROBLEMS: dict[str, ProblemKind] = {
             "SHARDPLAN_MAX_EVENT_STREAMS.",
             retryable=True,
         ),
-        ProblemKind(
+        ErrorKind(
             code="storage-unavailable",
             status=503,
             title="The database does not answer",
             explanation="The disk is full, or the database is locked. Nothing was changed. Try again later.",
             retryable=True,
         ),
-        ProblemKind(
+        ErrorKind(
             code="issuer-unavailable",
             status=503,
             title="The issuer of the token does not answer",
@@ -236,7 +236,7 @@ PROBLEMS: dict[str, ProblemKind] = {
             "it. Try again later; tokens with keys that were seen, and keys of this service, go on to work.",
             retryable=True,
         ),
-        ProblemKind(
+        ErrorKind(
             code="not-ready",
             status=503,
             title="The server is not ready",

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from api.observability.metrics import WebhookMetrics, new_registry
-from api.services.webhooks.courier import LEASE_SECONDS, NUM_AT_ONCE, Courier, Patience
-from api.services.webhooks.sender import CAP_SECONDS, Sender
+from api.services.webhooks.client import CAP_SECONDS, WebhookClient
+from api.services.webhooks.delivery_worker import LEASE_SECONDS, NUM_AT_ONCE, DeliveryWorker, Patience
 from api.services.webhooks.signature import signed_headers
-from api.services.webhooks.targets import AllowList
+from api.services.webhooks.targets import HostAllowList
 from api.store.access.audit import LOCAL
 from api.store.solves.sql import SqlStore
 from api.store.webhooks.records import ACTIVE, DELIVERED, DISABLED, EVENTS, FAILED, WAITING, WebhookRecord
@@ -36,18 +36,20 @@ def add(store: SqlStore, receiver: Receiver, name: str = "w1") -> None:
     store.add_webhook(record, by=LOCAL)
 
 
-def courier(store: SqlStore, *receivers: Receiver, patience: Patience = QUICK, **options: object) -> Courier:
-    allowed = AllowList(" ".join(f"http://127.0.0.1:{one.port}" for one in receivers))
-    sender = Sender(allowed, cap_seconds=options.pop("cap_seconds", 5.0))
+def delivery_worker(
+    store: SqlStore, *receivers: Receiver, patience: Patience = QUICK, **options: object
+) -> DeliveryWorker:
+    allowed = HostAllowList(" ".join(f"http://127.0.0.1:{one.port}" for one in receivers))
+    sender = WebhookClient(allowed, cap_seconds=options.pop("cap_seconds", 5.0))
     metrics = options.pop("metrics", None) or WebhookMetrics(new_registry())
-    return Courier(store, sender, metrics, patience=patience, poll_seconds=0.02, **options)
+    return DeliveryWorker(store, sender, metrics, patience=patience, poll_seconds=0.02, **options)
 
 
-async def until(condition: object, *couriers: Courier, seconds: float = 20.0) -> None:
+async def until(condition: object, *couriers: DeliveryWorker, seconds: float = 20.0) -> None:
     """Let couriers run until something is so."""
     async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
 
-        async def run(one: Courier) -> None:
+        async def run(one: DeliveryWorker) -> None:
             async with one.running():
                 while not condition():
                     await asyncio.sleep(0.01)
@@ -65,7 +67,7 @@ def test_a_message_tells_ids_state_and_digest_and_is_signed(store: SqlStore) -> 
     with receiving() as receiver:
         add(store, receiver)
         end_solve(store, 1, with_plan=True)
-        one = courier(store, receiver, metrics=WebhookMetrics(registry))
+        one = delivery_worker(store, receiver, metrics=WebhookMetrics(registry))
         asyncio.run(until(lambda: counted("delivered") == 1, one))  # what comes last
         (message,) = receiver.messages
     document = json.loads(message.body)
@@ -88,11 +90,13 @@ def test_a_receiver_that_was_down_gets_it_later_under_the_same_id(store: SqlStor
         pass
     add(store, receiver)
     end_solve(store, 1)
-    asyncio.run(until(lambda: log_of(store)[0].attempts >= 3, courier(store, receiver, lease_seconds=0.2)))
+    asyncio.run(until(lambda: log_of(store)[0].attempts >= 3, delivery_worker(store, receiver, lease_seconds=0.2)))
     (waits,) = log_of(store)
     assert (waits.state, waits.error, waits.status) == (WAITING, "connection", None)
     with receiving(port=receiver.port, answer=lambda number: (503 if number == 1 else 200, {})) as back:
-        asyncio.run(until(lambda: log_of(store)[0].state == DELIVERED, courier(store, receiver, lease_seconds=0.2)))
+        asyncio.run(
+            until(lambda: log_of(store)[0].state == DELIVERED, delivery_worker(store, receiver, lease_seconds=0.2))
+        )
         assert {message.headers["webhook-id"] for message in back.messages} == {waits.id}
         assert {message.body for message in back.messages} == {waits.body.encode()}
     assert log_of(store)[0].attempts >= 5
@@ -105,7 +109,7 @@ def test_what_a_dead_process_had_taken_is_sent_when_the_lease_is_over(store: Sql
         add(store, receiver)
         end_solve(store, 1)
         (taken,) = store.take_deliveries(limit=1, lease_seconds=0.3)
-        asyncio.run(until(lambda: log_of(store)[0].state == DELIVERED, courier(store, receiver)))
+        asyncio.run(until(lambda: log_of(store)[0].state == DELIVERED, delivery_worker(store, receiver)))
         assert [message.headers["webhook-id"] for message in receiver.messages] == [taken.id]
     assert log_of(store)[0].attempts == 2
     assert LEASE_SECONDS > CAP_SECONDS
@@ -116,7 +120,7 @@ def test_each_delivery_is_sent_by_one_of_many_processes(store: SqlStore) -> None
         add(store, receiver)
         for number in range(12):
             end_solve(store, number)
-        couriers = [courier(store, receiver) for _ in range(3)]
+        couriers = [delivery_worker(store, receiver) for _ in range(3)]
         asyncio.run(until(lambda: store.num_waiting_deliveries() == 0, *couriers))
         ids = [message.headers["webhook-id"] for message in receiver.messages]
     assert sorted(ids) == sorted(one.id for one in log_of(store))
@@ -129,7 +133,7 @@ def test_a_slow_receiver_keeps_no_other_one_waiting(store: SqlStore) -> None:
         for number in range(20):
             end_solve(store, number)
         began = time.monotonic()
-        one = courier(store, slow, quick)
+        one = delivery_worker(store, slow, quick)
         asyncio.run(until(lambda: all(item.state == DELIVERED for item in log_of(store, "quick")), one))
         assert time.monotonic() - began < 8.0
         # One message at a time: 20 of a second each would be 20 under way at once, or a crowd in the end.
@@ -145,7 +149,7 @@ def test_a_delivery_is_given_up_in_the_end_and_then_the_webhook(
         add(store, receiver)
         for number in range(3):
             end_solve(store, number)
-        one = courier(store, receiver, patience=patience)
+        one = delivery_worker(store, receiver, patience=patience)
         asyncio.run(until(lambda: "is disabled" in caplog.text, one))
         # Two of each of two deliveries; the third may have been tried once between them.
         assert 4 <= len(receiver.messages) <= 5
@@ -162,7 +166,7 @@ def test_a_receiver_that_says_it_is_gone_is_told_nothing_more(store: SqlStore) -
         add(store, receiver)
         for number in range(2):
             end_solve(store, number)
-        asyncio.run(until(lambda: store.webhook("w1").state == DISABLED, courier(store, receiver)))
+        asyncio.run(until(lambda: store.webhook("w1").state == DISABLED, delivery_worker(store, receiver)))
         assert len(receiver.messages) == 1
     assert store.webhook("w1").disabled_reason == "gone"
 
@@ -171,7 +175,7 @@ def test_a_host_that_is_listed_no_more_gets_nothing(store: SqlStore) -> None:
     with receiving() as receiver:
         add(store, receiver)
         end_solve(store, 1)
-        asyncio.run(until(lambda: log_of(store)[0].error is not None, courier(store)))
+        asyncio.run(until(lambda: log_of(store)[0].error is not None, delivery_worker(store)))
         assert (log_of(store)[0].state, log_of(store)[0].error) == (WAITING, "refused-target")
         assert receiver.messages == []
 
@@ -195,7 +199,7 @@ def test_a_store_that_fails_for_a_while_delays_and_loses_nothing(
     with receiving() as receiver:
         add(store, receiver)
         end_solve(store, 1)
-        one = courier(store, receiver, lease_seconds=0.2)
+        one = delivery_worker(store, receiver, lease_seconds=0.2)
         asyncio.run(until(lambda: log_of(store)[0].state == DELIVERED, one))
         # It arrived before it could be written down, and so twice.
         assert len({message.headers["webhook-id"] for message in receiver.messages}) == 1
@@ -223,7 +227,7 @@ def test_nobody_says_that_a_delivery_was_given_up_that_another_process_goes_on_w
     with receiving(answer=lambda _: (500, {})) as receiver, caplog.at_level(logging.INFO):
         add(store, receiver)
         end_solve(store, 1)
-        one = courier(
+        one = delivery_worker(
             store,
             receiver,
             metrics=WebhookMetrics(registry),

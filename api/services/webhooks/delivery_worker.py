@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.observability.metrics import WebhookMetrics
 from api.release import versions
 from api.services.background_task import beside
-from api.services.webhooks.sender import CAP_SECONDS, Answer, Sender
+from api.services.webhooks.client import CAP_SECONDS, Answer, WebhookClient
 from api.services.webhooks.signature import signed_headers
 from api.store.contract.database import Database
 from api.store.webhooks.records import DELIVERED, DISABLED, FAILED, WAITING, AttemptEnd, TakenDelivery
@@ -46,13 +46,13 @@ class Patience:
         return min(grown, self.longest_wait_seconds) * (0.75 + 0.5 * chance)
 
 
-class Courier:
+class DeliveryWorker:
     """One task of the event loop that hands deliveries to others, a few at a time."""
 
     def __init__(
         self,
         store: Database,
-        sender: Sender,
+        sender: WebhookClient,
         metrics: WebhookMetrics,
         *,
         patience: Patience | None = None,

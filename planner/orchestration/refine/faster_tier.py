@@ -12,13 +12,13 @@ import numpy as np
 from cost_models.arrays import Bools, Floats, Ints
 from planner.options.schemes.blocks import COLUMN_STEP
 from planner.solver.evaluate import rank_loads
-from planner.solver.problem import Assignment, PricedOptions, Scope
+from planner.solver.problem import Assignment, Scope, SolverProblem
 from planner.solver.segments import side_by_side
 
 _ROUNDS = 20  # more than there are sizes of a cache, each a step nearer
 
 
-def promoted(priced: PricedOptions, assignment: Assignment) -> Assignment:
+def move_rows_to_faster_tier(priced: SolverProblem, assignment: Assignment) -> Assignment:
     """Return the assignment with nearer rows where memory is left for them; itself where all rows lie in one tier."""
     if np.count_nonzero(priced.shape_bytes.any(axis=0)) < 2:
         return assignment
@@ -43,7 +43,7 @@ class _Swaps(NamedTuple):
     more: Floats  # (pieces, M) bytes that each takes more on every rank that it touches
 
 
-def _round(priced: PricedOptions, shape: Ints, sites: Ints, free: Floats, again: Bools) -> Bools:
+def _round(priced: SolverProblem, shape: Ints, sites: Ints, free: Floats, again: Bools) -> Bools:
     """Let every table of ``again`` change once, and say which did; ``shape`` and ``free`` change in place."""
     swaps = _swaps(priced, shape, np.flatnonzero(again & ~priced.table_is_pinned))
     changed = np.zeros(priced.num_tables, dtype=np.bool_)
@@ -62,7 +62,7 @@ def _round(priced: PricedOptions, shape: Ints, sites: Ints, free: Floats, again:
     return changed
 
 
-def _swaps(priced: PricedOptions, shape: Ints, tables: Ints) -> _Swaps:
+def _swaps(priced: SolverProblem, shape: Ints, tables: Ints) -> _Swaps:
     """List the families that each of the tables' pieces could be of: nowhere slower, somewhere faster."""
     of_tables = np.searchsorted(priced.shape_table[shape], np.arange(priced.num_tables + 1))
     num_pieces = np.diff(of_tables)
@@ -104,7 +104,7 @@ def _all_of(swap: Ints, holds: Bools, count: int) -> Bools:
     return every
 
 
-def _lands_alike(priced: PricedOptions, one: Ints, other: Ints, num_pieces: Ints) -> Bools:
+def _lands_alike(priced: SolverProblem, one: Ints, other: Ints, num_pieces: Ints) -> Bools:
     """Whether so many pieces of a family could be as many of another one, on the same sites, shape (families,)."""
     alike: Bools = (
         (priced.family_scope[one] == priced.family_scope[other])
@@ -115,7 +115,7 @@ def _lands_alike(priced: PricedOptions, one: Ints, other: Ints, num_pieces: Ints
     return alike
 
 
-def _more_on_ranks(priced: PricedOptions, scope: int, sites: Ints, more: Floats) -> tuple[Ints, Floats]:
+def _more_on_ranks(priced: SolverProblem, scope: int, sites: Ints, more: Floats) -> tuple[Ints, Floats]:
     """Return the ranks that some pieces lie on, and the bytes that each has more of after a change, (ranks, M)."""
     if scope == Scope.RANK:
         if len(sites) == 1:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from api.services.webhooks.targets import AllowList, Target, TargetRefused
+from api.services.webhooks.targets import HostAllowList, Target, TargetRefused
 
 CAP_SECONDS = 10.0  # of one attempt, the look for the name included
 _MAX_ADDRESSES = 3  # that are tried one after the other
@@ -30,12 +30,12 @@ async def resolve(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 
-class Sender:
+class WebhookClient:
     """Sends messages to addresses that the list allows."""
 
     def __init__(
         self,
-        allowed: AllowList,
+        allowed: HostAllowList,
         *,
         resolve: Resolve = resolve,
         tls: ssl.SSLContext | None = None,

@@ -16,7 +16,7 @@ _STATE = "caller"
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class Principal:
     """Somebody whose key or token was verified."""
 
     who: str  # id of the key; of a token "oidc:" and its subject
@@ -29,7 +29,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Stranger:
+class Unauthenticated:
     """Somebody whose key or token was not verified, and the problem that this is."""
 
     code: str
@@ -37,32 +37,32 @@ class Stranger:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def with_bad_token(cls, detail: str) -> "Stranger":
+    def with_bad_token(cls, detail: str) -> "Unauthenticated":
         """Return somebody who shows something that is no key or token of this service, or none any more."""
         return cls("unauthorized", detail, {"WWW-Authenticate": 'Bearer error="invalid_token"'})
 
 
-def remember_caller(scope: Scope, caller: Caller | Stranger) -> None:
+def set_principal(scope: Scope, caller: Principal | Unauthenticated) -> None:
     """Say who sends a request."""
     scope.setdefault("state", {})[_STATE] = caller
 
 
-def caller_of(scope: Scope) -> Caller | Stranger | None:
+def caller_of(scope: Scope) -> Principal | Unauthenticated | None:
     """Return who sends a request; ``None`` where nobody asked for a key."""
     found = scope.get("state", {}).get(_STATE)
-    assert found is None or isinstance(found, Caller | Stranger)
+    assert found is None or isinstance(found, Principal | Unauthenticated)
     return found
 
 
-def refused(stranger: Stranger) -> ApiError:
+def refused(unauthenticated: Unauthenticated) -> ApiError:
     """Return the answer to somebody who is not known."""
-    return ApiError(stranger.code, stranger.detail, headers=stranger.headers)
+    return ApiError(unauthenticated.code, unauthenticated.detail, headers=unauthenticated.headers)
 
 
 def tenant_of(scope: Scope) -> str:
     """Return whose things a request is about. Raises where nobody knows."""
     caller = caller_of(scope)
-    if isinstance(caller, Stranger):
+    if isinstance(caller, Unauthenticated):
         raise refused(caller)
     return DEFAULT_TENANT if caller is None else caller.tenant
 
@@ -70,5 +70,5 @@ def tenant_of(scope: Scope) -> str:
 def actor_of(request: Request) -> Actor:
     """Return who asks for a change, as the audit trail has it."""
     caller = caller_of(request.scope)
-    who = caller.who if isinstance(caller, Caller) else LOCAL.who
+    who = caller.who if isinstance(caller, Principal) else LOCAL.who
     return Actor(who=who, request_id=request_id_of(request.scope))

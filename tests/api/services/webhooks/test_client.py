@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from api.services.webhooks.sender import CAP_SECONDS, Answer, Sender, resolve
-from api.services.webhooks.targets import AllowList
+from api.services.webhooks.client import CAP_SECONDS, Answer, WebhookClient, resolve
+from api.services.webhooks.targets import HostAllowList
 from tests.support.service.receivers import receiving
 
 
@@ -28,16 +28,16 @@ class Names:
         return self.answers.pop(0)
 
 
-def send(sender: Sender, url: str, body: bytes = b"{}") -> Answer:
+def send(sender: WebhookClient, url: str, body: bytes = b"{}") -> Answer:
     return asyncio.run(sender.send(url, {"webhook-id": "msg_1"}, body))
 
 
 def test_a_message_arrives_with_its_name_at_the_checked_address() -> None:
     names = Names(["127.0.0.1"])
     with receiving() as receiver:
-        allowed = AllowList(f"http://hooks.test:{receiver.port}, 127.0.0.0/8")
+        allowed = HostAllowList(f"http://hooks.test:{receiver.port}, 127.0.0.0/8")
         url = f"http://hooks.test:{receiver.port}/hook?a=%20b"
-        assert send(Sender(allowed, resolve=names), url, b'{"a":1}') == Answer(204)
+        assert send(WebhookClient(allowed, resolve=names), url, b'{"a":1}') == Answer(204)
         (message,) = receiver.messages
     assert (message.path, message.body) == ("/hook?a=%20b", b'{"a":1}')
     assert message.headers["host"] == f"hooks.test:{receiver.port}"
@@ -47,15 +47,15 @@ def test_a_message_arrives_with_its_name_at_the_checked_address() -> None:
 
 def test_a_name_that_leads_home_is_refused_before_anything_is_connected_to() -> None:
     with receiving() as receiver:
-        sender = Sender(AllowList(f"http://hooks.test:{receiver.port}"), resolve=Names(["127.0.0.1"]))
+        sender = WebhookClient(HostAllowList(f"http://hooks.test:{receiver.port}"), resolve=Names(["127.0.0.1"]))
         assert send(sender, f"http://hooks.test:{receiver.port}/") == Answer(error="refused-target")
         assert receiver.messages == []
 
 
 def test_one_address_among_many_that_is_refused_refuses_the_name() -> None:
     with receiving("127.0.0.2") as receiver:
-        allowed = AllowList(f"http://hooks.test:{receiver.port}, 127.0.0.2")
-        sender = Sender(allowed, resolve=Names(["127.0.0.2", "169.254.169.254"]))
+        allowed = HostAllowList(f"http://hooks.test:{receiver.port}, 127.0.0.2")
+        sender = WebhookClient(allowed, resolve=Names(["127.0.0.2", "169.254.169.254"]))
         assert send(sender, f"http://hooks.test:{receiver.port}/") == Answer(error="refused-target")
         assert receiver.messages == []
 
@@ -64,7 +64,7 @@ def test_a_name_that_changes_after_the_check_changes_nothing() -> None:
     """DNS rebinding: the second answer would be an address that is not listed."""
     names = Names(["127.0.0.2"], ["127.0.0.1"], ["127.0.0.1"])
     with receiving("127.0.0.2") as listed, receiving("127.0.0.1", port=listed.port) as inside:
-        sender = Sender(AllowList(f"http://hooks.test:{listed.port}, 127.0.0.2/32"), resolve=names)
+        sender = WebhookClient(HostAllowList(f"http://hooks.test:{listed.port}, 127.0.0.2/32"), resolve=names)
         assert send(sender, f"http://hooks.test:{listed.port}/") == Answer(204)
         assert (len(listed.messages), inside.messages, len(names.asked)) == (1, [], 1)
         # The next message asks again, and is refused.
@@ -81,7 +81,7 @@ def test_redirects_are_not_followed(status: int) -> None:
 
         with receiving(answer=answer) as receiver:
             hosts = f"http://127.0.0.1:{receiver.port}, http://127.0.0.1:{inside.port}"
-            assert send(Sender(AllowList(hosts)), receiver.url) == Answer(status, "redirect")
+            assert send(WebhookClient(HostAllowList(hosts)), receiver.url) == Answer(status, "redirect")
             assert (len(receiver.messages), inside.messages) == (1, [])
 
 
@@ -90,12 +90,14 @@ def test_redirects_are_not_followed(status: int) -> None:
 )
 def test_the_status_is_all_that_is_kept_of_an_answer(status: int, error: str | None) -> None:
     with receiving(answer=lambda _: (status, {"X-Large": "x" * 1000})) as receiver:
-        assert send(Sender(AllowList(f"http://127.0.0.1:{receiver.port}")), receiver.url) == Answer(status, error)
+        assert send(WebhookClient(HostAllowList(f"http://127.0.0.1:{receiver.port}")), receiver.url) == Answer(
+            status, error
+        )
 
 
 def test_a_receiver_that_takes_its_time_is_left_at_the_cap() -> None:
     with receiving(slowness_seconds=2.0) as receiver:
-        sender = Sender(AllowList(f"http://127.0.0.1:{receiver.port}"), cap_seconds=0.3)
+        sender = WebhookClient(HostAllowList(f"http://127.0.0.1:{receiver.port}"), cap_seconds=0.3)
         began = time.monotonic()
         assert send(sender, receiver.url) == Answer(error="time-out")
         assert time.monotonic() - began < 1.5
@@ -115,7 +117,7 @@ def test_a_receiver_that_drips_its_answer_is_left_at_the_cap() -> None:
         server = await asyncio.start_server(drip, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         try:
-            sender = Sender(AllowList(f"http://127.0.0.1:{port}"), cap_seconds=0.4)
+            sender = WebhookClient(HostAllowList(f"http://127.0.0.1:{port}"), cap_seconds=0.4)
             return await sender.send(f"http://127.0.0.1:{port}/", {}, b"")
         finally:
             server.close()
@@ -143,7 +145,9 @@ def test_a_long_body_of_an_answer_is_not_read() -> None:
     async def attempt() -> Answer:
         server = await asyncio.start_server(pour, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        answer = await Sender(AllowList(f"http://127.0.0.1:{port}")).send(f"http://127.0.0.1:{port}/", {}, b"")
+        answer = await WebhookClient(HostAllowList(f"http://127.0.0.1:{port}")).send(
+            f"http://127.0.0.1:{port}/", {}, b""
+        )
         server.close()
         await asyncio.sleep(0.1)
         return answer
@@ -155,14 +159,14 @@ def test_a_long_body_of_an_answer_is_not_read() -> None:
 def test_nobody_there() -> None:
     with receiving() as receiver:
         pass
-    sender = Sender(AllowList(f"http://127.0.0.1:{receiver.port}"))
+    sender = WebhookClient(HostAllowList(f"http://127.0.0.1:{receiver.port}"))
     assert send(sender, receiver.url) == Answer(error="connection")
 
 
 def test_another_address_of_a_name_is_tried_where_nobody_is_at_the_first() -> None:
     with receiving("127.0.0.3") as receiver:
-        allowed = AllowList(f"http://hooks.test:{receiver.port}, 127.0.0.0/8")
-        sender = Sender(allowed, resolve=Names(["127.0.0.2", "127.0.0.3"]))
+        allowed = HostAllowList(f"http://hooks.test:{receiver.port}, 127.0.0.0/8")
+        sender = WebhookClient(allowed, resolve=Names(["127.0.0.2", "127.0.0.3"]))
         assert send(sender, f"http://hooks.test:{receiver.port}/") == Answer(204)
 
 
@@ -170,8 +174,13 @@ def test_names_that_nobody_has() -> None:
     async def unknown(_host: str, _port: int) -> Sequence[str]:
         raise OSError("Name or service not known")
 
-    assert send(Sender(AllowList("hooks.test"), resolve=unknown), "https://hooks.test/") == Answer(error="unknown-host")
-    assert send(Sender(AllowList("hooks.test"), resolve=Names([])), "https://hooks.test/").error == "unknown-host"
+    assert send(WebhookClient(HostAllowList("hooks.test"), resolve=unknown), "https://hooks.test/") == Answer(
+        error="unknown-host"
+    )
+    assert (
+        send(WebhookClient(HostAllowList("hooks.test"), resolve=Names([])), "https://hooks.test/").error
+        == "unknown-host"
+    )
     assert "127.0.0.1" in asyncio.run(resolve("localhost", 80))
 
 
@@ -181,7 +190,7 @@ def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     with receiving() as receiver:
-        assert send(Sender(AllowList(f"http://127.0.0.1:{receiver.port}")), receiver.url) == Answer(204)
+        assert send(WebhookClient(HostAllowList(f"http://127.0.0.1:{receiver.port}")), receiver.url) == Answer(204)
 
 
 def certificate(folder: Path, name: str) -> Path:
@@ -205,10 +214,10 @@ def test_tls_is_asked_for_the_name_and_not_for_the_address(tmp_path: Path) -> No
     server.sni_callback = lambda _socket, name, _context: asked.append(name)
     trusting = ssl.create_default_context(cafile=mine)
     with receiving(tls=server) as receiver:
-        allowed = AllowList(f"hooks.test:{receiver.port}, other.test:{receiver.port}, 127.0.0.0/8")
+        allowed = HostAllowList(f"hooks.test:{receiver.port}, other.test:{receiver.port}, 127.0.0.0/8")
 
         def attempt(name: str, tls: ssl.SSLContext | None) -> Answer:
-            sender = Sender(allowed, resolve=Names(["127.0.0.1"]), tls=tls)
+            sender = WebhookClient(allowed, resolve=Names(["127.0.0.1"]), tls=tls)
             return send(sender, f"https://{name}:{receiver.port}/")
 
         assert attempt("hooks.test", trusting) == Answer(204)
@@ -226,6 +235,6 @@ def test_an_address_that_is_silent_leaves_time_for_the_next_one() -> None:
             client = full.enter_context(socket.socket())
             client.setblocking(False)
             client.connect_ex(("127.0.0.3", receiver.port))
-        allowed = AllowList(f"http://hooks.test:{receiver.port}, 127.0.0.0/8")
-        sender = Sender(allowed, resolve=Names(["127.0.0.3", "127.0.0.2"]), cap_seconds=3.0)
+        allowed = HostAllowList(f"http://hooks.test:{receiver.port}, 127.0.0.0/8")
+        sender = WebhookClient(allowed, resolve=Names(["127.0.0.3", "127.0.0.2"]), cap_seconds=3.0)
         assert send(sender, f"http://hooks.test:{receiver.port}/") == Answer(204)

@@ -10,12 +10,12 @@ from planner.domain.problem.access import ZipfAccess
 from planner.domain.problem.problem import Dense, Problem
 from planner.domain.problem.table import TableConstraints
 from planner.options.enumerate import enumerate_families
-from planner.orchestration.refine.tier_promotion import promoted
+from planner.orchestration.refine.faster_tier import move_rows_to_faster_tier
 from planner.pricing.price_options import price
 from planner.solver.evaluate import objective_of, rank_loads, violations
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
-from planner.solver.problem import Assignment, PricedOptions
+from planner.solver.problem import Assignment, SolverProblem
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 
 
@@ -32,7 +32,7 @@ def hidden_problem(hbm_bytes: float = 1e9) -> Problem:
     return make_problem(*tables, cluster=cluster, dense=dense, pipeline="train_prefetch_sparse_dist")
 
 
-def smallest_caches(priced: PricedOptions, place: int = 0) -> Assignment:
+def smallest_caches(priced: SolverProblem, place: int = 0) -> Assignment:
     """Every table behind its smallest cache, or one of the next in size, two on each rank."""
     shapes = [
         int(mine[np.argsort(priced.shape_bytes[mine, Tier.HBM])[place]])
@@ -45,7 +45,7 @@ def test_where_all_rows_fit_none_stays_far() -> None:
     problem = hidden_problem()
     priced = price(problem, enumerate_families(problem), ROOFLINE)
     before = smallest_caches(priced)
-    after = promoted(priced, before)
+    after = move_rows_to_faster_tier(priced, before)
     assert rank_loads(priced, before).bytes[:, Tier.DDR].min() > 0
     assert rank_loads(priced, after).bytes[:, Tier.DDR].max() == 0
     assert objective_of(priced, after) <= objective_of(priced, before)
@@ -56,13 +56,13 @@ def test_what_fits_in_part_is_used_in_part() -> None:
     problem = hidden_problem(40e6)
     priced = price(problem, enumerate_families(problem), ROOFLINE)
     before = smallest_caches(priced)
-    after = promoted(priced, before)
+    after = move_rows_to_faster_tier(priced, before)
     assert violations(priced, after) == []
     near, far = (rank_loads(priced, one) for one in (after, before))
     assert np.all(near.seconds <= far.seconds)
     assert near.seconds[:, Phase.PREFETCH].sum() < 0.5 * far.seconds[:, Phase.PREFETCH].sum()
     assert near.bytes[:, Tier.DDR].min() > 0
-    np.testing.assert_array_equal(promoted(priced, after).piece_shape, after.piece_shape)
+    np.testing.assert_array_equal(move_rows_to_faster_tier(priced, after).piece_shape, after.piece_shape)
 
 
 def test_one_tier_leaves_nothing_to_do() -> None:
@@ -72,7 +72,7 @@ def test_one_tier_leaves_nothing_to_do() -> None:
     priced = price(problem, enumerate_families(problem), ROOFLINE)
     found = Greedy().solve(priced, SolveLimits(time_limit_seconds=1.0)).assignment
     assert found is not None
-    assert promoted(priced, found) is found
+    assert move_rows_to_faster_tier(priced, found) is found
 
 
 @pytest.mark.parametrize("hbm_bytes", [30e6, 60e6, 1e9])
@@ -81,7 +81,7 @@ def test_pinned_tables_stay(hbm_bytes: float) -> None:
     priced = price(problem, enumerate_families(problem), ROOFLINE)
     before = smallest_caches(priced)
     pinned = replace(priced, pinned_shape=before.piece_shape[:1].copy(), pinned_site=before.piece_site[:1].copy())
-    assert promoted(pinned, before).piece_shape[0] == before.piece_shape[0]
+    assert move_rows_to_faster_tier(pinned, before).piece_shape[0] == before.piece_shape[0]
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -92,6 +92,6 @@ def test_nothing_comes_nearer_that_is_slower_in_any_phase(place: int) -> None:
     seconds = priced.shape_seconds.copy()
     seconds[priced.shape_bytes[:, Tier.DDR] == 0, Phase.FORWARD_COMPUTE] += 1e-9
     slower = replace(priced, shape_seconds=seconds)
-    after = promoted(slower, smallest_caches(slower, place))
+    after = move_rows_to_faster_tier(slower, smallest_caches(slower, place))
     assert np.all(rank_loads(slower, after).bytes[:, Tier.DDR] > 0)
     assert np.all(slower.shape_bytes[after.piece_shape, Tier.HBM] > slower.shape_bytes[:, Tier.HBM].min())

@@ -25,17 +25,17 @@ BENCH_ARGS ?=
 # Modules are kept compiled, even where the environment says not to: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test thorough torchrec-newest test-torchrec serve check bench format chromium postgres clean
+.PHONY: help demo test thorough torchrec-newest test-torchrec serve check lint bench format chromium postgres clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    plan MLPerf DLRM-DCNv2 on 8 and on 2x8 ranks, publish it, fetch it back"
-	@echo "make test    install everything tests need, run them all"
-	@echo "make thorough  the same, with every failpoint, every statement of the database, many made-up requests and all of Ray"
+	@echo "make demo      plan MLPerf DLRM-DCNv2 on 8 and on 2x8 ranks, publish the plan, fetch it back"
+	@echo "make serve     the service on http://127.0.0.1:8080 (console under /docs)"
+	@echo "make check     format, lint, types, import contracts, tests: what guards a change"
+	@echo "make test      install what the tests need; run one test of each kind that guards a promise (about 5 minutes)"
+	@echo "make thorough  every test: all failpoints, statements, routes, sizes, browsers and clusters (about 30 minutes)"
 	@echo "make torchrec-newest  the tests that train real TorchRec, with its newest release (installs 5 GB)"
-	@echo "make serve   the service on http://127.0.0.1:8080 (console under /docs)"
-	@echo "make check   format, lint, types, import contracts, tests"
-	@echo "make bench   every partitioner and the peers on one table (SUITE=, LIMIT=; see benchmarks/README.md)"
+	@echo "make bench     every partitioner and the peers on one table (SUITE=, LIMIT=; see benchmarks/README.md)"
 
 $(BIN)/python:
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -90,11 +90,8 @@ postgres:
 test: $(VENV)/.stamp-dev $(VENV)/.stamp-client postgres $(if $(shell grep -rls "mark\.browser" tests),chromium)
 	$(PYTEST)
 
-thorough: export SHARDPLAN_ALL_FAILPOINTS = 1
-thorough: export SHARDPLAN_ALL_STATEMENTS = 1
-thorough: export SHARDPLAN_ALL_RAY = 1
-thorough: export SHARDPLAN_MANY_REQUESTS = 1
-thorough: export SHARDPLAN_MANY_ROUNDS = 1
+# TESTS_THOROUGH is read by tests/support/thorough.py.
+thorough: export TESTS_THOROUGH = 1
 thorough: test
 
 # Tests that train real TorchRec or ask it, with its newest release, in an environment of its own.
@@ -104,12 +101,15 @@ torchrec-newest:
 test-torchrec: $(VENV)/.stamp-dev
 	$(PYTEST) -m torchrec
 
-check: $(VENV)/.stamp-dev $(VENV)/.stamp-client
+# What guards a change: the quick checks first, then the tests.
+check: lint
+	$(MAKE) test
+
+lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(PYTEST)
 
 bench: $(VENV)/.stamp-base
 	$(BIN)/python benchmarks/optimizer.py --suite $(SUITE) --shared $(SHARED) $(if $(LIMIT),--limit $(LIMIT)) $(BENCH_ARGS)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from benchmarks.service.local_postgres import NoPostgres, Postgres
 from tests.support.paths import ROOT, SHARED
 from tests.support.service import stand_ins
+from tests.support.thorough import THOROUGH
 
 # Processes of tests share the cores: threads of one that wait for each other by spinning keep the others from them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -18,6 +19,16 @@ stand_ins.know_link()
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("shardplan", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shardplan")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only ``make thorough`` runs."""
+    if THOROUGH:
+        return
+    left_out = [item for item in items if item.get_closest_marker("thorough")]
+    if left_out:
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="session")

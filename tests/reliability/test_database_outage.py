@@ -16,7 +16,7 @@ from tests.api.execution.test_engine import wait_for_pid
 from tests.support.service.problems import assert_problem
 from tests.support.service.server import Server, start
 from tests.support.service.specs import tiny
-from tests.thorough import thorough
+from tests.support.thorough import thorough
 
 #: From its return to the end of everything that was accepted.
 _MOST_SECONDS = 60
@@ -85,7 +85,6 @@ def state_of(client: httpx.Client, solve_id: str) -> str | None:
     return None if answer.status_code == 503 else str(answer.json()["state"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("away", ["down", pytest.param("frozen", marks=thorough)])
 def test_a_server_stops_in_time_and_its_solves_run_again(
     root: Path, tmp_path: Path, postgres: Postgres, away: str
@@ -108,7 +107,6 @@ def test_a_server_stops_in_time_and_its_solves_run_again(
 
 
 @thorough
-@pytest.mark.slow
 @pytest.mark.parametrize("away", AWAY)
 def test_a_worker_stops_in_time(root: Path, tmp_path: Path, postgres: Postgres, away: str) -> None:
     url = postgres.new_database()

@@ -1,6 +1,5 @@
 """Whichever statement of the database fails, once: clients are told, may send again, and nothing is half done."""
 
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -17,9 +16,10 @@ from api.execution.maintenance import retry as retrying
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import tiny
+from tests.support.thorough import THOROUGH
 
 #: Every so many statements one fails; 1 takes a minute or two.
-_STEP = 1 if os.environ.get("SHARDPLAN_ALL_STATEMENTS") else 15
+_STEP = 1 if THOROUGH else 15
 _MOST_TRIES = 10
 
 

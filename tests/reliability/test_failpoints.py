@@ -1,7 +1,6 @@
 """A server that dies around any transaction loses nothing that it has acknowledged, and publishes nothing twice."""
 
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -18,11 +17,12 @@ from tests.support.service.failpoints import METHODS, POINTS
 from tests.support.service.receivers import Receiver, receiving
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny
+from tests.support.thorough import THOROUGH
 
-#: One moment of each transaction; with SHARDPLAN_ALL_FAILPOINTS=1 all of them, which takes some minutes.
+#: One moment of each transaction; with `make thorough` all of them, which takes some minutes.
 CHOSEN = (
     POINTS
-    if os.environ.get("SHARDPLAN_ALL_FAILPOINTS")
+    if THOROUGH
     else [
         *("accept:after", "submit:commit", "begin:commit", "incumbent:commit", "publish:commit", "promote:commit"),
         *("enqueue:commit", "delivered:before"),
@@ -113,7 +113,6 @@ def client(root: Path, tmp_path: Path) -> Iterator[Client]:
         yield client
 
 
-@pytest.mark.slow
 def test_whatever_is_acknowledged_outlives_a_kill_at_any_point(client: Client, tmp_path: Path) -> None:
     for number, point in enumerate(CHOSEN):
         client.die_at(point, number)

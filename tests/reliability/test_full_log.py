@@ -15,7 +15,7 @@ from api.observability.nonblocking_stream import UnhurriedStream
 from api.observability.request_log import AccessLog
 from tests.support.service.server import free_port, start
 from tests.support.service.specs import TINY
-from tests.thorough import thorough
+from tests.support.thorough import thorough
 
 SCOPE = {"method": "GET", "state": {"request_id": "r"}}
 
@@ -53,7 +53,6 @@ def test_no_request_fails_of_its_line(log: object, as_json: bool) -> None:
 
 
 @thorough
-@pytest.mark.slow
 @pytest.mark.parametrize(("log", "log_format"), [(full, "json"), (unread, "text")])
 def test_a_server_whose_log_cannot_be_written_goes_on(root: Path, tmp_path: Path, log: object, log_format: str) -> None:
     port = free_port()

@@ -14,7 +14,7 @@ from tests.support.contracts.race import race
 from tests.support.service.problems import assert_problem
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny
-from tests.thorough import thorough
+from tests.support.thorough import thorough
 
 _NUM_ROUNDS, _NUM_REQUESTS, _SEED = 3, 64, 16
 #: Far from all, so that the server dies among them.
@@ -53,7 +53,6 @@ def at_once(server: Server, number: int, answers: Answers) -> None:
 
 
 @thorough
-@pytest.mark.slow
 def test_a_key_happens_once_whenever_the_server_dies(root: Path, tmp_path: Path) -> None:
     draw, before = random.Random(_SEED), []
     for number in range(_NUM_ROUNDS):

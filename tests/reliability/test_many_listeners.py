@@ -84,7 +84,6 @@ def num_files(server: Server) -> int:
     return len(os.listdir(f"/proc/{server.process.pid}/fd"))
 
 
-@pytest.mark.slow
 def test_a_thousand_listeners_miss_nothing(server: Server, tmp_path: Path) -> None:
     solve = server.client.post("/v1/solves", json=TINY).json()
     path = f"/v1/solves/{solve['id']}/events"

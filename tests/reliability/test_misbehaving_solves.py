@@ -12,7 +12,7 @@ from tests.support.service import planners
 from tests.support.service.live import Live
 from tests.support.service.specs import tiny
 from tests.support.service.stand_ins import leave_in
-from tests.thorough import thorough
+from tests.support.thorough import thorough
 
 _LIMIT_SECONDS, _GRACE_SECONDS = 1.0, 1.0
 #: From the limit of a solve to its end, whatever it does: a process has 3 s to end by itself before it is killed.
@@ -63,7 +63,6 @@ def num_files() -> int:
 
 
 @thorough
-@pytest.mark.slow
 def test_what_misbehaves_ends_in_time_and_leaves_nothing_behind(live: Live) -> None:
     # The first one may compile the searches.
     assert live.solve(tiny(model__tables__0__name="well", solver__time_limit_seconds=60), wait=60)["result"]

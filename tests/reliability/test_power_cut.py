@@ -1,6 +1,5 @@
 """A power cut at any moment: what is on the disk then is whole, and has everything that was acknowledged."""
 
-import os
 import random
 import shutil
 import signal
@@ -16,9 +15,10 @@ import pytest
 
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny
+from tests.support.thorough import THOROUGH
 
-#: Moments at which the disk is looked at; with SHARDPLAN_MANY_ROUNDS=1 ten times as many.
-_NUM_CUTS = 150 if os.environ.get("SHARDPLAN_MANY_ROUNDS") else 15
+#: Moments at which the disk is looked at; with `make thorough` ten times as many.
+_NUM_CUTS = 150 if THOROUGH else 15
 _SEED = 8
 _NUM_CLIENTS = 3
 #: What a database and its log of writes are in; the index of the log (-shm) is memory, and lost.
@@ -119,7 +119,6 @@ def wait_for_load(seen: Acknowledged) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.slow
 def test_what_was_acknowledged_is_on_the_disk_at_any_moment(server: Server, root: Path, tmp_path: Path) -> None:
     seen, stop, draw = Acknowledged(), threading.Event(), random.Random(_SEED)
     clients = [threading.Thread(target=work, args=(server, seen, stop, number)) for number in range(_NUM_CLIENTS)]

@@ -1,7 +1,6 @@
 """A channel that moves while launchers read it from two servers: whole plans, and none older than it may be."""
 
 import itertools
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -16,9 +15,10 @@ from benchmarks.service.local_postgres import Postgres
 from planner.domain.formats.canonical_json import plan_digest
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny
+from tests.support.thorough import THOROUGH
 
-#: Versions of the channel; with SHARDPLAN_MANY_ROUNDS=1 ten times as many.
-_NUM_VERSIONS = 250 if os.environ.get("SHARDPLAN_MANY_ROUNDS") else 25
+#: Versions of the channel; with `make thorough` ten times as many.
+_NUM_VERSIONS = 250 if THOROUGH else 25
 _NUM_AT_ONCE = 25
 _SECONDS_BETWEEN = 0.12
 _CHANNEL = "/v1/channels/moving/prod"
@@ -117,7 +117,6 @@ def promote(history: History, client: httpx.Client, version: int, condition: dic
     return {"If-Match": answer.headers["etag"]}
 
 
-@pytest.mark.slow
 def test_every_fetch_is_one_plan_and_none_that_is_too_old(servers: list[Server]) -> None:
     history = History(published(servers))
     condition = promote(history, servers[0].client, 1, {"If-None-Match": "*"})

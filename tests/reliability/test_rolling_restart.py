@@ -14,7 +14,7 @@ import pytest
 from benchmarks.service.local_postgres import Postgres
 from tests.support.service.server import Server
 from tests.support.service.specs import TINY, raw, tiny
-from tests.thorough import thorough
+from tests.support.thorough import thorough
 
 _CHANNEL = "/v1/channels/ads/prod"
 _NUM_LAUNCHERS = 4
@@ -100,7 +100,6 @@ def pair(root: Path, tmp_path: Path, postgres: Postgres) -> Iterator[Pair]:
 
 
 @thorough
-@pytest.mark.slow
 def test_servers_are_restarted_one_by_one_and_no_launcher_notices(pair: Pair) -> None:
     client = pair.servers[0].client
     solve = client.post("/v1/solves", json=tiny(name="promoted"), headers={"Prefer": "wait=30"}).json()

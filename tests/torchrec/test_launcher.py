@@ -18,7 +18,7 @@ from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from tests.support.paths import ROOT
 
-pytestmark = [pytest.mark.torchrec, pytest.mark.slow]
+pytestmark = pytest.mark.torchrec
 
 LAUNCHER = ROOT / "examples" / "launcher.py"
 STEPS = 3

@@ -9,9 +9,9 @@ import pytest
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
 from tests.support.service.server import Server
-from tests.thorough import thorough
+from tests.support.thorough import thorough
 
-pytestmark = [pytest.mark.torchrec, pytest.mark.slow]
+pytestmark = pytest.mark.torchrec
 
 STEPS = 3
 

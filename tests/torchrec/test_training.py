@@ -10,7 +10,7 @@ from tests.support.torchrec.hand_plans import LONELY, MIXED, SEQUENCES, hand_pla
 from tests.support.torchrec.harness import LEAST_MOVE, TOLERANCE, Case, Difference, run_cases
 from tests.support.torchrec.service_plans import forced_plan, free_plan
 
-pytestmark = [pytest.mark.torchrec, pytest.mark.slow]
+pytestmark = pytest.mark.torchrec
 
 CLUSTERS = ((2, 2), (4, 4), (4, 2))  # ranks, ranks per host
 #: name, tables, where the plan comes from, optimizer

@@ -16,7 +16,7 @@ from tests.support.torchrec.model import TableSpec
 from tests.support.torchrec.ranks import Model
 from tests.support.torchrec.shakes import Shake
 
-pytestmark = [pytest.mark.torchrec, pytest.mark.slow]
+pytestmark = pytest.mark.torchrec
 
 PLAIN = TableSpec(name="plain", rows=77, columns=8, features=("a",), scheme="row_wise")
 OTHER = TableSpec(name="other", rows=20, columns=8, features=("b",), scheme="table_wise", pooling="mean")

@@ -3,7 +3,6 @@
 import copy
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -19,9 +18,10 @@ from cost_models.hardware.profile_fields import FIELDS
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.pipeline import plan as plan_pipeline
 from tests.support.service.specs import raw, tiny
+from tests.support.thorough import THOROUGH
 
-#: With SHARDPLAN_MANY_REQUESTS=1 every number that is accepted is planned with, too.
-_SOLVES_ALL = bool(os.environ.get("SHARDPLAN_MANY_REQUESTS"))
+#: With `make thorough` every number that is accepted is planned with, too.
+_SOLVES_ALL = THOROUGH
 _TINIEST = math.ulp(0.0)
 _SMALLEST_NORMAL = 2.0**-1022
 #: Whatever the field: where signs, 32 and 64 bits, the exact integers of a double, and doubles themselves end.

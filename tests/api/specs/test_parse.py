@@ -272,7 +272,7 @@ class SixteenColumns:
 
     name = "sixteen"
 
-    def refusal(self, table: Table, _scheme: Scheme) -> str | None:
+    def scheme_issue(self, table: Table, _scheme: Scheme) -> str | None:
         if table.pooling == "none":
             return "it has no sequences"
         return "rows come in 16 columns" if table.embedding_dim % 16 else None

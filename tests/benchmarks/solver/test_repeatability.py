@@ -12,7 +12,7 @@ from benchmarks.inputs.instances import meta_family
 from benchmarks.machine.busy import BusyProcesses, changing_load
 from benchmarks.solver import repeatability
 from benchmarks.solver.repeatability import Run, compared_bytes, first_difference, verdict
-from tests.thorough import thorough
+from tests.support.thorough import thorough
 
 PLAN = {
     "plan_digest": "sha256:0",

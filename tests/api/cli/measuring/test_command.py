@@ -15,7 +15,7 @@ from cost_models.measurements.csv_rows import csv_text
 from cost_models.measurements.files import read_measurements
 from tests.support.cost_models.measured_rows import some_measurements
 from tests.support.paths import ROOT
-from tests.thorough import thorough
+from tests.support.thorough import thorough
 
 
 @pytest.fixture(autouse=True)

@@ -20,12 +20,11 @@ from tests.support.service.ray_cluster import RayCluster
 from tests.support.service.server import free_port
 from tests.support.service.specs import tiny
 from tests.support.service.stand_ins import leave_in
+from tests.support.thorough import thorough
 
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install 'shardplan[ray]'"
 )
-#: A cluster takes long to start and to stop: what differs least from a local solver process is tried when asked for.
-when_asked = pytest.mark.skipif(not os.environ.get("SHARDPLAN_ALL_RAY"), reason="SHARDPLAN_ALL_RAY=1 runs it")
 #: Processes of the cluster do not yield, but all else on a busy machine may be slow.
 PATIENT = {"solver_grace_seconds": 30.0, "runner": "ray"}
 
@@ -83,7 +82,7 @@ def test_an_improvement_comes_while_it_runs_and_a_cancel_keeps_it_and_kills(clus
 
 @needs_ray
 @pytest.mark.slow
-@when_asked
+@thorough
 def test_a_solve_that_overruns_is_stopped_there_and_keeps_its_best_plan(cluster: RayCluster, folder: Path) -> None:
     options = {**PATIENT, "solver_grace_seconds": 3.0}
     spec = tiny(solver__time_limit_seconds=2)
@@ -113,7 +112,7 @@ def test_a_process_that_is_killed_there_is_tried_again_and_then_given_up(cluster
 
 @needs_ray
 @pytest.mark.slow
-@when_asked
+@thorough
 def test_a_server_that_stops_takes_its_solves_along(cluster: RayCluster, folder: Path) -> None:
     with Live.of(folder, plan=planners.plan_then_hang, ray_address=cluster.address, **PATIENT) as live:
         live.post("/v1/solves", tiny(solver__time_limit_seconds=600))
@@ -124,7 +123,7 @@ def test_a_server_that_stops_takes_its_solves_along(cluster: RayCluster, folder:
 
 @needs_ray
 @pytest.mark.slow
-@when_asked
+@thorough
 def test_a_solve_outlives_its_cluster(root: Path, folder: Path) -> None:
     spec = tiny(solver__time_limit_seconds=600)
     cluster = RayCluster(root)

@@ -1,7 +1,6 @@
 """Requests made up from the OpenAPI document: never a 500, every answer as documented, no refusal long or telling."""
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, status_c
 
 from tests.support.paths import ROOT
 from tests.support.service.server import Server
+from tests.support.thorough import THOROUGH
 
 OPERATIONS = [
     (method, path)
@@ -20,7 +20,7 @@ OPERATIONS = [
     for method in item
 ]
 #: Requests made up for each operation.
-_EXAMPLES = 300 if os.environ.get("SHARDPLAN_MANY_REQUESTS") else 15
+_EXAMPLES = 300 if THOROUGH else 15
 _MOST_REFUSAL_BYTES = 65_536
 
 

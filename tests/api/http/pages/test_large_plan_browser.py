@@ -9,7 +9,7 @@ from tests.api.http.pages.conftest import solved
 from tests.support.service.browser import Browser
 from tests.support.service.server import Server
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser]
 
 SECONDS_TO_DRAW = 15.0  # a quiet machine takes one
 

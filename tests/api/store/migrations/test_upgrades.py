@@ -24,9 +24,10 @@ from planner.domain.formats.canonical_json import canonical_bytes
 from tests.api.store.migrations.test_run import BEFORE_TENANTS
 from tests.support.contracts.store import DIGEST, new_solve
 from tests.support.service.old_release import old_release
+from tests.support.thorough import THOROUGH
 
-#: Statements between two kills; with SHARDPLAN_ALL_STATEMENTS=1 none.
-_STEP = 1 if os.environ.get("SHARDPLAN_ALL_STATEMENTS") else 9
+#: Statements between two kills; with `make thorough` none.
+_STEP = 1 if THOROUGH else 9
 _NUM_OPENERS = 8
 #: The last revision whose tables the rows of ``BEFORE_TENANTS`` fit.
 _ROWS_FIT = "0004"

@@ -19,7 +19,7 @@ from tests.support.planning.builders import brute_force, random_priced
 from tests.support.planning.exhaustive import best_assignment
 from tests.support.planning.moves import with_move
 from tests.support.planning.proposing import begun, plan_of, propose
-from tests.thorough import thorough
+from tests.support.thorough import thorough
 
 
 def running(seed: int, **changes: object) -> SolverProblem:

@@ -16,7 +16,7 @@ from api.execution.queue.dbos import DbosEngine
 from api.execution.solves.runner import SolveRunner
 from api.observability.metrics import WorkMetrics
 from api.settings import Settings
-from api.store.contract.database import Database
+from api.store.database import Database
 
 
 class EngineHost:

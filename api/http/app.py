@@ -64,10 +64,9 @@ from api.services.webhooks.delivery_worker import DeliveryWorker
 from api.services.webhooks.service import WebhookService
 from api.services.webhooks.targets import HostAllowList
 from api.settings import Settings
-from api.store.contract.database import Database
-from api.store.contract.tenants import DEFAULT_TENANT, tenant_and_key
 from api.store.data_directory import exclusive_data_directory
-from api.store.open import open_store
+from api.store.database import Database, open_store
+from api.store.tenants import DEFAULT_TENANT, tenant_and_key
 from cost_models.learned.shipped import shipped_models
 
 #: Version of the HTTP interface: the path prefix /v1 and additions to it.

@@ -8,9 +8,9 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.services.plans.cache import PlanCache
-from api.store.contract.database import Database
-from api.store.contract.store import QUEUED, STATES
-from api.store.models.records import MODEL_STATES
+from api.store.database import Database
+from api.store.models.models import MODEL_STATES
+from api.store.solves.records import QUEUED, STATES
 from api.store.webhooks.records import WEBHOOK_STATES
 
 log = logging.getLogger(__name__)

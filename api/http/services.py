@@ -23,7 +23,7 @@ from api.services.solves.service import SolveService
 from api.services.tenants import Tenants
 from api.services.webhooks.service import WebhookService
 from api.settings import Settings
-from api.store.contract.store import Store
+from api.store.database import TenantStore
 
 #: So much is computed at a time: threads take turns at the interpreter, so that more of them finish nothing sooner, and
 #: whoever fetches a plan waits for a turn of each. Two, so that a short one need not wait for a long one.
@@ -38,7 +38,7 @@ class Services:
 
     tenants: "Tenants[Services]"
     settings: Settings
-    store: Store
+    store: TenantStore
     engine: SolveEngine
     solves: SolveService
     streams: SolveStreams

@@ -19,7 +19,7 @@ from api.observability.metrics import method_of, route_of
 from api.observability.request_id import request_id_of
 from api.release import VERSION
 from api.settings import Settings
-from api.store.contract.store import FAILED, SolveRecord
+from api.store.solves.records import FAILED, SolveRecord
 
 _NAME = "shardplan"
 #: For what has not been sent yet when the process ends; more would look as if it hung.

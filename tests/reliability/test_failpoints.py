@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from api.store.access.audit import LOCAL
-from api.store.solves.sql import SqlStore
+from api.store.database import SqlStore
 from api.store.webhooks.records import EVENTS, WebhookRecord
 from tests.support.service.failpoints import METHODS, POINTS
 from tests.support.service.receivers import Receiver, receiving

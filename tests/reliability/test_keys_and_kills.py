@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
-import pytest
 
 from tests.support.contracts.race import race
 from tests.support.service.problems import assert_problem

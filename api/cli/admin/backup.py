@@ -9,7 +9,7 @@ import typer
 from api.cli.admin.database import DataDir, named, settings_of_database, settings_of_service, starting
 from api.cli.errors import BadInput, ServerTrouble, say
 from api.cli.files import AsJson, tell_document
-from api.store.contract.timestamps import moment
+from api.store.timestamps import moment
 from planner.domain.formats.units import format_bytes
 from planner.output.explain.text.layout import wrapped
 

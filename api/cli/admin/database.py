@@ -9,11 +9,11 @@ import typer
 from api.cli.errors import BadInput, ServerTrouble
 from api.cli.service.settings import settings_of
 from api.settings import Settings
-from api.store.contract.tenants import is_tenant
 from api.store.data_directory import make_private
+from api.store.tenants import is_tenant
 
 if TYPE_CHECKING:
-    from api.store.contract.database import Database
+    from api.store.database import Database
 
 DataDir = Annotated[
     str | None,
@@ -47,7 +47,7 @@ def settings_of_service(data_dir: str | None, **options: Any) -> Settings:
 @contextmanager
 def opened(settings: Settings) -> "Iterator[Database]":
     """Open a database, made where there is none. Raises ``ServerTrouble``."""
-    from api.store.open import open_store
+    from api.store.database import open_store
 
     with starting(settings):
         if settings.database_url is None:

@@ -17,7 +17,7 @@ from api.cli.admin.database import (
 from api.cli.errors import BadInput, say
 from api.cli.files import AsJson, tell_content
 from api.http.auth.scopes import SCOPES
-from api.store.contract.tenants import DEFAULT_TENANT
+from api.store.tenants import DEFAULT_TENANT
 
 app = typer.Typer(
     help="Make, list and revoke the keys that a service with SHARDPLAN_AUTH=keys asks for.", no_args_is_help=True

@@ -10,7 +10,7 @@ from api.cli.admin.access_text import created_webhook_text, webhooks_text
 from api.cli.admin.database import DataDir, check_tenant, opened, settings_of_service
 from api.cli.errors import BadInput, say
 from api.cli.files import AsJson, tell_content
-from api.store.contract.tenants import DEFAULT_TENANT
+from api.store.tenants import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from api.services.webhooks.service import WebhookService

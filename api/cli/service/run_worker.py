@@ -19,7 +19,7 @@ from api.observability.nonblocking_stream import unhurried
 from api.observability.tracing import tracing_of
 from api.settings import Settings
 from api.store.data_directory import exclusive_data_directory
-from api.store.open import open_store
+from api.store.database import open_store
 
 
 def work(settings: Settings, *, plan: PlanFunction = plan_in_full, fit: FitFunction = fit_model) -> None:

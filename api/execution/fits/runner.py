@@ -19,8 +19,8 @@ from api.execution.processes.fit import FitAnswer, FitFunction, FitJob, run_fit
 from api.execution.processes.slot import ProcessSlot
 from api.observability.metrics import WorkMetrics
 from api.settings import Settings
-from api.store.contract.database import Database
-from api.store.models.records import FAILED, FITTING, READY, ModelRecord, fit_id, model_id, tenant_and_model
+from api.store.database import Database
+from api.store.models.models import FAILED, FITTING, READY, ModelRecord, fit_id, model_id, tenant_and_model
 
 MAX_ATTEMPTS = 2
 _POLL_SECONDS = 0.05

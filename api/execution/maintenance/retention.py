@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from api.observability.metrics import WorkMetrics
 from api.settings import Settings
-from api.store.maintenance.retention import PRUNED, Cutoffs, RetentionStore
+from api.store.maintenance.retention import PRUNED, Cutoffs, Retention
 from api.store.solves.idempotency import KEPT_SECONDS
 
 _DAY_SECONDS = 86_400.0
@@ -38,7 +38,7 @@ def cutoffs(settings: Settings, *, now: float) -> Cutoffs:
 
 
 def prune(
-    store: RetentionStore, before: Cutoffs, *, stopping: threading.Event | None = None, batch: int = _BATCH
+    store: Retention, before: Cutoffs, *, stopping: threading.Event | None = None, batch: int = _BATCH
 ) -> Mapping[str, int] | None:
     """Remove all that is old, batch by batch, and return how much; ``None`` where another process is at it."""
     stopping = stopping or threading.Event()
@@ -61,7 +61,7 @@ class RetentionJob:
 
     def __init__(
         self,
-        store: RetentionStore,
+        store: Retention,
         settings: Settings,
         metrics: WorkMetrics,
         *,

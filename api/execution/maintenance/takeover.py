@@ -15,8 +15,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.execution.base import FITS, SOLVES, EngineUnavailable, SolveEngine, Work, fields_of
 from api.execution.executor_identity import Identity
 from api.observability.metrics import WorkMetrics
-from api.store.contract.database import Database
-from api.store.models.records import fit_id, model_id
+from api.store.database import Database
+from api.store.models.models import fit_id, model_id
 
 BEAT_SECONDS = 2.0
 #: Five beats that did not come: long for a busy machine, short for thousands of ranks that wait.

@@ -26,8 +26,8 @@ from api.execution.solves.results import (
 )
 from api.observability.metrics import WorkMetrics
 from api.observability.tracing import publish_span, tell_end
-from api.store.contract.database import Database
-from api.store.contract.store import CANCELLED, FAILED, SUCCEEDED, Json
+from api.store.database import Database
+from api.store.solves.records import CANCELLED, FAILED, SUCCEEDED, Json
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from api.execution.processes.solve import Incumbent
-from api.store.contract.store import Json, PlanRecord
-from api.store.plans.records import PlanSummary
+from api.store.plans.plans import PlanRecord, PlanSummary
+from api.store.solves.records import Json
 
 
 class Stop(StrEnum):

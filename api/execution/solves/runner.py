@@ -36,8 +36,8 @@ from api.observability.tracing import NO_TRACING, solve_span
 from api.settings import Settings
 from api.specs.references.cost_model import learned_digest
 from api.specs.references.stored_models import StoredModels
-from api.store.contract.database import Database
-from api.store.contract.store import ENDED, QUEUED, SolveRecord, Store
+from api.store.database import Database, TenantStore
+from api.store.solves.records import ENDED, QUEUED, SolveRecord
 
 _POLL_SECONDS = 0.02
 #: How long it takes to hear of a cancel that another server answered.
@@ -298,7 +298,7 @@ class SolveRunner:
         return Stop.CANCELLED if solve.cancel_requested else None
 
 
-def _learned_model(store: Store, spec_bytes: bytes) -> bytes | None:
+def _learned_model(store: TenantStore, spec_bytes: bytes) -> bytes | None:
     """Return the document of the learned model that a spec names."""
     digest = learned_digest(json.loads(spec_bytes)["cost_model"])
     found = None if digest is None else StoredModels(store).of_digest(digest)

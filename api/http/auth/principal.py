@@ -10,7 +10,7 @@ from api.http.auth.scopes import ADMIN
 from api.observability.request_id import request_id_of
 from api.services.errors import ApiError
 from api.store.access.audit import LOCAL, Actor
-from api.store.contract.tenants import DEFAULT_TENANT
+from api.store.tenants import DEFAULT_TENANT
 
 _STATE = "caller"
 

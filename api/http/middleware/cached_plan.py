@@ -16,7 +16,7 @@ from api.http.protocol.responses import IMMUTABLE, REVALIDATE, plan_answer
 from api.http.services import Services
 from api.services.plans.cache import slice_key
 from api.services.tenants import Tenants
-from api.store.contract.tenants import DEFAULT_TENANT
+from api.store.tenants import DEFAULT_TENANT
 
 PLAN_ROUTE, CHANNEL_ROUTE = "/v1/plans/{digest}", "/v1/channels/{name}/plan"
 _PLANS, _CHANNELS, _PLAN = "/v1/plans/", "/v1/channels/", "/plan"

@@ -18,8 +18,8 @@ from api.schemas.events import ProgressEvent, StateEvent
 from api.schemas.solve import SolveDocument
 from api.services.errors import ApiError, not_found
 from api.services.solves.notifications import SolveNotifications
-from api.store.contract.store import ENDED, SolveRecord, Store
-from api.store.solves.events import EventRecord
+from api.store.database import TenantStore
+from api.store.solves.records import ENDED, EventRecord, SolveRecord
 
 HEARTBEAT_SECONDS = 15.0
 _RETRY_SECONDS = 1.0
@@ -77,7 +77,7 @@ class SolveStreams:
 
     def __init__(
         self,
-        store: Store,
+        store: TenantStore,
         signals: SolveNotifications,
         listeners: Listeners,
         *,

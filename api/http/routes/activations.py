@@ -13,8 +13,8 @@ from api.schemas.cost_models import ActivationDocument, ActivationUpdate, Activa
 from api.services.cost_models.activations import etag_of
 from api.services.preconditions import matches
 from api.specs.input.json import parse_document
-from api.store.contract.timestamps import moment
-from api.store.models.records import ActivationRecord
+from api.store.models.activations import ActivationRecord
+from api.store.timestamps import moment
 
 router = APIRouter(prefix="/v1", tags=["cost models"])
 

@@ -11,7 +11,7 @@ from api.http.routes.documentation import error_responses
 from api.http.services import ServicesDep
 from api.schemas.access import AuditEntry, AuditPage
 from api.store.access.audit import AuditRecord
-from api.store.contract.timestamps import moment
+from api.store.timestamps import moment
 
 router = APIRouter(prefix="/v1", tags=["access"])
 

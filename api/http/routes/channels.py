@@ -22,8 +22,8 @@ from api.schemas.channel import (
 from api.services.plans.channels import etag_of
 from api.services.preconditions import matches
 from api.specs.input.json import parse_document
-from api.store.contract.timestamps import moment
 from api.store.plans.channels import ChannelRecord
+from api.store.timestamps import moment
 
 router = APIRouter(prefix="/v1", tags=["channels"])
 

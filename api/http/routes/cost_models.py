@@ -26,9 +26,9 @@ from api.services.cost_models.report.html import PAGE_POLICY, report_page
 from api.services.cost_models.service import fitted_to
 from api.services.preconditions import matches
 from api.specs.references.cost_model import LEARNED
-from api.store.contract.timestamps import moment
-from api.store.models.records import FITTING, ModelRecord
-from api.store.models.records import model_id as id_of
+from api.store.models.models import FITTING, ModelRecord
+from api.store.models.models import model_id as id_of
+from api.store.timestamps import moment
 from cost_models.registry import cost_model_names, make_cost_model
 from cost_models.vocabulary import STEP_PHASES
 

@@ -21,9 +21,9 @@ from api.services.preconditions import matches
 from api.specs.input.json import RejectedDocument
 from api.specs.parse import parse_plan, parse_spec
 from api.specs.references.stored_models import StoredModels
-from api.store.contract.timestamps import moment
-from api.store.models.records import MeasurementsRecord
+from api.store.models.measurements import MeasurementsRecord
 from api.store.solves.idempotency import RequestKey
+from api.store.timestamps import moment
 from planner.errors import Issue
 
 router = APIRouter(prefix="/v1", tags=["cost models"])

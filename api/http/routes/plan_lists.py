@@ -15,9 +15,8 @@ from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN, MAX_NAME_LENGTH
 from api.schemas.plan_list import PlanDifferenceDocument, PlanObjective, PlanPage, PlanSummaryDocument
 from api.services.errors import ApiError
-from api.store.contract.store import UnknownPlan
-from api.store.contract.timestamps import moment
-from api.store.plans.records import PlanSummary
+from api.store.plans.plans import PlanSummary, UnknownPlan
+from api.store.timestamps import moment
 from planner.output.explain.difference import difference
 
 router = APIRouter(prefix="/v1", tags=["plans"])

@@ -19,8 +19,8 @@ from api.services.plans.reports import validation_of
 from api.services.solves.service import SolveOptions
 from api.specs.parse import SolveRequest, parse_spec
 from api.specs.references.stored_models import StoredModels
-from api.store.contract.store import ENDED, SolveRecord
 from api.store.solves.idempotency import RequestKey
+from api.store.solves.records import ENDED, SolveRecord
 
 router = APIRouter(prefix="/v1", tags=["solves"])
 

@@ -21,9 +21,9 @@ from api.services.measurements.statistics_drift import drift_document, drift_of_
 from api.services.preconditions import matches
 from api.specs.references.statistics import EVIDENCE, table_of
 from api.specs.references.statistics_document import Statistics, parse_statistics
-from api.store.contract.store import StatisticsRecord
-from api.store.contract.timestamps import moment
+from api.store.models.statistics import StatisticsRecord
 from api.store.solves.idempotency import RequestKey
+from api.store.timestamps import moment
 
 router = APIRouter(prefix="/v1", tags=["statistics"])
 

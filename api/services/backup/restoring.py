@@ -17,10 +17,10 @@ from api.execution.maintenance.takeover import SILENT_SECONDS
 from api.execution.queue.clear import remove_works
 from api.services.backup.archive import Archive, ArchivedTable, DamagedArchive, Manifest, NewerArchive, Row, type_of
 from api.settings import Settings
-from api.store.contract.store import QUEUED, RUNNING
 from api.store.data_directory import exclusive_data_directory
+from api.store.database import open_engines
 from api.store.migrations.run import REVISION_TABLE, head_revision, known_revisions, upgrade
-from api.store.open import open_engines
+from api.store.solves.records import QUEUED, RUNNING
 from api.store.sql import tables
 from api.store.sql.blobs import unpacked
 from api.store.sql.clock import database_now

@@ -13,8 +13,8 @@ from sqlalchemy import Connection
 from api.release import VERSION
 from api.services.backup.archive import Manifest, write_archive
 from api.settings import Settings
+from api.store.database import open_engines
 from api.store.migrations.run import WrongSchema, head_revision, revision_of
-from api.store.open import open_engines
 from api.store.sql import tables
 
 

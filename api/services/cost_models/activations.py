@@ -7,7 +7,8 @@ from api.services.errors import ApiError, not_found
 from api.services.preconditions import matches
 from api.specs.input.json import RejectedDocument
 from api.store.access.audit import LOCAL, Actor
-from api.store.models.records import ActivationConflict, ActivationRecord, ModelStore, UnknownModel
+from api.store.database import TenantStore
+from api.store.models.activations import ActivationConflict, ActivationRecord, UnknownModel
 from cost_models.hardware.profiles_loader import profile_ids
 from planner.errors import Issue
 
@@ -15,7 +16,7 @@ from planner.errors import Issue
 class ActivationService:
     """The use cases of activations."""
 
-    def __init__(self, store: ModelStore, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: TenantStore, *, clock: Callable[[], float] = time.time) -> None:
         self._store, self._clock = store, clock
 
     def get(self, profile: str) -> ActivationRecord:

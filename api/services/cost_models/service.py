@@ -19,16 +19,12 @@ from api.services.solves.notifications import SolveNotifications
 from api.settings import Settings
 from api.specs.input.json import RejectedDocument, parse_document
 from api.specs.references.learned_model import MAX_MODEL_BYTES, assess, load_model, told_figures
-from api.store.contract.store import QueueFull, Store
-from api.store.contract.tenants import DEFAULT_TENANT
-from api.store.models.records import (
-    FITTING,
-    MeasurementsRecord,
-    ModelRecord,
-    fit_id,
-    model_id,
-)
+from api.store.database import TenantStore
+from api.store.models.measurements import MeasurementsRecord
+from api.store.models.models import FITTING, ModelRecord, fit_id, model_id
 from api.store.solves.idempotency import RequestKey
+from api.store.solves.records import QueueFull
+from api.store.tenants import DEFAULT_TENANT
 from cost_models.measurements.check import MAX_ROWS
 from cost_models.measurements.schema import Measurements, joined
 from cost_models.text.number_text import counted
@@ -47,7 +43,7 @@ class ModelService:
 
     def __init__(
         self,
-        store: Store,
+        store: TenantStore,
         engine: SolveEngine,
         runner: FitRunner,
         signals: SolveNotifications,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import zstandard
 
-from api.store.contract.tenants import tenant_key
+from api.store.tenants import tenant_key
 
 _ZSTD_LEVEL = 9
 _GZIP_LEVEL = 6

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from api.services.errors import ApiError, not_found
 from api.services.preconditions import matches
 from api.store.access.audit import LOCAL, PROMOTE, ROLLBACK, Actor
-from api.store.contract.store import Store, UnknownPlan, VersionConflict
-from api.store.contract.tenants import DEFAULT_TENANT
-from api.store.plans.channels import ChannelRecord
+from api.store.database import TenantStore
+from api.store.plans.channels import ChannelRecord, VersionConflict
+from api.store.plans.plans import UnknownPlan
+from api.store.tenants import DEFAULT_TENANT
 
 _SEGMENT = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,63}")
 MAX_SEGMENTS = 8
@@ -65,7 +66,7 @@ class ChannelService:
 
     def __init__(
         self,
-        store: Store,
+        store: TenantStore,
         memory: ChannelMemory,
         *,
         tenant: str = DEFAULT_TENANT,

@@ -4,27 +4,20 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator
-from typing import Protocol
 
 from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.services.background_task import beside
 from api.services.solves.notifications import SolveNotifications
-from api.store.contract.store import ENDED
-from api.store.models.records import ModelRecord, fit_id, model_id
-from api.store.solves.events import MarkStore, SolveMark
+from api.store.database import Database
+from api.store.models.models import fit_id, model_id
+from api.store.solves.records import ENDED, SolveMark
 
 POLL_SECONDS = 0.5
 _OF_A_FIT = "@"  # in its id, as in ``prod@3``
 
 log = logging.getLogger(__name__)
-
-
-class _WatchedStore(MarkStore, Protocol):
-    """Solves and fits of all tenants."""
-
-    def unended_fits(self) -> list[ModelRecord]: ...
 
 
 class SolveWatch:
@@ -33,9 +26,7 @@ class SolveWatch:
     What happens in this process is told at once by whoever does it; this finds the rest.
     """
 
-    def __init__(
-        self, store: _WatchedStore, signals: SolveNotifications, *, poll_seconds: float = POLL_SECONDS
-    ) -> None:
+    def __init__(self, store: Database, signals: SolveNotifications, *, poll_seconds: float = POLL_SECONDS) -> None:
         self._store, self._signals, self._poll_seconds = store, signals, poll_seconds
         self._marks: dict[str, SolveMark] = {}
 

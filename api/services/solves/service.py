@@ -19,8 +19,9 @@ from api.services.errors import ApiError, not_found
 from api.services.solves.notifications import SolveNotifications
 from api.settings import Settings
 from api.specs.parse import SolveRequest
-from api.store.contract.store import CANCELLED, ENDED, FAILED, NewSolve, QueueFull, SolveRecord, Store
+from api.store.database import TenantStore
 from api.store.solves.idempotency import RequestKey
+from api.store.solves.records import CANCELLED, ENDED, FAILED, NewSolve, QueueFull, SolveRecord
 from cost_models.text.number_text import counted
 from planner.domain.formats.canonical_json import canonical_bytes, digest, digest_of, of_members
 
@@ -42,7 +43,7 @@ class SolveService:
 
     def __init__(
         self,
-        store: Store,
+        store: TenantStore,
         engine: SolveEngine,
         runner: SolveRunner,
         signals: SolveNotifications,

@@ -21,7 +21,7 @@ from api.release import versions
 from api.services.background_task import beside
 from api.services.webhooks.client import CAP_SECONDS, Answer, WebhookClient
 from api.services.webhooks.signature import signed_headers
-from api.store.contract.database import Database
+from api.store.database import Database
 from api.store.webhooks.records import DELIVERED, DISABLED, FAILED, WAITING, AttemptEnd, TakenDelivery
 
 NUM_AT_ONCE = 8  # messages under way in one server, at most one to each webhook

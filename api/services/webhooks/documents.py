@@ -4,7 +4,7 @@ from typing import Any
 
 from api.schemas.webhooks import CreatedWebhook, DeliveryDocument, WebhookDocument
 from api.services.webhooks.signature import secret_text
-from api.store.contract.timestamps import moment
+from api.store.timestamps import moment
 from api.store.webhooks.records import WAITING, DeliveryRecord, WebhookRecord
 
 

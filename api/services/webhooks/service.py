@@ -8,13 +8,13 @@ from api.services.errors import ApiError, not_found
 from api.services.webhooks.signature import new_secret
 from api.services.webhooks.targets import HostAllowList, TargetRefused
 from api.store.access.audit import Actor
+from api.store.database import TenantStore
 from api.store.webhooks.records import (
     EVENTS,
     MAX_WEBHOOKS,
     DeliveryRecord,
     TooManyWebhooks,
     WebhookRecord,
-    WebhookStore,
 )
 
 _ID_BYTES = 6
@@ -23,7 +23,7 @@ _ID_BYTES = 6
 class WebhookService:
     """The use cases of webhooks."""
 
-    def __init__(self, store: WebhookStore, allowed: HostAllowList, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: TenantStore, allowed: HostAllowList, *, clock: Callable[[], float] = time.time) -> None:
         self._store, self._allowed, self._clock = store, allowed, clock
 
     def create(self, url: str, events: Sequence[str], name: str, *, by: Actor) -> WebhookRecord:

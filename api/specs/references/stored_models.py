@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from api.specs.references.cost_model import LEARNED, FoundModel, device_of
 from api.specs.references.learned_model import load_model
-from api.store.models.records import READY, ModelStore, model_id
+from api.store.database import TenantStore
+from api.store.models.models import READY, model_id
 from cost_models.learned.shipped import shipped_for, shipped_models
 
 _MAX_LISTED = 20
@@ -15,7 +16,7 @@ _MAX_LISTED = 20
 class StoredModels:
     """Fulfils ``api.specs.references.cost_model.FindModel``."""
 
-    store: ModelStore
+    store: TenantStore
 
     def active(self, profile: str) -> FoundModel | None:
         """Return the model that was activated for a profile; else the shipped one of its machines."""

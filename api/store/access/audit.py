@@ -1,15 +1,17 @@
 """The audit trail: who changed what launchers read, what prices mean, and who may do so.
 
-Guarantees, beside those of ``api.store.contract.store``
-----------------------------------------------
-* An entry is written in the transaction of the change that it tells of: either both are there, or neither.
-* Entries are numbered without gaps in the order of the changes, and are never changed; they are deleted only from the
-  oldest on (``api.store.maintenance.retention``).
+* An entry is written in the transaction of the change that it records: either both exist, or neither.
+* Entries are numbered without gaps in the order of the changes, and never change. Only the oldest entries are deleted
+  (``api.store.maintenance.retention``).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+
+from sqlalchemy import Connection, func, insert, select
+
+from api.store.sql import tables
+from api.store.sql.repository import Repository
 
 PROMOTE, ROLLBACK, ACTIVATE, CREATE_KEY, REVOKE_KEY, CREATE_WEBHOOK, DELETE_WEBHOOK, ENABLE_WEBHOOK = ACTIONS = (
     "channel.promote",
@@ -23,6 +25,11 @@ PROMOTE, ROLLBACK, ACTIVATE, CREATE_KEY, REVOKE_KEY, CREATE_WEBHOOK, DELETE_WEBH
 )
 
 Json = Mapping[str, object]
+
+
+_LOG = tables.audit
+
+_ENTRY = [column for column in _LOG.c if column.name != "tenant"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +58,42 @@ class AuditRecord:
     request_id: str | None
 
 
-class AuditStore(Protocol):
-    """What was changed."""
+class AuditTrail(Repository):
+    """The audit trail of one tenant."""
 
     def audit(self, *, limit: int, before: int | None, subject: str | None) -> list[AuditRecord]:
         """Return entries, newest first, those with a number below ``before``; of one subject, where one is given."""
-        ...
+        query = select(*_ENTRY).where(_LOG.c.tenant == self._tenant).order_by(_LOG.c.seq.desc()).limit(limit)
+        if before is not None:
+            query = query.where(_LOG.c.seq < before)
+        if subject is not None:
+            query = query.where(_LOG.c.subject == subject)
+        return self._records(query, AuditRecord)
+
+
+def append_audit(
+    connection: Connection,
+    tenant: str,
+    by: Actor,
+    action: str,
+    subject: str,
+    *,
+    before: Json | None,
+    after: Json | None,
+    now: float,
+) -> None:
+    """Append an entry to the transaction of a change; writers take turns, so numbers of a tenant have no gaps."""
+    last = select(func.coalesce(func.max(_LOG.c.seq), 0)).where(_LOG.c.tenant == tenant)
+    connection.execute(
+        insert(_LOG).values(
+            tenant=tenant,
+            seq=connection.execute(last).scalar_one() + 1,
+            at=now,
+            who=by.who,
+            action=action,
+            subject=subject,
+            before=None if before is None else dict(before),
+            after=None if after is None else dict(after),
+            request_id=by.request_id,
+        )
+    )

@@ -1,17 +1,22 @@
-"""Keys that callers show, and what the service may rely on.
+"""Keys of the service's users.
 
-Guarantees, beside those of ``api.store.contract.store``
-----------------------------------------------
-* A key itself is never stored, only its digest; one that was revoked stays revoked, and stays in the list.
+* A key itself is never stored, only its digest. A revoked key stays revoked, and stays in the list.
 * Adding and revoking a key are in the audit trail (``api.store.access.audit``).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import asdict, dataclass, replace
 
-from api.store.access.audit import Actor
-from api.store.contract.tenants import DEFAULT_TENANT
+from sqlalchemy import Connection, func, insert, select, update
+
+from api.store.access.audit import CREATE_KEY, REVOKE_KEY, Actor, Json, append_audit
+from api.store.sql import tables
+from api.store.sql.repository import Repository
+from api.store.tenants import DEFAULT_TENANT
+
+_KEYS = tables.api_keys
+
+_OLDEST_FIRST = select(_KEYS).order_by(_KEYS.c.created_at, _KEYS.c.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,29 +34,74 @@ class ApiKeyRecord:
     tenant: str = DEFAULT_TENANT
 
 
-class ApiKeyStore(Protocol):
-    """Keys of callers of one tenant."""
+class ApiKeys(Repository):
+    """Keys of one tenant."""
 
     def add_api_key(self, record: ApiKeyRecord, *, by: Actor) -> ApiKeyRecord:
         """Keep a new key as one of this tenant, and return it."""
-        ...
+        with self._writer.begin() as connection:
+            kept = replace(record, tenant=self._tenant)
+            connection.execute(insert(_KEYS).values({**asdict(kept), "scopes": list(kept.scopes)}))
+            subject, after = _subject(record), _audit_entry(record)
+            append_audit(
+                connection, self._tenant, by, CREATE_KEY, subject, before=None, after=after, now=record.created_at
+            )
+            return kept
 
     def api_keys(self) -> list[ApiKeyRecord]:
         """Return all keys, oldest first."""
-        ...
+        return self._records(_OLDEST_FIRST.where(_KEYS.c.tenant == self._tenant), ApiKeyRecord)
 
     def revoke_api_key(self, key_id: str, *, by: Actor, now: float) -> ApiKeyRecord | None:
         """Revoke a key and return it; ``None`` where there is none. One that is revoked stays as it is."""
-        ...
+        with self._writer.begin() as connection:
+            this = update(_KEYS).where(_KEYS.c.id == key_id, _KEYS.c.revoked_at.is_(None))
+            before = _find(connection, key_id)
+            if before is None or before.tenant != self._tenant:
+                return None
+            if connection.execute(this.values(revoked_at=now)).rowcount == 0:
+                return before
+            after = _find(connection, key_id)
+            assert after is not None
+            entry = {"before": _audit_entry(before), "after": _audit_entry(after)}
+            append_audit(connection, self._tenant, by, REVOKE_KEY, _subject(after), **entry, now=now)
+            return after
 
 
-class KeyVerificationStore(Protocol):
+class ApiKeyVerification(Repository):
     """Keys of all tenants, by their ids, which differ."""
 
     def api_key(self, key_id: str) -> ApiKeyRecord | None:
         """Return a key, revoked or not."""
-        ...
+        with self._readers.begin() as connection:
+            return _find(connection, key_id)
+
+    def all_api_keys(self) -> list[ApiKeyRecord]:
+        """Return the keys of all tenants, oldest first."""
+        return self._records(_OLDEST_FIRST, ApiKeyRecord)
 
     def use_api_keys(self, used_at: Mapping[str, float]) -> None:
         """Say when keys were used last; an earlier time than is known is left aside."""
-        ...
+        with self._writer.begin() as connection:
+            for key_id, at in used_at.items():
+                this = update(_KEYS).where(_KEYS.c.id == key_id, func.coalesce(_KEYS.c.last_used_at, 0.0) < at)
+                connection.execute(this.values(last_used_at=at))
+
+
+def _find(connection: Connection, key_id: str) -> ApiKeyRecord | None:
+    row = connection.execute(select(_KEYS).where(_KEYS.c.id == key_id)).mappings().first()
+    return None if row is None else ApiKeyRecord(**row)
+
+
+def _subject(record: ApiKeyRecord) -> str:
+    return f"keys/{record.id}"
+
+
+def _audit_entry(record: ApiKeyRecord) -> Json:
+    """What the trail says of a key: nothing of its secret, and not when it was used."""
+    return {
+        "name": record.name,
+        "scopes": list(record.scopes),
+        "expires_at": record.expires_at,
+        "revoked_at": record.revoked_at,
+    }

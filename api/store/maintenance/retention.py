@@ -1,20 +1,44 @@
-"""The end of what is old, and what the service may rely on.
+"""Removes what is old.
 
-Guarantees, beside those of ``api.store.contract.store``
-----------------------------------------------
-* Nothing is removed but what a cutoff names, and no cutoff is taken for granted.
+* Nothing is removed but what a cutoff names; no cutoff has a default.
 * Solves that wait or run stay, however old they are.
-* A plan stays while a channel points at it or did at any time, while a solve that is kept has found it, and while
-  measurements were sent of it. With it stays the spec that it was made for.
-* Entries of the audit trail of a tenant go from the oldest on, so that the rest is numbered without gaps; the last one
-  stays.
-* ``prune`` is one short transaction: whoever writes waits for a batch at most.
+* A plan stays while a channel points at it or did at any time, while a stored solve has found it, and while
+  measurements refer to it. With the plan stays the spec that it was made for.
+* Entries of the audit trail of a tenant go from the oldest on, so that the rest is numbered without gaps; the last
+  entry stays.
+* ``prune`` is one short transaction: a writer waits for a batch at most.
 """
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    case,
+    delete,
+    false,
+    func,
+    not_,
+    select,
+    text,
+    tuple_,
+)
+
+from api.store.solves.records import ENDED
+from api.store.solves.removal import remove_orphaned_spec, remove_solve
+from api.store.sql import tables
+from api.store.sql.repository import Repository
+
+#: The advisory lock of whoever prunes a PostgreSQL database; the writers' is another.
+_PRUNE_LOCK = 0x7368617264707275
+
 
 #: In this order: plans may go because their solves went.
 REQUEST_KEYS, SOLVES, EVENTS, PLANS, AUDIT = PRUNED = ("request_keys", "solves", "events", "plans", "audit")
@@ -31,17 +55,168 @@ class Cutoffs:
     audit: float | None = None  # written before
 
 
-class RetentionStore(Protocol):
-    """Removes what is old."""
+class Retention(Repository):
+    """Removes what is old, of all tenants."""
 
-    def pruning(self) -> AbstractContextManager[bool]:
+    @contextlib.contextmanager
+    def pruning(self) -> Iterator[bool]:
         """Hold the right to prune for a block: False where another process has it."""
-        ...
+        if self._readers.dialect.name == "sqlite":
+            with _locked_file(f"{self._readers.url.database}.prune") as is_mine:
+                yield is_mine
+            return
+        # No transaction: the lock is one of the session, which may rest for long between batches.
+        with self._readers.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            lock = {"lock": _PRUNE_LOCK}
+            is_mine = connection.execute(text("SELECT pg_try_advisory_lock(:lock)"), lock).scalar_one()
+            try:
+                yield is_mine
+            finally:
+                if is_mine:
+                    connection.execute(text("SELECT pg_advisory_unlock(:lock)"), lock)
 
     def num_old(self, before: Cutoffs) -> Mapping[str, int]:
         """Return how much would be removed, of each of ``PRUNED``."""
-        ...
+        with self._readers.begin() as connection:
+            queries = {kind: query(before) for kind, query in _OLD.items()}
+            return {
+                kind: connection.execute(select(func.count()).select_from(query.subquery())).scalar_one()
+                for kind, query in queries.items()
+            }
 
     def prune(self, kind: str, before: Cutoffs, *, limit: int) -> int:
         """Remove at most about ``limit`` of a kind, those of the kinds before it being gone; return their number."""
-        ...
+        query = _OLD[kind](before).limit(limit)
+        with self._readers.begin() as connection:
+            # Nobody who writes waits for a search that finds nothing.
+            if connection.execute(query.limit(1)).first() is None:
+                return 0
+        with self._writer.begin() as connection:
+            rows = connection.execute(query).all()
+            if rows:
+                _REMOVALS[kind](connection, rows)
+            return len(rows)
+
+
+def _is_before(time: ColumnElement[Any], cutoff: float | None) -> ColumnElement[bool]:
+    return false() if cutoff is None else time < cutoff
+
+
+def _has_ended_before(cutoff: float | None) -> ColumnElement[bool]:
+    solves = tables.solves
+    return and_(solves.c.state.in_(ENDED), _is_before(solves.c.ended_at, cutoff))
+
+
+def _old_solves(before: Cutoffs) -> Select[Any]:
+    solves = tables.solves
+    return select(solves.c.id, solves.c.request_digest).where(_has_ended_before(before.solves)).order_by(solves.c.id)
+
+
+def _old_events(before: Cutoffs) -> Select[Any]:
+    log, solves = tables.solve_events, tables.solves
+    query = select(log.c.solve_id, log.c.seq).join(solves, solves.c.id == log.c.solve_id)
+    # Those of solves that are old themselves go with them.
+    query = query.where(_has_ended_before(before.events), not_(_has_ended_before(before.solves)))
+    return query.order_by(log.c.solve_id, log.c.seq)
+
+
+def _old_plans(before: Cutoffs) -> Select[Any]:
+    plans, solves, measurements = tables.plans, tables.solves, tables.measurements
+    found = solves.c.result["plan_digest"].as_string()
+    pointers = (
+        select(tables.channels.c.tenant, tables.channels.c.plan_digest),
+        select(tables.channel_history.c.tenant, tables.channel_history.c.plan_digest),
+        select(measurements.c.tenant, measurements.c.plan_digest).where(measurements.c.plan_digest.is_not(None)),
+        select(solves.c.tenant, found).where(found.is_not(None), not_(_has_ended_before(before.solves))),
+    )
+    is_free = [tuple_(plans.c.tenant, plans.c.digest).not_in(pointer) for pointer in pointers]
+    query = select(plans.c.tenant, plans.c.digest).where(_is_before(plans.c.created_at, before.plans), *is_free)
+    return query.order_by(plans.c.tenant, plans.c.digest)
+
+
+def _old_request_keys(before: Cutoffs) -> Select[Any]:
+    keys = tables.request_keys
+    query = select(keys.c.tenant, keys.c.scope, keys.c.key).where(_is_before(keys.c.created_at, before.request_keys))
+    return query.order_by(keys.c.created_at)
+
+
+def _old_audit(before: Cutoffs) -> Select[Any]:
+    log = tables.audit
+    query = select(log.c.tenant, log.c.seq)
+    if before.audit is None:
+        return query.where(false())
+    # Clocks may be set back: what is kept begins with the first entry that is not old, and never is nothing.
+    first_young = func.min(case((log.c.at >= before.audit, log.c.seq)))
+    kept = func.coalesce(first_young, func.max(log.c.seq)).label("first")
+    of_tenant = select(log.c.tenant, kept).group_by(log.c.tenant).subquery()
+    query = query.join(of_tenant, of_tenant.c.tenant == log.c.tenant).where(log.c.seq < of_tenant.c.first)
+    return query.order_by(log.c.tenant, log.c.seq)
+
+
+def _remove_solves(connection: Connection, rows: Any) -> None:
+    for row in rows:
+        remove_solve(connection, row.id, row.request_digest)
+
+
+def _remove_events(connection: Connection, rows: Any) -> None:
+    log = tables.solve_events
+    for solve_id in {row.solve_id for row in rows}:
+        numbers = [row.seq for row in rows if row.solve_id == solve_id]
+        connection.execute(delete(log).where(log.c.solve_id == solve_id, log.c.seq.in_(numbers)))
+
+
+def _remove_plans(connection: Connection, rows: Any) -> None:
+    plans, summaries = tables.plans, tables.plan_summaries
+    these = [tuple(row) for row in rows]
+    of_these = tuple_(summaries.c.tenant, summaries.c.plan_digest).in_(these)
+    specs = set(connection.execute(select(summaries.c.request_digest).where(of_these)).scalars())
+    connection.execute(delete(summaries).where(of_these))
+    connection.execute(delete(plans).where(tuple_(plans.c.tenant, plans.c.digest).in_(these)))
+    for request_digest in specs - {None}:
+        remove_orphaned_spec(connection, request_digest)
+
+
+def _remove_request_keys(connection: Connection, rows: Any) -> None:
+    keys = tables.request_keys
+    for row in rows:
+        this = (keys.c.tenant == row.tenant, keys.c.scope == row.scope, keys.c.key == row.key)
+        connection.execute(delete(keys).where(*this))
+
+
+def _remove_audit(connection: Connection, rows: Any) -> None:
+    log = tables.audit
+    for tenant, last in {row.tenant: row.seq for row in rows}.items():  # sorted: the last one of each
+        connection.execute(delete(log).where(log.c.tenant == tenant, log.c.seq <= last))
+
+
+_OLD: Mapping[str, Callable[[Cutoffs], Select[Any]]] = {
+    REQUEST_KEYS: _old_request_keys,
+    SOLVES: _old_solves,
+    EVENTS: _old_events,
+    PLANS: _old_plans,
+    AUDIT: _old_audit,
+}
+
+
+_REMOVALS: Mapping[str, Callable[[Connection, Any], None]] = {
+    REQUEST_KEYS: _remove_request_keys,
+    SOLVES: _remove_solves,
+    EVENTS: _remove_events,
+    PLANS: _remove_plans,
+    AUDIT: _remove_audit,
+}
+
+
+@contextlib.contextmanager
+def _locked_file(path: str) -> Iterator[bool]:
+    """Yield whether nobody else has a file locked."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)

@@ -13,7 +13,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
 
-from api.store.plans.summaries import add_missing_summaries
+from api.store.plans.plans import add_missing_summaries
 from api.store.sql import tables
 from api.store.sql.connections import Writer
 

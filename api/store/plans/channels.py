@@ -1,12 +1,24 @@
-"""The history of channels, and what the service may rely on.
+"""Channels and their history.
 
-Guarantees, beside those of ``api.store.contract.store``
-----------------------------------------------
+* ``put_channel`` succeeds only for the version that the request names, so that the history of a channel is a line
+  without gaps.
 * Every version that a channel ever had stays in its history, with the plan that it pointed at.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+
+from sqlalchemy import Connection, insert, select, update
+
+from api.store.access.audit import LOCAL, PROMOTE, Actor, Json, append_audit
+from api.store.plans.plans import UnknownPlan
+from api.store.sql import tables
+from api.store.sql.repository import Repository
+from api.store.webhooks.records import CHANNEL_PROMOTED
+from api.store.webhooks.webhooks import notify_webhooks
+
+_CHANNELS, _HISTORY = tables.channels, tables.channel_history
+_CHANNEL = [column for column in _CHANNELS.c if column.name != "tenant"]
+_VERSION = [column for column in _HISTORY.c if column.name != "tenant"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +31,79 @@ class ChannelRecord:
     updated_at: float
 
 
-class ChannelHistoryStore(Protocol):
-    """Versions of channels."""
+class VersionConflict(Exception):
+    """The channel is not at the version that the caller named; ``current`` is, or ``None`` where it is not there."""
+
+    def __init__(self, current: "ChannelRecord | None") -> None:
+        self.current = current
+        super().__init__()
+
+
+class Channels(Repository):
+    """Channels of one tenant."""
+
+    def channel(self, name: str) -> ChannelRecord | None:
+        """Return a channel."""
+        with self._readers.begin() as connection:
+            return self._channel(connection, name)
+
+    def channels(self, *, limit: int, after: str | None) -> list[ChannelRecord]:
+        """Return channels by name, those with a name above ``after``."""
+        query = select(*_CHANNEL).where(_CHANNELS.c.tenant == self._tenant).order_by(_CHANNELS.c.name).limit(limit)
+        if after is not None:
+            query = query.where(_CHANNELS.c.name > after)
+        return self._records(query, ChannelRecord)
+
+    def put_channel(
+        self,
+        name: str,
+        *,
+        plan_digest: str,
+        expected_version: int,
+        now: float,
+        by: Actor = LOCAL,
+        action: str = PROMOTE,
+    ) -> ChannelRecord:
+        """Point a channel at a plan; ``expected_version`` 0 creates it. The audit trail calls it ``action``.
+
+        Raises ``VersionConflict`` or ``UnknownPlan``.
+        """
+        with self._writer.begin() as connection:
+            current = self._channel(connection, name)
+            if (current.version if current else 0) != expected_version:
+                raise VersionConflict(current)
+            plans = tables.plans.c
+            known = select(plans.digest).where(plans.tenant == self._tenant, plans.digest == plan_digest)
+            if connection.execute(known).first() is None:
+                raise UnknownPlan
+            new = ChannelRecord(name=name, version=expected_version + 1, plan_digest=plan_digest, updated_at=now)
+            values = {"version": new.version, "plan_digest": plan_digest, "updated_at": now}
+            if current is None:
+                connection.execute(insert(_CHANNELS).values(tenant=self._tenant, name=name, **values))
+            else:
+                this = update(_CHANNELS).where(_CHANNELS.c.tenant == self._tenant, _CHANNELS.c.name == name)
+                connection.execute(this.values(**values))
+            connection.execute(insert(_HISTORY).values(tenant=self._tenant, name=name, **values))
+            entry = {"before": audit_entry(current), "after": audit_entry(new)}
+            append_audit(connection, self._tenant, by, action, f"channels/{name}", **entry, now=now)
+            data = {"channel": name, "version": new.version, "plan_digest": plan_digest, "action": action}
+            notify_webhooks(connection, self._tenant, CHANNEL_PROMOTED, data, now=now)
+            return new
 
     def channel_versions(self, name: str, *, limit: int, before: int | None) -> list[ChannelRecord]:
         """Return versions of a channel, newest first, those below ``before``."""
-        ...
+        this = (_HISTORY.c.tenant == self._tenant) & (_HISTORY.c.name == name)
+        query = select(*_VERSION).where(this).order_by(_HISTORY.c.version.desc()).limit(limit)
+        if before is not None:
+            query = query.where(_HISTORY.c.version < before)
+        return self._records(query, ChannelRecord)
+
+    def _channel(self, connection: Connection, name: str) -> ChannelRecord | None:
+        query = select(*_CHANNEL).where(_CHANNELS.c.tenant == self._tenant, _CHANNELS.c.name == name)
+        row = connection.execute(query).mappings().first()
+        return None if row is None else ChannelRecord(**row)
+
+
+def audit_entry(channel: ChannelRecord | None) -> Json | None:
+    """What the audit trail says of a channel."""
+    return None if channel is None else {"version": channel.version, "plan_digest": channel.plan_digest}

@@ -1,15 +1,18 @@
-"""Keys that callers give their requests, so that one that is sent twice happens once.
+"""Keys of requests, so that a request that is sent twice happens once.
 
-Guarantees, beside those of ``api.store.contract.store``
-----------------------------------------------
-* A key is stored in the transaction that makes what the request asks for: either both are there, or neither.
-* A key is kept for ``KEPT_SECONDS``; after that it is as if it had never been used.
+* A key is stored in the transaction that makes what the request asks for: either both exist, or neither.
+* A key is stored for ``KEPT_SECONDS``; after that it is as if it had never been used.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+
+from sqlalchemy import Connection, delete, insert, select
+
+from api.store.sql import tables
+from api.store.sql.repository import Repository
 
 KEPT_SECONDS = 24 * 3600.0
+_KEYS = tables.request_keys
 
 
 class KeyReused(Exception):
@@ -26,12 +29,41 @@ class RequestKey:
     at: float  # seconds since the epoch
 
 
-class KeyStore(Protocol):
-    """Keys of requests, and what they made."""
+class RequestKeys(Repository):
+    """Keys of the requests of one tenant."""
 
     def made_by(self, key: RequestKey | None) -> str | None:
         """Return the id of what the first request with this key made, ``None`` where this is the first.
 
         Raises ``KeyReused`` where the first said something else.
         """
-        ...
+        if key is None:
+            return None
+        with self._readers.begin() as connection:
+            return known_resource(connection, self._tenant, key)
+
+
+def known_resource(connection: Connection, tenant: str, key: RequestKey | None) -> str | None:
+    """Return the id of what the first request of a tenant with this key made."""
+    if key is None:
+        return None
+    same = (_KEYS.c.tenant == tenant) & (_KEYS.c.scope == key.scope) & (_KEYS.c.key == key.key)
+    query = select(_KEYS.c.fingerprint, _KEYS.c.resource).where(same)
+    known = connection.execute(query.where(_KEYS.c.created_at >= key.at - KEPT_SECONDS)).first()
+    if known is None:
+        return None
+    if known.fingerprint != key.fingerprint:
+        raise KeyReused
+    return str(known.resource)
+
+
+def remember(connection: Connection, tenant: str, key: RequestKey | None, resource: str) -> None:
+    """Keep a key in the transaction that makes what it asks for, and forget those that were kept long enough.
+
+    In the same transaction ``known_resource`` has found that nobody had used it, and writers take turns.
+    """
+    if key is None:
+        return
+    connection.execute(delete(_KEYS).where(_KEYS.c.created_at < key.at - KEPT_SECONDS))
+    values = {"scope": key.scope, "key": key.key, "fingerprint": key.fingerprint, "created_at": key.at}
+    connection.execute(insert(_KEYS).values(tenant=tenant, **values, resource=resource))

@@ -16,7 +16,7 @@ from sqlalchemy import (
     Table,
 )
 
-from api.store.contract.tenants import DEFAULT_TENANT
+from api.store.tenants import DEFAULT_TENANT
 
 metadata = MetaData()
 

@@ -4,10 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 
-
-@pytest.mark.slow
 def test_demo_passes(root: Path) -> None:
     result = subprocess.run(
         [sys.executable, "examples/demo.py"], cwd=root, capture_output=True, text=True, timeout=120, check=False

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from api.store.solves.sql import SqlStore
+from api.store.database import SqlStore
 from tests.api.cli.test_cli import spec
 from tests.support.cli.run import Answer, Run
 

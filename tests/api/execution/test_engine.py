@@ -20,8 +20,8 @@ from api.execution.solves import runner as solve_runner
 from api.execution.solves.results import STOPPED, Stop
 from api.execution.solves.runner import MAX_ATTEMPTS
 from api.execution.solves.slot import LocalSlot, NotNow
-from api.store.contract.store import ACCIDENTS, RUNNING
-from api.store.solves.sql import SqlStore
+from api.store.database import SqlStore
+from api.store.solves.records import ACCIDENTS, RUNNING
 from api.store.sql import tables
 from tests.support.service import planners
 from tests.support.service.live import Live

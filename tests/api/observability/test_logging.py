@@ -13,7 +13,7 @@ import pytest
 from api.observability.logging import is_json, set_up
 from api.observability.request_log import AccessLog
 from api.settings import Settings
-from api.store.solves.sql import SqlStore
+from api.store.database import SqlStore
 from tests.support.contracts.store import new_solve
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny

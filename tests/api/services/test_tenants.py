@@ -7,7 +7,7 @@ import time
 import pytest
 
 from api.services.tenants import Tenants
-from api.store.contract.tenants import is_tenant, tenant_and_key, tenant_key
+from api.store.tenants import is_tenant, tenant_and_key, tenant_key
 
 
 def test_a_part_is_made_once_and_not_in_the_event_loop() -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import create_engine
 
+from api.store.database import SqlStore
 from api.store.migrations.run import WrongSchema
-from api.store.solves.sql import SqlStore
 from api.store.sql.connections import UnusableDatabase, postgres_url
 from benchmarks.service.local_postgres import Postgres
 from tests.support.contracts.access_store import AccessStoreContract

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from api.store.plans.summaries import page_query
-from api.store.solves.sql import SqlStore
+from api.store.database import SqlStore
+from api.store.plans.plans import page_query
 from api.store.sql.blobs import packed
 from tests.support.contracts.access_store import AccessStoreContract
 from tests.support.contracts.count_store import CountStoreContract

@@ -44,7 +44,6 @@ def spec(tmp_path: Path) -> Path:
 
 
 @thorough
-@pytest.mark.slow
 def test_three_runs_by_both_ways_are_equal(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # A short search, far from its limit: on a busy machine the clock might cut another one.
     given = ["--runs", "3", "--spec", str(spec), "--partitioner", "greedy", "--price-runs", "0"]

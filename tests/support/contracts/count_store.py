@@ -1,13 +1,13 @@
 """What every store promises of its numbers; each one's test class inherits this."""
 
-from api.store.contract.store import Store
+from api.store.database import TenantStore
 from tests.support.contracts.store import new_solve
 
 
 class CountStoreContract:
     """Subclasses give a fixture ``store``."""
 
-    def test_solves_are_counted_by_state(self, store: Store) -> None:
+    def test_solves_are_counted_by_state(self, store: TenantStore) -> None:
         assert store.num_solves_by_state() == {}
         for number in range(1, 6):
             store.accept(new_solve(number), max_queued=100, reuse=True)
@@ -18,7 +18,7 @@ class CountStoreContract:
         store.delete_solve(f"{2:012x}")
         assert "failed" not in store.num_solves_by_state()
 
-    def test_versions_of_models_are_counted_by_state(self, store: Store) -> None:
+    def test_versions_of_models_are_counted_by_state(self, store: TenantStore) -> None:
         assert store.num_models_by_state() == {}
         for name in ("one", "two"):
             store.add_fit(name, request={"seed": 0}, max_fitting=9, now=1.0)

@@ -1,27 +1,27 @@
 """What every store promises of the events of solves; each one's test class inherits this."""
 
-from api.store.contract.store import Store
-from api.store.solves.events import MAX_EVENTS, EventRecord, SolveMark
+from api.store.database import TenantStore
+from api.store.solves.records import MAX_EVENTS, EventRecord, SolveMark
 from tests.support.contracts.store import new_solve
 
 SOLVE = f"{1:012x}"
 OTHER = f"{2:012x}"
 
 
-def running(store: Store, *solves: int) -> None:
+def running(store: TenantStore, *solves: int) -> None:
     for number in solves:
         store.accept(new_solve(number), max_queued=100, reuse=True)
         store.begin(f"{number:012x}", executor_id="a", now=10.0)
 
 
-def found(store: Store, solve_id: str, seconds: float, *, now: float) -> None:
+def found(store: TenantStore, solve_id: str, seconds: float, *, now: float) -> None:
     store.keep_incumbent(solve_id, attempt=1, document=b"plan", progress={"incumbent_seconds": seconds}, now=now)
 
 
 class EventStoreContract:
     """Subclasses give a fixture ``store``."""
 
-    def test_better_plans_are_numbered_events(self, store: Store) -> None:
+    def test_better_plans_are_numbered_events(self, store: TenantStore) -> None:
         running(store, 1, 2)
         found(store, SOLVE, 3.0, now=10.5)
         found(store, OTHER, 9.0, now=11.0)
@@ -32,12 +32,12 @@ class EventStoreContract:
         assert store.events(SOLVE, after=1) == [second]
         assert store.events(SOLVE, after=2) == store.events("nothing", after=0) == []
 
-    def test_a_solve_that_does_not_run_finds_nothing(self, store: Store) -> None:
+    def test_a_solve_that_does_not_run_finds_nothing(self, store: TenantStore) -> None:
         store.accept(new_solve(1), max_queued=100, reuse=True)
         found(store, SOLVE, 3.0, now=10.5)
         assert store.events(SOLVE, after=0) == []
 
-    def test_the_end_of_a_solve_is_an_event_where_it_says_something_new(self, store: Store) -> None:
+    def test_the_end_of_a_solve_is_an_event_where_it_says_something_new(self, store: TenantStore) -> None:
         running(store, 1, 2)
         for solve_id, last in ((SOLVE, 3.0), (OTHER, 2.5)):
             found(store, solve_id, 3.0, now=11.0)
@@ -46,14 +46,14 @@ class EventStoreContract:
         assert [event.document["incumbent_seconds"] for event in store.events(SOLVE, after=0)] == [3.0]
         assert [event.document["incumbent_seconds"] for event in store.events(OTHER, after=0)] == [3.0, 2.5]
 
-    def test_a_clock_that_is_set_back_makes_no_negative_times(self, store: Store) -> None:
+    def test_a_clock_that_is_set_back_makes_no_negative_times(self, store: TenantStore) -> None:
         running(store, 1)
         found(store, SOLVE, 3.0, now=5.0)
         found(store, SOLVE, 2.0, now=14.0)
         found(store, SOLVE, 1.0, now=12.0)
         assert [event.at_seconds for event in store.events(SOLVE, after=0)] == [0.0, 4.0, 4.0]
 
-    def test_a_log_is_bounded_and_its_numbers_are_not(self, store: Store) -> None:
+    def test_a_log_is_bounded_and_its_numbers_are_not(self, store: TenantStore) -> None:
         running(store, 1)
         for number in range(MAX_EVENTS + 3):
             found(store, SOLVE, 1e6 - number, now=11.0)
@@ -63,7 +63,7 @@ class EventStoreContract:
         assert events[-1].document == {"incumbent_seconds": 1e6 - MAX_EVENTS - 2}
         assert store.events(SOLVE, after=MAX_EVENTS) == events[-1:]  # whoever saw the one that was replaced
 
-    def test_marks_tell_state_and_last_event(self, store: Store) -> None:
+    def test_marks_tell_state_and_last_event(self, store: TenantStore) -> None:
         running(store, 1)
         found(store, SOLVE, 3.0, now=11.0)
         store.accept(new_solve(2), max_queued=100, reuse=True)

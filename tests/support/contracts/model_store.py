@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from api.store.contract.store import QueueFull, Store
-from api.store.models.records import ActivationConflict, MeasurementsRecord, UnknownModel
+from api.store.database import TenantStore
+from api.store.models.activations import ActivationConflict, UnknownModel
+from api.store.models.measurements import MeasurementsRecord
+from api.store.solves.records import QueueFull
 from tests.support.contracts.race import race
 
 DIGEST = "sha256:" + "1" * 64
@@ -29,15 +31,15 @@ def batch(digest: str = DIGEST, **changes: object) -> MeasurementsRecord:
 class ModelStoreContract:
     """Subclasses give a fixture ``store``."""
 
-    def fit(self, store: Store, name: str = "m", *, now: float = 1.0, max_fitting: int = 99) -> int:
+    def fit(self, store: TenantStore, name: str = "m", *, now: float = 1.0, max_fitting: int = 99) -> int:
         return store.add_fit(name, request={"seed": 0}, max_fitting=max_fitting, now=now).version
 
-    def ready(self, store: Store, name: str = "m", digest: str = DIGEST) -> int:
+    def ready(self, store: TenantStore, name: str = "m", digest: str = DIGEST) -> int:
         return store.add_model(name, digest=digest, canonical=b"{}", device="H100", figures={"a": 1}, now=2.0)[
             0
         ].version
 
-    def test_equal_measurements_are_kept_once(self, store: Store) -> None:
+    def test_equal_measurements_are_kept_once(self, store: TenantStore) -> None:
         record = batch(comparison={"drift": True}, plan_digest=OTHER, source="job")
         assert store.keep_measurements(record, canonical=b"[1]") == (record, True)
         assert store.keep_measurements(batch(created_at=9.0), canonical=b"[2]") == (record, False)
@@ -45,7 +47,7 @@ class ModelStoreContract:
         assert store.measurements_record(DIGEST) == record
         assert store.measurements(OTHER) is store.measurements_record(OTHER) is None
 
-    def test_measurements_are_listed_by_digest_and_device(self, store: Store) -> None:
+    def test_measurements_are_listed_by_digest_and_device(self, store: TenantStore) -> None:
         store.keep_measurements(batch(OTHER, device="A100"), canonical=b"")
         store.keep_measurements(batch(DIGEST), canonical=b"")
         everything = store.measurements_records(limit=9, after=None, device=None)
@@ -53,11 +55,11 @@ class ModelStoreContract:
         assert store.measurements_records(limit=1, after=DIGEST, device=None) == everything[1:]
         assert store.measurements_records(limit=9, after=None, device="A100") == everything[1:]
 
-    def test_versions_of_a_name_count_from_one(self, store: Store) -> None:
+    def test_versions_of_a_name_count_from_one(self, store: TenantStore) -> None:
         assert [self.fit(store), self.fit(store), self.fit(store, "other"), self.ready(store)] == [1, 2, 1, 3]
         assert sorted(race(8, lambda _: self.fit(store, "raced"))) == list(range(1, 9))
 
-    def test_a_fit_begins_and_ends_with_a_document(self, store: Store) -> None:
+    def test_a_fit_begins_and_ends_with_a_document(self, store: TenantStore) -> None:
         version = self.fit(store)
         fitting = store.model("m", version)
         assert fitting is not None
@@ -81,7 +83,7 @@ class ModelStoreContract:
         assert store.model_document(DIGEST) == b"{}"
         assert store.model_of_digest(DIGEST) == done
 
-    def test_what_has_ended_never_changes(self, store: Store) -> None:
+    def test_what_has_ended_never_changes(self, store: TenantStore) -> None:
         version = self.fit(store)
         assert store.finish_fit("m", version, now=4.0, error={"code": "x"})
         assert not store.finish_fit("m", version, now=5.0, digest=DIGEST, canonical=b"{}")
@@ -91,7 +93,7 @@ class ModelStoreContract:
         assert store.model_document(DIGEST) is None
         assert not store.finish_fit("m", 99, now=5.0, error={})
 
-    def test_fits_that_have_not_ended_are_listed_oldest_first(self, store: Store) -> None:
+    def test_fits_that_have_not_ended_are_listed_oldest_first(self, store: TenantStore) -> None:
         self.fit(store, "late", now=2.0)
         self.fit(store, "early", now=1.0)
         version = self.fit(store, "done", now=0.5)
@@ -100,7 +102,7 @@ class ModelStoreContract:
         assert store.begin_fit("done", version, max_attempts=9, now=4.0) is None
         assert store.begin_fit("nothing", 1, max_attempts=9, now=4.0) is None
 
-    def test_a_fit_that_was_cut_off_is_begun_again_but_not_forever(self, store: Store) -> None:
+    def test_a_fit_that_was_cut_off_is_begun_again_but_not_forever(self, store: TenantStore) -> None:
         version = self.fit(store)
         for _ in range(2):
             assert store.begin_fit("m", version, max_attempts=2, now=3.0) is not None
@@ -112,19 +114,19 @@ class ModelStoreContract:
         assert failed.error["code"] == "cut-off"
         assert failed.ended_at == 4.0
 
-    def test_an_attempt_that_was_given_up_ends_nothing(self, store: Store) -> None:
+    def test_an_attempt_that_was_given_up_ends_nothing(self, store: TenantStore) -> None:
         version = self.fit(store)
         for _ in range(2):
             store.begin_fit("m", version, max_attempts=9, now=3.0)
         assert not store.finish_fit("m", version, now=4.0, error={"code": "killed"}, attempt=1)
         assert store.finish_fit("m", version, now=5.0, digest=DIGEST, canonical=b"{}", attempt=2)
 
-    def test_only_so_many_fits_wait(self, store: Store) -> None:
+    def test_only_so_many_fits_wait(self, store: TenantStore) -> None:
         self.fit(store, max_fitting=1)
         with pytest.raises(QueueFull):
             self.fit(store, max_fitting=1)
 
-    def test_an_equal_document_of_a_name_is_the_same_version(self, store: Store) -> None:
+    def test_an_equal_document_of_a_name_is_the_same_version(self, store: TenantStore) -> None:
         first, created = store.add_model("m", digest=DIGEST, canonical=b"{}", device="H100", figures={}, now=1.0)
         again, created_again = store.add_model("m", digest=DIGEST, canonical=b"other", device="", figures={}, now=2.0)
         assert (created, created_again, again) == (True, False, first)
@@ -132,7 +134,7 @@ class ModelStoreContract:
         assert store.model_document(DIGEST) == b"{}"
         assert store.model_of_digest(DIGEST) == first
 
-    def test_models_are_listed_by_name_and_version(self, store: Store) -> None:
+    def test_models_are_listed_by_name_and_version(self, store: TenantStore) -> None:
         for name in ("b", "a", "b"):
             self.fit(store, name)
         listed = store.models(limit=9, after=None)
@@ -140,7 +142,7 @@ class ModelStoreContract:
         assert store.models(limit=1, after=("a", 1)) == listed[1:2]
         assert store.models(limit=9, after=("b", 1)) == listed[2:]
 
-    def test_activations_are_a_line_without_gaps(self, store: Store) -> None:
+    def test_activations_are_a_line_without_gaps(self, store: TenantStore) -> None:
         assert store.activation(PROFILE) is None
         one, two = self.ready(store), self.ready(store, digest=OTHER)
         first = store.activate(PROFILE, model_name="m", model_version=one, expected_version=0, now=5.0)
@@ -154,7 +156,7 @@ class ModelStoreContract:
         assert store.activation("other") is None
         assert store.activation_history("other") == []
 
-    def test_of_racing_activations_one_wins(self, store: Store) -> None:
+    def test_of_racing_activations_one_wins(self, store: TenantStore) -> None:
         version = self.ready(store)
 
         def activate(_: int) -> object:
@@ -163,7 +165,7 @@ class ModelStoreContract:
         lost = [one for one in race(8, activate) if isinstance(one, ActivationConflict)]
         assert len(lost) == 7
 
-    def test_only_a_ready_model_becomes_active(self, store: Store) -> None:
+    def test_only_a_ready_model_becomes_active(self, store: TenantStore) -> None:
         version = self.fit(store)
         for number in (version, 99):
             with pytest.raises(UnknownModel):

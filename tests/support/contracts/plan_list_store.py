@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from api.store.contract.store import PlanRecord, Store, UnknownPlan
-from api.store.plans.records import PlanSummary
+from api.store.database import TenantStore
+from api.store.plans.plans import PlanRecord, PlanSummary, UnknownPlan
 from tests.support.contracts.store import new_solve
 
 
@@ -33,12 +33,12 @@ def summary(number: int, **changes: object) -> PlanSummary:
 class PlanListStoreContract:
     """Subclasses give a fixture ``store``."""
 
-    def publish_listed(self, store: Store, number: int, told: PlanSummary) -> None:
+    def publish_listed(self, store: TenantStore, number: int, told: PlanSummary) -> None:
         store.accept(new_solve(number), max_queued=100, reuse=True)
         record = PlanRecord(digest=told.plan_digest, canonical=b"{}", created_at=told.created_at, summary=told)
         assert store.finish(f"{number:012x}", state="succeeded", now=9.0, plan=record)
 
-    def test_plans_are_listed_newest_first_and_paged(self, store: Store) -> None:
+    def test_plans_are_listed_newest_first_and_paged(self, store: TenantStore) -> None:
         # Two at the same time: their digests decide.
         told = [summary(1), summary(2, created_at=5.0), summary(3, created_at=5.0), summary(4)]
         for number, one in enumerate(told, start=1):
@@ -53,18 +53,18 @@ class PlanListStoreContract:
         assert store.plan_summaries(limit=9, before=told[1].plan_digest, name="name-0") == [told[3]]
         assert store.plan_summaries(limit=9, before=None, name="nothing") == []
 
-    def test_the_first_publication_is_listed(self, store: Store) -> None:
+    def test_the_first_publication_is_listed(self, store: TenantStore) -> None:
         self.publish_listed(store, 1, summary(1))
         self.publish_listed(store, 2, summary(1, name="again", created_at=9.0, solve_id=f"{2:012x}"))
         assert store.plan_summaries(limit=9, before=None, name=None) == [summary(1)]
 
-    def test_a_solve_that_had_ended_lists_nothing(self, store: Store) -> None:
+    def test_a_solve_that_had_ended_lists_nothing(self, store: TenantStore) -> None:
         store.accept(new_solve(1), max_queued=100, reuse=True)
         store.finish(f"{1:012x}", state="failed", now=1.0)
         record = PlanRecord(digest=digest_of(1), canonical=b"{}", created_at=1.0, summary=summary(1))
         assert not store.finish(f"{1:012x}", state="succeeded", now=2.0, plan=record)
         assert store.plan_summaries(limit=9, before=None, name=None) == []
 
-    def test_pages_after_plans_that_are_not_there(self, store: Store) -> None:
+    def test_pages_after_plans_that_are_not_there(self, store: TenantStore) -> None:
         with pytest.raises(UnknownPlan):
             store.plan_summaries(limit=9, before=digest_of(1), name=None)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from api.store.contract.store import PlanRecord, Store
+from api.store.database import TenantStore
 from api.store.maintenance.retention import EVENTS, PLANS, PRUNED, REQUEST_KEYS, SOLVES, Cutoffs
-from api.store.models.records import MeasurementsRecord
+from api.store.models.measurements import MeasurementsRecord
+from api.store.plans.plans import PlanRecord
 from api.store.solves.idempotency import RequestKey
 from tests.support.contracts.plan_list_store import summary
 from tests.support.contracts.store import new_solve
@@ -18,7 +19,7 @@ def solve_id(number: int) -> str:
     return f"{number:012x}"
 
 
-def ended(store: Store, number: int, *, at: float, plan: int | None = None, key: str | None = None) -> None:
+def ended(store: TenantStore, number: int, *, at: float, plan: int | None = None, key: str | None = None) -> None:
     """A solve that found a plan (its own number, or another one) in two steps and ended at ``at``."""
     request_key = None if key is None else RequestKey(scope="s", key=key, fingerprint="f", at=at)
     store.accept(new_solve(number), max_queued=100, reuse=False, key=request_key)
@@ -37,7 +38,7 @@ def ended(store: Store, number: int, *, at: float, plan: int | None = None, key:
     )
 
 
-def pruned(store: Store, before: Cutoffs, *, batch: int = 100) -> dict[str, int]:
+def pruned(store: TenantStore, before: Cutoffs, *, batch: int = 100) -> dict[str, int]:
     """Prune all kinds; what was foretold is what happens, and afterwards nothing is old."""
     foretold = store.num_old(before)
     removed = dict.fromkeys(PRUNED, 0)
@@ -53,13 +54,13 @@ def pruned(store: Store, before: Cutoffs, *, batch: int = 100) -> dict[str, int]
 class RetentionStoreContract:
     """Subclasses give a fixture ``store``."""
 
-    def test_nothing_is_old_without_cutoffs(self, store: Store) -> None:
+    def test_nothing_is_old_without_cutoffs(self, store: TenantStore) -> None:
         ended(store, 1, at=10.0, key="k")
         store.put_channel("c", plan_digest=digest(1), expected_version=0, now=1.0)
         assert pruned(store, Cutoffs()) == {}
         assert store.solve(solve_id(1)) is not None
 
-    def test_solves_that_ended_before_go_with_all_that_is_theirs(self, store: Store) -> None:
+    def test_solves_that_ended_before_go_with_all_that_is_theirs(self, store: TenantStore) -> None:
         ended(store, 1, at=10.0, key="k")
         ended(store, 2, at=20.0)
         store.accept(new_solve(3), max_queued=9, reuse=False)
@@ -75,7 +76,7 @@ class RetentionStoreContract:
         assert store.spec_of_problem("spec-1") is not None
         assert store.plan_summaries(limit=9, before=None, name=None)[-1].solve_id is None
 
-    def test_waiting_and_running_solves_stay_however_old(self, store: Store) -> None:
+    def test_waiting_and_running_solves_stay_however_old(self, store: TenantStore) -> None:
         store.accept(new_solve(1), max_queued=9, reuse=False)
         store.accept(new_solve(2), max_queued=9, reuse=False)
         store.begin(solve_id(2), executor_id="a", now=1.0)
@@ -84,7 +85,7 @@ class RetentionStoreContract:
         assert pruned(store, late) == {}
         assert len(store.events(solve_id(2), after=0)) == 1
 
-    def test_plans_go_once_nothing_needs_them_and_their_specs_with_them(self, store: Store) -> None:
+    def test_plans_go_once_nothing_needs_them_and_their_specs_with_them(self, store: TenantStore) -> None:
         for number in range(1, 7):
             ended(store, number, at=float(number))
         store.put_channel("now", plan_digest=digest(1), expected_version=0, now=1.0)
@@ -107,7 +108,7 @@ class RetentionStoreContract:
         assert store.channel("moved").plan_digest == digest(1)
         assert [item.version for item in store.channel_versions("moved", limit=9, before=None)] == [2, 1]
 
-    def test_a_plan_stays_while_a_solve_has_no_plan_at_all(self, store: Store) -> None:
+    def test_a_plan_stays_while_a_solve_has_no_plan_at_all(self, store: TenantStore) -> None:
         """The result of an infeasible solve names no plan, and must not make all plans look needed, or none."""
         ended(store, 1, at=1.0)
         ended(store, 2, at=100.0)
@@ -116,7 +117,7 @@ class RetentionStoreContract:
         assert pruned(store, Cutoffs(plans=1000.0, solves=50.0)) == {SOLVES: 1, PLANS: 1}
         assert store.plan(digest(2)) is not None
 
-    def test_events_go_before_their_solves(self, store: Store) -> None:
+    def test_events_go_before_their_solves(self, store: TenantStore) -> None:
         ended(store, 1, at=10.0)
         ended(store, 2, at=20.0)
         assert pruned(store, Cutoffs(events=15.0)) == {EVENTS: 2}
@@ -124,7 +125,7 @@ class RetentionStoreContract:
         assert len(store.events(solve_id(2), after=0)) == 2
         assert store.solve(solve_id(1)).progress == {"step": 2}
 
-    def test_keys_of_requests_go_by_their_own_time(self, store: Store) -> None:
+    def test_keys_of_requests_go_by_their_own_time(self, store: TenantStore) -> None:
         ended(store, 1, at=10.0, key="old")
         ended(store, 2, at=20.0, key="new")
         assert pruned(store, Cutoffs(request_keys=15.0)) == {REQUEST_KEYS: 1}
@@ -140,7 +141,7 @@ class RetentionStoreContract:
         ],
     )
     def test_the_audit_trail_loses_its_beginning_alone(
-        self, store: Store, times: list[float], cutoff: float, kept: list[int]
+        self, store: TenantStore, times: list[float], cutoff: float, kept: list[int]
     ) -> None:
         ended(store, 1, at=1.0)
         for version, at in enumerate(times):
@@ -150,14 +151,14 @@ class RetentionStoreContract:
         store.put_channel("c", plan_digest=digest(1), expected_version=4, now=10.0)
         assert store.audit(limit=1, before=None, subject=None)[0].seq == 5
 
-    def test_batches_come_to_the_same(self, store: Store) -> None:
+    def test_batches_come_to_the_same(self, store: TenantStore) -> None:
         for number in range(1, 8):
             ended(store, number, at=float(number), key=f"k{number}")
         before = Cutoffs(solves=6.0, plans=5.0, events=8.0, request_keys=3.0)
         # Keys first, then solves with the keys that they have left, then events of those that stay.
         assert pruned(store, before, batch=2) == {REQUEST_KEYS: 2, SOLVES: 5, EVENTS: 4, PLANS: 4}
 
-    def test_one_prunes_at_a_time(self, store: Store) -> None:
+    def test_one_prunes_at_a_time(self, store: TenantStore) -> None:
         with store.pruning() as first, store.pruning() as second:
             assert (first, second) == (True, False)
         with store.pruning() as again:

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from api.store.contract.store import PlanRecord, SolveRecord, Store
+from api.store.database import TenantStore
+from api.store.plans.plans import PlanRecord
 from api.store.solves.idempotency import RequestKey
+from api.store.solves.records import SolveRecord
 from tests.support.contracts.plan_list_store import digest_of, summary
 from tests.support.contracts.store import new_solve
 
@@ -19,15 +21,15 @@ def ident(number: int) -> str:
 class SolveRequestStoreContract:
     """Subclasses give a fixture ``store``."""
 
-    def wish(self, store: Store, number: int, *, key: RequestKey | None = None, **wishes: object) -> None:
+    def wish(self, store: TenantStore, number: int, *, key: RequestKey | None = None, **wishes: object) -> None:
         assert store.accept(replace(new_solve(number), **wishes), max_queued=100, reuse=False, key=key)[1]
 
-    def begin(self, store: Store, number: int) -> SolveRecord:
+    def begin(self, store: TenantStore, number: int) -> SolveRecord:
         record = store.begin(ident(number), executor_id="a", now=1.0)
         assert record is not None
         return record
 
-    def test_wishes_are_kept(self, store: Store) -> None:
+    def test_wishes_are_kept(self, store: TenantStore) -> None:
         self.wish(store, 1, priority=-3, deadline_at=99.5, tags=["b", "a", "b"])
         self.wish(store, 2)
         for found in (store.solve(ident(1)), store.solves(limit=9, before=None, state=None)[1]):
@@ -37,7 +39,7 @@ class SolveRequestStoreContract:
         assert self.begin(store, 1).deadline_at == 99.5
         assert [(found.priority, found.tags) for found in store.unended_solves()] == [(-3, ("a", "b")), (0, ())]
 
-    def test_solves_are_found_by_tag(self, store: Store) -> None:
+    def test_solves_are_found_by_tag(self, store: TenantStore) -> None:
         for number, tags in enumerate((["x"], ["x", "y"], ["y"], ["x"]), start=1):
             self.wish(store, number, tags=tags)
         assert [found.id for found in store.solves(limit=2, before=None, state=None, tag="x")] == [ident(4), ident(2)]
@@ -46,7 +48,7 @@ class SolveRequestStoreContract:
 
     @pytest.mark.parametrize(("state", "answers"), [("succeeded", True), ("failed", False), (None, False)])
     def test_a_request_with_a_deadline_is_answered_by_what_has_succeeded_without(
-        self, store: Store, state: str | None, answers: bool
+        self, store: TenantStore, state: str | None, answers: bool
     ) -> None:
         store.accept(new_solve(1, request="plain"), max_queued=9, reuse=True)
         if state is not None:
@@ -55,7 +57,7 @@ class SolveRequestStoreContract:
         record, created = store.accept(urgent, max_queued=9, reuse=True)
         assert (record.id, created) == ((ident(1), False) if answers else (ident(2), True))
 
-    def test_only_ended_solves_are_deleted(self, store: Store) -> None:
+    def test_only_ended_solves_are_deleted(self, store: TenantStore) -> None:
         self.wish(store, 1)
         assert store.delete_solve(ident(1)) == "queued"
         self.begin(store, 1)
@@ -63,7 +65,7 @@ class SolveRequestStoreContract:
         assert store.solve(ident(1)) is not None
         assert store.delete_solve("nothing") is None
 
-    def test_all_that_belongs_to_a_solve_goes_with_it(self, store: Store) -> None:
+    def test_all_that_belongs_to_a_solve_goes_with_it(self, store: TenantStore) -> None:
         self.wish(store, 1, key=KEY, priority=1, tags=["x"])
         self.wish(store, 2, tags=["x"])
         self.begin(store, 1)
@@ -77,7 +79,7 @@ class SolveRequestStoreContract:
         assert [found.id for found in store.solves(limit=9, before=None, state=None, tag="x")] == [ident(2)]
         assert store.spec("request-2") is not None
 
-    def test_plans_and_the_specs_that_explain_them_stay(self, store: Store) -> None:
+    def test_plans_and_the_specs_that_explain_them_stay(self, store: TenantStore) -> None:
         self.wish(store, 1)
         told = summary(1)
         record = PlanRecord(digest=told.plan_digest, canonical=b"{}", created_at=told.created_at, summary=told)
@@ -87,7 +89,7 @@ class SolveRequestStoreContract:
         assert store.plan_summaries(limit=9, before=None, name=None) == [replace(told, solve_id=None)]
         assert store.spec_of_problem("spec-1") == b'{"n":1}'
 
-    def test_a_spec_stays_as_long_as_a_solve_has_it(self, store: Store) -> None:
+    def test_a_spec_stays_as_long_as_a_solve_has_it(self, store: TenantStore) -> None:
         for number in (1, 2):
             store.accept(new_solve(number, request="same"), max_queued=9, reuse=False)
             store.finish(ident(number), state="failed", now=1.0)

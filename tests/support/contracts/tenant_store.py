@@ -6,10 +6,12 @@ import pytest
 
 from api.store.access.audit import LOCAL
 from api.store.access.keys import ApiKeyRecord
-from api.store.contract.database import Database
-from api.store.contract.store import StatisticsRecord, Store, UnknownPlan
+from api.store.database import Database, TenantStore
 from api.store.maintenance.retention import PRUNED, Cutoffs
-from api.store.models.records import MeasurementsRecord, UnknownModel
+from api.store.models.activations import UnknownModel
+from api.store.models.measurements import MeasurementsRecord
+from api.store.models.statistics import StatisticsRecord
+from api.store.plans.plans import UnknownPlan
 from api.store.solves.idempotency import RequestKey
 from tests.support.contracts.plan_list_store import summary
 from tests.support.contracts.store import DIGEST, new_solve, plan
@@ -24,7 +26,7 @@ ASKED = RequestKey(scope="/v1/solves", key="once", fingerprint="f", at=1.0)
 SOLVE = new_solve(1).id
 
 
-def publish(database: Database, store: Store, number: int, *, name: str = "n", canonical: bytes = b"{}") -> None:
+def publish(database: Database, store: TenantStore, number: int, *, name: str = "n", canonical: bytes = b"{}") -> None:
     """Solve something for a tenant; the plan is the same for all."""
     store.accept(new_solve(number, request="same"), max_queued=9, reuse=True, key=replace(ASKED, key=str(number)))
     solve_id = new_solve(number).id

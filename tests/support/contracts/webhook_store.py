@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from api.store.access.audit import CREATE_WEBHOOK, DELETE_WEBHOOK, ENABLE_WEBHOOK, ROLLBACK, Actor
-from api.store.contract.store import Store, VersionConflict
+from api.store.database import TenantStore
+from api.store.plans.channels import VersionConflict
 from api.store.webhooks import records as webhooks
 from api.store.webhooks.records import (
     ACTIVE,
@@ -32,16 +33,16 @@ ANN = Actor(who="ann", request_id="r1")
 LEASE = 60.0
 
 
-def end_solve(store: Store, number: int, state: str = "succeeded", *, with_plan: bool = False) -> bool:
+def end_solve(store: TenantStore, number: int, state: str = "succeeded", *, with_plan: bool = False) -> bool:
     store.accept(new_solve(number, request=f"r{number}"), max_queued=9999, reuse=True)
     return store.finish(new_solve(number).id, state=state, now=7.0 + number, plan=plan() if with_plan else None)
 
 
-def log_of(store: Store, webhook_id: str = "w1") -> list[DeliveryRecord]:
+def log_of(store: TenantStore, webhook_id: str = "w1") -> list[DeliveryRecord]:
     return store.deliveries(webhook_id, limit=5000, before=None)
 
 
-def told(store: Store, webhook_id: str = "w1") -> list[tuple[str, object]]:
+def told(store: TenantStore, webhook_id: str = "w1") -> list[tuple[str, object]]:
     """Types and data of what a webhook is to be told, oldest first."""
     return [(one.event, json.loads(one.body)["data"]) for one in reversed(log_of(store, webhook_id))]
 
@@ -49,7 +50,7 @@ def told(store: Store, webhook_id: str = "w1") -> list[tuple[str, object]]:
 class WebhookStoreContract:
     """Subclasses give a fixture ``store``."""
 
-    def test_a_webhook_is_kept_as_it_was_added_and_its_secret_is_in_no_trail(self, store: Store) -> None:
+    def test_a_webhook_is_kept_as_it_was_added_and_its_secret_is_in_no_trail(self, store: TenantStore) -> None:
         assert (store.webhook("w1"), store.webhooks()) == (None, [])
         second = replace(HOOK, id="w0", created_at=6.0, events=[CHANNEL_PROMOTED])
         for record in (HOOK, second):
@@ -62,15 +63,15 @@ class WebhookStoreContract:
         assert entry.after == {"name": "n", "host": "https://hooks.test", "events": list(EVENTS), "state": ACTIVE}
         assert "secret" not in repr(HOOK)
 
-    def test_there_are_only_so_many(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("api.store.webhooks.sql.MAX_WEBHOOKS", 1)
+    def test_there_are_only_so_many(self, store: TenantStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("api.store.webhooks.webhooks.MAX_WEBHOOKS", 1)
         store.add_webhook(HOOK, by=ANN)
         with pytest.raises(TooManyWebhooks):
             store.add_webhook(replace(HOOK, id="w2"), by=ANN)
         assert store.webhooks() == [HOOK]
 
     @pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
-    def test_the_end_of_a_solve_is_told_once(self, store: Store, state: str) -> None:
+    def test_the_end_of_a_solve_is_told_once(self, store: TenantStore, state: str) -> None:
         store.add_webhook(HOOK, by=ANN)
         store.add_webhook(replace(HOOK, id="w2", events=[CHANNEL_PROMOTED]), by=ANN)
         assert end_solve(store, 1, state, with_plan=state == "succeeded")
@@ -79,7 +80,7 @@ class WebhookStoreContract:
         assert told(store) == [(f"solve.{state}", {"solve_id": new_solve(1).id, "state": state, "plan_digest": digest})]
         assert told(store, "w2") == []
 
-    def test_a_waiting_solve_that_is_cancelled_is_told_once(self, store: Store) -> None:
+    def test_a_waiting_solve_that_is_cancelled_is_told_once(self, store: TenantStore) -> None:
         store.add_webhook(HOOK, by=ANN)
         store.accept(new_solve(1), max_queued=9, reuse=True)
         for _ in range(2):
@@ -87,7 +88,7 @@ class WebhookStoreContract:
         ((event, data),) = told(store)
         assert (event, data["state"], data["plan_digest"]) == ("solve.cancelled", "cancelled", None)
 
-    def test_a_late_attempt_at_a_solve_tells_nothing(self, store: Store) -> None:
+    def test_a_late_attempt_at_a_solve_tells_nothing(self, store: TenantStore) -> None:
         store.add_webhook(HOOK, by=ANN)
         store.accept(new_solve(1), max_queued=9, reuse=True)
         for _ in range(2):
@@ -95,7 +96,7 @@ class WebhookStoreContract:
         assert not store.finish(new_solve(1).id, state="failed", now=3.0, attempt=1)
         assert told(store) == []
 
-    def test_a_channel_that_changes_is_told_and_one_that_does_not_is_not(self, store: Store) -> None:
+    def test_a_channel_that_changes_is_told_and_one_that_does_not_is_not(self, store: TenantStore) -> None:
         for number, record in enumerate((plan(), plan(OTHER))):
             store.accept(new_solve(number, request=f"r{number}"), max_queued=9, reuse=True)
             store.finish(new_solve(number).id, state="succeeded", now=1.0, plan=record)
@@ -109,7 +110,7 @@ class WebhookStoreContract:
         second = {"channel": "a/b", "version": 2, "plan_digest": OTHER, "action": "channel.rollback"}
         assert data == [first, second]
 
-    def test_a_delivery_is_taken_once_until_its_lease_is_over(self, store: Store) -> None:
+    def test_a_delivery_is_taken_once_until_its_lease_is_over(self, store: TenantStore) -> None:
         store.add_webhook(HOOK, by=ANN)
         end_solve(store, 1)
         taken = [one for found in race(6, lambda _: self._take(store)) for one in found]
@@ -118,7 +119,7 @@ class WebhookStoreContract:
         assert (one.id, one.body) == (log_of(store)[0].id, log_of(store)[0].body)
         assert self._take(store) == []
 
-    def test_a_lease_that_is_over_makes_another_attempt_and_the_first_is_not_heard(self, store: Store) -> None:
+    def test_a_lease_that_is_over_makes_another_attempt_and_the_first_is_not_heard(self, store: TenantStore) -> None:
         store.add_webhook(HOOK, by=ANN)
         end_solve(store, 1)
         (first,) = store.take_deliveries(limit=9, lease_seconds=0.0)
@@ -134,7 +135,7 @@ class WebhookStoreContract:
         assert abs(one.ended_at - time.time()) < 60
         assert (store.num_waiting_deliveries(), self._take(store)) == (0, [])
 
-    def test_what_is_tried_again_waits_until_then(self, store: Store) -> None:
+    def test_what_is_tried_again_waits_until_then(self, store: TenantStore) -> None:
         store.add_webhook(HOOK, by=ANN)
         end_solve(store, 1)
         (one,) = self._take(store)
@@ -146,7 +147,7 @@ class WebhookStoreContract:
         assert self._take(store) == []
         assert store.webhook("w1").state == ACTIVE
 
-    def test_one_of_each_webhook_is_taken_and_none_of_busy_ones(self, store: Store) -> None:
+    def test_one_of_each_webhook_is_taken_and_none_of_busy_ones(self, store: TenantStore) -> None:
         for name in ("w1", "w2", "w3"):
             store.add_webhook(replace(HOOK, id=name), by=ANN)
         for number in range(2):
@@ -156,7 +157,7 @@ class WebhookStoreContract:
         assert len(store.take_deliveries(limit=1, lease_seconds=LEASE)) == 1
 
     def test_a_webhook_that_fails_again_and_again_is_disabled_and_told_nothing_until_enabled(
-        self, store: Store
+        self, store: TenantStore
     ) -> None:
         store.add_webhook(HOOK, by=ANN)
         for number in range(4):
@@ -178,7 +179,7 @@ class WebhookStoreContract:
         end_solve(store, 6)
         assert len(log_of(store)) == 5
 
-    def test_what_waits_when_a_webhook_is_disabled_is_taken_when_it_is_enabled(self, store: Store) -> None:
+    def test_what_waits_when_a_webhook_is_disabled_is_taken_when_it_is_enabled(self, store: TenantStore) -> None:
         store.add_webhook(HOOK, by=ANN)
         for number in range(2):
             end_solve(store, number)
@@ -191,7 +192,7 @@ class WebhookStoreContract:
         store.enable_webhook("w1", by=ANN, now=8.0)
         assert len(self._take(store)) == 1
 
-    def test_a_delivery_that_has_ended_is_sent_again_on_demand_with_the_same_id(self, store: Store) -> None:
+    def test_a_delivery_that_has_ended_is_sent_again_on_demand_with_the_same_id(self, store: TenantStore) -> None:
         store.add_webhook(HOOK, by=ANN)
         end_solve(store, 1)
         (one,) = self._take(store)
@@ -204,9 +205,9 @@ class WebhookStoreContract:
         assert store.resend("other", one.id) is None
 
     def test_the_log_is_bounded_and_what_waits_is_dropped_last(
-        self, store: Store, monkeypatch: pytest.MonkeyPatch
+        self, store: TenantStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("api.store.webhooks.sql.MAX_DELIVERIES", 3)
+        monkeypatch.setattr("api.store.webhooks.webhooks.MAX_DELIVERIES", 3)
         store.add_webhook(HOOK, by=ANN)
         for number in range(3):
             end_solve(store, number)
@@ -222,7 +223,7 @@ class WebhookStoreContract:
         assert oldest not in [found.id for found in kept]
         assert webhooks.MAX_DELIVERIES == 1000
 
-    def test_pages_of_the_log(self, store: Store) -> None:
+    def test_pages_of_the_log(self, store: TenantStore) -> None:
         store.add_webhook(HOOK, by=ANN)
         for number in range(3):
             end_solve(store, number)
@@ -231,7 +232,7 @@ class WebhookStoreContract:
         assert [one.id for one in store.deliveries("w1", limit=2, before=None)] == ids[:2]
         assert [one.id for one in store.deliveries("w1", limit=9, before=ids[1])] == ids[2:]
 
-    def test_a_webhook_goes_with_its_deliveries(self, store: Store) -> None:
+    def test_a_webhook_goes_with_its_deliveries(self, store: TenantStore) -> None:
         store.add_webhook(HOOK, by=ANN)
         end_solve(store, 1)
         (one,) = self._take(store)
@@ -245,5 +246,5 @@ class WebhookStoreContract:
         assert end_solve(store, 2)
 
     @staticmethod
-    def _take(store: Store) -> list[object]:
+    def _take(store: TenantStore) -> list[object]:
         return store.take_deliveries(limit=9, lease_seconds=LEASE)

@@ -13,8 +13,8 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from api.execution.queue.dbos import DbosEngine
-from api.store.solves.sql import SqlStore
-from api.store.webhooks import sql as sql_webhooks
+from api.store.database import SqlStore
+from api.store.webhooks import webhooks
 
 MOMENTS = ("before", "commit", "after")
 METHODS = {
@@ -24,7 +24,7 @@ METHODS = {
     "incumbent": (SqlStore, "keep_incumbent"),
     "publish": (SqlStore, "finish"),
     "promote": (SqlStore, "put_channel"),
-    "enqueue": (sql_webhooks, "_enqueue"),
+    "enqueue": (webhooks, "_enqueue"),
     "delivered": (SqlStore, "end_attempt"),
 }
 #: Parts of a transaction that others begin: the moments are before this part, and those of that transaction.

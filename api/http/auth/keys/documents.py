@@ -4,7 +4,7 @@ from typing import Any
 
 from api.schemas.access import CreatedKey, KeyDocument
 from api.store.access.keys import ApiKeyRecord
-from api.store.contract.timestamps import moment
+from api.store.timestamps import moment
 
 
 def key_document(record: ApiKeyRecord) -> KeyDocument:

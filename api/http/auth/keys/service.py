@@ -7,7 +7,8 @@ from api.http.auth.keys.format import Key
 from api.http.auth.scopes import SCOPES
 from api.services.errors import not_found
 from api.store.access.audit import Actor
-from api.store.access.keys import ApiKeyRecord, ApiKeyStore
+from api.store.access.keys import ApiKeyRecord
+from api.store.database import TenantStore
 
 
 class ApiKeyService:
@@ -15,7 +16,7 @@ class ApiKeyService:
 
     def __init__(
         self,
-        store: ApiKeyStore,
+        store: TenantStore,
         *,
         forget: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.time,

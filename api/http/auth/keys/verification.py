@@ -16,7 +16,7 @@ from api.http.auth.keys.format import Key
 from api.http.auth.principal import Principal, Unauthenticated
 from api.schemas.error_kinds import ERROR_KINDS
 from api.services.background_task import beside
-from api.store.access.keys import ApiKeyRecord, KeyVerificationStore
+from api.store.access.keys import ApiKeyRecord, ApiKeyVerification
 
 #: A key that is revoked elsewhere is refused here after this time at the latest.
 REMEMBERED_SECONDS = 5.0
@@ -41,7 +41,7 @@ class ApiKeyVerifier:
 
     def __init__(
         self,
-        store: KeyVerificationStore,
+        store: ApiKeyVerification,
         *,
         clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = time.monotonic,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from api.http.auth.principal import Principal
 from api.http.auth.scopes import SCOPES
 from api.http.auth.tokens.trusted_issuer import Trust
-from api.store.contract.tenants import DEFAULT_TENANT, is_tenant
+from api.store.tenants import DEFAULT_TENANT, is_tenant
 
 #: Clocks of issuers and servers may differ by so much.
 LEEWAY_SECONDS = 30.0

@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from api.cli.admin.check_shared_database import UnfitDatabase, check_shared_database
-from api.store.solves.sql import SqlStore
+from api.store.database import SqlStore
 from api.store.sql.connections import UnusableDatabase
 from benchmarks.service.local_postgres import Postgres
 from tests.support.service.server import free_port

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api.store.solves.sql import SqlStore
+from api.store.database import SqlStore
 from tests.support.service.server import free_port
 
 SHARDPLAN = [sys.executable, "-c", "from api.cli import main; main()"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from api.store.solves.sql import SqlStore
+from api.store.database import SqlStore
 from tests.api.cli.admin.test_keys import shardplan
 
 HOSTS = {"SHARDPLAN_WEBHOOK_HOSTS": "hooks.test"}

@@ -116,7 +116,6 @@ def command(*arguments: str | Path) -> list[str]:
 
 
 @thorough
-@pytest.mark.slow
 def test_rows_of_a_killed_run_are_gone_on_with(tmp_path: Path) -> None:
     """A run is killed as soon as it has rows; the next one keeps all of them, and adds more."""
     pytest.importorskip("torch", reason="torch is not installed: pip install 'shardplan[train]'")
@@ -144,7 +143,6 @@ def test_rows_of_a_killed_run_are_gone_on_with(tmp_path: Path) -> None:
     assert (rows.numbers("distinct_rows") <= rows.numbers("lookups")).all()
 
 
-@pytest.mark.slow
 def test_ranks_of_this_machine_exchange_and_copy(tmp_path: Path) -> None:
     """Two ranks over gloo; their rows agree on what one gives and the other takes."""
     pytest.importorskip("torch", reason="torch is not installed: pip install 'shardplan[train]'")

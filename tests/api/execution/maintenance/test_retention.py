@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry
 from api.execution.maintenance.retention import RetentionJob, cutoffs, prune
 from api.observability.metrics import WorkMetrics
 from api.settings import Settings
+from api.store.database import SqlStore
 from api.store.maintenance.retention import PRUNED, Cutoffs
-from api.store.solves.sql import SqlStore
 from tests.api.cli.conftest import run as run
 from tests.support.cli.run import Run
 from tests.support.contracts.retention_store import ended, solve_id

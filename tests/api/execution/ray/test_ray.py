@@ -52,7 +52,6 @@ def is_gone(pid: int, seconds: float = 10.0) -> bool:
 
 
 @needs_ray
-@pytest.mark.slow
 def test_a_solve_runs_there_and_ends_with_a_verified_plan(cluster: RayCluster, folder: Path) -> None:
     with Live.of(folder, ray_address=cluster.address, **PATIENT) as live:
         spec = tiny()
@@ -66,7 +65,6 @@ def test_a_solve_runs_there_and_ends_with_a_verified_plan(cluster: RayCluster, f
 
 
 @needs_ray
-@pytest.mark.slow
 def test_an_improvement_comes_while_it_runs_and_a_cancel_keeps_it_and_kills(cluster: RayCluster, folder: Path) -> None:
     spec = tiny(solver__time_limit_seconds=600)
     with Live.of(folder, plan=planners.plan_then_hang, ray_address=cluster.address, **PATIENT) as live:
@@ -81,7 +79,6 @@ def test_an_improvement_comes_while_it_runs_and_a_cancel_keeps_it_and_kills(clus
 
 
 @needs_ray
-@pytest.mark.slow
 @thorough
 def test_a_solve_that_overruns_is_stopped_there_and_keeps_its_best_plan(cluster: RayCluster, folder: Path) -> None:
     options = {**PATIENT, "solver_grace_seconds": 3.0}
@@ -94,7 +91,6 @@ def test_a_solve_that_overruns_is_stopped_there_and_keeps_its_best_plan(cluster:
 
 
 @needs_ray
-@pytest.mark.slow
 def test_a_process_that_is_killed_there_is_tried_again_and_then_given_up(cluster: RayCluster, folder: Path) -> None:
     spec = tiny(solver__time_limit_seconds=600)
     with Live.of(folder, plan=planners.plan_then_hang, ray_address=cluster.address, **PATIENT) as live:
@@ -111,7 +107,6 @@ def test_a_process_that_is_killed_there_is_tried_again_and_then_given_up(cluster
 
 
 @needs_ray
-@pytest.mark.slow
 @thorough
 def test_a_server_that_stops_takes_its_solves_along(cluster: RayCluster, folder: Path) -> None:
     with Live.of(folder, plan=planners.plan_then_hang, ray_address=cluster.address, **PATIENT) as live:
@@ -122,7 +117,6 @@ def test_a_server_that_stops_takes_its_solves_along(cluster: RayCluster, folder:
 
 
 @needs_ray
-@pytest.mark.slow
 @thorough
 def test_a_solve_outlives_its_cluster(root: Path, folder: Path) -> None:
     spec = tiny(solver__time_limit_seconds=600)

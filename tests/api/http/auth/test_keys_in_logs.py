@@ -12,7 +12,7 @@ import pytest
 from api.http.auth.keys.format import Key
 from api.http.auth.keys.service import ApiKeyService
 from api.store.access.audit import LOCAL
-from api.store.solves.sql import SqlStore
+from api.store.database import SqlStore
 from tests.support.service.server import Server
 from tests.support.service.specs import TINY, tiny
 

@@ -8,7 +8,7 @@ import pytest
 
 from api.http.auth.keys.service import ApiKeyService
 from api.store.access.audit import LOCAL
-from api.store.solves.sql import SqlStore
+from api.store.database import SqlStore
 from tests.api.http.pages.test_actions_browser import click, write
 from tests.support.service.browser import Browser
 from tests.support.service.server import Server

@@ -67,7 +67,6 @@ def test_a_stopping_server_ends_streams(server: Server) -> None:
     assert "Traceback" not in errors
 
 
-@pytest.mark.slow
 def test_storms_of_listeners_leave_nothing_behind(server: Server) -> None:
     solve_id = submit(server)
     request = f"GET /v1/solves/{solve_id}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode()

@@ -14,8 +14,8 @@ from api.http.protocol.server_sent_events import Listeners, SolveStreams
 from api.services.errors import ApiError
 from api.services.solves.database_watch import SolveWatch
 from api.services.solves.notifications import SolveNotifications
-from api.store.solves.events import SolveMark
-from api.store.solves.sql import SqlStore
+from api.store.database import SqlStore
+from api.store.solves.records import SolveMark
 from api.store.sql.connections import sqlite_engines
 from tests.support.contracts.event_store import OTHER, SOLVE
 from tests.support.contracts.store import new_solve

@@ -5,13 +5,12 @@ from dataclasses import asdict
 import pytest
 from sqlalchemy import insert
 
-from api.store.solves.sql import SqlStore
+from api.store.database import SqlStore
 from api.store.sql import tables
 from tests.support.contracts.plan_list_store import digest_of, summary
 from tests.support.service.live import Live
 
 
-@pytest.mark.slow
 def test_pages_of_a_hundred_thousand_plans(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("many")
     store = SqlStore.of_file(folder / "shardplan.sqlite")

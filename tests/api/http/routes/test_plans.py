@@ -10,7 +10,7 @@ from api.http.routes.plans import MAX_CERTIFIED_TABLES
 from api.schemas.certificate import CertificateDocument
 from api.schemas.explanation import ExplanationDocument
 from api.schemas.plan import MAX_SHARDS_OF_TABLE
-from api.store.solves.sql import SqlStore
+from api.store.database import SqlStore
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
 from planner.output.certificate import check as check_certificate
 from planner.output.exporters.registry import EXPORTERS

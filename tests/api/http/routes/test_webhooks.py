@@ -79,7 +79,7 @@ def test_bodies_that_break_rules(service: Live, change: dict[str, object]) -> No
 
 
 def test_there_are_only_so_many(service: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.store.webhooks.sql.MAX_WEBHOOKS", 0)
+    monkeypatch.setattr("api.store.webhooks.webhooks.MAX_WEBHOOKS", 0)
     assert_problem(service.post("/v1/webhooks", BODY), 409, "too-many-webhooks")
 
 

@@ -17,7 +17,7 @@ import pytest
 from api.services.backup.archive import DamagedArchive, NewerArchive
 from api.services.backup.restoring import check, restore
 from api.services.backup.taking import back_up
-from api.store.open import open_engines, open_store
+from api.store.database import open_engines, open_store
 from api.store.sql.blobs import packed
 from planner.domain.formats.canonical_json import canonical_bytes
 from tests.support.service.database_rows import a_plan, fill, tenant

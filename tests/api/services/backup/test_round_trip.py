@@ -13,8 +13,8 @@ from api.services.backup.restoring import InUse, NotEmpty, check, restore
 from api.services.backup.taking import back_up
 from api.settings import Settings
 from api.store.data_directory import DataFolderInUse, exclusive_data_directory
+from api.store.database import open_engines, open_store
 from api.store.migrations.run import WrongSchema, head_revision, upgrade
-from api.store.open import open_engines, open_store
 from api.store.sql import tables
 from api.store.sql.connections import Engines, sqlite_engines
 from benchmarks.service.local_postgres import Postgres

@@ -15,7 +15,7 @@ from api.services.webhooks.delivery_worker import LEASE_SECONDS, NUM_AT_ONCE, De
 from api.services.webhooks.signature import signed_headers
 from api.services.webhooks.targets import HostAllowList
 from api.store.access.audit import LOCAL
-from api.store.solves.sql import SqlStore
+from api.store.database import SqlStore
 from api.store.webhooks.records import ACTIVE, DELIVERED, DISABLED, EVENTS, FAILED, WAITING, WebhookRecord
 from tests.support.contracts.webhook_store import end_solve, log_of
 from tests.support.service.receivers import Receiver, receiving

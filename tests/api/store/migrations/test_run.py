@@ -9,10 +9,9 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from api.store.contract.database import Database
+from api.store.database import Database, SqlStore
 from api.store.migrations.run import WrongSchema, _config
 from api.store.solves.idempotency import RequestKey
-from api.store.solves.sql import SqlStore
 from api.store.sql import tables
 from api.store.sql.connections import postgres_engines
 from benchmarks.service.local_postgres import Postgres

@@ -15,8 +15,8 @@ from alembic import command
 from sqlalchemy import create_engine, event, inspect, text
 from sqlalchemy.engine import Engine
 
+from api.store.database import SqlStore
 from api.store.migrations.run import _config, head_revision, known_revisions
-from api.store.solves.sql import SqlStore
 from api.store.sql.blobs import packed
 from api.store.sql.connections import postgres_engines, postgres_url, sqlite_engines
 from benchmarks.service.local_postgres import Postgres

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from api.store.contract.store import Store
+from api.store.database import TenantStore
 from api.store.sql import tables
 
 #: Tables without a tenant, and why none of them needs one.
@@ -24,7 +24,7 @@ def test_every_table_has_a_tenant_or_a_reason() -> None:
 
 
 def test_every_method_of_a_store_is_tried_with_two_tenants(root: Path) -> None:
-    methods = {name for name in dir(Store) if not name.startswith("_")}
+    methods = {name for name in dir(TenantStore) if not name.startswith("_")}
     assert len(methods) > 30
     text = (root / "tests" / "support" / "contracts" / "tenant_store.py").read_text()
     assert {name for name in methods if f".{name}(" not in text} == OF_NOBODY

@@ -1,23 +1,22 @@
-"""Numbers of what is stored in a SQL database."""
+"""Numbers of what is stored, for metrics. Counting reads an index alone, never a document."""
 
 from collections.abc import Mapping
 
-from sqlalchemy import Column, Engine, func, select
+from sqlalchemy import Column, func, select
 
 from api.store.sql import tables
+from api.store.sql.repository import Repository
 
 
-class SqlCounts:
-    """Fulfils ``api.store.contract.store.CountStore`` over connections that read."""
-
-    _readers: Engine
+class Counts(Repository):
+    """Numbers of what all tenants have."""
 
     def num_solves_by_state(self) -> Mapping[str, int]:
-        """Return the numbers of solves."""
+        """Return the numbers of solves; states that no solve is in are left out."""
         return self._num_by(tables.solves.c.state)
 
     def num_models_by_state(self) -> Mapping[str, int]:
-        """Return the numbers of versions of cost models."""
+        """Return the numbers of versions of cost models; states that none is in are left out."""
         return self._num_by(tables.cost_models.c.state)
 
     def _num_by(self, column: "Column[str]") -> Mapping[str, int]:

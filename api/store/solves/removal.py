@@ -1,20 +1,19 @@
-"""Deletes solves from a database, and no plan with them."""
+"""Deletes solves that have ended, and no plan with them. With a solve go its events, its tags and the keys of its
+requests; plans stay, and with them the specs that they were made for.
+"""
 
 from sqlalchemy import Connection, delete, select, update
 
-from api.store.contract.store import ENDED
+from api.store.solves.records import ENDED
 from api.store.sql import tables
-from api.store.sql.connections import Writer
+from api.store.sql.repository import Repository
 
 
-class SolveRemoval:
-    """Fulfils ``api.store.contract.store.RemovalStore`` over a writer."""
-
-    _writer: Writer
-    _tenant: str
+class SolveRemoval(Repository):
+    """Deletes solves of one tenant."""
 
     def delete_solve(self, solve_id: str) -> str | None:
-        """Delete a solve that has ended, and return its state."""
+        """Delete a solve that has ended, and return its state; one in another state stays. ``None``: there is none."""
         solves = tables.solves
         with self._writer.begin() as connection:
             this = (solves.c.id == solve_id) & (solves.c.tenant == self._tenant)

@@ -1,25 +1,27 @@
-"""Deliveries to the webhooks of all tenants in a SQL database."""
+"""Deliveries to the webhooks of all tenants.
+
+* A delivery that is taken belongs to its taker until its lease is over. Then it is taken again, as another attempt,
+  unless the end of the attempt was reported. A report of an earlier attempt is ignored.
+* Leases and times of attempts are counted by the clock of the database, so that the clocks of machines may differ.
+"""
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import Connection, Engine, func, select, update
+from sqlalchemy import Connection, func, select, update
 
 from api.store.sql import tables
 from api.store.sql.clock import database_now
-from api.store.sql.connections import Writer
+from api.store.sql.repository import Repository
 from api.store.webhooks.records import ACTIVE, DELIVERED, DISABLED, FAILED, WAITING, AttemptEnd, TakenDelivery
 
 _HOOKS, _LOG = tables.webhooks, tables.webhook_deliveries
 
 
-class SqlDeliveries:
-    """Fulfils ``api.store.webhooks.records.DeliveryStore`` over connections that read and a writer."""
-
-    _readers: Engine
-    _writer: Writer
+class Deliveries(Repository):
+    """Deliveries to the webhooks of all tenants."""
 
     def take_deliveries(self, *, limit: int, lease_seconds: float, busy: Collection[str] = ()) -> list[TakenDelivery]:
-        """Take deliveries that are due."""
+        """Take deliveries that are due, the oldest first: none of ``busy`` webhooks, one of each other."""
         with self._readers.begin() as connection:  # most looks find nothing, and no writer has to wait for them
             if not _due(connection, busy):
                 return []
@@ -32,7 +34,10 @@ class SqlDeliveries:
             return taken
 
     def end_attempt(self, delivery_id: str, *, attempt: int, end: AttemptEnd, max_failed_in_row: int) -> bool:
-        """Say what became of an attempt."""
+        """Say what became of an attempt; False where it is not the last one, or the delivery has ended or is gone.
+
+        A webhook is disabled after so many deliveries in a row that failed.
+        """
         this = update(_LOG).where(_LOG.c.id == delivery_id, _LOG.c.attempts == attempt, _LOG.c.state == WAITING)
         with self._writer.begin() as connection:
             now = database_now(connection)
@@ -53,13 +58,13 @@ class SqlDeliveries:
             return True
 
     def num_waiting_deliveries(self) -> int:
-        """Return how many deliveries wait."""
+        """Return how many deliveries wait, those of disabled webhooks among them."""
         query = select(func.count()).select_from(_LOG).where(_LOG.c.state == WAITING)
         with self._readers.begin() as connection:
             return connection.execute(query).scalar_one()
 
     def num_webhooks_by_state(self) -> Mapping[str, int]:
-        """Return the numbers of webhooks."""
+        """Return the numbers of webhooks; states that none is in are left out."""
         query = select(_HOOKS.c.state, func.count()).group_by(_HOOKS.c.state)
         with self._readers.begin() as connection:
             return {state: number for state, number in connection.execute(query)}

@@ -1,18 +1,24 @@
-"""Webhooks and their deliveries in a SQL database."""
+"""Webhooks of one tenant, and their deliveries.
+
+* A delivery is written in the transaction of the end of a solve, or of the change of a channel, that it reports: either
+  both exist, or neither. A webhook receives what happens in its tenant alone.
+* Each webhook has at most ``MAX_DELIVERIES`` deliveries. A new delivery takes the place of the oldest delivery that has
+  ended. If all wait, it takes the place of the oldest delivery that waits, which ``num_dropped`` counts.
+* A secret is stored as it is, because it signs. Adding, deleting and enabling are in the audit trail, without it.
+"""
 
 import json
 import secrets
 from dataclasses import asdict
 from urllib.parse import urlsplit
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
-from api.store.access.audit import CREATE_WEBHOOK, DELETE_WEBHOOK, ENABLE_WEBHOOK, Actor, Json
-from api.store.access.audit_sql import append_audit
-from api.store.contract.timestamps import moment
+from api.store.access.audit import CREATE_WEBHOOK, DELETE_WEBHOOK, ENABLE_WEBHOOK, Actor, Json, append_audit
 from api.store.sql import tables
 from api.store.sql.clock import database_now
-from api.store.sql.connections import Writer
+from api.store.sql.repository import Repository
+from api.store.timestamps import moment
 from api.store.webhooks.records import (
     ACTIVE,
     DISABLED,
@@ -28,23 +34,19 @@ _HOOKS, _LOG = tables.webhooks, tables.webhook_deliveries
 _HOOK = [column for column in _HOOKS.c if column.name != "tenant"]
 
 
-class SqlWebhooks:
-    """Fulfils ``api.store.webhooks.records.WebhookStore`` over connections that read and a writer."""
-
-    _readers: Engine
-    _writer: Writer
-    _tenant: str
+class Webhooks(Repository):
+    """Webhooks of one tenant, and their deliveries."""
 
     def add_webhook(self, record: WebhookRecord, *, by: Actor) -> None:
-        """Keep a new webhook."""
+        """Keep a new webhook. Raises ``TooManyWebhooks``."""
         with self._writer.begin() as connection:
             of_tenant = select(func.count()).select_from(_HOOKS).where(_HOOKS.c.tenant == self._tenant)
             if connection.execute(of_tenant).scalar_one() >= MAX_WEBHOOKS:
                 raise TooManyWebhooks
             values = {**asdict(record), "events": list(record.events), "tenant": self._tenant}
             connection.execute(insert(_HOOKS).values(values))
-            told = {"before": None, "after": _told(record)}
-            append_audit(connection, self._tenant, by, CREATE_WEBHOOK, _subject(record), **told, now=record.created_at)
+            entry = {"before": None, "after": _audit_entry(record)}
+            append_audit(connection, self._tenant, by, CREATE_WEBHOOK, _subject(record), **entry, now=record.created_at)
 
     def webhook(self, webhook_id: str) -> WebhookRecord | None:
         """Return a webhook."""
@@ -59,19 +61,19 @@ class SqlWebhooks:
             return [WebhookRecord(**row) for row in rows]
 
     def delete_webhook(self, webhook_id: str, *, by: Actor, now: float) -> bool:
-        """Delete a webhook and its deliveries."""
+        """Delete a webhook and its deliveries; False where there is none."""
         with self._writer.begin() as connection:
             before = _find(connection, self._tenant, webhook_id)
             if before is None:
                 return False
             connection.execute(delete(_LOG).where(_LOG.c.webhook_id == webhook_id))
             connection.execute(delete(_HOOKS).where(_HOOKS.c.id == webhook_id))
-            told = {"before": _told(before), "after": None}
-            append_audit(connection, self._tenant, by, DELETE_WEBHOOK, _subject(before), **told, now=now)
+            entry = {"before": _audit_entry(before), "after": None}
+            append_audit(connection, self._tenant, by, DELETE_WEBHOOK, _subject(before), **entry, now=now)
             return True
 
     def enable_webhook(self, webhook_id: str, *, by: Actor, now: float) -> WebhookRecord | None:
-        """Have a webhook told again."""
+        """Have a webhook told again, at once what waits; return it, ``None`` where there is none."""
         with self._writer.begin() as connection:
             before = _find(connection, self._tenant, webhook_id)
             this = update(_HOOKS).where(_HOOKS.c.id == webhook_id, _HOOKS.c.state == DISABLED)
@@ -82,34 +84,33 @@ class SqlWebhooks:
             connection.execute(waiting.values(due_at=database_now(connection)))
             after = _find(connection, self._tenant, webhook_id)
             assert after is not None
-            told = {"before": _told(before), "after": _told(after)}
-            append_audit(connection, self._tenant, by, ENABLE_WEBHOOK, _subject(after), **told, now=now)
+            entry = {"before": _audit_entry(before), "after": _audit_entry(after)}
+            append_audit(connection, self._tenant, by, ENABLE_WEBHOOK, _subject(after), **entry, now=now)
             return after
 
     def deliveries(self, webhook_id: str, *, limit: int, before: str | None) -> list[DeliveryRecord]:
-        """Return deliveries of a webhook, newest first."""
-        query = select(_LOG).where(self._is_told(webhook_id)).order_by(_LOG.c.id.desc()).limit(limit)
+        """Return deliveries of a webhook, newest first, those with an id below ``before``."""
+        query = select(_LOG).where(self._is_for(webhook_id)).order_by(_LOG.c.id.desc()).limit(limit)
         if before is not None:
             query = query.where(_LOG.c.id < before)
-        with self._readers.begin() as connection:
-            return [DeliveryRecord(**row) for row in connection.execute(query).mappings()]
+        return self._records(query, DeliveryRecord)
 
     def resend(self, webhook_id: str, delivery_id: str) -> DeliveryRecord | None:
-        """Have a delivery attempted anew."""
+        """Have a delivery that has ended attempted anew; return it, waiting or not, ``None`` where there is none."""
         with self._writer.begin() as connection:
-            this = (_LOG.c.id == delivery_id, self._is_told(webhook_id))
+            this = (_LOG.c.id == delivery_id, self._is_for(webhook_id))
             values = {"state": WAITING, "attempts": 0, "ended_at": None, "due_at": database_now(connection)}
             connection.execute(update(_LOG).where(*this, _LOG.c.state != WAITING).values(**values))
             row = connection.execute(select(_LOG).where(*this)).mappings().first()
             return None if row is None else DeliveryRecord(**row)
 
-    def _is_told(self, webhook_id: str) -> ColumnElement[bool]:
+    def _is_for(self, webhook_id: str) -> ColumnElement[bool]:
         """Whether a delivery is to a webhook, and that one of this tenant."""
         own = select(_HOOKS.c.id).where(_HOOKS.c.id == webhook_id, _HOOKS.c.tenant == self._tenant)
         return _LOG.c.webhook_id.in_(own)
 
 
-def tell_webhooks(connection: Connection, tenant: str, event: str, data: Json, *, now: float) -> None:
+def notify_webhooks(connection: Connection, tenant: str, event: str, data: Json, *, now: float) -> None:
     """Have a tenant's active webhooks of an event told, as a part of the transaction of what happened."""
     are_active = (_HOOKS.c.tenant == tenant) & (_HOOKS.c.state == ACTIVE)
     rows = connection.execute(select(_HOOKS.c.id, _HOOKS.c.events).where(are_active))
@@ -154,7 +155,7 @@ def _subject(record: WebhookRecord) -> str:
     return f"webhooks/{record.id}"
 
 
-def _told(record: WebhookRecord) -> Json:
+def _audit_entry(record: WebhookRecord) -> Json:
     """What the trail says of a webhook: not its secret, nor path and query of its address, which may be one."""
     address = urlsplit(record.url)
     return {

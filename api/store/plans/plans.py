@@ -1,29 +1,83 @@
-"""Summaries of plans in a database: written with the plan, listed through an index."""
+"""Published plans, and the lists of them.
+
+* The bytes behind a digest never change.
+* A plan that is published with a summary is listed from then on; its summary is that of the first publication, as its
+  bytes are.
+* Listing plans reads summaries alone, through an index: it takes as long with many plans as with few.
+"""
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, insert, select, tuple_
+from sqlalchemy import Connection, Select, insert, select, tuple_
 
-from api.store.contract.store import UnknownPlan
-from api.store.plans.records import PlanSummary
 from api.store.sql import tables
 from api.store.sql.blobs import unpacked
+from api.store.sql.repository import Repository
 
 _SUMMARIES = tables.plan_summaries
 _LISTED = [column for column in _SUMMARIES.c if column.name not in ("tenant", "spec_digest", "request_digest")]
 
 
-class PlanSummaries:
-    """Fulfils ``api.store.plans.records.PlanListStore`` over an engine that reads."""
+class UnknownPlan(Exception):
+    """No plan of this digest is published."""
 
-    _readers: Engine
-    _tenant: str
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSummary:
+    """What is told of a plan without its document."""
+
+    plan_digest: str
+    name: str
+    created_at: float  # seconds since the epoch
+    world_size: int
+    hardware_profile: str
+    cost_model: str
+    objective_name: str
+    objective_seconds: float
+    lower_bound_seconds: float
+    relative_gap: float | None
+    solve_id: str | None  # of the first publication; None where that solve is not there any more
+
+    @classmethod
+    def of_document(cls, plan: Mapping[str, Any], *, solve_id: str | None, created_at: float) -> "PlanSummary":
+        """Return the summary of a plan document; its tables are not looked at."""
+        objective, provenance = plan["objective"], plan["provenance"]
+        return cls(
+            plan_digest=plan["plan_digest"],
+            name=plan["name"],
+            created_at=created_at,
+            world_size=plan["world_size"],
+            hardware_profile=provenance["hardware_profile"],
+            cost_model=provenance["cost_model"],
+            objective_name=objective["name"],
+            objective_seconds=objective["seconds"],
+            lower_bound_seconds=objective["lower_bound_seconds"],
+            relative_gap=objective["relative_gap"],
+            solve_id=solve_id,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRecord:
+    """A published plan."""
+
+    digest: str
+    canonical: bytes  # canonical bytes of the plan document
+    created_at: float
+    summary: PlanSummary | None = None  # of one that is published: without it, lists do not show it
+
+
+class Plans(Repository):
+    """Plans of one tenant."""
 
     def plan_summaries(self, *, limit: int, before: str | None, name: str | None) -> list[PlanSummary]:
-        """Return summaries of plans, newest first."""
+        """Return summaries of plans, newest first, those older than the plan with the digest ``before``.
+
+        Raises ``UnknownPlan`` where that plan is not listed.
+        """
         with self._readers.begin() as connection:
             older_than = None
             if before is not None:
@@ -34,6 +88,16 @@ class PlanSummaries:
                 older_than = (created_at, before)
             query = page_query(self._tenant, limit=limit, older_than=older_than, name=name)
             return [PlanSummary(**row) for row in connection.execute(query).mappings()]
+
+    def plan(self, digest: str) -> PlanRecord | None:
+        """Return a published plan."""
+        with self._readers.begin() as connection:
+            this = (tables.plans.c.tenant == self._tenant) & (tables.plans.c.digest == digest)
+            query = select(tables.plans.c.document, tables.plans.c.created_at).where(this)
+            row = connection.execute(query).mappings().first()
+        if row is None:
+            return None
+        return PlanRecord(digest=digest, canonical=unpacked(row["document"]), created_at=row["created_at"])
 
 
 def page_query(tenant: str, *, limit: int, older_than: tuple[float, str] | None, name: str | None) -> Select[Any]:
@@ -46,7 +110,7 @@ def page_query(tenant: str, *, limit: int, older_than: tuple[float, str] | None,
     return query if older_than is None else query.where(place < tuple_(*older_than))
 
 
-def keep_summary(connection: Connection, tenant: str, summary: PlanSummary) -> None:
+def insert_summary(connection: Connection, tenant: str, summary: PlanSummary) -> None:
     """Keep the summary of a tenant's plan, unless it has one; called after the plan was inserted, in its transaction.
 
     Whoever inserts the same plan at the same time waits for the other there, so that nobody does here.
@@ -72,7 +136,7 @@ def add_missing_summaries(connection: Connection) -> None:
         row = connection.execute(select(plans.c.document, plans.c.created_at).where(this)).one()
         plan = json.loads(unpacked(row.document))
         summary = PlanSummary.of_document(plan, solve_id=first_solve.get((tenant, digest)), created_at=row.created_at)
-        keep_summary(connection, tenant, summary)
+        insert_summary(connection, tenant, summary)
 
 
 def _plan_of(result: Mapping[str, object]) -> str:

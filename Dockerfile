@@ -4,7 +4,7 @@
 FROM python:3.11.14-slim-bookworm AS build
 WORKDIR /src
 RUN python -m venv /opt/shardplan
-COPY pyproject.toml constraints.txt README.md ./
+COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY cost_models/ cost_models/
 COPY planner/ planner/
 COPY api/ api/

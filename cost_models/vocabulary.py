@@ -5,8 +5,11 @@ Spelling follows TorchRec (``torchrec.distributed.types.ShardingType`` and
 its spelling in every JSON document. Values are the codes used in arrays.
 """
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Self
+
+import numpy as np
 
 
 class Code(IntEnum):
@@ -31,45 +34,136 @@ class Code(IntEnum):
         return member
 
 
-class Scheme(Code):
-    """How one table is cut."""
-
-    DATA_PARALLEL = 0
-    TABLE_WISE = 1
-    COLUMN_WISE = 2
-    ROW_WISE = 3
-    TABLE_ROW_WISE = 4
-    TABLE_COLUMN_WISE = 5
-    GRID_SHARD = 6
-
-
-class Kernel(Code):
-    """Which code looks rows up, and in which memory tier they live."""
-
-    DENSE = 0
-    FUSED = 1
-    FUSED_UVM = 2
-    FUSED_UVM_CACHING = 3
-    KEY_VALUE = 4
-
-
 class Tier(Code):
     """A level of memory, nearest first."""
 
     HBM = 0
     DDR = 1
-    SCM = 2  #: storage-class memory: byte-addressable, beside host memory or in its place
+    SCM = 2  #: storage-class memory: byte-addressable, next to host memory or in its place
     SSD = 3
 
 
-#: Kernels that keep a share of their rows in the device's memory and all rows in another tier.
-CACHED_KERNELS = (Kernel.FUSED_UVM_CACHING, Kernel.KEY_VALUE)
-#: Where the rows of a kernel usually lie; those of all others lie in the device's own memory.
-TIER_OF_KERNEL = {Kernel.FUSED_UVM: Tier.DDR, Kernel.FUSED_UVM_CACHING: Tier.DDR, Kernel.KEY_VALUE: Tier.SSD}
-#: Kernels that read the host's memory by the byte: their rows may lie in storage-class memory as well.
-SCM_KERNELS = (Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING)
-#: Memories of the host that such kernels read.
+#: Memories of the host that kernels read by the byte.
 HOST_TIERS = (Tier.DDR, Tier.SCM)
+
+
+class Holders(IntEnum):
+    """The ranks that hold one piece of a table: a range of its columns with all rows."""
+
+    RANK = 0  #: one rank
+    HOST = 1  #: all ranks of one host
+    WORLD = 2  #: all ranks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemeFacts:
+    """What is true of a scheme wherever it is used; all other code asks these facts instead of naming schemes."""
+
+    holders: Holders
+    cuts_rows: bool = False  # the holders of a piece share its rows, in equal blocks; else each has all rows
+    cuts_columns: bool = False  # two pieces or more, each a range of columns
+    keeps_host: bool = False  # pieces on single ranks stay on one host
+    words: str  # how the table is cut; {} stands for the widths of the pieces
+
+
+class Scheme(Code):
+    """How one table is cut. A new scheme is a new member with its facts; CONTRIBUTING.md lists what else it needs."""
+
+    facts: SchemeFacts
+
+    def __new__(cls, code: int, facts: SchemeFacts) -> Self:
+        """Return the member of a code, which is its value."""
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.facts = facts
+        return member
+
+    DATA_PARALLEL = 0, SchemeFacts(holders=Holders.WORLD, words="copied to every rank")
+    TABLE_WISE = 1, SchemeFacts(holders=Holders.RANK, words="whole on one rank")
+    COLUMN_WISE = 2, SchemeFacts(holders=Holders.RANK, cuts_columns=True, words="cut by columns ({})")
+    ROW_WISE = 3, SchemeFacts(holders=Holders.WORLD, cuts_rows=True, words="cut by rows over all ranks")
+    TABLE_ROW_WISE = 4, SchemeFacts(holders=Holders.HOST, cuts_rows=True, words="cut by rows over one host")
+    TABLE_COLUMN_WISE = (
+        5,
+        SchemeFacts(holders=Holders.RANK, cuts_columns=True, keeps_host=True, words="cut by columns ({}) on one host"),
+    )
+    GRID_SHARD = (
+        6,
+        SchemeFacts(
+            holders=Holders.HOST,
+            cuts_rows=True,
+            cuts_columns=True,
+            words="cut by columns ({}), each by rows over a host",
+        ),
+    )
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether every rank has a full copy."""
+        return self.facts.holders is Holders.WORLD and not self.facts.cuts_rows
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one rank has all of the table."""
+        return self.facts.holders is Holders.RANK and not self.facts.cuts_columns
+
+    def row_blocks(self, num_ranks: int, ranks_per_host: int) -> int:
+        """Return the number of ranks that share the rows of a piece; 1 if each holder has all rows."""
+        return self.num_holders(num_ranks, ranks_per_host) if self.facts.cuts_rows else 1
+
+    def site(self, rank: int, ranks_per_host: int) -> int:
+        """Return the site of a piece that a rank holds: the rank, its host, or 0 for all ranks."""
+        return (rank, rank // ranks_per_host, 0)[self.facts.holders]
+
+    def num_holders(self, num_ranks: int, ranks_per_host: int) -> int:
+        """Return the number of ranks that hold a piece."""
+        return (1, ranks_per_host, num_ranks)[self.facts.holders]
+
+
+#: Facts by the code of a scheme, for arrays of codes; each (schemes,).
+IS_REPLICATED = np.array([scheme.is_replicated for scheme in Scheme])
+CUTS_ROWS = np.array([scheme.facts.cuts_rows for scheme in Scheme])
+HOLDERS = np.array([scheme.facts.holders for scheme in Scheme])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelFacts:
+    """Where the rows of a kernel lie."""
+
+    tier: Tier | None = None  # where all rows usually lie; None: in the device's own memory
+    is_cached: bool = False  # a share of the rows lies in the device's memory as well
+    reads_bytes: bool = False  # reads the host's memory by the byte: rows may lie in storage-class memory too
+
+
+class Kernel(Code):
+    """Which code looks rows up, and in which memory tier they live."""
+
+    facts: KernelFacts
+
+    def __new__(cls, code: int, facts: KernelFacts = KernelFacts()) -> Self:
+        """Return the member of a code, which is its value."""
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.facts = facts
+        return member
+
+    DENSE = 0
+    FUSED = 1
+    FUSED_UVM = 2, KernelFacts(tier=Tier.DDR, reads_bytes=True)
+    FUSED_UVM_CACHING = 3, KernelFacts(tier=Tier.DDR, is_cached=True, reads_bytes=True)
+    KEY_VALUE = 4, KernelFacts(tier=Tier.SSD, is_cached=True)
+
+    def tier(self, device_tier: Tier) -> Tier:
+        """Return where all rows usually lie, on a device with this memory."""
+        return device_tier if self.facts.tier is None else self.facts.tier
+
+
+#: Kernels with all rows in the device's own memory.
+DEVICE_KERNELS = frozenset(kernel for kernel in Kernel if kernel.facts.tier is None)
+#: These, and the kernels whose rows lie in the memory of the host.
+HOST_KERNELS = DEVICE_KERNELS | {kernel for kernel in Kernel if kernel.facts.reads_bytes}
+#: Kernels that keep a share of their rows in the device's memory and all rows in another tier.
+CACHED_KERNELS = tuple(kernel for kernel in Kernel if kernel.facts.is_cached)
 
 
 class Phase(Code):

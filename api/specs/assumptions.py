@@ -17,7 +17,7 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.errors import Issue
 from planner.options.runtimes.registry import RUNTIMES
-from planner.options.schemes.base import DEFAULT_MIN_PARTITION
+from planner.options.schemes.geometry import DEFAULT_MIN_PARTITION
 
 _NAMES_SHOWN = 10
 #: Fields whose default is "nothing given", which assumes nothing.
@@ -40,7 +40,7 @@ _SILENT = frozenset(
 )
 #: Fields of tables that are told where they are left out.
 _TABLE_DEFAULTS = ("data_type", "pooling", "is_weighted", "optimizer", "module_path", "access")
-_COLUMN_SCHEMES = frozenset({Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD})
+_COLUMN_SCHEMES = frozenset(scheme for scheme in Scheme if scheme.facts.cuts_columns)
 _LEFT_TO_MODEL = {
     "roofline": "left to the cost model: fp32",
     "serving": "left to the cost model: fp32",

@@ -30,8 +30,8 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.plan import Evaluation
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
-from planner.options.schemes.base import Piece
 from planner.options.schemes.expand import expand
+from planner.options.schemes.geometry import Piece
 from planner.pipeline import plan
 from planner.pricing.memory import EXACT, capacity_bytes
 from planner.solver.problem import Scope

@@ -12,7 +12,7 @@ import numpy as np
 
 from cost_models.arrays import Floats, Ints
 from cost_models.protocol import CostModel
-from cost_models.vocabulary import TIER_OF_KERNEL, Kernel, Scheme, Tier
+from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
@@ -95,7 +95,7 @@ def _placement(problem: Problem, rank: Ints, kept: list[Kept], first: int = 0) -
             num_rows=table.num_embeddings,
             column_offset=0,
             num_columns=table.embedding_dim,
-            tier=TIER_OF_KERNEL.get(kernel, Tier.HBM),
+            tier=kernel.tier(Tier.HBM),
         )
         placed.append(
             TablePlacement(

@@ -12,7 +12,7 @@ import numpy as np
 
 from cost_models.arrays import Bools, Floats, Ints
 from cost_models.protocol import ShardWork
-from cost_models.vocabulary import Scheme
+from cost_models.vocabulary import IS_REPLICATED
 
 ID_BYTES = 8.0  # int64
 REMAP_BYTES = 4.0  # int32 of a row's place by heat
@@ -43,7 +43,7 @@ def output_rows(work: ShardWork) -> Floats:
     Bags: one row per bag of every batch that the shard serves, even where row cuts leave it
     only part of a bag's ids, since partial sums are full rows. Sequences: one row per lookup.
     """
-    served = np.where(work.scheme == Scheme.DATA_PARALLEL, 1.0, float(work.num_ranks))
+    served = np.where(IS_REPLICATED[work.scheme], 1.0, float(work.num_ranks))
     return np.where(work.is_pooled, work.batch_outputs * served, work.lookups)
 
 

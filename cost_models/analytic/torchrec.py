@@ -64,7 +64,17 @@ from cost_models.arrays import Bools, Codes, Floats
 from cost_models.errors import UnsupportedWork
 from cost_models.hardware.hardware import Hardware, Quantity
 from cost_models.protocol import Ledger, ShardSeconds, ShardWork
-from cost_models.vocabulary import NUM_PHASES, Evidence, Kernel, Phase, Scheme
+from cost_models.vocabulary import (
+    CUTS_ROWS,
+    DEVICE_KERNELS,
+    HOLDERS,
+    IS_REPLICATED,
+    NUM_PHASES,
+    Evidence,
+    Holders,
+    Kernel,
+    Phase,
+)
 
 # TorchRec 1.8.0, planner/constants.py and estimator/estimator.py
 MIN_LOOKUP_COLUMNS = 32  # of whole-row schemes
@@ -76,9 +86,6 @@ BATCHED_COPY_FACTOR = 2.455  # BATCHED_COPY_PERF_FACTOR
 DATA_PARALLEL_KERNELS_FACTOR = 9.22  # DP_ELEMENTWISE_KERNELS_PERF_FACTOR
 DENSE_RATE_FRACTION = 0.5  # kernel_bw_lookup
 HOST_MEMORY_DIVISOR = 10.0  # kernel_bw_lookup, fused_uvm and fused_uvm_caching
-
-_DEVICE_KERNELS = (Kernel.DENSE, Kernel.FUSED)
-_HOST_ROWS = (Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +156,7 @@ def _kernel_rate(work: ShardWork, memory: TableMemory, hardware: Hardware) -> _K
     """
     if work.in_scm.any():
         raise UnsupportedWork(TorchRecModel.name, "rows in storage-class memory")
-    beyond = np.setdiff1d(work.kernel, _DEVICE_KERNELS)
+    beyond = np.setdiff1d(work.kernel, tuple(DEVICE_KERNELS))
     if not memory.is_accelerator and len(beyond):
         raise UnsupportedWork(TorchRecModel.name, f"kernel {Kernel(int(beyond[0])).label} without an accelerator")
     value = memory.rate.value * np.where(work.kernel == Kernel.DENSE, DENSE_RATE_FRACTION, 1.0)
@@ -177,9 +184,9 @@ def _host_link(hardware: Hardware) -> Quantity:
 
 def _sizes(work: ShardWork) -> _Sizes:
     """Count the bytes of the table in the module docstring."""
-    data_parallel = work.scheme == Scheme.DATA_PARALLEL
-    row_wise = work.scheme == Scheme.ROW_WISE
-    host_rows = np.isin(work.scheme, _HOST_ROWS)
+    data_parallel = IS_REPLICATED[work.scheme]
+    row_wise = CUTS_ROWS[work.scheme] & (HOLDERS[work.scheme] == Holders.WORLD)
+    host_rows = CUTS_ROWS[work.scheme] & (HOLDERS[work.scheme] == Holders.HOST)
     whole_rows = ~(data_parallel | row_wise | host_rows)
     ranks = np.where(data_parallel, 1.0, float(work.num_ranks))  # whose batches the shard serves
     # TorchRec divides the ids evenly over the ranks that share a column range.

@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 from cost_models.analytic.sizes import dense_gradient_bytes, element_bytes, id_bytes
 from cost_models.arrays import Bools, Floats, Ints
 from cost_models.protocol import ShardWork
-from cost_models.vocabulary import Phase, Scheme
+from cost_models.vocabulary import CUTS_ROWS, HOLDERS, IS_REPLICATED, Holders, Phase
 
 BUCKET_BYTES = 25.0 * 2**20  # PyTorch DistributedDataParallel, bucket_cap_mb
 
@@ -111,9 +111,9 @@ class _Routes:
     @classmethod
     def of(cls, work: ShardWork) -> "_Routes":
         """Tell by scheme; rows of a sequence are never added up."""
-        replicated = work.scheme == Scheme.DATA_PARALLEL
-        row_wise = (work.scheme == Scheme.ROW_WISE) & work.is_pooled
-        host_rows = ((work.scheme == Scheme.TABLE_ROW_WISE) | (work.scheme == Scheme.GRID_SHARD)) & work.is_pooled
+        replicated = IS_REPLICATED[work.scheme]
+        row_wise = CUTS_ROWS[work.scheme] & (HOLDERS[work.scheme] == Holders.WORLD) & work.is_pooled
+        host_rows = CUTS_ROWS[work.scheme] & (HOLDERS[work.scheme] == Holders.HOST) & work.is_pooled
         return cls(replicated, row_wise, host_rows, ~(replicated | row_wise | host_rows))
 
 

@@ -38,6 +38,9 @@ class Quantity:
             raise ValueError("Expected a rate > 0; leave out what is not known.")
 
 
+_PLACEHOLDER = Quantity(value=1.0, unit="", evidence=Evidence.ESTIMATED, source="")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
     """Bus bandwidth of one collective by message size, as measured.
@@ -106,6 +109,8 @@ class Hardware:
     intra_host_curves: Mapping[str, Curve] = field(default_factory=dict)
     description: str = ""  # what machine this is, for people
     devices: tuple[str, ...] = ()  # names that drivers have for its accelerators; () where none is known
+    #: numbers that are missing, of a copy that collects them instead of raising
+    _missing: dict[str, MissingHardwareNumber] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Make the mappings read-only."""
@@ -119,9 +124,25 @@ class Hardware:
     def quantity(self, name: str, *, needed_for: str) -> Quantity:
         """Return a number, or raise ``MissingHardwareNumber`` naming what it was needed for."""
         found = self.numbers.get(name)
-        if found is None:
-            raise MissingHardwareNumber(self.profile, name, needed_for)
-        return found
+        if found is not None:
+            return found
+        error = MissingHardwareNumber(self.profile, name, needed_for)
+        if self._missing is None:
+            raise error
+        self._missing.setdefault(name, error)
+        return _PLACEHOLDER
+
+    def collecting_missing(self) -> tuple["Hardware", Mapping[str, MissingHardwareNumber]]:
+        """Return a copy that lacks nothing, and the numbers that are missing, as prices ask for them.
+
+        Each call to :meth:`quantity` declares that a formula needs a number. One pricing of the copy therefore names
+        every missing number, in the order of the formulas, and no second list of needs can drift away from the
+        formulas. The copy answers with 1 for a missing number: its prices mean nothing.
+        """
+        missing: dict[str, MissingHardwareNumber] = {}
+        copy = replace(self)
+        object.__setattr__(copy, "_missing", missing)
+        return copy, missing
 
     def recorded(self) -> tuple["Hardware", set[str]]:
         """Return a copy, and a set that collects the names of all numbers read from the copy.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cost_models.arrays import Bools, Ints
-from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Scheme, Tier
+from cost_models.vocabulary import CACHED_KERNELS, DEVICE_KERNELS, Kernel, Scheme, Tier
 from planner.access.hot_rows import hot_row_shares
 from planner.access.table_columns import table_columns
 from planner.domain.problem.data_type import DATA_TYPES
@@ -19,9 +19,8 @@ from planner.domain.problem.table import PinnedTable, Table
 from planner.options.row_tiers import row_tiers
 from planner.options.runtimes.base import Runtime
 from planner.options.runtimes.registry import RUNTIMES
-from planner.options.schemes.base import DEFAULT_MIN_PARTITION, Geometry
 from planner.options.schemes.blocks import COLUMN_STEP
-from planner.options.schemes.registry import SCHEMES
+from planner.options.schemes.geometry import DEFAULT_MIN_PARTITION, PREFERRED_ORDER, Geometry, geometry
 from planner.options.schemes.widths import Widths, piece_widths, whole_width
 from planner.solver.problem import Scope
 from planner.solver.segments import ends, side_by_side
@@ -177,8 +176,7 @@ def _families_of_table(
     if wanted.pinned is not None:
         yield _pinned_family(problem, index, wanted.pinned)
         return
-    for maker in SCHEMES:
-        scheme = maker.scheme
+    for scheme in PREFERRED_ORDER:
         if wanted.sharding_types is not None and scheme not in wanted.sharding_types:
             refused.append((scheme, "not among the allowed sharding_types"))
             continue
@@ -186,19 +184,19 @@ def _families_of_table(
         if scheme_issue is not None:
             refused.append((scheme, scheme_issue))
             continue
-        geometry = maker.geometry(table, problem.cluster)
-        storages = kept.of(index, scheme, geometry)
+        cut = geometry(scheme, table, problem.cluster)
+        storages = kept.of(index, scheme, cut)
         if not storages:
             refused.append((scheme, _no_storage(problem, runtime, index, scheme)))
             continue
         widths = None
-        if geometry is not None and sites.fit(index, geometry):
-            widths = _widths(problem, runtime, table, geometry)
-        if geometry is None or widths is None:
+        if cut is not None and sites.fit(index, cut):
+            widths = _widths(problem, runtime, table, cut)
+        if cut is None or widths is None:
             refused.append((scheme, NO_CUT))
             continue
         for storage in storages:
-            yield Family(table=index, scheme=scheme, storage=storage, geometry=geometry, widths=widths)
+            yield Family(table=index, scheme=scheme, storage=storage, geometry=cut, widths=widths)
 
 
 class _Storages:
@@ -212,7 +210,7 @@ class _Storages:
             kernel: [
                 tier is Tier.SCM
                 for tier in row_tiers(kernel, cluster, runtime)
-                if kernel not in TIER_OF_KERNEL or (tier is not cluster.device_tier and cluster.has_tier(tier))
+                if kernel in DEVICE_KERNELS or (tier is not cluster.device_tier and cluster.has_tier(tier))
             ]
             for kernel in Kernel
         }
@@ -290,7 +288,7 @@ def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) 
     absent = sorted(tier for tier in tiers if not problem.cluster.has_tier(tier))
     if not kernels:
         return _no_kernel(problem, runtime, index, scheme)
-    if all(kernel in TIER_OF_KERNEL for kernel in kernels) and problem.cluster.device_tier in tiers:
+    if all(kernel not in DEVICE_KERNELS for kernel in kernels) and problem.cluster.device_tier in tiers:
         return "the cluster has no accelerators, beside whose memory its kernels keep rows"
     if absent:
         return f"the cluster has no {' and no '.join(tier.label for tier in absent)}, where its kernels keep rows"
@@ -315,9 +313,8 @@ def _labels(kernels: Iterable[Kernel]) -> str:
 def _pinned_family(problem: Problem, index: int, pinned: PinnedTable) -> Family:
     """Return the family of the user's own cut, with that cut as the only listed one, left to right."""
     table = problem.tables[index]
-    maker = next(maker for maker in SCHEMES if maker.scheme is pinned.sharding_type)
-    geometry = maker.geometry(table, problem.cluster)
-    if geometry is None:
+    cut = geometry(pinned.sharding_type, table, problem.cluster)
+    if cut is None:
         raise ValueError(f"Expected a pinned sharding type that table {table.name} can have.")
     given = np.array([piece.num_columns for piece in pinned.pieces], dtype=np.int64)
     if len(given) == 1:
@@ -331,7 +328,7 @@ def _pinned_family(problem: Problem, index: int, pinned: PinnedTable) -> Family:
         cache_load_factor=pinned.cache_load_factor,
         in_scm=pinned.in_scm,
     )
-    return Family(table=index, scheme=pinned.sharding_type, storage=storage, geometry=geometry, widths=widths)
+    return Family(table=index, scheme=pinned.sharding_type, storage=storage, geometry=cut, widths=widths)
 
 
 def _widths(problem: Problem, runtime: Runtime, table: Table, geometry: Geometry) -> Widths | None:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cost_models.vocabulary import SCM_KERNELS, TIER_OF_KERNEL, Kernel, Scheme, Tier
+from cost_models.vocabulary import DEVICE_KERNELS, HOST_KERNELS, Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement, TablePlacement
-from planner.domain.problem.problem import DEVICE_KERNELS, HOST_KERNELS, Problem
+from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.options.enumerate import CACHE_LOAD_FACTORS
 from planner.options.row_tiers import row_tiers
@@ -54,7 +54,7 @@ def _unused_tiers(problem: Problem) -> tuple[Tier, ...]:
     if problem.serving is not None or problem.kernels != DEVICE_KERNELS or cluster.device_tier is not Tier.HBM:
         return ()
     runtime = RUNTIMES[problem.runtime]
-    runs = [kernel for kernel in SCM_KERNELS if _is_run(runtime, kernel, problem.tables)]
+    runs = [kernel for kernel in Kernel if kernel.facts.reads_bytes and _is_run(runtime, kernel, problem.tables)]
     tiers = {tier for kernel in runs for tier in row_tiers(kernel, cluster, runtime)}
     return tuple(sorted(tier for tier in tiers if cluster.has_tier(tier)))
 
@@ -66,7 +66,7 @@ def _is_run(runtime: Runtime, kernel: Kernel, tables: Sequence[Table]) -> bool:
 
 def with_kernels_of(problem: Problem, placement: Placement) -> Problem:
     """Return the problem with the kernels and cached shares that a plan of it has among those listed."""
-    if any(TIER_OF_KERNEL.get(placed.compute_kernel) is Tier.DDR for placed in placement.tables):
+    if any(placed.compute_kernel.facts.tier is Tier.DDR for placed in placement.tables):
         problem = replace(problem, kernels=problem.kernels | HOST_KERNELS)
     placed_of = {placed.name: placed for placed in placement.tables}
     tables = tuple(_with_share(table, placed_of.get(table.name)) for table in problem.tables)

@@ -1,6 +1,6 @@
 """Which memories the rows of a kernel may lie in."""
 
-from cost_models.vocabulary import SCM_KERNELS, TIER_OF_KERNEL, Kernel, Tier
+from cost_models.vocabulary import Kernel, Tier
 from planner.domain.problem.cluster import Cluster
 from planner.options.runtimes.base import Runtime
 
@@ -11,6 +11,6 @@ def row_tiers(kernel: Kernel, cluster: Cluster, runtime: Runtime) -> tuple[Tier,
     Storage-class memory is the second one of kernels that read the host's memory, where an accelerator's host has it
     and the runtime can be told to use it.
     """
-    usual = TIER_OF_KERNEL.get(kernel, cluster.device_tier)
-    may_be_scm = kernel in SCM_KERNELS and runtime.supports_scm and cluster.device_tier is Tier.HBM
+    usual = kernel.tier(cluster.device_tier)
+    may_be_scm = kernel.facts.reads_bytes and runtime.supports_scm and cluster.device_tier is Tier.HBM
     return (usual, Tier.SCM) if may_be_scm and cluster.has_tier(Tier.SCM) else (usual,)

@@ -11,7 +11,7 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.options.enumerate import Families, narrowest_pieces
-from planner.options.schemes.base import DEFAULT_MIN_PARTITION
+from planner.options.schemes.geometry import DEFAULT_MIN_PARTITION
 from planner.orchestration.placement.from_placement import Pieces, cuts_of
 from planner.pricing.memory import ledger_rules
 from planner.solver.movement import world_moved_cells

@@ -36,7 +36,7 @@ from cost_models.analytic.tiers import return_link
 from cost_models.arrays import Floats, Ints
 from cost_models.hardware.hardware import Hardware, Quantity
 from cost_models.protocol import CostModel, ShardSeconds, ShardWork
-from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Evidence, Kernel, Phase, Scheme, Tier
+from cost_models.vocabulary import CACHED_KERNELS, DEVICE_KERNELS, IS_REPLICATED, Evidence, Kernel, Phase, Tier
 from planner.access.modified_rows import ModifiedRows
 from planner.access.table_columns import table_columns
 from planner.domain.formats.units import format_seconds
@@ -49,7 +49,7 @@ ByRank = Callable[[Floats], Floats]
 
 ROW_NUMBER_BYTES = 8.0  # int64 beside each row of an increment
 BITS_PER_BYTE = 8.0
-_IN_HOST_MEMORY = tuple(kernel for kernel, tier in TIER_OF_KERNEL.items() if tier is Tier.DDR)
+_IN_HOST_MEMORY = tuple(kernel for kernel in Kernel if kernel.facts.tier is Tier.DDR)
 
 
 def price_work(
@@ -208,7 +208,7 @@ class _Shards:
         """Share the modified rows of tables out to their shards of ``rows`` rows."""
         modified = table_columns(problem).modified
         assert modified is not None
-        held = rows / np.where(work.scheme == Scheme.DATA_PARALLEL, float(work.num_ranks), 1.0)
+        held = rows / np.where(IS_REPLICATED[work.scheme], float(work.num_ranks), 1.0)
         in_full = (work.kernel == Kernel.DENSE) & work.is_trained
         return cls(
             checkpoint=checkpoint,
@@ -241,7 +241,7 @@ class _Shards:
         weights, state = stored_row_bytes(work), work.shard_columns * work.optimizer_element_bytes
         cached = np.where(np.isin(work.kernel, CACHED_KERNELS), np.nan_to_num(work.cache_load_factor), 0.0)
         near = np.minimum(rows, cached * self.held) * weights
-        on_device, in_host_memory = ~np.isin(work.kernel, tuple(TIER_OF_KERNEL)), np.isin(work.kernel, _IN_HOST_MEMORY)
+        on_device, in_host_memory = np.isin(work.kernel, tuple(DEVICE_KERNELS)), np.isin(work.kernel, _IN_HOST_MEMORY)
         hot = np.where(on_device, rows, np.minimum(rows, work.hot_row_share * self.held))
         device = rows * work.optimizer_row_bytes + near + hot * (weights + state)
         beside = np.where(in_host_memory, (rows - hot) * (weights + state), 0.0)

@@ -32,7 +32,7 @@ from cost_models.analytic.sizes import (
 )
 from cost_models.arrays import Codes, Floats, Ints
 from cost_models.protocol import Ledger, ShardWork
-from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Scheme, Tier
+from cost_models.vocabulary import CACHED_KERNELS, IS_REPLICATED, Kernel, Tier
 from planner.domain.problem.problem import Problem
 
 #: ``hot_rows`` are weights and state per weight of the rows of a table split by heat that the device's memory holds.
@@ -158,7 +158,7 @@ def shard_ledger(
         _output_buffers(problem, work, rules),
     )
     device = problem.cluster.device_tier
-    of_kernel = np.array([TIER_OF_KERNEL.get(kernel, device) for kernel in Kernel], dtype=np.int8)
+    of_kernel = np.array([kernel.tier(device) for kernel in Kernel], dtype=np.int8)
     tier = np.full((work.num_shards, len(LINES)), device, dtype=np.int8)
     of_rows = np.where(work.in_scm, np.int8(Tier.SCM), of_kernel[work.kernel])
     tier[:, [LINES.index(line) for line in _BESIDE_ROWS]] = of_rows[:, None]
@@ -209,7 +209,7 @@ def _cache(
 
 def _all_ranks(work: ShardWork) -> Floats:
     """Batches that reach one shard: every rank's, or one for a replica."""
-    return np.where(work.scheme == Scheme.DATA_PARALLEL, 1.0, float(work.num_ranks))
+    return np.where(IS_REPLICATED[work.scheme], 1.0, float(work.num_ranks))
 
 
 def _input_buffers(work: ShardWork, rules: LedgerRules) -> Floats:

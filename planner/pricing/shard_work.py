@@ -11,7 +11,7 @@ import numpy as np
 from cost_models.analytic.sizes import DEFAULT_ELEMENT_BYTES, INFERENCE_ROW_ALIGNMENT_BYTES, id_bytes
 from cost_models.arrays import Bools, Codes, Floats, Ints
 from cost_models.protocol import ShardWork
-from cost_models.vocabulary import Scheme, Tier
+from cost_models.vocabulary import IS_REPLICATED, Scheme, Tier
 from planner.access.table_columns import TableColumns
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import Problem
@@ -19,10 +19,7 @@ from planner.domain.problem.problem import Problem
 
 def row_shards(scheme: Codes, world_size: int, ranks_per_host: int) -> Ints:
     """Return how many ranks share the rows of a shard's column range, by scheme."""
-    by_scheme = np.ones(len(Scheme), dtype=np.int64)
-    by_scheme[Scheme.ROW_WISE] = world_size
-    by_scheme[Scheme.TABLE_ROW_WISE] = ranks_per_host
-    by_scheme[Scheme.GRID_SHARD] = ranks_per_host
+    by_scheme = np.array([one.row_blocks(world_size, ranks_per_host) for one in Scheme], dtype=np.int64)
     return by_scheme[scheme]
 
 
@@ -51,7 +48,7 @@ def build_work(
     """
     cluster = problem.cluster
     split = row_shards(scheme, cluster.world_size, cluster.ranks_per_host)
-    replicated = scheme == Scheme.DATA_PARALLEL
+    replicated = IS_REPLICATED[scheme]
     ids_of_all = columns.batch_ids[table] * cluster.world_size
     lookups = np.where(replicated, columns.batch_ids[table], ids_of_all / split)
     distinct = np.where(replicated, columns.distinct_of_one_rank[table], columns.distinct_of_all_ranks[table] / split)

@@ -14,7 +14,7 @@ import numpy as np
 
 from cost_models.arrays import Floats, Ints
 from cost_models.hardware.hardware import Hardware, Quantity
-from cost_models.vocabulary import Evidence, Scheme
+from cost_models.vocabulary import Evidence
 from planner.domain.plan.movement import RankPair
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
@@ -62,7 +62,7 @@ def transfer(tables: tuple[Table, ...], before: Placement, after: Placement) -> 
             new += wanted
         elif old.shards.are_those_of(placed.shards, in_any_tier=True):
             kept += wanted
-        elif old.sharding_type is Scheme.DATA_PARALLEL:
+        elif old.sharding_type.is_replicated:
             kept += _fetch_copies(old.shards, placed.shards, cell_bytes(table), after.ranks_per_host, moved)
         else:
             kept += _fetch_parts(old.shards, placed.shards, cell_bytes(table), moved)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cost_models.arrays import Bools
-from cost_models.vocabulary import CACHED_KERNELS, Scheme, Tier
+from cost_models.vocabulary import Tier
 from planner.domain.formats.units import format_bytes
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
@@ -35,8 +35,6 @@ NO_PARTITION = frozenset(
         "unknown-table",
     }
 )
-_ON_ALL_RANKS = (Scheme.ROW_WISE, Scheme.DATA_PARALLEL)
-_ON_A_HOST = (Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD)
 
 
 def verify(problem: Problem, placement: Placement, *, rules: LedgerRules = EXACT) -> tuple[Issue, ...]:
@@ -153,7 +151,7 @@ def _hot_shards(problem: Problem, placement: Placement) -> Bools:
 
 def _cover_issues(problem: Problem, table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
     """Every cell exactly once, or once per rank for data_parallel."""
-    if placed.sharding_type is Scheme.DATA_PARALLEL:
+    if placed.sharding_type.is_replicated:
         if not _is_one_copy_per_rank(table, placed.shards, problem.world_size):
             yield Issue(
                 code="cover",
@@ -227,7 +225,7 @@ def _allowed_issues(problem: Problem, table: Table, index: int, placed: TablePla
             code="kernel", pointer=pointer, message=f"{name}: kernel {placed.compute_kernel.label} is not allowed"
         )
     share = placed.cache_load_factor
-    has_cache = placed.compute_kernel in CACHED_KERNELS
+    has_cache = placed.compute_kernel.facts.is_cached
     if has_cache != (share is not None) or (share is not None and not 0 < share <= 1):
         rule = "needs a cache_load_factor above 0, at most 1" if has_cache else "has no cache"
         yield Issue(code="cache", pointer=pointer, message=f"{name}: kernel {placed.compute_kernel.label} {rule}")
@@ -276,12 +274,7 @@ def _pin_issues(problem: Problem, table: Table, index: int, placed: TablePlaceme
         return
     wanted = {(piece.column_offset, piece.num_columns, piece.site) for piece in pinned.pieces}
     for position, shard in enumerate(placed.shards):
-        if placed.sharding_type in _ON_ALL_RANKS:
-            site = 0
-        elif placed.sharding_type in _ON_A_HOST:
-            site = problem.cluster.host_of(shard.rank)
-        else:
-            site = shard.rank
+        site = placed.sharding_type.site(shard.rank, problem.cluster.ranks_per_host)
         if (shard.column_offset, shard.num_columns, site) not in wanted:
             columns = f"columns {shard.column_offset} to {shard.column_offset + shard.num_columns - 1}"
             yield Issue(

@@ -15,11 +15,11 @@ from api.specs.parse import SolveRequest, parse_spec
 from cost_models.hardware.profile_fields import FIELDS
 from cost_models.hardware.profiles_loader import CUSTOM, load_profile, profile_ids
 from cost_models.registry import cost_model_names
-from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Tier
+from cost_models.vocabulary import Kernel, Tier
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.optimizer import OPTIMIZERS
 from planner.options.enumerate import CACHE_LOAD_FACTORS, enumerate_families
-from planner.options.schemes.base import DEFAULT_MIN_PARTITION
+from planner.options.schemes.geometry import DEFAULT_MIN_PARTITION
 from planner.pricing.price_options import price
 from planner.solver.partitioners.registry import partitioner_names
 from tests.support.paths import ROOT
@@ -248,8 +248,8 @@ def test_kernels_and_their_tiers_are_described() -> None:
     told = {row[0].strip("`"): row[1] for row in rows(TEXT.partition("### Kernels")[2].partition("## ")[0])[2:]}
     assert told.keys() == set(Kernel.labels())
     for kernel in Kernel:
-        assert told[kernel.label].startswith(words[TIER_OF_KERNEL.get(kernel, Tier.HBM)]), kernel
-        assert ("cached" in told[kernel.label]) is (kernel in CACHED_KERNELS), kernel
+        assert told[kernel.label].startswith(words[kernel.tier(Tier.HBM)]), kernel
+        assert ("cached" in told[kernel.label]) is (kernel.facts.is_cached), kernel
 
 
 def test_default_cached_shares_are_described() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from cost_models.vocabulary import TIER_OF_KERNEL, Kernel, Scheme, Tier
+from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.plan.plan import PlanResult
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
@@ -321,7 +321,7 @@ def test_a_model_of_twice_the_accelerators_memory_is_planned_in_host_memory() ->
     kernels = {table.compute_kernel for table in result.plan.placement.tables}
     assert kernels & {Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING}
     for table in result.plan.placement.tables:
-        assert set(table.shards.tier.tolist()) == {TIER_OF_KERNEL.get(table.compute_kernel, Tier.HBM)}
+        assert set(table.shards.tier.tolist()) == {table.compute_kernel.tier(Tier.HBM)}
     (note,) = [one for one in result.plan.assumptions if one.subject == "constraints.compute_kernels"]
     assert note.evidence == "note"
     assert "fused_uvm and fused_uvm_caching were considered too" in note.value

@@ -8,7 +8,7 @@ import pytest
 from cost_models.errors import UnsupportedWork
 from cost_models.hardware.hardware import Hardware
 from cost_models.protocol import ShardSeconds, ShardWork
-from cost_models.vocabulary import Kernel, Phase, Scheme, Tier
+from cost_models.vocabulary import HOST_KERNELS, Kernel, Phase, Scheme, Tier
 from planner.domain.plan.movement import PreviousPlan
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.plan import PlanResult
@@ -16,7 +16,7 @@ from planner.domain.plan.shards import Shard, Shards
 from planner.domain.problem.access import ZipfAccess
 from planner.domain.problem.checkpoint import Checkpoint
 from planner.domain.problem.cluster import Cluster
-from planner.domain.problem.problem import HOST_KERNELS, Dense, Problem
+from planner.domain.problem.problem import Dense, Problem
 from planner.domain.problem.table import PinnedPiece, PinnedTable, TableConstraints
 from planner.options.enumerate import enumerate_families
 from planner.options.host_memory_fallback import allow_host_memory

@@ -3,6 +3,7 @@
 import functools
 import gzip
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -10,9 +11,11 @@ from importlib.resources.abc import Traversable
 
 import zstandard
 
+from planner.options.schemes.geometry import PREFERRED_ORDER
+
 #: Where the files are served: below it the digest of all of them, so that what an address holds never changes.
 ADDRESS = "/ui/assets"
-APP = "index.html"
+SHELL = "index.html"
 _PLACE_OF_ADDRESS = b"{assets}"
 #: By the end of the name; licences have none. A file of any other kind is a mistake.
 _MEDIA_TYPES = {
@@ -48,16 +51,23 @@ class PageFiles:
 def page_files() -> PageFiles:
     """Return the files of the package."""
     bodies = dict(sorted(_walk(files("api.http.pages") / "assets", "")))
+    bodies["schemes.js"] = _schemes_module()
     everything = hashlib.sha256()
     for path, body in bodies.items():
         everything.update(f"{path}\0{len(body)}\0".encode() + body)
     address = f"{ADDRESS}/{everything.hexdigest()[:16]}"
-    shell = bodies.pop(APP).replace(_PLACE_OF_ADDRESS, address.encode())
+    shell = bodies.pop(SHELL).replace(_PLACE_OF_ADDRESS, address.encode())
     return PageFiles(
         address=address,
-        shell=_page_file(APP, shell),
+        shell=_page_file(SHELL, shell),
         by_path={path: _page_file(path, body) for path, body in bodies.items()},
     )
+
+
+def _schemes_module() -> bytes:
+    """Return the planner's words about schemes as a JavaScript module, in the order of preference."""
+    words = {scheme.label: scheme.facts.words.replace(" ({})", "") for scheme in PREFERRED_ORDER}
+    return f"export const SCHEMES = new Map(Object.entries({json.dumps(words)}));\n".encode()
 
 
 def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:

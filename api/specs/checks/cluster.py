@@ -9,10 +9,10 @@ from api.specs.checks.issue import issue
 from api.specs.input.json import quoted
 from cost_models.hardware.hardware import Hardware
 from cost_models.registry import cost_model_names, make_cost_model
-from cost_models.vocabulary import Kernel, Tier
+from cost_models.vocabulary import DEVICE_KERNELS, HOST_KERNELS, Kernel, Tier
 from planner.domain.formats.units import format_bytes
 from planner.domain.problem.cluster import MAX_RANKS
-from planner.domain.problem.problem import DEVICE_KERNELS, HOST_KERNELS, Problem
+from planner.domain.problem.problem import Problem
 from planner.errors import Issue
 from planner.options.row_tiers import row_tiers
 from planner.options.runtimes.registry import RUNTIMES

@@ -1,22 +1,18 @@
 """Whether the hardware of a spec has every number that its prices need, before anything is solved.
 
-A few tables stand for all: what a price needs depends on schemes and kernels, not on sizes.
+A few tables stand for all: what a price needs depends on schemes and kernels, not on sizes. One pricing of them names
+every number that is missing.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from cost_models.errors import CostModelError, MissingHardwareNumber
-from cost_models.hardware.profile_fields import FIELDS
 from cost_models.protocol import CostModel
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.errors import Issue
 from planner.options.enumerate import enumerate_families
 from planner.pricing.price_options import price
-
-#: Stands for a number that is missing, so that the next one that is missing shows, too.
-_ANY_NUMBER = 1.0
 
 
 def missing_numbers(problem: Problem, cost_model: CostModel, base: str) -> tuple[Issue, ...]:
@@ -32,26 +28,17 @@ def missing_numbers(problem: Problem, cost_model: CostModel, base: str) -> tuple
     priced = [index for index in range(len(sample.tables)) if index not in without_families]
     if not priced:  # infeasible, which needs no number
         return ()
-    return tuple(cost_model_issue(error, base) for error in _missing(_subset(sample, priced), cost_model))
+    sample = _subset(sample, priced)
+    hardware, missing = sample.cluster.hardware.collecting_missing()
+    sample = replace(sample, cluster=replace(sample.cluster, hardware=hardware))
+    price(sample, enumerate_families(sample), cost_model)
+    return tuple(cost_model_issue(error, base) for error in missing.values())
 
 
 def cost_model_issue(error: CostModelError, base: str) -> Issue:
     """Return what a cost model refused, with the field of the spec that can mend it."""
     where = f"/hardware/overrides/{error.name}" if isinstance(error, MissingHardwareNumber) else "/cost_model"
     return Issue(code=error.code, pointer=base + where, message=str(error), hint=error.hint)
-
-
-def _missing(problem: Problem, cost_model: CostModel) -> Iterator[MissingHardwareNumber]:
-    for _ in FIELDS:
-        try:
-            price(problem, enumerate_families(problem), cost_model)
-        except MissingHardwareNumber as error:
-            yield error
-            units = {error.name: FIELDS[error.name].unit}
-            hardware = problem.cluster.hardware.with_overrides({error.name: _ANY_NUMBER}, units)
-            problem = replace(problem, cluster=replace(problem.cluster, hardware=hardware))
-        else:
-            return
 
 
 def _one_of_each_kind(problem: Problem) -> list[int]:

@@ -4,9 +4,9 @@ from api.schemas.spec import SpecDocument
 from cost_models.hardware.hardware import Hardware
 from cost_models.hardware.profiles_loader import CUSTOM, load_profile
 from cost_models.protocol import Ledger
-from cost_models.vocabulary import Kernel, Tier
+from cost_models.vocabulary import DEVICE_KERNELS, Kernel, Tier
 from planner.domain.formats.units import format_bytes
-from planner.domain.problem.problem import DEVICE_KERNELS, Problem
+from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.errors import Issue
 from planner.options.host_memory_fallback import allow_host_memory, explain_missing_host_memory, spilled_kernels

@@ -13,7 +13,7 @@ from api.schemas.table import TableSpec
 from api.schemas.torchrec_plan import TorchRecPlan, TorchRecShard, TorchRecTable
 from api.specs.input.json import RejectedDocument, parse_document, pointer
 from cost_models.hardware.hardware import Hardware
-from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Scheme, Tier
+from cost_models.vocabulary import CACHED_KERNELS, Kernel, Scheme, Tier
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.errors import Issue
@@ -183,7 +183,7 @@ def _load_factor(sharding: TorchRecTable) -> float | None:
 
 def _placed(path: str, table: TableShape, sharding: TorchRecTable, world_size: int) -> dict[str, object]:
     kernel = Kernel.from_label(sharding.compute_kernel)
-    tier = TIER_OF_KERNEL.get(kernel, Tier.HBM).label
+    tier = kernel.tier(Tier.HBM).label
     placed: dict[str, object] = {
         "name": table.name,
         "module_path": path if table.has_module_path else "",  # a spec without paths is for any module
@@ -201,7 +201,7 @@ def _placed(path: str, table: TableShape, sharding: TorchRecTable, world_size: i
             for rank, (row_offset, column_offset), (num_rows, num_columns) in _rectangles(table, sharding, world_size)
         ],
     }
-    if kernel in CACHED_KERNELS:
+    if kernel.facts.is_cached:
         stated = _load_factor(sharding)
         placed["cache_load_factor"] = DEFAULT_LOAD_FACTOR if stated is None else stated
     return placed

@@ -13,7 +13,7 @@ from api.schemas.spec import SpecDocument
 from api.schemas.table import PinnedSpec
 from api.specs.input.json import quoted
 from cost_models.text.number_text import counted
-from cost_models.vocabulary import CACHED_KERNELS, TIER_OF_KERNEL, Kernel, Scheme, Tier
+from cost_models.vocabulary import Holders, Kernel, Scheme, Tier
 from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import PinnedPiece, PinnedTable, Table, TableConstraints
@@ -21,14 +21,11 @@ from planner.errors import Issue
 from planner.options.row_tiers import row_tiers
 from planner.options.runtimes.base import Runtime
 from planner.options.runtimes.registry import RUNTIMES
-from planner.options.schemes.base import Geometry, Piece
 from planner.options.schemes.blocks import COLUMN_STEP
 from planner.options.schemes.expand import expand
-from planner.options.schemes.registry import SCHEMES
+from planner.options.schemes.geometry import Geometry, Piece, geometry
 from planner.solver.problem import Scope
 
-_ON_ALL_RANKS = (Scheme.ROW_WISE, Scheme.DATA_PARALLEL)
-_GEOMETRY = {maker.scheme: maker.geometry for maker in SCHEMES}
 _OTHERWISE = "pin the table otherwise, or leave pinned out"
 #: A shard and its place in the user's list.
 Numbered = tuple[int, PinnedShardSpec]
@@ -71,25 +68,25 @@ def _pinned(problem: Problem, table: Table, pin: PinnedSpec) -> PinnedTable:
     scheme, kernel = Scheme.from_label(pin.sharding_type), Kernel.from_label(pin.compute_kernel)
     _check_executed(runtime, table, scheme, kernel)
     in_scm = _check_storage(problem, kernel, pin)
-    geometry = _GEOMETRY[scheme](table, cluster)
-    if geometry is None or geometry.max_pieces < geometry.min_pieces:
+    cut = geometry(scheme, table, cluster)
+    if cut is None or cut.max_pieces < cut.min_pieces:
         hosts = f"{cluster.num_hosts} x {cluster.ranks_per_host} ranks"
         raise _PinIssue("/sharding_type", f"{scheme.label} does not fit {table.num_embeddings} rows on {hosts}")
-    _check_sites(cluster, pin, Tier.SCM if in_scm else TIER_OF_KERNEL.get(kernel, cluster.device_tier))
-    pieces = _pieces(pin, geometry)
-    if not geometry.min_pieces <= len(pieces) <= geometry.max_pieces:
-        least = "" if geometry.min_pieces == geometry.max_pieces else f"{geometry.min_pieces} to "
-        most = counted(geometry.max_pieces, "column piece")
+    _check_sites(cluster, pin, Tier.SCM if in_scm else kernel.tier(cluster.device_tier))
+    pieces = _pieces(pin, cut)
+    if not cut.min_pieces <= len(pieces) <= cut.max_pieces:
+        least = "" if cut.min_pieces == cut.max_pieces else f"{cut.min_pieces} to "
+        most = counted(cut.max_pieces, "column piece")
         raise _PinIssue("/shards", f"{scheme.label} has {least}{most} here, and not {len(pieces)}")
     _check_columns(table, runtime, pieces)
-    if geometry.same_host:
+    if cut.same_host:
         _check_same_host(cluster, scheme, pieces)
     return PinnedTable(
         sharding_type=scheme,
         compute_kernel=kernel,
         cache_load_factor=pin.cache_load_factor,
         in_scm=in_scm,
-        pieces=tuple(_piece(table, cluster, scheme, geometry, shards) for shards in pieces),
+        pieces=tuple(_piece(table, cluster, scheme, cut, shards) for shards in pieces),
     )
 
 
@@ -111,7 +108,7 @@ def _check_storage(problem: Problem, kernel: Kernel, pin: PinnedSpec) -> bool:
     has_usual = usual is cluster.device_tier or cluster.has_tier(usual)
     if not has_usual and not others:
         raise _PinIssue("/compute_kernel", f"{kernel.label} keeps rows in {usual.label}, of which the cluster has none")
-    if (kernel in CACHED_KERNELS) != (cache_load_factor is not None):
+    if (kernel.facts.is_cached) != (cache_load_factor is not None):
         if cache_load_factor is None:
             raise _PinIssue(
                 "/cache_load_factor", f"{kernel.label} needs the share of the rows that it caches", "say it"
@@ -229,7 +226,7 @@ def _joint_issues(problem: Problem, base: str) -> Iterator[Issue]:
 def _together_issues(problem: Problem, base: str) -> Iterator[Issue]:
     for number, group in enumerate(problem.same_rank):
         pins = {index: pinned for index in sorted(group) if (pinned := problem.tables[index].constraints.pinned)}
-        cut = [index for index, pinned in pins.items() if pinned.sharding_type is not Scheme.TABLE_WISE]
+        cut = [index for index, pinned in pins.items() if not pinned.sharding_type.is_whole]
         if cut:
             message = f"table {quoted(problem.tables[cut[0]].name)} is pinned to more than the one rank of its group"
         elif len({pinned.pieces[0].site for pinned in pins.values()}) > 1:
@@ -247,7 +244,7 @@ def _apart_issues(problem: Problem, base: str) -> Iterator[Issue]:
         taken: set[int] = set()
         for index in members:
             name, mine = quoted(problem.tables[index].name), ranks_of[index]
-            if pins[index].sharding_type in _ON_ALL_RANKS:
+            if pins[index].sharding_type.facts.holders is Holders.WORLD:
                 message = f"table {name} is pinned to all ranks"
             elif not taken.isdisjoint(mine):
                 message = f"table {name} is pinned to rank {min(taken & mine)}, like another one of the group"
@@ -261,9 +258,9 @@ def _apart_issues(problem: Problem, base: str) -> Iterator[Issue]:
 
 def _ranks(cluster: Cluster, pinned: PinnedTable) -> frozenset[int]:
     """Return the ranks that hold a part of a pinned table."""
-    if pinned.sharding_type in _ON_ALL_RANKS:
+    if pinned.sharding_type.facts.holders is Holders.WORLD:
         return frozenset(range(cluster.world_size))
-    if pinned.sharding_type not in (Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD):
+    if pinned.sharding_type.facts.holders is Holders.RANK:
         return frozenset(piece.site for piece in pinned.pieces)
     local = cluster.ranks_per_host
     return frozenset(rank for piece in pinned.pieces for rank in range(piece.site * local, (piece.site + 1) * local))

@@ -14,7 +14,6 @@ from api.specs.input.json import RejectedDocument, parse_document, quoted
 from api.specs.plans.document import GivenPlan, given_plan
 from api.specs.plans.torchrec import PlannedJob, is_torchrec, plan_of_torchrec
 from cost_models.text.number_text import counted
-from cost_models.vocabulary import Scheme
 from planner.domain.formats.canonical_json import DIGEST_KEYS, canonical_bytes, without_derived
 from planner.domain.plan.movement import PreviousPlan
 from planner.domain.plan.placement import Placement, TablePlacement
@@ -134,7 +133,7 @@ def _is_whole(placed: TablePlacement) -> bool:
     """Whether shards have every cell once, or once per rank for data_parallel."""
     shards = placed.shards
     rows, columns = int(shards.row_end.max()), int(shards.column_end.max())
-    if placed.sharding_type is Scheme.DATA_PARALLEL:
+    if placed.sharding_type.is_replicated:
         is_full = (shards.num_rows == rows) & (shards.num_columns == columns)
         return bool(np.all(is_full)) and len(np.unique(shards.rank)) == len(shards)
     return shards.num_cells == rows * columns and overlapping_shards(shards) is None

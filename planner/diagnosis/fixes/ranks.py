@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cost_models.text.number_text import counted
-from cost_models.vocabulary import Scheme
+from cost_models.vocabulary import Holders, Scheme
 from planner.diagnosis.fixes.ladder import SLACK, Ladder, Step
 from planner.domain.plan.diagnosis import SpecChange
 from planner.domain.plan.plan import Shortfall
@@ -13,9 +13,9 @@ from planner.domain.problem.cluster import MAX_RANKS, Cluster
 from planner.domain.problem.problem import Problem
 
 _MOST_TIMES = 16  # as many hosts as there are
-#: Pins of these list every rank, so that they mean another cluster where there are more.
-_ON_ALL_RANKS = (Scheme.ROW_WISE, Scheme.DATA_PARALLEL)
-_ON_A_HOST = (Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD)
+#: Pins of these list every rank, so that they mean another cluster if it has more ranks.
+_ON_ALL_RANKS = tuple(scheme for scheme in Scheme if scheme.facts.holders is Holders.WORLD)
+_ON_A_HOST = tuple(scheme for scheme in Scheme if scheme.facts.holders is Holders.HOST)
 
 
 def hosts_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder | None:

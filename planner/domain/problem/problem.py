@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from cost_models.vocabulary import Kernel
+from cost_models.vocabulary import DEVICE_KERNELS, Kernel
 from planner.domain.problem.checkpoint import Checkpoint
 from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.serving import Serving
@@ -15,12 +15,6 @@ OBJECTIVES = ("step_time", "max_rank_time")
 REQUEST_LATENCY = "request_latency"
 #: What a training pipeline holds at once (TorchRec ``PipelineType``).
 PIPELINES = ("none", "train_sparse_dist", "train_prefetch_sparse_dist")
-
-
-#: Kernels that keep all rows in the device's own memory.
-DEVICE_KERNELS = frozenset({Kernel.DENSE, Kernel.FUSED})
-#: The same, and those that keep rows in the memory of the host.
-HOST_KERNELS = DEVICE_KERNELS | {Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

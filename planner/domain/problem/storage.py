@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cost_models.vocabulary import CACHED_KERNELS, SCM_KERNELS, TIER_OF_KERNEL, Kernel, Tier
+from cost_models.vocabulary import Kernel, Tier
 from planner.domain.problem.data_type import DataType
 
 
@@ -19,15 +19,15 @@ class Storage:
 
     def __post_init__(self) -> None:
         """A cached kernel has a share, and no other has one."""
-        if (self.cache_load_factor is not None) != (self.kernel in CACHED_KERNELS):
+        if (self.cache_load_factor is not None) != self.kernel.facts.is_cached:
             raise ValueError("Expected cache_load_factor exactly where the kernel has a cache.")
         if self.cache_load_factor is not None and not 0 < self.cache_load_factor <= 1:
             raise ValueError("Expected cache_load_factor in (0, 1].")
         if not 0 <= self.hot_row_share < 1 or (self.hot_row_share > 0 and self.kernel is not Kernel.FUSED_UVM):
             raise ValueError("Expected hot_row_share in [0, 1), above 0 only for fused_uvm.")
-        if self.in_scm and self.kernel not in SCM_KERNELS:
+        if self.in_scm and not self.kernel.facts.reads_bytes:
             raise ValueError("Expected in_scm only where the kernel reads the host's memory by the byte.")
 
     def tier(self, device_tier: Tier) -> Tier:
         """Where the rows lie."""
-        return Tier.SCM if self.in_scm else TIER_OF_KERNEL.get(self.kernel, device_tier)
+        return Tier.SCM if self.in_scm else self.kernel.tier(device_tier)

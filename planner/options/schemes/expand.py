@@ -9,8 +9,8 @@ from cost_models.vocabulary import Tier
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.table import Table
-from planner.options.schemes.base import Piece
 from planner.options.schemes.blocks import block_rows
+from planner.options.schemes.geometry import Piece
 from planner.solver.problem import Scope
 
 

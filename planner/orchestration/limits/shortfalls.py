@@ -5,12 +5,12 @@ A shortfall says whether it is a proof. Options list only some column cuts of a 
 more bytes than the cluster has" always does, because no cut takes fewer bytes in all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cost_models.vocabulary import Scheme, Tier
+from cost_models.vocabulary import Holders, Scheme, Tier
 from planner.domain.formats.units import format_bytes
 from planner.domain.plan.plan import Shortfall
 from planner.domain.problem.problem import Problem
@@ -130,14 +130,15 @@ def _finer_cuts(problem: Problem, index: int) -> bool:
     )
 
 
-def _column_schemes(problem: Problem, table: Table) -> tuple[Scheme, ...]:
-    """Schemes that cut this table by columns on this cluster, whatever the widths."""
+def _column_schemes(problem: Problem, table: Table) -> Iterator[Scheme]:
+    """Yield the schemes that cut this table by columns on this cluster, whatever the widths."""
     local = problem.cluster.ranks_per_host
-    if local == 1:
-        return (Scheme.COLUMN_WISE,)
-    if has_empty_block(table.num_embeddings, local):
-        return (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE)
-    return (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD)
+    for scheme in Scheme:
+        facts = scheme.facts
+        needs_host = facts.keeps_host or facts.holders is Holders.HOST
+        has_rows = not (facts.cuts_rows and has_empty_block(table.num_embeddings, local))
+        if facts.cuts_columns and (local > 1 or not needs_host) and has_rows:
+            yield scheme
 
 
 def _cluster_too_small(problem: Problem, priced: SolverProblem) -> Infeasibility | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from cost_models.arrays import Bools, Floats, Ints
 from cost_models.protocol import AssignmentModel
-from cost_models.vocabulary import Scheme
+from cost_models.vocabulary import Holders, Scheme
 from planner.domain.plan.placement import Placement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
@@ -22,7 +22,7 @@ from planner.pricing.phases import objective_of_ranks, phase_windows
 from planner.pricing.placed_work import PlacedWork
 
 #: Shards of these may lie on any rank each; those of others stand where their neighbours let them.
-_FREE = (Scheme.TABLE_WISE, Scheme.COLUMN_WISE)
+_FREE = tuple(s for s in Scheme if s.facts.holders is Holders.RANK and not s.facts.keeps_host)
 _AT_A_TIME, _LEAST_CHANGES = 256, 32  # changes that the model is asked about together, and that looking for them costs
 #: Nominal work of one change: seconds, and seconds per rank; measured on one core with 4 to 128 ranks.
 _CHANGE_SECONDS, _CHANGE_RANK_SECONDS = 8e-6, 1.5e-6

@@ -11,26 +11,14 @@ from planner.output.explain.alternatives import Alternative
 _SAME = 1e-6  # relative change of the objective that counts as none
 _LONGER = 1.005  # times as long, from which on a phase is named
 
-_WHOLE = {
-    Scheme.DATA_PARALLEL: "copied to every rank",
-    Scheme.TABLE_WISE: "whole on one rank",
-    Scheme.ROW_WISE: "cut by rows over all ranks",
-    Scheme.TABLE_ROW_WISE: "cut by rows over one host",
-}
 _PLACES = {Tier.DDR: "host memory", Tier.SCM: "storage-class memory", Tier.SSD: "block storage"}
-_PIECES = {
-    Scheme.COLUMN_WISE: "cut by columns ({})",
-    Scheme.TABLE_COLUMN_WISE: "cut by columns ({}) on one host",
-    Scheme.GRID_SHARD: "cut by columns ({}), each by rows over a host",
-}
 
 
 def cut_in_words(scheme: Scheme, columns: Sequence[int]) -> str:
     """``"cut by columns (2x48 + 32)"`` for pieces of 48, 32 and 48 columns."""
-    if scheme in _WHOLE:
-        return _WHOLE[scheme]
     runs = [(width, len(list(run))) for width, run in itertools.groupby(sorted(columns, reverse=True))]
-    return _PIECES[scheme].format(" + ".join(f"{count}x{width}" if count > 1 else f"{width}" for width, count in runs))
+    widths = " + ".join(f"{count}x{width}" if count > 1 else f"{width}" for width, count in runs)
+    return scheme.facts.words.format(widths)
 
 
 def kept_in_words(storage: Storage) -> str:

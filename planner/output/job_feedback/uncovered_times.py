@@ -12,7 +12,7 @@ import numpy as np
 from cost_models.arrays import Ints
 from cost_models.protocol import AssignmentModel, ShardWork
 from cost_models.text.number_text import counted, number_ranges
-from cost_models.vocabulary import Kernel, Phase, Scheme
+from cost_models.vocabulary import IS_REPLICATED, Kernel, Phase
 from planner.domain.problem.problem import Problem
 from planner.pricing.learned_prediction import PlacedShards
 
@@ -60,7 +60,7 @@ def _told(reasons: Sequence[str], ranks: Ints) -> list[str]:
 def _other(work: ShardWork, kind: int, outside: str) -> str:
     """Say what the shards of a kind are that measured rows are not of; ``""`` of fused lookups within the range."""
     kernel = Kernel(int(work.kernel[kind]))
-    if work.scheme[kind] == Scheme.DATA_PARALLEL:
+    if IS_REPLICATED[work.scheme[kind]]:
         return f"replicated (kernel {kernel.label})"
     if kernel is not Kernel.FUSED:
         return f"of the kernel {kernel.label}"

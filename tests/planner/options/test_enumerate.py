@@ -13,8 +13,8 @@ from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import TableConstraints
 from planner.options.enumerate import Family, enumerate_families, list_cuts, narrowest_pieces
-from planner.options.schemes.base import Piece
 from planner.options.schemes.expand import expand
+from planner.options.schemes.geometry import Piece
 from planner.solver.problem import Scope
 from planner.verification.verify import verify
 from tests.support.planning.builders import make_cluster, make_problem, make_table

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from cost_models.vocabulary import Kernel, Scheme, Tier
+from cost_models.vocabulary import DEVICE_KERNELS, HOST_KERNELS, Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shard, Shards
 from planner.domain.problem.cluster import Cluster
-from planner.domain.problem.problem import DEVICE_KERNELS, HOST_KERNELS
 from planner.domain.problem.table import TableConstraints
 from planner.options.enumerate import CACHE_LOAD_FACTORS, enumerate_families
 from planner.options.host_memory_fallback import (

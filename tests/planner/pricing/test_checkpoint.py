@@ -20,8 +20,8 @@ from planner.domain.problem.checkpoint import Checkpoint, CheckpointLoad
 from planner.domain.problem.problem import Dense, Problem
 from planner.domain.problem.table import Table, TableConstraints
 from planner.options.enumerate import enumerate_families
-from planner.options.schemes.base import Piece
 from planner.options.schemes.expand import expand
+from planner.options.schemes.geometry import Piece
 from planner.orchestration.placement.to_placement import to_placement
 from planner.output.explain.explanation import explain
 from planner.pipeline import plan

@@ -15,8 +15,8 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.serving import Serving
 from planner.domain.problem.table import TableConstraints
 from planner.options.enumerate import enumerate_families
-from planner.options.schemes.base import Piece
 from planner.options.schemes.expand import expand
+from planner.options.schemes.geometry import Piece
 from planner.output.explain.explanation import explain
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan

@@ -10,8 +10,8 @@ from planner.domain.plan.placement import TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Dense, Problem
 from planner.options.enumerate import enumerate_families
-from planner.options.schemes.base import Piece
 from planner.options.schemes.expand import expand
+from planner.options.schemes.geometry import Piece
 from planner.orchestration.placement.to_placement import to_placement
 from planner.pricing.price_options import price, prune
 from planner.solver.evaluate import rank_loads

@@ -11,8 +11,8 @@ from planner.domain.plan.movement import RankPair
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shard, Shards
 from planner.domain.problem.table import Table
-from planner.options.schemes.base import Piece
 from planner.options.schemes.expand import expand
+from planner.options.schemes.geometry import Piece
 from planner.solver.problem import Scope
 from planner.verification.movement import cell_bytes, links_of, seconds_per_byte, transfer, transfer_seconds
 from tests.support.planning.builders import make_cluster, make_table

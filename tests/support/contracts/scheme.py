@@ -17,8 +17,8 @@ from planner.domain.plan.shards import Shards
 from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.table import Table, TableConstraints
 from planner.options.runtimes.registry import RUNTIMES
-from planner.options.schemes.base import DEFAULT_MIN_PARTITION, Geometry, Piece, SchemeGeometry
 from planner.options.schemes.expand import expand
+from planner.options.schemes.geometry import DEFAULT_MIN_PARTITION, Geometry, Piece, geometry
 from planner.options.schemes.widths import piece_widths
 from planner.solver.problem import Scope
 from planner.verification.verify import verify
@@ -39,10 +39,9 @@ def one(_: Cluster) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchemeFacts:
+class ExpectedScheme:
     """What sets a scheme apart, said without its own code."""
 
-    maker: SchemeGeometry
     scheme: Scheme
     scope: Scope  # of every piece
     row_blocks: Callable[[Cluster], int] = one  # ranks that share the rows of a piece
@@ -60,22 +59,21 @@ class SchemeFacts:
 class SchemeContract:
     """Cuts tile the table, become one exact cover wherever they are placed, and nothing else is offered."""
 
-    facts: SchemeFacts
+    expected: ExpectedScheme
 
     @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
     def test_geometry_is_given_exactly_where_it_fits(self, cluster: Cluster) -> None:
-        facts = self.facts
-        assert facts.maker.scheme is facts.scheme
+        expected = self.expected
         want = Geometry(
-            scope=facts.scope,
-            replicated=facts.replicated,
-            same_host=facts.same_host,
-            min_pieces=2 if facts.cuts_columns else 1,
-            max_pieces=facts.most_pieces(cluster),
+            scope=expected.scope,
+            replicated=expected.replicated,
+            same_host=expected.same_host,
+            min_pieces=2 if expected.cuts_columns else 1,
+            max_pieces=expected.most_pieces(cluster),
         )
         for table in tables():
-            geometry = facts.maker.geometry(table, cluster)
-            assert geometry == (want if self.rows_fit(table, cluster) else None)
+            found = geometry(expected.scheme, table, cluster)
+            assert found == (want if self.rows_fit(table, cluster) else None)
 
     @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
     def test_every_site_touches_the_ranks_of_its_scope(self, cluster: Cluster) -> None:
@@ -84,16 +82,16 @@ class SchemeContract:
             Scope.RANK: [[rank] for rank in range(world)],
             Scope.HOST: [list(range(host * local, (host + 1) * local)) for host in range(cluster.num_hosts)],
             Scope.WORLD: [list(range(world))],
-        }[self.facts.scope]
+        }[self.expected.scope]
         for table, pieces in self.all_cuts(cluster):
             for piece, (site, ranks) in itertools.product(pieces, enumerate(ranks_of_site)):
                 shards = expand(table, piece, site, cluster, cluster.device_tier)
                 assert [shard.rank for shard in shards] == ranks
                 assert {shard.tier for shard in shards} == {cluster.device_tier}
-                if self.facts.replicated:
+                if self.expected.replicated:
                     assert {shard.num_rows for shard in shards} == {table.num_embeddings}
                 else:
-                    assert len(shards) == self.facts.row_blocks(cluster)
+                    assert len(shards) == self.expected.row_blocks(cluster)
 
     @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
     def test_every_cell_is_held_once_wherever_the_pieces_go(self, cluster: Cluster) -> None:
@@ -103,7 +101,7 @@ class SchemeContract:
                 for shard in shards:
                     rows = slice(shard.row_offset, shard.row_offset + shard.num_rows)
                     held[shard.rank, rows, shard.column_offset : shard.column_offset + shard.num_columns] += 1
-                assert np.all((held if self.facts.replicated else held.sum(axis=0)) == 1)
+                assert np.all((held if self.expected.replicated else held.sum(axis=0)) == 1)
 
     @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
     def test_what_is_offered_may_be_trained(self, cluster: Cluster) -> None:
@@ -112,13 +110,13 @@ class SchemeContract:
         for table, pieces in self.all_cuts(cluster):
             problem = make_problem(table, cluster=cluster)
             runtime = RUNTIMES[problem.runtime]
-            if runtime.scheme_issue(table, self.facts.scheme) is not None:
+            if runtime.scheme_issue(table, self.expected.scheme) is not None:
                 continue
             for shards in self.placements(table, pieces, cluster):
                 placed = TablePlacement(
                     name=table.name,
-                    sharding_type=self.facts.scheme,
-                    compute_kernel=runtime.kernels(table, self.facts.scheme, problem.kernels)[0],
+                    sharding_type=self.expected.scheme,
+                    compute_kernel=runtime.kernels(table, self.expected.scheme, problem.kernels)[0],
                     shards=shards,
                 )
                 placement = Placement(
@@ -127,26 +125,26 @@ class SchemeContract:
                 assert verify(problem, placement) == ()
                 judged += 1
         fits_anywhere = any(self.rows_fit(table, cluster) for table in tables())
-        can_cut = not self.facts.cuts_columns or self.facts.most_pieces(cluster) > 1
+        can_cut = not self.expected.cuts_columns or self.expected.most_pieces(cluster) > 1
         assert (judged > 0) is (fits_anywhere and can_cut)
 
     def all_cuts(self, cluster: Cluster) -> Iterator[tuple[Table, tuple[Piece, ...]]]:
         """Cuts of every table of the grid that the scheme's geometry allows."""
         for table in tables():
-            geometry = self.facts.maker.geometry(table, cluster)
-            if geometry is None:
+            found = geometry(self.expected.scheme, table, cluster)
+            if found is None:
                 continue
             whole = [[table.embedding_dim]]
-            for widths in list(column_cuts(table, geometry.max_pieces)) if self.facts.cuts_columns else whole:
+            for widths in list(column_cuts(table, found.max_pieces)) if self.expected.cuts_columns else whole:
                 offsets = itertools.accumulate(widths[:-1], initial=0)
                 yield (
                     table,
                     tuple(
                         Piece(
-                            scope=geometry.scope,
+                            scope=found.scope,
                             column_offset=offset,
                             num_columns=width,
-                            replicated=geometry.replicated,
+                            replicated=found.replicated,
                         )
                         for offset, width in zip(offsets, widths, strict=True)
                     ),
@@ -154,9 +152,9 @@ class SchemeContract:
 
     def placements(self, table: Table, pieces: tuple[Piece, ...], cluster: Cluster) -> Iterator[Shards]:
         """Shards with all pieces on one site, the first or the last, and with pieces dealt out in turn."""
-        num_sites = {Scope.RANK: cluster.world_size, Scope.HOST: cluster.num_hosts, Scope.WORLD: 1}[self.facts.scope]
+        num_sites = {Scope.RANK: cluster.world_size, Scope.HOST: cluster.num_hosts, Scope.WORLD: 1}[self.expected.scope]
         choices = [[site] * len(pieces) for site in sorted({0, num_sites - 1})]
-        if not self.facts.same_host:
+        if not self.expected.same_host:
             choices.append([(num_sites - 1 - i) % num_sites for i in range(len(pieces))])
         else:  # dealt out inside each host
             local = cluster.ranks_per_host
@@ -169,9 +167,9 @@ class SchemeContract:
 
     def rows_fit(self, table: Table, cluster: Cluster) -> bool:
         """Whether equal row blocks leave no rank without rows; one rank has nothing to share them with."""
-        if not self.facts.cuts_rows:
+        if not self.expected.cuts_rows:
             return True
-        ranks = self.facts.row_blocks(cluster)
+        ranks = self.expected.row_blocks(cluster)
         block = -(-table.num_embeddings // ranks)
         return ranks > 1 and all(table.num_embeddings > rank * block for rank in range(ranks))
 

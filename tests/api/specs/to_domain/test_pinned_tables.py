@@ -12,9 +12,8 @@ from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.problem.table import PinnedPiece, PinnedTable
 from planner.errors import InvalidProblem
-from planner.options.schemes.base import Piece
 from planner.options.schemes.expand import expand
-from planner.options.schemes.registry import SCHEMES
+from planner.options.schemes.geometry import Piece, geometry
 from planner.solver.problem import Scope
 from tests.support.service.specs import raw, tiny
 
@@ -109,13 +108,13 @@ def test_shards_become_pieces(pinned: Json, pieces: list[tuple[int, int, int]]) 
 def test_every_placement_that_a_scheme_makes_can_be_pinned(data: st.DataObject) -> None:
     request = request_of(TABLE_WISE)
     table, cluster = request.problem.tables[0], request.problem.cluster
-    maker = data.draw(st.sampled_from(SCHEMES))
-    geometry = maker.geometry(table, cluster)
-    assert geometry is not None
-    count = data.draw(st.integers(geometry.min_pieces, geometry.max_pieces))
+    scheme = data.draw(st.sampled_from(Scheme))
+    cut = geometry(scheme, table, cluster)
+    assert cut is not None
+    count = data.draw(st.integers(cut.min_pieces, cut.max_pieces))
     inner = data.draw(st.lists(st.integers(1, 31), min_size=count - 1, max_size=count - 1, unique=True))
     edges = [0, *(4 * cut for cut in sorted(inner)), COLUMNS]
-    sites = {Scope.RANK: 2 if geometry.same_host else 4, Scope.HOST: 2, Scope.WORLD: 1}[geometry.scope]
+    sites = {Scope.RANK: 2 if cut.same_host else 4, Scope.HOST: 2, Scope.WORLD: 1}[cut.scope]
     pieces = [
         PinnedPiece(column_offset=low, num_columns=high - low, site=data.draw(st.integers(0, sites - 1)))
         for low, high in pairwise(edges)
@@ -126,18 +125,18 @@ def test_every_placement_that_a_scheme_makes_can_be_pinned(data: st.DataObject) 
         for s in expand(
             table,
             Piece(
-                scope=geometry.scope,
+                scope=cut.scope,
                 column_offset=p.column_offset,
                 num_columns=p.num_columns,
-                replicated=geometry.replicated,
+                replicated=cut.replicated,
             ),
             p.site,
             cluster,
             cluster.device_tier,
         )
     ]
-    kernel = "dense" if maker.scheme is Scheme.DATA_PARALLEL else "fused"
-    again = request_of(pin(maker.scheme.label, *data.draw(st.permutations(shards)), kernel=kernel))
+    kernel = "dense" if scheme.is_replicated else "fused"
+    again = request_of(pin(scheme.label, *data.draw(st.permutations(shards)), kernel=kernel))
     assert pinned_of(again).pieces == tuple(pieces)
 
 

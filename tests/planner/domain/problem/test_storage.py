@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cost_models.vocabulary import CACHED_KERNELS, SCM_KERNELS, Kernel, Tier
+from cost_models.vocabulary import Kernel, Tier
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.storage import Storage
 
@@ -17,7 +17,7 @@ def storage(kernel: Kernel, share: float | None = None) -> Storage:
 
 @pytest.mark.parametrize("kernel", Kernel)
 def test_a_share_stands_exactly_where_there_is_a_cache(kernel: Kernel) -> None:
-    wrong, right = (None, 0.5) if kernel in CACHED_KERNELS else (0.5, None)
+    wrong, right = (None, 0.5) if kernel.facts.is_cached else (0.5, None)
     assert storage(kernel, right).cache_load_factor == right
     with pytest.raises(ValueError, match="exactly where the kernel has a cache"):
         storage(kernel, wrong)
@@ -42,14 +42,14 @@ def test_a_share_is_a_share(share: float) -> None:
 )
 @pytest.mark.parametrize("device", [Tier.HBM, Tier.DDR])
 def test_the_kernel_says_where_rows_lie_and_else_the_device(kernel: Kernel, tier: Tier | None, device: Tier) -> None:
-    kept = storage(kernel, 0.1 if kernel in CACHED_KERNELS else None)
+    kept = storage(kernel, 0.1 if kernel.facts.is_cached else None)
     assert kept.tier(device) is (device if tier is None else tier)
 
 
 @pytest.mark.parametrize("kernel", Kernel)
 def test_only_rows_that_are_read_from_the_host_by_the_byte_lie_in_storage_class_memory(kernel: Kernel) -> None:
-    kept = storage(kernel, 0.1 if kernel in CACHED_KERNELS else None)
-    if kernel in SCM_KERNELS:
+    kept = storage(kernel, 0.1 if kernel.facts.is_cached else None)
+    if kernel.facts.reads_bytes:
         assert replace(kept, in_scm=True).tier(Tier.HBM) is Tier.SCM
     else:
         with pytest.raises(ValueError, match="by the byte"):

@@ -5,8 +5,8 @@ import pytest
 
 from cost_models.vocabulary import Tier
 from planner.domain.plan.shards import Shards
-from planner.options.schemes.base import Piece
 from planner.options.schemes.expand import SitedPieces, expand, expand_all
+from planner.options.schemes.geometry import Piece
 from planner.solver.problem import Scope
 from tests.support.planning.builders import make_cluster, make_table
 

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from cost_models.vocabulary import Kernel, Scheme
-from planner.domain.problem.problem import HOST_KERNELS
+from cost_models.vocabulary import HOST_KERNELS, Kernel, Scheme
 from planner.domain.problem.table import TableConstraints
 from planner.options.enumerate import NO_CUT, enumerate_families
 from planner.orchestration.limits.shortfalls import missing_options, unpackable

@@ -10,7 +10,7 @@ from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import TableConstraints
 from planner.errors import UnsupportedRequest
-from planner.options.schemes.base import DEFAULT_MIN_PARTITION
+from planner.options.schemes.geometry import DEFAULT_MIN_PARTITION
 from planner.orchestration.placement.listed_plan import find_plan
 from planner.orchestration.placement.to_placement import to_placement
 from tests.planner.output.explain.test_alternatives import solved

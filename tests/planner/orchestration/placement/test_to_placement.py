@@ -8,8 +8,8 @@ from cost_models.vocabulary import Scheme
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.table import TableConstraints
 from planner.options.enumerate import enumerate_families
-from planner.options.schemes.base import Piece
 from planner.options.schemes.expand import expand
+from planner.options.schemes.geometry import Piece
 from planner.orchestration.placement.to_placement import to_placement
 from planner.pricing.price_options import price
 from planner.solver.partitioners.base import SolveLimits

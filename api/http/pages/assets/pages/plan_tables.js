@@ -4,23 +4,23 @@ import { treemap } from "../charts/treemap.js";
 import { fill, h } from "../dom.js";
 import * as format from "../format.js";
 import { button, labelled, section, select, table } from "../parts.js";
+import { SCHEMES } from "../schemes.js";
 
-const SCHEMES = {
-  table_wise: ["whole on one rank", 0],
-  row_wise: ["by rows over all ranks", 2],
-  column_wise: ["by columns", 1],
-  table_row_wise: ["by rows over a host", 4],
-  table_column_wise: ["by columns within a host", 5],
-  grid_shard: ["by columns, each by rows over a host", 6],
-  data_parallel: ["copied to every rank", 7],
-};
+/** Colours of schemes, in the order of SCHEMES. */
+const COLOURS = [0, 1, 2, 4, 5, 6, 7];
+const UNKNOWN_COLOUR = 9;
 const FIRST_SHOWN = 12;
 const LEAST_DRAWN = 1 / 20_000; // of all bytes: a shard of less is no pixel
 const SMALL_COLOUR = 7;
 
 /** How a scheme cuts a table, in words. */
 function schemeWords(scheme) {
-  return SCHEMES[scheme]?.[0] ?? format.words(scheme);
+  return SCHEMES.get(scheme) ?? format.words(scheme);
+}
+
+/** The number of the colour of a scheme. */
+function schemeColour(scheme) {
+  return COLOURS[[...SCHEMES.keys()].indexOf(scheme)] ?? UNKNOWN_COLOUR;
 }
 
 /** Bytes of all shards of a table. */
@@ -33,14 +33,14 @@ export function tablesSection(plan) {
   const tables = [...plan.tables].sort((a, b) => tableBytes(b) - tableBytes(a) || a.name.localeCompare(b.name));
   const list = tableList(tables);
   let grouping = bySchemes;
-  const used = Object.keys(SCHEMES).filter((scheme) => tables.some((entry) => entry.sharding_type === scheme));
+  const used = [...SCHEMES.keys()].filter((scheme) => tables.some((entry) => entry.sharding_type === scheme));
   const map = treemap({
     title: "Tables by their bytes",
     caption:
       "An area is the bytes of a table with its optimizer state, a colour how it is cut. Choose one to find it below.",
     groups: () => grouping(tables),
     format: format.bytes,
-    legend: used.map((scheme) => [format.words(scheme), SCHEMES[scheme][1]]),
+    legend: used.map((scheme) => [format.words(scheme), schemeColour(scheme)]),
     chosen: list.find,
     table: () => schemeTable(tables),
   });
@@ -72,10 +72,10 @@ export function tablesSection(plan) {
 }
 
 function bySchemes(tables) {
-  return Object.entries(SCHEMES)
-    .map(([scheme, [told, colour]]) => ({
-      name: `${format.words(scheme)}: ${told}`,
-      colour,
+  return [...SCHEMES]
+    .map(([scheme, words]) => ({
+      name: `${format.words(scheme)}: ${words}`,
+      colour: schemeColour(scheme),
       children: tables
         .filter((entry) => entry.sharding_type === scheme)
         .map((entry) => ({ name: entry.name, value: tableBytes(entry), told: told_(entry) })),
@@ -86,7 +86,7 @@ function bySchemes(tables) {
 function byRanks(tables) {
   const held = new Map();
   for (const entry of tables) {
-    const colour = SCHEMES[entry.sharding_type]?.[1] ?? 9;
+    const colour = schemeColour(entry.sharding_type);
     for (const shard of entry.shards) {
       if (!held.has(shard.rank)) held.set(shard.rank, []);
       held.get(shard.rank).push({ name: entry.name, value: shard.bytes, colour, told: told_(entry) });
@@ -141,7 +141,7 @@ function hotShare(entry) {
 }
 
 function schemeTable(tables) {
-  const rows = Object.keys(SCHEMES)
+  const rows = [...SCHEMES.keys()]
     .map((scheme) => [scheme, tables.filter((entry) => entry.sharding_type === scheme)])
     .filter(([, entries]) => entries.length > 0);
   return table(

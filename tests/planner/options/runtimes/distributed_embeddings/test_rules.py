@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cost_models.vocabulary import Kernel, Scheme, Tier
+from cost_models.vocabulary import DEVICE_KERNELS, HOST_KERNELS, Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.plan import Plan
 from planner.domain.plan.shards import Shards
-from planner.domain.problem.problem import DEVICE_KERNELS, HOST_KERNELS
 from planner.domain.problem.table import Table, TableConstraints
 from planner.options.enumerate import enumerate_families
 from planner.options.runtimes.distributed_embeddings.rules import DistributedEmbeddings

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cost_models.vocabulary import Kernel, Scheme, Tier
+from cost_models.vocabulary import HOST_KERNELS, Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.access import ZipfAccess
-from planner.domain.problem.problem import HOST_KERNELS
 from planner.domain.problem.table import Table
 from planner.options.enumerate import enumerate_families
 from planner.options.runtimes.sparsecore.rules import SparseCore

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cost_models.vocabulary import TIER_OF_KERNEL, Kernel, Scheme, Tier
+from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shard, Shards
 from planner.domain.problem.problem import Problem
@@ -16,7 +16,7 @@ Rectangle = tuple[int, int, int, int, int]  # rank, row offset, rows, column off
 
 
 def place(name: str, scheme: Scheme, rectangles: list[Rectangle], kernel: Kernel = Kernel.FUSED) -> TablePlacement:
-    tier = TIER_OF_KERNEL.get(kernel, Tier.HBM)
+    tier = kernel.tier(Tier.HBM)
     shards = Shards.of(
         Shard(rank=r, row_offset=ro, num_rows=nr, column_offset=co, num_columns=nc, tier=tier)
         for r, ro, nr, co, nc in rectangles

@@ -1,0 +1,73 @@
+"""How each scheme cuts a table on a cluster: read off the facts of the scheme (``cost_models.vocabulary.Scheme``).
+
+Only geometry is decided here. Whether a runtime executes a scheme correctly is decided in
+:mod:`planner.options.runtimes`.
+"""
+
+from dataclasses import dataclass
+
+from cost_models.vocabulary import Scheme
+from planner.domain.problem.cluster import Cluster
+from planner.domain.problem.table import Table
+from planner.options.schemes.blocks import has_empty_block
+from planner.solver.problem import Scope
+
+#: Narrowest column piece unless a table's ``min_partition`` says otherwise: below 32 fp32
+#: columns a row is less than one 128-byte memory transaction (TorchRec's lookup floor too).
+DEFAULT_MIN_PARTITION = 32
+#: Schemes in the order in which equal options are preferred.
+PREFERRED_ORDER = (
+    Scheme.TABLE_WISE,
+    Scheme.COLUMN_WISE,
+    Scheme.ROW_WISE,
+    Scheme.TABLE_ROW_WISE,
+    Scheme.TABLE_COLUMN_WISE,
+    Scheme.GRID_SHARD,
+    Scheme.DATA_PARALLEL,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A range of columns of a table, placed whole on a site of its scope.
+
+    RANK: one shard of all rows. HOST: row blocks over the ranks of a host. WORLD: row
+    blocks over all ranks, or a full copy on every rank if ``replicated``.
+    """
+
+    scope: Scope
+    column_offset: int
+    num_columns: int
+    replicated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geometry:
+    """What the pieces of one table look like under one scheme: how many, and where each lands."""
+
+    scope: Scope
+    replicated: bool = False
+    same_host: bool = False  # whether RANK pieces must land on one host
+    min_pieces: int = 1  # column pieces
+    max_pieces: int = 1
+
+
+def geometry(scheme: Scheme, table: Table, cluster: Cluster) -> Geometry | None:
+    """Return how a scheme cuts a table; ``None`` if the scheme does not fit its rows or the cluster.
+
+    Row blocks are equal but for the last block, and no block is empty. Column pieces are two or more; a rank takes at
+    most one of a table in the mean, a host at most two.
+    """
+    facts = scheme.facts
+    num_blocks = scheme.row_blocks(cluster.world_size, cluster.ranks_per_host)
+    if facts.cuts_rows and (num_blocks == 1 or has_empty_block(table.num_embeddings, num_blocks)):
+        return None
+    scope = Scope(facts.holders)
+    on_ranks = cluster.ranks_per_host if facts.keeps_host else cluster.world_size
+    return Geometry(
+        scope=scope,
+        replicated=scheme.is_replicated,
+        same_host=facts.keeps_host,
+        min_pieces=2 if facts.cuts_columns else 1,
+        max_pieces=(on_ranks if scope is Scope.RANK else 2 * cluster.num_hosts) if facts.cuts_columns else 1,
+    )

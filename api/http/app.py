@@ -52,7 +52,7 @@ from api.observability.request_id import RequestIdMiddleware
 from api.observability.tracing import NO_TRACING, TracedRequestsMiddleware, Tracing
 from api.services.cost_models.activations import ActivationService
 from api.services.cost_models.service import ModelService
-from api.services.plans.cache import PlanCache, TenantPlans
+from api.services.plans.cache import PlanCache, TenantPlans, tenant_and_key
 from api.services.plans.channels import ChannelMemory, ChannelService
 from api.services.plans.rank_slices import RankSlices, TenantSlices
 from api.services.solves.database_watch import SolveWatch
@@ -66,7 +66,7 @@ from api.services.webhooks.targets import HostAllowList
 from api.settings import Settings
 from api.store.data_directory import exclusive_data_directory
 from api.store.database import Database, open_store
-from api.store.tenants import DEFAULT_TENANT, tenant_and_key
+from api.store.tenants import DEFAULT_TENANT
 from cost_models.learned.shipped import shipped_models
 
 #: Version of the HTTP interface: the path prefix /v1 and additions to it.

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from api.schemas.base import Document
 from api.schemas.solve import ProgressDocument, StateName
+from api.schemas.timestamps import moment
 from api.store.solves.records import SolveRecord
-from api.store.timestamps import moment
 
 
 class ProgressEvent(ProgressDocument):

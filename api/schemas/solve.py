@@ -6,8 +6,8 @@ from typing import Literal
 from pydantic import Field
 
 from api.schemas.base import BytesTaken, BytesThere, Document
+from api.schemas.timestamps import moment
 from api.store.solves.records import SolveRecord
-from api.store.timestamps import moment
 
 StateName = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 

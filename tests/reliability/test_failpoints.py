@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from api.store.access.audit import LOCAL
-from api.store.database import SqlStore
+from api.store.database import Database
+from api.store.tenants import DEFAULT_TENANT
 from api.store.webhooks.records import EVENTS, WebhookRecord
 from tests.support.service.failpoints import METHODS, POINTS
 from tests.support.service.receivers import Receiver, receiving
@@ -62,8 +63,8 @@ class Client:
         record = WebhookRecord(
             id="wh_1", url=self.receiver.url, events=EVENTS, name="n", secret="YQ==", created_at=time.time()
         )
-        with closing(SqlStore.of_file(self._folder / "shardplan.sqlite")) as store:
-            store.add_webhook(record, by=LOCAL)
+        with closing(Database.of_file(self._folder / "shardplan.sqlite")) as database:
+            database.for_tenant(DEFAULT_TENANT).add_webhook(record, by=LOCAL)
 
     def heard(self) -> dict[str, set[str]]:
         """Messages of ends of solves and of promotions that came, by what they are about: their ids."""

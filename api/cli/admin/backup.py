@@ -9,7 +9,7 @@ import typer
 from api.cli.admin.database import DataDir, named, settings_of_database, settings_of_service, starting
 from api.cli.errors import BadInput, ServerTrouble, say
 from api.cli.files import AsJson, tell_document
-from api.store.timestamps import moment
+from api.schemas.timestamps import moment
 from planner.domain.formats.units import format_bytes
 from planner.output.explain.text.layout import wrapped
 
@@ -36,7 +36,7 @@ def backup_command(
             manifest = back_up(settings, file)
         except OSError as error:
             raise BadInput(f"cannot write {file}: {error.strerror or error}") from None
-    _tell(file, manifest, f"backup of {named(settings)}", as_json=as_json)
+    _print_result(file, manifest, f"backup of {named(settings)}", as_json=as_json)
     say("shardplan: keep the file as safe as the service: it has specs, plans,")
     say("  digests of keys and secrets of webhooks")
 
@@ -68,10 +68,10 @@ def restore_command(
     except InUse as error:
         raise ServerTrouble(str(error)) from error
     done = "checked, nothing restored" if check_only else f"restored into {named(settings)}"
-    _tell(file, manifest, done, as_json=as_json)
+    _print_result(file, manifest, done, as_json=as_json)
 
 
-def _tell(file: Path, manifest: "Manifest", done: str, *, as_json: bool) -> None:
+def _print_result(file: Path, manifest: "Manifest", done: str, *, as_json: bool) -> None:
     with file.open("rb") as content:
         sha256 = hashlib.file_digest(content, "sha256").hexdigest()
     size, made = file.stat().st_size, moment(manifest.created_at)

@@ -1,4 +1,4 @@
-"""Removes what is older than the settings keep: hourly beside the service, or at once from the command line."""
+"""Removes what is older than the settings keep: hourly in the service, or at once from the command line."""
 
 import logging
 import threading
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from api.observability.metrics import WorkMetrics
 from api.settings import Settings
 from api.store.maintenance.retention import PRUNED, Cutoffs, Retention
-from api.store.solves.idempotency import KEPT_SECONDS
+from api.store.solves.idempotency import RETENTION_SECONDS
 
 _DAY_SECONDS = 86_400.0
 _EVERY_SECONDS = 3600.0
@@ -29,7 +29,7 @@ def cutoffs(settings: Settings, *, now: float) -> Cutoffs:
         return None if days is None else now - days * _DAY_SECONDS
 
     return Cutoffs(
-        request_keys=now - KEPT_SECONDS,
+        request_keys=now - RETENTION_SECONDS,
         solves=before(settings.retain_solves_days),
         events=before(settings.retain_events_days),
         plans=before(settings.retain_plans_days),
@@ -92,8 +92,8 @@ class RetentionJob:
         for kind, number in removed.items():
             self._metrics.pruned(kind, number)
         if any(removed.values()):
-            told = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in removed.items() if number)
-            log.info("removed what is older than it is kept: %s", told)
+            numbers = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in removed.items() if number)
+            log.info("removed what is older than it is kept: %s", numbers)
 
     def _work(self) -> None:
         wait_seconds = self._first_seconds

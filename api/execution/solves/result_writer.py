@@ -27,7 +27,8 @@ from api.execution.solves.results import (
 from api.observability.metrics import WorkMetrics
 from api.observability.tracing import publish_span, tell_end
 from api.store.database import Database
-from api.store.solves.records import CANCELLED, FAILED, SUCCEEDED, Json
+from api.store.solves.records import CANCELLED, FAILED, SUCCEEDED
+from api.store.sql.blobs import Json
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class SolveWriter:
         self._store, self._stopping, self._on_change = store, stopping, on_change
         self._metrics, self._tracer, self._clock = metrics, tracer, clock
 
-    def kept(self, solve_id: str) -> Incumbent | None:
+    def saved_incumbent(self, solve_id: str) -> Incumbent | None:
         """Return the best plan so far of a solve that has not ended."""
         document = self._store.incumbent(solve_id)
         return None if document is None else Incumbent.of(document)
@@ -75,7 +76,7 @@ class SolveWriter:
         run.best = incumbent
         assert run.attempt is not None
         try:
-            self._store.keep_incumbent(
+            self._store.save_incumbent(
                 run.id,
                 attempt=run.attempt,
                 document=incumbent.document,
@@ -88,9 +89,9 @@ class SolveWriter:
 
     def end(self, run: SolveRun, answer: SolveAnswer | None, stop: Stop | None) -> None:
         """Write down how a solve ended."""
-        refusal = None if answer is None else answer.refusal
-        if refusal is not None and run.best is not None:
-            log.error("refused with %s after it had found a plan", refusal["code"], extra={"solve_id": run.id})
+        error = None if answer is None else answer.refusal
+        if error is not None and run.best is not None:
+            log.error("refused with %s after it had found a plan", error["code"], extra={"solve_id": run.id})
             stop = Stop.DEFECT
         if stop is Stop.CANCELLED:
             self._finish(run, CANCELLED, result=result_of_stopped(run.best, stop), best=run.best)
@@ -98,8 +99,8 @@ class SolveWriter:
             self._finish(run, SUCCEEDED, result=result_of_stopped(run.best, stop), best=run.best)
         elif stop is not None:
             self._finish(run, FAILED, error=STOPPED[stop])
-        elif refusal is not None:
-            self._finish(run, FAILED, error=refusal)
+        elif error is not None:
+            self._finish(run, FAILED, error=error)
         elif answer is not None:
             best = _better(answer.best, run.best)
             reason = "FEASIBLE" if best is not None and answer.best is None else answer.reason
@@ -139,8 +140,8 @@ class SolveWriter:
             reason = reason_of(result, error)
             self._metrics.solve_ended(state, reason, seconds)
             tell_end(state, reason)
-            told = {} if seconds is None else {"seconds": round(seconds, 3)}
-            log.info("the solve ended", extra={"solve_id": run.id, "state": state, "reason": reason, **told})
+            duration = {} if seconds is None else {"seconds": round(seconds, 3)}
+            log.info("the solve ended", extra={"solve_id": run.id, "state": state, "reason": reason, **duration})
 
 
 def _better(first: Incumbent | None, second: Incumbent | None) -> Incumbent | None:

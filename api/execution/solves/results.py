@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from api.execution.processes.solve import Incumbent
 from api.store.plans.plans import PlanRecord, PlanSummary
-from api.store.solves.records import Json
+from api.store.sql.blobs import Json
 
 
 class Stop(StrEnum):

@@ -111,7 +111,7 @@ class SolveRunner:
             run.cancelled.set()
             return
         solve = self._store.any_solve(solve_id)
-        best = self._writer.kept(solve_id)
+        best = self._writer.saved_incumbent(solve_id)
         if solve is not None and solve.state == QUEUED and best is not None:
             self._writer.end(self._new_run(solve_id, None, best), None, Stop.CANCELLED)
 
@@ -155,7 +155,7 @@ class SolveRunner:
         stop: Stop | None
         try:
             # A server that stopped may have left a plan behind.
-            run.best = self._retried(lambda: self._writer.kept(run.id))
+            run.best = self._retried(lambda: self._writer.saved_incumbent(run.id))
             if solve.cancel_requested:
                 run.cancelled.set()
             answer, stop = self._attempt(run, solve, process)

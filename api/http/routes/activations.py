@@ -10,11 +10,11 @@ from api.http.protocol.responses import REVALIDATE
 from api.http.routes.documentation import error_responses, json_answer, json_body
 from api.http.services import Services, ServicesDep
 from api.schemas.cost_models import ActivationDocument, ActivationUpdate, ActivationVersion
+from api.schemas.timestamps import moment
 from api.services.cost_models.activations import etag_of
 from api.services.preconditions import matches
 from api.specs.input.json import parse_document
 from api.store.models.activations import ActivationRecord
-from api.store.timestamps import moment
 
 router = APIRouter(prefix="/v1", tags=["cost models"])
 

@@ -10,8 +10,8 @@ from api.http.protocol.headers import page_headers
 from api.http.routes.documentation import error_responses
 from api.http.services import ServicesDep
 from api.schemas.access import AuditEntry, AuditPage
+from api.schemas.timestamps import moment
 from api.store.access.audit import AuditRecord
-from api.store.timestamps import moment
 
 router = APIRouter(prefix="/v1", tags=["access"])
 

@@ -19,11 +19,11 @@ from api.schemas.channel import (
     ChannelUpdate,
     ChannelVersion,
 )
+from api.schemas.timestamps import moment
 from api.services.plans.channels import etag_of
 from api.services.preconditions import matches
 from api.specs.input.json import parse_document
 from api.store.plans.channels import ChannelRecord
-from api.store.timestamps import moment
 
 router = APIRouter(prefix="/v1", tags=["channels"])
 
@@ -128,9 +128,9 @@ async def rollback_channel(
     if_match: Annotated[str | None, Header(description="ETag of the version that is replaced.")] = None,
 ) -> Response:
     """Make a new version of an earlier one's plan: history stays a line, and a rollback can be rolled back."""
-    wanted = parse_document(await request.body() or b"{}", ChannelRollback)
+    rollback = parse_document(await request.body() or b"{}", ChannelRollback)
     by = actor_of(request)
-    channel = await run_sync(lambda: services.channels.rollback(name, wanted.version, if_match=if_match, by=by))
+    channel = await run_sync(lambda: services.channels.rollback(name, rollback.version, if_match=if_match, by=by))
     return _answer(channel, 200)
 
 

@@ -22,13 +22,13 @@ from api.schemas.cost_models import (
     HeldOutFigures,
     ModelComparison,
 )
+from api.schemas.timestamps import moment
 from api.services.cost_models.report.html import PAGE_POLICY, report_page
 from api.services.cost_models.service import fitted_to
 from api.services.preconditions import matches
 from api.specs.references.cost_model import LEARNED
 from api.store.models.models import FITTING, ModelRecord
 from api.store.models.models import model_id as id_of
-from api.store.timestamps import moment
 from cost_models.registry import cost_model_names, make_cost_model
 from cost_models.vocabulary import STEP_PHASES
 
@@ -225,8 +225,8 @@ async def compare_cost_models(
 
 def _answer(record: ModelRecord, headers: dict[str, str] | None = None, *, status: int = 200) -> Response:
     waiting = {"Retry-After": _RETRY_AFTER_SECONDS} if record.state == FITTING else {}
-    told = {"Cache-Control": "no-store", **waiting, **(headers or {})}
-    return _json(_learned(record).model_dump_json(), told, status=status)
+    all_headers = {"Cache-Control": "no-store", **waiting, **(headers or {})}
+    return _json(_learned(record).model_dump_json(), all_headers, status=status)
 
 
 def _json(content: str | bytes, headers: dict[str, str], *, status: int = 200) -> Response:

@@ -15,6 +15,7 @@ from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN
 from api.schemas.measured_batch import MeasuredBatch
 from api.schemas.measurements import ComparisonDocument, JobTimes, MeasurementsPage, MeasurementsSummary
+from api.schemas.timestamps import moment
 from api.services.errors import not_found
 from api.services.measurements.intake import batch_of_job, is_of_job, parse_job, parse_rows
 from api.services.preconditions import matches
@@ -23,7 +24,6 @@ from api.specs.parse import parse_plan, parse_spec
 from api.specs.references.stored_models import StoredModels
 from api.store.models.measurements import MeasurementsRecord
 from api.store.solves.idempotency import RequestKey
-from api.store.timestamps import moment
 from planner.errors import Issue
 
 router = APIRouter(prefix="/v1", tags=["cost models"])
@@ -172,7 +172,7 @@ def _keep(
         comparison=None if comparison is None else comparison.model_dump(mode="json"),
         created_at=time.time(),
     )
-    return services.store.keep_measurements(record, canonical=batch.canonical, key=key)
+    return services.store.add_measurements(record, canonical=batch.canonical, key=key)
 
 
 def _summary(record: MeasurementsRecord) -> MeasurementsSummary:

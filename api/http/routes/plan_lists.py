@@ -14,9 +14,9 @@ from api.http.routes.plans import PlanDigest, find_plan
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN, MAX_NAME_LENGTH
 from api.schemas.plan_list import PlanDifferenceDocument, PlanObjective, PlanPage, PlanSummaryDocument
+from api.schemas.timestamps import moment
 from api.services.errors import ApiError
 from api.store.plans.plans import PlanSummary, UnknownPlan
-from api.store.timestamps import moment
 from planner.output.explain.difference import difference
 
 router = APIRouter(prefix="/v1", tags=["plans"])

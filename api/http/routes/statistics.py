@@ -16,6 +16,7 @@ from api.http.routes.plans import PlanDigest, find_plan
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN
 from api.schemas.statistics import DriftDocument, StatisticsPage, StatisticsSummary
+from api.schemas.timestamps import moment
 from api.services.errors import ApiError, not_found
 from api.services.measurements.statistics_drift import drift_document, drift_of_tables
 from api.services.preconditions import matches
@@ -23,7 +24,6 @@ from api.specs.references.statistics import EVIDENCE, table_of
 from api.specs.references.statistics_document import Statistics, parse_statistics
 from api.store.models.statistics import StatisticsRecord
 from api.store.solves.idempotency import RequestKey
-from api.store.timestamps import moment
 
 router = APIRouter(prefix="/v1", tags=["statistics"])
 
@@ -155,7 +155,7 @@ def _keep(services: Services, statistics: Statistics, key: RequestKey | None) ->
         num_lookups=sum(sketch.lookups for sketch in statistics.sketches.values()),
         created_at=time.time(),
     )
-    return services.store.keep_statistics(record, canonical=statistics.canonical, key=key)
+    return services.store.add_statistics(record, canonical=statistics.canonical, key=key)
 
 
 def _canonical(services: Services, digest: str) -> bytes:

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 import zstandard
 
-from api.store.tenants import tenant_key
-
 _ZSTD_LEVEL = 9
 _GZIP_LEVEL = 6
 ENCODINGS = ("zstd", "gzip", "identity")
@@ -61,8 +59,19 @@ def serve(digest: str, canonical: bytes) -> ServedPlan:
     )
 
 
+def tenant_key(tenant: str, key: str) -> str:
+    """Return the key of a tenant's plan or slice in the memory that all tenants share."""
+    return f"{tenant}/{key}"
+
+
+def tenant_and_key(shared_key: str) -> tuple[str, str]:
+    """Return the arguments of ``tenant_key``; names of tenants have no slash."""
+    tenant, _, key = shared_key.partition("/")
+    return tenant, key
+
+
 def slice_key(digest: str, rank: int) -> str:
-    """Return the key of the slice of a rank, where slices are kept like plans."""
+    """Return the key of the slice of a rank, in a cache of slices."""
     return f"{digest}#{rank}"
 
 

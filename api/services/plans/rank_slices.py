@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from api.store.tenants import tenant_key
+from api.services.plans.cache import tenant_key
 from planner.domain.formats.canonical_json import canonical_bytes
 
 #: Keys of a plan document that a slice repeats.

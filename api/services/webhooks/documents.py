@@ -2,14 +2,14 @@
 
 from typing import Any
 
+from api.schemas.timestamps import moment
 from api.schemas.webhooks import CreatedWebhook, DeliveryDocument, WebhookDocument
 from api.services.webhooks.signature import secret_text
-from api.store.timestamps import moment
 from api.store.webhooks.records import WAITING, DeliveryRecord, WebhookRecord
 
 
 def webhook_document(record: WebhookRecord) -> WebhookDocument:
-    """Return what may be told of a webhook."""
+    """Return what clients may see of a webhook."""
     return WebhookDocument(**_fields(record))
 
 
@@ -19,7 +19,7 @@ def created_webhook(record: WebhookRecord) -> CreatedWebhook:
 
 
 def delivery_document(record: DeliveryRecord) -> DeliveryDocument:
-    """Return what may be told of a delivery."""
+    """Return what clients may see of a delivery."""
     return DeliveryDocument(
         id=record.id,
         event=record.event,
@@ -35,5 +35,5 @@ def delivery_document(record: DeliveryRecord) -> DeliveryDocument:
 
 def _fields(record: WebhookRecord) -> dict[str, Any]:
     names = ("id", "name", "url", "state", "disabled_reason", "num_failed_in_row", "num_dropped")
-    told = {name: getattr(record, name) for name in names}
-    return {**told, "events": list(record.events), "created_at": moment(record.created_at)}
+    fields = {name: getattr(record, name) for name in names}
+    return {**fields, "events": list(record.events), "created_at": moment(record.created_at)}

@@ -5,13 +5,13 @@
   (``api.store.maintenance.retention``).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, insert, select
 
 from api.store.sql import tables
-from api.store.sql.repository import Repository
+from api.store.sql.blobs import Json
+from api.store.sql.repository import TenantRepository
 
 PROMOTE, ROLLBACK, ACTIVATE, CREATE_KEY, REVOKE_KEY, CREATE_WEBHOOK, DELETE_WEBHOOK, ENABLE_WEBHOOK = ACTIONS = (
     "channel.promote",
@@ -24,11 +24,7 @@ PROMOTE, ROLLBACK, ACTIVATE, CREATE_KEY, REVOKE_KEY, CREATE_WEBHOOK, DELETE_WEBH
     "webhook.enable",
 )
 
-Json = Mapping[str, object]
-
-
 _LOG = tables.audit
-
 _ENTRY = [column for column in _LOG.c if column.name != "tenant"]
 
 
@@ -40,7 +36,7 @@ class Actor:
     request_id: str | None = None
 
 
-#: Whoever works where no key is asked for: on the machine itself, or in a network that is trusted.
+#: Works without a key: on the machine itself, or in a trusted network.
 LOCAL = Actor(who="local")
 
 
@@ -58,11 +54,11 @@ class AuditRecord:
     request_id: str | None
 
 
-class AuditTrail(Repository):
+class AuditTrail(TenantRepository):
     """The audit trail of one tenant."""
 
     def audit(self, *, limit: int, before: int | None, subject: str | None) -> list[AuditRecord]:
-        """Return entries, newest first, those with a number below ``before``; of one subject, where one is given."""
+        """Return entries, newest first, those with a number below ``before``; of one subject, if it is given."""
         query = select(*_ENTRY).where(_LOG.c.tenant == self._tenant).order_by(_LOG.c.seq.desc()).limit(limit)
         if before is not None:
             query = query.where(_LOG.c.seq < before)
@@ -82,7 +78,7 @@ def append_audit(
     after: Json | None,
     now: float,
 ) -> None:
-    """Append an entry to the transaction of a change; writers take turns, so numbers of a tenant have no gaps."""
+    """Append an entry in the transaction of a change; writers take turns, so that numbers of a tenant have no gaps."""
     last = select(func.coalesce(func.max(_LOG.c.seq), 0)).where(_LOG.c.tenant == tenant)
     connection.execute(
         insert(_LOG).values(

@@ -1,6 +1,6 @@
 """Keys of the service's users.
 
-* A key itself is never stored, only its digest. A revoked key stays revoked, and stays in the list.
+* A key itself is never stored, only its digest. A revoked key remains revoked, and remains in the list.
 * Adding and revoking a key are in the audit trail (``api.store.access.audit``).
 """
 
@@ -9,19 +9,19 @@ from dataclasses import asdict, dataclass, replace
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from api.store.access.audit import CREATE_KEY, REVOKE_KEY, Actor, Json, append_audit
+from api.store.access.audit import CREATE_KEY, REVOKE_KEY, Actor, append_audit
 from api.store.sql import tables
-from api.store.sql.repository import Repository
+from api.store.sql.blobs import Json
+from api.store.sql.repository import Repository, TenantRepository, first_record
 from api.store.tenants import DEFAULT_TENANT
 
 _KEYS = tables.api_keys
-
 _OLDEST_FIRST = select(_KEYS).order_by(_KEYS.c.created_at, _KEYS.c.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKeyRecord:
-    """What is known of a key."""
+    """A key, without its secret."""
 
     id: str
     name: str
@@ -34,26 +34,24 @@ class ApiKeyRecord:
     tenant: str = DEFAULT_TENANT
 
 
-class ApiKeys(Repository):
+class ApiKeys(TenantRepository):
     """Keys of one tenant."""
 
     def add_api_key(self, record: ApiKeyRecord, *, by: Actor) -> ApiKeyRecord:
-        """Keep a new key as one of this tenant, and return it."""
+        """Add a new key of this tenant, and return it."""
+        own, now = replace(record, tenant=self._tenant), record.created_at
         with self._writer.begin() as connection:
-            kept = replace(record, tenant=self._tenant)
-            connection.execute(insert(_KEYS).values({**asdict(kept), "scopes": list(kept.scopes)}))
-            subject, after = _subject(record), _audit_entry(record)
-            append_audit(
-                connection, self._tenant, by, CREATE_KEY, subject, before=None, after=after, now=record.created_at
-            )
-            return kept
+            connection.execute(insert(_KEYS).values({**asdict(own), "scopes": list(own.scopes)}))
+            entries = {"before": None, "after": _audit_entry(own)}
+            append_audit(connection, self._tenant, by, CREATE_KEY, _subject(own), **entries, now=now)
+            return own
 
     def api_keys(self) -> list[ApiKeyRecord]:
         """Return all keys, oldest first."""
         return self._records(_OLDEST_FIRST.where(_KEYS.c.tenant == self._tenant), ApiKeyRecord)
 
     def revoke_api_key(self, key_id: str, *, by: Actor, now: float) -> ApiKeyRecord | None:
-        """Revoke a key and return it; ``None`` where there is none. One that is revoked stays as it is."""
+        """Revoke a key and return it; ``None`` if there is none. A revoked key does not change."""
         with self._writer.begin() as connection:
             this = update(_KEYS).where(_KEYS.c.id == key_id, _KEYS.c.revoked_at.is_(None))
             before = _find(connection, key_id)
@@ -63,8 +61,8 @@ class ApiKeys(Repository):
                 return before
             after = _find(connection, key_id)
             assert after is not None
-            entry = {"before": _audit_entry(before), "after": _audit_entry(after)}
-            append_audit(connection, self._tenant, by, REVOKE_KEY, _subject(after), **entry, now=now)
+            entries = {"before": _audit_entry(before), "after": _audit_entry(after)}
+            append_audit(connection, self._tenant, by, REVOKE_KEY, _subject(after), **entries, now=now)
             return after
 
 
@@ -73,15 +71,14 @@ class ApiKeyVerification(Repository):
 
     def api_key(self, key_id: str) -> ApiKeyRecord | None:
         """Return a key, revoked or not."""
-        with self._readers.begin() as connection:
-            return _find(connection, key_id)
+        return self._record(select(_KEYS).where(_KEYS.c.id == key_id), ApiKeyRecord)
 
     def all_api_keys(self) -> list[ApiKeyRecord]:
         """Return the keys of all tenants, oldest first."""
         return self._records(_OLDEST_FIRST, ApiKeyRecord)
 
-    def use_api_keys(self, used_at: Mapping[str, float]) -> None:
-        """Say when keys were used last; an earlier time than is known is left aside."""
+    def record_api_key_uses(self, used_at: Mapping[str, float]) -> None:
+        """Record when keys were used last; a time before the recorded one is ignored."""
         with self._writer.begin() as connection:
             for key_id, at in used_at.items():
                 this = update(_KEYS).where(_KEYS.c.id == key_id, func.coalesce(_KEYS.c.last_used_at, 0.0) < at)
@@ -89,8 +86,7 @@ class ApiKeyVerification(Repository):
 
 
 def _find(connection: Connection, key_id: str) -> ApiKeyRecord | None:
-    row = connection.execute(select(_KEYS).where(_KEYS.c.id == key_id)).mappings().first()
-    return None if row is None else ApiKeyRecord(**row)
+    return first_record(connection, select(_KEYS).where(_KEYS.c.id == key_id), ApiKeyRecord)
 
 
 def _subject(record: ApiKeyRecord) -> str:
@@ -98,7 +94,7 @@ def _subject(record: ApiKeyRecord) -> str:
 
 
 def _audit_entry(record: ApiKeyRecord) -> Json:
-    """What the trail says of a key: nothing of its secret, and not when it was used."""
+    """Return what the audit trail has of a key: nothing of its secret, and not when it was used."""
     return {
         "name": record.name,
         "scopes": list(record.scopes),

@@ -1,11 +1,11 @@
 """Removes what is old.
 
 * Nothing is removed but what a cutoff names; no cutoff has a default.
-* Solves that wait or run stay, however old they are.
-* A plan stays while a channel points at it or did at any time, while a stored solve has found it, and while
-  measurements refer to it. With the plan stays the spec that it was made for.
+* Solves that are queued or run remain, however old they are.
+* A plan remains while a channel points at it or did at any time, while a stored solve has found it, and while
+  measurements refer to it; so does the spec that it was made for.
 * Entries of the audit trail of a tenant go from the oldest on, so that the rest is numbered without gaps; the last
-  entry stays.
+  entry remains.
 * ``prune`` is one short transaction: a writer waits for a batch at most.
 """
 
@@ -32,14 +32,12 @@ from sqlalchemy import (
 )
 
 from api.store.solves.records import ENDED
-from api.store.solves.removal import remove_orphaned_spec, remove_solve
+from api.store.solves.rows import remove_orphaned_spec, remove_solve
 from api.store.sql import tables
 from api.store.sql.repository import Repository
 
-#: The advisory lock of whoever prunes a PostgreSQL database; the writers' is another.
+#: The advisory lock for pruning a PostgreSQL database; writers have another.
 _PRUNE_LOCK = 0x7368617264707275
-
-
 #: In this order: plans may go because their solves went.
 REQUEST_KEYS, SOLVES, EVENTS, PLANS, AUDIT = PRUNED = ("request_keys", "solves", "events", "plans", "audit")
 
@@ -60,7 +58,7 @@ class Retention(Repository):
 
     @contextlib.contextmanager
     def pruning(self) -> Iterator[bool]:
-        """Hold the right to prune for a block: False where another process has it."""
+        """Hold the right to prune for a block: False if another process has it."""
         if self._readers.dialect.name == "sqlite":
             with _locked_file(f"{self._readers.url.database}.prune") as is_mine:
                 yield is_mine
@@ -78,23 +76,23 @@ class Retention(Repository):
     def num_old(self, before: Cutoffs) -> Mapping[str, int]:
         """Return how much would be removed, of each of ``PRUNED``."""
         with self._readers.begin() as connection:
-            queries = {kind: query(before) for kind, query in _OLD.items()}
             return {
-                kind: connection.execute(select(func.count()).select_from(query.subquery())).scalar_one()
-                for kind, query in queries.items()
+                kind: connection.execute(select(func.count()).select_from(old(before).subquery())).scalar_one()
+                for kind, (old, _) in _KINDS.items()
             }
 
     def prune(self, kind: str, before: Cutoffs, *, limit: int) -> int:
         """Remove at most about ``limit`` of a kind, those of the kinds before it being gone; return their number."""
-        query = _OLD[kind](before).limit(limit)
+        old, remove = _KINDS[kind]
+        query = old(before).limit(limit)
         with self._readers.begin() as connection:
-            # Nobody who writes waits for a search that finds nothing.
+            # No writer waits for a search that finds nothing.
             if connection.execute(query.limit(1)).first() is None:
                 return 0
         with self._writer.begin() as connection:
             rows = connection.execute(query).all()
             if rows:
-                _REMOVALS[kind](connection, rows)
+                remove(connection, rows)
             return len(rows)
 
 
@@ -145,10 +143,10 @@ def _old_audit(before: Cutoffs) -> Select[Any]:
     query = select(log.c.tenant, log.c.seq)
     if before.audit is None:
         return query.where(false())
-    # Clocks may be set back: what is kept begins with the first entry that is not old, and never is nothing.
+    # Clocks may be set back: the rest begins with the first entry that is not old, and has at least one entry.
     first_young = func.min(case((log.c.at >= before.audit, log.c.seq)))
-    kept = func.coalesce(first_young, func.max(log.c.seq)).label("first")
-    of_tenant = select(log.c.tenant, kept).group_by(log.c.tenant).subquery()
+    first = func.coalesce(first_young, func.max(log.c.seq)).label("first")
+    of_tenant = select(log.c.tenant, first).group_by(log.c.tenant).subquery()
     query = query.join(of_tenant, of_tenant.c.tenant == log.c.tenant).where(log.c.seq < of_tenant.c.first)
     return query.order_by(log.c.tenant, log.c.seq)
 
@@ -189,27 +187,19 @@ def _remove_audit(connection: Connection, rows: Any) -> None:
         connection.execute(delete(log).where(log.c.tenant == tenant, log.c.seq <= last))
 
 
-_OLD: Mapping[str, Callable[[Cutoffs], Select[Any]]] = {
-    REQUEST_KEYS: _old_request_keys,
-    SOLVES: _old_solves,
-    EVENTS: _old_events,
-    PLANS: _old_plans,
-    AUDIT: _old_audit,
-}
-
-
-_REMOVALS: Mapping[str, Callable[[Connection, Any], None]] = {
-    REQUEST_KEYS: _remove_request_keys,
-    SOLVES: _remove_solves,
-    EVENTS: _remove_events,
-    PLANS: _remove_plans,
-    AUDIT: _remove_audit,
+#: How old rows of each kind are found, and removed.
+_KINDS: Mapping[str, tuple[Callable[[Cutoffs], Select[Any]], Callable[[Connection, Any], None]]] = {
+    REQUEST_KEYS: (_old_request_keys, _remove_request_keys),
+    SOLVES: (_old_solves, _remove_solves),
+    EVENTS: (_old_events, _remove_events),
+    PLANS: (_old_plans, _remove_plans),
+    AUDIT: (_old_audit, _remove_audit),
 }
 
 
 @contextlib.contextmanager
 def _locked_file(path: str) -> Iterator[bool]:
-    """Yield whether nobody else has a file locked."""
+    """Yield whether no other process has a file locked."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:

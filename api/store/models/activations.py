@@ -6,12 +6,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, insert, select
+from sqlalchemy import Select, insert, select
 
 from api.store.access.audit import ACTIVATE, LOCAL, Actor, append_audit
-from api.store.models.models import READY, Json, version_of
+from api.store.models.models import READY, version_of
 from api.store.sql import tables
-from api.store.sql.repository import Repository
+from api.store.sql.blobs import Json
+from api.store.sql.repository import TenantRepository, first_record
 
 _HISTORY = tables.activations
 _ACTIVATION = [column for column in _HISTORY.c if column.name != "tenant"]
@@ -34,20 +35,19 @@ class ActivationRecord:
 
 
 class ActivationConflict(Exception):
-    """Another version is active than the caller named; ``current`` is, or ``None`` where none is."""
+    """Not the version that the caller named is active, but ``current``; ``None`` if none is."""
 
-    def __init__(self, current: "ActivationRecord | None") -> None:
+    def __init__(self, current: ActivationRecord | None) -> None:
         self.current = current
         super().__init__()
 
 
-class Activations(Repository):
+class Activations(TenantRepository):
     """Active models of one tenant."""
 
     def activation(self, profile: str) -> ActivationRecord | None:
         """Return the model that is active for a hardware profile."""
-        with self._readers.begin() as connection:
-            return self._activation(connection, profile)
+        return self._record(self._last(profile), ActivationRecord)
 
     def activate(
         self,
@@ -59,17 +59,17 @@ class Activations(Repository):
         now: float,
         by: Actor = LOCAL,
     ) -> ActivationRecord:
-        """Make a version active; ``expected_version`` 0 is where none is.
+        """Make a version active; ``expected_version`` is 0 if none is.
 
         Raises ``ActivationConflict`` or ``UnknownModel``.
         """
         models = tables.cost_models
         with self._writer.begin() as connection:
-            current = self._activation(connection, profile)
+            current = first_record(connection, self._last(profile), ActivationRecord)
             if (current.version if current else 0) != expected_version:
                 raise ActivationConflict(current)
-            named = version_of(self._tenant, model_name, model_version) & (models.c.state == READY)
-            digest = connection.execute(select(models.c.digest).where(named)).scalar()
+            ready = version_of(self._tenant, model_name, model_version) & (models.c.state == READY)
+            digest = connection.execute(select(models.c.digest).where(ready)).scalar()
             if digest is None:
                 raise UnknownModel
             values = {
@@ -82,26 +82,23 @@ class Activations(Repository):
             }
             connection.execute(insert(_HISTORY).values(tenant=self._tenant, **values))
             new, subject = ActivationRecord(**values), f"hardware-profiles/{profile}/cost-model"
-            entry = {"before": _audit_entry(current), "after": _audit_entry(new)}
-            append_audit(connection, self._tenant, by, ACTIVATE, subject, **entry, now=now)
+            entries = {"before": _audit_entry(current), "after": _audit_entry(new)}
+            append_audit(connection, self._tenant, by, ACTIVATE, subject, **entries, now=now)
             return new
 
     def activation_history(self, profile: str) -> list[ActivationRecord]:
         """Return all that were active for a profile, oldest first."""
-        query = self._activations(profile).order_by(_HISTORY.c.version)
-        return self._records(query, ActivationRecord)
+        return self._records(self._of(profile).order_by(_HISTORY.c.version), ActivationRecord)
 
-    def _activations(self, profile: str) -> "Select[Any]":
+    def _of(self, profile: str) -> Select[Any]:
         return select(*_ACTIVATION).where(_HISTORY.c.tenant == self._tenant, _HISTORY.c.profile == profile)
 
-    def _activation(self, connection: Connection, profile: str) -> ActivationRecord | None:
-        query = self._activations(profile).order_by(_HISTORY.c.version.desc()).limit(1)
-        row = connection.execute(query).mappings().first()
-        return None if row is None else ActivationRecord(**row)
+    def _last(self, profile: str) -> Select[Any]:
+        return self._of(profile).order_by(_HISTORY.c.version.desc()).limit(1)
 
 
 def _audit_entry(active: ActivationRecord | None) -> Json | None:
-    """What the audit trail says of an activation."""
+    """Return what the audit trail has of an activation."""
     if active is None:
         return None
     cost_model = f"{active.model_name}@{active.model_version}"

@@ -1,4 +1,4 @@
-"""Learned cost models.
+"""Learned cost models, their documents and their fits.
 
 * Documents of models are found by digest; the bytes behind a digest never change.
 * Versions of a name count from 1 without gaps, however many requests race. A version that has ended, ``ready`` or
@@ -12,24 +12,20 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, select, tuple_, update
 
-from api.store.solves.idempotency import RequestKey, known_resource, remember
+from api.store.solves.idempotency import RequestKey, insert_key, resource_of
 from api.store.solves.records import QueueFull
 from api.store.sql import tables
-from api.store.sql.blobs import insert_missing
-from api.store.sql.repository import Repository
+from api.store.sql.blobs import Json, insert_missing
+from api.store.sql.repository import Repository, TenantRepository, first_record
 from api.store.tenants import DEFAULT_TENANT
 
 FITTING, READY, FAILED = MODEL_STATES = ("fitting", "ready", "failed")
-Json = Mapping[str, object]
-
-
 CUT_OFF = {
     "code": "cut-off",
     "message": "the server ended while the model was fitted, as often as it was begun",
     "hint": "fit it to fewer rows, or give the server more memory",
 }
-
-_MODEL = list(tables.cost_models.c)
+_MODELS, _DOCUMENTS = tables.cost_models, tables.cost_model_documents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,52 +38,49 @@ class ModelRecord:
     digest: str | None  # of the document; None before it is ready
     device: str  # "" before it is ready
     figures: Json | None  # of rows that were held out of its fit; None before it is ready
-    request: Json | None  # what it is fitted to; None of one that was fitted elsewhere
-    error: Json | None  # code and message of one that failed
+    request: Json | None  # what it is fitted to; None if it was fitted elsewhere
+    error: Json | None  # code and message if it failed
     created_at: float
     ended_at: float | None
-    attempts: int  # how often its fit was begun
+    attempts: int  # at its fit
     tenant: str = DEFAULT_TENANT
 
 
 def model_id(record: ModelRecord) -> str:
-    """Return what a version is called in addresses and references."""
+    """Return the id of a version in addresses and references."""
     return f"{record.name}@{record.version}"
 
 
 def fit_id(tenant: str, model: str) -> str:
-    """Return by what the work of a fit is known, and its end: models of several tenants may be called alike.
+    """Return the id of the work of a fit: models of several tenants may have one name.
 
-    Those of ``default`` are called as they are, as before there were others.
+    For ``default`` it is the id of the model, as before there were tenants.
     """
     return model if tenant == DEFAULT_TENANT else f"{tenant}/{model}"
 
 
 def tenant_and_model(work_id: str) -> tuple[str, str]:
-    """Return what ``fit_id`` was given; neither has a slash."""
+    """Return the arguments of ``fit_id``; neither has a slash."""
     tenant, _, model = work_id.rpartition("/")
     return tenant or DEFAULT_TENANT, model
 
 
-class Models(Repository):
+class Models(TenantRepository):
     """Versions of learned cost models of one tenant."""
 
     def add_fit(
         self, name: str, *, request: Json, max_fitting: int, now: float, key: RequestKey | None = None
     ) -> ModelRecord:
-        """Give a fit the next version of its name, or return the version of the same ``key``. Raises ``QueueFull``."""
-        models = tables.cost_models
+        """Add a fit as the next version of a name, or return the version of the same ``key``. Raises ``QueueFull``."""
         with self._writer.begin() as connection:
-            made = known_resource(connection, self._tenant, key)
+            made = resource_of(connection, self._tenant, key)
             if made is not None:
-                version = int(made.rpartition("@")[2])
-                same = select(*_MODEL).where(version_of(self._tenant, name, version))
-                return ModelRecord(**connection.execute(same).mappings().one())
-            fitting = select(func.count()).select_from(models).where(models.c.state == FITTING)
+                return self._get(connection, name, int(made.rpartition("@")[2]))
+            fitting = select(func.count()).select_from(_MODELS).where(_MODELS.c.state == FITTING)
             if connection.execute(fitting).scalar_one() >= max_fitting:
                 raise QueueFull
             record = self._add(connection, name, state=FITTING, request=dict(request), device="", created_at=now)
-            remember(connection, self._tenant, key, f"{name}@{record.version}")
+            insert_key(connection, self._tenant, key, model_id(record))
             return record
 
     def add_model(
@@ -101,35 +94,30 @@ class Models(Repository):
         now: float,
         key: RequestKey | None = None,
     ) -> tuple[ModelRecord, bool]:
-        """Keep a document as the next version of its name, and return it with True; or return the
-        version of this name that has the document already, with False.
+        """Add a document as the next version of a name, and return it with True.
+
+        With False, return the version of this name that has the document already.
         """
-        models = tables.cost_models
         with self._writer.begin() as connection:
-            if known_resource(connection, self._tenant, key) is None:
-                remember(connection, self._tenant, key, digest)
-            own = (models.c.tenant == self._tenant) & (models.c.name == name)
-            same = select(*_MODEL).where(own, models.c.digest == digest).order_by(models.c.version)
-            known = connection.execute(same.limit(1)).mappings().first()
+            if resource_of(connection, self._tenant, key) is None:
+                insert_key(connection, self._tenant, key, digest)
+            equal = self._own().where(_MODELS.c.name == name, _MODELS.c.digest == digest)
+            known = first_record(connection, equal.order_by(_MODELS.c.version).limit(1), ModelRecord)
             if known is not None:
-                return ModelRecord(**known), False
+                return known, False
             _insert_document(connection, digest, canonical, now)
             values = {"digest": digest, "device": device, "figures": dict(figures), "created_at": now, "ended_at": now}
             return self._add(connection, name, state=READY, **values), True
 
     def begin_fit(self, name: str, version: int, *, max_attempts: int, now: float) -> ModelRecord | None:
-        """Start an attempt at a fit, and return it; ``None`` where it has ended, or fails here, because it was
-        begun ``max_attempts`` times already.
-        """
-        models = tables.cost_models
-        this = update(models).where(version_of(self._tenant, name, version), models.c.state == FITTING)
+        """Start an attempt at a fit, and return it; ``None`` if it has ended, or fails here after ``max_attempts``."""
+        this = update(_MODELS).where(version_of(self._tenant, name, version), _MODELS.c.state == FITTING)
         with self._writer.begin() as connection:
-            given_up = this.where(models.c.attempts >= max_attempts)
+            given_up = this.where(_MODELS.c.attempts >= max_attempts)
             connection.execute(given_up.values(state=FAILED, error=CUT_OFF, ended_at=now))
-            if connection.execute(this.values(attempts=models.c.attempts + 1)).rowcount == 0:
+            if connection.execute(this.values(attempts=_MODELS.c.attempts + 1)).rowcount == 0:
                 return None
-            query = select(*_MODEL).where(version_of(self._tenant, name, version))
-            return ModelRecord(**connection.execute(query).mappings().one())
+            return self._get(connection, name, version)
 
     def finish_fit(
         self,
@@ -144,84 +132,85 @@ class Models(Repository):
         error: Json | None = None,
         attempt: int | None = None,
     ) -> bool:
-        """End a fit with its document, or with an error; False, and nothing happens, where it had ended already.
+        """End a fit with its document, or with an error.
 
-        Nor does anything happen where a later attempt than ``attempt`` was begun.
+        False, and nothing happens, if it had ended already, or a later ``attempt`` than this was begun.
         """
-        models = tables.cost_models
-        this = update(models).where(version_of(self._tenant, name, version), models.c.state == FITTING)
+        this = update(_MODELS).where(version_of(self._tenant, name, version), _MODELS.c.state == FITTING)
         if attempt is not None:
-            this = this.where(models.c.attempts == attempt)
+            this = this.where(_MODELS.c.attempts == attempt)
+        values = {
+            "state": FAILED if digest is None else READY,
+            "digest": digest,
+            "device": device,
+            "ended_at": now,
+            "figures": None if figures is None else dict(figures),
+            "error": None if error is None else dict(error),
+        }
         with self._writer.begin() as connection:
             if digest is not None and canonical is not None:
                 _insert_document(connection, digest, canonical, now)
-            state = FAILED if digest is None else READY
-            values = {"state": state, "digest": digest, "device": device, "ended_at": now}
-            entry = {
-                name: None if value is None else dict(value) for name, value in (("figures", figures), ("error", error))
-            }
-            ended = connection.execute(this.values(**values, **entry))
+            ended = connection.execute(this.values(**values))
             if ended.rowcount == 0:
                 connection.rollback()
             return ended.rowcount == 1
 
     def model(self, name: str, version: int) -> ModelRecord | None:
         """Return one version."""
-        return self._model(select(*_MODEL).where(version_of(self._tenant, name, version)))
+        return self._record(select(_MODELS).where(version_of(self._tenant, name, version)), ModelRecord)
 
     def models(self, *, limit: int, after: tuple[str, int] | None) -> list[ModelRecord]:
         """Return versions by name and number, those above ``after``."""
-        models = tables.cost_models
-        own = select(*_MODEL).where(models.c.tenant == self._tenant)
-        query = own.order_by(models.c.name, models.c.version).limit(limit)
+        query = self._own().order_by(_MODELS.c.name, _MODELS.c.version).limit(limit)
         if after is not None:
-            query = query.where(tuple_(models.c.name, models.c.version) > after)
+            query = query.where(tuple_(_MODELS.c.name, _MODELS.c.version) > after)
         return self._records(query, ModelRecord)
 
     def model_of_digest(self, digest: str) -> ModelRecord | None:
         """Return the first version that has this document."""
-        models = tables.cost_models
-        query = select(*_MODEL).where(models.c.tenant == self._tenant, models.c.digest == digest)
-        return self._model(query.order_by(models.c.created_at, models.c.name, models.c.version).limit(1))
+        query = self._own().where(_MODELS.c.digest == digest)
+        first = query.order_by(_MODELS.c.created_at, _MODELS.c.name, _MODELS.c.version).limit(1)
+        return self._record(first, ModelRecord)
 
     def model_document(self, digest: str) -> bytes | None:
         """Return the canonical bytes of a model."""
-        documents, models = tables.cost_model_documents, tables.cost_models
-        own = select(1).where(models.c.tenant == self._tenant, models.c.digest == digest).exists()
-        return self._blob(select(documents.c.document).where(documents.c.digest == digest, own))
+        own = select(1).where(_MODELS.c.tenant == self._tenant, _MODELS.c.digest == digest).exists()
+        return self._blob(select(_DOCUMENTS.c.document).where(_DOCUMENTS.c.digest == digest, own))
+
+    def _own(self) -> Select[Any]:
+        return select(_MODELS).where(_MODELS.c.tenant == self._tenant)
+
+    def _get(self, connection: Connection, name: str, version: int) -> ModelRecord:
+        """Return a version that exists."""
+        query = select(_MODELS).where(version_of(self._tenant, name, version))
+        return ModelRecord(**connection.execute(query).mappings().one())
 
     def _add(self, connection: Connection, name: str, **values: Any) -> ModelRecord:
         """Add the next version of a name."""
-        models = tables.cost_models
-        own = (models.c.tenant == self._tenant) & (models.c.name == name)
-        version = (connection.execute(select(func.max(models.c.version)).where(own)).scalar() or 0) + 1
+        own = (_MODELS.c.tenant == self._tenant) & (_MODELS.c.name == name)
+        version = (connection.execute(select(func.max(_MODELS.c.version)).where(own)).scalar() or 0) + 1
         values = {"tenant": self._tenant, "name": name, "version": version, "attempts": 0, **values}
-        connection.execute(insert(models).values(**values))
-        row = connection.execute(select(*_MODEL).where(version_of(self._tenant, name, version))).mappings()
-        return ModelRecord(**row.one())
-
-    def _model(self, query: "Select[Any]") -> ModelRecord | None:
-        with self._readers.begin() as connection:
-            row = connection.execute(query).mappings().first()
-        return None if row is None else ModelRecord(**row)
+        connection.execute(insert(_MODELS).values(**values))
+        return self._get(connection, name, version)
 
 
-class UnendedFits(Repository):
-    """Fits of all tenants."""
+class Fits(Repository):
+    """Models of all tenants, for the processes that fit them."""
 
     def unended_fits(self) -> list[ModelRecord]:
-        """Return the fits that wait or run, oldest first."""
-        models = tables.cost_models
-        query = select(*_MODEL).where(models.c.state == FITTING).order_by(models.c.created_at, models.c.name)
+        """Return the fits that are queued or run, oldest first."""
+        query = select(_MODELS).where(_MODELS.c.state == FITTING).order_by(_MODELS.c.created_at, _MODELS.c.name)
         return self._records(query, ModelRecord)
 
-
-def _insert_document(connection: Connection, digest: str, canonical: bytes, now: float) -> None:
-    values: Mapping[str, object] = {"digest": digest, "created_at": now}
-    insert_missing(connection, tables.cost_model_documents, values, document=canonical)
+    def num_models_by_state(self) -> Mapping[str, int]:
+        """Return the numbers of versions of cost models, without states that none is in."""
+        return self._num_by(_MODELS.c.state)
 
 
 def version_of(tenant: str, name: str, version: int) -> ColumnElement[bool]:
     """Return the condition of one version of a tenant's model."""
-    models = tables.cost_models.c
-    return and_(models.tenant == tenant, models.name == name, models.version == version)
+    return and_(_MODELS.c.tenant == tenant, _MODELS.c.name == name, _MODELS.c.version == version)
+
+
+def _insert_document(connection: Connection, digest: str, canonical: bytes, now: float) -> None:
+    insert_missing(connection, _DOCUMENTS, {"digest": digest, "created_at": now}, document=canonical)

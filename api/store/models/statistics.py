@@ -4,10 +4,10 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import ColumnElement, select
 
-from api.store.solves.idempotency import RequestKey, known_resource, remember
+from api.store.solves.idempotency import RequestKey, insert_key, resource_of
 from api.store.sql import tables
-from api.store.sql.blobs import insert_missing, unpacked
-from api.store.sql.repository import Repository
+from api.store.sql.blobs import insert_missing
+from api.store.sql.repository import TenantRepository, first_record
 
 _TABLE = tables.statistics
 _RECORD = [column for column in _TABLE.c if column.name not in ("tenant", "document")]
@@ -23,29 +23,26 @@ class StatisticsRecord:
     created_at: float
 
 
-class StatisticsDocuments(Repository):
+class Statistics(TenantRepository):
     """Access statistics of one tenant."""
 
-    def keep_statistics(
+    def add_statistics(
         self, record: StatisticsRecord, *, canonical: bytes, key: RequestKey | None = None
     ) -> tuple[StatisticsRecord, bool]:
-        """Keep statistics and return their record with True; or return that of equal ones, kept before, with False."""
+        """Insert statistics and return their record with True; or return the record of equal ones with False."""
         with self._writer.begin() as connection:
-            if known_resource(connection, self._tenant, key) is None:
-                remember(connection, self._tenant, key, record.digest)
-            query = select(*_RECORD).where(self._this(record.digest))
-            known = connection.execute(query).mappings().first()
+            if resource_of(connection, self._tenant, key) is None:
+                insert_key(connection, self._tenant, key, record.digest)
+            query = select(*_RECORD).where(self._has_digest(record.digest))
+            known = first_record(connection, query, StatisticsRecord)
             if known is not None:
-                return StatisticsRecord(**known), False
+                return known, False
             insert_missing(connection, _TABLE, {"tenant": self._tenant, **asdict(record)}, document=canonical)
             return record, True
 
     def statistics(self, digest: str) -> bytes | None:
         """Return the canonical bytes of statistics."""
-        query = select(_TABLE.c.document).where(self._this(digest))
-        with self._readers.begin() as connection:
-            content = connection.execute(query).scalar()
-        return None if content is None else unpacked(content)
+        return self._blob(select(_TABLE.c.document).where(self._has_digest(digest)))
 
     def statistics_records(self, *, limit: int, after: str | None) -> list[StatisticsRecord]:
         """Return statistics by digest, those with a digest above ``after``."""
@@ -54,5 +51,5 @@ class StatisticsDocuments(Repository):
             query = query.where(_TABLE.c.digest > after)
         return self._records(query, StatisticsRecord)
 
-    def _this(self, digest: str) -> ColumnElement[bool]:
+    def _has_digest(self, digest: str) -> ColumnElement[bool]:
         return (_TABLE.c.tenant == self._tenant) & (_TABLE.c.digest == digest)

@@ -2,17 +2,18 @@
 
 * ``put_channel`` succeeds only for the version that the request names, so that the history of a channel is a line
   without gaps.
-* Every version that a channel ever had stays in its history, with the plan that it pointed at.
+* Every version that a channel ever had remains in its history, with the plan that it pointed at.
 """
 
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert, select, update
 
-from api.store.access.audit import LOCAL, PROMOTE, Actor, Json, append_audit
+from api.store.access.audit import LOCAL, PROMOTE, Actor, append_audit
 from api.store.plans.plans import UnknownPlan
 from api.store.sql import tables
-from api.store.sql.repository import Repository
+from api.store.sql.blobs import Json
+from api.store.sql.repository import TenantRepository, first_record
 from api.store.webhooks.records import CHANNEL_PROMOTED
 from api.store.webhooks.webhooks import notify_webhooks
 
@@ -32,14 +33,14 @@ class ChannelRecord:
 
 
 class VersionConflict(Exception):
-    """The channel is not at the version that the caller named; ``current`` is, or ``None`` where it is not there."""
+    """The channel is not at the version that the caller named, but at ``current``; ``None`` if it does not exist."""
 
-    def __init__(self, current: "ChannelRecord | None") -> None:
+    def __init__(self, current: ChannelRecord | None) -> None:
         self.current = current
         super().__init__()
 
 
-class Channels(Repository):
+class Channels(TenantRepository):
     """Channels of one tenant."""
 
     def channel(self, name: str) -> ChannelRecord | None:
@@ -84,8 +85,8 @@ class Channels(Repository):
                 this = update(_CHANNELS).where(_CHANNELS.c.tenant == self._tenant, _CHANNELS.c.name == name)
                 connection.execute(this.values(**values))
             connection.execute(insert(_HISTORY).values(tenant=self._tenant, name=name, **values))
-            entry = {"before": audit_entry(current), "after": audit_entry(new)}
-            append_audit(connection, self._tenant, by, action, f"channels/{name}", **entry, now=now)
+            entries = {"before": _audit_entry(current), "after": _audit_entry(new)}
+            append_audit(connection, self._tenant, by, action, f"channels/{name}", **entries, now=now)
             data = {"channel": name, "version": new.version, "plan_digest": plan_digest, "action": action}
             notify_webhooks(connection, self._tenant, CHANNEL_PROMOTED, data, now=now)
             return new
@@ -100,10 +101,9 @@ class Channels(Repository):
 
     def _channel(self, connection: Connection, name: str) -> ChannelRecord | None:
         query = select(*_CHANNEL).where(_CHANNELS.c.tenant == self._tenant, _CHANNELS.c.name == name)
-        row = connection.execute(query).mappings().first()
-        return None if row is None else ChannelRecord(**row)
+        return first_record(connection, query, ChannelRecord)
 
 
-def audit_entry(channel: ChannelRecord | None) -> Json | None:
-    """What the audit trail says of a channel."""
+def _audit_entry(channel: ChannelRecord | None) -> Json | None:
+    """Return what the audit trail has of a channel."""
     return None if channel is None else {"version": channel.version, "plan_digest": channel.plan_digest}

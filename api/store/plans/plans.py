@@ -1,9 +1,8 @@
 """Published plans, and the lists of them.
 
 * The bytes behind a digest never change.
-* A plan that is published with a summary is listed from then on; its summary is that of the first publication, as its
-  bytes are.
-* Listing plans reads summaries alone, through an index: it takes as long with many plans as with few.
+* A plan that is published with a summary is listed from then on; summary and bytes are those of the first publication.
+* A list reads summaries alone, through an index: it takes as long with many plans as with few.
 """
 
 import json
@@ -15,7 +14,7 @@ from sqlalchemy import Connection, Select, insert, select, tuple_
 
 from api.store.sql import tables
 from api.store.sql.blobs import unpacked
-from api.store.sql.repository import Repository
+from api.store.sql.repository import TenantRepository
 
 _SUMMARIES = tables.plan_summaries
 _LISTED = [column for column in _SUMMARIES.c if column.name not in ("tenant", "spec_digest", "request_digest")]
@@ -27,7 +26,7 @@ class UnknownPlan(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSummary:
-    """What is told of a plan without its document."""
+    """What lists show of a plan."""
 
     plan_digest: str
     name: str
@@ -39,11 +38,11 @@ class PlanSummary:
     objective_seconds: float
     lower_bound_seconds: float
     relative_gap: float | None
-    solve_id: str | None  # of the first publication; None where that solve is not there any more
+    solve_id: str | None  # of the first publication; None if that solve was deleted
 
     @classmethod
     def of_document(cls, plan: Mapping[str, Any], *, solve_id: str | None, created_at: float) -> "PlanSummary":
-        """Return the summary of a plan document; its tables are not looked at."""
+        """Return the summary of a plan document; it does not read the tables."""
         objective, provenance = plan["objective"], plan["provenance"]
         return cls(
             plan_digest=plan["plan_digest"],
@@ -67,16 +66,16 @@ class PlanRecord:
     digest: str
     canonical: bytes  # canonical bytes of the plan document
     created_at: float
-    summary: PlanSummary | None = None  # of one that is published: without it, lists do not show it
+    summary: PlanSummary | None = None  # without a summary, lists do not show the plan
 
 
-class Plans(Repository):
+class Plans(TenantRepository):
     """Plans of one tenant."""
 
     def plan_summaries(self, *, limit: int, before: str | None, name: str | None) -> list[PlanSummary]:
         """Return summaries of plans, newest first, those older than the plan with the digest ``before``.
 
-        Raises ``UnknownPlan`` where that plan is not listed.
+        Raises ``UnknownPlan`` if that plan is not listed.
         """
         with self._readers.begin() as connection:
             older_than = None
@@ -91,13 +90,13 @@ class Plans(Repository):
 
     def plan(self, digest: str) -> PlanRecord | None:
         """Return a published plan."""
+        plans = tables.plans.c
+        query = select(plans.document, plans.created_at).where(plans.tenant == self._tenant, plans.digest == digest)
         with self._readers.begin() as connection:
-            this = (tables.plans.c.tenant == self._tenant) & (tables.plans.c.digest == digest)
-            query = select(tables.plans.c.document, tables.plans.c.created_at).where(this)
-            row = connection.execute(query).mappings().first()
+            row = connection.execute(query).first()
         if row is None:
             return None
-        return PlanRecord(digest=digest, canonical=unpacked(row["document"]), created_at=row["created_at"])
+        return PlanRecord(digest=digest, canonical=unpacked(row.document), created_at=row.created_at)
 
 
 def page_query(tenant: str, *, limit: int, older_than: tuple[float, str] | None, name: str | None) -> Select[Any]:
@@ -111,10 +110,7 @@ def page_query(tenant: str, *, limit: int, older_than: tuple[float, str] | None,
 
 
 def insert_summary(connection: Connection, tenant: str, summary: PlanSummary) -> None:
-    """Keep the summary of a tenant's plan, unless it has one; called after the plan was inserted, in its transaction.
-
-    Whoever inserts the same plan at the same time waits for the other there, so that nobody does here.
-    """
+    """Insert the summary of a tenant's plan, unless it has one, in the transaction that has inserted the plan."""
     same = (_SUMMARIES.c.tenant == tenant) & (_SUMMARIES.c.plan_digest == summary.plan_digest)
     if connection.execute(select(1).where(same)).first() is None:
         digests = select(tables.solves.c.spec_digest, tables.solves.c.request_digest)
@@ -123,7 +119,7 @@ def insert_summary(connection: Connection, tenant: str, summary: PlanSummary) ->
 
 
 def add_missing_summaries(connection: Connection) -> None:
-    """Summarise the plans that were published before there were summaries; once, when a database is upgraded."""
+    """Insert the summaries of plans from before there were summaries; once, when a database is upgraded."""
     plans, solves = tables.plans, tables.solves
     finished = select(solves.c.tenant, solves.c.id, solves.c.result).where(solves.c.result.is_not(None))
     first_solve: dict[tuple[str, str], str] = {}

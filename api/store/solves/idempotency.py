@@ -1,7 +1,7 @@
 """Keys of requests, so that a request that is sent twice happens once.
 
 * A key is stored in the transaction that makes what the request asks for: either both exist, or neither.
-* A key is stored for ``KEPT_SECONDS``; after that it is as if it had never been used.
+* A key is stored for ``RETENTION_SECONDS``; after that it is as if it had never been used.
 """
 
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, insert, select
 
 from api.store.sql import tables
-from api.store.sql.repository import Repository
+from api.store.sql.repository import TenantRepository
 
-KEPT_SECONDS = 24 * 3600.0
+RETENTION_SECONDS = 24 * 3600.0
 _KEYS = tables.request_keys
 
 
@@ -23,33 +23,33 @@ class KeyReused(Exception):
 class RequestKey:
     """A request that carries a key."""
 
-    scope: str  # keys of different addresses have nothing to do with each other
+    scope: str  # equal keys of different addresses differ
     key: str
-    fingerprint: str  # digest of all that the request says
+    fingerprint: str  # digest of the whole request
     at: float  # seconds since the epoch
 
 
-class RequestKeys(Repository):
+class RequestKeys(TenantRepository):
     """Keys of the requests of one tenant."""
 
     def made_by(self, key: RequestKey | None) -> str | None:
-        """Return the id of what the first request with this key made, ``None`` where this is the first.
+        """Return the id of what the first request with this key made, ``None`` if this is the first.
 
-        Raises ``KeyReused`` where the first said something else.
+        Raises ``KeyReused`` if the first request was another one.
         """
         if key is None:
             return None
         with self._readers.begin() as connection:
-            return known_resource(connection, self._tenant, key)
+            return resource_of(connection, self._tenant, key)
 
 
-def known_resource(connection: Connection, tenant: str, key: RequestKey | None) -> str | None:
-    """Return the id of what the first request of a tenant with this key made."""
+def resource_of(connection: Connection, tenant: str, key: RequestKey | None) -> str | None:
+    """Do as ``RequestKeys.made_by``, in a transaction."""
     if key is None:
         return None
     same = (_KEYS.c.tenant == tenant) & (_KEYS.c.scope == key.scope) & (_KEYS.c.key == key.key)
     query = select(_KEYS.c.fingerprint, _KEYS.c.resource).where(same)
-    known = connection.execute(query.where(_KEYS.c.created_at >= key.at - KEPT_SECONDS)).first()
+    known = connection.execute(query.where(_KEYS.c.created_at >= key.at - RETENTION_SECONDS)).first()
     if known is None:
         return None
     if known.fingerprint != key.fingerprint:
@@ -57,13 +57,10 @@ def known_resource(connection: Connection, tenant: str, key: RequestKey | None) 
     return str(known.resource)
 
 
-def remember(connection: Connection, tenant: str, key: RequestKey | None, resource: str) -> None:
-    """Keep a key in the transaction that makes what it asks for, and forget those that were kept long enough.
-
-    In the same transaction ``known_resource`` has found that nobody had used it, and writers take turns.
-    """
+def insert_key(connection: Connection, tenant: str, key: RequestKey | None, resource: str) -> None:
+    """Insert a key that ``resource_of`` has not found in this transaction, and delete those that are too old."""
     if key is None:
         return
-    connection.execute(delete(_KEYS).where(_KEYS.c.created_at < key.at - KEPT_SECONDS))
+    connection.execute(delete(_KEYS).where(_KEYS.c.created_at < key.at - RETENTION_SECONDS))
     values = {"scope": key.scope, "key": key.key, "fingerprint": key.fingerprint, "created_at": key.at}
     connection.execute(insert(_KEYS).values(tenant=tenant, **values, resource=resource))

@@ -1,25 +1,25 @@
-"""Solves as values."""
+"""Solves and their events as values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from api.store.sql.blobs import Json
 from api.store.tenants import DEFAULT_TENANT
 
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = STATES = ("queued", "running", "succeeded", "failed", "cancelled")
 ENDED = frozenset({SUCCEEDED, FAILED, CANCELLED})
-#: Limits of results that tell what happened to a solver, not how far it came: asked again, it may come farther.
+#: Limits of results that report what happened to a solver, not how far it came: another attempt may come farther.
 ACCIDENTS = ("killed", "attempts", "memory", "defect")
-
-Json = Mapping[str, object]
+MAX_EVENTS = 512
 
 
 class QueueFull(Exception):
-    """As many wait as may wait."""
+    """The queue has as many entries as it may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSolve:
-    """A solve that is asked for."""
+    """A solve that a request asks for."""
 
     id: str
     request_digest: str  # everything that determines the answer
@@ -51,17 +51,14 @@ class SolveRecord:
     progress: Json | None
     result: Json | None
     error: Json | None
-    executor_id: str | None = None  # who runs it, or ran it last
-    attempts: int = 0  # how often it was begun
+    executor_id: str | None = None  # of the last attempt
+    attempts: int = 0
     tenant: str = DEFAULT_TENANT
     assumptions: Sequence[Json] = field(default_factory=tuple)
     warnings: Sequence[Json] = field(default_factory=tuple)
     priority: int = 0
     deadline_at: float | None = None
     tags: Sequence[str] = ()
-
-
-MAX_EVENTS = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +73,7 @@ class EventRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolveMark:
-    """How far a solve is: two that are equal have nothing new between them."""
+    """How far a solve is: nothing happened between two equal marks."""
 
     state: str
     last_seq: int  # 0 before the first event

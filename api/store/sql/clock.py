@@ -1,4 +1,4 @@
-"""The time by the clock of the database, which all that share it have in common."""
+"""The time by the clock of the database, which all its servers share."""
 
 from sqlalchemy import ColumnElement, Connection, Float, literal_column
 

@@ -1,4 +1,4 @@
-"""Connections to the database: one SQLite file, or PostgreSQL; readers beside each other, writers one after another.
+"""Connections to the database: one SQLite file, or PostgreSQL. Readers run in parallel, writers one after another.
 
 Writers take turns on either database, so that what a race may do on one it may do on the other. Every write is
 short (a few milliseconds, most of it waiting for the disk), and nothing else is done while one is open.
@@ -18,10 +18,10 @@ from sqlalchemy.exc import ArgumentError
 _SWITCH_RETRY_SECONDS = 0.01
 #: The advisory lock that writers of one PostgreSQL database take in turn.
 _WRITER_LOCK = 0x7368617264706C61
-#: A session that dies in the middle of a write must not keep the others waiting.
+#: A session that is lost in the middle of a write must not block the others.
 _MAX_IDLE_IN_WRITE_SECONDS = 15
-#: A host that vanishes answers nothing, not even no: left to itself, the kernel takes a quarter of an hour to give up.
-_GONE_HOST = {
+#: A host that vanishes does not even refuse: by default, the kernel takes a quarter of an hour to give up.
+_LOST_HOST = {
     "keepalives_idle": "5",
     "keepalives_interval": "2",
     "keepalives_count": "3",
@@ -41,7 +41,7 @@ class Writer:
 
     @contextlib.contextmanager
     def begin(self) -> Iterator[Connection]:
-        """Yield a connection that nobody writes beside; what was done is durable after the block, or undone."""
+        """Yield the only connection that writes; what was done is durable after the block, or undone."""
         with self.engine.begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _WRITER_LOCK})
@@ -50,10 +50,11 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """How a store reads and writes."""
+    """How a database is read and written."""
 
     readers: Engine
     writer: Writer
+    name: str  # in messages
 
     def dispose(self) -> None:
         """Close all connections."""
@@ -66,6 +67,7 @@ def sqlite_engines(path: Path, *, busy_timeout_seconds: float) -> Engines:
     return Engines(
         readers=_sqlite(path, busy_timeout_seconds, begin="BEGIN", pool_size=8, max_overflow=32),
         writer=Writer(_sqlite(path, busy_timeout_seconds, begin="BEGIN IMMEDIATE", pool_size=1, max_overflow=0)),
+        name=str(path),
     )
 
 
@@ -75,7 +77,7 @@ def postgres_engines(url: str, *, busy_timeout_seconds: float) -> Engines:
     Raises
     ------
     UnusableDatabase
-        The address is none of PostgreSQL.
+        The address is not one of a PostgreSQL database.
     """
     engine = create_engine(
         postgres_url(url),
@@ -92,16 +94,16 @@ def postgres_engines(url: str, *, busy_timeout_seconds: float) -> Engines:
             f" -c idle_in_transaction_session_timeout={_MAX_IDLE_IN_WRITE_SECONDS * 1000}",
         },
     )
-    return Engines(readers=engine, writer=Writer(engine))
+    return Engines(readers=engine, writer=Writer(engine), name="the database")
 
 
 def postgres_url(url: str) -> str:
-    """Return an address with the driver that is installed, whose connections notice soon that the host is gone.
+    """Return an address with the installed driver, whose connections notice soon that the host is lost.
 
     Raises
     ------
     UnusableDatabase
-        It is no address, or none of PostgreSQL.
+        This is no address of a PostgreSQL database.
     """
     form = "write it like postgresql://user:password@host:5432/database"
     try:
@@ -110,7 +112,7 @@ def postgres_url(url: str) -> str:
         raise UnusableDatabase(f"the database URL cannot be read; {form}") from None
     if parsed.drivername not in ("postgresql", "postgres", "postgresql+psycopg") or not parsed.database:
         raise UnusableDatabase(f"the database URL is not one of a PostgreSQL database; {form}")
-    ours = {name: value for name, value in _GONE_HOST.items() if name not in parsed.query}
+    ours = {name: value for name, value in _LOST_HOST.items() if name not in parsed.query}
     return parsed.set(drivername="postgresql+psycopg").update_query_dict(ours).render_as_string(hide_password=False)
 
 
@@ -147,10 +149,10 @@ def make_durable(connection: DBAPIConnection, busy_timeout_seconds: float) -> No
 
 
 def _write_ahead(cursor: DBAPICursor, busy_timeout_seconds: float) -> None:
-    """Switch a file to the write-ahead log, however many others are doing so.
+    """Switch a file to the write-ahead log, while other connections do so, too.
 
-    SQLite answers "locked" at once, without waiting out the busy timeout, to a connection that
-    meets another one in the middle of the switch.
+    SQLite answers "locked" at once, without the busy timeout, to a connection that meets another one in the middle of
+    the switch.
     """
     deadline = time.monotonic() + busy_timeout_seconds
     while True:

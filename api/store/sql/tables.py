@@ -59,7 +59,7 @@ solves = Table(
     Index("solves_by_tenant", "tenant", "id"),
 )
 
-#: What requests say of solves beside their specs; solves without a row here have no wishes.
+#: Priority and deadline of solves; without a row here, a solve has the defaults.
 solve_requests = Table(
     "solve_requests",
     metadata,
@@ -268,7 +268,7 @@ audit = Table(
     Index("audit_by_subject", "tenant", "subject", "seq"),
 )
 
-#: Addresses that are told of events.
+#: Addresses to which events are sent.
 webhooks = Table(
     "webhooks",
     metadata,
@@ -286,7 +286,7 @@ webhooks = Table(
     Index("webhooks_by_tenant", "tenant", "created_at"),
 )
 
-#: What is to be told to them, and what was; times but created_at are those of the database's own clock.
+#: Messages to them, waiting and ended; times but created_at are those of the clock of the database.
 webhook_deliveries = Table(
     "webhook_deliveries",
     metadata,

@@ -22,7 +22,7 @@ class Deliveries(Repository):
 
     def take_deliveries(self, *, limit: int, lease_seconds: float, busy: Collection[str] = ()) -> list[TakenDelivery]:
         """Take deliveries that are due, the oldest first: none of ``busy`` webhooks, one of each other."""
-        with self._readers.begin() as connection:  # most looks find nothing, and no writer has to wait for them
+        with self._readers.begin() as connection:  # finds nothing most often, and then no writer waits
             if not _due(connection, busy):
                 return []
         with self._writer.begin() as connection:
@@ -34,9 +34,9 @@ class Deliveries(Repository):
             return taken
 
     def end_attempt(self, delivery_id: str, *, attempt: int, end: AttemptEnd, max_failed_in_row: int) -> bool:
-        """Say what became of an attempt; False where it is not the last one, or the delivery has ended or is gone.
+        """Record how an attempt ended; False if it is not the last one, or the delivery has ended or was deleted.
 
-        A webhook is disabled after so many deliveries in a row that failed.
+        A webhook is disabled after ``max_failed_in_row`` deliveries that failed.
         """
         this = update(_LOG).where(_LOG.c.id == delivery_id, _LOG.c.attempts == attempt, _LOG.c.state == WAITING)
         with self._writer.begin() as connection:
@@ -64,29 +64,20 @@ class Deliveries(Repository):
             return connection.execute(query).scalar_one()
 
     def num_webhooks_by_state(self) -> Mapping[str, int]:
-        """Return the numbers of webhooks; states that none is in are left out."""
-        query = select(_HOOKS.c.state, func.count()).group_by(_HOOKS.c.state)
-        with self._readers.begin() as connection:
-            return {state: number for state, number in connection.execute(query)}
+        """Return the numbers of webhooks, without states that none is in."""
+        return self._num_by(_HOOKS.c.state)
 
 
 def _due(connection: Connection, busy: Collection[str]) -> list[TakenDelivery]:
-    """Return the next delivery of each active webhook, the longest due first; a look at the index for each webhook."""
+    """Return the next delivery of each active webhook, the longest due first; each is one search of the index."""
     is_due = (_LOG.c.state == WAITING, _LOG.c.due_at <= database_now(connection))
     of_hook = select(_LOG.c.id).where(_LOG.c.webhook_id == _HOOKS.c.id, *is_due).order_by(_LOG.c.due_at, _LOG.c.id)
     first = of_hook.limit(1).correlate(_HOOKS).scalar_subquery()
     firsts = select(first).where(_HOOKS.c.state == ACTIVE, _HOOKS.c.id.not_in(busy))
     joined = _LOG.join(_HOOKS, _LOG.c.webhook_id == _HOOKS.c.id)
-    columns = (
-        _LOG.c.id,
-        _LOG.c.attempts,
-        _LOG.c.body,
-        _LOG.c.webhook_id,
-        _HOOKS.c.tenant,
-        _HOOKS.c.url,
-        _HOOKS.c.secret,
-    )
-    query = select(*columns).select_from(joined).where(_LOG.c.id.in_(firsts)).order_by(_LOG.c.due_at, _LOG.c.id)
+    of_delivery = (_LOG.c.id, _LOG.c.attempts, _LOG.c.body, _LOG.c.webhook_id)
+    query = select(*of_delivery, _HOOKS.c.tenant, _HOOKS.c.url, _HOOKS.c.secret).select_from(joined)
+    query = query.where(_LOG.c.id.in_(firsts)).order_by(_LOG.c.due_at, _LOG.c.id)
     rows = connection.execute(query).mappings()
     return [
         TakenDelivery(attempt=row["attempts"] + 1, **{key: value for key, value in row.items() if key != "attempts"})

@@ -11,11 +11,9 @@ SOLVE_SUCCEEDED, SOLVE_FAILED, SOLVE_CANCELLED, CHANNEL_PROMOTED = EVENTS = (
 )
 
 ACTIVE, DISABLED = WEBHOOK_STATES = ("active", "disabled")
-
 WAITING, DELIVERED, FAILED = DELIVERY_STATES = ("waiting", "delivered", "failed")
 
 MAX_WEBHOOKS = 64  # of each tenant
-
 MAX_DELIVERIES = 1000  # of each webhook
 
 
@@ -25,7 +23,7 @@ class TooManyWebhooks(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookRecord:
-    """An address that is told of events."""
+    """An address to which events are sent."""
 
     id: str
     url: str
@@ -48,7 +46,7 @@ class DeliveryRecord:
     event: str
     body: str
     state: str
-    attempts: int  # how often it was begun
+    attempts: int  # begun so far
     created_at: float
     due_at: float  # of the next attempt
     status: int | None  # of the last answer
@@ -58,7 +56,7 @@ class DeliveryRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenDelivery:
-    """A delivery for whoever took it."""
+    """A delivery as its taker needs it."""
 
     id: str
     attempt: int
@@ -71,10 +69,10 @@ class TakenDelivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnd:
-    """What became of an attempt."""
+    """How an attempt ended."""
 
-    state: str  # WAITING: it is tried again
+    state: str  # one of DELIVERY_STATES; WAITING: another attempt follows
     status: int | None = None
     error: str | None = None
     retry_seconds: float = 0.0  # until then
-    disabled_reason: str | None = None  # why the webhook is told nothing more
+    disabled_reason: str | None = None  # why the webhook gets nothing more

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from api.store.database import SqlStore
+from api.store.database import Database
 from tests.api.cli.test_cli import spec
 from tests.support.cli.run import Answer, Run
 
@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SHARDPLAN_WEBHOOK_HOSTS", "hooks.test")
     (tmp_path / "spec.json").write_text(json.dumps(spec()))
-    SqlStore.of_file(tmp_path / "shardplan.sqlite").close()
+    Database.of_file(tmp_path / "shardplan.sqlite").close()
     return tmp_path
 
 

@@ -20,7 +20,7 @@ from api.execution.solves import runner as solve_runner
 from api.execution.solves.results import STOPPED, Stop
 from api.execution.solves.runner import MAX_ATTEMPTS
 from api.execution.solves.slot import LocalSlot, NotNow
-from api.store.database import SqlStore
+from api.store.database import Database
 from api.store.solves.records import ACCIDENTS, RUNNING
 from api.store.sql import tables
 from tests.support.service import planners
@@ -374,10 +374,10 @@ def test_a_solve_is_tried_only_where_its_process_is_ready(folder: Path, monkeypa
         assert waits.wait(30)
         assert live.get(f"/v1/solves/{solve_id}?wait=1").json()["state"] == "queued"
         store = live.app.state.services.store
-    assert store.any_solve(solve_id).attempts == 0
+    assert store.solve(solve_id).attempts == 0
     with Live.of(folder) as live:
         assert live.get(f"/v1/solves/{solve_id}?wait=30").json()["state"] == "succeeded"
-        assert live.app.state.services.store.any_solve(solve_id).attempts == 1
+        assert live.app.state.services.store.solve(solve_id).attempts == 1
 
 
 def test_a_full_queue_answers_503_and_stores_nothing(folder: Path) -> None:
@@ -407,8 +407,8 @@ def test_a_solve_that_was_cancelled_and_is_late_is_cancelled(folder: Path) -> No
         spec = tiny(solver__time_limit_seconds=60)
         solve_id = live.post(f"/v1/solves?deadline={deadline}", spec).json()["id"]
         wait_for_pid(folder)
-    with closing(SqlStore.of_file(folder / "shardplan.sqlite")) as store:
-        solve = store.for_tenant("default").request_cancel(solve_id, now=time.time())
+    with closing(Database.of_file(folder / "shardplan.sqlite")) as database:
+        solve = database.for_tenant("default").request_cancel(solve_id, now=time.time())
         assert solve is not None
         assert solve.cancel_requested
     time.sleep(3)

@@ -13,8 +13,9 @@ import pytest
 from api.observability.logging import is_json, set_up
 from api.observability.request_log import AccessLog
 from api.settings import Settings
-from api.store.database import SqlStore
-from tests.support.contracts.store import new_solve
+from api.store.database import Database
+from api.store.tenants import DEFAULT_TENANT
+from tests.support.contracts.store.values import new_solve
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny
 
@@ -85,15 +86,15 @@ def test_tracebacks_show_no_variables(log_format: str) -> None:
 def test_statements_are_logged_without_their_parameters(tmp_path: Path) -> None:
     stream = logged()
     secret = "-".join(("a", "secret", "digest"))  # tracebacks show lines of source, this one included
-    store = SqlStore.of_file(tmp_path / "db.sqlite")
-    with store._writer.begin() as connection:  # noqa: SLF001
+    database = Database.of_file(tmp_path / "db.sqlite")
+    with database.engines.writer.begin() as connection:
         connection.exec_driver_sql("DROP TABLE solve_tags")
         connection.exec_driver_sql("DROP TABLE specs")
     try:
-        store.accept(new_solve(1, request=secret), max_queued=1, reuse=False)
+        database.for_tenant(DEFAULT_TENANT).accept(new_solve(1, request=secret), max_queued=1, reuse=False)
     except Exception:
         logging.getLogger("api.x").exception("it failed")
-    store.close()
+    database.close()
     assert "specs" in stream.getvalue()
     assert "a-secret-digest" not in stream.getvalue()
 

@@ -6,8 +6,9 @@ import time
 
 import pytest
 
+from api.services.plans.cache import tenant_and_key, tenant_key
 from api.services.tenants import Tenants
-from api.store.tenants import is_tenant, tenant_and_key, tenant_key
+from api.store.tenants import is_tenant
 
 
 def test_a_part_is_made_once_and_not_in_the_event_loop() -> None:

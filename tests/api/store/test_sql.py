@@ -8,21 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from api.store.database import SqlStore
+from api.store.database import Database
 from api.store.plans.plans import page_query
 from api.store.sql.blobs import packed
-from tests.support.contracts.access_store import AccessStoreContract
-from tests.support.contracts.count_store import CountStoreContract
-from tests.support.contracts.event_store import EventStoreContract
-from tests.support.contracts.key_store import KeyStoreContract
-from tests.support.contracts.model_store import ModelStoreContract
-from tests.support.contracts.plan_list_store import PlanListStoreContract, summary
+from api.store.tenants import DEFAULT_TENANT
 from tests.support.contracts.race import race
-from tests.support.contracts.retention_store import RetentionStoreContract
-from tests.support.contracts.solve_request_store import SolveRequestStoreContract
-from tests.support.contracts.store import DIGEST, StoreContract, new_solve, plan
-from tests.support.contracts.tenant_store import TenantStoreContract
-from tests.support.contracts.webhook_store import WebhookStoreContract
+from tests.support.contracts.store.all import StoreContract
+from tests.support.contracts.store.values import DIGEST, plan, publish, summary
 from tests.support.service.old_release import old_release
 
 
@@ -30,59 +22,46 @@ from tests.support.service.old_release import old_release
 def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty database with its tables: to copy it is much faster than to make them."""
     path = tmp_path_factory.mktemp("migrated") / "db.sqlite"
-    SqlStore.of_file(path).close()
+    Database.of_file(path).close()
     return path
 
 
-class TestSqliteFile(
-    StoreContract,
-    ModelStoreContract,
-    EventStoreContract,
-    PlanListStoreContract,
-    KeyStoreContract,
-    SolveRequestStoreContract,
-    AccessStoreContract,
-    CountStoreContract,
-    WebhookStoreContract,
-    RetentionStoreContract,
-    TenantStoreContract,
-):
+class TestSqliteFile(StoreContract):
     @pytest.fixture
-    def store(self, tmp_path: Path, migrated: Path) -> Iterator[SqlStore]:
+    def database(self, tmp_path: Path, migrated: Path) -> Iterator[Database]:
         shutil.copy(migrated, tmp_path / "db.sqlite")
-        store = SqlStore.of_file(tmp_path / "db.sqlite")
-        yield store
-        store.close()
+        database = Database.of_file(tmp_path / "db.sqlite")
+        yield database
+        database.close()
 
     def test_what_is_written_is_there_after_opening_again(self, tmp_path: Path) -> None:
         path = tmp_path / "db.sqlite"
-        first = SqlStore.of_file(path)
-        first.accept(new_solve(1), max_queued=1, reuse=True)
-        first.finish(f"{1:012x}", state="succeeded", now=2.0, plan=plan(canonical=b"x" * 1000))
-        first.put_channel("c", plan_digest=DIGEST, expected_version=0, now=3.0)
+        first = Database.of_file(path)
+        publish(first, 1, plan(canonical=b"x" * 1000))
+        first.for_tenant(DEFAULT_TENANT).put_channel("c", plan_digest=DIGEST, expected_version=0, now=3.0)
         first.close()
-        second = SqlStore.of_file(path)
-        assert second.plan(DIGEST).canonical == b"x" * 1000
-        assert second.channel("c").version == 1
+        second = Database.of_file(path)
+        store = second.for_tenant(DEFAULT_TENANT)
+        assert store.plan(DIGEST).canonical == b"x" * 1000
+        assert store.channel("c").version == 1
         second.close()
 
     def test_the_file_is_written_ahead_and_synchronously(self, tmp_path: Path) -> None:
-        store = SqlStore.of_file(tmp_path / "db.sqlite")
-        for part in (store._writer, store._readers):  # noqa: SLF001
+        database = Database.of_file(tmp_path / "db.sqlite")
+        for part in (database.engines.writer, database.engines.readers):
             with part.begin() as connection:
                 pragmas = [
                     connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
                     for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
                 ]
             assert pragmas == ["wal", 2, 1, 30_000]  # 2 is FULL
-        store.close()
+        database.close()
 
     def test_documents_are_compressed(self, tmp_path: Path) -> None:
         path = tmp_path / "db.sqlite"
-        store = SqlStore.of_file(path)
-        store.accept(new_solve(1), max_queued=1, reuse=True)
-        store.finish(f"{1:012x}", state="succeeded", now=2.0, plan=plan(canonical=b"x" * 100_000))
-        store.close()
+        database = Database.of_file(path)
+        publish(database, 1, plan(canonical=b"x" * 100_000))
+        database.close()
         connection = sqlite3.connect(path)
         (size,) = connection.execute("SELECT length(document) FROM plans").fetchone()
         connection.close()
@@ -109,25 +88,25 @@ class TestSqliteFile(
         )
         connection.commit()
         connection.close()
-        store = SqlStore.of_file(path)
+        database = Database.of_file(path)
         expected = summary(1, created_at=1.0, name="old", plan_digest=DIGEST, solve_id=f"{1:012x}")
-        assert store.plan_summaries(limit=9, before=None, name=None) == [expected]
-        store.close()
+        assert database.for_tenant(DEFAULT_TENANT).plan_summaries(limit=9, before=None, name=None) == [expected]
+        database.close()
 
     @pytest.mark.parametrize("name", [None, "n"])
     def test_pages_of_plans_are_read_through_an_index(self, tmp_path: Path, name: str | None) -> None:
-        store = SqlStore.of_file(tmp_path / "db.sqlite")
+        database = Database.of_file(tmp_path / "db.sqlite")
         query = page_query("default", limit=50, older_than=(5.0, DIGEST), name=name)
-        text = str(query.compile(store._readers, compile_kwargs={"literal_binds": True}))  # noqa: SLF001
-        with store._readers.begin() as connection:  # noqa: SLF001
+        text = str(query.compile(database.engines.readers, compile_kwargs={"literal_binds": True}))
+        with database.engines.readers.begin() as connection:
             steps = [row.detail for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
-        store.close()
+        database.close()
         index = "plan_summaries_by_time" if name is None else "plan_summaries_by_name"
         assert len(steps) == 1  # no sorting
         assert steps[0].startswith(f"SEARCH plan_summaries USING INDEX {index}")
 
     def test_many_stores_may_open_a_new_file_at_once(self, tmp_path: Path) -> None:
-        stores = race(8, lambda _: SqlStore.of_file(tmp_path / "db.sqlite"))
-        assert all(isinstance(store, SqlStore) for store in stores), stores
-        for store in stores:
-            store.close()
+        stores = race(8, lambda _: Database.of_file(tmp_path / "db.sqlite"))
+        assert all(isinstance(database, Database) for database in stores), stores
+        for database in stores:
+            database.close()

@@ -13,19 +13,19 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from api.execution.queue.dbos import DbosEngine
-from api.store.database import SqlStore
+from api.store.database import Database, TenantStore
 from api.store.webhooks import webhooks
 
 MOMENTS = ("before", "commit", "after")
 METHODS = {
-    "accept": (SqlStore, "accept"),
+    "accept": (TenantStore, "accept"),
     "submit": (DbosEngine, "submit"),
-    "begin": (SqlStore, "begin"),
-    "incumbent": (SqlStore, "keep_incumbent"),
-    "publish": (SqlStore, "finish"),
-    "promote": (SqlStore, "put_channel"),
+    "begin": (Database, "begin"),
+    "incumbent": (Database, "save_incumbent"),
+    "publish": (Database, "finish"),
+    "promote": (TenantStore, "put_channel"),
     "enqueue": (webhooks, "_enqueue"),
-    "delivered": (SqlStore, "end_attempt"),
+    "delivered": (Database, "end_attempt"),
 }
 #: Parts of a transaction that others begin: the moments are before this part, and those of that transaction.
 PARTS = ("enqueue",)

@@ -8,6 +8,7 @@ from typing import Any
 from api.http.auth.keys.format import Key
 from api.http.auth.keys.service import ApiKeyService
 from api.store.access.audit import LOCAL
+from api.store.database import TenantStore
 from tests.support.service.live import Live
 from tests.support.service.measured import DEVICE, benchmark_rows, model_document
 from tests.support.service.specs import tiny
@@ -39,7 +40,7 @@ class Tenant:
 
     def __init__(self, live: Live, name: str, *, rows: int) -> None:
         self.live, self.name = live, name
-        keys = ApiKeyService(live.app.state.services.store.for_tenant(name))
+        keys = ApiKeyService(TenantStore(live.app.state.services.store._engines, name))  # noqa: SLF001
         record, text = keys.create(f"key-of-{name}", ["admin"], expires_in_seconds=None, by=LOCAL)
         self.headers = {"Authorization": f"Bearer {text}"}
         solve = self.solve(tiny(name=f"spec-of-{name}", model__tables__0__num_embeddings=rows))

@@ -3,12 +3,12 @@
 from typing import Any
 
 from api.schemas.access import CreatedKey, KeyDocument
+from api.schemas.timestamps import moment
 from api.store.access.keys import ApiKeyRecord
-from api.store.timestamps import moment
 
 
 def key_document(record: ApiKeyRecord) -> KeyDocument:
-    """Return what may be told of a key."""
+    """Return what clients may see of a key."""
     return KeyDocument(**_fields(record))
 
 

@@ -136,7 +136,7 @@ class ApiKeyVerifier:
             return
         used_at, self._used_at = self._used_at, {}
         try:
-            await run_sync(self._store.use_api_keys, used_at)
+            await run_sync(self._store.record_api_key_uses, used_at)
         except SQLAlchemyError as error:
             log.warning("the store failed; last uses of keys are written later: %s", error)
             self._used_at = {**used_at, **self._used_at}

@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from api.cli.admin.check_shared_database import UnfitDatabase, check_shared_database
-from api.store.database import SqlStore
+from api.store.database import Database
 from api.store.sql.connections import UnusableDatabase
 from benchmarks.service.local_postgres import Postgres
 from tests.support.service.server import free_port
@@ -14,7 +14,7 @@ from tests.support.service.server import free_port
 def test_an_empty_database_and_one_in_use(postgres: Postgres) -> None:
     url = postgres.new_database()
     assert "has no tables yet" in check_shared_database(url)
-    SqlStore.of_postgres(url).close()
+    Database.of_postgres(url).close()
     with psycopg.connect(url) as connection:
         (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     assert f"revision {revision}" in check_shared_database(url)

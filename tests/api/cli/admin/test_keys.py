@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api.store.database import SqlStore
+from api.store.database import Database
 from tests.support.service.server import free_port
 
 SHARDPLAN = [sys.executable, "-c", "from api.cli import main; main()"]
@@ -125,9 +125,9 @@ def test_expiry(tmp_path: Path) -> None:
     for text, seconds in (("90d", 7_776_000), ("12h", 43_200), ("30m", 1800)):
         answer = shardplan("keys", "create", "--name", "n", "--scope", "read", "--expires", text, folder=tmp_path)
         key = json.loads(answer.stdout)
-        store = SqlStore.of_file(tmp_path / "shardplan.sqlite")
-        record = store.api_key(key["id"])
-        store.close()
+        database = Database.of_file(tmp_path / "shardplan.sqlite")
+        record = database.api_key(key["id"])
+        database.close()
         assert record is not None
         assert record.expires_at == pytest.approx(record.created_at + seconds)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from api.store.database import SqlStore
+from api.store.database import Database
+from api.store.tenants import DEFAULT_TENANT
 from tests.api.cli.admin.test_keys import shardplan
 
 HOSTS = {"SHARDPLAN_WEBHOOK_HOSTS": "hooks.test"}
@@ -14,7 +15,7 @@ HOSTS = {"SHARDPLAN_WEBHOOK_HOSTS": "hooks.test"}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    SqlStore.of_file(tmp_path / "shardplan.sqlite").close()
+    Database.of_file(tmp_path / "shardplan.sqlite").close()
     return tmp_path
 
 
@@ -32,7 +33,8 @@ def test_a_webhook_is_added_listed_enabled_and_deleted(folder: Path) -> None:
     enabled = shardplan("webhooks", "enable", hook["id"], folder=folder)
     assert json.loads(enabled.stdout)["state"] == "active"
     assert shardplan("webhooks", "delete", hook["id"], folder=folder).returncode == 0
-    with closing(SqlStore.of_file(folder / "shardplan.sqlite")) as store:
+    with closing(Database.of_file(folder / "shardplan.sqlite")) as database:
+        store = database.for_tenant(DEFAULT_TENANT)
         assert store.webhooks() == []
         trail = store.audit(limit=9, before=None, subject=f"webhooks/{hook['id']}")
         assert [entry.action for entry in trail] == ["webhook.delete", "webhook.create"]

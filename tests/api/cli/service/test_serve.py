@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api.store.database import SqlStore
+from api.store.database import Database
 
 SERVE = [sys.executable, "-c", "from api.cli import main; main()", "serve"]
 
@@ -63,10 +63,10 @@ def test_a_database_that_is_none(tmp_path: Path) -> None:
 
 
 def test_a_database_of_another_version(tmp_path: Path) -> None:
-    store = SqlStore.of_file(tmp_path / "shardplan.sqlite")
-    with store._writer.begin() as connection:  # noqa: SLF001
+    database = Database.of_file(tmp_path / "shardplan.sqlite")
+    with database.engines.writer.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-    store.close()
+    database.close()
     (line,) = serve(tmp_path).stderr.splitlines()
     assert "has schema 9999" in line
 

@@ -14,12 +14,13 @@ from prometheus_client import CollectorRegistry
 from api.execution.maintenance.retention import RetentionJob, cutoffs, prune
 from api.observability.metrics import WorkMetrics
 from api.settings import Settings
-from api.store.database import SqlStore
-from api.store.maintenance.retention import PRUNED, Cutoffs
+from api.store.database import Database
+from api.store.maintenance.retention import PRUNED, Cutoffs, Retention
+from api.store.tenants import DEFAULT_TENANT
 from tests.api.cli.conftest import run as run
 from tests.support.cli.run import Run
-from tests.support.contracts.retention_store import ended, solve_id
-from tests.support.contracts.store import new_solve
+from tests.support.contracts.store.maintenance import ended
+from tests.support.contracts.store.values import new_solve, solve_id
 from tests.support.service.live import Live, settings_for
 from tests.support.service.specs import tiny
 
@@ -27,11 +28,11 @@ DAY = 86_400.0
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
+def database(tmp_path: Path) -> Iterator[Database]:
     (tmp_path / "data").mkdir()
-    store = SqlStore.of_file(tmp_path / "data" / "shardplan.sqlite")
-    yield store
-    store.close()
+    database = Database.of_file(tmp_path / "data" / "shardplan.sqlite")
+    yield database
+    database.close()
 
 
 def job(store: object, settings: Settings, *, now: float, **options: float) -> tuple[RetentionJob, CollectorRegistry]:
@@ -57,10 +58,10 @@ def test_each_setting_says_when_its_things_are_old(tmp_path: Path) -> None:
 
 
 def test_what_is_removed_is_counted_and_logged(
-    store: SqlStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(1, 4):
-        ended(store, number, at=number * DAY, key=f"k{number}")
+        ended(database, number, at=number * DAY, key=f"k{number}")
     settings = settings_for(tmp_path, retain_solves_days=2, retain_plans_days=2)
     with caplog.at_level(logging.INFO, "api.execution.maintenance.retention"):
         for now, expected in (
@@ -68,7 +69,7 @@ def test_what_is_removed_is_counted_and_logged(
             (3.5, {"request_keys": 1, "solves": 1, "plans": 1}),
             (9.5, {"request_keys": 1, "solves": 2, "plans": 2}),
         ):
-            at_that_time, registry = job(store, settings, now=now * DAY)
+            at_that_time, registry = job(database, settings, now=now * DAY)
             at_that_time.run()
             assert counted(registry) == expected
     assert [record.message for record in caplog.records] == [
@@ -108,59 +109,59 @@ def test_the_thread_goes_on_after_a_failure_and_stops_at_once(tmp_path: Path) ->
     assert store.num_runs == after
 
 
-def test_a_job_that_is_stopped_leaves_the_rest_for_later(store: SqlStore, tmp_path: Path) -> None:
+def test_a_job_that_is_stopped_leaves_the_rest_for_later(database: Database, tmp_path: Path) -> None:
     for number in range(1, 4):
-        ended(store, number, at=float(number))
+        ended(database, number, at=float(number))
     stopping = threading.Event()
     stopping.set()
-    assert not any(prune(store, Cutoffs(solves=9.0), stopping=stopping).values())
-    assert prune(store, Cutoffs(solves=9.0), batch=1)["solves"] == 3
+    assert not any(prune(database, Cutoffs(solves=9.0), stopping=stopping).values())
+    assert prune(database, Cutoffs(solves=9.0), batch=1)["solves"] == 3
 
 
-def test_writers_get_their_turn_between_batches(store: SqlStore) -> None:
+def test_writers_get_their_turn_between_batches(database: Database) -> None:
     """SQLite gives its lock to whoever asks at the right moment, not to who waits the longest."""
     for number in range(1, 9):
-        ended(store, number, at=float(number))
-    thread = threading.Thread(target=prune, args=(store, Cutoffs(solves=99.0)), kwargs={"batch": 1})
+        ended(database, number, at=float(number))
+    thread = threading.Thread(target=prune, args=(database, Cutoffs(solves=99.0)), kwargs={"batch": 1})
     thread.start()
     waited = []
-    number = 100
+    number, own = 100, database.for_tenant(DEFAULT_TENANT)
     while thread.is_alive():
         began = time.monotonic()
-        store.accept(new_solve(number), max_queued=10**6, reuse=False)
+        own.accept(new_solve(number), max_queued=10**6, reuse=False)
         waited.append(time.monotonic() - began)
         number += 1
         time.sleep(0.02)
     thread.join()
     assert len(waited) > 8
     assert max(waited) < 2.0
-    assert store.solve(solve_id(8)) is None
+    assert database.any_solve(solve_id(8)) is None
 
 
-def test_two_never_prune_at_the_same_time(store: SqlStore) -> None:
-    ended(store, 1, at=1.0)
-    with store.pruning():
-        assert prune(store, Cutoffs(solves=9.0)) is None
-    assert store.solve(solve_id(1)) is not None
+def test_two_never_prune_at_the_same_time(database: Database) -> None:
+    ended(database, 1, at=1.0)
+    with database.pruning():
+        assert prune(database, Cutoffs(solves=9.0)) is None
+    assert database.any_solve(solve_id(1)) is not None
 
 
 def removed(document: Mapping[str, object]) -> dict[str, int]:
     return {kind: number for kind, number in document["removed"].items() if number}
 
 
-def test_the_command_tells_first_and_removes_then(store: SqlStore, tmp_path: Path, run: Run) -> None:
-    ended(store, 1, at=time.time() - 3 * DAY)
-    ended(store, 2, at=time.time())
+def test_the_command_tells_first_and_removes_then(database: Database, tmp_path: Path, run: Run) -> None:
+    ended(database, 1, at=time.time() - 3 * DAY)
+    ended(database, 2, at=time.time())
     options = ["--data-dir", tmp_path / "data", "--solves-days", "2", "--plans-days", "2", "--events-days", "1"]
     foretold = run("prune", "--dry-run", *options)
     assert (foretold.code, foretold.document["dry_run"]) == (0, True)
     assert removed(foretold.document) == {"solves": 1, "plans": 1}
-    assert store.solve(solve_id(1)) is not None
+    assert database.any_solve(solve_id(1)) is not None
     done = run("prune", *options)
     assert (done.document["dry_run"], removed(done.document)) == (False, {"solves": 1, "plans": 1})
-    assert store.solve(solve_id(1)) is None
+    assert database.any_solve(solve_id(1)) is None
     assert removed(run("prune", "--data-dir", tmp_path / "data").document) == {}
-    with store.pruning():
+    with database.pruning():
         busy = run("prune", *options)
     assert busy.code == 4
     assert "another process" in busy.err
@@ -185,8 +186,8 @@ def test_a_service_serves_what_is_promoted_after_all_else_is_gone(tmp_path: Path
         assert kept != other
         live.put("/v1/channels/c", {"plan_digest": kept}, headers={"If-None-Match": "*"})
         before = live.get("/v1/channels/c/plan").content
-        store = live.app.state.services.store
-        done = prune(store, Cutoffs(solves=1e12, plans=1e12, events=1e12, audit=1e12))
+        retention = Retention(live.app.state.services.store._engines)  # noqa: SLF001
+        done = prune(retention, Cutoffs(solves=1e12, plans=1e12, events=1e12, audit=1e12))
         assert removed({"removed": done}) == {"solves": 2, "plans": 1}
         assert live.get("/v1/channels/c/plan").content == before
         assert live.get(f"/v1/plans/{kept}/explanation").status_code == 200

@@ -39,11 +39,11 @@ def test_solves_wait_for_the_compiler_and_then_have_all_their_time(
         waiting, unwanted = (live.post("/v1/solves", tiny(name=name)).json()["id"] for name in ("wanted", "unwanted"))
         assert live.get(f"/v1/solves/{waiting}?wait=2").json()["state"] == "queued"
         store = live.app.state.services.store
-        assert store.any_solve(waiting).attempts == 0
+        assert store.solve(waiting).attempts == 0
         assert live.post(f"/v1/solves/{unwanted}:cancel").json()["state"] == "cancelled"
         mark.touch()
         assert live.get(f"/v1/solves/{waiting}?wait=60").json()["state"] == "succeeded"
-        assert store.any_solve(waiting).attempts == 1
+        assert store.solve(waiting).attempts == 1
 
 
 @pytest.mark.parametrize("command", [[sys.executable, "-c", "raise SystemExit(1)"], ["no-such-compiler"]])

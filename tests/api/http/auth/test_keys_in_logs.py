@@ -12,7 +12,8 @@ import pytest
 from api.http.auth.keys.format import Key
 from api.http.auth.keys.service import ApiKeyService
 from api.store.access.audit import LOCAL
-from api.store.database import SqlStore
+from api.store.database import Database
+from api.store.tenants import DEFAULT_TENANT
 from tests.support.service.server import Server
 from tests.support.service.specs import TINY, tiny
 
@@ -20,8 +21,10 @@ from tests.support.service.specs import TINY, tiny
 @pytest.fixture(params=["json", "text"])
 def server(root: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Server, str]]:
     """A server that tells all it can, and a key that may do everything."""
-    with closing(SqlStore.of_file(tmp_path / "shardplan.sqlite")) as store:
-        _, key = ApiKeyService(store).create("all", ["admin"], expires_in_seconds=None, by=LOCAL)
+    with closing(Database.of_file(tmp_path / "shardplan.sqlite")) as database:
+        _, key = ApiKeyService(database.for_tenant(DEFAULT_TENANT)).create(
+            "all", ["admin"], expires_in_seconds=None, by=LOCAL
+        )
     server = Server(
         root,
         tmp_path,

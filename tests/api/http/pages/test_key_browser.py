@@ -8,7 +8,8 @@ import pytest
 
 from api.http.auth.keys.service import ApiKeyService
 from api.store.access.audit import LOCAL
-from api.store.database import SqlStore
+from api.store.database import Database
+from api.store.tenants import DEFAULT_TENANT
 from tests.api.http.pages.test_actions_browser import click, write
 from tests.support.service.browser import Browser
 from tests.support.service.server import Server
@@ -21,9 +22,11 @@ pytestmark = pytest.mark.browser
 def guarded(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, str]]:
     """A server that asks for keys, and one that may read and solve."""
     folder = tmp_path_factory.mktemp("guarded")
-    store = SqlStore.of_file(folder / "shardplan.sqlite")
-    _, key = ApiKeyService(store).create("reader", ["read", "solve"], expires_in_seconds=None, by=LOCAL)
-    store.close()
+    database = Database.of_file(folder / "shardplan.sqlite")
+    _, key = ApiKeyService(database.for_tenant(DEFAULT_TENANT)).create(
+        "reader", ["read", "solve"], expires_in_seconds=None, by=LOCAL
+    )
+    database.close()
     server = Server(root, folder, auth="keys", planner="plan_with_bounds").wait_until_ready()
     server.client.headers["Authorization"] = f"Bearer {key}"
     try:

@@ -14,19 +14,20 @@ from api.http.protocol.server_sent_events import Listeners, SolveStreams
 from api.services.errors import ApiError
 from api.services.solves.database_watch import SolveWatch
 from api.services.solves.notifications import SolveNotifications
-from api.store.database import SqlStore
-from api.store.solves.records import SolveMark
+from api.store.database import Database, TenantStore
+from api.store.solves.records import EventRecord, SolveMark
 from api.store.sql.connections import sqlite_engines
-from tests.support.contracts.event_store import OTHER, SOLVE
-from tests.support.contracts.store import new_solve
+from api.store.tenants import DEFAULT_TENANT
+from tests.support.contracts.store.solve_events import OTHER, SOLVE
+from tests.support.contracts.store.values import new_solve
 
 PROGRESS = {"incumbent_seconds": 1.0, "bound_seconds": 0.5, "relative_gap": 1.0, "partitioner": "greedy"}
 
 
-class CountingStore(SqlStore):
+class CountingDatabase(Database):
     """Counts what is read, and may fail."""
 
-    num_looks = num_reads = 0
+    num_looks = 0
     fails = False
 
     def marks(self, solve_ids: Collection[str]) -> dict[str, SolveMark]:
@@ -34,39 +35,51 @@ class CountingStore(SqlStore):
         self.check()
         return super().marks(solve_ids)
 
-    def events(self, solve_id: str, *, after: int) -> list[object]:
-        self.num_reads += 1
-        self.check()
-        return super().events(solve_id, after=after)
+    def for_tenant(self, tenant: str) -> "CountingStore":
+        return CountingStore(self, tenant)
 
     def check(self) -> None:
         if self.fails:
             raise OperationalError("", None, Exception("gone"))
 
 
+class CountingStore(TenantStore):
+    """Counts what is read, and fails as its database does."""
+
+    num_reads = 0
+
+    def __init__(self, database: CountingDatabase, tenant: str) -> None:
+        super().__init__(database.engines, tenant)
+        self.database = database
+
+    def events(self, solve_id: str, *, after: int) -> list[EventRecord]:
+        self.num_reads += 1
+        self.database.check()
+        return super().events(solve_id, after=after)
+
+
 class Setting:
     """A store with two solves, one running, and streams of them; other processes do not tell the signals."""
 
     def __init__(self, folder: Path, **options: object) -> None:
-        self.store, self.signals = (
-            CountingStore(sqlite_engines(folder / "db.sqlite", busy_timeout_seconds=30), "it"),
-            SolveNotifications(),
-        )
+        self.database = CountingDatabase(sqlite_engines(folder / "db.sqlite", busy_timeout_seconds=30))
+        self.store = self.database.for_tenant(DEFAULT_TENANT)
+        self.signals = SolveNotifications()
         self.signals.attach()
         for number in (1, 2):
             new = replace(new_solve(number), assumptions=[], warnings=[])
             self.store.accept(new, max_queued=9, reuse=True)
-        self.store.begin(SOLVE, executor_id="a", now=10.0)
+        self.database.begin(SOLVE, executor_id="a", now=10.0)
         self.listeners = Listeners(options.pop("max_listeners", 2000))
         self.streams = SolveStreams(self.store, self.signals, self.listeners, **options)
-        self.watch = SolveWatch(self.store, self.signals, poll_seconds=0.05)
+        self.watch = SolveWatch(self.database, self.signals, poll_seconds=0.05)
 
     def found(self, seconds: float) -> None:
         progress = {**PROGRESS, "incumbent_seconds": seconds}
-        self.store.keep_incumbent(SOLVE, attempt=1, document=b"plan", progress=progress, now=11.0)
+        self.database.save_incumbent(SOLVE, attempt=1, document=b"plan", progress=progress, now=11.0)
 
     def finish(self) -> None:
-        self.store.finish(SOLVE, state="failed", now=12.0, error={"code": "c", "message": "m", "hint": ""})
+        self.database.finish(SOLVE, state="failed", now=12.0, error={"code": "c", "message": "m", "hint": ""})
 
 
 def run(test: Callable[[], Coroutine[object, object, None]]) -> None:
@@ -119,7 +132,7 @@ def test_what_another_process_does_is_streamed(tmp_path: Path) -> None:
         assert end[:2] == ("end", "2")
         assert end[2]["state"] == "failed"
         assert setting.listeners.number == 0
-        setting.store.close()
+        setting.database.close()
 
     run(test)
 
@@ -130,14 +143,14 @@ def test_a_solve_that_begins_to_run_says_so(tmp_path: Path) -> None:
         async with setting.watch.running():
             task = asyncio.create_task(all_of(setting.streams.stream(OTHER, after=0)))
             await until(lambda: setting.store.num_reads == 1)
-            setting.store.begin(OTHER, executor_id="a", now=20.0)
+            setting.database.begin(OTHER, executor_id="a", now=20.0)
             await until(lambda: setting.store.num_reads >= 2)
             setting.store.request_cancel(OTHER, now=21.0)
-            setting.store.finish(OTHER, state="cancelled", now=22.0)
+            setting.database.finish(OTHER, state="cancelled", now=22.0)
             content = await task
         states = [data["state"] for _, _, data in parsed(content)]
         assert states == ["queued", "running", "cancelled"]
-        setting.store.close()
+        setting.database.close()
 
     run(test)
 
@@ -153,7 +166,7 @@ def test_an_ended_solve_sends_what_was_not_seen_and_its_end_at_once(
         setting.finish()
         content = await all_of(setting.streams.stream(SOLVE, after=after))
         assert names(content) == [*(("progress", number) for number in numbers), ("end", "2")]
-        setting.store.close()
+        setting.database.close()
 
     run(test)
 
@@ -167,7 +180,7 @@ def test_a_thousand_idle_listeners_cost_one_query_a_look(tmp_path: Path) -> None
         for _ in range(5):
             await setting.watch.look()
         await asyncio.sleep(0.05)
-        assert setting.store.num_looks == 5
+        assert setting.database.num_looks == 5
         assert setting.store.num_reads <= 2  # the first look tells once
         before = setting.store.num_reads
         setting.found(3.0)
@@ -179,7 +192,7 @@ def test_a_thousand_idle_listeners_cost_one_query_a_look(tmp_path: Path) -> None
         assert len(set(contents)) == 1
         assert names(contents[0]) == [("state", None), ("progress", "1"), ("end", "1")]
         assert setting.store.num_reads == before + 2
-        setting.store.close()
+        setting.database.close()
 
     run(test)
 
@@ -188,8 +201,8 @@ def test_nobody_listens_and_nothing_is_asked(tmp_path: Path) -> None:
     async def test() -> None:
         setting = Setting(tmp_path)
         await setting.watch.look()
-        assert setting.store.num_looks == 0
-        setting.store.close()
+        assert setting.database.num_looks == 0
+        setting.database.close()
 
     run(test)
 
@@ -201,7 +214,7 @@ def test_silence_is_broken_by_heartbeats(tmp_path: Path) -> None:
         chunks = [await anext(stream) for _ in range(5)]
         assert sum(chunk.startswith(b":") for chunk in chunks) == 4  # all but the state
         await stream.aclose()
-        setting.store.close()
+        setting.database.close()
 
     run(test)
 
@@ -222,7 +235,7 @@ def test_listeners_that_leave_are_not_counted(tmp_path: Path) -> None:
         await setting.streams.check(SOLVE)
         with pytest.raises(ApiError, match="no solve"):
             await setting.streams.check("nothing")
-        setting.store.close()
+        setting.database.close()
 
     run(test)
 
@@ -236,7 +249,7 @@ def test_streams_stop_without_an_end_where_the_server_stops(tmp_path: Path) -> N
         late = all_of(setting.streams.stream(OTHER, after=0))
         for content in await asyncio.gather(*tasks, late):
             assert names(content) == [("state", None)]
-        setting.store.close()
+        setting.database.close()
 
     run(test)
 
@@ -247,15 +260,15 @@ def test_a_store_that_fails_for_a_while_ends_no_stream(tmp_path: Path) -> None:
         async with setting.watch.running():
             task = asyncio.create_task(all_of(setting.streams.stream(SOLVE, after=0)))
             await until(lambda: setting.store.num_reads == 1)
-            looks = setting.store.num_looks
-            setting.store.fails = True
-            await until(lambda: setting.store.num_looks > looks + 2)
+            looks = setting.database.num_looks
+            setting.database.fails = True
+            await until(lambda: setting.database.num_looks > looks + 2)
             setting.signals.changed(SOLVE)
             await until(lambda: setting.store.num_reads > 1)
-            setting.store.fails = False
+            setting.database.fails = False
             setting.finish()
             assert names(await task) == [("state", None), ("end", "0")]
-        setting.store.close()
+        setting.database.close()
 
     run(test)
 
@@ -271,7 +284,7 @@ def test_a_wait_for_a_fit_sees_its_end_in_another_process(tmp_path: Path) -> Non
                 assert not ended.is_set()
                 setting.store.finish_fit("m", version, now=2.0, error={"code": "killed"})
                 await asyncio.wait_for(ended.wait(), 10)
-        setting.store.close()
+        setting.database.close()
 
     run(test)
 
@@ -287,6 +300,6 @@ def test_a_wait_for_the_end_sees_what_another_process_does(tmp_path: Path) -> No
                 assert not ended.is_set()
                 setting.finish()
                 await ended.wait()
-        setting.store.close()
+        setting.database.close()
 
     run(test)

@@ -5,24 +5,24 @@ from dataclasses import asdict
 import pytest
 from sqlalchemy import insert
 
-from api.store.database import SqlStore
+from api.store.database import Database
 from api.store.sql import tables
-from tests.support.contracts.plan_list_store import digest_of, summary
+from tests.support.contracts.store.values import digest_of, summary
 from tests.support.service.live import Live
 
 
 def test_pages_of_a_hundred_thousand_plans(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("many")
-    store = SqlStore.of_file(folder / "shardplan.sqlite")
+    database = Database.of_file(folder / "shardplan.sqlite")
     many = [summary(number, name=f"name-{number % 1000}") for number in range(100_000)]
-    with store._writer.begin() as connection:  # noqa: SLF001
+    with database.engines.writer.begin() as connection:
         plans = [
             {"tenant": "default", "digest": one.plan_digest, "document": b"x", "created_at": one.created_at}
             for one in many
         ]
         connection.execute(insert(tables.plans), plans)
         connection.execute(insert(tables.plan_summaries), [{"tenant": "default", **asdict(one)} for one in many])
-    store.close()
+    database.close()
     with Live.of(folder) as live:
         middle = f"&page_token={digest_of(50_000)}"
         for query in ("", middle, "&name=name-7", f"&name=name-7{middle}"):

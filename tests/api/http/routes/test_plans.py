@@ -10,7 +10,7 @@ from api.http.routes.plans import MAX_CERTIFIED_TABLES
 from api.schemas.certificate import CertificateDocument
 from api.schemas.explanation import ExplanationDocument
 from api.schemas.plan import MAX_SHARDS_OF_TABLE
-from api.store.database import SqlStore
+from api.store.database import TenantStore
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
 from planner.output.certificate import check as check_certificate
 from planner.output.exporters.registry import EXPORTERS
@@ -189,7 +189,7 @@ def test_explanations_that_are_not_there(live: Live, digest: str) -> None:
 def test_a_plan_whose_spec_is_not_stored_is_not_explained(
     live: Live, digest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SqlStore, "spec_of_problem", lambda _, spec_digest: None)
+    monkeypatch.setattr(TenantStore, "spec_of_problem", lambda _, spec_digest: None)
     told = assert_problem(live.get(f"/v1/plans/{digest}/explanation"), 404, "not-found")
     assert "spec" in told["detail"]
 

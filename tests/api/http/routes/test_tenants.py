@@ -226,5 +226,5 @@ def test_routes_come_to_the_service_by_their_caller_alone(root: Path) -> None:
     assert sources
     for source in sources:
         text = source.read_text()
-        for word in ("app.state", "for_tenant", "open_store", "SqlStore", "store.database"):
+        for word in ("app.state", "for_tenant", "open_store", "Database", "store.database"):
             assert word not in text, f"{source.name}: {word}"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from tests.support.contracts.store import new_solve
+from tests.support.contracts.store.values import new_solve
 from tests.support.service.issuer import Issuer, claims, signed
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem

@@ -15,9 +15,10 @@ from api.services.webhooks.delivery_worker import LEASE_SECONDS, NUM_AT_ONCE, De
 from api.services.webhooks.signature import signed_headers
 from api.services.webhooks.targets import HostAllowList
 from api.store.access.audit import LOCAL
-from api.store.database import SqlStore
+from api.store.database import Database, TenantStore
+from api.store.tenants import DEFAULT_TENANT
 from api.store.webhooks.records import ACTIVE, DELIVERED, DISABLED, EVENTS, FAILED, WAITING, WebhookRecord
-from tests.support.contracts.webhook_store import end_solve, log_of
+from tests.support.contracts.store.webhooks import end_solve, log_of
 from tests.support.service.receivers import Receiver, receiving
 
 SECRET = "c2VjcmV0IG9mIHRoZSB0ZXN0"
@@ -25,24 +26,29 @@ QUICK = Patience(first_wait_seconds=0.05, growth=1.0)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
-    store = SqlStore.of_file(tmp_path / "db.sqlite")
-    yield store
-    store.close()
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = Database.of_file(tmp_path / "db.sqlite")
+    yield database
+    database.close()
 
 
-def add(store: SqlStore, receiver: Receiver, name: str = "w1") -> None:
+@pytest.fixture
+def store(database: Database) -> TenantStore:
+    return database.for_tenant(DEFAULT_TENANT)
+
+
+def add(store: TenantStore, receiver: Receiver, name: str = "w1") -> None:
     record = WebhookRecord(id=name, url=receiver.url, events=EVENTS, name=name, secret=SECRET, created_at=1.0)
     store.add_webhook(record, by=LOCAL)
 
 
 def delivery_worker(
-    store: SqlStore, *receivers: Receiver, patience: Patience = QUICK, **options: object
+    database: Database, *receivers: Receiver, patience: Patience = QUICK, **options: object
 ) -> DeliveryWorker:
     allowed = HostAllowList(" ".join(f"http://127.0.0.1:{one.port}" for one in receivers))
     sender = WebhookClient(allowed, cap_seconds=options.pop("cap_seconds", 5.0))
     metrics = options.pop("metrics", None) or WebhookMetrics(new_registry())
-    return DeliveryWorker(store, sender, metrics, patience=patience, poll_seconds=0.02, **options)
+    return DeliveryWorker(database, sender, metrics, patience=patience, poll_seconds=0.02, **options)
 
 
 async def until(condition: object, *couriers: DeliveryWorker, seconds: float = 20.0) -> None:
@@ -58,7 +64,7 @@ async def until(condition: object, *couriers: DeliveryWorker, seconds: float = 2
             group.create_task(run(one))
 
 
-def test_a_message_tells_ids_state_and_digest_and_is_signed(store: SqlStore) -> None:
+def test_a_message_tells_ids_state_and_digest_and_is_signed(database: Database, store: TenantStore) -> None:
     registry = new_registry()
 
     def counted(state: str) -> float | None:
@@ -66,8 +72,8 @@ def test_a_message_tells_ids_state_and_digest_and_is_signed(store: SqlStore) -> 
 
     with receiving() as receiver:
         add(store, receiver)
-        end_solve(store, 1, with_plan=True)
-        one = delivery_worker(store, receiver, metrics=WebhookMetrics(registry))
+        end_solve(database, 1, with_plan=True)
+        one = delivery_worker(database, receiver, metrics=WebhookMetrics(registry))
         asyncio.run(until(lambda: counted("delivered") == 1, one))  # what comes last
         (message,) = receiver.messages
     document = json.loads(message.body)
@@ -85,17 +91,17 @@ def test_a_message_tells_ids_state_and_digest_and_is_signed(store: SqlStore) -> 
     assert counted("failed") == 0
 
 
-def test_a_receiver_that_was_down_gets_it_later_under_the_same_id(store: SqlStore) -> None:
+def test_a_receiver_that_was_down_gets_it_later_under_the_same_id(database: Database, store: TenantStore) -> None:
     with receiving() as receiver:
         pass
     add(store, receiver)
-    end_solve(store, 1)
-    asyncio.run(until(lambda: log_of(store)[0].attempts >= 3, delivery_worker(store, receiver, lease_seconds=0.2)))
+    end_solve(database, 1)
+    asyncio.run(until(lambda: log_of(store)[0].attempts >= 3, delivery_worker(database, receiver, lease_seconds=0.2)))
     (waits,) = log_of(store)
     assert (waits.state, waits.error, waits.status) == (WAITING, "connection", None)
     with receiving(port=receiver.port, answer=lambda number: (503 if number == 1 else 200, {})) as back:
         asyncio.run(
-            until(lambda: log_of(store)[0].state == DELIVERED, delivery_worker(store, receiver, lease_seconds=0.2))
+            until(lambda: log_of(store)[0].state == DELIVERED, delivery_worker(database, receiver, lease_seconds=0.2))
         )
         assert {message.headers["webhook-id"] for message in back.messages} == {waits.id}
         assert {message.body for message in back.messages} == {waits.body.encode()}
@@ -103,37 +109,37 @@ def test_a_receiver_that_was_down_gets_it_later_under_the_same_id(store: SqlStor
     assert store.webhook("w1").num_failed_in_row == 0
 
 
-def test_what_a_dead_process_had_taken_is_sent_when_the_lease_is_over(store: SqlStore) -> None:
+def test_what_a_dead_process_had_taken_is_sent_when_the_lease_is_over(database: Database, store: TenantStore) -> None:
     """It may have arrived: the receiver gets it twice, under one id."""
     with receiving() as receiver:
         add(store, receiver)
-        end_solve(store, 1)
-        (taken,) = store.take_deliveries(limit=1, lease_seconds=0.3)
-        asyncio.run(until(lambda: log_of(store)[0].state == DELIVERED, delivery_worker(store, receiver)))
+        end_solve(database, 1)
+        (taken,) = database.take_deliveries(limit=1, lease_seconds=0.3)
+        asyncio.run(until(lambda: log_of(store)[0].state == DELIVERED, delivery_worker(database, receiver)))
         assert [message.headers["webhook-id"] for message in receiver.messages] == [taken.id]
     assert log_of(store)[0].attempts == 2
     assert LEASE_SECONDS > CAP_SECONDS
 
 
-def test_each_delivery_is_sent_by_one_of_many_processes(store: SqlStore) -> None:
+def test_each_delivery_is_sent_by_one_of_many_processes(database: Database, store: TenantStore) -> None:
     with receiving() as receiver:
         add(store, receiver)
         for number in range(12):
-            end_solve(store, number)
-        couriers = [delivery_worker(store, receiver) for _ in range(3)]
-        asyncio.run(until(lambda: store.num_waiting_deliveries() == 0, *couriers))
+            end_solve(database, number)
+        couriers = [delivery_worker(database, receiver) for _ in range(3)]
+        asyncio.run(until(lambda: database.num_waiting_deliveries() == 0, *couriers))
         ids = [message.headers["webhook-id"] for message in receiver.messages]
     assert sorted(ids) == sorted(one.id for one in log_of(store))
 
 
-def test_a_slow_receiver_keeps_no_other_one_waiting(store: SqlStore) -> None:
+def test_a_slow_receiver_keeps_no_other_one_waiting(database: Database, store: TenantStore) -> None:
     with receiving(slowness_seconds=1.0) as slow, receiving() as quick:
         add(store, slow, "slow")
         add(store, quick, "quick")
         for number in range(20):
-            end_solve(store, number)
+            end_solve(database, number)
         began = time.monotonic()
-        one = delivery_worker(store, slow, quick)
+        one = delivery_worker(database, slow, quick)
         asyncio.run(until(lambda: all(item.state == DELIVERED for item in log_of(store, "quick")), one))
         assert time.monotonic() - began < 8.0
         # One message at a time: 20 of a second each would be 20 under way at once, or a crowd in the end.
@@ -142,14 +148,14 @@ def test_a_slow_receiver_keeps_no_other_one_waiting(store: SqlStore) -> None:
 
 
 def test_a_delivery_is_given_up_in_the_end_and_then_the_webhook(
-    store: SqlStore, caplog: pytest.LogCaptureFixture
+    database: Database, store: TenantStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     patience = Patience(attempts=2, first_wait_seconds=0.01, growth=1.0, max_failed_in_row=2)
     with receiving(answer=lambda _: (500, {})) as receiver, caplog.at_level(logging.WARNING):
         add(store, receiver)
         for number in range(3):
-            end_solve(store, number)
-        one = delivery_worker(store, receiver, patience=patience)
+            end_solve(database, number)
+        one = delivery_worker(database, receiver, patience=patience)
         asyncio.run(until(lambda: "is disabled" in caplog.text, one))
         # Two of each of two deliveries; the third may have been tried once between them.
         assert 4 <= len(receiver.messages) <= 5
@@ -161,33 +167,33 @@ def test_a_delivery_is_given_up_in_the_end_and_then_the_webhook(
         assert told not in caplog.text
 
 
-def test_a_receiver_that_says_it_is_gone_is_told_nothing_more(store: SqlStore) -> None:
+def test_a_receiver_that_says_it_is_gone_is_told_nothing_more(database: Database, store: TenantStore) -> None:
     with receiving(answer=lambda _: (410, {})) as receiver:
         add(store, receiver)
         for number in range(2):
-            end_solve(store, number)
-        asyncio.run(until(lambda: store.webhook("w1").state == DISABLED, delivery_worker(store, receiver)))
+            end_solve(database, number)
+        asyncio.run(until(lambda: store.webhook("w1").state == DISABLED, delivery_worker(database, receiver)))
         assert len(receiver.messages) == 1
     assert store.webhook("w1").disabled_reason == "gone"
 
 
-def test_a_host_that_is_listed_no_more_gets_nothing(store: SqlStore) -> None:
+def test_a_host_that_is_listed_no_more_gets_nothing(database: Database, store: TenantStore) -> None:
     with receiving() as receiver:
         add(store, receiver)
-        end_solve(store, 1)
-        asyncio.run(until(lambda: log_of(store)[0].error is not None, delivery_worker(store)))
+        end_solve(database, 1)
+        asyncio.run(until(lambda: log_of(store)[0].error is not None, delivery_worker(database)))
         assert (log_of(store)[0].state, log_of(store)[0].error) == (WAITING, "refused-target")
         assert receiver.messages == []
 
 
 def test_a_store_that_fails_for_a_while_delays_and_loses_nothing(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+    database: Database, store: TenantStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sqlalchemy.exc import OperationalError
 
     failures = ["take_deliveries", "end_attempt"]
     for name in list(failures):
-        original = getattr(store, name)
+        original = getattr(database, name)
 
         def fail_once(*arguments: object, _name: str = name, _original: object = original, **options: object) -> object:
             if _name in failures:
@@ -195,11 +201,11 @@ def test_a_store_that_fails_for_a_while_delays_and_loses_nothing(
                 raise OperationalError("select", {}, Exception("disk I/O error"))
             return _original(*arguments, **options)
 
-        monkeypatch.setattr(store, name, fail_once)
+        monkeypatch.setattr(database, name, fail_once)
     with receiving() as receiver:
         add(store, receiver)
-        end_solve(store, 1)
-        one = delivery_worker(store, receiver, lease_seconds=0.2)
+        end_solve(database, 1)
+        one = delivery_worker(database, receiver, lease_seconds=0.2)
         asyncio.run(until(lambda: log_of(store)[0].state == DELIVERED, one))
         # It arrived before it could be written down, and so twice.
         assert len({message.headers["webhook-id"] for message in receiver.messages}) == 1
@@ -209,26 +215,26 @@ def test_a_store_that_fails_for_a_while_delays_and_loses_nothing(
 
 
 def test_nobody_says_that_a_delivery_was_given_up_that_another_process_goes_on_with(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    database: Database, store: TenantStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    registry, original, others = new_registry(), store.end_attempt, []
+    registry, original, others = new_registry(), database.end_attempt, []
 
     def end_late(delivery_id: str, **options: object) -> bool:
         """Too late: the lease was over, and another process has taken it."""
         if not others:
             deadline = time.monotonic() + 30
-            while not (taken := store.take_deliveries(limit=1, lease_seconds=60)):
+            while not (taken := database.take_deliveries(limit=1, lease_seconds=60)):
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
             others.extend(taken)
         return original(delivery_id, **options)
 
-    monkeypatch.setattr(store, "end_attempt", end_late)
+    monkeypatch.setattr(database, "end_attempt", end_late)
     with receiving(answer=lambda _: (500, {})) as receiver, caplog.at_level(logging.INFO):
         add(store, receiver)
-        end_solve(store, 1)
+        end_solve(database, 1)
         one = delivery_worker(
-            store,
+            database,
             receiver,
             metrics=WebhookMetrics(registry),
             patience=Patience(attempts=1),

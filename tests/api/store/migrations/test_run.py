@@ -9,13 +9,14 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from api.store.database import Database, SqlStore
+from api.store.database import Database
 from api.store.migrations.run import WrongSchema, _config
 from api.store.solves.idempotency import RequestKey
 from api.store.sql import tables
 from api.store.sql.connections import postgres_engines
+from api.store.tenants import DEFAULT_TENANT
 from benchmarks.service.local_postgres import Postgres
-from tests.support.contracts.store import DIGEST, new_solve
+from tests.support.contracts.store.values import DIGEST, new_solve
 from tests.support.service.old_release import old_release
 
 #: What a server of schema 3 wrote, in its own words.
@@ -71,13 +72,14 @@ def test_a_file_from_before_revisions_keeps_all_that_it_has(tmp_path: Path, vers
     path = tmp_path / "db.sqlite"
     old_file(path, version)
     for _ in range(2):  # the second time there is nothing to do
-        store = SqlStore.of_file(path)
+        database = Database.of_file(path)
+        store = database.for_tenant(DEFAULT_TENANT)
         solve = store.solve("1")
         assert solve is not None
         assert (solve.name, solve.state, solve.attempts, solve.executor_id) == ("old", "queued", 0, None)
         assert store.spec("r") == b'{"old":true}'
         assert store.models(limit=1, after=None) == []
-        store.close()
+        database.close()
 
 
 #: What a server of revision 0004 wrote: one row of each table that gets a tenant, and of what refers to it.
@@ -110,7 +112,7 @@ def test_what_was_there_before_tenants_is_of_default(tmp_path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.executescript(BEFORE_TENANTS)
     connection.close()
-    database: Database = SqlStore.of_file(path)
+    database = Database.of_file(path)
     _assert_upgraded(database)
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
@@ -127,7 +129,7 @@ def test_what_was_there_before_tenants_is_of_default_in_postgresql(postgres: Pos
         content = re.sub(r"x'([0-9a-f]+)'", r"decode('\1', 'hex')", BEFORE_TENANTS)
         connection.exec_driver_sql(content.replace("1.0, 0, '[]'", "1.0, false, '[]'"))
     engines.dispose()
-    database: Database = SqlStore.of_postgres(url)
+    database = Database.of_postgres(url)
     _assert_upgraded(database)
     database.close()
 
@@ -162,7 +164,7 @@ def test_a_file_of_another_schema_is_refused_untouched(tmp_path: Path, version: 
     connection.executescript(f"CREATE TABLE solves (a); PRAGMA user_version={version};")
     connection.close()
     with pytest.raises(WrongSchema, match=str(version)):
-        SqlStore.of_file(path)
+        Database.of_file(path)
     connection = sqlite3.connect(path)
     assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("solves",)]
     connection.close()
@@ -178,28 +180,28 @@ def test_a_migration_that_dies_on_the_way_has_changed_nothing(tmp_path: Path, mo
 
         patch.setattr("alembic.op.drop_column", die)
         with pytest.raises(KeyboardInterrupt):
-            SqlStore.of_file(path)
+            Database.of_file(path)
     connection = sqlite3.connect(path)
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     connection.close()
     assert "alembic_version" not in names
     assert "executors" not in names
-    store = SqlStore.of_file(path)
-    assert store.solve("1") is not None
-    store.close()
+    database = Database.of_file(path)
+    assert database.for_tenant(DEFAULT_TENANT).solve("1") is not None
+    database.close()
 
 
 def test_the_revisions_lead_to_the_tables_that_the_store_uses(tmp_path: Path) -> None:
-    _assert_no_difference(SqlStore.of_file(tmp_path / "db.sqlite"))
+    _assert_no_difference(Database.of_file(tmp_path / "db.sqlite"))
 
 
 def test_the_revisions_lead_to_the_same_tables_in_postgresql(postgres: Postgres) -> None:
-    store = SqlStore.of_postgres(postgres.new_database())
-    store.accept(new_solve(1), max_queued=1, reuse=True)
-    _assert_no_difference(store)
+    database = Database.of_postgres(postgres.new_database())
+    database.for_tenant(DEFAULT_TENANT).accept(new_solve(1), max_queued=1, reuse=True)
+    _assert_no_difference(database)
 
 
-def _assert_no_difference(store: SqlStore) -> None:
-    with store._readers.connect() as connection:  # noqa: SLF001
+def _assert_no_difference(database: Database) -> None:
+    with database.engines.readers.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), tables.metadata) == []
-    store.close()
+    database.close()

@@ -15,14 +15,15 @@ from alembic import command
 from sqlalchemy import create_engine, event, inspect, text
 from sqlalchemy.engine import Engine
 
-from api.store.database import SqlStore
+from api.store.database import Database, TenantStore
 from api.store.migrations.run import _config, head_revision, known_revisions
 from api.store.sql.blobs import packed
 from api.store.sql.connections import postgres_engines, postgres_url, sqlite_engines
+from api.store.tenants import DEFAULT_TENANT
 from benchmarks.service.local_postgres import Postgres
 from planner.domain.formats.canonical_json import canonical_bytes
 from tests.api.store.migrations.test_run import BEFORE_TENANTS
-from tests.support.contracts.store import DIGEST, new_solve
+from tests.support.contracts.store.values import DIGEST, new_solve
 from tests.support.service.old_release import old_release
 from tests.support.thorough import THOROUGH
 
@@ -62,7 +63,7 @@ def filled(path: Path, revision: str) -> None:
         engines.dispose()
 
 
-def use(store: SqlStore) -> None:
+def use(store: TenantStore) -> None:
     """Find what was there, and work with it."""
     solve = store.solve("1")
     assert solve is not None
@@ -80,8 +81,8 @@ def test_a_database_of_every_release_is_opened_and_worked_with(tmp_path: Path, r
     path = tmp_path / "db.sqlite"
     filled(path, revision)
     for _ in range(2):  # the second time there is nothing to do
-        with closing(SqlStore.of_file(path)) as store:
-            use(store)
+        with closing(Database.of_file(path)) as database:
+            use(database.for_tenant(DEFAULT_TENANT))
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(head_revision(),)]
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
@@ -110,21 +111,23 @@ def test_many_processes_open_an_old_database_at_once(tmp_path: Path, request: py
     if kind == "sqlite":
         path = tmp_path / "db.sqlite"
         filled(path, _ROWS_FIT)
-        opened = lambda: SqlStore.of_file(path)  # noqa: E731
+        opened = lambda: Database.of_file(path)  # noqa: E731
     else:
         url = old_postgres(request.getfixturevalue("postgres"))
-        opened = lambda: SqlStore.of_postgres(url)  # noqa: E731
+        opened = lambda: Database.of_postgres(url)  # noqa: E731
     begin_at = time.monotonic() + 0.5
 
     def work(number: int) -> None:
         time.sleep(max(0.0, begin_at - time.monotonic()))
-        with closing(opened()) as store:
+        with closing(opened()) as database:
+            store = database.for_tenant(DEFAULT_TENANT)
             assert store.solve("1") is not None
             store.accept(new_solve(10 + number), max_queued=99, reuse=True)
 
     pids = [in_process(lambda number=number: work(number)) for number in range(_NUM_OPENERS)]
     assert [ended(pid) for pid in pids] == [0] * _NUM_OPENERS
-    with closing(opened()) as store:
+    with closing(opened()) as database:
+        store = database.for_tenant(DEFAULT_TENANT)
         use(store)
         assert len(store.solves(limit=99, before=None, state=None)) == _NUM_OPENERS + 2
 
@@ -173,15 +176,15 @@ def test_an_upgrade_that_is_killed_at_any_statement_has_changed_nothing(tmp_path
 
         def upgrade(number: int = number, path: Path = path) -> None:
             die_at(number)
-            SqlStore.of_file(path).close()
+            Database.of_file(path).close()
 
         how = ended(in_process(upgrade))
         if how == 0:
             break
         assert how == -signal.SIGKILL
         assert tables_of(create_engine(f"sqlite:///{path}")) == before, number
-        with closing(SqlStore.of_file(path)) as store:
-            use(store)
+        with closing(Database.of_file(path)) as database:
+            use(database.for_tenant(DEFAULT_TENANT))
     assert number > 4 * _STEP
 
 
@@ -193,13 +196,13 @@ def test_an_upgrade_that_is_killed_at_any_statement_has_changed_nothing_in_postg
 
         def upgrade(number: int = number, url: str = url) -> None:
             die_at(number)
-            SqlStore.of_postgres(url).close()
+            Database.of_postgres(url).close()
 
         how = ended(in_process(upgrade))
         if how == 0:
             break
         assert how == -signal.SIGKILL
         assert tables_of(create_engine(postgres_url(url))) == before, number
-        with closing(SqlStore.of_postgres(url)) as store:
-            use(store)
+        with closing(Database.of_postgres(url)) as database:
+            use(database.for_tenant(DEFAULT_TENANT))
     assert number > 4 * _STEP

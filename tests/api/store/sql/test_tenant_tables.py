@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from api.store.database import TenantStore
+from api.store.database import Database, TenantStore
 from api.store.sql import tables
 
 #: Tables without a tenant, and why none of them needs one.
@@ -15,8 +15,10 @@ SHARED = {
     "webhook_deliveries": "found through a webhook of a tenant",
     "executors": "servers and workers, which run the work of all",
 }
-#: Methods of a store that tell nothing of anybody.
-OF_NOBODY = {"ping"}
+
+
+def methods(side: type) -> set[str]:
+    return {name for name in dir(side) if not name.startswith("_")}
 
 
 def test_every_table_has_a_tenant_or_a_reason() -> None:
@@ -24,7 +26,10 @@ def test_every_table_has_a_tenant_or_a_reason() -> None:
 
 
 def test_every_method_of_a_store_is_tried_with_two_tenants(root: Path) -> None:
-    methods = {name for name in dir(TenantStore) if not name.startswith("_")}
-    assert len(methods) > 30
-    text = (root / "tests" / "support" / "contracts" / "tenant_store.py").read_text()
-    assert {name for name in methods if f".{name}(" not in text} == OF_NOBODY
+    assert len(methods(TenantStore)) > 30
+    text = (root / "tests" / "support" / "contracts" / "store" / "tenants.py").read_text()
+    assert {name for name in methods(TenantStore) if f".{name}(" not in text} == {"ping"}
+
+
+def test_the_side_of_all_tenants_has_no_method_of_one_tenant() -> None:
+    assert methods(Database) & methods(TenantStore) == {"ping"}

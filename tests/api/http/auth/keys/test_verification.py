@@ -33,7 +33,7 @@ class Store:
         self._fail()
         return self.records.get(key_id)
 
-    def use_api_keys(self, used_at: Mapping[str, float]) -> None:
+    def record_api_key_uses(self, used_at: Mapping[str, float]) -> None:
         self._fail()
         self.written.append(dict(used_at))
 

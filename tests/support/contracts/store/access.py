@@ -1,4 +1,4 @@
-"""What every store promises of keys of callers and of the audit trail; each one's test class inherits this."""
+"""Keys of users, and the audit trail."""
 
 from dataclasses import replace
 
@@ -6,48 +6,51 @@ import pytest
 
 from api.store.access.audit import ACTIVATE, CREATE_KEY, PROMOTE, REVOKE_KEY, ROLLBACK, Actor
 from api.store.access.keys import ApiKeyRecord
-from api.store.database import TenantStore
+from api.store.database import Database, TenantStore
 from api.store.models.activations import ActivationConflict
 from api.store.plans.channels import VersionConflict
+from api.store.tenants import DEFAULT_TENANT
 from tests.support.contracts.race import race
-from tests.support.contracts.store import DIGEST, OTHER, new_solve, plan
+from tests.support.contracts.store.values import DIGEST, OTHER, new_solve, plan
 
 KEY = ApiKeyRecord(
     id="k1", name="launchers", secret_digest="ab" * 32, scopes=["read"], created_at=10.0, expires_at=99.0
 )
+
 ANN = Actor(who="ann", request_id="r1")
 
 
-def published(store: TenantStore) -> None:
+def published(database: Database) -> None:
+    store = database.for_tenant(DEFAULT_TENANT)
     for number, record in enumerate((plan(), plan(OTHER))):
         store.accept(new_solve(number), max_queued=9, reuse=True)
-        store.finish(new_solve(number).id, state="succeeded", now=1.0, plan=record)
+        database.finish(new_solve(number).id, state="succeeded", now=1.0, plan=record)
 
 
-class AccessStoreContract:
-    """Subclasses give a fixture ``store``."""
+class AccessContract:
+    """Keys and the audit trail of one tenant."""
 
-    def test_a_key_is_kept_as_it_was_added(self, store: TenantStore) -> None:
-        assert store.api_key("k1") is None
+    def test_a_key_is_kept_as_it_was_added(self, database: Database, store: TenantStore) -> None:
+        assert database.api_key("k1") is None
         second = replace(KEY, id="k0", created_at=11.0, expires_at=None)
         for record in (KEY, second):
             store.add_api_key(record, by=ANN)
-        assert store.api_key("k1") == KEY
+        assert database.api_key("k1") == KEY
         assert store.api_keys() == [KEY, second]
 
-    def test_a_key_that_was_revoked_stays_revoked(self, store: TenantStore) -> None:
+    def test_a_key_that_was_revoked_stays_revoked(self, database: Database, store: TenantStore) -> None:
         store.add_api_key(KEY, by=ANN)
         assert store.revoke_api_key("other", by=ANN, now=20.0) is None
         revoked = replace(KEY, revoked_at=20.0)
         assert store.revoke_api_key("k1", by=ANN, now=20.0) == revoked
-        assert store.revoke_api_key("k1", by=ANN, now=30.0) == revoked == store.api_key("k1")
+        assert store.revoke_api_key("k1", by=ANN, now=30.0) == revoked == database.api_key("k1")
         assert [entry.action for entry in store.audit(limit=9, before=None, subject=None)] == [REVOKE_KEY, CREATE_KEY]
 
-    def test_the_last_use_never_goes_back(self, store: TenantStore) -> None:
+    def test_the_last_use_never_goes_back(self, database: Database, store: TenantStore) -> None:
         store.add_api_key(KEY, by=ANN)
-        store.use_api_keys({"k1": 15.0, "unknown": 15.0})
-        store.use_api_keys({"k1": 12.0})
-        assert store.api_key("k1") == replace(KEY, last_used_at=15.0)
+        database.record_api_key_uses({"k1": 15.0, "unknown": 15.0})
+        database.record_api_key_uses({"k1": 12.0})
+        assert database.api_key("k1") == replace(KEY, last_used_at=15.0)
 
     def test_the_trail_of_keys_has_no_secret(self, store: TenantStore) -> None:
         store.add_api_key(KEY, by=ANN)
@@ -57,8 +60,8 @@ class AccessStoreContract:
         assert entry.after == {"name": "launchers", "scopes": ["read"], "expires_at": 99.0, "revoked_at": None}
         assert KEY.secret_digest not in repr(entry)
 
-    def test_the_trail_of_a_channel(self, store: TenantStore) -> None:
-        published(store)
+    def test_the_trail_of_a_channel(self, database: Database, store: TenantStore) -> None:
+        published(database)
         store.put_channel("c", plan_digest=DIGEST, expected_version=0, now=1.0)
         store.put_channel("c", plan_digest=OTHER, expected_version=1, now=2.0, by=ANN)
         store.put_channel("c", plan_digest=DIGEST, expected_version=2, now=3.0, by=ANN, action=ROLLBACK)

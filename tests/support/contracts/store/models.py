@@ -1,17 +1,17 @@
-"""What every store promises of measurements and learned models; each one's test class inherits this."""
+"""Statistics, measurements and learned cost models."""
 
 from dataclasses import replace
 
 import pytest
 
-from api.store.database import TenantStore
+from api.store.database import Database, TenantStore
 from api.store.models.activations import ActivationConflict, UnknownModel
 from api.store.models.measurements import MeasurementsRecord
+from api.store.models.statistics import StatisticsRecord
 from api.store.solves.records import QueueFull
 from tests.support.contracts.race import race
+from tests.support.contracts.store.values import DIGEST, OTHER
 
-DIGEST = "sha256:" + "1" * 64
-OTHER = "sha256:" + "2" * 64
 PROFILE = "dgx-h100-80g"
 
 
@@ -28,8 +28,30 @@ def batch(digest: str = DIGEST, **changes: object) -> MeasurementsRecord:
     return MeasurementsRecord(**(values | changes))
 
 
-class ModelStoreContract:
-    """Subclasses give a fixture ``store``."""
+class ModelContract:
+    """Statistics, measurements, models and activations of one tenant."""
+
+    def test_statistics_are_kept_once(self, store: TenantStore) -> None:
+        first = StatisticsRecord(digest=DIGEST, num_tables=2, num_lookups=9, created_at=1.0)
+        assert store.add_statistics(first, canonical=b"{}") == (first, True)
+        assert store.add_statistics(replace(first, created_at=2.0), canonical=b"{}") == (first, False)
+        second = replace(first, digest=OTHER)
+        store.add_statistics(second, canonical=b"[]")
+        assert store.statistics(OTHER) == b"[]"
+        assert store.statistics("sha256:" + "3" * 64) is None
+        assert store.statistics_records(limit=9, after=None) == [first, second]
+        assert store.statistics_records(limit=1, after=None) == [first]
+        assert store.statistics_records(limit=9, after=DIGEST) == [second]
+
+    def test_racing_keepers_of_equal_statistics_agree(self, store: TenantStore) -> None:
+        record = StatisticsRecord(digest=DIGEST, num_tables=2, num_lookups=9, created_at=1.0)
+        kept = race(8, lambda _: store.add_statistics(record, canonical=b"{}")[1])
+        assert sorted(map(str, kept)) == ["False"] * 7 + ["True"]
+
+    def test_numbers_of_lookups_may_be_large(self, store: TenantStore) -> None:
+        record = StatisticsRecord(digest=DIGEST, num_tables=2, num_lookups=10**15, created_at=1.0)
+        store.add_statistics(record, canonical=b"{}")
+        assert store.statistics_records(limit=1, after=None) == [record]
 
     def fit(self, store: TenantStore, name: str = "m", *, now: float = 1.0, max_fitting: int = 99) -> int:
         return store.add_fit(name, request={"seed": 0}, max_fitting=max_fitting, now=now).version
@@ -41,15 +63,15 @@ class ModelStoreContract:
 
     def test_equal_measurements_are_kept_once(self, store: TenantStore) -> None:
         record = batch(comparison={"drift": True}, plan_digest=OTHER, source="job")
-        assert store.keep_measurements(record, canonical=b"[1]") == (record, True)
-        assert store.keep_measurements(batch(created_at=9.0), canonical=b"[2]") == (record, False)
+        assert store.add_measurements(record, canonical=b"[1]") == (record, True)
+        assert store.add_measurements(batch(created_at=9.0), canonical=b"[2]") == (record, False)
         assert store.measurements(DIGEST) == b"[1]"
         assert store.measurements_record(DIGEST) == record
         assert store.measurements(OTHER) is store.measurements_record(OTHER) is None
 
     def test_measurements_are_listed_by_digest_and_device(self, store: TenantStore) -> None:
-        store.keep_measurements(batch(OTHER, device="A100"), canonical=b"")
-        store.keep_measurements(batch(DIGEST), canonical=b"")
+        store.add_measurements(batch(OTHER, device="A100"), canonical=b"")
+        store.add_measurements(batch(DIGEST), canonical=b"")
         everything = store.measurements_records(limit=9, after=None, device=None)
         assert [one.digest for one in everything] == [DIGEST, OTHER]
         assert store.measurements_records(limit=1, after=DIGEST, device=None) == everything[1:]
@@ -93,12 +115,12 @@ class ModelStoreContract:
         assert store.model_document(DIGEST) is None
         assert not store.finish_fit("m", 99, now=5.0, error={})
 
-    def test_fits_that_have_not_ended_are_listed_oldest_first(self, store: TenantStore) -> None:
+    def test_fits_that_have_not_ended_are_listed_oldest_first(self, database: Database, store: TenantStore) -> None:
         self.fit(store, "late", now=2.0)
         self.fit(store, "early", now=1.0)
         version = self.fit(store, "done", now=0.5)
         store.finish_fit("done", version, now=3.0, error={"code": "c"})
-        assert [one.name for one in store.unended_fits()] == ["early", "late"]
+        assert [one.name for one in database.unended_fits()] == ["early", "late"]
         assert store.begin_fit("done", version, max_attempts=9, now=4.0) is None
         assert store.begin_fit("nothing", 1, max_attempts=9, now=4.0) is None
 
@@ -171,3 +193,10 @@ class ModelStoreContract:
             with pytest.raises(UnknownModel):
                 store.activate(PROFILE, model_name="m", model_version=number, expected_version=0, now=5.0)
         assert store.activation(PROFILE) is None
+
+    def test_versions_of_models_are_counted_by_state(self, database: Database, store: TenantStore) -> None:
+        assert database.num_models_by_state() == {}
+        for name in ("one", "two"):
+            store.add_fit(name, request={"seed": 0}, max_fitting=9, now=1.0)
+        store.finish_fit("one", 1, now=2.0, error={"code": "cancelled"})
+        assert database.num_models_by_state() == {"fitting": 1, "failed": 1}

@@ -1,4 +1,4 @@
-"""What every store promises of keys of requests; each one's test class inherits this."""
+"""Keys of requests."""
 
 from dataclasses import replace
 
@@ -6,17 +6,18 @@ import pytest
 
 from api.store.database import TenantStore
 from api.store.models.measurements import MeasurementsRecord
-from api.store.solves.idempotency import KEPT_SECONDS, KeyReused, RequestKey
+from api.store.solves.idempotency import RETENTION_SECONDS, KeyReused, RequestKey
 from api.store.solves.records import QueueFull
 from tests.support.contracts.race import race
-from tests.support.contracts.store import DIGEST, new_solve
+from tests.support.contracts.store.values import DIGEST, new_solve
 
 KEY = RequestKey(scope="/v1/solves", key="k", fingerprint="f", at=1000.0)
+
 OTHER = replace(KEY, fingerprint="g")
 
 
-class KeyStoreContract:
-    """Subclasses give a fixture ``store``."""
+class RequestKeyContract:
+    """A request that is sent twice happens once."""
 
     def accept_keyed(
         self, store: TenantStore, number: int, key: RequestKey = KEY, **options: object
@@ -58,8 +59,8 @@ class KeyStoreContract:
 
     def test_keys_are_forgotten_after_a_day(self, store: TenantStore) -> None:
         first, _ = self.accept_keyed(store, 1)
-        assert store.made_by(replace(KEY, at=KEY.at + KEPT_SECONDS)) == first
-        late = replace(OTHER, at=KEY.at + KEPT_SECONDS + 1)
+        assert store.made_by(replace(KEY, at=KEY.at + RETENTION_SECONDS)) == first
+        late = replace(OTHER, at=KEY.at + RETENTION_SECONDS + 1)
         assert store.made_by(late) is None
         assert self.accept_keyed(store, 2, late) == (f"{2:012x}", True)
 
@@ -71,7 +72,7 @@ class KeyStoreContract:
 
     def test_a_key_that_is_over_is_taken_over_once(self, store: TenantStore) -> None:
         first, _ = self.accept_keyed(store, 99)
-        late = replace(OTHER, at=KEY.at + KEPT_SECONDS + 1)
+        late = replace(OTHER, at=KEY.at + RETENTION_SECONDS + 1)
         answered = race(16, lambda index: self.accept_keyed(store, index, late))
         assert sum(created for _, created in answered) == 1
         (made,) = {solve for solve, _ in answered}
@@ -89,7 +90,7 @@ class KeyStoreContract:
         record = MeasurementsRecord(
             digest=DIGEST, device="", num_rows=1, source="job", plan_digest=None, comparison=None, created_at=1.0
         )
-        assert store.keep_measurements(record, canonical=b"{}", key=KEY)[1]
-        assert not store.keep_measurements(record, canonical=b"{}", key=KEY)[1]
+        assert store.add_measurements(record, canonical=b"{}", key=KEY)[1]
+        assert not store.add_measurements(record, canonical=b"{}", key=KEY)[1]
         with pytest.raises(KeyReused):
-            store.keep_measurements(record, canonical=b"{}", key=OTHER)
+            store.add_measurements(record, canonical=b"{}", key=OTHER)

@@ -1,4 +1,4 @@
-"""Moments as documents tell them: in UTC, of seconds since the epoch, which is what is stored."""
+"""Times of documents: in UTC, from the seconds since the epoch that the store has."""
 
 from datetime import UTC, datetime
 from typing import overload

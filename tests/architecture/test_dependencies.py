@@ -21,7 +21,7 @@ ASSETS = {"fastapi-offline"}
 #: Drivers that SQLAlchemy imports by the address of a database.
 DRIVERS = {"psycopg"}
 #: Imported lazily by the launcher's adapter and by what measures a machine, in environments that have them.
-OF_THE_TRAINING_ENVIRONMENT = {"torch", "torchrec", "fbgemm-gpu", "triton"}
+OF_THE_TRAINING_ENVIRONMENT = {"torch", "torchrec", "fbgemm-gpu"}
 #: Imported where they are needed, and extras of ours: traces and measured rows in Parquet, solves on a Ray cluster.
 OF_AN_EXTRA = {"pyarrow", "ray"}
 

@@ -8,7 +8,7 @@ pytest.importorskip("torchrec", reason="torchrec is not installed: pip install '
 
 import torch
 
-from api.cli.measuring.embeddings import implementation_for
+from api.cli.measuring.embeddings import best_implementation
 from api.cli.measuring.machine import this_machine
 from api.client.torchrec.clocks import HostClock, StreamClock, clock_for, device_name, library_name
 
@@ -46,4 +46,4 @@ def test_names_are_those_of_benchmarks(ranks: int, monkeypatch: pytest.MonkeyPat
     for name, value in torchrun.items():
         monkeypatch.setenv(name, str(value))
     assert device_name(CPU) == this_machine().name
-    assert library_name() == implementation_for("cpu").library
+    assert library_name() == best_implementation().library

@@ -1,4 +1,4 @@
-"""Fused embedding lookups of this machine: FBGEMM where it is installed, our Triton kernel, or PyTorch's own.
+"""Fused embedding lookups of this machine: FBGEMM where it is installed, else PyTorch's own.
 
 Each takes the ids of all tables, table by table, and offsets of (table, sample) bags, as FBGEMM does; sums the bags;
 and updates the rows by row-wise AdaGrad in its backward pass.
@@ -40,16 +40,12 @@ class Implementation:
         return self._build(launch.tables, launch.data_type, device)
 
 
-def implementation_for(device: str) -> Implementation:
-    """Return the best way that is installed."""
+def best_implementation() -> Implementation:
+    """Return the fastest implementation that is installed."""
     if find_spec("fbgemm_gpu") is not None:
         from api.cli.measuring.fbgemm_tbe import build
 
         return Implementation("fbgemm_tbe", _fbgemm_distribution(), build)
-    if device.startswith("cuda") and find_spec("triton") is not None:
-        from api.cli.measuring.triton_tbe import TritonTables
-
-        return Implementation("triton_tbe", "triton", TritonTables)
     from api.cli.measuring.embedding_bag import EmbeddingBags
 
     return Implementation("embedding_bag", "torch", EmbeddingBags)

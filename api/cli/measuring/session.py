@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from api.cli.measuring.allocator import keep_freed_memory
-from api.cli.measuring.embeddings import implementation_for
+from api.cli.measuring.embeddings import best_implementation
 from api.cli.measuring.errors import RanksLost
 from api.cli.measuring.lookup_design import LookupLaunch, LookupLimits, lookup_launch
 from api.cli.measuring.lookups import measure_lookups
@@ -119,7 +119,7 @@ def _measure_lookups(plan: Plan, machine: Machine, file: RowFile, tell: Progress
 
     torch.set_num_threads(machine.num_threads)
     device = machine.device(0)
-    implementation, watch = implementation_for(device), Stopwatch(device)
+    implementation, watch = best_implementation(), Stopwatch(device)
     bounds, began, done = limits(plan, machine), plan.gone(), 0
 
     def went_on() -> None:

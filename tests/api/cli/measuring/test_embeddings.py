@@ -1,8 +1,5 @@
 """All ways to look up embeddings compute the same sums and the same updates."""
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -10,14 +7,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'shardplan[train]'")
 
 from api.cli.measuring.embedding_bag import EmbeddingBags  # noqa: E402
-from api.cli.measuring.embeddings import FusedTables, implementation_for  # noqa: E402
+from api.cli.measuring.embeddings import FusedTables, best_implementation  # noqa: E402
 from api.cli.measuring.ids import draw_batches  # noqa: E402
 from api.cli.measuring.lookup_design import LookupLaunch, TableDesign  # noqa: E402
 from api.cli.measuring.lookups import measure_lookups  # noqa: E402
 from api.cli.measuring.stopwatch import Stopwatch  # noqa: E402
 from api.cli.measuring.training_constants import EPSILON, INITIAL_WEIGHT, LEARNING_RATE  # noqa: E402
 from cost_models.measurements.json_rows import rows_from_json  # noqa: E402
-from tests.support.paths import ROOT  # noqa: E402
 
 TABLES = tuple(
     TableDesign(name=f"t{i}", rows=rows, columns=columns, pooling=3.0, alpha=0.5, seed=i)
@@ -58,37 +54,10 @@ def test_fbgemm_does_the_same() -> None:
         torch.testing.assert_close(step(theirs, seed), step(ours, seed))
 
 
-def test_the_triton_kernel_does_the_same() -> None:
-    """On a CPU by Triton's interpreter, which must be chosen before Triton is imported: in a process of its own."""
-    pytest.importorskip("triton", reason="triton is not installed")
-    # Rows of 7 are hit by ids of several tiles, others by a part of one.
-    script = (
-        "from tests.api.cli.measuring.test_embeddings import *\n"
-        "from api.cli.measuring import triton_tbe\n"
-        "from api.cli.measuring.triton_tbe import TritonTables\n"
-        "triton_tbe.TILE = 4\n"
-        "for kind, close in (('fp32', 1e-6), ('fp16', 1e-3)):\n"
-        "    ours, theirs = TritonTables(TABLES, kind, 'cpu'), EmbeddingBags(TABLES, kind, 'cpu')\n"
-        "    for seed in range(3):\n"
-        "        torch.testing.assert_close(step(ours, seed), step(theirs, seed), atol=close, rtol=close)\n"
-    )
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    result = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr[-2_000:]
-
-
 @pytest.mark.parametrize("data_type", ["fp32", "fp16"])
 def test_rows_of_a_launch_are_sound(data_type: Any) -> None:
     launch = LookupLaunch(task="seed0-round0", batch=SAMPLES, data_type=data_type, tables=TABLES)
-    implementation = implementation_for("cpu")
+    implementation = best_implementation()
     (found,) = measure_lookups([launch], implementation, "cpu", Stopwatch("cpu"), lambda: None)
     rows = rows_from_json([{**row, "launch": 0, "device": "this one"} for row in found])
     assert rows.text("table").tolist() == ["t0", "t1", "t2"]
@@ -102,7 +71,7 @@ def test_rows_of_a_launch_are_sound(data_type: Any) -> None:
 def test_launches_take_turns() -> None:
     """Visits to one launch lie between visits to the others."""
     visited: list[int] = []
-    implementation = implementation_for("cpu")
+    implementation = best_implementation()
 
     class Noted:
         def __init__(self, number: int, tables: FusedTables) -> None:

@@ -31,8 +31,8 @@ from planner.verification.provenance import versions
 
 def run(suite: Suite, sources: Sources, given: argparse.Namespace) -> Iterator[Row]:
     """Measure the instances of a suite, one solve after the other; print as they come."""
-    default, *others = partitioner_names()
-    partitioners = given.partitioner or ([default] if suite.default_alone else [default, *others])
+    names = [name for name in partitioner_names() if make_partitioner(name).name == name]
+    partitioners = given.partitioner or (names[:1] if suite.default_alone else names)
     most = None if given.limit is None else given.limit * suite.instances_per_case
     for instance in islice(suite.instances(sources), most):
         limited = instance if given.time_limit is None else replace(instance, time_limit_seconds=given.time_limit)

@@ -40,7 +40,7 @@ def plan_command(
     cost_model_file: CostModelFile = None,
     objective: Annotated[str | None, typer.Option(help="step_time, max_rank_time or request_latency.")] = None,
     partitioner: Annotated[
-        str | None, typer.Option(help="portfolio, greedy, ldm, local_search, lns, cp_sat, mathopt.")
+        str | None, typer.Option(help="portfolio, greedy, ldm, local_search, cp_sat, mathopt.")
     ] = None,
     time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="Limit of the search.")] = None,
     gap: Annotated[

@@ -146,14 +146,18 @@ def test_summary_judges_the_default_alone() -> None:
         notes=lambda rows: [f"{len(rows)} rows"],
     )
     wide = replace(MEASURED, relative_gap=0.5)
-    rows = [row(peers=[peer(2.02)]), row(wide, [peer(2.02)], instance(50)), replace(row(NO_PLAN), partitioner="lns")]
+    rows = [
+        row(peers=[peer(2.02)]),
+        row(wide, [peer(2.02)], instance(50)),
+        replace(row(NO_PLAN), partitioner="mathopt"),
+    ]
     told = list(summary(suite, rows, "greedy"))
     assert told[0] == "suite s: t; 2 instances"
     assert "  greedy: gap: 1 of 2" in told
     assert "  greedy: geometric mean of the ratios 0.5000, wanted at most 0.9" in told
     assert "  greedy: 2.00 s in the mean, wanted at most 3" in told
     assert told[-1] == "  greedy: 2 rows"
-    assert not any("lns:" in text for text in told)
+    assert not any("mathopt:" in text for text in told)
     assert max(map(len, told)) <= 120
 
 

@@ -1,4 +1,4 @@
-"""cp_sat: the choice among listed options as one integer program, for small instances and neighbourhoods.
+"""cp_sat: the choice among listed options as one integer program, for small instances.
 
 Data: seconds ``c[j, r, p]`` of column j on rank r in whole ticks, rounded **down**; bytes
 ``b[j, m]``; capacities. Ranks of one speed share their ticks; pinned pieces are constants ``k``.
@@ -55,15 +55,9 @@ _STOPPING = 0.05
 
 
 class CpSat:
-    """Exact on small instances; returns a bound and the best plan found everywhere else.
-
-    ``proves_finely``: whether what is proven in ticks is proven again where they are too coarse for the gap.
-    """
+    """Exact on small instances; returns a bound and the best plan found everywhere else."""
 
     name = "cp_sat"
-
-    def __init__(self, *, proves_finely: bool = True) -> None:
-        self._proves_finely = proves_finely
 
     def solve(
         self,
@@ -96,7 +90,7 @@ class CpSat:
             return _nothing("size", f"{placements} placement variables, at most {MAX_PLACEMENTS} are tried")
         budget = _Budget(limits)
         outcome = _run(priced, TICKS, budget, lower_bound_seconds, start, on_incumbent, dives=start is not None)
-        if not self._proves_finely or not _is_coarse(priced, outcome, limits):
+        if not _is_coarse(priced, outcome, limits):
             return outcome
         # Dives, which look for better plans, took ten times as long where there is none.
         told = _report_if_better(priced, outcome.assignment, on_incumbent)
@@ -169,7 +163,7 @@ def _run(
     solver.parameters.catch_sigint_signal = False  # an interrupt is for whoever runs the search
     solver.parameters.linearization_level = 2
     if dives:
-        # Diving along the relaxation proved neighbourhoods of 8 tables on 16 ranks in half the time of
+        # Diving along the relaxation proved parts of plans with 8 tables on 16 ranks in half the time of
         # the default search. Presolve finds little in these models and costs as much again. Without
         # a start, dives can take very long to their first good plan.
         solver.parameters.search_branching = cp_model.LP_SEARCH

@@ -6,7 +6,7 @@ import pytest
 from planner.solver.evaluate import objective_of, violations
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.exact import cp_sat
-from planner.solver.problem import Objective, Reason, Scope
+from planner.solver.problem import Objective, Outcome, Reason, Scope, SolverProblem
 from tests.support.contracts.partitioner import LIMITS, PartitionerContract
 from tests.support.planning.builders import brute_force, random_priced
 
@@ -46,6 +46,13 @@ def test_rounding_keeps_the_bound_admissible(monkeypatch: pytest.MonkeyPatch) ->
         assert outcome.bound_seconds > 0.9 * best
 
 
+def proven_coarsely(priced: SolverProblem, limits: SolveLimits, monkeypatch: pytest.MonkeyPatch) -> Outcome:
+    """What CP-SAT returns without its second run in fine ticks."""
+    with monkeypatch.context() as patched:
+        patched.setattr(cp_sat, "_is_coarse", lambda *_: False)
+        return cp_sat.CpSat().solve(priced, limits)
+
+
 @pytest.mark.parametrize("objective", Objective)
 def test_what_coarse_ticks_prove_is_proven_again_in_fine_ones(
     monkeypatch: pytest.MonkeyPatch, objective: Objective
@@ -55,7 +62,7 @@ def test_what_coarse_ticks_prove_is_proven_again_in_fine_ones(
     best = brute_force(priced, listed=True)
     assert best is not None
     exact = replace(LIMITS, relative_gap=0.0)
-    coarse = cp_sat.CpSat(proves_finely=False).solve(priced, exact)
+    coarse = proven_coarsely(priced, exact, monkeypatch)
     assert coarse.termination.reason is Reason.OPTIMAL
     assert coarse.bound_seconds < best * 0.999
     fine = cp_sat.CpSat().solve(priced, exact)
@@ -71,7 +78,7 @@ def test_the_second_proof_stays_within_the_limits(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(cp_sat._Budget, "spend", lambda budget, _: setattr(budget, "_work_seconds", 0.0))  # noqa: SLF001
     priced = random_priced(9, num_tables=2, slowdown=True, windows=True)
     exact = replace(LIMITS, relative_gap=0.0)
-    first = cp_sat.CpSat(proves_finely=False).solve(priced, exact)
+    first = proven_coarsely(priced, exact, monkeypatch)
     outcome = cp_sat.CpSat().solve(priced, exact)
     assert outcome.assignment is not None
     assert first.bound_seconds <= outcome.bound_seconds < objective_of(priced, outcome.assignment) * 0.999

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 
-from anyio import CancelScope, CapacityLimiter
+from anyio import CancelScope, CapacityLimiter, create_task_group
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, FastAPI, params
 from fastapi.routing import APIRoute
@@ -185,12 +185,15 @@ def create_app(
             # In a thread: the engine talks to its database as it starts and stops, and waits for what runs.
             await run_sync(running.__enter__)
             try:
-                async with SolveWatch(database, signals).running(), api_keys.running(), delivery_worker.running():
+                async with create_task_group() as background:
+                    for run in (SolveWatch(database, signals).run, api_keys.run, delivery_worker.run):
+                        background.start_soon(run)
                     registry.register(scraped)
                     try:
                         yield
                     finally:
                         registry.unregister(scraped)
+                        background.cancel_scope.cancel()
             finally:
                 app.state.services.solves.release()
                 with CancelScope(shield=True):

@@ -75,6 +75,7 @@ def serve(settings: Settings, *, plan: PlanFunction = plan_in_full) -> None:
 
 
 async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> None:
+    reason = ""
     async with contextlib.AsyncExitStack() as stack:
         with told(settings):
             await stack.enter_async_context(app.router.lifespan_context(app))
@@ -82,9 +83,10 @@ async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> No
         server = _Server(config, app.state.services)
         try:
             await server.serve()
-        except (SystemExit, UnicodeError):  # a name that no server of names could be asked for is no OSError to uvicorn
-            where = f"{settings.host}, port {settings.port}"
-            raise StartFailed(f"cannot listen on {where}: {_why_not(settings)}") from None
+        except (SystemExit, UnicodeError):  # a name that DNS cannot be asked for is no OSError to uvicorn
+            reason = _why_not(settings)
+    if reason:  # outside of the lifespan, whose group of tasks would wrap what is raised in it
+        raise StartFailed(f"cannot listen on {settings.host}, port {settings.port}: {reason}")
 
 
 def _why_not(settings: Settings) -> str:

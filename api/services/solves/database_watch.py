@@ -1,14 +1,11 @@
 """Sees what happens to solves and fits in other processes: one look at the database for all that requests wait for."""
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncIterator
 
 from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.services.background_task import beside
 from api.services.solves.notifications import SolveNotifications
 from api.store.database import Database
 from api.store.models.models import fit_id, model_id
@@ -30,13 +27,8 @@ class SolveWatch:
         self._store, self._signals, self._poll_seconds = store, signals, poll_seconds
         self._marks: dict[str, SolveMark] = {}
 
-    @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Watch while the block runs."""
-        async with beside(self._run()):
-            yield
-
-    async def _run(self) -> None:
+    async def run(self) -> None:
+        """Watch until cancelled."""
         while True:
             await asyncio.sleep(self._poll_seconds)
             try:

@@ -5,20 +5,19 @@ when the lease is over. It has one id, which the receiver knows repetitions by.
 """
 
 import asyncio
-import contextlib
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from anyio import move_on_after
 from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.observability.metrics import WebhookMetrics
 from api.release import versions
-from api.services.background_task import beside
 from api.services.webhooks.client import CAP_SECONDS, Answer, WebhookClient
 from api.services.webhooks.signature import signed_headers
 from api.store.database import Database
@@ -66,13 +65,8 @@ class DeliveryWorker:
         self._poll_seconds, self._lease_seconds, self._clock, self._chance = poll_seconds, lease_seconds, clock, chance
         self._agent = f"shardplan/{versions()['shardplan']}"
 
-    @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Deliver while the block runs; what is under way at its end is attempted again, by whoever is next."""
-        async with beside(self._run()):
-            yield
-
-    async def _run(self) -> None:
+    async def run(self) -> None:
+        """Deliver until cancelled; what is under way then is attempted again, by the next process to take it."""
         busy: dict[str, asyncio.Task[None]] = {}
         freed = asyncio.Event()
 
@@ -86,10 +80,8 @@ class DeliveryWorker:
                 for taken in await self._take(list(busy)):
                     task = busy[taken.webhook_id] = asyncio.create_task(self._deliver(taken))
                     task.add_done_callback(partial(free, taken.webhook_id))
-                # Not wait_for, which in Python 3.11 may swallow the cancel at the end of the block.
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._poll_seconds):
-                        await freed.wait()
+                with move_on_after(self._poll_seconds):
+                    await freed.wait()
         finally:
             for task in busy.values():
                 task.cancel()

@@ -1,11 +1,10 @@
 """Verifies the keys that requests show: from memory for a few seconds, so that fetching plans stays fast."""
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from anyio import CancelScope, CapacityLimiter
@@ -15,7 +14,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.http.auth.keys.format import Key
 from api.http.auth.principal import Principal, Unauthenticated
 from api.schemas.error_kinds import ERROR_KINDS
-from api.services.background_task import beside
 from api.store.access.keys import ApiKeyRecord, ApiKeyVerification
 
 #: A key that is revoked elsewhere is refused here after this time at the latest.
@@ -115,20 +113,15 @@ class ApiKeyVerifier:
         if self._reading.get(key_id) is ended:
             del self._reading[key_id]
 
-    @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Write the last uses of keys while the block runs, and at its end."""
+    async def run(self) -> None:
+        """Write the last uses of keys from time to time, and once more when cancelled."""
         try:
-            async with beside(self._run()):
-                yield
+            while True:
+                await asyncio.sleep(WRITTEN_EVERY_SECONDS)
+                await self.write_uses()
         finally:
             with CancelScope(shield=True):
                 await self.write_uses()
-
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(WRITTEN_EVERY_SECONDS)
-            await self.write_uses()
 
     async def write_uses(self) -> None:
         """Write when keys were used last; what cannot be written now is written with the next."""
@@ -140,3 +133,5 @@ class ApiKeyVerifier:
         except SQLAlchemyError as error:
             log.warning("the store failed; last uses of keys are written later: %s", error)
             self._used_at = {**used_at, **self._used_at}
+        except Exception:
+            log.exception("last uses of keys could not be written")

@@ -20,6 +20,7 @@ from api.store.sql.connections import sqlite_engines
 from api.store.tenants import DEFAULT_TENANT
 from tests.support.contracts.store.solve_events import OTHER, SOLVE
 from tests.support.contracts.store.values import new_solve
+from tests.support.service.background import in_background
 
 PROGRESS = {"incumbent_seconds": 1.0, "bound_seconds": 0.5, "relative_gap": 1.0, "partitioner": "greedy"}
 
@@ -116,7 +117,7 @@ async def until(condition: Callable[[], bool]) -> None:
 def test_what_another_process_does_is_streamed(tmp_path: Path) -> None:
     async def test() -> None:
         setting = Setting(tmp_path)
-        async with setting.watch.running():
+        async with in_background(setting.watch.run):
             task = asyncio.create_task(all_of(setting.streams.stream(SOLVE, after=0)))
             await until(lambda: setting.store.num_reads == 1)
             setting.found(3.0)
@@ -140,7 +141,7 @@ def test_what_another_process_does_is_streamed(tmp_path: Path) -> None:
 def test_a_solve_that_begins_to_run_says_so(tmp_path: Path) -> None:
     async def test() -> None:
         setting = Setting(tmp_path)
-        async with setting.watch.running():
+        async with in_background(setting.watch.run):
             task = asyncio.create_task(all_of(setting.streams.stream(OTHER, after=0)))
             await until(lambda: setting.store.num_reads == 1)
             setting.database.begin(OTHER, executor_id="a", now=20.0)
@@ -257,7 +258,7 @@ def test_streams_stop_without_an_end_where_the_server_stops(tmp_path: Path) -> N
 def test_a_store_that_fails_for_a_while_ends_no_stream(tmp_path: Path) -> None:
     async def test() -> None:
         setting = Setting(tmp_path)
-        async with setting.watch.running():
+        async with in_background(setting.watch.run):
             task = asyncio.create_task(all_of(setting.streams.stream(SOLVE, after=0)))
             await until(lambda: setting.store.num_reads == 1)
             looks = setting.database.num_looks
@@ -278,7 +279,7 @@ def test_a_wait_for_a_fit_sees_its_end_in_another_process(tmp_path: Path) -> Non
         setting = Setting(tmp_path)
         version = setting.store.add_fit("m", request={"seed": 0}, max_fitting=9, now=1.0).version
         with setting.signals.listening(f"m@{version}") as ended:
-            async with setting.watch.running():
+            async with in_background(setting.watch.run):
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(ended.wait(), 0.3)
                 assert not ended.is_set()
@@ -293,7 +294,7 @@ def test_a_wait_for_the_end_sees_what_another_process_does(tmp_path: Path) -> No
     async def test() -> None:
         setting = Setting(tmp_path)
         with setting.signals.listening(SOLVE) as ended:
-            async with setting.watch.running():
+            async with in_background(setting.watch.run):
                 setting.found(3.0)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(ended.wait(), 0.3)

@@ -19,6 +19,7 @@ from api.store.database import Database, TenantStore
 from api.store.tenants import DEFAULT_TENANT
 from api.store.webhooks.records import ACTIVE, DELIVERED, DISABLED, EVENTS, FAILED, WAITING, WebhookRecord
 from tests.support.contracts.store.webhooks import end_solve, log_of
+from tests.support.service.background import in_background
 from tests.support.service.receivers import Receiver, receiving
 
 SECRET = "c2VjcmV0IG9mIHRoZSB0ZXN0"
@@ -56,7 +57,7 @@ async def until(condition: object, *couriers: DeliveryWorker, seconds: float = 2
     async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
 
         async def run(one: DeliveryWorker) -> None:
-            async with one.running():
+            async with in_background(one.run):
                 while not condition():
                     await asyncio.sleep(0.01)
 

@@ -15,6 +15,7 @@ from api.http.auth.keys.format import Key
 from api.http.auth.keys.verification import ApiKeyVerifier
 from api.http.auth.principal import Principal, Unauthenticated
 from api.store.access.keys import ApiKeyRecord
+from tests.support.service.background import in_background
 
 KEY = Key("0" * 12, "s" * 43)
 HEADER = f"Bearer {KEY.text}"
@@ -185,7 +186,7 @@ def test_uses_are_written_together_and_again_after_a_failure(caplog: pytest.LogC
 def test_uses_are_written_at_the_end() -> None:
     async def test() -> None:
         hands = Hands(RECORD)
-        async with hands.ring.running():
+        async with in_background(hands.ring.run):
             await hands.show()
             assert hands.store.written == []
         assert hands.store.written == [{KEY.id: 100.0}]
@@ -199,7 +200,7 @@ def test_uses_are_written_every_minute(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def test() -> None:
         hands = Hands(RECORD)
-        async with hands.ring.running():
+        async with in_background(hands.ring.run):
             await hands.show()
             while not hands.store.written:
                 await asyncio.sleep(0.01)

@@ -12,7 +12,6 @@ import structlog
 from opentelemetry.trace import get_current_span
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from api.observability.nonblocking_stream import LogStream
 from api.settings import Settings
 
 #: What a line may be about.
@@ -24,15 +23,14 @@ _SAID_OF_STARTS = re.compile("Applying DBOS .* migration|SQLite system database 
 _TIME = structlog.processors.TimeStamper(fmt="iso", utc=True)
 
 
-def is_json(settings: Settings, stream: LogStream) -> bool:
+def is_json(settings: Settings, *, is_terminal: bool) -> bool:
     """Whether lines are JSON."""
-    return settings.log_format == "json" or (settings.log_format == "auto" and not stream.isatty())
+    return settings.log_format == "json" or (settings.log_format == "auto" and not is_terminal)
 
 
-def set_up(settings: Settings, stream: LogStream) -> None:
-    """Log to a stream, as the settings say; for a process that is a server or worker, before anything else logs."""
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(_formatter(as_json=is_json(settings, stream), colors=stream.isatty()))
+def set_up(settings: Settings, handler: logging.Handler, *, is_terminal: bool) -> None:
+    """Log to a handler, as the settings say; for a process that is a server or worker, before anything else logs."""
+    handler.setFormatter(_formatter(as_json=is_json(settings, is_terminal=is_terminal), colors=is_terminal))
     level = settings.log_level.upper()
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from api.observability.metrics import method_of, route_of
-from api.observability.nonblocking_stream import LogStream
 from api.observability.request_id import request_id_of
 
 
@@ -20,8 +19,8 @@ def _now() -> datetime:
 class AccessLog:
     """Writes a line about every request that is over. Fulfils ``api.http.middleware.request_observers.Observer``."""
 
-    def __init__(self, stream: LogStream, *, as_json: bool, clock: Callable[[], datetime] = _now) -> None:
-        self._stream, self._as_json, self._clock = stream, as_json, clock
+    def __init__(self, write: Callable[[str], object], *, as_json: bool, clock: Callable[[], datetime] = _now) -> None:
+        self._write, self._as_json, self._clock = write, as_json, clock
 
     def __call__(self, scope: Mapping[str, Any], status: int, seconds: float, num_bytes: int) -> None:
         """Log one request."""
@@ -39,4 +38,4 @@ class AccessLog:
         else:
             trace = "" if trace_id is None else f" trace_id={trace_id}"
             line = f"{at} {method} {route} {status} {milliseconds} ms {num_bytes} bytes request_id={request}{trace}\n"
-        self._stream.write(line)
+        self._write(line)

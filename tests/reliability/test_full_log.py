@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api.observability.nonblocking_stream import UnhurriedStream
+from api.observability.log_queue import LogQueue
 from api.observability.request_log import AccessLog
 from tests.support.service.server import free_port, start
 from tests.support.service.specs import TINY
@@ -45,8 +45,9 @@ def test_no_request_fails_of_its_line(log: object, as_json: bool) -> None:
     with log() as file:
         stream = open(file, "w", buffering=1, closefd=False)  # noqa: SIM115 (it could not be closed)
         try:
-            for _ in range(1000):  # more than is kept in memory
-                AccessLog(UnhurriedStream(stream), as_json=as_json)(SCOPE, 200, 0.1, 5)
+            with contextlib.closing(LogQueue(stream, max_waiting_lines=100)) as lines:
+                for _ in range(1000):
+                    AccessLog(lines.write, as_json=as_json)(SCOPE, 200, 0.1, 5)
         finally:
             with contextlib.suppress(OSError):
                 stream.close()

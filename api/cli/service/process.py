@@ -83,4 +83,5 @@ def force_exit_after_timeout() -> None:
 
 def _leave() -> None:
     log.warning("not stopped after %g s: leaving what does not answer", MOST_STOP_SECONDS)
+    logging.shutdown()
     os._exit(0)

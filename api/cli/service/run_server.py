@@ -21,8 +21,8 @@ from api.execution.processes.solve import PlanFunction, plan_in_full
 from api.http.app import create_app
 from api.http.middleware.header_limits import bounded_heads
 from api.http.services import Services
+from api.observability.log_queue import LogQueue
 from api.observability.logging import is_json, set_up
-from api.observability.nonblocking_stream import unhurried
 from api.observability.request_log import AccessLog
 from api.observability.tracing import tracing_of
 from api.settings import Settings
@@ -46,11 +46,12 @@ def serve(settings: Settings, *, plan: PlanFunction = plan_in_full) -> None:
     StartFailed
         The data folder, the database, a model of the package or the port cannot be used.
     """
-    with unhurried(sys.stderr) as stream:
-        set_up(settings, stream)
+    is_terminal = sys.stderr.isatty()
+    with contextlib.closing(LogQueue(sys.stderr)) as lines:
+        set_up(settings, lines, is_terminal=is_terminal)
         _allow_connections()
         is_logged = settings.access_log and settings.log_level in ("debug", "info")
-        access_log = AccessLog(stream, as_json=is_json(settings, stream))
+        access_log = AccessLog(lines.write, as_json=is_json(settings, is_terminal=is_terminal))
         with told(settings):
             tracing = tracing_of(settings)
         app = create_app(settings, plan=plan, observers=[access_log] if is_logged else [], tracing=tracing)

@@ -13,9 +13,9 @@ from api.cli.service.process import StartFailed, force_exit_after_timeout, told
 from api.execution.host import EngineHost
 from api.execution.processes.fit import FitFunction, fit_model
 from api.execution.processes.solve import PlanFunction, plan_in_full
+from api.observability.log_queue import LogQueue
 from api.observability.logging import set_up
 from api.observability.metrics import WorkMetrics, new_registry
-from api.observability.nonblocking_stream import unhurried
 from api.observability.tracing import tracing_of
 from api.settings import Settings
 from api.store.data_directory import exclusive_data_directory
@@ -34,8 +34,8 @@ def work(settings: Settings, *, plan: PlanFunction = plan_in_full, fit: FitFunct
     """
     if wrong := wrong_setting(settings):
         raise StartFailed(wrong)
-    with unhurried(sys.stderr) as stream:
-        set_up(settings, stream)
+    with contextlib.closing(LogQueue(sys.stderr)) as lines:
+        set_up(settings, lines, is_terminal=sys.stderr.isatty())
         _work(settings, plan, fit)
 
 

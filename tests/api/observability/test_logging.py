@@ -20,14 +20,9 @@ from tests.support.service.server import Server
 from tests.support.service.specs import tiny
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 def logged(**settings: object) -> io.StringIO:
     stream = io.StringIO()
-    set_up(Settings(**{"log_format": "json", **settings}), stream)
+    set_up(Settings(**{"log_format": "json", **settings}), logging.StreamHandler(stream), is_terminal=False)
     return stream
 
 
@@ -36,13 +31,13 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
 
 
 def test_lines_are_json_where_nobody_reads_along() -> None:
-    for log_format, stream, expected in (
-        ("auto", io.StringIO(), True),
-        ("auto", Terminal(), False),
-        ("json", Terminal(), True),
-        ("text", io.StringIO(), False),
+    for log_format, is_terminal, expected in (
+        ("auto", False, True),
+        ("auto", True, False),
+        ("json", True, True),
+        ("text", False, False),
     ):
-        assert is_json(Settings(log_format=log_format), stream) is expected
+        assert is_json(Settings(log_format=log_format), is_terminal=is_terminal) is expected
 
 
 @pytest.mark.parametrize("name", ["api.execution.solves.runner", "uvicorn.error", "dbos", "sqlalchemy.pool"])
@@ -108,7 +103,7 @@ SCOPE = {"method": "GET", "route": Route, "state": {"request_id": "abc-1"}, "pat
 
 def test_a_request_is_a_line_of_the_same_form() -> None:
     stream = io.StringIO()
-    AccessLog(stream, as_json=True, clock=lambda: datetime(2026, 1, 2, tzinfo=UTC))(SCOPE, 200, 0.0123456, 42)
+    AccessLog(stream.write, as_json=True, clock=lambda: datetime(2026, 1, 2, tzinfo=UTC))(SCOPE, 200, 0.0123456, 42)
     assert lines(stream) == [
         {
             "event": "request",
@@ -128,7 +123,7 @@ def test_a_request_is_a_line_of_the_same_form() -> None:
 
 def test_a_request_as_text() -> None:
     stream = io.StringIO()
-    AccessLog(stream, as_json=False, clock=lambda: datetime(2026, 1, 2, tzinfo=UTC))(SCOPE, 304, 0.001, 0)
+    AccessLog(stream.write, as_json=False, clock=lambda: datetime(2026, 1, 2, tzinfo=UTC))(SCOPE, 304, 0.001, 0)
     expected = "2026-01-02T00:00:00.000000Z GET /v1/plans/{digest} 304 1.000 ms 0 bytes request_id=abc-1\n"
     assert stream.getvalue() == expected
 

@@ -39,8 +39,8 @@ class Traced:
         provider.add_span_processor(SimpleSpanProcessor(self.exporter))
         tracing = Tracing(provider.get_tracer("test"), provider.shutdown)
         settings = settings_for(folder)
-        set_up(Settings(log_format="json"), self.log)
-        observers = [AccessLog(self.log, as_json=True)]
+        set_up(Settings(log_format="json"), logging.StreamHandler(self.log), is_terminal=False)
+        observers = [AccessLog(self.log.write, as_json=True)]
         self.live = Live(create_app(settings, observers=observers, tracing=tracing, **options))
 
     def spans(self, name: str) -> list[ReadableSpan]:
@@ -150,7 +150,7 @@ def test_nothing_is_traced_by_default(tmp_path: Path) -> None:
     with Live.of(tmp_path) as live:
         assert live.solve(tiny())["state"] == "succeeded"
     stream = io.StringIO()
-    set_up(Settings(log_format="json"), stream)
+    set_up(Settings(log_format="json"), logging.StreamHandler(stream), is_terminal=False)
     logging.getLogger("api.x").warning("w")
     assert "trace_id" not in stream.getvalue()
 

@@ -1,19 +1,22 @@
-"""A log that nobody reads: whoever writes does not wait, lines keep their order, and what is lost is said."""
+"""A log whose reader stops: no writer waits, lines keep their order, and dropped lines are reported."""
 
+import contextlib
 import logging
 import os
 import select
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from api.observability.log_queue import LogQueue
 from api.observability.logging import set_up
-from api.observability.nonblocking_stream import UnhurriedStream, unhurried
 from api.settings import Settings
 from tests.support.contracts.race import race
+from tests.support.paths import ROOT
 
 
 class Pipe:
@@ -43,44 +46,46 @@ def pipe() -> Iterator[Pipe]:
     made.close()
 
 
-def test_lines_are_kept_in_order_until_somebody_reads(pipe: Pipe) -> None:
-    stream = UnhurriedStream(pipe.stream)
+def test_lines_wait_in_order_for_a_reader(pipe: Pipe) -> None:
+    log = LogQueue(pipe.stream)
     lines = [f"{number} {'x' * (number % 7000)}" for number in range(1, 400)]  # longer than a pipe takes at once, too
     for line in lines:
-        assert stream.write(f"{line}\n") == len(line) + 1
+        log.write(f"{line}\n")
     assert pipe.read_until(lines[-1]) == lines
-    stream.finish()
-    stream.write("one more\n")
+    log.flush()
+    log.write("one more\n")
     assert pipe.read_until("one more") == ["one more"]
 
 
-def test_what_is_lost_is_said_once_somebody_reads(pipe: Pipe) -> None:
-    stream = UnhurriedStream(pipe.stream, max_waiting_bytes=100_000)
-    set_up(Settings(log_format="text", log_level="info"), stream)
-    for number in range(3000):
-        stream.write(f"line {number:9} {'x' * 84}\n")  # 100 bytes
-    *kept, last = pipe.read_until("are lost")
-    numbers = [int(line.split()[1]) for line in kept]
+def test_dropped_lines_are_reported_when_a_reader_is_back(pipe: Pipe) -> None:
+    bound = 1000
+    log = LogQueue(pipe.stream, max_waiting_lines=bound)
+    set_up(Settings(log_format="text", log_level="info"), log, is_terminal=False)
+    log.write(f"line {0:9} {'x' * 100_000}\n")  # fills the pipe
+    for number in range(1, 3000):
+        log.write(f"line {number:9} {'x' * 84}\n")
+    *written, last = pipe.read_until("are lost")
+    numbers = [int(line.split()[1]) for line in written]
     assert numbers == sorted(set(numbers))
-    assert numbers[:1000] == list(range(1000))
-    assert 100_000 <= 100 * len(kept) <= 100_000 + 65_536 + 100
-    assert last.endswith(f": {3000 - len(kept)}") or f": {3000 - len(kept)} " in last
+    assert numbers[:bound] == list(range(bound))
+    assert len(written) <= 2 * bound + 1  # in the queue, and taken out of it by the thread
+    assert f": {3000 - len(written)}" in last
     logging.getLogger("api").info("goes on")
     assert "goes on" in pipe.read_until("goes on")[0]
 
 
-def test_threads_do_not_mix_their_lines(tmp_path: Path, pipe: Pipe) -> None:
-    stream = UnhurriedStream(pipe.stream)
+def test_threads_do_not_mix_their_lines(pipe: Pipe) -> None:
+    log = LogQueue(pipe.stream)
     read: list[list[str]] = []
     reader = threading.Thread(target=lambda: read.append(pipe.read_until("the end")))
     reader.start()
 
     def write(number: int) -> None:
         for _ in range(100):
-            stream.write(f"{chr(ord('a') + number) * (1 + 997 * number)}\n")
+            log.write(f"{chr(ord('a') + number) * (1 + 997 * number)}\n")
 
     race(8, write)
-    stream.write("the end\n")
+    log.write("the end\n")
     reader.join()
     assert sorted(read[0][:-1]) == sorted(
         chr(ord("a") + number) * (1 + 997 * number) for number in range(8) for _ in range(100)
@@ -88,25 +93,32 @@ def test_threads_do_not_mix_their_lines(tmp_path: Path, pipe: Pipe) -> None:
 
 
 def test_a_line_that_a_pipe_does_not_take_whole_is_not_waited_for(pipe: Pipe) -> None:
-    UnhurriedStream(pipe.stream).write("x" * 200_000 + "\n")
+    LogQueue(pipe.stream).write("x" * 200_000 + "\n")
     assert len(pipe.read_until("x")[0]) == 200_000
 
 
 def test_the_end_waits_for_a_reader_and_not_for_long(pipe: Pipe) -> None:
     began = time.monotonic()
-    with unhurried(pipe.stream) as stream:
+    with contextlib.closing(LogQueue(pipe.stream)) as log:
         for number in range(100):
-            stream.write(f"{number} {'x' * 4000}\n")
+            log.write(f"{number} {'x' * 4000}\n")
     assert time.monotonic() - began < 20
-    assert not stream.finish()
     reader = threading.Timer(0.3, pipe.read_until, ["\n99 "])
     reader.start()
-    assert stream.finish()
+    log.flush()
     reader.join()
 
 
-def test_a_terminal_is_known(pipe: Pipe) -> None:
-    assert not UnhurriedStream(pipe.stream).isatty()
-    leader, follower = os.openpty()
-    with open(leader, "rb", buffering=0), open(follower, "w") as terminal:
-        assert UnhurriedStream(terminal).isatty()
+def test_what_is_logged_last_is_written_before_the_process_ends() -> None:
+    """Also where it ends without the end of any block."""
+    script = (
+        "import logging, os, sys\n"
+        "from api.observability.log_queue import LogQueue\n"
+        "logging.getLogger().addHandler(LogQueue(sys.stderr))\n"
+        "logging.getLogger().warning('the last word')\n"
+    )
+    for end in ("", "logging.shutdown(); os._exit(0)\n"):
+        ended = subprocess.run(
+            [sys.executable, "-c", script + end], capture_output=True, text=True, check=True, cwd=ROOT
+        )
+        assert ended.stderr == "the last word\n"

@@ -1,9 +1,12 @@
 """Expected answers that are errors; handlers turn them into problem details."""
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from api.schemas.error_kinds import ERROR_KINDS
 from planner.errors import Issue
+
+Value = TypeVar("Value")
 
 
 class ApiError(Exception):
@@ -17,6 +20,13 @@ class ApiError(Exception):
         self.headers = dict(headers or {})
         self.issues = issues
         super().__init__(detail)
+
+
+def found(value: Value | None, what: str) -> Value:
+    """Return a resource that was looked up; raises the error of one that does not exist."""
+    if value is None:
+        raise not_found(what)
+    return value
 
 
 def not_found(what: str) -> ApiError:

@@ -31,10 +31,10 @@ def _quality(parameters: str) -> float:
     return value if math.isfinite(value) else 0.0
 
 
-def preferred_wait(prefer: str) -> int | None:
-    """Return N of ``Prefer: wait=N``, seconds."""
+def preferred_wait(prefer: str, max_seconds: float) -> float | None:
+    """Return N of ``Prefer: wait=N``, seconds, but no more than a request may wait."""
     found = _WAIT.search(prefer)
-    return int(found.group(1)) if found else None
+    return min(float(found.group(1)), max_seconds) if found else None
 
 
 def page_headers(address: str, page_size: int, page_token: str | None, chosen: str = "") -> dict[str, str]:

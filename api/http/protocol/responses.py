@@ -1,9 +1,10 @@
-"""Answers with a plan: encoding, ETag and the short answer to those who have it.
+"""Answers of routes: JSON documents, 304 for a caller that has the document, plans in the caller's encoding.
 
-One place puts them together, for the routes and for ``api.http.middleware.cached_plan`` in front of them.
+Answers with a plan are put together here for the routes, and for ``api.http.middleware.cached_plan`` in front of them.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fastapi import Request, Response
@@ -54,7 +55,7 @@ def plan_response(request: Request, served: ServedPlan, *, plan_digest: str, cac
         served,
         method=request.method,
         accept_encoding=request.headers.get("accept-encoding", ""),
-        if_none_match=request.headers.get("if-none-match", ""),
+        if_none_match=if_none_match_of(request),
         plan_digest=plan_digest,
         cache_control=cache_control,
     )
@@ -63,21 +64,38 @@ def plan_response(request: Request, served: ServedPlan, *, plan_digest: str, cac
     return response
 
 
+def etag_of_digest(digest: str) -> str:
+    """Return the ETag of a document that is known by its digest."""
+    return f'"{digest.removeprefix("sha256:")[:32]}"'
+
+
+def if_none_match_of(request: Request) -> str:
+    """Return the header of a request that names what its caller has."""
+    return request.headers.get("if-none-match", "")
+
+
 def etagged_response(
-    request: Request, body: bytes, *, cache_control: str, headers: dict[str, str] | None = None
+    if_none_match: str,
+    body: bytes,
+    *,
+    cache_control: str,
+    etag: str = "",
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return a JSON document, or 304."""
-    told = {
-        **(headers or {}),
-        "ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"',
-        "Cache-Control": cache_control,
-    }
-    if matches(request.headers.get("if-none-match", ""), told["ETag"]):
-        return Response(status_code=304, headers=told)
-    return Response(body, media_type="application/json", headers=told)
+    """Return a JSON document, or 304 to a caller that has it; its ETag is that of its bytes where none is given."""
+    etag = etag or etag_of_digest(hashlib.sha256(body).hexdigest())
+    headers = {**(headers or {}), "ETag": etag, "Cache-Control": cache_control}
+    if matches(if_none_match, etag):
+        return Response(status_code=304, headers=headers)
+    return Response(body, status_code=status, media_type="application/json", headers=headers)
 
 
-def not_stored(document: Document, status: int = 200) -> Response:
-    """Answer with a document that no cache may keep."""
-    headers = {"Cache-Control": "no-store"}
+def json_response(document: Document, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a document as JSON."""
     return Response(document.model_dump_json(), status_code=status, media_type="application/json", headers=headers)
+
+
+def not_stored(document: Document, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a document that no cache may keep."""
+    return json_response(document, status, {"Cache-Control": "no-store", **(headers or {})})

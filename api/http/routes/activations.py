@@ -6,13 +6,12 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Request, Response
 
 from api.http.auth.principal import actor_of
-from api.http.protocol.responses import REVALIDATE
-from api.http.routes.documentation import error_responses, json_answer, json_body
+from api.http.protocol.responses import REVALIDATE, etagged_response
+from api.http.routes.documentation import BODY_ERRORS, HAS_IT, error_responses, json_answer, json_body
 from api.http.services import Services, ServicesDep
 from api.schemas.cost_models import ActivationDocument, ActivationUpdate, ActivationVersion
 from api.schemas.timestamps import moment
 from api.services.cost_models.activations import etag_of
-from api.services.preconditions import matches
 from api.specs.input.json import parse_document
 from api.store.models.activations import ActivationRecord
 
@@ -29,7 +28,7 @@ ProfileId = Annotated[str, Path(description="Hardware profile.", examples=["dgx-
     operation_id="get_active_cost_model",
     responses={
         200: json_answer("It; its ETag is what If-Match takes.", "ActivationDocument"),
-        304: {"description": "The caller has it."},
+        304: HAS_IT,
         **error_responses("not-found"),
     },
 )
@@ -38,9 +37,7 @@ async def get_active_cost_model(
 ) -> Response:
     """Answer with the model that the cost model ``learned`` of a spec means, and what it meant before."""
     active = await run_sync(services.activations.get, profile_id)
-    if matches(if_none_match, etag_of(active)):
-        return Response(status_code=304, headers={"ETag": etag_of(active), "Cache-Control": REVALIDATE})
-    return await run_sync(lambda: _answer(services, active, status=200))
+    return await run_sync(lambda: _answer(services, active, if_none_match))
 
 
 @router.put(
@@ -51,15 +48,7 @@ async def get_active_cost_model(
     responses={
         200: json_answer("Changed.", "ActivationDocument"),
         201: json_answer("The first of this profile.", "ActivationDocument"),
-        **error_responses(
-            "not-found",
-            "activation-changed",
-            "request-timeout",
-            "body-too-large",
-            "unsupported-media-type",
-            "invalid-problem",
-            "precondition-required",
-        ),
+        **error_responses("not-found", "activation-changed", *BODY_ERRORS, "precondition-required"),
     },
 )
 async def activate_cost_model(
@@ -79,18 +68,14 @@ async def activate_cost_model(
     return await run_sync(lambda: _answer(services, active, status=201 if active.version == 1 else 200))
 
 
-def _answer(services: Services, active: ActivationRecord, *, status: int) -> Response:
+def _answer(services: Services, active: ActivationRecord, if_none_match: str = "", *, status: int = 200) -> Response:
     document = ActivationDocument(
         profile=active.profile,
         **_version(active).model_dump(),
         history=[_version(one) for one in services.activations.history(active.profile)[-_MAX_HISTORY:]],
     )
-    return Response(
-        document.model_dump_json(),
-        status_code=status,
-        media_type="application/json",
-        headers={"ETag": etag_of(active), "Cache-Control": REVALIDATE},
-    )
+    body = document.model_dump_json().encode()
+    return etagged_response(if_none_match, body, etag=etag_of(active), cache_control=REVALIDATE, status=status)
 
 
 def _version(record: ActivationRecord) -> ActivationVersion:

@@ -7,10 +7,12 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Response
 
 from api.http.protocol.headers import page_headers
+from api.http.protocol.responses import json_response
 from api.http.routes.documentation import error_responses
 from api.http.services import ServicesDep
 from api.schemas.access import AuditEntry, AuditPage
 from api.schemas.timestamps import moment
+from api.services.pages import page_of
 from api.store.access.audit import AuditRecord
 
 router = APIRouter(prefix="/v1", tags=["access"])
@@ -33,12 +35,10 @@ async def list_audit(
 ) -> Response:
     """List promotions, rollbacks, activations and changes of keys and webhooks, newest first."""
     found = await run_sync(lambda: services.store.audit(limit=page_size + 1, before=page_token, subject=subject))
-    page = found[:page_size]
-    token = str(page[-1].seq) if len(found) > page_size else None
+    page, token = page_of(found, page_size, lambda record: str(record.seq))
     document = AuditPage(entries=[_entry(record) for record in page], next_page_token=token)
     chosen = "" if subject is None else f"&subject={quote(subject, safe='')}"
-    headers = page_headers("/v1/audit", page_size, token, chosen)
-    return Response(document.model_dump_json(), media_type="application/json", headers=headers)
+    return json_response(document, headers=page_headers("/v1/audit", page_size, token, chosen))
 
 
 def _entry(record: AuditRecord) -> AuditEntry:

@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter, Response
 
+from api.http.protocol.responses import json_response
 from api.http.routes.documentation import error_responses
 from api.schemas.catalogue import (
     CurveDocument,
@@ -36,7 +37,7 @@ def list_hardware_profiles() -> Response:
         )
         for hardware in profiles
     ]
-    return Response(ProfileList(profiles=summaries).model_dump_json(), media_type="application/json")
+    return json_response(ProfileList(profiles=summaries))
 
 
 @router.get(
@@ -79,4 +80,4 @@ def get_hardware_profile(profile_id: str) -> Response:
             for name, curve in hardware.intra_host_curves.items()
         },
     )
-    return Response(document.model_dump_json(), media_type="application/json")
+    return json_response(document)

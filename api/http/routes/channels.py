@@ -7,8 +7,8 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from api.http.auth.principal import actor_of
 from api.http.protocol.headers import page_headers
-from api.http.protocol.responses import REVALIDATE, etagged_response
-from api.http.routes.documentation import error_responses, json_answer, json_body
+from api.http.protocol.responses import REVALIDATE, etagged_response, if_none_match_of, json_response
+from api.http.routes.documentation import BODY_ERRORS, HAS_IT, error_responses, json_answer, json_body
 from api.http.routes.plans import PLAN_OR_SLICE, RankOfPlan, answer_plan
 from api.http.services import ServicesDep
 from api.schemas.channel import (
@@ -21,7 +21,6 @@ from api.schemas.channel import (
 )
 from api.schemas.timestamps import moment
 from api.services.plans.channels import etag_of
-from api.services.preconditions import matches
 from api.specs.input.json import parse_document
 from api.store.plans.channels import ChannelRecord
 
@@ -48,10 +47,7 @@ async def list_channels(
     """List what launchers may follow, and where it points."""
     records, token = await run_sync(lambda: services.channels.page(limit=page_size, after=page_token))
     page = ChannelPage(channels=[_document(record) for record in records], next_page_token=token)
-    headers = {"Cache-Control": "no-store"}
-    if token is not None:
-        headers["Link"] = f'</v1/channels?page_size={page_size}&page_token={token}>; rel="next"'
-    return Response(page.model_dump_json(), media_type="application/json", headers=headers)
+    return json_response(page, headers=page_headers("/v1/channels", page_size, token))
 
 
 @router.get(
@@ -60,7 +56,7 @@ async def list_channels(
     operation_id="get_channel_plan",
     responses={
         200: PLAN_OR_SLICE,
-        304: {"description": "The caller has it."},
+        304: HAS_IT,
         **error_responses("not-found", "invalid-parameter", "no-such-rank"),
     },
 )
@@ -81,7 +77,7 @@ async def get_channel_plan(
     operation_id="get_channel_history",
     responses={
         200: json_answer("A page, newest first.", "ChannelHistory"),
-        304: {"description": "The caller has it."},
+        304: HAS_IT,
         **error_responses("not-found", "invalid-parameter"),
     },
 )
@@ -98,7 +94,7 @@ async def get_channel_history(
     document = ChannelHistory(versions=[_version(record) for record in records], next_page_token=next_token)
     headers = page_headers(f"/v1/channels/{name}/history", page_size, next_token)
     body = document.model_dump_json().encode()
-    return etagged_response(request, body, cache_control=REVALIDATE, headers=headers)
+    return etagged_response(if_none_match_of(request), body, cache_control=REVALIDATE, headers=headers)
 
 
 @router.post(
@@ -112,10 +108,7 @@ async def get_channel_history(
             "not-found",
             "invalid-parameter",
             "channel-changed",
-            "request-timeout",
-            "body-too-large",
-            "unsupported-media-type",
-            "invalid-problem",
+            *BODY_ERRORS,
             "no-such-version",
             "precondition-required",
         ),
@@ -131,7 +124,7 @@ async def rollback_channel(
     rollback = parse_document(await request.body() or b"{}", ChannelRollback)
     by = actor_of(request)
     channel = await run_sync(lambda: services.channels.rollback(name, rollback.version, if_match=if_match, by=by))
-    return _answer(channel, 200)
+    return _answer(channel)
 
 
 @router.get(
@@ -140,7 +133,7 @@ async def rollback_channel(
     operation_id="get_channel",
     responses={
         200: json_answer("The channel; its ETag is what If-Match takes.", "ChannelDocument"),
-        304: {"description": "The caller has it."},
+        304: HAS_IT,
         **error_responses("not-found", "invalid-parameter"),
     },
 )
@@ -148,10 +141,7 @@ async def get_channel(
     services: ServicesDep, name: ChannelName, if_none_match: Annotated[str, Header()] = ""
 ) -> Response:
     """Answer with the digest and version that the channel is at."""
-    channel = await run_sync(services.channels.get, name)
-    if matches(if_none_match, etag_of(channel)):
-        return Response(status_code=304, headers={"ETag": etag_of(channel), "Cache-Control": REVALIDATE})
-    return _answer(channel, 200)
+    return _answer(await run_sync(services.channels.get, name), if_none_match)
 
 
 @router.put(
@@ -162,16 +152,7 @@ async def get_channel(
     responses={
         200: json_answer("Changed.", "ChannelDocument"),
         201: json_answer("Created.", "ChannelDocument"),
-        **error_responses(
-            "not-found",
-            "invalid-parameter",
-            "channel-changed",
-            "request-timeout",
-            "body-too-large",
-            "unsupported-media-type",
-            "invalid-problem",
-            "precondition-required",
-        ),
+        **error_responses("not-found", "invalid-parameter", "channel-changed", *BODY_ERRORS, "precondition-required"),
     },
 )
 async def put_channel(
@@ -186,7 +167,7 @@ async def put_channel(
     channel = await run_sync(
         lambda: services.channels.put(name, update.plan_digest, if_match=if_match, if_none_match=if_none_match, by=by)
     )
-    return _answer(channel, 201 if channel.version == 1 else 200)
+    return _answer(channel, status=201 if channel.version == 1 else 200)
 
 
 def _version(channel: ChannelRecord) -> ChannelVersion:
@@ -203,10 +184,6 @@ def _document(channel: ChannelRecord) -> ChannelDocument:
     )
 
 
-def _answer(channel: ChannelRecord, status: int) -> Response:
-    return Response(
-        _document(channel).model_dump_json(),
-        status_code=status,
-        media_type="application/json",
-        headers={"ETag": etag_of(channel), "Cache-Control": REVALIDATE},
-    )
+def _answer(channel: ChannelRecord, if_none_match: str = "", *, status: int = 200) -> Response:
+    body = _document(channel).model_dump_json().encode()
+    return etagged_response(if_none_match, body, etag=etag_of(channel), cache_control=REVALIDATE, status=status)

@@ -9,8 +9,15 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from api.http.protocol.headers import page_headers, preferred_wait
 from api.http.protocol.idempotency import IdempotencyKey, request_key
-from api.http.protocol.responses import IMMUTABLE, REVALIDATE
-from api.http.routes.documentation import error_responses, json_answer, json_body
+from api.http.protocol.responses import (
+    IMMUTABLE,
+    REVALIDATE,
+    etag_of_digest,
+    etagged_response,
+    json_response,
+    not_stored,
+)
+from api.http.routes.documentation import BODY_ERRORS, HAS_IT, KEY_ERRORS, error_responses, json_answer, json_body
 from api.http.routes.examples import COST_MODELS
 from api.http.services import ServicesDep
 from api.schemas.base import DIGEST_PATTERN, MODEL_ID
@@ -25,7 +32,6 @@ from api.schemas.cost_models import (
 from api.schemas.timestamps import moment
 from api.services.cost_models.report.html import PAGE_POLICY, report_page
 from api.services.cost_models.service import fitted_to
-from api.services.preconditions import matches
 from api.specs.references.cost_model import LEARNED
 from api.store.models.models import FITTING, ModelRecord
 from api.store.models.models import model_id as id_of
@@ -55,9 +61,8 @@ async def list_cost_models(
     records, token = await run_sync(lambda: services.models.page(limit=page_size, after=page_token))
     analytic = [] if page_token is not None else [_analytic(name) for name in cost_model_names()]
     learned = [_learned(record) for record in records]
-    headers = page_headers("/v1/cost-models", page_size, token)
     document = CostModelList(cost_models=[*analytic, *learned], next_page_token=token)
-    return Response(document.model_dump_json(), media_type="application/json", headers=headers)
+    return json_response(document, headers=page_headers("/v1/cost-models", page_size, token))
 
 
 @router.post(
@@ -73,16 +78,7 @@ async def list_cost_models(
             "The fit has ended in the time of Prefer: wait=N; or an equal document was stored before.",
             "CostModelDocument",
         ),
-        **error_responses(
-            "invalid-parameter",
-            "key-in-flight",
-            "key-reused",
-            "request-timeout",
-            "body-too-large",
-            "unsupported-media-type",
-            "invalid-problem",
-            "queue-full",
-        ),
+        **error_responses("invalid-parameter", *KEY_ERRORS, *BODY_ERRORS, "queue-full"),
     },
 )
 async def add_cost_model(
@@ -100,9 +96,8 @@ async def add_cost_model(
     headers = {"Location": f"/v1/cost-models/{name}"}
     if record.state != FITTING:
         return _answer(record, headers, status=201 if is_new else 200)
-    wait_seconds = preferred_wait(prefer)
-    if wait_seconds is not None:
-        seconds = min(float(wait_seconds), services.settings.max_wait_seconds)
+    seconds = preferred_wait(prefer, services.settings.max_wait_seconds)
+    if seconds is not None:
         headers["Preference-Applied"] = f"wait={seconds:.0f}"
         record = await services.models.wait(name, seconds)
     return _answer(record, headers, status=202 if record.state == FITTING else 200)
@@ -124,7 +119,7 @@ async def get_cost_model(
 ) -> Response:
     """Answer at once, or as soon as the fit has ended."""
     if model_id in cost_model_names():
-        return _json(_analytic(model_id).model_dump_json(), {"Cache-Control": "no-store"})
+        return not_stored(_analytic(model_id))
     return _answer(await services.models.wait(model_id, wait))
 
 
@@ -145,7 +140,7 @@ async def cancel_fit(services: ServicesDep, model_id: ModelId) -> Response:
     operation_id="get_cost_model_document",
     responses={
         200: {"description": "What --cost-model-file takes.", "content": {"application/json": {}}},
-        304: {"description": "The caller has it."},
+        304: HAS_IT,
         **error_responses("not-found"),
     },
 )
@@ -154,10 +149,7 @@ async def get_cost_model_document(
 ) -> Response:
     """Answer with the bytes of the model, which never change."""
     digest, document = await run_sync(services.models.document, model_id)
-    headers = {"ETag": f'"{digest.removeprefix("sha256:")[:32]}"', "Cache-Control": IMMUTABLE}
-    if matches(if_none_match, headers["ETag"]):
-        return Response(status_code=304, headers=headers)
-    return _json(document, headers)
+    return etagged_response(if_none_match, document, etag=etag_of_digest(digest), cache_control=IMMUTABLE)
 
 
 @router.get(
@@ -220,17 +212,12 @@ async def compare_cost_models(
             for record, figures in compared
         ],
     )
-    return _json(document.model_dump_json(), {"Cache-Control": "no-store"})
+    return not_stored(document)
 
 
 def _answer(record: ModelRecord, headers: dict[str, str] | None = None, *, status: int = 200) -> Response:
     waiting = {"Retry-After": _RETRY_AFTER_SECONDS} if record.state == FITTING else {}
-    all_headers = {"Cache-Control": "no-store", **waiting, **(headers or {})}
-    return _json(_learned(record).model_dump_json(), all_headers, status=status)
-
-
-def _json(content: str | bytes, headers: dict[str, str], *, status: int = 200) -> Response:
-    return Response(content, status_code=status, media_type="application/json", headers=headers)
+    return not_stored(_learned(record), status, {**waiting, **(headers or {})})
 
 
 def _analytic(name: str) -> CostModelDocument:

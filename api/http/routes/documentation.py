@@ -7,6 +7,11 @@ from api.schemas.error_kinds import ERROR_KINDS
 
 Responses = dict[int | str, dict[str, Any]]
 
+#: What a route with a body, and one that takes an ``Idempotency-Key``, may answer.
+BODY_ERRORS = ("request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem")
+KEY_ERRORS = ("key-in-flight", "key-reused")
+HAS_IT = {"description": "The caller has it."}
+
 _PROBLEM = {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
 
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
-from api.http.protocol.responses import REVALIDATE, etagged_response
-from api.http.routes.documentation import error_responses
+from api.http.protocol.responses import REVALIDATE, etagged_response, if_none_match_of
+from api.http.routes.documentation import HAS_IT, error_responses
 from api.http.routes.examples import EXAMPLES
 from api.schemas.catalogue import ExampleList, ExampleSummary
 from api.services.errors import not_found
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1", tags=["catalogue"])
     summary="List examples of requests",
     operation_id="list_examples",
     response_model=ExampleList,
-    responses={304: {"description": "The caller has it."}, **error_responses()},
+    responses={304: HAS_IT, **error_responses()},
 )
 async def list_examples(request: Request) -> Response:
     """List bodies that can be posted as they are, in an order in which they can be sent."""
@@ -34,7 +34,7 @@ async def list_examples(request: Request) -> Response:
         for example in EXAMPLES
     ]
     body = ExampleList(examples=summaries).model_dump_json().encode()
-    return etagged_response(request, body, cache_control=REVALIDATE)
+    return etagged_response(if_none_match_of(request), body, cache_control=REVALIDATE)
 
 
 @router.get(
@@ -43,7 +43,7 @@ async def list_examples(request: Request) -> Response:
     operation_id="get_example",
     responses={
         200: {"description": "The body itself.", "content": {"application/json": {}}},
-        304: {"description": "The caller has it."},
+        304: HAS_IT,
         **error_responses("not-found"),
     },
 )
@@ -53,5 +53,6 @@ async def get_example(
     """Answer with the body, ready to be posted to the path that the list names."""
     for example in EXAMPLES:
         if example.id == example_id:
-            return etagged_response(request, canonical_bytes(example.body), cache_control=REVALIDATE)
+            body = canonical_bytes(example.body)
+            return etagged_response(if_none_match_of(request), body, cache_control=REVALIDATE)
     raise not_found("example")

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Request, Response
 from api.http.auth.keys.documents import created_key, key_document
 from api.http.auth.principal import actor_of, caller_of
 from api.http.protocol.responses import not_stored
-from api.http.routes.documentation import error_responses, json_answer, json_body
+from api.http.routes.documentation import BODY_ERRORS, error_responses, json_answer, json_body
 from api.http.services import ServicesDep
 from api.schemas.access import KeyList, KeyRequest
 from api.services.errors import ApiError
@@ -38,9 +38,7 @@ async def list_keys(services: ServicesDep) -> Response:
     openapi_extra=json_body("KeyRequest"),
     responses={
         201: json_answer("The key, which is told this once.", "CreatedKey"),
-        **error_responses(
-            "forbidden", "request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem"
-        ),
+        **error_responses("forbidden", *BODY_ERRORS),
     },
 )
 async def create_key(request: Request, services: ServicesDep) -> Response:

@@ -8,17 +8,17 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from api.http.protocol.headers import page_headers
 from api.http.protocol.idempotency import IdempotencyKey, request_key
-from api.http.protocol.responses import IMMUTABLE
-from api.http.routes.documentation import error_responses, json_answer
+from api.http.protocol.responses import IMMUTABLE, etag_of_digest, etagged_response, json_response
+from api.http.routes.documentation import BODY_ERRORS, KEY_ERRORS, error_responses, json_answer
 from api.http.routes.examples import MEASUREMENTS
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN
 from api.schemas.measured_batch import MeasuredBatch
 from api.schemas.measurements import ComparisonDocument, JobTimes, MeasurementsPage, MeasurementsSummary
 from api.schemas.timestamps import moment
-from api.services.errors import not_found
+from api.services.errors import found
 from api.services.measurements.intake import batch_of_job, is_of_job, parse_job, parse_rows
-from api.services.preconditions import matches
+from api.services.pages import page_of
 from api.specs.input.json import RejectedDocument
 from api.specs.parse import parse_plan, parse_spec
 from api.specs.references.stored_models import StoredModels
@@ -57,16 +57,7 @@ _EITHER = {
     responses={
         201: json_answer("Stored; of a job, with its times beside the prediction of its plan.", "MeasurementsSummary"),
         200: json_answer("Equal measurements were stored before.", "MeasurementsSummary"),
-        **error_responses(
-            "invalid-parameter",
-            "key-in-flight",
-            "key-reused",
-            "request-timeout",
-            "body-too-large",
-            "unsupported-media-type",
-            "invalid-problem",
-            "unsupported",
-        ),
+        **error_responses("invalid-parameter", *KEY_ERRORS, *BODY_ERRORS, "unsupported"),
     },
 )
 async def store_measurements(
@@ -78,12 +69,7 @@ async def store_measurements(
     with services.keys.holding(key):
         record, is_new = await run_sync(lambda: _store(services, raw, key))
     summary = _summary(record)
-    return Response(
-        summary.model_dump_json(),
-        status_code=201 if is_new else 200,
-        media_type="application/json",
-        headers={"Location": summary.measurements_url},
-    )
+    return json_response(summary, 201 if is_new else 200, {"Location": summary.measurements_url})
 
 
 @router.get(
@@ -99,14 +85,12 @@ async def list_measurements(
     page_token: Annotated[str | None, Query(pattern=DIGEST_PATTERN, description="From next_page_token.")] = None,
 ) -> Response:
     """List what models can be fitted to."""
-    found = await run_sync(
+    records = await run_sync(
         lambda: services.store.measurements_records(limit=page_size + 1, after=page_token, device=None)
     )
-    page = found[:page_size]
-    token = page[-1].digest if len(found) > page_size else None
-    headers = page_headers("/v1/measurements", page_size, token)
+    page, token = page_of(records, page_size, lambda record: record.digest)
     document = MeasurementsPage(measurements=[_summary(record) for record in page], next_page_token=token)
-    return Response(document.model_dump_json(), media_type="application/json", headers=headers)
+    return json_response(document, headers=page_headers("/v1/measurements", page_size, token))
 
 
 @router.get(
@@ -123,13 +107,8 @@ async def get_measurements(
     services: ServicesDep, digest: MeasurementsDigest, if_none_match: Annotated[str, Header()] = ""
 ) -> Response:
     """Answer with the rows, which never change."""
-    canonical = await run_sync(services.store.measurements, digest)
-    if canonical is None:
-        raise not_found("measurements")
-    headers = {"ETag": f'"{digest.removeprefix("sha256:")[:32]}"', "Cache-Control": IMMUTABLE}
-    if matches(if_none_match, headers["ETag"]):
-        return Response(status_code=304, headers=headers)
-    return Response(canonical, media_type="application/json", headers=headers)
+    canonical = found(await run_sync(services.store.measurements, digest), "measurements")
+    return etagged_response(if_none_match, canonical, etag=etag_of_digest(digest), cache_control=IMMUTABLE)
 
 
 def _store(services: Services, raw: bytes, key: RequestKey | None) -> tuple[MeasurementsRecord, bool]:
@@ -152,8 +131,8 @@ def _of_job(services: Services, job: JobTimes) -> tuple[MeasuredBatch, Compariso
             hint="send the times to the service that made the plan",
         )
         raise RejectedDocument([issue])
-    found = batch_of_job(job, parse_spec(spec, find_model=StoredModels(services.store)), plan)
-    return found.batch, found.comparison
+    measured = batch_of_job(job, parse_spec(spec, find_model=StoredModels(services.store)), plan)
+    return measured.batch, measured.comparison
 
 
 def _keep(

@@ -4,12 +4,13 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request, Response
 from prometheus_client.exposition import choose_encoder
 
+from api.http.protocol.responses import json_response
 from api.http.routes.documentation import error_responses
 from api.http.services import ServicesDep
 from api.release import VERSION, versions
 from api.schemas.catalogue import HealthDocument, ProblemKindDocument, VersionDocument
 from api.schemas.error_kinds import ERROR_KINDS
-from api.services.errors import ApiError, not_found
+from api.services.errors import ApiError, found
 
 router = APIRouter(tags=["operations"])
 
@@ -17,7 +18,7 @@ router = APIRouter(tags=["operations"])
 @router.get("/livez", summary="Whether the process answers", operation_id="livez", response_model=HealthDocument)
 async def livez() -> Response:
     """Answer, which is all there is to it."""
-    return _json(HealthDocument(status="ok"))
+    return json_response(HealthDocument(status="ok"))
 
 
 @router.get(
@@ -32,7 +33,7 @@ async def readyz(services: ServicesDep) -> Response:
     await run_sync(services.store.ping)
     if not services.engine.is_running:
         raise ApiError("not-ready", "the queue hands out no work")
-    return _json(HealthDocument(status="ok"))
+    return json_response(HealthDocument(status="ok"))
 
 
 @router.get(
@@ -51,7 +52,7 @@ async def metrics(request: Request, services: ServicesDep) -> Response:
 @router.get("/version", summary="What runs here", operation_id="version", response_model=VersionDocument)
 async def version() -> Response:
     """Answer with the releases of the service and of what it is made of."""
-    return _json(VersionDocument(name="shardplan", version=VERSION, versions=versions()))
+    return json_response(VersionDocument(name="shardplan", version=VERSION, versions=versions()))
 
 
 @router.get(
@@ -63,10 +64,8 @@ async def version() -> Response:
 )
 async def get_problem(code: str) -> Response:
     """Explain the type of a problem document."""
-    kind = ERROR_KINDS.get(code)
-    if kind is None:
-        raise not_found("problem")
-    return _json(
+    kind = found(ERROR_KINDS.get(code), "problem")
+    return json_response(
         ProblemKindDocument(
             type=kind.uri,
             code=kind.code,
@@ -76,7 +75,3 @@ async def get_problem(code: str) -> Response:
             explanation=kind.explanation,
         )
     )
-
-
-def _json(document: HealthDocument | VersionDocument | ProblemKindDocument) -> Response:
-    return Response(document.model_dump_json(), media_type="application/json")

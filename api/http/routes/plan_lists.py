@@ -8,14 +8,15 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from api.http.protocol.headers import page_headers
-from api.http.protocol.responses import IMMUTABLE, REVALIDATE, etagged_response
-from api.http.routes.documentation import error_responses, json_answer
+from api.http.protocol.responses import IMMUTABLE, REVALIDATE, etagged_response, if_none_match_of
+from api.http.routes.documentation import HAS_IT, error_responses, json_answer
 from api.http.routes.plans import PlanDigest, find_plan
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN, MAX_NAME_LENGTH
 from api.schemas.plan_list import PlanDifferenceDocument, PlanObjective, PlanPage, PlanSummaryDocument
 from api.schemas.timestamps import moment
 from api.services.errors import ApiError
+from api.services.pages import page_of
 from api.store.plans.plans import PlanSummary, UnknownPlan
 from planner.output.explain.difference import difference
 
@@ -28,7 +29,7 @@ router = APIRouter(prefix="/v1", tags=["plans"])
     operation_id="list_plans",
     responses={
         200: json_answer("A page.", "PlanPage"),
-        304: {"description": "The caller has it."},
+        304: HAS_IT,
         **error_responses("invalid-parameter"),
     },
 )
@@ -40,14 +41,13 @@ async def list_plans(
     name: Annotated[str | None, Query(max_length=MAX_NAME_LENGTH, description="Only plans of this name.")] = None,
 ) -> Response:
     """List published plans without their tables."""
-    found = await run_sync(lambda: _summaries(services, page_size + 1, page_token, name))
-    page = found[:page_size]
-    token = page[-1].plan_digest if len(found) > page_size else None
+    summaries = await run_sync(lambda: _summaries(services, page_size + 1, page_token, name))
+    page, token = page_of(summaries, page_size, lambda summary: summary.plan_digest)
     chosen = "" if name is None else f"&name={quote(name, safe='')}"
     headers = page_headers("/v1/plans", page_size, token, chosen)
     document = PlanPage(plans=[_document(summary) for summary in page], next_page_token=token)
     body = document.model_dump_json().encode()
-    return etagged_response(request, body, cache_control=REVALIDATE, headers=headers)
+    return etagged_response(if_none_match_of(request), body, cache_control=REVALIDATE, headers=headers)
 
 
 @router.get(
@@ -56,7 +56,7 @@ async def list_plans(
     operation_id="compare_plans",
     responses={
         200: json_answer("What changed from the plan to the other.", "PlanDifferenceDocument"),
-        304: {"description": "The caller has it."},
+        304: HAS_IT,
         **error_responses("not-found", "invalid-parameter"),
     },
 )
@@ -68,7 +68,7 @@ async def compare_plans(
 ) -> Response:
     """Tell what changed: tables, seconds, bytes. Neither plan ever changes, so this does not either."""
     body = await services.compute(lambda: _difference(services, digest, other))
-    return etagged_response(request, body, cache_control=IMMUTABLE)
+    return etagged_response(if_none_match_of(request), body, cache_control=IMMUTABLE)
 
 
 def _summaries(services: Services, limit: int, before: str | None, name: str | None) -> list[PlanSummary]:

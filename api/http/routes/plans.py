@@ -7,15 +7,16 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from api.http.protocol.responses import IMMUTABLE, plan_response
-from api.http.routes.documentation import error_responses, json_answer, json_body
+from api.http.protocol.responses import IMMUTABLE, json_response, plan_response
+from api.http.routes.documentation import BODY_ERRORS, HAS_IT, error_responses, json_answer, json_body
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN, ModulePath
 from api.schemas.explanation import ExplanationDocument
-from api.services.errors import ApiError, not_found
+from api.services.errors import ApiError, found
 from api.services.plans.cache import ServedPlan, slice_key
 from api.services.plans.reports import certificate_of, evaluation_of, explain_given, explanation_document
-from api.specs.parse import parse_evaluation, parse_plan, parse_spec
+from api.specs.parse import SolveRequest, parse_evaluation, parse_plan, parse_spec
+from api.specs.plans.document import GivenPlan
 from api.specs.references.cost_model import COST_MODEL_PATTERN
 from api.specs.references.stored_models import StoredModels
 from planner.domain.formats.canonical_json import canonical_bytes
@@ -58,7 +59,7 @@ PLAN_OR_SLICE = {
     operation_id="get_plan",
     responses={
         200: PLAN_OR_SLICE,
-        304: {"description": "The caller has it."},
+        304: HAS_IT,
         **error_responses("not-found", "invalid-parameter", "no-such-rank"),
     },
 )
@@ -126,7 +127,7 @@ async def explain_plan(
 ) -> Response:
     """Explain a plan by the spec that it was made for; no search is run."""
     explanation = await services.compute(lambda: _explanation(services, digest, tables))
-    return Response(explanation.model_dump_json(), media_type="application/json", headers={"X-Plan-Digest": digest})
+    return json_response(explanation, headers={"X-Plan-Digest": digest})
 
 
 @router.post(
@@ -136,9 +137,7 @@ async def explain_plan(
     openapi_extra=json_body("EvaluationRequest", "TorchRecEvaluationRequest"),
     responses={
         200: json_answer("What is wrong with it, and what it costs.", "EvaluationDocument"),
-        **error_responses(
-            "invalid-parameter", "request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem"
-        ),
+        **error_responses("invalid-parameter", *BODY_ERRORS),
     },
 )
 async def evaluate_plan(
@@ -150,18 +149,8 @@ async def evaluate_plan(
 ) -> Response:
     """Verify and score a plan under the spec's cost model, or another one."""
     raw = await request.body()
-    evaluation = await services.compute(
-        lambda: evaluation_of(
-            *parse_evaluation(
-                raw,
-                cost_model=cost_model,
-                find_plan=services.plans.find,
-                find_statistics=services.store.statistics,
-                find_model=StoredModels(services.store),
-            )
-        )
-    )
-    return Response(evaluation.model_dump_json(), media_type="application/json")
+    evaluation = await services.compute(lambda: evaluation_of(*_given(services, raw, cost_model)))
+    return json_response(evaluation)
 
 
 @router.post(
@@ -174,14 +163,7 @@ async def evaluate_plan(
             "The plan, the options with their prices, and a proof that check_certificate.py checks.",
             "CertificateDocument",
         ),
-        **error_responses(
-            "invalid-parameter",
-            "request-timeout",
-            "body-too-large",
-            "unsupported-media-type",
-            "invalid-problem",
-            "unsupported",
-        ),
+        **error_responses("invalid-parameter", *BODY_ERRORS, "unsupported"),
     },
 )
 async def certify_plan(
@@ -195,18 +177,23 @@ async def certify_plan(
     raw = await request.body()
 
     def certificate() -> bytes:
-        given = parse_evaluation(
-            raw,
-            cost_model=cost_model,
-            find_plan=services.plans.find,
-            find_statistics=services.store.statistics,
-            find_model=StoredModels(services.store),
-        )
+        given = _given(services, raw, cost_model)
         if len(given[0].problem.tables) > MAX_CERTIFIED_TABLES:
             raise UnsupportedRequest(_too_many_tables(len(given[0].problem.tables)))
         return canonical_bytes(certificate_of(*given, spec_base="/spec", plan_base="/plan"))
 
     return Response(await services.compute(certificate), media_type="application/json")
+
+
+def _given(services: Services, raw: bytes, cost_model: str | None) -> tuple[SolveRequest, GivenPlan]:
+    """Return a plan from anywhere and the request that it answers, with what the service has stored for them."""
+    return parse_evaluation(
+        raw,
+        cost_model=cost_model,
+        find_plan=services.plans.find,
+        find_statistics=services.store.statistics,
+        find_model=StoredModels(services.store),
+    )
 
 
 async def answer_plan(
@@ -225,9 +212,7 @@ async def answer_plan(
 
 
 def _find_slice(services: Services, digest: str, rank: int) -> ServedPlan:
-    slices = services.rank_slices.get(digest)
-    if slices is None:
-        raise not_found("plan")
+    slices = found(services.rank_slices.get(digest), "plan")
     served = services.slices.get(slice_key(digest, rank)) if 0 <= rank < len(slices) else None
     if served is None:
         raise ApiError("no-such-rank", f"the ranks of this plan are 0 to {len(slices) - 1}")
@@ -236,10 +221,7 @@ def _find_slice(services: Services, digest: str, rank: int) -> ServedPlan:
 
 def find_plan(services: Services, digest: str) -> ServedPlan:
     """Return a plan from memory or disk."""
-    served = services.plans.get(digest)
-    if served is None:
-        raise not_found("plan")
-    return served
+    return found(services.plans.get(digest), "plan")
 
 
 def _problem_of(services: Services, document: Mapping[str, object]) -> Problem | None:
@@ -260,8 +242,6 @@ def _too_many_tables(num_tables: int) -> Issue:
 def _explanation(services: Services, digest: str, max_tables: int) -> ExplanationDocument:
     served = find_plan(services, digest)
     plan = parse_plan(served.canonical)
-    spec = services.store.spec_of_problem(plan.stated_spec_digest or "")
-    if spec is None:
-        raise not_found("spec of this plan")
+    spec = found(services.store.spec_of_problem(plan.stated_spec_digest or ""), "spec of this plan")
     request = parse_spec(spec, find_model=StoredModels(services.store))
     return explanation_document(request, plan, explain_given(request, plan, max_tables=max_tables))

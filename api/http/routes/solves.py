@@ -9,7 +9,8 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from api.http.auth.middleware import require_priority_scope
 from api.http.protocol.headers import page_headers, preferred_wait
 from api.http.protocol.idempotency import IdempotencyKey, request_key
-from api.http.routes.documentation import error_responses, json_answer, json_body
+from api.http.protocol.responses import json_response, not_stored
+from api.http.routes.documentation import BODY_ERRORS, KEY_ERRORS, error_responses, json_answer, json_body
 from api.http.routes.examples import SPECS
 from api.http.services import Services, ServicesDep
 from api.schemas.base import TAG_PATTERN, TIME_PATTERN
@@ -42,14 +43,8 @@ def _seconds(deadline: str | None) -> float | None:
 
 
 def _answer(record: SolveRecord, headers: dict[str, str] | None = None, *, status: int = 200) -> Response:
-    body = SolveDocument.of(record).model_dump_json()
     waiting = {} if record.state in ENDED else {"Retry-After": _RETRY_AFTER_SECONDS}
-    return Response(
-        body,
-        status_code=status,
-        media_type="application/json",
-        headers={"Cache-Control": "no-store", **waiting, **(headers or {})},
-    )
+    return not_stored(SolveDocument.of(record), status, {**waiting, **(headers or {})})
 
 
 def _parsed(services: Services, raw: bytes) -> SolveRequest:
@@ -80,17 +75,7 @@ async def _submitted(
     responses={
         202: json_answer("Accepted: look at Location, or again after Retry-After.", "SolveDocument"),
         200: json_answer("It has ended: in the time of Prefer: wait=N, or before, for an equal spec.", "SolveDocument"),
-        **error_responses(
-            "invalid-parameter",
-            "key-in-flight",
-            "key-reused",
-            "request-timeout",
-            "body-too-large",
-            "unsupported-media-type",
-            "invalid-problem",
-            "deadline-passed",
-            "queue-full",
-        ),
+        **error_responses("invalid-parameter", *KEY_ERRORS, *BODY_ERRORS, "deadline-passed", "queue-full"),
     },
 )
 async def submit_solve(
@@ -124,9 +109,8 @@ async def submit_solve(
         made = await run_sync(services.solves.made_by, key)
         record = made or await _submitted(services, raw, fresh=fresh, wishes=wishes, key=key)
     headers = {"Location": f"/v1/solves/{record.id}"}
-    wait_seconds = preferred_wait(prefer)
-    if wait_seconds is not None:
-        seconds = min(float(wait_seconds), services.settings.max_wait_seconds)
+    seconds = preferred_wait(prefer, services.settings.max_wait_seconds)
+    if seconds is not None:
         headers["Preference-Applied"] = f"wait={seconds:.0f}"
         record = await services.solves.wait(record.id, seconds)
     return _answer(record, headers, status=200 if record.state in ENDED else 202)
@@ -152,8 +136,7 @@ async def list_solves(
     )
     page = SolvePage(solves=[SolveDocument.of(record) for record in records], next_page_token=token)
     chosen = "".join(f"&{name}={value}" for name, value in (("state", state), ("tag", tag)) if value is not None)
-    headers = page_headers("/v1/solves", page_size, token, chosen)
-    return Response(page.model_dump_json(), media_type="application/json", headers=headers)
+    return json_response(page, headers=page_headers("/v1/solves", page_size, token, chosen))
 
 
 @router.get(
@@ -196,7 +179,7 @@ async def cancel_solve(services: ServicesDep, solve_id: str) -> Response:
     responses={
         202: json_answer("A new solve of the same spec: look at Location.", "SolveDocument"),
         200: json_answer("That of the same key, which has ended.", "SolveDocument"),
-        **error_responses("invalid-parameter", "not-found", "solve-state", "key-in-flight", "key-reused", "queue-full"),
+        **error_responses("invalid-parameter", "not-found", "solve-state", *KEY_ERRORS, "queue-full"),
     },
 )
 async def retry_solve(
@@ -238,11 +221,11 @@ async def delete_solve(services: ServicesDep, solve_id: str) -> Response:
     openapi_extra=json_body("SpecDocument", examples=SPECS),
     responses={
         200: json_answer("The spec may be solved.", "ValidationDocument"),
-        **error_responses("request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem"),
+        **error_responses(*BODY_ERRORS),
     },
 )
 async def validate_spec(request: Request, services: ServicesDep) -> Response:
     """Answer with warnings, assumptions and totals, or with the problem that a submission would get."""
     raw = await request.body()
     validation = await services.compute(lambda: validation_of(_parsed(services, raw)))
-    return Response(validation.model_dump_json(), media_type="application/json")
+    return json_response(validation)

@@ -1,6 +1,5 @@
 """Access statistics: kept by digest, compared with each other and with those that a plan was made with."""
 
-import hashlib
 import json
 import time
 from typing import Annotated
@@ -10,16 +9,16 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from api.http.protocol.headers import page_headers
 from api.http.protocol.idempotency import IdempotencyKey, request_key
-from api.http.protocol.responses import IMMUTABLE, not_stored
-from api.http.routes.documentation import error_responses, json_answer, json_body
+from api.http.protocol.responses import IMMUTABLE, etagged_response, json_response, not_stored
+from api.http.routes.documentation import BODY_ERRORS, KEY_ERRORS, error_responses, json_answer, json_body
 from api.http.routes.plans import PlanDigest, find_plan
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN
 from api.schemas.statistics import DriftDocument, StatisticsPage, StatisticsSummary
 from api.schemas.timestamps import moment
-from api.services.errors import ApiError, not_found
+from api.services.errors import ApiError, found
 from api.services.measurements.statistics_drift import drift_document, drift_of_tables
-from api.services.preconditions import matches
+from api.services.pages import page_of
 from api.specs.references.statistics import EVIDENCE, table_of
 from api.specs.references.statistics_document import Statistics, parse_statistics
 from api.store.models.statistics import StatisticsRecord
@@ -39,15 +38,7 @@ StatisticsDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Dige
     responses={
         201: json_answer("Stored.", "StatisticsSummary"),
         200: json_answer("Equal statistics were stored before.", "StatisticsSummary"),
-        **error_responses(
-            "invalid-parameter",
-            "key-in-flight",
-            "key-reused",
-            "request-timeout",
-            "body-too-large",
-            "unsupported-media-type",
-            "invalid-problem",
-        ),
+        **error_responses("invalid-parameter", *KEY_ERRORS, *BODY_ERRORS),
     },
 )
 async def store_statistics(request: Request, services: ServicesDep, idempotency_key: IdempotencyKey = None) -> Response:
@@ -58,12 +49,7 @@ async def store_statistics(request: Request, services: ServicesDep, idempotency_
         parsed = await services.compute(lambda: parse_statistics(raw))
         record, is_new = await run_sync(lambda: _keep(services, parsed, key))
     summary = _summary(record)
-    return Response(
-        summary.model_dump_json(),
-        status_code=201 if is_new else 200,
-        media_type="application/json",
-        headers={"Location": summary.statistics_url},
-    )
+    return json_response(summary, 201 if is_new else 200, {"Location": summary.statistics_url})
 
 
 @router.get(
@@ -79,12 +65,10 @@ async def list_statistics(
     page_token: Annotated[str | None, Query(pattern=DIGEST_PATTERN, description="From next_page_token.")] = None,
 ) -> Response:
     """List what specs may refer to."""
-    found = await run_sync(lambda: services.store.statistics_records(limit=page_size + 1, after=page_token))
-    page = found[:page_size]
-    token = page[-1].digest if len(found) > page_size else None
-    headers = page_headers("/v1/statistics", page_size, token)
+    records = await run_sync(lambda: services.store.statistics_records(limit=page_size + 1, after=page_token))
+    page, token = page_of(records, page_size, lambda record: record.digest)
     document = StatisticsPage(statistics=[_summary(record) for record in page], next_page_token=token)
-    return Response(document.model_dump_json(), media_type="application/json", headers=headers)
+    return json_response(document, headers=page_headers("/v1/statistics", page_size, token))
 
 
 @router.get(
@@ -102,10 +86,7 @@ async def get_statistics(
 ) -> Response:
     """Answer with the bytes of the statistics, which never change."""
     canonical = await run_sync(_canonical, services, digest)
-    headers = {"ETag": f'"{hashlib.sha256(canonical).hexdigest()[:32]}"', "Cache-Control": IMMUTABLE}
-    if matches(if_none_match, headers["ETag"]):
-        return Response(status_code=304, headers=headers)
-    return Response(canonical, media_type="application/json", headers=headers)
+    return etagged_response(if_none_match, canonical, cache_control=IMMUTABLE)
 
 
 @router.get(
@@ -159,10 +140,7 @@ def _keep(services: Services, statistics: Statistics, key: RequestKey | None) ->
 
 
 def _canonical(services: Services, digest: str) -> bytes:
-    canonical = services.store.statistics(digest)
-    if canonical is None:
-        raise not_found("statistics")
-    return canonical
+    return found(services.store.statistics(digest), "statistics")
 
 
 def _statistics(services: Services, digest: str) -> Statistics:
@@ -181,8 +159,8 @@ def _plan_drift(services: Services, digest: str, now: Statistics) -> DriftDocume
     before = {name: _statistics(services, name) for name in {text.partition("#")[0] for text in references.values()}}
     sketches = {}
     for table, reference in references.items():
-        found, _, name = reference.partition("#")
-        sketches[table] = (name, before[found].sketches[name])
+        statistics, _, name = reference.partition("#")
+        sketches[table] = (name, before[statistics].sketches[name])
     return drift_of_tables(sketches, list(before.values()), now)
 
 

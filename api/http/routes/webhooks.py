@@ -7,8 +7,8 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from api.http.auth.principal import actor_of
 from api.http.protocol.headers import page_headers
-from api.http.protocol.responses import not_stored
-from api.http.routes.documentation import error_responses, json_answer, json_body
+from api.http.protocol.responses import json_response, not_stored
+from api.http.routes.documentation import BODY_ERRORS, error_responses, json_answer, json_body
 from api.http.services import ServicesDep
 from api.schemas.webhooks import DeliveryPage, WebhookList, WebhookRequest
 from api.services.webhooks.documents import created_webhook, delivery_document, webhook_document
@@ -47,14 +47,7 @@ async def list_webhooks(services: ServicesDep) -> Response:
     openapi_extra=json_body("WebhookRequest", examples={"some events": _EXAMPLE}),
     responses={
         201: json_answer("The webhook, with its secret, which is told this once.", "CreatedWebhook"),
-        **error_responses(
-            "too-many-webhooks",
-            "request-timeout",
-            "body-too-large",
-            "unsupported-media-type",
-            "invalid-problem",
-            "webhook-refused",
-        ),
+        **error_responses("too-many-webhooks", *BODY_ERRORS, "webhook-refused"),
     },
 )
 async def create_webhook(request: Request, services: ServicesDep) -> Response:
@@ -119,8 +112,7 @@ async def list_deliveries(
     """List the last messages, newest first: which arrived, which wait, and why the last attempt failed."""
     found, token = await run_sync(lambda: services.webhooks.deliveries(webhook_id, limit=page_size, before=page_token))
     page = DeliveryPage(deliveries=[delivery_document(record) for record in found], next_page_token=token)
-    headers = page_headers(f"/v1/webhooks/{webhook_id}/deliveries", page_size, token)
-    return Response(page.model_dump_json(), media_type="application/json", headers=headers)
+    return json_response(page, headers=page_headers(f"/v1/webhooks/{webhook_id}/deliveries", page_size, token))
 
 
 @router.post(

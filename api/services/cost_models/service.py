@@ -14,7 +14,8 @@ from api.execution.fits.runner import FitRunner
 from api.schemas.base import MODEL_ID, MODEL_NAME
 from api.schemas.cost_models import MAX_BATCHES, CostModelRequest
 from api.schemas.measured_batch import rows_of
-from api.services.errors import ApiError, not_found
+from api.services.errors import ApiError, found, not_found
+from api.services.pages import page_of
 from api.services.solves.notifications import SolveNotifications
 from api.settings import Settings
 from api.specs.input.json import RejectedDocument, parse_document
@@ -101,10 +102,7 @@ class ModelService:
         if re.fullmatch(MODEL_ID, name) is None:
             raise not_found("cost model")
         called, _, version = name.partition("@")
-        found = self._store.model(called, int(version))
-        if found is None:
-            raise not_found("cost model")
-        return found
+        return found(self._store.model(called, int(version)), "cost model")
 
     def document(self, name: str) -> tuple[str, bytes]:
         """Return the digest and the canonical bytes of the model of an id that is ready."""
@@ -133,12 +131,11 @@ class ModelService:
             record = self.get(name)
         return record
 
-    def page(self, *, limit: int, after: str | None) -> tuple[list[ModelRecord], str | None]:
+    def page(self, *, limit: int, after: str | None) -> tuple[Sequence[ModelRecord], str | None]:
         """Return a page of versions by name, and where the next one starts."""
         called, _, version = (after or "").partition("@")
-        found = self._store.models(limit=limit + 1, after=(called, int(version)) if after else None)
-        page = found[:limit]
-        return page, model_id(page[-1]) if len(found) > limit else None
+        records = self._store.models(limit=limit + 1, after=(called, int(version)) if after else None)
+        return page_of(records, limit, model_id)
 
     def compare(
         self, first: str, second: str, digests: Sequence[str] | None

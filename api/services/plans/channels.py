@@ -5,9 +5,10 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from api.services.errors import ApiError, not_found
+from api.services.errors import ApiError, found, not_found
+from api.services.pages import page_of
 from api.services.preconditions import matches
 from api.store.access.audit import LOCAL, PROMOTE, ROLLBACK, Actor
 from api.store.database import TenantStore
@@ -83,16 +84,12 @@ class ChannelService:
         check_name(name)
         # As old as the begin of the query: what is committed while it runs may be missing from its answer.
         asked_at = self._memory.monotonic()
-        found = self._store.channel(name)
-        if found is None:
-            raise not_found("channel")
-        return self._memory.remember(self._tenant, found, asked_at)
+        return self._memory.remember(self._tenant, found(self._store.channel(name), "channel"), asked_at)
 
-    def page(self, *, limit: int, after: str | None) -> tuple[list[ChannelRecord], str | None]:
+    def page(self, *, limit: int, after: str | None) -> tuple[Sequence[ChannelRecord], str | None]:
         """Return a page of channels by name, and where the next one starts."""
-        found = self._store.channels(limit=limit + 1, after=after)
-        page = found[:limit]
-        return page, page[-1].name if len(found) > limit else None
+        records = self._store.channels(limit=limit + 1, after=after)
+        return page_of(records, limit, lambda channel: channel.name)
 
     def put(
         self,
@@ -127,21 +124,18 @@ class ChannelService:
             raise not_found("plan") from None
         return self._memory.remember(self._tenant, new, asked_at)
 
-    def history(self, name: str, *, limit: int, before: int | None) -> tuple[list[ChannelRecord], int | None]:
+    def history(self, name: str, *, limit: int, before: int | None) -> tuple[Sequence[ChannelRecord], int | None]:
         """Return a page of versions, newest first, and the number that the next page is below."""
         check_name(name)
-        found = self._store.channel_versions(name, limit=limit + 1, before=before)
-        if not found and self._store.channel(name) is None:
-            raise not_found("channel")
-        page = found[:limit]
-        return page, page[-1].version if len(found) > limit else None
+        records = self._store.channel_versions(name, limit=limit + 1, before=before)
+        if not records:
+            found(self._store.channel(name), "channel")
+        return page_of(records, limit, lambda channel: channel.version)
 
     def rollback(self, name: str, version: int | None, *, if_match: str | None, by: Actor = LOCAL) -> ChannelRecord:
         """Let a new version point at the plan of an earlier one, by default of the last that had another plan."""
         check_name(name)
-        current = self._store.channel(name)
-        if current is None:
-            raise not_found("channel")
+        current = found(self._store.channel(name), "channel")
         _check_match(current, if_match)
         digest = self._plan_before(current) if version is None else self._plan_of(current, version)
         return self.put(name, digest, if_match=if_match, if_none_match=None, by=by, action=ROLLBACK)

@@ -15,7 +15,8 @@ from api.execution.solves.runner import SolveRunner
 from api.execution.solves.time_limits import deadline_warnings, within_server_limit, without_deadline
 from api.release import VERSION
 from api.schemas.error_kinds import ERROR_KINDS
-from api.services.errors import ApiError, not_found
+from api.services.errors import ApiError, found
+from api.services.pages import page_of
 from api.services.solves.notifications import SolveNotifications
 from api.settings import Settings
 from api.specs.parse import SolveRequest
@@ -101,9 +102,7 @@ class SolveService:
         if ended.state not in (FAILED, CANCELLED):
             detail = f"the solve is {ended.state}: only failed and cancelled ones are tried again"
             raise ApiError("solve-state", detail)
-        spec_bytes = self._store.spec(ended.request_digest)
-        if spec_bytes is None:  # deleted since
-            raise not_found("solve")
+        spec_bytes = found(self._store.spec(ended.request_digest), "solve")  # it may be deleted since
         now = self._clock()
         new = NewSolve(
             id=new_solve_id(now),
@@ -121,9 +120,7 @@ class SolveService:
 
     def delete(self, solve_id: str) -> None:
         """Delete a solve that has ended; its plan stays."""
-        state = self._store.delete_solve(solve_id)
-        if state is None:
-            raise not_found("solve")
+        state = found(self._store.delete_solve(solve_id), "solve")
         if state not in ENDED:
             raise ApiError("solve-state", f"the solve is {state}: cancel it, or wait for its end")
 
@@ -145,10 +142,7 @@ class SolveService:
 
     def get(self, solve_id: str) -> SolveRecord:
         """Return a solve."""
-        found = self._store.solve(solve_id)
-        if found is None:
-            raise not_found("solve")
-        return found
+        return found(self._store.solve(solve_id), "solve")
 
     async def wait(self, solve_id: str, seconds: float) -> SolveRecord:
         """Return a solve as soon as it has ended, or as it stands after some time."""
@@ -163,9 +157,7 @@ class SolveService:
 
     def cancel(self, solve_id: str) -> SolveRecord:
         """Cancel a solve; what it has found so far is kept."""
-        record = self._store.request_cancel(solve_id, now=self._clock())
-        if record is None:
-            raise not_found("solve")
+        record = found(self._store.request_cancel(solve_id, now=self._clock()), "solve")
         if record.state not in ENDED:
             self._runner.cancel(solve_id)
             record = self.get(solve_id)
@@ -179,11 +171,10 @@ class SolveService:
 
     def page(
         self, *, limit: int, before: str | None, state: str | None, tag: str | None
-    ) -> tuple[list[SolveRecord], str | None]:
+    ) -> tuple[Sequence[SolveRecord], str | None]:
         """Return a page of solves, newest first, and where the next one starts."""
-        found = self._store.solves(limit=limit + 1, before=before, state=state, tag=tag)
-        page = found[:limit]
-        return page, page[-1].id if len(found) > limit else None
+        records = self._store.solves(limit=limit + 1, before=before, state=state, tag=tag)
+        return page_of(records, limit, lambda solve: solve.id)
 
 
 def new_solve_id(now: float) -> str:

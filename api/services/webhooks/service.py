@@ -4,7 +4,8 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 
-from api.services.errors import ApiError, not_found
+from api.services.errors import ApiError, found, not_found
+from api.services.pages import page_of
 from api.services.webhooks.signature import new_secret
 from api.services.webhooks.targets import HostAllowList, TargetRefused
 from api.store.access.audit import Actor
@@ -52,7 +53,7 @@ class WebhookService:
 
     def get(self, webhook_id: str) -> WebhookRecord:
         """Return a webhook."""
-        return _found(self._store.webhook(webhook_id))
+        return found(self._store.webhook(webhook_id), "webhook")
 
     def delete(self, webhook_id: str, *, by: Actor) -> None:
         """Delete a webhook, and what waits for it."""
@@ -61,24 +62,16 @@ class WebhookService:
 
     def enable(self, webhook_id: str, *, by: Actor) -> WebhookRecord:
         """Have a webhook told again; doing it to an active one is harmless."""
-        return _found(self._store.enable_webhook(webhook_id, by=by, now=self._clock()))
+        return found(self._store.enable_webhook(webhook_id, by=by, now=self._clock()), "webhook")
 
-    def deliveries(self, webhook_id: str, *, limit: int, before: str | None) -> tuple[list[DeliveryRecord], str | None]:
+    def deliveries(
+        self, webhook_id: str, *, limit: int, before: str | None
+    ) -> tuple[Sequence[DeliveryRecord], str | None]:
         """Return a page of deliveries, newest first, and the id that the next page is below."""
         self.get(webhook_id)
-        found = self._store.deliveries(webhook_id, limit=limit + 1, before=before)
-        page = found[:limit]
-        return page, page[-1].id if len(found) > limit else None
+        records = self._store.deliveries(webhook_id, limit=limit + 1, before=before)
+        return page_of(records, limit, lambda delivery: delivery.id)
 
     def resend(self, webhook_id: str, delivery_id: str) -> DeliveryRecord:
         """Have a delivery that has ended attempted anew, under its id."""
-        found = self._store.resend(webhook_id, delivery_id)
-        if found is None:
-            raise not_found("delivery")
-        return found
-
-
-def _found(record: WebhookRecord | None) -> WebhookRecord:
-    if record is None:
-        raise not_found("webhook")
-    return record
+        return found(self._store.resend(webhook_id, delivery_id), "delivery")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from api.http.auth.keys.format import Key
 from api.http.auth.scopes import SCOPES
-from api.services.errors import not_found
+from api.services.errors import found
 from api.store.access.audit import Actor
 from api.store.access.keys import ApiKeyRecord
 from api.store.database import TenantStore
@@ -44,8 +44,6 @@ class ApiKeyService:
 
     def revoke(self, key_id: str, *, by: Actor) -> ApiKeyRecord:
         """Revoke a key for good; doing it twice is harmless."""
-        record = self._store.revoke_api_key(key_id, by=by, now=self._clock())
-        if record is None:
-            raise not_found("key")
+        record = found(self._store.revoke_api_key(key_id, by=by, now=self._clock()), "key")
         self._forget(key_id)
         return record

@@ -46,7 +46,8 @@ def test_etags(header: str, found: bool) -> None:
         ("wait=-1", None),
         ("await=3", None),
         ("wait=99999999999", None),
+        ("wait=61", 60),
     ],
 )
 def test_preferences(header: str, seconds: int | None) -> None:
-    assert preferred_wait(header) == seconds
+    assert preferred_wait(header, 60.0) == seconds

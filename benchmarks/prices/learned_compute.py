@@ -21,22 +21,24 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.inputs.neuroshard_measurements import read_lookups, table_facts
 from cost_models.arrays import Floats
 from cost_models.fitting.assessment import Judged, figures
 from cost_models.fitting.compute import fit_compute
 from cost_models.fitting.launches import Launches, launches
 from cost_models.fitting.model import judge
 from cost_models.fitting.non_negative import fit_non_negative
-from cost_models.fitting.split import Split, split_by_table, split_by_task
+from cost_models.fitting.split import TRAINING_SHARE, VALIDATION_SHARE, Split, split_by_task
 from cost_models.learned.columns import LookupColumns
 from cost_models.learned.document import fitted_document, parse_fitted
 from cost_models.learned.fitted import FittedCompute
-from cost_models.measurements.neuroshard import read_lookups, table_facts
 from cost_models.measurements.schema import joined
 
 SHARED = Path("../shared")
 LEARNED_FROM = (4, 8)
 TIMED_SHARDS = 10_000
+#: Share of the tables that are held out for the test of a split by table.
+_TEST_TABLES_SHARE = 0.25
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -78,6 +80,17 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"split by table, seed {given.seed}: {len(split.training)} launches to learn from; {seconds:.0f} s")
         _print_learned("learned", fitted, learned_from.take(split.test))
     return 0
+
+
+def split_by_table(launches: Launches, seed: int) -> Split:
+    """Hold a quarter of the tables out for the test; launches that mix them with others are left out."""
+    random = np.random.default_rng(seed)
+    tables, table = np.unique(launches.table, return_inverse=True)
+    is_held_out = random.permutation(len(tables))[table] < _TEST_TABLES_SHARE * len(tables)
+    share = np.bincount(launches.launch, is_held_out, launches.num_launches) / launches.num_shards
+    seen = random.permutation(np.flatnonzero(share == 0))
+    calibrating = round(len(seen) * VALIDATION_SHARE / (TRAINING_SHARE + VALIDATION_SHARE))
+    return Split(training=seen[calibrating:], validation=seen[:calibrating], test=np.flatnonzero(share == 1))
 
 
 def _fit(rows: Launches, split: Split, seed: int) -> tuple[FittedCompute, float]:

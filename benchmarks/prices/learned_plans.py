@@ -23,10 +23,10 @@ import numpy as np
 
 from api.specs.parse import parse_spec
 from benchmarks.inputs import neuroshard_tasks
+from benchmarks.inputs.neuroshard_measurements import read_exchanges, read_lookups, table_facts
 from cost_models.fitting.model import fit_model
 from cost_models.learned.file import model_bytes, parse_model
 from cost_models.learned.model import LearnedModel
-from cost_models.measurements.neuroshard import read_exchanges, read_lookups, table_facts
 from cost_models.measurements.schema import Measurements, joined
 from cost_models.protocol import CostModel
 from cost_models.registry import make_cost_model

@@ -1,7 +1,7 @@
 """Which launches a model learns from, is calibrated on and is judged by, so that none of it leaks.
 
-*By task*: launches of one task, and launches of the same tables at the same widths, stay together: a repeated
-measurement never sits on both sides. *By table*: no table of a test launch was seen in training.
+Launches of one task, and launches of the same tables at the same widths, stay together: a repeated measurement never
+sits on both sides.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,6 @@ from cost_models.fitting.launches import Launches
 
 TRAINING_SHARE = 0.8
 VALIDATION_SHARE = 0.1
-#: Share of the tables that are kept for the test of a split by table.
-TEST_TABLES_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +38,6 @@ def split_by_task(launches: Launches, seed: int) -> Split:
         validation=order[(place >= TRAINING_SHARE) & (place < TRAINING_SHARE + VALIDATION_SHARE)],
         test=order[place >= TRAINING_SHARE + VALIDATION_SHARE],
     )
-
-
-def split_by_table(launches: Launches, seed: int) -> Split:
-    """Keep a quarter of the tables for the test; launches that mix them with others are left out."""
-    random = np.random.default_rng(seed)
-    tables, table = np.unique(launches.table, return_inverse=True)
-    kept = random.permutation(len(tables))[table] < TEST_TABLES_SHARE * len(tables)
-    share = np.bincount(launches.launch, kept, launches.num_launches) / launches.num_shards
-    seen = random.permutation(np.flatnonzero(share == 0))
-    calibrating = round(len(seen) * VALIDATION_SHARE / (TRAINING_SHARE + VALIDATION_SHARE))
-    return Split(training=seen[calibrating:], validation=seen[:calibrating], test=np.flatnonzero(share == 1))
 
 
 def groups(launches: Launches) -> Ints:

@@ -1,4 +1,4 @@
-"""Files of measured rows: ``.csv``, ``.csv.gz`` and ``.parquet``, in and out, checked both ways."""
+"""Files of measured rows: ``.csv``, ``.csv.gz`` and ``.parquet``, checked as they are read."""
 
 import gzip
 import os
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cost_models.measurements.cells import refused
 from cost_models.measurements.check import check
-from cost_models.measurements.csv_rows import csv_text, read_csv
-from cost_models.measurements.parquet_rows import read_parquet, write_parquet
+from cost_models.measurements.csv_rows import read_csv
+from cost_models.measurements.parquet_rows import read_parquet
 from cost_models.measurements.schema import Measurements
 
 #: A file as it lies there, and what it may unfold to.
@@ -40,31 +40,6 @@ def read_measurements(path: Path) -> Measurements:
                 return check(read_csv(inflated, MAX_INFLATED_BYTES))  # type: ignore[arg-type]  # a BinaryIO but in name
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise refused("no gzip file that can be read", str(error)) from None
-
-
-def write_measurements(rows: Measurements, path: Path) -> None:
-    """Write checked rows to a file, whole or not at all; equal rows make equal files.
-
-    Raises
-    ------
-    InvalidMeasurements
-        Where the rows would be refused when read.
-    OSError
-        Where the file cannot be written.
-    """
-    suffix = _suffix(path)
-    check(rows)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            if suffix == ".parquet":
-                write_parquet(rows, file)
-            else:
-                content = csv_text(rows).encode()
-                file.write(gzip.compress(content, mtime=0) if suffix == ".csv.gz" else content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _suffix(path: Path) -> str:

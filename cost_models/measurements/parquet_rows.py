@@ -95,24 +95,3 @@ def _values(column: Column, array: Any, first_row: int, findings: RowIssueCollec
         findings.add(first_row + offset, column.name, float(numbers[offset]), "expected a finite number")
         numbers[offset] = np.nan
     return numbers
-
-
-def write_parquet(rows: Measurements, file: BinaryIO) -> None:
-    """Write rows; raises ``InvalidMeasurements`` where pyarrow is missing."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise refused(_NEEDS) from None
-    arrays = {}
-    for column in COLUMNS:
-        values = rows.columns[column.name]
-        empty = values == "" if column.type == "text" else values == -1 if column.type == "count" else values != values
-        arrays[column.name] = pyarrow.array(values.tolist(), mask=np.asarray(empty), type=_arrow_type(column))
-    pyarrow.parquet.write_table(pyarrow.table(arrays), file, compression="zstd")
-
-
-def _arrow_type(column: Column) -> Any:
-    import pyarrow
-
-    return {"text": pyarrow.string(), "count": pyarrow.int64(), "number": pyarrow.float64()}[column.type]

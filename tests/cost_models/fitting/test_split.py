@@ -3,7 +3,7 @@
 import numpy as np
 
 from cost_models.fitting.launches import Launches, launches
-from cost_models.fitting.split import groups, split_by_table, split_by_task
+from cost_models.fitting.split import groups, split_by_task
 from cost_models.measurements.schema import Measurements
 from tests.support.cost_models.launches import made_up_rows
 
@@ -45,17 +45,6 @@ def test_a_split_is_the_same_for_a_seed() -> None:
     rows = repeated()
     np.testing.assert_array_equal(split_by_task(rows, 0).test, split_by_task(rows, 0).test)
     assert not np.array_equal(split_by_task(rows, 0).test, split_by_task(rows, 1).test)
-
-
-def test_a_split_by_table_tests_on_tables_that_were_never_seen() -> None:
-    rows = made_up_rows(400)
-    of_twenty = np.array([f"t{i % 20}" for i in range(rows.num_rows)])
-    found = launches(Measurements({**rows.columns, "table": of_twenty}))
-    split = split_by_table(found, 0)
-    assert min(len(split.training), len(split.validation), len(split.test)) > 0
-    tables = [set(found.take(part).table.tolist()) for part in (split.training, split.validation, split.test)]
-    assert not tables[2] & (tables[0] | tables[1])
-    assert len(tables[2]) == 5
 
 
 def test_taken_launches_keep_their_shards() -> None:

@@ -8,8 +8,8 @@ import pytest
 from api.cli import main
 from api.services.cost_models.report.html import report_page
 from api.specs.references.learned_model import load_model
-from cost_models.measurements.files import write_measurements
 from cost_models.measurements.json_rows import rows_from_json
+from tests.support.cost_models.row_files import write_measurements
 from tests.support.service.measured import DEVICE, benchmark_rows, exchange_rows, model_bytes, model_document
 from tests.support.service.specs import tiny
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cost_models.measurements.lines import InvalidLine
+from benchmarks.inputs.lines import InvalidLine
 from cost_models.measurements.schema import NUM_REUSE_BINS, REUSE_COLUMNS, Measurements, measurements
 
 BATCH_SAMPLES = 65536

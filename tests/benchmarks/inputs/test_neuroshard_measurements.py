@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cost_models.measurements.lines import InvalidLine
-from cost_models.measurements.neuroshard import TableFacts, read_exchanges, read_lookups, table_facts
+from benchmarks.inputs.lines import InvalidLine
+from benchmarks.inputs.neuroshard_measurements import TableFacts, read_exchanges, read_lookups, table_facts
 
 EXCHANGES = "dim_sums,start_ms,fw_ms,bw_ms\n132 68,14 3,33.5 44.5,32.5 31\n4 8,0 0,1 1,2 2\n"
 LOOKUPS = "table_ids,dims,cost_ms\n1 0,32 16,32.5\n0,8,4\n"

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cost_models.measurements.lines import InvalidLine
+from benchmarks.inputs.lines import InvalidLine
 from cost_models.measurements.schema import Measurements, measurements
 
 #: Programs of nccl-tests whose collectives training steps run.

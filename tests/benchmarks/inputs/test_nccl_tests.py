@@ -2,8 +2,8 @@
 
 import pytest
 
-from cost_models.measurements.lines import InvalidLine
-from cost_models.measurements.nccl_tests import read_nccl_tests
+from benchmarks.inputs.lines import InvalidLine
+from benchmarks.inputs.nccl_tests import read_nccl_tests
 
 RANKS = "".join(
     f"#  Rank  {rank} Group  0 Pid 100{rank} on  node{rank // 2} device  {rank % 2} [0x0{rank}] NVIDIA H100\n"

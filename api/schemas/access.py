@@ -1,11 +1,11 @@
 """Keys of callers and the audit trail, as documents."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from api.schemas.base import Document, StrictModel, Title
+from api.schemas.base import Document, Moment, StrictModel, Title
+from api.store.access.keys import ApiKeyRecord
 
 ScopeName = Literal["read", "solve", "promote", "admin"]
 LONGEST_SECONDS = 10 * 366 * 86_400
@@ -30,16 +30,21 @@ class KeyDocument(Document):
     name: str = Field(description="Whose it is, or what for.", examples=["launchers"])
     tenant: str = Field(description="Whose plans it reaches, and nobody else's.", examples=["default"])
     scopes: list[str] = Field(description="What it allows.", examples=[["read"]])
-    created_at: datetime = Field(description="When it was made.")
-    expires_at: datetime | None = Field(description="When it ends; null: not by itself.")
-    last_used_at: datetime | None = Field(description="When it was shown last, to a minute; null: never.")
-    revoked_at: datetime | None = Field(description="When it was revoked; null: it was not.")
+    created_at: Moment = Field(description="When it was made.")
+    expires_at: Moment | None = Field(description="When it ends; null: not by itself.")
+    last_used_at: Moment | None = Field(description="When it was shown last, to a minute; null: never.")
+    revoked_at: Moment | None = Field(description="When it was revoked; null: it was not.")
 
 
 class CreatedKey(KeyDocument):
     """A new key, with its secret for the one time that it is told."""
 
     key: str = Field(description="The key itself. It is not stored, and cannot be told again.")
+
+    @classmethod
+    def of(cls, record: ApiKeyRecord, text: str) -> "CreatedKey":
+        """Return the document of a key that was just made."""
+        return cls(key=text, **KeyDocument.model_validate(record).model_dump())
 
 
 class KeyList(Document):
@@ -52,7 +57,7 @@ class AuditEntry(Document):
     """One change."""
 
     seq: int = Field(description="From 1, without gaps, in the order of the changes.", examples=[1])
-    at: datetime = Field(description="When.")
+    at: Moment = Field(description="When.")
     who: str = Field(
         description="Id of the key, or oidc: and the subject of a token; local where none was asked for.",
         examples=["0a1b2c3d4e5f"],

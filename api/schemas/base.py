@@ -1,9 +1,12 @@
 """What every document that comes from outside has in common: strict types, no unknown keys."""
 
 import math
+from datetime import datetime
 from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from api.schemas.timestamps import moment
 
 #: Names start with a letter, a digit or an underscore, so that none can be a formula in a
 #: spreadsheet, a flag on a command line or a path that climbs.
@@ -26,10 +29,17 @@ Digest = Annotated[str, Field(pattern=DIGEST_PATTERN)]
 StatisticsReference = Annotated[str, Field(max_length=300, pattern=STATISTICS_PATTERN)]
 ModulePath = Annotated[str, Field(max_length=MAX_NAME_LENGTH, pattern=r"^([A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*)?$")]
 
-
 #: Whole bytes of answers: what is taken or needed is rounded up, what is there is rounded down.
 BytesTaken = Annotated[int, BeforeValidator(math.ceil)]
 BytesThere = Annotated[int, BeforeValidator(math.floor)]
+
+
+def _moment(value: object) -> object:
+    return moment(value) if isinstance(value, int | float) else value
+
+
+#: A time; of a record in seconds since the epoch, which is what is stored.
+Moment = Annotated[datetime, BeforeValidator(_moment)]
 
 
 class StrictModel(BaseModel):
@@ -42,6 +52,6 @@ class StrictModel(BaseModel):
 
 
 class Document(BaseModel):
-    """A document that the service itself writes."""
+    """A document that the service itself writes; ``model_validate`` makes one of a record that has its fields."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True, from_attributes=True)

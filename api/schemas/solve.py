@@ -1,12 +1,10 @@
 """What the service says about solves, specs and evaluations."""
 
-from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
 
-from api.schemas.base import BytesTaken, BytesThere, Document
-from api.schemas.timestamps import moment
+from api.schemas.base import BytesTaken, BytesThere, Document, Moment
 from api.store.solves.records import SolveRecord
 
 StateName = Literal["queued", "running", "succeeded", "failed", "cancelled"]
@@ -168,11 +166,11 @@ class SolveDocument(Document):
         "cost model, with defaults filled in; not the name and not the solver."
     )
     priority: int = Field(default=0, description="Waiting solves of higher priority start first.", examples=[0])
-    deadline: datetime | None = Field(default=None, description="When its answer is wanted at the latest.")
+    deadline: Moment | None = Field(default=None, description="When its answer is wanted at the latest.")
     tags: list[str] = Field(default_factory=list, description="Of the request.", examples=[["team=ads"]])
-    created_at: datetime = Field(description="When it was asked for.")
-    started_at: datetime | None = Field(default=None, description="When a solver process took it.")
-    ended_at: datetime | None = Field(default=None, description="When it ended.")
+    created_at: Moment = Field(description="When it was asked for.")
+    started_at: Moment | None = Field(default=None, description="When a solver process took it.")
+    ended_at: Moment | None = Field(default=None, description="When it ended.")
     progress: ProgressDocument | None = Field(default=None, description="Best plan so far.")
     result: ResultDocument | None = Field(default=None, description="What it came to; null until it ends.")
     warnings: list[IssueDocument] = Field(default_factory=list, description="What is odd about the spec.")
@@ -185,25 +183,8 @@ class SolveDocument(Document):
         result = dict(record.result) if record.result else None
         if result and result["plan_digest"]:
             result["plan_url"] = f"/v1/plans/{result['plan_digest']}"
-        return cls.model_validate(
-            {
-                "id": record.id,
-                "state": record.state,
-                "name": record.name,
-                "spec_digest": record.spec_digest,
-                "priority": record.priority,
-                "deadline": moment(record.deadline_at),
-                "tags": list(record.tags),
-                "created_at": moment(record.created_at),
-                "started_at": moment(record.started_at),
-                "ended_at": moment(record.ended_at),
-                "progress": record.progress,
-                "result": result,
-                "warnings": record.warnings,
-                "assumptions": record.assumptions,
-                "error": record.error,
-            }
-        )
+        fields = {name: getattr(record, name) for name in cls.model_fields if name not in ("deadline", "result")}
+        return cls.model_validate({**fields, "deadline": record.deadline_at, "result": result})
 
 
 class SolvePage(Document):

@@ -1,11 +1,11 @@
 """Webhooks and their deliveries as documents."""
 
-from datetime import datetime
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from api.schemas.base import Document, StrictModel, Title
+from api.schemas.base import Document, Moment, StrictModel, Title
+from api.store.webhooks.records import WAITING, DeliveryRecord, WebhookRecord
 
 EventName = Literal["solve.succeeded", "solve.failed", "solve.cancelled", "channel.promoted"]
 _URL = "https://hooks.example.com/shardplan"
@@ -39,13 +39,18 @@ class WebhookDocument(Document):
     )
     num_failed_in_row: int = Field(description="Deliveries that were given up since one arrived.", examples=[0])
     num_dropped: int = Field(description="Deliveries that waited when there were too many.", examples=[0])
-    created_at: datetime = Field(description="When it was added.")
+    created_at: Moment = Field(description="When it was added.")
 
 
 class CreatedWebhook(WebhookDocument):
     """A new webhook, with its secret for the one time that it is told."""
 
     secret: str = Field(description="What messages are signed with: whsec_ and base64.", examples=["whsec_c2VjcmV0"])
+
+    @classmethod
+    def of(cls, record: WebhookRecord, secret: str) -> "CreatedWebhook":
+        """Return the document of a webhook that was just made."""
+        return cls(secret=secret, **WebhookDocument.model_validate(record).model_dump())
 
 
 class WebhookList(Document):
@@ -61,15 +66,21 @@ class DeliveryDocument(Document):
     event: str = Field(description="What it tells of.", examples=["solve.succeeded"])
     state: str = Field(description="waiting, delivered or failed.", examples=["delivered"])
     attempts: int = Field(description="How often it was begun.", examples=[1])
-    created_at: datetime = Field(description="When it happened.")
-    next_attempt_at: datetime | None = Field(description="When it is attempted next; null: it has ended.")
-    ended_at: datetime | None = Field(description="When it arrived or was given up.")
+    created_at: Moment = Field(description="When it happened.")
+    next_attempt_at: Moment | None = Field(description="When it is attempted next; null: it has ended.")
+    ended_at: Moment | None = Field(description="When it arrived or was given up.")
     status: int | None = Field(description="Status of the last answer; null: there was none.", examples=[204])
     error: str | None = Field(
         description="Why the last attempt failed: status, redirect, gone, time-out, connection, tls, unknown-host or"
         " refused-target.",
         examples=[None],
     )
+
+    @classmethod
+    def of(cls, record: DeliveryRecord) -> "DeliveryDocument":
+        """Return the document of a delivery."""
+        fields = {name: getattr(record, name) for name in cls.model_fields if name != "next_attempt_at"}
+        return cls.model_validate({**fields, "next_attempt_at": record.due_at if record.state == WAITING else None})
 
 
 class DeliveryPage(Document):

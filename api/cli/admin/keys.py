@@ -45,9 +45,8 @@ def create_command(
     """Make a key and write it to stdout, this once."""
     from pydantic import ValidationError
 
-    from api.http.auth.keys.documents import created_key
     from api.http.auth.keys.service import ApiKeyService
-    from api.schemas.access import KeyRequest
+    from api.schemas.access import CreatedKey, KeyRequest
     from api.store.access.audit import LOCAL
 
     scopes = [part.strip() for given in scope for part in given.split(",")]
@@ -65,7 +64,7 @@ def create_command(
     with opened(settings) as database:
         keys = ApiKeyService(database.for_tenant(tenant))
         record, text = keys.create(wanted.name, wanted.scopes, expires_in_seconds=wanted.expires_in_seconds, by=LOCAL)
-    document = created_key(record, text)
+    document = CreatedKey.of(record, text)
     if not tell_content(document.model_dump_json().encode(), as_json=as_json):
         say(created_key_text(document))
     if is_new:
@@ -76,11 +75,10 @@ def create_command(
 @app.command("list")
 def list_command(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List the keys of all tenants without their secrets, those that have ended among them."""
-    from api.http.auth.keys.documents import key_document
-    from api.schemas.access import KeyList
+    from api.schemas.access import KeyDocument, KeyList
 
     with opened(settings_of_service(data_dir)) as database:
-        document = KeyList(keys=[key_document(record) for record in database.all_api_keys()])
+        document = KeyList(keys=[KeyDocument.model_validate(record) for record in database.all_api_keys()])
     if not tell_content(document.model_dump_json().encode(), as_json=as_json):
         say(keys_text(document.keys))
 
@@ -92,8 +90,8 @@ def revoke_command(
     as_json: AsJson = False,
 ) -> None:
     """Revoke a key for good; servers refuse it within 5 seconds."""
-    from api.http.auth.keys.documents import key_document
     from api.http.auth.keys.service import ApiKeyService
+    from api.schemas.access import KeyDocument
     from api.store.access.audit import LOCAL
 
     with opened(settings_of_service(data_dir)) as database:
@@ -101,7 +99,7 @@ def revoke_command(
         if known is None:
             raise BadInput("there is no key of this id; `shardplan keys list` has the ids")
         record = ApiKeyService(database.for_tenant(known.tenant)).revoke(key_id, by=LOCAL)
-    if not tell_content(key_document(record).model_dump_json().encode(), as_json=as_json):
+    if not tell_content(KeyDocument.model_validate(record).model_dump_json().encode(), as_json=as_json):
         say(f"shardplan: the key {record.id} ({record.name}) is revoked for good")
 
 

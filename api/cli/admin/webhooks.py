@@ -37,8 +37,8 @@ def create_command(
     """Add a webhook, and write it with its secret to stdout, this once."""
     from pydantic import ValidationError
 
-    from api.schemas.webhooks import WebhookRequest
-    from api.services.webhooks.documents import created_webhook
+    from api.schemas.webhooks import CreatedWebhook, WebhookRequest
+    from api.services.webhooks.signature import secret_text
     from api.store.access.audit import LOCAL
     from api.store.webhooks.records import EVENTS
 
@@ -53,7 +53,7 @@ def create_command(
         raise BadInput("--name takes 1 to 200 printable ASCII characters, the first a letter or a digit") from None
     with _webhooks(tenant, data_dir) as webhooks:
         record = webhooks.create(wanted.url, wanted.events, wanted.name, by=LOCAL)
-    document = created_webhook(record)
+    document = CreatedWebhook.of(record, secret_text(record.secret))
     told = tell_content(document.model_dump_json().encode(), as_json=as_json)
     say(created_webhook_text(document, with_secret=not told))
 
@@ -61,11 +61,10 @@ def create_command(
 @app.command("list")
 def list_command(tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List webhooks without their secrets, disabled ones among them."""
-    from api.schemas.webhooks import WebhookList
-    from api.services.webhooks.documents import webhook_document
+    from api.schemas.webhooks import WebhookDocument, WebhookList
 
     with _webhooks(tenant, data_dir) as webhooks:
-        document = WebhookList(webhooks=[webhook_document(record) for record in webhooks.all()])
+        document = WebhookList(webhooks=[WebhookDocument.model_validate(record) for record in webhooks.all()])
     if not tell_content(document.model_dump_json().encode(), as_json=as_json):
         say(webhooks_text(document.webhooks))
 
@@ -75,12 +74,12 @@ def enable_command(
     webhook_id: WebhookId, tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None, as_json: AsJson = False
 ) -> None:
     """Have a disabled webhook told again."""
-    from api.services.webhooks.documents import webhook_document
+    from api.schemas.webhooks import WebhookDocument
     from api.store.access.audit import LOCAL
 
     with _webhooks(tenant, data_dir) as webhooks:
         record = webhooks.enable(webhook_id, by=LOCAL)
-    if not tell_content(webhook_document(record).model_dump_json().encode(), as_json=as_json):
+    if not tell_content(WebhookDocument.model_validate(record).model_dump_json().encode(), as_json=as_json):
         say(f"shardplan: {record.url} is told again, at once of what waits")
 
 

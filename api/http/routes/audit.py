@@ -11,9 +11,7 @@ from api.http.protocol.responses import json_response
 from api.http.routes.documentation import error_responses
 from api.http.services import ServicesDep
 from api.schemas.access import AuditEntry, AuditPage
-from api.schemas.timestamps import moment
 from api.services.pages import page_of
-from api.store.access.audit import AuditRecord
 
 router = APIRouter(prefix="/v1", tags=["access"])
 
@@ -36,19 +34,6 @@ async def list_audit(
     """List promotions, rollbacks, activations and changes of keys and webhooks, newest first."""
     found = await run_sync(lambda: services.store.audit(limit=page_size + 1, before=page_token, subject=subject))
     page, token = page_of(found, page_size, lambda record: str(record.seq))
-    document = AuditPage(entries=[_entry(record) for record in page], next_page_token=token)
+    document = AuditPage(entries=[AuditEntry.model_validate(record) for record in page], next_page_token=token)
     chosen = "" if subject is None else f"&subject={quote(subject, safe='')}"
     return json_response(document, headers=page_headers("/v1/audit", page_size, token, chosen))
-
-
-def _entry(record: AuditRecord) -> AuditEntry:
-    return AuditEntry(
-        seq=record.seq,
-        at=moment(record.at),
-        who=record.who,
-        action=record.action,
-        subject=record.subject,
-        before=None if record.before is None else dict(record.before),
-        after=None if record.after is None else dict(record.after),
-        request_id=record.request_id,
-    )

@@ -171,7 +171,7 @@ async def put_channel(
 
 
 def _version(channel: ChannelRecord) -> ChannelVersion:
-    return ChannelVersion.model_validate(_document(channel).model_dump(exclude={"name"}))
+    return ChannelVersion.model_validate(_document(channel))
 
 
 def _document(channel: ChannelRecord) -> ChannelDocument:

@@ -5,12 +5,11 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Request, Response
 
-from api.http.auth.keys.documents import created_key, key_document
 from api.http.auth.principal import actor_of, caller_of
 from api.http.protocol.responses import not_stored
 from api.http.routes.documentation import BODY_ERRORS, error_responses, json_answer, json_body
 from api.http.services import ServicesDep
-from api.schemas.access import KeyList, KeyRequest
+from api.schemas.access import CreatedKey, KeyDocument, KeyList, KeyRequest
 from api.services.errors import ApiError
 from api.specs.input.json import parse_document
 
@@ -27,7 +26,7 @@ router = APIRouter(prefix="/v1", tags=["access"])
 async def list_keys(services: ServicesDep) -> Response:
     """List keys without their secrets, those that have ended among them."""
     records = await run_sync(services.api_keys.all)
-    return not_stored(KeyList(keys=[key_document(record) for record in records]))
+    return not_stored(KeyList(keys=[KeyDocument.model_validate(record) for record in records]))
 
 
 @router.post(
@@ -50,7 +49,7 @@ async def create_key(request: Request, services: ServicesDep) -> Response:
             wanted.name, wanted.scopes, expires_in_seconds=wanted.expires_in_seconds, by=by
         )
     )
-    return not_stored(created_key(record, text), 201)
+    return not_stored(CreatedKey.of(record, text), 201)
 
 
 @router.delete(

@@ -10,8 +10,15 @@ from api.http.protocol.headers import page_headers
 from api.http.protocol.responses import json_response, not_stored
 from api.http.routes.documentation import BODY_ERRORS, error_responses, json_answer, json_body
 from api.http.services import ServicesDep
-from api.schemas.webhooks import DeliveryPage, WebhookList, WebhookRequest
-from api.services.webhooks.documents import created_webhook, delivery_document, webhook_document
+from api.schemas.webhooks import (
+    CreatedWebhook,
+    DeliveryDocument,
+    DeliveryPage,
+    WebhookDocument,
+    WebhookList,
+    WebhookRequest,
+)
+from api.services.webhooks.signature import secret_text
 from api.specs.input.json import parse_document
 
 router = APIRouter(prefix="/v1", tags=["webhooks"])
@@ -36,7 +43,7 @@ DeliveryId = Annotated[str, Path(description="Id of the delivery.", examples=["m
 async def list_webhooks(services: ServicesDep) -> Response:
     """List all webhooks without their secrets, disabled ones among them."""
     records = await run_sync(services.webhooks.all)
-    return not_stored(WebhookList(webhooks=[webhook_document(record) for record in records]))
+    return not_stored(WebhookList(webhooks=[WebhookDocument.model_validate(record) for record in records]))
 
 
 @router.post(
@@ -54,7 +61,7 @@ async def create_webhook(request: Request, services: ServicesDep) -> Response:
     """Have an address told of events, in messages that are signed with the secret of the answer."""
     wanted, by = parse_document(await request.body(), WebhookRequest), actor_of(request)
     record = await run_sync(lambda: services.webhooks.create(wanted.url, wanted.events, wanted.name, by=by))
-    return not_stored(created_webhook(record), 201)
+    return not_stored(CreatedWebhook.of(record, secret_text(record.secret)), 201)
 
 
 @router.get(
@@ -65,7 +72,7 @@ async def create_webhook(request: Request, services: ServicesDep) -> Response:
 )
 async def get_webhook(services: ServicesDep, webhook_id: WebhookId) -> Response:
     """Answer with the webhook, and whether it is told anything."""
-    return not_stored(webhook_document(await run_sync(services.webhooks.get, webhook_id)))
+    return not_stored(WebhookDocument.model_validate(await run_sync(services.webhooks.get, webhook_id)))
 
 
 @router.delete(
@@ -91,7 +98,8 @@ async def delete_webhook(request: Request, services: ServicesDep, webhook_id: We
 async def enable_webhook(request: Request, services: ServicesDep, webhook_id: WebhookId) -> Response:
     """Have a disabled webhook told again: at once what waits, and what happens from now on."""
     by = actor_of(request)
-    return not_stored(webhook_document(await run_sync(lambda: services.webhooks.enable(webhook_id, by=by))))
+    record = await run_sync(lambda: services.webhooks.enable(webhook_id, by=by))
+    return not_stored(WebhookDocument.model_validate(record))
 
 
 @router.get(
@@ -111,7 +119,7 @@ async def list_deliveries(
 ) -> Response:
     """List the last messages, newest first: which arrived, which wait, and why the last attempt failed."""
     found, token = await run_sync(lambda: services.webhooks.deliveries(webhook_id, limit=page_size, before=page_token))
-    page = DeliveryPage(deliveries=[delivery_document(record) for record in found], next_page_token=token)
+    page = DeliveryPage(deliveries=[DeliveryDocument.of(record) for record in found], next_page_token=token)
     return json_response(page, headers=page_headers(f"/v1/webhooks/{webhook_id}/deliveries", page_size, token))
 
 
@@ -125,4 +133,4 @@ async def list_deliveries(
 async def resend_delivery(services: ServicesDep, webhook_id: WebhookId, delivery_id: DeliveryId) -> Response:
     """Attempt a delivery that has ended anew, under the same webhook-id; one that waits is left as it is."""
     record = await run_sync(services.webhooks.resend, webhook_id, delivery_id)
-    return not_stored(delivery_document(record), 202)
+    return not_stored(DeliveryDocument.of(record), 202)

@@ -47,8 +47,5 @@ def _table(name: str, found: TableDrift) -> TableDriftDocument:
         access_distance=found.access_distance,
         lookups_per_sample_ratio=found.lookups_per_sample_ratio,
         distinct_rows_ratio=found.distinct_rows_ratio,
-        misses=[
-            MissChangeDocument(cache_fraction=miss.cache_fraction, before=miss.before, now=miss.now)
-            for miss in found.misses
-        ],
+        misses=[MissChangeDocument.model_validate(miss) for miss in found.misses],
     )

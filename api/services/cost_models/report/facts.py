@@ -24,7 +24,8 @@ _GROUPINGS = {
     "ranks": "By ranks",
 }
 _FIGURES = ("Rows", "Mean error", "Median", "Tau", "Inside", "Width")
-_KINDS = {"lookup": "lookups", "collective": "collectives"}
+#: Kinds of measured rows, as a reader is told them.
+KINDS = {"lookup": "lookups", "collective": "collectives"}
 #: Parts of a document, and the rows that each learns from.
 _PARTS = (("compute", "lookup"), ("exchange", "collective"))
 #: What each scheme runs forward and backward (cost_models/collectives/collective_bytes.py): None for nothing, "" for
@@ -80,7 +81,7 @@ def reference_of(document: Mapping[str, Any]) -> str:
 def held_out_errors(document: Mapping[str, Any]) -> str:
     """Return ``"lookups 20.4%, collectives not known"``: mean errors of what the model learned."""
     learned = [kind for part, kind in _PARTS if document[part] is not None]
-    return ", ".join(f"{_KINDS[kind]} {_mean_error(groups_of(document, kind, 'all'))}" for kind in learned)
+    return ", ".join(f"{KINDS[kind]} {_mean_error(groups_of(document, kind, 'all'))}" for kind in learned)
 
 
 def groups_of(document: Mapping[str, Any], kind: str, by: str) -> Sequence[Mapping[str, Any]]:
@@ -114,7 +115,7 @@ def _summary(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Held out", f"split {document['figures']['split']}; intervals are made to hold {_stated(document)}"
     for part, kind in _PARTS:
         if document[part] is not None and not groups_of(document, kind, "all"):
-            yield f"No {_KINDS[kind]}", "were held out, for there are too few: how well it does there is not known"
+            yield f"No {KINDS[kind]}", "were held out, for there are too few: how well it does there is not known"
 
 
 def _stated(document: Mapping[str, Any]) -> str:
@@ -125,7 +126,7 @@ def _stated(document: Mapping[str, Any]) -> str:
 
 
 def _errors(document: Mapping[str, Any]) -> Iterator[Table]:
-    for kind, named in _KINDS.items():
+    for kind, named in KINDS.items():
         bodies = []
         for by, heading in _GROUPINGS.items():
             rows = tuple(_figures(group) for group in groups_of(document, kind, by))

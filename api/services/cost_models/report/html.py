@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from api.services.cost_models.report.charts import bars, scatter
-from api.services.cost_models.report.facts import Facts, Table, facts, groups_of
+from api.services.cost_models.report.facts import KINDS, Facts, Table, facts, groups_of
 
 _STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --faint: #57606a; --rule: #d0d7de; --mark: #0b62c4; }
@@ -45,7 +45,6 @@ _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode(
 _CONTENT_POLICY = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'"
 #: The same as a header, where it can also say that no other page may frame this one.
 PAGE_POLICY = f"{_CONTENT_POLICY}; frame-ancestors 'none'"
-_CHARTS = (("lookup", "lookups"), ("collective", "collectives"))
 _SIZES = ("shards", "bytes")
 
 
@@ -78,7 +77,7 @@ def _head(told: Facts) -> str:
 
 
 def _charts(document: Mapping[str, Any]) -> Iterator[str]:
-    for kind, named in _CHARTS:
+    for kind, named in KINDS.items():
         points = document["figures"].get("points_seconds", {}).get(kind, ())
         sizes = [
             (group["group"], group["mean_relative_error"], group["median_relative_error"])

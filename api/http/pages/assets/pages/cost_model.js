@@ -1,14 +1,15 @@
-/** One cost model: what it counts, and how it did on rows that were held out of its fit. */
+/** One cost model: what it counts, and how well it did on the whole; its report has the groups of held-out rows. */
 
 import { get } from "../api.js";
 import { h, link, segment } from "../dom.js";
 import * as format from "../format.js";
-import { digest, facts, keyFigures, pageHead, section, state, table, time } from "../parts.js";
+import { digest, facts, keyFigures, pageHead, section, state, time } from "../parts.js";
 import { heldOut } from "./cost_models.js";
 
 /** The page of a cost model, by id. */
 export async function costModelPage(id) {
   const model = await get(`/v1/cost-models/${segment(id)}`);
+  const report = `/v1/cost-models/${segment(model.id)}/report`;
   return {
     title: `${model.id}: cost model`,
     content: [
@@ -16,7 +17,7 @@ export async function costModelPage(id) {
         trail: [["/ui/cost-models", "Cost models"]],
         kicker: [`${model.kind === "learned" ? "Learned from measurements" : "Formulas"}. `, state(model.state)],
         actions: [
-          model.report_url && link(`/v1/cost-models/${segment(model.id)}/report`, "The whole report"),
+          model.report_url && link(report, "The whole report"),
           link(`/v1/cost-models/${segment(model.id)}`, "JSON"),
         ].filter(Boolean),
       }),
@@ -45,7 +46,11 @@ export async function costModelPage(id) {
           model.ended_at && ["Ended", time(model.ended_at)],
         ]),
       ),
-      model.figures && model.figures.groups.length > 0 && heldOutSection(model.figures),
+      model.report_url &&
+        section(
+          "Held-out rows",
+          h("p", {}, "How it did on rows that its fit did not see, by size and by ranks, stands in ", link(report, "the report"), "."),
+        ),
     ],
   };
 }
@@ -66,40 +71,5 @@ function figures(model) {
         "of these rows lie within their interval",
       ],
     ]),
-  );
-}
-
-function heldOutSection(told) {
-  const kinds = [...new Set(told.groups.map((group) => group.kind))];
-  const share = (value) => (value === null ? "" : format.share(value));
-  return section(
-    "Held-out rows",
-    h("p", {}, `Rows that the fit did not see${told.split ? `, held out ${told.split}` : ""}.`),
-    table(
-      "How the model does on rows that were held out",
-      [
-        { title: "Rows", head: true, cell: (group) => `${group.by === "all" ? "all" : `${group.by}: ${group.group}`}` },
-        { title: "Number", number: true, cell: (group) => format.count(group.num_rows) },
-        { title: "Mean error", number: true, cell: (group) => share(group.mean_relative_error) },
-        { title: "Median error", number: true, cell: (group) => share(group.median_relative_error) },
-        {
-          title: "Rank correlation",
-          number: true,
-          cell: (group) => (group.rank_correlation === null ? "" : format.digits(group.rank_correlation)),
-        },
-        {
-          title: "Coverage",
-          number: true,
-          cell: (group) => (group.coverage === null ? "" : format.wholeShare(group.coverage)),
-        },
-      ],
-      told.groups,
-      {
-        bodies: kinds.map((kind) => [
-          `${kind}s`.replace("copys", "copies"),
-          told.groups.filter((group) => group.kind === kind),
-        ]),
-      },
-    ),
   );
 }

@@ -19,7 +19,7 @@ FIELDS = ("request_id", "solve_id", "fit_id", "executor_id", "host", "state", "r
 #: Who speaks at the level of the setting; everybody else from warnings on.
 _SPEAKERS = ("api", "planner", "cost_models", "uvicorn", "dbos")
 #: What DBOS says of every start, and of each of some sixty steps of the first one; what can go wrong there is an error.
-_SAID_OF_STARTS = re.compile("Applying DBOS .* migration|SQLite system database is for development")
+_START_MESSAGES = re.compile("Applying DBOS .* migration|SQLite system database is for development")
 _TIME = structlog.processors.TimeStamper(fmt="iso", utc=True)
 
 
@@ -45,7 +45,7 @@ def set_up(settings: Settings, handler: logging.Handler, *, is_terminal: bool) -
 
 
 def _is_no_start(record: logging.LogRecord) -> bool:
-    return _SAID_OF_STARTS.search(record.getMessage()) is None
+    return _START_MESSAGES.search(record.getMessage()) is None
 
 
 def _add_trace_id(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:

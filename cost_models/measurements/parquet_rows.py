@@ -30,7 +30,7 @@ def read_parquet(file: BinaryIO, max_bytes: int) -> Measurements:
     except ImportError:
         raise refused(_NEEDS) from None
     texts = [column.name for column in COLUMNS if column.type == "text"]
-    findings = RowIssueCollector()
+    issues = RowIssueCollector()
     try:
         with pyarrow.parquet.ParquetFile(file, read_dictionary=texts) as source:
             columns = check_head(source.schema_arrow.names)
@@ -40,11 +40,11 @@ def read_parquet(file: BinaryIO, max_bytes: int) -> Measurements:
             pieces: list[list[NDArray[np.generic]]] = []
             done = 0
             for batch in source.iter_batches(_ROWS_PER_PIECE):
-                pieces.append([_values(column, batch.column(column.name), done, findings) for column in columns])
+                pieces.append([_values(column, batch.column(column.name), done, issues) for column in columns])
                 done += batch.num_rows
     except (pyarrow.ArrowException, OSError) as error:
         raise refused("no Parquet file that can be read", str(error)) from None
-    findings.raise_if_any()
+    issues.raise_if_any()
     if not pieces:
         return measurements({}, 0)
     whole = {column.name: np.concatenate(parts) for column, *parts in zip(columns, *pieces, strict=True)}
@@ -72,7 +72,7 @@ def _check_type(column: Column, data_type: Any) -> None:
         raise refused(f"column {column.name} is {str(data_type)[:40]}: expected a {column.type}")
 
 
-def _values(column: Column, array: Any, first_row: int, findings: RowIssueCollector) -> NDArray[np.generic]:
+def _values(column: Column, array: Any, first_row: int, issues: RowIssueCollector) -> NDArray[np.generic]:
     import pyarrow
     from pyarrow import compute, types
 
@@ -80,18 +80,18 @@ def _values(column: Column, array: Any, first_row: int, findings: RowIssueCollec
         if types.is_dictionary(array.type):
             longest = compute.max(compute.binary_length(array.dictionary)).as_py() or 0
             if longest > 4 * MAX_TEXT_LENGTH:  # bytes of as many characters, at most
-                findings.add(first_row, column.name, "", f"a text of {longest:,} bytes in this row or after")
+                issues.add(first_row, column.name, "", f"a text of {longest:,} bytes in this row or after")
                 return np.full(len(array), "", dtype=np.str_)
-        return from_text(column, [value or "" for value in array.to_pylist()], first_row, findings)
+        return from_text(column, [value or "" for value in array.to_pylist()], first_row, issues)
     if column.type == "count":
         try:
             whole = array.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
         except pyarrow.ArrowInvalid:
-            findings.add(first_row, column.name, "", "a whole number of 2^63 or more in this row or after")
+            issues.add(first_row, column.name, "", "a whole number of 2^63 or more in this row or after")
             return np.full(len(array), -1, dtype=np.int64)
         return np.asarray(whole, dtype=np.int64)
     numbers = np.array(array.cast(pyarrow.float64(), safe=False).fill_null(np.nan), dtype=np.float64)
     for offset in np.flatnonzero(np.isinf(numbers)).tolist():
-        findings.add(first_row + offset, column.name, float(numbers[offset]), "expected a finite number")
+        issues.add(first_row + offset, column.name, float(numbers[offset]), "expected a finite number")
         numbers[offset] = np.nan
     return numbers

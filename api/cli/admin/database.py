@@ -59,10 +59,10 @@ def opened(settings: Settings) -> "Iterator[Database]":
 @contextmanager
 def starting(settings: Settings) -> Iterator[None]:
     """Tell as ``ServerTrouble`` what a server would not start for."""
-    from api.cli.service.process import StartFailed, told
+    from api.cli.service.process import StartFailed, start_errors
 
     try:
-        with told(settings):
+        with start_errors(settings):
             yield
     except StartFailed as error:
         raise ServerTrouble(str(error)) from error

@@ -55,7 +55,7 @@ def create_command(
         raise BadInput(f"no scope {unknown[0][:40]!r}; scopes are {', '.join(SCOPES)}")
     try:
         fields = {"name": name, "scopes": sorted(set(scopes)), "expires_in_seconds": _seconds(expires)}
-        wanted = KeyRequest.model_validate(fields)
+        request = KeyRequest.model_validate(fields)
     except ValidationError:
         raise BadInput("--name takes 1 to 200 printable ASCII characters, the first a letter or a digit") from None
     check_tenant(tenant)
@@ -63,7 +63,9 @@ def create_command(
     is_new = settings.database_url is None and not settings.database.exists()
     with opened(settings) as database:
         keys = ApiKeyService(database.for_tenant(tenant))
-        record, text = keys.create(wanted.name, wanted.scopes, expires_in_seconds=wanted.expires_in_seconds, by=LOCAL)
+        record, text = keys.create(
+            request.name, request.scopes, expires_in_seconds=request.expires_in_seconds, by=LOCAL
+        )
     document = CreatedKey.of(record, text)
     if not tell_content(document.model_dump_json().encode(), as_json=as_json):
         say(created_key_text(document))

@@ -48,14 +48,14 @@ def create_command(
         raise BadInput(f"no event {unknown[0][:40]!r}; events are {', '.join(EVENTS)}")
     try:
         fields = {"url": url, "events": sorted(set(events)), "name": name}
-        wanted = WebhookRequest.model_validate(fields)
+        request = WebhookRequest.model_validate(fields)
     except ValidationError:
         raise BadInput("--name takes 1 to 200 printable ASCII characters, the first a letter or a digit") from None
     with _webhooks(tenant, data_dir) as webhooks:
-        record = webhooks.create(wanted.url, wanted.events, wanted.name, by=LOCAL)
+        record = webhooks.create(request.url, request.events, request.name, by=LOCAL)
     document = CreatedWebhook.of(record, secret_text(record.secret))
-    told = tell_content(document.model_dump_json().encode(), as_json=as_json)
-    say(created_webhook_text(document, with_secret=not told))
+    is_written = tell_content(document.model_dump_json().encode(), as_json=as_json)
+    say(created_webhook_text(document, with_secret=not is_written))
 
 
 @app.command("list")

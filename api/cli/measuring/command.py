@@ -51,7 +51,7 @@ def measure_command(
     from api.cli.measuring.machine import this_machine
     from api.cli.measuring.ranks import is_first_rank
     from api.cli.measuring.rows import RowFile
-    from api.cli.measuring.session import Plan, measure, num_rows_of, obey
+    from api.cli.measuring.session import Plan, follow, measure, num_rows_of
     from cost_models.measurements.schema import KINDS
 
     kinds = frozenset(kind for kind in KINDS if only is None or kind == _KINDS[only])
@@ -59,7 +59,7 @@ def measure_command(
     try:
         machine = this_machine(ranks)
         if not is_first_rank():
-            obey(plan, machine)
+            follow(plan, machine)
             return
         file = RowFile(path, machine.name)
         if resume:
@@ -69,9 +69,9 @@ def measure_command(
     except RanksLost as error:
         raise ServerTrouble(str(error)) from None
     before = file.num_rows
-    with _progress(file, quiet) as tell:
+    with _progress(file, quiet) as report:
         try:
-            notes = measure(plan, machine, file, tell)
+            notes = measure(plan, machine, file, report)
         except KeyboardInterrupt:
             if path is not None and not quiet:
                 say(f"shardplan: {file.num_rows:,} rows are in {path}; --resume goes on from there")
@@ -124,23 +124,23 @@ def _progress(file: "RowFile", quiet: bool) -> "Iterator[Progress]":
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task("beginning", total=1.0, rows="")
 
-        def tell(stage: str, share: float) -> None:
+        def report(stage: str, share: float) -> None:
             bars.update(task, description=stage, completed=min(share, 1.0), rows=f"{file.num_rows:,} rows")
 
-        yield tell
+        yield report
 
 
 class _Lines:
     """Says every ten seconds how far it is."""
 
     def __init__(self, file: "RowFile") -> None:
-        self._file, self._told = file, time.monotonic()
+        self._file, self._reported_at = file, time.monotonic()
 
     def __call__(self, stage: str, share: float) -> None:
         """Hear of a launch."""
         now = time.monotonic()
-        if now - self._told >= _SECONDS_BETWEEN_LINES:
-            self._told = now
+        if now - self._reported_at >= _SECONDS_BETWEEN_LINES:
+            self._reported_at = now
             say(f"shardplan: {share:.0%} of the time, {self._file.num_rows:,} rows; {stage}")
 
 

@@ -38,18 +38,18 @@ class Ranks:
         distributed.gather_object(self._run(launch), found, dst=0, group=self._control)
         return found
 
-    def obey(self) -> None:
+    def follow(self) -> None:
         """Run what rank 0 says until it says no more; of the other ranks."""
         from torch import distributed
 
         while True:
-            said: list[CollectiveLaunch | CopyLaunch | None] = [None]
-            distributed.broadcast_object_list(said, src=0, group=self._control)
-            if said[0] is None:
+            launch: list[CollectiveLaunch | CopyLaunch | None] = [None]
+            distributed.broadcast_object_list(launch, src=0, group=self._control)
+            if launch[0] is None:
                 return
-            distributed.gather_object(self._run(said[0]), None, dst=0, group=self._control)
+            distributed.gather_object(self._run(launch[0]), None, dst=0, group=self._control)
 
-    def dismiss(self) -> None:
+    def release(self) -> None:
         """Let the other ranks go."""
         from torch import distributed
 
@@ -98,7 +98,7 @@ def _other_rank(machine: Machine, rank: int, store: str) -> None:
     """Body of a process that was started here."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for rank 0, which lets this one go
     with contextlib.suppress(RanksLost), _group(machine, rank, store) as ranks:
-        ranks.obey()
+        ranks.follow()
 
 
 @contextlib.contextmanager
@@ -121,7 +121,7 @@ def _group(machine: Machine, rank: int, store: str | None) -> Iterator[Ranks]:
         ranks = Ranks(RankWork(rank, num_ranks, device), control, num_ranks)
         yield ranks
         if rank == 0:
-            ranks.dismiss()
+            ranks.release()
     except RuntimeError as error:  # torch's own errors of communication are among them
         raise RanksLost(f"the ranks stopped: {str(error).splitlines()[0][:200]}") from error
     finally:

@@ -81,7 +81,7 @@ def work_of_ranks(plan: Plan, machine: Machine) -> tuple[frozenset[Kind], list[s
     return kinds, notes
 
 
-def obey(plan: Plan, machine: Machine) -> None:
+def follow(plan: Plan, machine: Machine) -> None:
     """Take part in what rank 0 measures; of the other ranks of a job.
 
     Raises
@@ -91,30 +91,30 @@ def obey(plan: Plan, machine: Machine) -> None:
     """
     if work_of_ranks(plan, machine)[0]:
         with joined_ranks(machine) as ranks:
-            ranks.obey()
+            ranks.follow()
 
 
-def measure(plan: Plan, machine: Machine, file: RowFile, tell: Progress) -> list[str]:
+def measure(plan: Plan, machine: Machine, file: RowFile, report: Progress) -> list[str]:
     """Measure until the time is up, and return what could not be measured, in words for people."""
     of_ranks, notes = work_of_ranks(plan, machine)
     if of_ranks:
         until = _RANKS_SHARE if "lookup" in plan.kinds else 1.0
-        tell("starting the ranks", plan.gone())
+        report("starting the ranks", plan.gone())
         try:
             with joined_ranks(machine) as ranks:
-                _measure_ranks(plan, of_ranks, until, machine, ranks, file, tell)
+                _measure_ranks(plan, of_ranks, until, machine, ranks, file, report)
         except RanksLost as error:
             notes.append(f"{error}: no more collectives and copies")
     if "lookup" in plan.kinds:
         if not machine.is_cuda and not keep_freed_memory():
             notes.append("the C library maps large outputs anew each time, which takes longer than to keep them")
-        _measure_lookups(plan, machine, file, tell)
+        _measure_lookups(plan, machine, file, report)
     if file.num_rows == 0:
         notes.append("the time was up before the first launch: give a larger --budget")
     return notes
 
 
-def _measure_lookups(plan: Plan, machine: Machine, file: RowFile, tell: Progress) -> None:
+def _measure_lookups(plan: Plan, machine: Machine, file: RowFile, report: Progress) -> None:
     import torch
 
     torch.set_num_threads(machine.num_threads)
@@ -123,7 +123,7 @@ def _measure_lookups(plan: Plan, machine: Machine, file: RowFile, tell: Progress
     bounds, began, done = limits(plan, machine), plan.gone(), 0
 
     def went_on() -> None:
-        tell(f"lookups ({implementation.name})", plan.gone())
+        report(f"lookups ({implementation.name})", plan.gone())
 
     while not _is_last(plan, 1.0, began, done):
         launches = _together(file.done("lookup"), plan, machine, bounds)
@@ -154,7 +154,7 @@ def _weight_bytes(launch: LookupLaunch) -> float:
 
 
 def _measure_ranks(
-    plan: Plan, kinds: frozenset[Kind], until: float, machine: Machine, ranks: Ranks, file: RowFile, tell: Progress
+    plan: Plan, kinds: frozenset[Kind], until: float, machine: Machine, ranks: Ranks, file: RowFile, report: Progress
 ) -> None:
     began, done = plan.gone(), 0
     # Once the ranks are there, one turn is measured even where their start took all the time that they had.
@@ -167,7 +167,7 @@ def _measure_ranks(
             copy = copy_launch(file.done("copy"), plan.seed, machine.num_ranks, machine.is_cuda)
             file.add(_copy_rows(copy, ranks.run(copy), machine))
         done += 1
-        tell("collectives and copies", plan.gone())
+        report("collectives and copies", plan.gone())
 
 
 def _is_last(plan: Plan, until: float, began: float, done: int) -> bool:

@@ -1,4 +1,4 @@
-"""What can go wrong when a server or worker starts, told in words."""
+"""What can go wrong when a server or worker starts, and how it ends in time."""
 
 import contextlib
 import gc
@@ -20,7 +20,7 @@ from api.store.migrations.run import WrongSchema
 from api.store.sql.connections import UnusableDatabase
 
 #: Exceptions whose messages are for people.
-_TOLD = (
+_EXPECTED = (
     DataFolderInUse,
     EngineUnavailable,
     MissingExtra,
@@ -37,11 +37,11 @@ class StartFailed(Exception):
 
 
 @contextlib.contextmanager
-def told(settings: Settings) -> Iterator[None]:
+def start_errors(settings: Settings) -> Iterator[None]:
     """Turn what fails at the start into ``StartFailed``."""
     try:
         yield
-    except _TOLD as error:
+    except _EXPECTED as error:
         raise StartFailed(str(error)) from error
     except OSError as error:
         raise StartFailed(f"cannot use {settings.data_dir}: {error.strerror or error}") from error

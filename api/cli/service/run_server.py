@@ -16,7 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from api.cli.service import process as collector
-from api.cli.service.process import StartFailed, force_exit_after_timeout, told
+from api.cli.service.process import StartFailed, force_exit_after_timeout, start_errors
 from api.execution.processes.solve import PlanFunction, plan_in_full
 from api.http.app import create_app
 from api.http.middleware.header_limits import bounded_heads
@@ -52,7 +52,7 @@ def serve(settings: Settings, *, plan: PlanFunction = plan_in_full) -> None:
         _allow_connections()
         is_logged = settings.access_log and settings.log_level in ("debug", "info")
         access_log = AccessLog(lines.write, as_json=is_json(settings, is_terminal=is_terminal))
-        with told(settings):
+        with start_errors(settings):
             tracing = tracing_of(settings)
         app = create_app(settings, plan=plan, observers=[access_log] if is_logged else [], tracing=tracing)
         # The lifespan is entered below and not by uvicorn, which would turn what fails there into
@@ -78,7 +78,7 @@ def serve(settings: Settings, *, plan: PlanFunction = plan_in_full) -> None:
 async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> None:
     reason = ""
     async with contextlib.AsyncExitStack() as stack:
-        with told(settings):
+        with start_errors(settings):
             await stack.enter_async_context(app.router.lifespan_context(app))
         collector.tune_gc()
         server = _Server(config, app.state.services)

@@ -9,7 +9,7 @@ from types import FrameType
 
 from prometheus_client import CollectorRegistry, start_http_server
 
-from api.cli.service.process import StartFailed, force_exit_after_timeout, told
+from api.cli.service.process import StartFailed, force_exit_after_timeout, start_errors
 from api.execution.host import EngineHost
 from api.execution.processes.fit import FitFunction, fit_model
 from api.execution.processes.solve import PlanFunction, plan_in_full
@@ -59,7 +59,7 @@ def _work(settings: Settings, plan: PlanFunction, fit: FitFunction) -> None:
         signal.signal(number, stop)
     registry = new_registry()
     with contextlib.ExitStack() as stack:
-        with told(settings):
+        with start_errors(settings):
             tracing = tracing_of(settings)
             stack.callback(tracing.shutdown)
             stack.enter_context(exclusive_data_directory(settings.data_dir))
@@ -69,8 +69,8 @@ def _work(settings: Settings, plan: PlanFunction, fit: FitFunction) -> None:
                 settings,
                 plan=plan,
                 fit=fit,
-                on_end=_nobody_waits,
-                on_change=_nobody_waits,
+                on_end=_ignore,
+                on_change=_ignore,
                 metrics=WorkMetrics(registry),
                 tracer=tracing.tracer,
             )
@@ -98,5 +98,5 @@ def _metrics_served(settings: Settings, registry: CollectorRegistry) -> Iterator
         thread.join()
 
 
-def _nobody_waits(_work_id: str) -> None:
+def _ignore(_work_id: str) -> None:
     """Servers see in the database what happens here."""

@@ -40,27 +40,15 @@ class SolverSlot(Protocol):
         ...
 
 
-class LocalSlot:
+class LocalSlot(ProcessSlot):
     """A solver process of this machine."""
 
     def __init__(self, memory_bytes: int | None) -> None:
-        self._process = ProcessSlot(memory_bytes, start_solver)
+        super().__init__(memory_bytes, start_solver)
 
     def check(self) -> None:
         """Nothing to check."""
 
-    def warm_up(self) -> None:
-        """Start the process."""
-        self._process.warm_up()
-
-    def wait_until_ready(self, stopping: threading.Event) -> None:
-        """Wait until the process has loaded what it needs."""
-        self._process.wait_until_ready(stopping)
-
     def solve(self, job: SolveJob, limit_seconds: float) -> "Future[SolveAnswer]":
         """Begin a solve."""
-        return self._process.schedule(run_solve, job, limit_seconds)
-
-    def discard(self) -> None:
-        """Kill the process."""
-        self._process.discard()
+        return self.schedule(run_solve, job, limit_seconds)

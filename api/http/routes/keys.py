@@ -42,12 +42,10 @@ async def list_keys(services: ServicesDep) -> Response:
 )
 async def create_key(request: Request, services: ServicesDep) -> Response:
     """Make a key with some scopes, for some time or until it is revoked."""
-    _refuse_anybody(request)
-    wanted, by = parse_document(await request.body(), KeyRequest), actor_of(request)
+    _require_authentication(request)
+    key, by = parse_document(await request.body(), KeyRequest), actor_of(request)
     record, text = await run_sync(
-        lambda: services.api_keys.create(
-            wanted.name, wanted.scopes, expires_in_seconds=wanted.expires_in_seconds, by=by
-        )
+        lambda: services.api_keys.create(key.name, key.scopes, expires_in_seconds=key.expires_in_seconds, by=by)
     )
     return not_stored(CreatedKey.of(record, text), 201)
 
@@ -63,13 +61,13 @@ async def revoke_key(
     request: Request, services: ServicesDep, key_id: Annotated[str, Path(description="Id of the key.")]
 ) -> Response:
     """Revoke a key for good; it stays in the list. Doing it twice is harmless."""
-    _refuse_anybody(request)
+    _require_authentication(request)
     by = actor_of(request)
     await run_sync(lambda: services.api_keys.revoke(key_id, by=by))
     return Response(status_code=204)
 
 
-def _refuse_anybody(request: Request) -> None:
+def _require_authentication(request: Request) -> None:
     """Keep those who need no key from making one that is valid when keys are asked for."""
     if caller_of(request.scope) is None:
         detail = "this server asks nobody for a key (SHARDPLAN_AUTH=none); use shardplan keys on its machine"

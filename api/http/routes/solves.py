@@ -58,11 +58,11 @@ def _parsed(services: Services, raw: bytes) -> SolveRequest:
 
 
 async def _submitted(
-    services: Services, raw: bytes, *, fresh: bool, wishes: SolveOptions, key: RequestKey | None
+    services: Services, raw: bytes, *, fresh: bool, options: SolveOptions, key: RequestKey | None
 ) -> SolveRecord:
     """Check a spec and queue it; return its solve, or that of an equal spec."""
     parsed = await services.compute(lambda: _parsed(services, raw))
-    record, _ = await run_sync(lambda: services.solves.submit(parsed, fresh=fresh, wishes=wishes, key=key))
+    record, _ = await run_sync(lambda: services.solves.submit(parsed, fresh=fresh, options=options, key=key))
     return record
 
 
@@ -103,11 +103,11 @@ async def submit_solve(
     require_priority_scope(request, priority)
     raw = await request.body()
     key = request_key(request, raw, idempotency_key)
-    wishes = SolveOptions(priority=priority, deadline_at=_seconds(deadline), tags=tag or ())
+    options = SolveOptions(priority=priority, deadline_at=_seconds(deadline), tags=tag or ())
 
     with services.keys.holding(key):
         made = await run_sync(services.solves.made_by, key)
-        record = made or await _submitted(services, raw, fresh=fresh, wishes=wishes, key=key)
+        record = made or await _submitted(services, raw, fresh=fresh, options=options, key=key)
     headers = {"Location": f"/v1/solves/{record.id}"}
     seconds = preferred_wait(prefer, services.settings.max_wait_seconds)
     if seconds is not None:

@@ -59,8 +59,8 @@ async def list_webhooks(services: ServicesDep) -> Response:
 )
 async def create_webhook(request: Request, services: ServicesDep) -> Response:
     """Have an address told of events, in messages that are signed with the secret of the answer."""
-    wanted, by = parse_document(await request.body(), WebhookRequest), actor_of(request)
-    record = await run_sync(lambda: services.webhooks.create(wanted.url, wanted.events, wanted.name, by=by))
+    webhook, by = parse_document(await request.body(), WebhookRequest), actor_of(request)
+    record = await run_sync(lambda: services.webhooks.create(webhook.url, webhook.events, webhook.name, by=by))
     return not_stored(CreatedWebhook.of(record, secret_text(record.secret)), 201)
 
 

@@ -66,10 +66,12 @@ class ModelService:
             return self._upload(json.loads(raw)["document"], key)
         assert request.name is not None
         batches = self._batches(request.measurements, request.device)
-        wanted = {"measurements": [batch.digest for batch in batches], "seed": request.seed}
+        fit_request = {"measurements": [batch.digest for batch in batches], "seed": request.seed}
         limit = self._settings.max_queued_fits
         try:
-            record = self._store.add_fit(request.name, request=wanted, max_fitting=limit, now=self._clock(), key=key)
+            record = self._store.add_fit(
+                request.name, request=fit_request, max_fitting=limit, now=self._clock(), key=key
+            )
         except QueueFull:
             detail = f"{counted(limit, 'fit')} {'is' if limit == 1 else 'are'} waiting already"
             raise ApiError("queue-full", detail, headers={"Retry-After": "30"}) from None
@@ -188,23 +190,23 @@ class ModelService:
             found = self._store.measurements_records(limit=MAX_BATCHES + 1, after=None, device=device)
             base = "/device"
             if not found:
-                raise _refused(base, "unknown-measurements", "no measurements of this device", _HINT)
+                raise _rejected(base, "unknown-measurements", "no measurements of this device", _HINT)
         else:
             records = [self._store.measurements_record(digest) for digest in dict.fromkeys(digests)]
             found = [record for record in records if record is not None]
             if len(found) < len(records):
                 index = list(digests).index(list(dict.fromkeys(digests))[records.index(None)])
-                raise _refused(f"{base}/{index}", "unknown-measurements", "no measurements of this digest", _HINT)
+                raise _rejected(f"{base}/{index}", "unknown-measurements", "no measurements of this digest", _HINT)
         if len(found) > MAX_BATCHES:
             message = f"more than {MAX_BATCHES} batches are of this device"
-            raise _refused(base, "too-many-measurements", message, "name those to fit to in measurements")
+            raise _rejected(base, "too-many-measurements", message, "name those to fit to in measurements")
         num_rows = sum(record.num_rows for record in found)
         if num_rows > MAX_ROWS:
             message = f"{num_rows} rows, {MAX_ROWS} at most"
-            raise _refused(base, "too-many-measurements", message, "name fewer batches in measurements")
+            raise _rejected(base, "too-many-measurements", message, "name fewer batches in measurements")
         if len({record.device for record in found}) > 1 or not found[0].device:
             message = "the rows are of several devices, and a model is of one"
-            raise _refused(base, "several-devices", message, "fit one model for each device")
+            raise _rejected(base, "several-devices", message, "fit one model for each device")
         return found
 
     def _rows(self, batches: Sequence[MeasurementsRecord]) -> Measurements:
@@ -219,5 +221,5 @@ def fitted_to(record: ModelRecord) -> list[str]:
     return digests
 
 
-def _refused(where: str, code: str, message: str, hint: str) -> RejectedDocument:
+def _rejected(where: str, code: str, message: str, hint: str) -> RejectedDocument:
     return RejectedDocument([Issue(code=code, pointer=where, message=message, hint=hint)])

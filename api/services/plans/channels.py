@@ -48,9 +48,9 @@ class ChannelMemory:
         found = self._cached.get((tenant, name))
         return None if found is None or found[1] <= self.monotonic() else found[0]
 
-    def remember(self, tenant: str, record: ChannelRecord, asked_at: float) -> ChannelRecord:
+    def remember(self, tenant: str, record: ChannelRecord, read_at: float) -> ChannelRecord:
         """Keep the newest version in memory, as of the time when the database was asked."""
-        key, until = (tenant, record.name), asked_at + self._max_age_seconds
+        key, until = (tenant, record.name), read_at + self._max_age_seconds
         with self._lock:
             known = self._cached.get(key)
             if known is None or (known[0].version, known[1]) < (record.version, until):
@@ -83,8 +83,8 @@ class ChannelService:
         """Return a channel."""
         check_name(name)
         # As old as the begin of the query: what is committed while it runs may be missing from its answer.
-        asked_at = self._memory.monotonic()
-        return self._memory.remember(self._tenant, found(self._store.channel(name), "channel"), asked_at)
+        read_at = self._memory.monotonic()
+        return self._memory.remember(self._tenant, found(self._store.channel(name), "channel"), read_at)
 
     def page(self, *, limit: int, after: str | None) -> tuple[Sequence[ChannelRecord], str | None]:
         """Return a page of channels by name, and where the next one starts."""
@@ -113,7 +113,7 @@ class ChannelService:
                 raise _changed(current, "the channel exists already")
             _check_match(current, if_match)
             expected = current.version
-        asked_at = self._memory.monotonic()
+        read_at = self._memory.monotonic()
         try:
             new = self._store.put_channel(
                 name, plan_digest=plan_digest, expected_version=expected, now=self._clock(), by=by, action=action
@@ -122,7 +122,7 @@ class ChannelService:
             raise _changed(conflict.current, "somebody else changed the channel at the same time") from None
         except UnknownPlan:
             raise not_found("plan") from None
-        return self._memory.remember(self._tenant, new, asked_at)
+        return self._memory.remember(self._tenant, new, read_at)
 
     def history(self, name: str, *, limit: int, before: int | None) -> tuple[Sequence[ChannelRecord], int | None]:
         """Return a page of versions, newest first, and the number that the next page is below."""

@@ -65,7 +65,7 @@ class SolveService:
         request: SolveRequest,
         *,
         fresh: bool,
-        wishes: SolveOptions = DEFAULT_OPTIONS,
+        options: SolveOptions = DEFAULT_OPTIONS,
         key: RequestKey | None = None,
     ) -> tuple[SolveRecord, bool]:
         """Queue a solve and return it with True, or that of the same key or an equal one with False."""
@@ -73,13 +73,13 @@ class SolveService:
         spec, warnings = within_server_limit(request.spec, self._settings.max_solve_seconds)
         spec_bytes = of_members({**request.members, "solver": canonical_bytes(spec["solver"])})
         digest_of_request = own_digest = request_digest(request, spec_bytes)
-        if wishes.deadline_at is not None:
-            if wishes.deadline_at <= now:
+        if options.deadline_at is not None:
+            if options.deadline_at <= now:
                 raise ApiError("deadline-passed", ERROR_KINDS["deadline-passed"].explanation)
             # A warning only: what is left is known when it starts, and without its deadline it may be tried again.
-            warnings = (*warnings, *deadline_warnings(spec, wishes.deadline_at - now))
+            warnings = (*warnings, *deadline_warnings(spec, options.deadline_at - now))
             # What it finds in its time must not answer those who have more.
-            own_digest = digest({"request": digest_of_request, "deadline_at": wishes.deadline_at})
+            own_digest = digest({"request": digest_of_request, "deadline_at": options.deadline_at})
         new = NewSolve(
             id=new_solve_id(now),
             request_digest=own_digest,
@@ -90,9 +90,9 @@ class SolveService:
             assumptions=[asdict(item) for item in request.assumptions],
             warnings=[asdict(item) for item in (*request.warnings, *warnings)],
             created_at=now,
-            priority=wishes.priority,
-            deadline_at=wishes.deadline_at,
-            tags=wishes.tags,
+            priority=options.priority,
+            deadline_at=options.deadline_at,
+            tags=options.tags,
         )
         return self._accept(new, reuse=not fresh, key=key)
 

@@ -107,10 +107,10 @@ class DeliveryWorker:
         Of a delivery that has ended meanwhile, or that somebody else has taken since, others tell.
         """
         body, began = taken.body.encode(), time.monotonic()
-        headers = signed_headers(taken.secret, taken.id, body, timestamp=int(self._clock()))
-        told = {**headers, "Content-Type": "application/json", "User-Agent": self._agent}
+        signature = signed_headers(taken.secret, taken.id, body, timestamp=int(self._clock()))
+        headers = {**signature, "Content-Type": "application/json", "User-Agent": self._agent}
         try:
-            answer = await self._sender.send(taken.url, told, body)
+            answer = await self._sender.send(taken.url, headers, body)
             end = self._end_of(taken.attempt, answer)
             most = self._patience.max_failed_in_row
             is_last = await run_sync(
@@ -121,7 +121,7 @@ class DeliveryWorker:
                 return
             self._metrics.attempted(end.state, time.monotonic() - began)
             if end.state == FAILED:
-                await self._tell_failure(taken, answer)
+                await self._log_failure(taken, answer)
         except SQLAlchemyError as error:
             log.warning("the store failed; delivery %s is attempted again: %s", taken.id, error)
         except Exception:
@@ -137,7 +137,7 @@ class DeliveryWorker:
         wait_seconds = self._patience.wait_seconds(attempt, self._chance())
         return AttemptEnd(state=WAITING, status=answer.status, error=answer.error, retry_seconds=wait_seconds)
 
-    async def _tell_failure(self, taken: TakenDelivery, answer: Answer) -> None:
+    async def _log_failure(self, taken: TakenDelivery, answer: Answer) -> None:
         log.warning("delivery %s to webhook %s was given up: %s", taken.id, taken.webhook_id, answer.error)
         hook = await run_sync(self._store.for_tenant(taken.tenant).webhook, taken.webhook_id)
         if hook is not None and hook.state == DISABLED:

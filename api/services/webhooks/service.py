@@ -31,8 +31,8 @@ class WebhookService:
         """Add a webhook; its secret is told by whoever called, and never again."""
         try:
             self._allowed.check(url)
-        except TargetRefused as refused:
-            raise ApiError("webhook-refused", str(refused)) from None
+        except TargetRefused as error:
+            raise ApiError("webhook-refused", str(error)) from None
         record = WebhookRecord(
             id=f"wh_{secrets.token_hex(_ID_BYTES)}",
             url=url,

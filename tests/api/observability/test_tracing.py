@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from api.cli.service.process import StartFailed, told
+from api.cli.service.process import StartFailed, start_errors
 from api.http.app import create_app
 from api.observability.logging import set_up
 from api.observability.request_log import AccessLog
@@ -160,7 +160,7 @@ def test_a_missing_extra_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for module in ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http.trace_exporter"):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, module, None)
-            with pytest.raises(StartFailed, match=r"pip install 'shardplan\[otel\]'"), told(settings):
+            with pytest.raises(StartFailed, match=r"pip install 'shardplan\[otel\]'"), start_errors(settings):
                 tracing_of(settings)
 
 

@@ -58,22 +58,22 @@ def report_page(document: Mapping[str, Any], *, home: str | None = None) -> str:
     home
         The address of the model's page where a service shows this one; a file has none, and leads nowhere.
     """
-    told = facts(document)
+    report = facts(document)
     back = "" if home is None else f'<p><a href="{escape(home)}">The cost model in shardplan</a></p>\n'
-    tables = "".join(_table(i, table) for i, table in enumerate(told.tables))
+    tables = "".join(_table(i, table) for i, table in enumerate(report.tables))
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(told.title)}</title>'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(report.title)}</title>'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(_CONTENT_POLICY)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{_STYLE}</style></head>\n<body><main>\n{back}{_head(told)}\n{''.join(_charts(document))}"
-        f"{tables}{_list('Not measured', told.not_measured)}</main></body></html>\n"
+        f"<style>{_STYLE}</style></head>\n<body><main>\n{back}{_head(report)}\n{''.join(_charts(document))}"
+        f"{tables}{_list('Not measured', report.not_measured)}</main></body></html>\n"
     )
 
 
-def _head(told: Facts) -> str:
-    entries = "".join(f"<dt>{escape(label)}</dt><dd>{escape(words)}</dd>" for label, words in told.summary)
-    name = f"<dt>cost_model of a spec</dt><dd><code>{escape(told.reference)}</code></dd>"
-    return f"<h1>{escape(told.title)}</h1>\n<dl>{entries}{name}</dl>\n{_list('Verdict', told.verdicts)}"
+def _head(report: Facts) -> str:
+    entries = "".join(f"<dt>{escape(label)}</dt><dd>{escape(words)}</dd>" for label, words in report.summary)
+    name = f"<dt>cost_model of a spec</dt><dd><code>{escape(report.reference)}</code></dd>"
+    return f"<h1>{escape(report.title)}</h1>\n<dl>{entries}{name}</dl>\n{_list('Verdict', report.verdicts)}"
 
 
 def _charts(document: Mapping[str, Any]) -> Iterator[str]:

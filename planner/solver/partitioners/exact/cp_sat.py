@@ -93,8 +93,8 @@ class CpSat:
         if not _is_coarse(priced, outcome, limits):
             return outcome
         # Dives, which look for better plans, took ten times as long where there is none.
-        told = _report_if_better(priced, outcome.assignment, on_incumbent)
-        finer = _run(priced, FINE_TICKS, budget, outcome.bound_seconds, outcome.assignment, told, dives=False)
+        report = _report_if_better(priced, outcome.assignment, on_incumbent)
+        finer = _run(priced, FINE_TICKS, budget, outcome.bound_seconds, outcome.assignment, report, dives=False)
         # What ended the second run ends the search: where it was a limit, another run may come further.
         bound_seconds = max(outcome.bound_seconds, finer.bound_seconds)
         return replace(keep_better_start(priced, finer, outcome.assignment), bound_seconds=bound_seconds)
@@ -133,7 +133,7 @@ def _is_coarse(priced: SolverProblem, outcome: Outcome, limits: SolveLimits) -> 
 def _report_if_better(
     priced: SolverProblem, plan: Assignment | None, on_incumbent: OnIncumbent | None
 ) -> OnIncumbent | None:
-    """Return what passes on only what is better than a plan that was told."""
+    """Return what passes on only what is better than a plan that was reported."""
     if plan is None or on_incumbent is None:
         return on_incumbent
     seconds = objective_of(priced, plan)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from api.cli.service.process import StartFailed, told
+from api.cli.service.process import StartFailed, start_errors
 from api.execution.base import EngineUnavailable
 from api.execution.ray.slot import RaySlot, place_of
 from api.execution.ray.solve import RayPlace, RayUnavailable, check_cluster
@@ -151,7 +151,7 @@ def test_a_cluster_that_nobody_reaches_is_told_at_the_start(folder: Path) -> Non
     began = time.monotonic()
     with (
         pytest.raises(StartFailed, match=f"cannot reach the Ray cluster at {address}"),
-        told(settings),
+        start_errors(settings),
         Live.of(folder, runner="ray", ray_address=address),
     ):
         pass

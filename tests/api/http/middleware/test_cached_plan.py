@@ -190,7 +190,7 @@ def test_a_move_is_not_forgotten_while_an_older_answer_is_on_its_way(monkeypatch
     store.version = 2
     assert channels.get("c").version == 2
     channels.get("second")  # there is room for two
-    memory.remember("default", older, asked_at=0.0)
+    memory.remember("default", older, read_at=0.0)
     assert channels.peek("c").version == 2
 
 

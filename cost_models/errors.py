@@ -84,14 +84,14 @@ class InvalidMeasurements(CostModelError):
 
     code = "invalid-measurements"
 
-    def __init__(self, findings: tuple[RowIssue, ...], num_findings: int) -> None:
-        if not findings:
+    def __init__(self, issues: tuple[RowIssue, ...], num_issues: int) -> None:
+        if not issues:
             raise ValueError("Expected at least one finding.")
-        self.findings, self.num_findings = findings, num_findings
-        first = findings[0]
+        self.issues, self.num_issues = issues, num_issues
+        first = issues[0]
         where = "" if first.row < 0 else f"row {first.row + 1}: "
         column = f"{first.column}: " if first.column else ""
-        more = f" (and {num_findings - 1} more)" if num_findings > 1 else ""
+        more = f" (and {num_issues - 1} more)" if num_issues > 1 else ""
         super().__init__(f"{where}{column}{first.reason}{more}")
 
 

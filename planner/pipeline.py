@@ -118,8 +118,8 @@ def _plan_by_shards(
         return _diagnosed(result, problem, cost_model, limits)
     wider = allow_host_memory(problem)
     if wider is None:
-        told = "; ".join(part for part in (result.detail, explain_missing_host_memory(problem)) if part)
-        return _diagnosed(replace(result, detail=told), problem, cost_model, limits)
+        details = "; ".join(part for part in (result.detail, explain_missing_host_memory(problem)) if part)
+        return _diagnosed(replace(result, detail=details), problem, cost_model, limits)
     if any(table.constraints.compute_kernels is None for table in problem.tables):
         again = replace(request, limits=_extended(limits, began), assumptions=(*assumptions, _spilled(problem)))
         result = _solve(wider, again)

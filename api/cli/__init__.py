@@ -16,7 +16,7 @@ import typer
 
 from api.cli.admin import backup, doctor, keys, prune, webhooks
 from api.cli.batch import command as batch
-from api.cli.errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, report, say
+from api.cli.errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, echo, report
 from api.cli.measuring import command as measure
 from api.cli.models import fit
 from api.cli.models import report as model
@@ -64,7 +64,7 @@ app.add_typer(keys.app, name="keys", short_help="Make, list and revoke the keys 
 app.add_typer(webhooks.app, name="webhooks", short_help="Say where a service posts what happened.")
 
 
-def _say_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"shardplan {VERSION}")
         raise typer.Exit
@@ -73,7 +73,7 @@ def _say_version(wanted: bool) -> None:
 @app.callback()
 def options(
     _version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Tell the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Tell the version and stop.")
     ] = False,
 ) -> None:
     """Plan how the embedding tables of a recommendation model are cut and placed on a cluster."""
@@ -85,12 +85,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         app(args=arguments, prog_name="shardplan")
     except SystemExit as stop:
         if stop.code == ExitCode.INTERRUPTED:
-            say("shardplan: interrupted")
+            echo("shardplan: interrupted")
         # Typer exits with 2 for a command line that it cannot read: bad input, in the contract.
         sys.exit(ExitCode.BAD_INPUT if stop.code == TYPER_USAGE_ERROR else stop.code)
     except EXPECTED as error:
         sys.exit(report(error))
     except KeyboardInterrupt:
-        say("shardplan: interrupted")
+        echo("shardplan: interrupted")
         sys.exit(ExitCode.INTERRUPTED)
     sys.exit(ExitCode.OK)

@@ -56,41 +56,41 @@ def report(error: Exception) -> ExitCode:
     match error:
         case InvalidProblem():
             count = max(len(error.issues), getattr(error, "num_issues", 0))
-            say(f"shardplan: {count} {'problem' if count == 1 else 'problems'} in the input")
-            say_issues(error.issues)
+            echo(f"shardplan: {count} {'problem' if count == 1 else 'problems'} in the input")
+            print_issues(error.issues)
             if count > len(error.issues):
-                say(f"  ... and {count - len(error.issues)} more")
+                echo(f"  ... and {count - len(error.issues)} more")
             return ExitCode.BAD_INPUT
         case UnsupportedRequest():
-            say("shardplan: this version cannot do that")
-            say_issues(issues_of(error))
+            echo("shardplan: this version cannot do that")
+            print_issues(issues_of(error))
             return ExitCode.BAD_INPUT
         case InvalidMeasurements():
-            count = error.num_findings
-            say(f"shardplan: {count} {'problem' if count == 1 else 'problems'} in the measurements")
-            say_findings(error.findings)
-            if count > len(error.findings):
-                say(f"  ... and {count - len(error.findings)} more")
+            count = error.num_issues
+            echo(f"shardplan: {count} {'problem' if count == 1 else 'problems'} in the measurements")
+            print_row_issues(error.issues)
+            if count > len(error.issues):
+                echo(f"  ... and {count - len(error.issues)} more")
             return ExitCode.BAD_INPUT
         case CostModelError():
-            say(f"shardplan: {error}")
+            echo(f"shardplan: {error}")
             if error.hint:
-                say(f"  {error.hint}")
+                echo(f"  {error.hint}")
             return ExitCode.BAD_INPUT
         case ProblemError(status=status) if 400 <= status < 500:
-            say(f"shardplan: the server refused: {error}")
+            echo(f"shardplan: the server refused: {error}")
             if status == UNAUTHORIZED:
                 for line in _wrapped(KEY_HINT, "  "):
-                    say(line)
+                    echo(line)
             return ExitCode.BAD_INPUT
         case ServerTrouble() | ClientError():
-            say(f"shardplan: {error}")
+            echo(f"shardplan: {error}")
             return ExitCode.TROUBLE
         case SolverDefect():
-            say(f"shardplan: the solver returned a wrong plan, which is a defect of shardplan: {error}")
+            echo(f"shardplan: the solver returned a wrong plan, which is a defect of shardplan: {error}")
             return ExitCode.TROUBLE
         case _:
-            say(f"shardplan: {error}")
+            echo(f"shardplan: {error}")
             return ExitCode.BAD_INPUT
 
 
@@ -102,27 +102,27 @@ def issues_of(error: InvalidProblem | UnsupportedRequest) -> Sequence[Issue]:
     return listed or (error.issue,)
 
 
-def say(text: str = "") -> None:
+def echo(text: str = "") -> None:
     """Write a line for people."""
     print(text, file=sys.stderr)
 
 
-def say_issues(issues: Sequence[Issue]) -> None:
+def print_issues(issues: Sequence[Issue]) -> None:
     """List issues in at most 80 columns: where, what, the way out."""
     for issue in issues:
         text = f"{issue.severity} at {issue.pointer or 'the whole document'}: {issue.message}"
         for line in (*_wrapped(text, "  "), *_wrapped(issue.hint, "    ")):
-            say(line)
+            echo(line)
 
 
-def say_findings(findings: Sequence[RowIssue]) -> None:
+def print_row_issues(issues: Sequence[RowIssue]) -> None:
     """List findings in measured rows in at most 80 columns; the first row after the head line is row 1."""
-    for finding in findings:
-        where = "the file" if finding.row < 0 else f"row {finding.row + 1}"
-        column = f", {finding.column}" if finding.column else ""
-        value = f" ({finding.value})" if finding.value else ""
-        for line in _wrapped(f"{where}{column}{value}: {finding.reason}", "  "):
-            say(line)
+    for issue in issues:
+        where = "the file" if issue.row < 0 else f"row {issue.row + 1}"
+        column = f", {issue.column}" if issue.column else ""
+        value = f" ({issue.value})" if issue.value else ""
+        for line in _wrapped(f"{where}{column}{value}: {issue.reason}", "  "):
+            echo(line)
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

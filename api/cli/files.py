@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from api.cli.errors import BadInput, say
+from api.cli.errors import BadInput, echo
 from api.client.plan_file import write_atomically
 from api.schemas.plan import PlanDocument
 from api.specs.input.json import is_spec, parse_document, pointer
@@ -82,7 +82,7 @@ def write_document(document: object, path: str | None) -> None:
 def write_content(content: bytes, path: str | None) -> None:
     """Write a document whose canonical bytes are known; where no file is named, a terminal gets a word on that."""
     if path is None and on_terminal():
-        say("shardplan: the JSON was not kept: -o FILE writes it, -o - shows it here")
+        echo("shardplan: the JSON was not kept: -o FILE writes it, -o - shows it here")
         return
     if path is None or path == STDIN:
         sys.stdout.buffer.write(content + b"\n")

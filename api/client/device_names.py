@@ -16,5 +16,5 @@ def cpu_name() -> str:
 
 def device_text(name: str) -> str:
     """Return a name as measurements take it: printable, short, and no formula of a spreadsheet."""
-    kept = re.sub(r"[^ -~]+|\((?:R|TM)\)", "", name).strip()
-    return re.sub(r"^[^A-Za-z0-9_]+", "", re.sub(r" +", " ", kept))[:80].strip() or "unknown device"
+    cleaned = re.sub(r"[^ -~]+|\((?:R|TM)\)", "", name).strip()
+    return re.sub(r"^[^A-Za-z0-9_]+", "", re.sub(r" +", " ", cleaned))[:80].strip() or "unknown device"

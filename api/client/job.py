@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .documents import PlanDocument
 from .live_table import LiveTable
-from .memory import MemoryFacts, memory_findings
+from .memory import MemoryFacts, memory_issues
 from .verdicts import Difference, ranks_text, refuse, replan
 
 #: Facts that every rank must have alike, and how a message calls them.
@@ -43,7 +43,7 @@ class RankFacts:
     memory: MemoryFacts
 
 
-def job_findings(
+def job_issues(
     document: PlanDocument | None, facts: Sequence[RankFacts], tables: Sequence[LiveTable]
 ) -> tuple[list[Difference], list[str]]:
     """Return what all ranks together say against a plan, and what they warn of.
@@ -57,7 +57,7 @@ def job_findings(
     found = topology_differences(document, facts)
     if found or document["world_size"] != facts[0].sharding_group_size:
         return found, []
-    return memory_findings(
+    return memory_issues(
         document,
         [fact.memory for fact in facts],
         data_types={table.name: table.data_type for table in tables},

@@ -53,8 +53,8 @@ def job_times(plan_digest: str, reports: Sequence[RankReport], *, communication:
         ("library", {report.library for report in reports}),
     ):
         if len(found) > 1:
-            told = ", ".join(sorted(str(one) for one in found))
-            differences.append(f"ranks have different {what} names ({told}); measurements are of one")
+            found_ranks = ", ".join(sorted(str(one) for one in found))
+            differences.append(f"ranks have different {what} names ({found_ranks}); measurements are of one")
     if differences:
         raise NotTimed(differences)
     first = reports[0]

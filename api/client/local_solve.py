@@ -13,7 +13,7 @@ from .errors import PlanUnavailable
 #: What the command takes beside its search: loading, reading, verifying, compiling the search once.
 GRACE_SECONDS = 120.0
 _DEFAULT_LIMIT_SECONDS = 60.0
-_TOLD_CHARACTERS = 2_000
+_SHOWN_CHARACTERS = 2_000
 
 
 def solve_locally(spec: Mapping[str, object], *, command: Sequence[str] = ("shardplan",)) -> bytes:
@@ -24,8 +24,8 @@ def solve_locally(spec: Mapping[str, object], *, command: Sequence[str] = ("shar
     PlanUnavailable
         The command is not installed, or has no plan of this spec; with what it said.
     """
-    beside_python = str(Path(sys.executable).parent)  # of an environment that nobody has activated
-    program = shutil.which(command[0]) or shutil.which(command[0], path=beside_python)
+    environment_path = str(Path(sys.executable).parent)  # of an environment that nobody has activated
+    program = shutil.which(command[0]) or shutil.which(command[0], path=environment_path)
     if program is None:
         raise PlanUnavailable(
             f"{command[0]} is not installed on this machine, so that nothing can be planned without the service:"
@@ -44,8 +44,8 @@ def solve_locally(spec: Mapping[str, object], *, command: Sequence[str] = ("shar
         except subprocess.TimeoutExpired as error:
             raise PlanUnavailable(f"{command[0]} had no plan after {error.timeout:g} s") from None
         if done.returncode != 0:
-            said = done.stderr.decode(errors="replace").strip()[-_TOLD_CHARACTERS:]
-            raise PlanUnavailable(f"{command[0]} has no plan (exit code {done.returncode}): {said}")
+            message = done.stderr.decode(errors="replace").strip()[-_SHOWN_CHARACTERS:]
+            raise PlanUnavailable(f"{command[0]} has no plan (exit code {done.returncode}): {message}")
         return plan_file.read_bytes()
 
 

@@ -44,7 +44,7 @@ class _Pool:
     margin_bytes: int = 0
 
 
-def memory_findings(
+def memory_issues(
     document: PlanDocument,
     facts: Sequence[MemoryFacts],
     *,
@@ -87,8 +87,8 @@ def memory_findings(
             if tier == DEVICE:
                 reserved[_DENSE] = max(0, reserved.get(_DENSE, 0) - resident_dense_bytes[rank])
             pool.reserved_bytes += sum(reserved.values())
-            said = _numbers(ledger.get("bytes")).get(tier, 0)
-            pool.tables_bytes += max(said, weights.get((plan_rank, tier), 0))
+            ledger_bytes = _numbers(ledger.get("bytes")).get(tier, 0)
+            pool.tables_bytes += max(ledger_bytes, weights.get((plan_rank, tier), 0))
     differences, warnings = [], []
     for name, pool in pools.items():
         needed = pool.tables_bytes + pool.reserved_bytes

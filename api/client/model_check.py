@@ -26,7 +26,7 @@ def pairs_by_path(document: PlanDocument, live: Sequence[LiveTable]) -> dict[str
     return dict(by_path)
 
 
-def judge(
+def plan_differences(
     document: PlanDocument, live: Sequence[LiveTable], *, digest: str, world_size: int, ranks_per_host: int, device: str
 ) -> list[Difference]:
     """Return everything that speaks against a plan of the right shape for a model on so many ranks."""

@@ -38,10 +38,10 @@ def fetch(client: PlannerClient, channel: str, path: str | os.PathLike[str]) -> 
     """
     target = Path(path)
     note = target.with_name(target.name + ".etag")
-    kept = _kept_content(target, note)
-    plan = client.fetch_channel(channel, etag=kept[1] if kept else None)
-    if plan is None and kept is not None:
-        document, digest = parse_plan(kept[0])
+    stored = _stored_content(target, note)
+    plan = client.fetch_channel(channel, etag=stored[1] if stored else None)
+    if plan is None and stored is not None:
+        document, digest = parse_plan(stored[0])
         return PlanFile(path=target, document=document, digest=digest, changed=False)
     if plan is None:
         raise UnexpectedAnswer("the service says 304 although no ETag was sent")
@@ -97,7 +97,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.close(folder)
 
 
-def _kept_content(target: Path, note: Path) -> tuple[bytes, str] | None:
+def _stored_content(target: Path, note: Path) -> tuple[bytes, str] | None:
     """The file's bytes and their ETag, where the note belongs to them."""
     try:
         content, record = target.read_bytes(), json.loads(note.read_bytes())

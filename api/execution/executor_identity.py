@@ -30,7 +30,7 @@ def identity_of(folder: Path) -> Identity:
     host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:60]
     if _PATTERN.fullmatch(found) is None:
         found = f"{host}-{secrets.token_hex(6)}"
-        beside = path.with_suffix(".part")
-        beside.write_text(found + "\n", encoding="utf-8")
-        os.replace(beside, path)
+        partial_path = path.with_suffix(".part")
+        partial_path.write_text(found + "\n", encoding="utf-8")
+        os.replace(partial_path, path)
     return Identity(id=found, life=secrets.token_hex(8), host=host)

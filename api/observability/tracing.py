@@ -97,7 +97,7 @@ def publish_span(tracer: Tracer, solve_id: str, plan_digest: str | None) -> Abst
     return tracer.start_as_current_span("publish", attributes={"shardplan.solve_id": solve_id, **digest}, **_QUIET)
 
 
-def tell_end(state: str, reason: str) -> None:
+def set_end(state: str, reason: str) -> None:
     """Say in the span around how a solve ended."""
     span = get_current_span()
     span.set_attribute("shardplan.state", state)

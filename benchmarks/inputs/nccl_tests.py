@@ -54,7 +54,7 @@ class _Run:
     ranks: set[int] = field(default_factory=set)
     hosts: dict[str, int] = field(default_factory=dict)
     device: str = ""
-    tells_deviation: bool = False  # whether the fourth column is a deviation, not a count of wrong results
+    reports_deviation: bool = False  # whether the fourth column is a deviation, not a count of wrong results
 
 
 def read_nccl_tests(
@@ -62,7 +62,7 @@ def read_nccl_tests(
 ) -> Measurements:
     """Rows of every measured line, one out of place and one in place, that stand for all ranks (rank -1).
 
-    ``program`` is what was run (:data:`PROGRAMS`), for files that do not say it, and ``num_ranks`` how many ranks ran
+    ``program`` is what was run (:data:`PROGRAMS`), for files that do not say so, and ``num_ranks`` how many ranks ran
     on one host, for files without the list of devices. ``name`` begins the names of the tasks.
 
     Raises
@@ -87,7 +87,7 @@ def read_nccl_tests(
             run.hosts[found[2]] = run.hosts.get(found[2], 0) + 1
             run.device = found[3].strip() or run.device
         elif stripped.startswith("#") and "algbw" in stripped:
-            run.tells_deviation = "error" in stripped
+            run.reports_deviation = "error" in stripped
         elif stripped and not stripped.startswith("#") and not _CHATTER.search(stripped):
             rows += _measured(stripped.split(), line, run, name, num_ranks)
     columns = {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {}
@@ -113,8 +113,8 @@ def _measured(words: list[str], line: int, run: _Run, name: str, num_ranks: int 
     for way, (time, _, _, wrong) in zip(("out of place", "in place"), ways, strict=True):
         in_place = way == "in place"
         found = 0.0 if wrong == "N/A" else _number(wrong, line, f"#wrong {way}")
-        if found > (_LARGEST_ROUNDING if run.tells_deviation else 0):
-            if in_place and run.tells_deviation:
+        if found > (_LARGEST_ROUNDING if run.reports_deviation else 0):
+            if in_place and run.reports_deviation:
                 continue
             raise InvalidLine(line, f"the collective gave wrong results {way}")
         if in_place and time == "N/A":

@@ -66,7 +66,7 @@ def improved(spec: Mapping[str, Any], *, time_limit_seconds: float, torchrec_lim
     """Have TorchRec plan a spec, and search on from its plan."""
     raw = json.dumps({**spec, "solver": {**spec.get("solver", {}), "time_limit_seconds": time_limit_seconds}})
     request = parse_spec(raw.encode())
-    theirs = torchrec_live.plan(told(request.spec), time_limit_seconds=torchrec_limit_seconds)
+    theirs = torchrec_live.plan(reported(request.spec), time_limit_seconds=torchrec_limit_seconds)
     given_seconds, num_violations, previous = None, 0, None
     if theirs.sharding_plan is not None:
         given = parse_plan(json.dumps(theirs.sharding_plan).encode(), request.problem)
@@ -99,7 +99,7 @@ def improved(spec: Mapping[str, Any], *, time_limit_seconds: float, torchrec_lim
     )
 
 
-def told(spec: Mapping[str, Any]) -> dict[str, Any]:
+def reported(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a normalised spec with what TorchRec must be told of the hardware."""
     hardware = spec["hardware"]
     return {**spec, "hardware": {**hardware, "overrides": _OVERRIDES | hardware.get("overrides", {})}}

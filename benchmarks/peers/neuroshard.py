@@ -152,9 +152,9 @@ def _placed(costs: PieceCosts, states: list[_State], objective: Objective, param
     rank_of = np.full((*shape[:2], table.shape[1]), -1, dtype=np.int64)
     alive = np.ones(shape[:2], dtype=bool)
     of_state, of_scale = np.ogrid[: shape[0], : shape[1]]
-    dearest_first = np.argsort(compute, axis=1, kind="stable")[:, ::-1]
+    costliest_first = np.argsort(compute, axis=1, kind="stable")[:, ::-1]
     for turn in range(table.shape[1]):
-        piece = (np.arange(shape[0]), dearest_first[:, turn])
+        piece = (np.arange(shape[0]), costliest_first[:, turn])
         fits = (size_sum + size[piece][:, None, None] <= capacity) & (
             width_sum + width[piece][:, None, None] <= most_width
         )

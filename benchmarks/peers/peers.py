@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.peers import neuroshard, torchrec_greedy, torchrec_live
-from benchmarks.peers.waist_prices import piece_costs, torchrec_options
+from benchmarks.peers.peer_prices import piece_costs, torchrec_options
 
 _ROUNDED = 1e-4  # stored figures have four decimals
 _EXACT = 1e-9  # float sums in another order

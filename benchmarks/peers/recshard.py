@@ -143,13 +143,13 @@ def main(arguments: list[str] | None = None) -> int:
         theirs = time.monotonic() - began
         found = None if result.plan is None else result.plan.evaluation.objective_seconds
         gap = None if result.plan is None else result.plan.relative_gap
-        told = "no proof in time" if milp is None else f"{milp * 1e6:.3f} us"
+        reported = "no proof in time" if milp is None else f"{milp * 1e6:.3f} us"
         if found is None:
-            print(f"{num_tables} tables: no plan ({result.detail}); MILP {told}")
+            print(f"{num_tables} tables: no plan ({result.detail}); MILP {reported}")
             continue
         print(
             f"{num_tables} tables x {given.ranks} ranks: {found * 1e6:.3f} us {result.reason} (gap {gap:.0e})"
-            f" in {ours:.1f} s; MILP {told} in {theirs:.1f} s",
+            f" in {ours:.1f} s; MILP {reported} in {theirs:.1f} s",
             flush=True,
         )
         agree &= milp is None or found <= milp * (1 + 1e-5)

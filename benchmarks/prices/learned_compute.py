@@ -23,10 +23,10 @@ import numpy as np
 
 from benchmarks.inputs.neuroshard_measurements import read_lookups, table_facts
 from cost_models.arrays import Floats
-from cost_models.fitting.assessment import Judged, figures
+from cost_models.fitting.assessment import HeldOutResult, figures
 from cost_models.fitting.compute import fit_compute
 from cost_models.fitting.launches import Launches, launches
-from cost_models.fitting.model import judge
+from cost_models.fitting.model import held_out_result
 from cost_models.fitting.non_negative import fit_non_negative
 from cost_models.fitting.split import TRAINING_SHARE, VALIDATION_SHARE, Split, split_by_task
 from cost_models.learned.columns import LookupColumns
@@ -101,11 +101,11 @@ def _fit(rows: Launches, split: Split, seed: int) -> tuple[FittedCompute, float]
 
 def _print_learned(name: str, fitted: FittedCompute, test: Launches) -> None:
     for ranks in np.unique(test.ranks_per_host).tolist():
-        _print_figures(name, ranks, judge(fitted, test.take(np.flatnonzero(test.ranks_per_host == ranks))))
+        _print_figures(name, ranks, held_out_result(fitted, test.take(np.flatnonzero(test.ranks_per_host == ranks))))
 
 
-def _print_figures(name: str, ranks: int, judged: Judged, *, intervals: bool = True) -> None:
-    found = figures(name, judged)
+def _print_figures(name: str, ranks: int, rated: HeldOutResult, *, intervals: bool = True) -> None:
+    found = figures(name, rated)
     line = (
         f"{name:24} {ranks:3} ranks  {found.num_rows:5} launches  MAPE {100 * found.mean_relative_error:5.2f} %  "
         f"median {100 * found.median_relative_error:5.2f} %  tau {found.rank_correlation:.4f}"
@@ -127,13 +127,13 @@ def _print_baseline(
             return
         test = rows.take(parts[2])
         predicted = np.maximum(predict(test), 1e-6)
-        judged = Judged(
+        rated = HeldOutResult(
             measured_seconds=test.seconds[:, 0],
             predicted_seconds=predicted,
             lower_seconds=predicted,
             upper_seconds=predicted,
         )
-        _print_figures(name, ranks, judged, intervals=False)
+        _print_figures(name, ranks, rated, intervals=False)
 
 
 def _sums(rows: Launches, of_shard: Callable[[LookupColumns], list[Floats]]) -> Floats:

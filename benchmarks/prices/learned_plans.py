@@ -119,14 +119,14 @@ def _rates(given: argparse.Namespace, model: LearnedModel, num_ranks: int) -> di
 
 def _times_as_long(problem: Problem, found: Plan, model: LearnedModel) -> tuple[float, float]:
     """Return how many times as long computation and communication take by the learned model, over all ranks."""
-    judged = score(problem, found.placement, model)
+    rated = score(problem, found.placement, model)
     parts = (
         (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE),
         (Phase.INPUT_COMM, Phase.FORWARD_COMM, Phase.BACKWARD_COMM),
     )
     by_part = [
         [sum(rank.seconds[phase] for rank in one.ranks for phase in part) for part in parts]
-        for one in (judged, found.evaluation)
+        for one in (rated, found.evaluation)
     ]
     compute, communication = np.array(by_part[0]) / np.array(by_part[1])
     return float(compute), float(communication)

@@ -39,12 +39,14 @@ def main() -> None:
     hardware = problem.cluster.hardware
     shards = work.take(np.resize(np.random.default_rng(0).permutation(work.num_shards), given.shards))
     rank: Ints = np.arange(given.shards) % given.ranks
-    told = model.unknown(shards, hardware)
-    print(f"{model.name}@{model.version}: {sum(map(bool, told))} of {given.shards} shards outside what was measured")
+    reported = model.unknown(shards, hardware)
+    print(
+        f"{model.name}@{model.version}: {sum(map(bool, reported))} of {given.shards} shards outside what was measured"
+    )
     _line("load", _least(lambda: parse_model(content), given.repeats))
     times = {one.name: _least(_pricing(one, shards, problem), given.repeats) for one in (model, roofline)}
     _line(f"price {given.shards} shards", times[model.name], times[roofline.name])
-    inside = np.array([not reason for reason in told])
+    inside = np.array([not reason for reason in reported])
     if inside.any():
         known = shards.take(np.resize(np.flatnonzero(inside), given.shards))
         times = {one.name: _least(_pricing(one, known, problem), given.repeats) for one in (model, roofline)}
@@ -78,8 +80,8 @@ def _least(run: Callable[[], object], repeats: int) -> float:
     return min(times)
 
 
-def _line(what: str, seconds: float, beside: float | None = None) -> None:
-    ratio = "" if beside is None else f"   {seconds / beside:.2f} x the roofline's"
+def _line(what: str, seconds: float, next_to: float | None = None) -> None:
+    ratio = "" if next_to is None else f"   {seconds / next_to:.2f} x the roofline's"
     print(f"{what:60} {MILLISECONDS * seconds:9.2f} ms{ratio}")
 
 

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.instances import meta_family
-from benchmarks.machine.stolen import watched
+from benchmarks.machine.steal_time import watched
 from benchmarks.service.service import ROOT, NotServed, Service, answer_of, environment, free_port, report
 
 _HEADERS = {"Content-Type": "application/json"}
@@ -69,10 +69,10 @@ def wrk(url: str, headers: Mapping[str, str], *, seconds: int, connections: int)
         script.flush()
         sent = [part for name, value in headers.items() for part in ("-H", f"{name}: {value}")]
         command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", script.name, *sent, url]
-        told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    found = re.search(r"RESULT (\d+) (\d+) ([\d.]+) ([\d.]+) (\d+)", told)
+        reported = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    found = re.search(r"RESULT (\d+) (\d+) ([\d.]+) ([\d.]+) (\d+)", reported)
     if found is None:
-        raise NotServed(f"wrk says: {told}")
+        raise NotServed(f"wrk says: {reported}")
     num, microseconds, p50, p99, failed = (float(part) for part in found.groups())
     return Load(
         per_second=num / microseconds * 1e6,
@@ -167,15 +167,15 @@ def store_plans(database: Path, number: int) -> None:
     with contextlib.closing(sqlite3.connect(database, timeout=60)) as connection, connection:
         (name,) = connection.execute("SELECT plan_digest FROM plan_summaries LIMIT 1").fetchone()
         columns = [row[1] for row in connection.execute("PRAGMA table_info(plan_summaries)")]
-        kept = ", ".join(column for column in columns if column not in ("plan_digest", "created_at"))
+        preserved = ", ".join(column for column in columns if column not in ("plan_digest", "created_at"))
         digests = [(f"sha256:{index:064x}", float(index), name) for index in range(number)]
         connection.executemany(
             "INSERT INTO plans (tenant, digest, document, created_at) SELECT 'default', ?1, x'00', ?2 WHERE ?3 != ''",
             digests,
         )
         connection.executemany(
-            f"INSERT INTO plan_summaries (plan_digest, created_at, {kept})"
-            f" SELECT ?1, ?2, {kept} FROM plan_summaries WHERE tenant = 'default' AND plan_digest = ?3",
+            f"INSERT INTO plan_summaries (plan_digest, created_at, {preserved})"
+            f" SELECT ?1, ?2, {preserved} FROM plan_summaries WHERE tenant = 'default' AND plan_digest = ?3",
             digests,
         )
 
@@ -225,14 +225,14 @@ def measure(service: Service, given: argparse.Namespace) -> Iterator[str]:
     with watched() as stolen:
         seconds, num_failed = asyncio.run(herd(service.client.base_url.port or 80, path, given.herd))
     verdict = "reached" if seconds <= HERD_SECONDS and num_failed == 0 else "MISSED"
-    told = f"herd of {given.herd:,}: {seconds:.2f} s, {num_failed} failed"
-    yield f"{told}  {verdict} (at most {HERD_SECONDS:g} s)  {stolen}"
+    reported = f"herd of {given.herd:,}: {seconds:.2f} s, {num_failed} failed"
+    yield f"{reported}  {verdict} (at most {HERD_SECONDS:g} s)  {stolen}"
     thousand = meta_family(num_tables=1000, num_ranks=128, fill=0.8, seed=0)
     with watched() as stolen:
         p50, p99 = percentiles(posted(service, thousand, given.posts))
     verdict = "reached" if p99 <= POST_P99_MILLISECONDS else "MISSED"
-    told = f"POST of 1,000 tables: p50 {p50:.0f} ms, p99 {p99:.0f} ms"
-    yield f"{told}  {verdict} (at most {POST_P99_MILLISECONDS:g} ms)  {stolen}"
+    reported = f"POST of 1,000 tables: p50 {p50:.0f} ms, p99 {p99:.0f} ms"
+    yield f"{reported}  {verdict} (at most {POST_P99_MILLISECONDS:g} ms)  {stolen}"
     store_plans(service.folder / "shardplan.sqlite", given.stored)
     listed = []
     with watched() as stolen:
@@ -242,8 +242,8 @@ def measure(service: Service, given: argparse.Namespace) -> Iterator[str]:
             listed.append((time.monotonic() - began) * 1000)
     p50, p99 = percentiles(listed)
     verdict = "reached" if p99 <= LIST_P99_MILLISECONDS else "MISSED"
-    told = f"page of {given.stored:,} plans: p50 {p50:.1f} ms, p99 {p99:.1f} ms"
-    yield f"{told}  {verdict} (at most {LIST_P99_MILLISECONDS:g} ms)  {stolen}"
+    reported = f"page of {given.stored:,} plans: p50 {p50:.1f} ms, p99 {p99:.1f} ms"
+    yield f"{reported}  {verdict} (at most {LIST_P99_MILLISECONDS:g} ms)  {stolen}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

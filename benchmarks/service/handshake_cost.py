@@ -23,7 +23,7 @@ from torchrec.modules.embedding_configs import EmbeddingBagConfig
 from torchrec.modules.embedding_modules import EmbeddingBagCollection
 
 from api.client import canonical_bytes, parse_plan
-from api.client.model_check import judge
+from api.client.model_check import plan_differences
 from api.client.torchrec import handshake, live_tables, read_memory, spec_from_model
 from api.specs.parse import parse_spec
 from planner.output.exporters.generic import to_document
@@ -109,7 +109,9 @@ def run_rank(rank: int, arguments: argparse.Namespace, content: bytes, folder: s
         "rank 0: parse the plan": (False, lambda: parse_plan(content)),
         "rank 0: judge the plan": (
             False,
-            lambda: judge(document, tables, digest=digest, world_size=arguments.ranks, ranks_per_host=arguments.ranks),
+            lambda: plan_differences(
+                document, tables, digest=digest, world_size=arguments.ranks, ranks_per_host=arguments.ranks
+            ),
         ),
     }
     for name, (together, call) in parts.items():

@@ -132,13 +132,13 @@ def measure(service: Service, given: argparse.Namespace) -> Iterator[str]:
     yield f"runs {per_second:.1f} solves a second; {machine}"
     # A solve at a time beside the fetches: the solvers are as busy as under overload.
     calm = asyncio.run(load(port, _CALM_SECONDS, bodies, per_second))
-    told, _ = fetched("calm", calm)
-    yield told
+    reported, _ = fetched("calm", calm)
+    yield reported
     rate = given.times * per_second
     ends_at = time.monotonic() + given.seconds  # of what is sent; answers may come later
     seen = asyncio.run(load(port, given.seconds, bodies, rate))
-    told, is_fast = fetched("overload", seen)
-    yield f"{told}  {verdict(is_fast and seen.num_failed_fetches == 0)} (p99 at most {FETCH_P99_MILLISECONDS:g} ms)"
+    reported, is_fast = fetched("overload", seen)
+    yield f"{reported}  {verdict(is_fast and seen.num_failed_fetches == 0)} (p99 at most {FETCH_P99_MILLISECONDS:g} ms)"
     answers = ", ".join(f"{status}: {number:,}" for status, number in sorted(seen.answers.items()))
     is_clean = set(seen.answers) <= {"202", "503"}
     yield f"{rate:.0f} solves a second sent for {given.seconds} s: {answers}  {verdict(is_clean)}"

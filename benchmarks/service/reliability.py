@@ -142,7 +142,7 @@ def kills(made: Fleet, args: argparse.Namespace) -> bool:
     states = wait_for_end(made, ids, 600)
     starts = {member.name: member.num_starts for member in made.members}
     print(f"{done[0]} kills (seed {args.seed}; starts {starts}); {record.num_unanswered} requests had no answer")
-    return judged(made, ids, states, time.monotonic() - began, num_wanted=args.solves)
+    return rated(made, ids, states, time.monotonic() - began, num_wanted=args.solves)
 
 
 def gone(made: Fleet, args: argparse.Namespace) -> bool:
@@ -160,7 +160,7 @@ def gone(made: Fleet, args: argparse.Namespace) -> bool:
     while any(_attempts(made, one) == 1 and not _has_ended(made, one) for one in mine):
         time.sleep(0.1)
     print(f"{len(mine)} solves of the machine that is gone were begun again after {time.monotonic() - began:.1f} s")
-    return judged(made, ids, wait_for_end(made, ids, 600), time.monotonic() - began, num_wanted=args.solves)
+    return rated(made, ids, wait_for_end(made, ids, 600), time.monotonic() - began, num_wanted=args.solves)
 
 
 def outage(made: Fleet, args: argparse.Namespace) -> bool:
@@ -195,11 +195,11 @@ def outage(made: Fleet, args: argparse.Namespace) -> bool:
     ids = [*record.acknowledged.values(), first["id"]]
     states = wait_for_end(made, ids, 300)
     print(f"all ended {time.monotonic() - back:.0f} s after it was back")
-    is_well = judged(made, ids, states, time.monotonic() - began, num_wanted=args.solves + 1)
+    is_well = rated(made, ids, states, time.monotonic() - began, num_wanted=args.solves + 1)
     return is_well and failed == 0 < min(fetched, refused)
 
 
-def judged(made: Fleet, ids: list[str], states: "collections.Counter[str]", seconds: float, *, num_wanted: int) -> bool:
+def rated(made: Fleet, ids: list[str], states: "collections.Counter[str]", seconds: float, *, num_wanted: int) -> bool:
     """Print and judge what became of the solves, and whether as many as were wanted were acknowledged."""
     with httpx.Client(base_url=made.urls[0], timeout=60) as client:
         digests, num_valid = [], 0

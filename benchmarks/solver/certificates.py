@@ -64,10 +64,10 @@ def line_of(spec: Mapping[str, Any], *, time_limit_seconds: float) -> tuple[bool
     )
     made_seconds = time.monotonic() - began
     content = canonical_bytes(certificate)
-    accepted, said, checked_seconds = checked(content, canonical_bytes(document))
+    accepted, message, checked_seconds = checked(content, canonical_bytes(document))
     gaps = f"{_percent(found.relative_gap)}{_percent(certificate['claim']['relative_gap'])}"
     sizes = f"{len(content):12,}{len(gzip.compress(content, _LEVEL)):12,}"
-    return accepted, f"{name:62}{gaps}{sizes}{made_seconds:8.2f}{checked_seconds:8.2f}  {said.partition(':')[0]}"
+    return accepted, f"{name:62}{gaps}{sizes}{made_seconds:8.2f}{checked_seconds:8.2f}  {message.partition(':')[0]}"
 
 
 def checked(certificate: bytes, document: bytes) -> tuple[bool, str, float]:

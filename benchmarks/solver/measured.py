@@ -55,7 +55,7 @@ def measure(
     forget_peak()
     began = time.monotonic()
 
-    def told(result: PlanResult) -> None:
+    def reported(result: PlanResult) -> None:
         if result.plan is not None:
             improvements.append((time.monotonic() - began, result.plan.evaluation.objective_seconds))
 
@@ -79,12 +79,12 @@ def measure(
             cost_model=request.cost_model,
             partitioner=Timed(make_partitioner(partitioner), clock, "search"),
             limits=limits,
-            on_result=told,
+            on_result=reported,
         )
     seconds = time.monotonic() - began
     if result.plan is None:
         return _without_plan(result.reason, result.limit, result.lower_bound_seconds, seconds, clock)
-    told(result)
+    reported(result)
     return Measured(
         objective_seconds=result.plan.evaluation.objective_seconds,
         lower_bound_seconds=result.lower_bound_seconds,

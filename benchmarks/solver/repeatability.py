@@ -141,18 +141,18 @@ def line(number: int, run: Run) -> str:
 def verdict(runs: Sequence[Run]) -> tuple[bool, list[str]]:
     """Return whether all plans are equal, and what to say about it."""
     size = len(compared_bytes(runs[0].plan))
-    said = [f"{sum(run.is_cut_by_the_clock for run in runs)} of {len(runs)} plans say that the clock cut their search"]
+    printed = [f"{sum(run.is_cut_by_the_clock for run in runs)} of {len(runs)} plans were cut by the clock"]
     placements = len({run.plan["plan_digest"] for run in runs})
-    said.append(f"placements: {'all the same' if placements == 1 else f'{placements} different ones'} (plan_digest)")
+    printed.append(f"placements: {'all the same' if placements == 1 else f'{placements} different ones'} (plan_digest)")
     wrong = [number for number, run in enumerate(runs, 1) if run.digest != runs[0].digest]
     if not wrong:
-        return True, [*said, f"EQUAL: {len(runs)} plans of {size:,} bytes, all the same"]
+        return True, [*printed, f"EQUAL: {len(runs)} plans of {size:,} bytes, all the same"]
     other = runs[wrong[0] - 1]
     where = first_difference(json.loads(compared_bytes(runs[0].plan)), json.loads(compared_bytes(other.plan)))
-    told = f"DIFFERENT: {len(wrong)} of {len(runs)} plans; run {wrong[0]} first at {where}"
+    reported = f"DIFFERENT: {len(wrong)} of {len(runs)} plans; run {wrong[0]} first at {where}"
     if all(runs[number - 1].is_cut_by_the_clock for number in wrong):
-        return False, [*said, told, "every one of these says that the clock cut it: raise --time-limit"]
-    return False, [*said, told]
+        return False, [*printed, reported, "every one of these says that the clock cut it: raise --time-limit"]
+    return False, [*printed, reported]
 
 
 def price(spec: Path, by_the_clock: Path, num_runs: int) -> list[str]:
@@ -162,12 +162,12 @@ def price(spec: Path, by_the_clock: Path, num_runs: int) -> list[str]:
         for path, reached in found.items():
             plan = plan_by_command(path)
             reached.append((plan["objective"]["seconds"], plan["provenance"]["solver_seconds"]))
-    told = [f"price of reproducible mode: medians of {num_runs} runs each, no load of ours"]
+    reported = [f"price of reproducible mode: medians of {num_runs} runs each, no load of ours"]
     for path, name in ((spec, "reproducible"), (by_the_clock, "by the clock")):
         objective, seconds = (median(column) for column in zip(*found[path], strict=True))
-        told.append(f"  {name:<14}objective {objective * _MILLISECONDS:10.5f} ms   solve {seconds:6.2f} s")
+        reported.append(f"  {name:<14}objective {objective * _MILLISECONDS:10.5f} ms   solve {seconds:6.2f} s")
     ours, theirs = (median(value for value, _ in found[path]) for path in (spec, by_the_clock))
-    return [*told, f"  the objective is {ours / theirs - 1:+.3%} of the one reached by the clock"]
+    return [*reported, f"  the objective is {ours / theirs - 1:+.3%} of the one reached by the clock"]
 
 
 def default_spec() -> Document:
@@ -198,13 +198,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         spec.write_text(json.dumps(with_solver(stated, **reproducible)))
         by_the_clock.write_text(json.dumps(with_solver(stated, **free)))
         try:
-            equal, told = verdict(repeat(spec, given.by, given.runs))
+            equal, reported = verdict(repeat(spec, given.by, given.runs))
             if given.price_runs:
-                told = [*price(spec, by_the_clock, given.price_runs), *told]
+                reported = [*price(spec, by_the_clock, given.price_runs), *reported]
         except (NoPlan, NotServed) as error:
             print(f"no plan to compare: {error}", file=sys.stderr)
             return 2
-    print("", *told, sep="\n")
+    print("", *reported, sep="\n")
     return 0 if equal else 1
 
 

@@ -31,8 +31,8 @@ def head(instance: Instance, peers: Sequence[PeerFigure]) -> Iterator[str]:
         solved = math.isfinite(peer.objective_seconds)
         value = f"{_milliseconds(peer.objective_seconds)} ms" if solved else "no plan"
         cut = ", cut by its limit" if peer.timed_out else ""
-        told = f"{peer.who}: {value} in {peer.seconds:.2f} s{cut} ({peer.evidence})"
-        yield from textwrap.wrap(told, WIDTH, initial_indent="  peer ", subsequent_indent="       ")
+        reported = f"{peer.who}: {value} in {peer.seconds:.2f} s{cut} ({peer.evidence})"
+        yield from textwrap.wrap(reported, WIDTH, initial_indent="  peer ", subsequent_indent="       ")
     yield _HEAD
 
 
@@ -62,20 +62,20 @@ def summary(suite: Suite, rows: Sequence[Row], default: str) -> Iterator[str]:
     yield _SUMMARY_HEAD
     for partitioner in dict.fromkeys(row.partitioner for row in rows):
         yield _summary_line([row for row in rows if row.partitioner == partitioner], partitioner)
-    judged = [row for row in rows if row.partitioner == default]
-    if not judged:
+    rated = [row for row in rows if row.partitioner == default]
+    if not rated:
         return
     for target in suite.targets:
-        meant = [row for row in judged if target.applies(row)]
+        meant = [row for row in rated if target.applies(row)]
         met = sum(target.met(row) for row in meant)
         yield f"  {default}: {target.title}: {met} of {len(meant)}"
-    ratio = mean_ratio(judged)
+    ratio = mean_ratio(rated)
     if suite.most_mean_ratio is not None and ratio is not None:
         yield f"  {default}: geometric mean of the ratios {ratio:.4f}, wanted at most {suite.most_mean_ratio:g}"
     if suite.most_mean_seconds is not None:
-        seconds = fmean(row.measured.seconds for row in judged)
+        seconds = fmean(row.measured.seconds for row in rated)
         yield f"  {default}: {seconds:.2f} s in the mean, wanted at most {suite.most_mean_seconds:g}"
-    for note in suite.notes(judged):
+    for note in suite.notes(rated):
         yield f"  {default}: {note}"
 
 

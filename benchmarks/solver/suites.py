@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmarks.inputs import instances, neuroshard_tasks
 from benchmarks.inputs.convert_torchrec_golden import SUFFIX, to_spec
+from benchmarks.peers.peer_prices import columns_only, torchrec_cuts_only
 from benchmarks.peers.peers import (
     TORCHREC_RESULTS,
     Peer,
@@ -19,7 +20,6 @@ from benchmarks.peers.peers import (
     torchrec_remade,
     torchrec_stored,
 )
-from benchmarks.peers.waist_prices import columns_only, torchrec_cuts_only
 from benchmarks.solver.scaling import stage_growth
 from benchmarks.solver.suite import Instance, Row, Sources, Suite, Target
 

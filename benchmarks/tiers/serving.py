@@ -142,9 +142,9 @@ def line(row: Row, rule_seconds: float | None) -> str:
     seconds, bound = row.evaluation.objective_seconds, row.lower_bound_seconds
     gap = f"{seconds / bound - 1:.2%}" if bound else "-"
     rate = row.evaluation.serving.sustained_requests_per_second
-    told_rate = "-" if rate is None else f"{rate:,.0f}"
+    reported_rate = "-" if rate is None else f"{rate:,.0f}"
     better = "-" if rule_seconds is None else f"{rule_seconds / seconds:.2f}x"
-    return f"{row.model:<26}{row.who:<14}{format_seconds(seconds):>10}{gap:>10}{told_rate:>12}{better:>10}"
+    return f"{row.model:<26}{row.who:<14}{format_seconds(seconds):>10}{gap:>10}{reported_rate:>12}{better:>10}"
 
 
 def main(arguments: list[str] | None = None) -> int:

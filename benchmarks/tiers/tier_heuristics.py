@@ -20,7 +20,7 @@ from planner.pricing.memory import EXACT, capacity_bytes
 from planner.verification.evaluate_placement import bytes_by_tier, score
 
 #: How a table is kept: kernel and cached share.
-Kept = tuple[Kernel, float | None]
+Preserved = tuple[Kernel, float | None]
 
 SHARES = (0.9, 0.7, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01)
 
@@ -51,9 +51,9 @@ def _plans(problem: Problem) -> Iterator[tuple[str, Placement]]:
                 yield f"{name}, first tables in hbm", placement
 
 
-def _packed(problem: Problem, key: Floats, kept: list[Kept]) -> Placement | None:
+def _packed(problem: Problem, key: Floats, preserved: list[Preserved]) -> Placement | None:
     """Put the tables with the largest key first on the rank with the least of it that has room."""
-    needed = _bytes_of_tables(problem, kept)
+    needed = _bytes_of_tables(problem, preserved)
     left = capacity_bytes(problem)
     load, rank = np.zeros(problem.world_size), np.zeros(len(key), dtype=np.int64)
     for table in np.argsort(-key, kind="stable"):
@@ -64,7 +64,7 @@ def _packed(problem: Problem, key: Floats, kept: list[Kept]) -> Placement | None
         rank[table] = chosen
         load[chosen] += key[table]
         left[chosen] -= needed[table]
-    return _placement(problem, rank, kept)
+    return _placement(problem, rank, preserved)
 
 
 def _filled(problem: Problem, key: Floats, order: Ints) -> Placement | None:
@@ -76,19 +76,19 @@ def _filled(problem: Problem, key: Floats, order: Ints) -> Placement | None:
     return _packed(problem, key, [(Kernel.FUSED, None) if one else (Kernel.FUSED_UVM, None) for one in near.tolist()])
 
 
-def _bytes_of_tables(problem: Problem, kept: list[Kept]) -> Floats:
+def _bytes_of_tables(problem: Problem, preserved: list[Preserved]) -> Floats:
     """Bytes of each whole table by tier, (tables, tiers): each alone on a rank, as many at once as there are ranks."""
     needed = []
-    for start in range(0, len(kept), problem.world_size):
-        part = range(start, min(start + problem.world_size, len(kept)))
+    for start in range(0, len(preserved), problem.world_size):
+        part = range(start, min(start + problem.world_size, len(preserved)))
         rank = np.array([place - start for place in part])
-        needed.append(bytes_by_tier(problem, _placement(problem, rank, kept, start), EXACT)[: len(part)])
+        needed.append(bytes_by_tier(problem, _placement(problem, rank, preserved, start), EXACT)[: len(part)])
     return np.concatenate(needed)
 
 
-def _placement(problem: Problem, rank: Ints, kept: list[Kept], first: int = 0) -> Placement:
+def _placement(problem: Problem, rank: Ints, preserved: list[Preserved], first: int = 0) -> Placement:
     placed = []
-    for table, place, (kernel, share) in zip(problem.tables[first:], rank.tolist(), kept[first:], strict=False):
+    for table, place, (kernel, share) in zip(problem.tables[first:], rank.tolist(), preserved[first:], strict=False):
         shards = Shards.of_columns(
             rank=place,
             row_offset=0,

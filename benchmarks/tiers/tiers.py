@@ -74,8 +74,8 @@ def wide_problem(tables: tuple[Table, ...], num_ranks: int, hbm_bytes: float, da
     """Return tables on ranks of little memory."""
     hardware = load_profile(PROFILE).with_overrides({"hbm_bytes": hbm_bytes}, {"hbm_bytes": FIELDS["hbm_bytes"].unit})
     cluster = Cluster(hardware=hardware, num_hosts=-(-num_ranks // 8), ranks_per_host=min(num_ranks, 8))
-    kept = tuple(replace(table, data_type=DATA_TYPES[data_type]) for table in tables)
-    return Problem(tables=kept, cluster=cluster, batch_size_per_rank=BATCH // num_ranks)
+    preserved = tuple(replace(table, data_type=DATA_TYPES[data_type]) for table in tables)
+    return Problem(tables=preserved, cluster=cluster, batch_size_per_rank=BATCH // num_ranks)
 
 
 def meta_tables(source: Path, num_tables: int) -> tuple[Table, ...]:
@@ -155,10 +155,10 @@ def heuristic_line(problem: Problem, limits: Limits) -> str:
         return f"{head}: no plan ({result.detail})"
     ours, gap = result.plan.evaluation.objective_seconds, result.plan.relative_gap or 0.0
     busiest = max((load.utilization for load in result.plan.evaluation.tiers), default=0.0)
-    told = "no rule finds a plan"
+    reported = "no rule finds a plan"
     if rule is not None:
-        told = f"{rule[0]}: {rule[1] * 1e3:8.3f} ms, ratio {ours / rule[1]:.3f}"
-    return f"{head}: {ours * 1e3:8.3f} ms (gap {gap:.2%}) in {seconds:.1f} s, {told}, busiest tier {busiest:.0%}"
+        reported = f"{rule[0]}: {rule[1] * 1e3:8.3f} ms, ratio {ours / rule[1]:.3f}"
+    return f"{head}: {ours * 1e3:8.3f} ms (gap {gap:.2%}) in {seconds:.1f} s, {reported}, busiest tier {busiest:.0%}"
 
 
 def main(arguments: list[str] | None = None) -> int:

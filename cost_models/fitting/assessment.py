@@ -13,7 +13,7 @@ MOST_ROWS_OF_TAU = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class HeldOutResult:
     """Held-out rows and what was predicted of them; every array has shape (num_rows,)."""
 
     measured_seconds: Floats  # > 0
@@ -21,9 +21,9 @@ class Judged:
     lower_seconds: Floats
     upper_seconds: Floats
 
-    def take(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> "Judged":
+    def take(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> "HeldOutResult":
         """Return some of the rows."""
-        return Judged(
+        return HeldOutResult(
             measured_seconds=self.measured_seconds[chosen],
             predicted_seconds=self.predicted_seconds[chosen],
             lower_seconds=self.lower_seconds[chosen],
@@ -44,7 +44,7 @@ class Figures:
     mean_interval_ratio: float  # geometric mean of upper over lower
 
 
-def figures(group: str, rows: Judged) -> Figures:
+def figures(group: str, rows: HeldOutResult) -> Figures:
     """Return the figures of these rows, of which there is at least one."""
     relative = np.abs(rows.predicted_seconds / rows.measured_seconds - 1)
     inside = (rows.lower_seconds <= rows.measured_seconds) & (rows.measured_seconds <= rows.upper_seconds)
@@ -60,7 +60,7 @@ def figures(group: str, rows: Judged) -> Figures:
     )
 
 
-def figures_by(labels: Sequence[str], rows: Judged) -> tuple[Figures, ...]:
+def figures_by(labels: Sequence[str], rows: HeldOutResult) -> tuple[Figures, ...]:
     """Return the figures of all rows, then of those of each label in order of its first row."""
     found = [figures("all", rows)]
     names = np.array(labels)
@@ -75,7 +75,7 @@ def size_labels(num_shards: NDArray[np.int64]) -> list[str]:
     return [next((text for end, text in ends if count <= end), "16 shards or more") for count in num_shards.tolist()]
 
 
-def points(rows: Judged, most: int, seed: int) -> tuple[tuple[float, float], ...]:
+def points(rows: HeldOutResult, most: int, seed: int) -> tuple[tuple[float, float], ...]:
     """Return at most ``most`` pairs of measured and predicted seconds, for a picture."""
     chosen = np.random.default_rng(seed).permutation(len(rows.measured_seconds))[:most]
     return tuple(zip(rows.measured_seconds[chosen].tolist(), rows.predicted_seconds[chosen].tolist(), strict=True))

@@ -63,8 +63,8 @@ def _fit_physics(launches: Launches, contention: Contention) -> LearnedCompute:
     parts = _parts(np.concatenate([design, crowded], axis=1), found, launches.seconds)
     used = np.flatnonzero(np.max(np.split(parts, 2), axis=0)[:-1] >= LEAST_PART)
     used = used if len(used) else np.array([0])
-    kept = np.append(used, len(names))
-    found = _non_negative(np.concatenate([design[:, kept], crowded[:, kept]], axis=1), launches.seconds)
+    used_columns = np.append(used, len(names))
+    found = _non_negative(np.concatenate([design[:, used_columns], crowded[:, used_columns]], axis=1), launches.seconds)
     alone, more = np.split(found, 2)
     physics = Physics(
         terms=tuple(names[i] for i in used),
@@ -104,7 +104,7 @@ def _fit_networks(
     launches: Launches, contention: Contention, physics: Physics, seed: int, effort: Effort
 ) -> LearnedCompute:
     """Train networks beside the physics, then fit the additive prices to what they read of launches."""
-    names = _telling_features(launches)
+    names = _varying_features(launches)
     features = feature_matrix(launches.columns, names).astype(np.float64)
     mean, scale = features.mean(axis=0), features.std(axis=0)
     crowd = contentions(contention, launches)
@@ -160,7 +160,7 @@ def _with_typical_prices(compute: LearnedCompute, contention: Contention, launch
     return replace(compute, typical=typical)
 
 
-def _telling_features(launches: Launches) -> tuple[str, ...]:
+def _varying_features(launches: Launches) -> tuple[str, ...]:
     """Return the features that vary, each but once where several say the same."""
     chosen: list[str] = []
     taken: list[Floats] = []

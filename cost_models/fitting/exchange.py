@@ -203,8 +203,8 @@ def _learned(
         ramps = ramps.joined(drawn)
         solution = fit_non_negative(np.concatenate([fixed, columns], axis=1), seconds, rounds=SEARCH_ROUNDS)
         # Straight pieces stay candidates: a ramp that is dropped later may bring them back.
-        kept = (solution[fixed.shape[1] :] > 0) | (np.arange(ramps.count) < pieces.count)
-        ramps, columns = ramps.take(kept), columns[:, kept]
+        is_used = (solution[fixed.shape[1] :] > 0) | (np.arange(ramps.count) < pieces.count)
+        ramps, columns = ramps.take(is_used), columns[:, is_used]
     return ramps
 
 

@@ -101,11 +101,11 @@ def _part(num_ranks: int, rows: Measurements, held: Floats, rank: NDArray[np.int
         return np.concatenate([column[order].reshape(-1, num_ranks), together])
 
     task = np.concatenate([tasks[order][::num_ranks], tasks[alone]])
-    kept = by_rank(held).sum(axis=1) > 0
+    has_traffic = by_rank(held).sum(axis=1) > 0
     return Part(
         num_ranks=num_ranks,
-        held_bytes=by_rank(held)[kept],
-        start_seconds=by_rank(starts)[kept],
-        seconds=by_rank(seconds)[kept],
-        task=task[kept],
+        held_bytes=by_rank(held)[has_traffic],
+        start_seconds=by_rank(starts)[has_traffic],
+        seconds=by_rank(seconds)[has_traffic],
+        task=task[has_traffic],
     )

@@ -39,11 +39,11 @@ def _ranks_by_task(tasks: NDArray[np.str_], num_ranks: NDArray[np.int64]) -> Map
 def _chosen_tasks(ranks_by_task: Mapping[str, set[int]], random: np.random.Generator) -> set[str]:
     """Return the tasks to hold out of those of one kind."""
     names = list(ranks_by_task)
-    kept: dict[int, int] = {}
+    part_of: dict[int, int] = {}
     for counts in ranks_by_task.values():
         for count in counts:
-            kept[count] = kept.get(count, 0) + 1
-    room = {count: number // TASKS_PER_HELD_OUT for count, number in kept.items()}
+            part_of[count] = part_of.get(count, 0) + 1
+    room = {count: number // TASKS_PER_HELD_OUT for count, number in part_of.items()}
     chosen = set()
     for place in random.permutation(len(names)).tolist():
         counts = ranks_by_task[names[place]]

@@ -10,12 +10,12 @@ from dataclasses import asdict
 import numpy as np
 
 from cost_models.arrays import Floats
-from cost_models.fitting.assessment import Figures, Judged, figures_by, points, size_labels
+from cost_models.fitting.assessment import Figures, HeldOutResult, figures_by, points, size_labels
 from cost_models.fitting.exchange_rows import Part, exchanges
 from cost_models.fitting.launches import Launches
 from cost_models.learned.exchange import LearnedExchange
 from cost_models.learned.exchange_document import CurveKey
-from cost_models.learned.told import MOST_POINTS
+from cost_models.learned.reported_figures import MOST_POINTS
 from cost_models.measurements.schema import Measurements
 
 #: Ends of the groups by bytes: a cache line of output is not a gibibyte, and between them each is 16 times the last.
@@ -24,7 +24,9 @@ _MORE_BYTES = "over 256 MiB"
 _SMALLEST_SECONDS = float(np.finfo(np.float64).tiny)
 
 
-def lookup_figures(test: Launches, together: Judged, by_target: Mapping[str, Judged], seed: int) -> dict[str, object]:
+def lookup_figures(
+    test: Launches, together: HeldOutResult, by_target: Mapping[str, HeldOutResult], seed: int
+) -> dict[str, object]:
     """Return figures of held-out launches, judged for all targets ``together`` and for each.
 
     Bytes are those of the rows that a launch looks up, each time anew.
@@ -43,20 +45,20 @@ def lookup_figures(test: Launches, together: Judged, by_target: Mapping[str, Jud
         },
     )
     if len(by_target) > 1:
-        for target, judged in by_target.items():
-            groups.append(_plain("lookup", "phase", figures_by([target] * test.num_launches, judged)[1]))
+        for target, result in by_target.items():
+            groups.append(_plain("lookup", "phase", figures_by([target] * test.num_launches, result)[1]))
     return {"groups": groups, "points": _pairs(together, seed)}
 
 
 def exchange_figures(exchange: LearnedExchange, test: Measurements, seed: int) -> dict[str, object] | None:
     """Return figures of held-out collectives, rank by rank, if there are any; bytes are those of the busiest rank."""
-    found, _ = judged_exchanges(exchange, test)
+    found, _ = held_out_exchanges(exchange, test)
     if not found:
         return None
-    together = _joined([judged for _, _, judged in found])
+    together = _joined([result for _, _, result in found])
     of_kind, of_ranks, of_bytes = [], [], []
-    for key, part, judged in found:
-        count = len(judged.measured_seconds)
+    for key, part, result in found:
+        count = len(result.measured_seconds)
         of_kind += [collective_label(key)] * count
         of_ranks += [f"{part.num_ranks} ranks"] * count
         of_bytes += np.repeat(part.held_bytes.max(axis=1), part.num_ranks).tolist()
@@ -85,9 +87,9 @@ def held_out_document(
     }
 
 
-def judged_exchanges(
+def held_out_exchanges(
     exchange: LearnedExchange, rows: Measurements
-) -> tuple[list[tuple[CurveKey, Part, Judged]], list[str]]:
+) -> tuple[list[tuple[CurveKey, Part, HeldOutResult]], list[str]]:
     """Return, for every kind and number of ranks, the exchanges that a model prices, with what it predicts row by row.
 
     Beside them stands, each reason once, why it does not price others: plans do not either.
@@ -99,7 +101,7 @@ def judged_exchanges(
             if reason:
                 reasons.append(reason)
             else:
-                found.append((key, part, _judged(exchange, key, part)))
+                found.append((key, part, _held_out_exchange(exchange, key, part)))
     return found, list(dict.fromkeys(reasons))
 
 
@@ -113,12 +115,12 @@ def bytes_labels(num_bytes: Floats) -> list[str]:
     return [next((text for end, text in _BYTES_ENDS if held <= end), _MORE_BYTES) for held in num_bytes.tolist()]
 
 
-def _judged(exchange: LearnedExchange, key: CurveKey, part: Part) -> Judged:
+def _held_out_exchange(exchange: LearnedExchange, key: CurveKey, part: Part) -> HeldOutResult:
     found = exchange.rank_seconds(
         key[0], key[1], part.held_bytes, part.held_bytes, part.start_seconds, spans_hosts=key[2]
     )
     seconds, lower, upper = (np.maximum(one, _SMALLEST_SECONDS).reshape(-1) for one in found)
-    return Judged(
+    return HeldOutResult(
         measured_seconds=part.seconds.reshape(-1),
         predicted_seconds=seconds,
         lower_seconds=lower,
@@ -126,8 +128,8 @@ def _judged(exchange: LearnedExchange, key: CurveKey, part: Part) -> Judged:
     )
 
 
-def _joined(parts: Sequence[Judged]) -> Judged:
-    return Judged(
+def _joined(parts: Sequence[HeldOutResult]) -> HeldOutResult:
+    return HeldOutResult(
         measured_seconds=np.concatenate([part.measured_seconds for part in parts]),
         predicted_seconds=np.concatenate([part.predicted_seconds for part in parts]),
         lower_seconds=np.concatenate([part.lower_seconds for part in parts]),
@@ -135,7 +137,7 @@ def _joined(parts: Sequence[Judged]) -> Judged:
     )
 
 
-def _groups(kind: str, rows: Judged, labels: Mapping[str, Sequence[str]]) -> list[dict[str, object]]:
+def _groups(kind: str, rows: HeldOutResult, labels: Mapping[str, Sequence[str]]) -> list[dict[str, object]]:
     """Return the figures of all rows, then by each kind of label in the order of sizes."""
     groups = [_plain(kind, "all", figures_by([""] * len(rows.measured_seconds), rows)[0])]
     for by, names in labels.items():
@@ -159,5 +161,5 @@ def _plain(kind: str, by: str, one: Figures) -> dict[str, object]:
     return {"kind": kind, "by": by, **plain}
 
 
-def _pairs(rows: Judged, seed: int) -> list[list[float]]:
+def _pairs(rows: HeldOutResult, seed: int) -> list[list[float]]:
     return [list(pair) for pair in points(rows, MOST_POINTS, seed)]

@@ -37,12 +37,12 @@ class Launches:
         position = np.full(self.num_launches, -1)
         position[chosen] = np.arange(len(chosen))
         of_shard = position[self.launch]
-        kept = np.argsort(of_shard, kind="stable")
-        kept = kept[of_shard[kept] >= 0]
+        by_shard = np.argsort(of_shard, kind="stable")
+        by_shard = by_shard[of_shard[by_shard] >= 0]
         return Launches(
-            columns=self.columns.take(kept),
-            table=self.table[kept],
-            launch=of_shard[kept],
+            columns=self.columns.take(by_shard),
+            table=self.table[by_shard],
+            launch=of_shard[by_shard],
             task=self.task[chosen],
             ranks_per_host=self.ranks_per_host[chosen],
             targets=self.targets,

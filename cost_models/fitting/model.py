@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.fitting.assessment import Judged
+from cost_models.fitting.assessment import HeldOutResult
 from cost_models.fitting.compute import fit_compute
 from cost_models.fitting.exchange import fit_exchange
 from cost_models.fitting.exchange_split import held_out_exchanges
@@ -68,7 +68,7 @@ def fit_model(rows: Measurements, *, name: str, seed: int = 0, effort: Effort | 
     )
 
 
-def judge(fitted: FittedCompute, test: Launches, target: int | None = None) -> Judged:
+def held_out_result(fitted: FittedCompute, test: Launches, target: int | None = None) -> HeldOutResult:
     """Return what a model predicts of held-out launches, of one target or (``None``) of all together.
 
     The limits of a sum of targets are the sums of their limits.
@@ -78,7 +78,7 @@ def judge(fitted: FittedCompute, test: Launches, target: int | None = None) -> J
     reach = fitted.reach(seconds, held, contentions(fitted.contention, test), _doublings(fitted.contention, test))
     lower, upper = seconds * np.exp(-reach), seconds * np.exp(reach)
     columns = [target] if target is not None else list(range(seconds.shape[1]))
-    return Judged(
+    return HeldOutResult(
         measured_seconds=test.seconds[:, columns].sum(axis=1),
         predicted_seconds=seconds[:, columns].sum(axis=1),
         lower_seconds=lower[:, columns].sum(axis=1),
@@ -91,8 +91,8 @@ def _doublings(contention: Contention, test: Launches) -> NDArray[np.float64]:
 
 
 def _lookup_figures(fitted: FittedCompute, test: Launches, seed: int) -> dict[str, object]:
-    by_target = {target: judge(fitted, test, i) for i, target in enumerate(fitted.compute.targets)}
-    return lookup_figures(test, judge(fitted, test), by_target, seed)
+    by_target = {target: held_out_result(fitted, test, i) for i, target in enumerate(fitted.compute.targets)}
+    return lookup_figures(test, held_out_result(fitted, test), by_target, seed)
 
 
 def _trained_on(rows: Measurements, seed: int) -> dict[str, object]:

@@ -72,11 +72,11 @@ def _of_lookups(document: Mapping[str, Any]) -> Verdict:
     least = _least(coverage / (1 - coverage))
     has_intervals = bool(compute["networks"]) or held_out >= least
     if compute["networks"]:
-        told = "Intervals rest on all launches."
+        sentence = "Intervals rest on all launches."
     elif has_intervals:
-        told = f"Intervals rest on about {counted(held_out, 'launch', 'launches')}."
+        sentence = f"Intervals rest on about {counted(held_out, 'launch', 'launches')}."
     else:
-        told = f"Intervals rest on {_about(held_out, 'launch', 'launches')}{_holding(held_out, coverage)}"
+        sentence = f"Intervals rest on {_about(held_out, 'launch', 'launches')}{_holding(held_out, coverage)}"
     enough = has_intervals and held_out >= LEAST_HELD_OUT
     held, all_hold = _held(document, "lookup", coverage)
     return Verdict(
@@ -84,7 +84,7 @@ def _of_lookups(document: Mapping[str, Any]) -> Verdict:
         enough=enough,
         num_rows=document["trained_on"]["rows"].get("lookup", 0),
         num_held_out=held_out,
-        detail=f"{_known_errors(held_out, 'launch', 'launches')} {told}{held}",
+        detail=f"{_known_errors(held_out, 'launch', 'launches')} {sentence}{held}",
         advice="" if enough else _advice("launches of lookups"),
         all_hold=all_hold,
     )
@@ -105,12 +105,12 @@ def _of_collectives(document: Mapping[str, Any]) -> Verdict:
     }
     if thin:
         few = min(thin.values())
-        told = (
+        sentence = (
             f"Intervals of {', '.join(thin)} rest on as few as {counted(few, 'exchange')} of one number of ranks and "
             f"may hold less often than {coverage:.0%}: {least} are needed."
         )
     else:
-        told = f"Intervals rest on {least} exchanges or more of each collective and number of ranks."
+        sentence = f"Intervals rest on {least} exchanges or more of each collective and number of ranks."
     enough = not thin and held_out >= LEAST_HELD_OUT
     most_ranks = max((_leading_number(group["group"]) for group in of_ranks), default=1)
     held, all_hold = _held(document, "collective", coverage, most_ranks)
@@ -119,7 +119,7 @@ def _of_collectives(document: Mapping[str, Any]) -> Verdict:
         enough=enough,
         num_rows=document["trained_on"]["rows"].get("collective", 0),
         num_held_out=held_out,
-        detail=f"{_known_errors(held_out, 'exchange', 'exchanges')} {told}{held}",
+        detail=f"{_known_errors(held_out, 'exchange', 'exchanges')} {sentence}{held}",
         advice="" if enough else _advice("exchanges, of every collective and number of ranks"),
         all_hold=all_hold,
     )
@@ -128,17 +128,17 @@ def _of_collectives(document: Mapping[str, Any]) -> Verdict:
 def _held(document: Mapping[str, Any], kind: str, coverage: float, alike: int = 1) -> tuple[str, bool]:
     """Say how often intervals held on held-out rows, and whether in all groups; ``alike`` rows go together."""
     groups = [group for group in document["figures"].get("groups", ()) if group["kind"] == kind]
-    told = "".join(
+    sentence = "".join(
         f" They are made to hold for {coverage:.0%} of rows, and held for {group['coverage']:.1%} of those held out."
         for group in groups
         if group["by"] == "all"
     )
     short = {group["group"]: group["coverage"] for group in groups if _falls_short(group, coverage, alike)}
     if not short:
-        return told, True
+        return sentence, True
     worst = sorted(short.items(), key=lambda named: float(named[1]))[:MOST_NAMED]
     shares = ", ".join(f"{name} {share:.1%}" for name, share in worst)
-    return f"{told} Among some they held clearly less: {shares}. There they are too narrow.", False
+    return f"{sentence} Among some they held clearly less: {shares}. There they are too narrow.", False
 
 
 def _falls_short(group: Mapping[str, Any], coverage: float, alike: int) -> bool:
@@ -171,10 +171,12 @@ def _least(share: float) -> int:
 def _known_errors(held_out: int, one: str, many: str) -> str:
     if held_out == 0:
         return "None were held out: errors are not known."
-    told = f"{counted(held_out, one, many)} held out: the mean error is known to about {held_out**-0.5:.0%} of itself"
+    sentence = (
+        f"{counted(held_out, one, many)} held out: the mean error is known to about {held_out**-0.5:.0%} of itself"
+    )
     if held_out < LEAST_HELD_OUT:
-        told += f"; with {LEAST_HELD_OUT} it is {LEAST_HELD_OUT**-0.5:.0%}"
-    return f"{told}."
+        sentence += f"; with {LEAST_HELD_OUT} it is {LEAST_HELD_OUT**-0.5:.0%}"
+    return f"{sentence}."
 
 
 def _about(held_out: int, one: str, many: str) -> str:

@@ -15,7 +15,7 @@ from cost_models.learned.exchange import LearnedExchange
 from cost_models.learned.exchange_document import InvalidExchange
 from cost_models.learned.fitted import FittedCompute
 from cost_models.learned.model import LearnedModel
-from cost_models.learned.told import checked_figures, checked_trained_on
+from cost_models.learned.reported_figures import checked_figures, checked_trained_on
 
 FORMAT = "shardplan-cost-model"
 FORMAT_VERSION = 2

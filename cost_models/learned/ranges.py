@@ -117,13 +117,13 @@ def other_code(work: ShardWork) -> Bools:
 
 def _other_code_text(work: ShardWork, shard: int) -> list[str]:
     kernel = Kernel(int(work.kernel[shard]))
-    said = {
+    range_texts = {
         f"kernel {kernel.label} was not measured": kernel is not Kernel.FUSED,
         "weighted lookups were not measured": bool(work.is_weighted[shard]),
         "sequences were not measured": not work.is_pooled[shard],
         "lookups without training were not measured": not work.is_trained[shard],
     }
-    return [text for text, is_so in said.items() if is_so]
+    return [text for text, is_so in range_texts.items() if is_so]
 
 
 def _range(values: Floats) -> Range:

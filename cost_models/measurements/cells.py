@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cost_models.errors import InvalidMeasurements, RowIssue
 from cost_models.measurements.schema import COLUMN_NAMES, COLUMNS, DTYPES, Column, empty_column
 
-MAX_FINDINGS = 50
+MAX_ISSUES = 50
 MAX_TEXT_LENGTH = 80
 _MAX_QUOTED_LENGTH = 40
 #: The largest number up to which a float holds every whole one.
@@ -41,7 +41,7 @@ class RowIssueCollector:
     """Collects what is wrong: the first of it to show, and how much there is."""
 
     def __init__(self) -> None:
-        self._kept: list[RowIssue] = []
+        self._issues: list[RowIssue] = []
         self._count = 0
 
     def __bool__(self) -> bool:
@@ -51,13 +51,13 @@ class RowIssueCollector:
     def add(self, row: int, column: str, value: object, reason: str) -> None:
         """Add one; ``row`` counts from 0."""
         self._count += 1
-        if len(self._kept) < MAX_FINDINGS:
-            self._kept.append(RowIssue(row=row, column=column, value=_quoted(value), reason=reason))
+        if len(self._issues) < MAX_ISSUES:
+            self._issues.append(RowIssue(row=row, column=column, value=_quoted(value), reason=reason))
 
     def add_rows(self, wrong: NDArray[np.bool_], column: str, values: NDArray[np.generic] | None, reason: str) -> None:
         """Add one for every row where ``wrong`` is true."""
         rows = np.flatnonzero(wrong)
-        room = MAX_FINDINGS - len(self._kept)
+        room = MAX_ISSUES - len(self._issues)
         for row in rows[: max(room, 0)].tolist():
             self.add(row, column, "" if values is None else values[row].item(), reason)
         self._count += max(len(rows) - max(room, 0), 0)
@@ -65,8 +65,8 @@ class RowIssueCollector:
     def raise_if_any(self) -> None:
         """Raise ``InvalidMeasurements`` with the findings in the order of the rows, if there are any."""
         if self:
-            self._kept.sort(key=lambda finding: finding.row)
-            raise InvalidMeasurements(tuple(self._kept), self._count)
+            self._issues.sort(key=lambda issue: issue.row)
+            raise InvalidMeasurements(tuple(self._issues), self._count)
 
 
 def refused(reason: str, value: object = "") -> InvalidMeasurements:
@@ -83,20 +83,20 @@ def _quoted(value: object) -> str:
 
 def check_head(names: Sequence[str]) -> tuple[Column, ...]:
     """Return the columns of a head line; raises ``InvalidMeasurements`` for names that are unknown or stand twice."""
-    findings, by_name = RowIssueCollector(), {column.name: column for column in COLUMNS}
+    issues, by_name = RowIssueCollector(), {column.name: column for column in COLUMNS}
     for name in names:
         if name not in by_name:
-            findings.add(-1, "", name, f"unknown column; known: {', '.join(COLUMN_NAMES[:6])}, ...")
+            issues.add(-1, "", name, f"unknown column; known: {', '.join(COLUMN_NAMES[:6])}, ...")
         elif list(names).count(name) > 1:
-            findings.add(-1, name, name, "the column stands twice")
+            issues.add(-1, name, name, "the column stands twice")
     for name in ("kind", "launch", "seconds"):
         if name not in names:
-            findings.add(-1, name, "", "the column is missing")
-    findings.raise_if_any()
+            issues.add(-1, name, "", "the column is missing")
+    issues.raise_if_any()
     return tuple(by_name[name] for name in names)
 
 
-def from_text(column: Column, cells: list[str], first_row: int, findings: RowIssueCollector) -> NDArray[np.generic]:
+def from_text(column: Column, cells: list[str], first_row: int, issues: RowIssueCollector) -> NDArray[np.generic]:
     """Return the cells of one column of a CSV file as an array; an empty cell is an empty value.
 
     Cells that are not what the column takes become findings, and empty values.
@@ -107,23 +107,23 @@ def from_text(column: Column, cells: list[str], first_row: int, findings: RowIss
         pattern, reason = _CELL[column.type]
         for offset, cell in enumerate(cells):
             if cell and not pattern.fullmatch(cell):
-                findings.add(first_row + offset, column.name, cell, reason)
+                issues.add(first_row + offset, column.name, cell, reason)
                 cells[offset] = ""
     if column.type == "text":
         return np.array(cells, dtype=np.str_)
     if column.type == "count":
         return np.array([cell or "-1" for cell in cells], dtype=np.str_).astype(np.int64)
     numbers = np.array([cell or "nan" for cell in cells], dtype=np.str_).astype(np.float64)
-    _refuse_overflow(column, numbers, first_row, findings)
+    _refuse_overflow(column, numbers, first_row, issues)
     return numbers
 
 
 def from_values(
-    column: Column, values: Sequence[object], first_row: int, findings: RowIssueCollector
+    column: Column, values: Sequence[object], first_row: int, issues: RowIssueCollector
 ) -> NDArray[np.generic]:
     """Return the values of one column out of JSON as an array; ``None`` is an empty value."""
     pattern, reason = _CELL[column.type]
-    kept: list[Any] = empty_column(column, len(values)).tolist()
+    entries: list[Any] = empty_column(column, len(values)).tolist()
     for offset, value in enumerate(values):
         if value is None:
             continue
@@ -134,13 +134,13 @@ def from_values(
         else:
             fits = type(value) in (int, float) and abs(value) < 1e300  # type: ignore[arg-type]  # checked just before
         if fits:
-            kept[offset] = value
+            entries[offset] = value
         else:
-            findings.add(first_row + offset, column.name, value, reason)
-    return np.array(kept, dtype=DTYPES[column.type])
+            issues.add(first_row + offset, column.name, value, reason)
+    return np.array(entries, dtype=DTYPES[column.type])
 
 
-def _refuse_overflow(column: Column, numbers: NDArray[np.float64], first_row: int, findings: RowIssueCollector) -> None:
+def _refuse_overflow(column: Column, numbers: NDArray[np.float64], first_row: int, issues: RowIssueCollector) -> None:
     for offset in np.flatnonzero(np.isinf(numbers)).tolist():
-        findings.add(first_row + offset, column.name, float(numbers[offset]), "too large for a number")
+        issues.add(first_row + offset, column.name, float(numbers[offset]), "too large for a number")
         numbers[offset] = np.nan

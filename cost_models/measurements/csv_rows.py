@@ -26,7 +26,7 @@ def read_csv(file: BinaryIO, max_bytes: int) -> Measurements:
     InvalidMeasurements
         Where the file is no CSV, too large, or has cells that their columns do not take.
     """
-    findings = RowIssueCollector()
+    issues = RowIssueCollector()
     rows = csv.reader(_lines(file, max_bytes), strict=True)
     pieces: list[list[NDArray[np.generic]]] = []
     try:
@@ -35,13 +35,13 @@ def read_csv(file: BinaryIO, max_bytes: int) -> Measurements:
         while piece := list(islice(rows, _ROWS_PER_PIECE)):
             if done + len(piece) > MAX_ROWS:
                 raise refused(f"more than {MAX_ROWS:,} rows: split the file")
-            pieces.append(_columns(columns, piece, done, findings))
+            pieces.append(_columns(columns, piece, done, issues))
             done += len(piece)
     except csv.Error as error:
         raise refused(f"line {rows.line_num} is no CSV: {error}") from None
     except UnicodeDecodeError:
         raise refused(f"line {rows.line_num + 1} is not UTF-8") from None
-    findings.raise_if_any()
+    issues.raise_if_any()
     if not pieces:
         return measurements({}, 0)
     whole = {column.name: np.concatenate(parts) for column, *parts in zip(columns, *pieces, strict=True)}
@@ -61,15 +61,15 @@ def _lines(file: BinaryIO, max_bytes: int) -> Iterator[str]:
 
 
 def _columns(
-    columns: tuple[Column, ...], piece: list[list[str]], first_row: int, findings: RowIssueCollector
+    columns: tuple[Column, ...], piece: list[list[str]], first_row: int, issues: RowIssueCollector
 ) -> list[NDArray[np.generic]]:
     width = len(columns)
     for offset, cells in enumerate(piece):
         if len(cells) != width:
-            findings.add(first_row + offset, "", "", f"{len(cells)} cells, and {width} columns")
+            issues.add(first_row + offset, "", "", f"{len(cells)} cells, and {width} columns")
             piece[offset] = [""] * width
     turned = zip(*piece, strict=True)
-    return [from_text(column, list(cells), first_row, findings) for column, cells in zip(columns, turned, strict=True)]
+    return [from_text(column, list(cells), first_row, issues) for column, cells in zip(columns, turned, strict=True)]
 
 
 def csv_text(rows: Measurements, *, head: bool = True) -> str:

@@ -17,23 +17,23 @@ def rows_from_json(items: Sequence[object]) -> Measurements:
     """
     if len(items) > MAX_ROWS:
         raise refused(f"more than {MAX_ROWS:,} rows: send them in parts")
-    findings = RowIssueCollector()
+    issues = RowIssueCollector()
     known = frozenset(COLUMN_NAMES)
     objects: list[Mapping[str, object]] = []
     for row, item in enumerate(items):
         if not isinstance(item, Mapping):
-            findings.add(row, "", item, "expected an object")
+            issues.add(row, "", item, "expected an object")
             objects.append({})
             continue
         objects.append(item)
         for name in item.keys() - known:
-            findings.add(row, "", name, "unknown column")
+            issues.add(row, "", name, "unknown column")
     columns = {
-        column.name: from_values(column, [item.get(column.name) for item in objects], 0, findings)
+        column.name: from_values(column, [item.get(column.name) for item in objects], 0, issues)
         for column in COLUMNS
         if any(column.name in item for item in objects)
     }
-    findings.raise_if_any()
+    issues.raise_if_any()
     return check(measurements(columns, len(objects)))
 
 

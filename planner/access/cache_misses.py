@@ -75,11 +75,13 @@ def _all_curves(
     for start in range(0, len(known), _BATCH):
         some = known[start : start + _BATCH]
         classes = row_classes([accesses[i] for i in some], [num_rows[i] for i in some], num_lookups[some])
-        told = {i: found for i, found in zip(some, classes, strict=True) if found is not None}
-        if told:
-            rows = np.array([num_rows[i] for i in told], dtype=np.float64)
-            chances, sizes = (_padded([getattr(one, name) for one in told.values()]) for name in ("chance", "size"))
-            tables = np.array(list(told))
+        found_classes = {i: found for i, found in zip(some, classes, strict=True) if found is not None}
+        if found_classes:
+            rows = np.array([num_rows[i] for i in found_classes], dtype=np.float64)
+            chances, sizes = (
+                _padded([getattr(one, name) for one in found_classes.values()]) for name in ("chance", "size")
+            )
+            tables = np.array(list(found_classes))
             for first in range(0, len(tables), _AT_ONCE):
                 few = slice(first, first + _AT_ONCE)
                 held[tables[few]], missed[tables[few]] = _curves(chances[few], sizes[few], rows[few])
@@ -103,10 +105,10 @@ def _curves(chance: Floats, size: Floats, num_rows: Floats) -> tuple[Floats, Flo
     with np.errstate(divide="ignore"):
         unseen = np.log1p(-np.minimum(chance, 1.0))[:, :, None]  # -inf for a row that every step touches
     with np.errstate(invalid="ignore"):
-        kept = np.where(_STEPS > 0, np.exp(unseen * _STEPS), 1.0)  # not touched for so many steps
+        survival = np.where(_STEPS > 0, np.exp(unseen * _STEPS), 1.0)  # not touched for so many steps
     touched = (size * chance).sum(axis=1, keepdims=True)
-    held = np.einsum("tc,tck->tk", size, 1.0 - kept) / num_rows[:, None]
-    missed = np.einsum("tc,tck->tk", size * chance, kept) / np.maximum(touched, 1e-300)
+    held = np.einsum("tc,tck->tk", size, 1.0 - survival) / num_rows[:, None]
+    missed = np.einsum("tc,tck->tk", size * chance, survival) / np.maximum(touched, 1e-300)
     missed = np.minimum(missed, 1.0)
     held = np.concatenate([np.minimum(held, 1.0), np.ones((len(held), 1))], axis=1)
     return held, np.concatenate([missed, np.zeros((len(missed), 1))], axis=1)

@@ -47,9 +47,9 @@ def removals(groups: Sequence[Sequence[int]], has_plan: HasPlan) -> Iterator[tup
     pending = [tuple(group) for group in reversed(groups) if group]
     while pending:
         part = pending.pop()
-        kept = everything - frozenset(removed) | frozenset(part)
-        if has_plan(kept):
-            removed = tuple(constraint for constraint in removed if constraint not in kept)
+        remaining = everything - frozenset(removed) | frozenset(part)
+        if has_plan(remaining):
+            removed = tuple(constraint for constraint in removed if constraint not in remaining)
             yield removed
         elif len(part) > 1:
             half = len(part) // 2

@@ -63,10 +63,10 @@ def constraints_of(problem: Problem) -> tuple[Constraint, ...]:
     return tuple(found)
 
 
-def with_only(problem: Problem, kept: Collection[Constraint]) -> Problem:
+def with_only(problem: Problem, remaining: Collection[Constraint]) -> Problem:
     """Return the problem with these of its constraints and without its others."""
     by_field: dict[str, set[int]] = {}
-    for constraint in kept:
+    for constraint in remaining:
         by_field.setdefault(constraint.field, set()).add(constraint.index)
     groups = {
         field: tuple(group for index, group in enumerate(getattr(problem, field)) if index in by_field.get(field, ()))

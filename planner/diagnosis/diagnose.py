@@ -109,18 +109,18 @@ def _constraint_fixes(
 
     Less of the reservation is a fix of its own. Where constraints were not told apart, one rarely suffices.
     """
-    wishes = [constraint for constraint in conflict if constraint.field != RESERVATION]
+    requested = [constraint for constraint in conflict if constraint.field != RESERVATION]
     fixes: list[Fix] = []
     if subsets.is_irreducible(conflict):
         with contextlib.suppress(OutOfWork):
             fixed: list[str] = []
-            for constraint in wishes[:_MOST_RELAXED]:
+            for constraint in requested[:_MOST_RELAXED]:
                 if fixed.count(constraint.field) < _MOST_OF_A_FIELD:
                     fix = relaxed(problem, constraint, attempts)
                     if fix is not None:
                         fixes.append(fix)
                         fixed.append(constraint.field)
-    return fixes or (subsets.removals(conflict) if wishes else [])
+    return fixes or (subsets.removals(conflict) if requested else [])
 
 
 class _Subsets:
@@ -162,9 +162,9 @@ class _Subsets:
 
     def _least_without_plan(self) -> tuple[int, ...]:
         """Return the smallest set that is known to leave no plan, if it says more than that all of many do."""
-        least = min((kept for kept, plan in self._plans.items() if plan is None), key=len)
-        tells = len(least) < len(self._constraints) or len(least) <= _FEW
-        return tuple(sorted(least)) if self.has_plan_without_any and tells else ()
+        least = min((subset for subset, plan in self._plans.items() if plan is None), key=len)
+        is_informative = len(least) < len(self._constraints) or len(least) <= _FEW
+        return tuple(sorted(least)) if self.has_plan_without_any and is_informative else ()
 
     def _fields_in_conflict(self, constraints: Sequence[int]) -> tuple[int, ...]:
         """Return those of the constraints whose fields are needed for a conflict."""
@@ -173,8 +173,8 @@ class _Subsets:
             members.setdefault(self._constraints[index].field, []).append(index)
         fields = tuple(members.values())
 
-        def has_plan(kept: frozenset[int]) -> bool:
-            return self.has_plan(frozenset(index for field in kept for index in fields[field]))
+        def has_plan(subset: frozenset[int]) -> bool:
+            return self.has_plan(frozenset(index for field in subset for index in fields[field]))
 
         needed = irreducible_conflict(range(len(fields)), has_plan)
         return tuple(sorted(index for field in needed for index in fields[field]))
@@ -200,28 +200,28 @@ class _Subsets:
 
         The reservation is kept before all: less of it is a fix of its own.
         """
-        kept_always = frozenset(range(len(self._constraints))) - among
+        fixed_ids = frozenset(range(len(self._constraints))) - among
         reserved = {index for index in among if self._constraints[index].field == RESERVATION}
         groups = [sorted(reserved), sorted(among - blamed - reserved), sorted(blamed & among - reserved)]
         found: tuple[int, ...] = ()
         with contextlib.suppress(OutOfWork):
-            for fewer in removals(groups, lambda kept: self.has_plan(kept | kept_always)):
+            for fewer in removals(groups, lambda subset: self.has_plan(subset | fixed_ids)):
                 found = fewer
-        return self._left_out(kept_always | (among - frozenset(found))) if found else []
+        return self._left_out(fixed_ids | (among - frozenset(found))) if found else []
 
-    def _left_out(self, kept: frozenset[int]) -> list[Fix]:
+    def _left_out(self, subset: frozenset[int]) -> list[Fix]:
         """Return the fix that leaves out all constraints but these, or fewer of them, as far as plans are known."""
-        plans = [(more, plan) for more, plan in self._plans.items() if plan is not None and more >= kept]
+        plans = [(more, plan) for more, plan in self._plans.items() if plan is not None and more >= subset]
         if not plans:
             return []
-        kept, plan = max(plans, key=lambda one: len(one[0]))
-        gone = [one for index, one in enumerate(self._constraints) if index not in kept]
+        subset, plan = max(plans, key=lambda one: len(one[0]))
+        gone = [one for index, one in enumerate(self._constraints) if index not in subset]
         return [left_out(self._problem, gone, plan)]
 
     def is_irreducible(self, conflict: Sequence[Constraint]) -> bool:
         """Whether there is a plan without any one constraint of a conflict."""
-        kept = self._indices(conflict)
-        return all(self._known(kept - {index}) for index in kept)
+        subset = self._indices(conflict)
+        return all(self._known(subset - {index}) for index in subset)
 
     def described(self, conflict: Sequence[Constraint]) -> Conflict | None:
         """Return a conflict in words, ``None`` for no constraints."""
@@ -233,24 +233,24 @@ class _Subsets:
             is_proven=any(proven <= self._indices(conflict) for proven in self._proven),
         )
 
-    def has_plan(self, kept: frozenset[int]) -> bool:
+    def has_plan(self, subset: frozenset[int]) -> bool:
         """Whether a plan was found for the problem with only these constraints."""
-        known = self._known(kept)
+        known = self._known(subset)
         if known is None:
-            attempt = self._attempts.solve(with_only(self._problem, [self._constraints[index] for index in kept]))
-            self._plans[kept] = attempt.plan
+            attempt = self._attempts.solve(with_only(self._problem, [self._constraints[index] for index in subset]))
+            self._plans[subset] = attempt.plan
             if attempt.is_infeasible:
-                self._proven.add(kept)
+                self._proven.add(subset)
             known = attempt.plan is not None
         return known
 
-    def _known(self, kept: frozenset[int]) -> bool | None:
+    def _known(self, subset: frozenset[int]) -> bool | None:
         """Whether there is a plan with these constraints, as far as earlier answers say."""
-        if kept in self._plans:
-            return self._plans[kept] is not None
-        if any(plan is not None and kept <= more for more, plan in self._plans.items()):
+        if subset in self._plans:
+            return self._plans[subset] is not None
+        if any(plan is not None and subset <= more for more, plan in self._plans.items()):
             return True
-        return False if any(fewer <= kept for fewer in self._proven) else None
+        return False if any(fewer <= subset for fewer in self._proven) else None
 
     def _indices(self, constraints: Sequence[Constraint]) -> frozenset[int]:
         wanted = set(constraints)

@@ -21,9 +21,9 @@ def dominated_families(priced: SolverProblem) -> Bools:
     Neither what the user fixed nor what tables are cut by now is among them: whatever replaced it would have to be
     moved to.
     """
-    kept = priced.table_is_pinned[priced.family_table]
+    keep = priced.table_is_pinned[priced.family_table]
     if priced.move is not None:
-        kept = kept | priced.move.family_in_use
+        keep = keep | priced.move.family_in_use
     counted = np.flatnonzero(priced.phase_weight > 0)
     cost = np.concatenate([priced.shape_seconds[:, counted], priced.shape_bytes], axis=1).T.copy()
     cost = cost[np.ptp(cost, axis=1) > 0] if cost.shape[1] else cost  # what all have alike decides nothing
@@ -35,7 +35,7 @@ def dominated_families(priced: SolverProblem) -> Bools:
         better, worse = _replacements(priced, cost, *_pairs_of_tables(start[first:last], stop[first:last]))
         mutual = np.isin(better * priced.num_families + worse, worse * priced.num_families + better)
         dominated[worse[(better < worse) | ~mutual]] = True
-    return dominated & ~kept
+    return dominated & ~keep
 
 
 def _pairs_of_tables(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
@@ -63,18 +63,18 @@ def _replacements(priced: SolverProblem, cost: Floats, better: Ints, worse: Ints
     )
     better, worse = better[may], worse[may]
     for width in (narrowest, widest):  # most pairs need no other look
-        better, worse = _no_dearer_at(cost, first, narrowest, better, worse, width[worse])
+        better, worse = _no_costlier_at(cost, first, narrowest, better, worse, width[worse])
     steps = last[worse] - first[worse]
     pair = np.repeat(np.arange(len(worse)), steps)
     mine = first[worse][pair] + np.arange(len(pair)) - (np.cumsum(steps) - steps)[pair]
     theirs = _shape_of_width(first, narrowest, better[pair], priced.shape_columns[mine])
-    dearer = np.zeros(len(worse), dtype=np.bool_)
+    is_costlier = np.zeros(len(worse), dtype=np.bool_)
     for one in cost:
-        dearer[pair[one[theirs] > one[mine]]] = True
-    return better[~dearer], worse[~dearer]
+        is_costlier[pair[one[theirs] > one[mine]]] = True
+    return better[~is_costlier], worse[~is_costlier]
 
 
-def _no_dearer_at(
+def _no_costlier_at(
     cost: Floats, first: Ints, narrowest: Ints, better: Ints, worse: Ints, columns: Ints
 ) -> tuple[Ints, Ints]:
     """Return the pairs whose better family costs no more in pieces of so many columns, shape (pairs,)."""

@@ -19,7 +19,7 @@ from planner.orchestration.limits.tier_bandwidth import overloaded
 from planner.orchestration.placement.to_placement import to_placement
 from planner.orchestration.previous_plan import PreviousPlanState, movement_of
 from planner.pricing.memory import ledger_rules
-from planner.pricing.serving import latency_beside_shards, overrun
+from planner.pricing.serving import latency_without_shards, overrun
 from planner.solver.evaluate import move_seconds_of, step_seconds_of
 from planner.solver.movement import moved_bytes
 from planner.solver.partitioners.base import RESOLUTION, Incumbent, SolveLimits
@@ -60,8 +60,8 @@ def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, b
         raise SolverDefect(f"{outcome.partitioner} returned an illegal plan: {issues[0].message}")
     evaluation = score(context.problem, placement, context.cost_model)
     believed, found = step_seconds_of(family_set, outcome.assignment), evaluation.objective_seconds
-    beside_shards = latency_beside_shards(context.problem, believed)
-    believed, bound = believed + beside_shards, bound + beside_shards
+    rest_seconds = latency_without_shards(context.problem, believed)
+    believed, bound = believed + rest_seconds, bound + rest_seconds
     agreement = _AGREEMENT + context.cost_model.rounding
     if abs(believed - found) > agreement * max(believed, found):
         raise SolverDefect(f"the search believed {believed} s, the plan's geometry costs {found} s")
@@ -72,7 +72,7 @@ def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, b
     close_enough = gap is not None and gap <= context.limits.relative_gap + RESOLUTION
     limit, detail = outcome.termination.limit, outcome.termination.detail
     if not close_enough and limit is None:
-        limit, detail = _limit_of_a_proof(outcome.bound_seconds + beside_shards, bound)
+        limit, detail = _limit_of_a_proof(outcome.bound_seconds + rest_seconds, bound)
     if close_enough:
         limit = limit if limit == _CLOCK else None  # a plan that the clock cut may not come out again
         detail = f"within relative_gap {context.limits.relative_gap:g} of the bound over all legal cuts"

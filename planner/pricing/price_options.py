@@ -184,10 +184,10 @@ def _renumbered(priced: SolverProblem, keep_family: Bools, keep_shape: Bools) ->
     keep_shape = keep_shape & keep_family[priced.shape_family]
     keep_option = _whole_options(priced, keep_shape)
     keep_unit = keep_option[priced.unit_option]
-    new_family, new_shape, new_option = (np.cumsum(kept) - 1 for kept in (keep_family, keep_shape, keep_option))
+    new_family, new_shape, new_option = (np.cumsum(is_kept) - 1 for is_kept in (keep_family, keep_shape, keep_option))
     if not np.all(keep_shape[priced.pinned_shape]):
         raise ValueError("Expected to keep the shapes of pinned tables.")
-    shape, option, unit = (np.flatnonzero(kept) for kept in (keep_shape, keep_option, keep_unit))
+    shape, option, unit = (np.flatnonzero(is_kept) for is_kept in (keep_shape, keep_option, keep_unit))
     return replace(
         priced,
         family_table=priced.family_table[keep_family],

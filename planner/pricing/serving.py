@@ -35,7 +35,7 @@ REQUEST_RATE = "requests_per_second"  # a limit of the user's
 _ROUNDING = 1e-9
 
 
-def latency_beside_shards(problem: Problem, shard_seconds: float) -> float:
+def latency_without_shards(problem: Problem, shard_seconds: float) -> float:
     """Return what a plan takes beside the slowest sum of its shards' seconds; 0 for training steps."""
     if problem.serving is None or shard_seconds <= 0:
         return 0.0

@@ -17,11 +17,11 @@ def memoized_on_problem(derive: Callable[[Problem], Derived]) -> Callable[[Probl
     name = f"{derive.__module__}.{derive.__qualname__}"  # with a point, so that no attribute is called so
 
     @functools.wraps(derive)
-    def kept(problem: Problem) -> Derived:
+    def memoized(problem: Problem) -> Derived:
         attributes = vars(problem)
         if name not in attributes:
             attributes[name] = derive(problem)
         found: Derived = attributes[name]
         return found
 
-    return kept
+    return memoized

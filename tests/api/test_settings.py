@@ -46,7 +46,7 @@ def test_files_of_secrets_are_settings(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert "secret-word" not in repr(settings)
 
 
-def test_a_folder_of_secrets_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_folder_of_secrets_that_is_not_there_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SHARDPLAN_SECRETS_DIR", str(tmp_path / "nothing"))
     with pytest.raises(BadInput, match=r"SHARDPLAN_SECRETS_DIR names .*nothing, which is no folder"):
         settings_of()
@@ -59,7 +59,7 @@ def test_limits_of_memory_leave_room_for_what_is_loaded() -> None:
             Settings(**{name: least - 1})
 
 
-def test_what_is_called_like_a_setting_and_is_none_is_told(
+def test_what_is_called_like_a_setting_and_is_none_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "shardplan_databse_url").write_text("postgresql://me:secret-word@host/name")
@@ -76,8 +76,8 @@ def test_what_is_called_like_a_setting_and_is_none_is_told(
     for name in ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "WEB_PORT_80_TCP_ADDR", "WEB_PORT_80_TCP"):
         monkeypatch.setenv(f"SHARDPLAN_{name}", "10.0.0.1")
     settings_of()
-    told = [line for line in capsys.readouterr().err.splitlines() if "is no setting" in line]
-    assert sorted(line.removeprefix("shardplan: ") for line in told) == [
+    reported = [line for line in capsys.readouterr().err.splitlines() if "is no setting" in line]
+    assert sorted(line.removeprefix("shardplan: ") for line in reported) == [
         "SHARDPLAN_COLOUR is no setting and is passed over",
         "SHARDPLAN_RETAIN_PLAN_DAYS is no setting and is passed over; did you mean SHARDPLAN_RETAIN_PLANS_DAYS?",
         "SHARDPLAN_WORKER_METRIC_PORT is no setting and is passed over; did you mean SHARDPLAN_WORKER_METRICS_PORT?",

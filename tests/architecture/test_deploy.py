@@ -87,10 +87,10 @@ def test_values_are_taken(root: Path, compose: Document, monkeypatch: pytest.Mon
 
 def test_commands_exist(root: Path, compose: Document) -> None:
     known = {command.name for command in command_line.registered_commands}
-    told = [service(compose, name)["command"] for name in ("api", "worker")]
-    told += [pod["containers"][0]["args"] for pod in pods(root).values()]
-    assert sorted(told) == [["serve"], ["serve"], ["worker"], ["worker"]]
-    assert {command for (command,) in told} <= known
+    reported = [service(compose, name)["command"] for name in ("api", "worker")]
+    reported += [pod["containers"][0]["args"] for pod in pods(root).values()]
+    assert sorted(reported) == [["serve"], ["serve"], ["worker"], ["worker"]]
+    assert {command for (command,) in reported} <= known
     assert 'ENTRYPOINT ["shardplan"]' in dockerfile(root)
 
 
@@ -145,7 +145,7 @@ def test_secrets_of_compose_are_files_that_settings_read(root: Path, compose: Do
     assert "PASSWORD:" not in (root / "deploy" / "compose.yaml").read_text()
 
 
-def test_nobody_starts_before_the_database_answers(compose: Document) -> None:
+def test_no_one_starts_before_the_database_answers(compose: Document) -> None:
     for name in ("api", "worker"):
         assert service(compose, name)["depends_on"]["db"]["condition"] == "service_healthy"
     assert service(compose, "db")["healthcheck"]["test"][:2] == ["CMD", "pg_isready"]

@@ -78,15 +78,15 @@ def test_every_setting_is_documented() -> None:
 def test_documented_defaults_are_the_defaults() -> None:
     text = (ROOT / "docs" / "operations.md").read_text()
     for name, field in Settings.model_fields.items():
-        (told,) = re.findall(rf"^\| `SHARDPLAN_{name.upper()}` \| `?([^|`]*?)`? \|", text, re.MULTILINE)
+        (reported,) = re.findall(rf"^\| `SHARDPLAN_{name.upper()}` \| `?([^|`]*?)`? \|", text, re.MULTILINE)
         if field.default is None:
-            assert told == "none", name
+            assert reported == "none", name
         elif isinstance(field.default, bool):
-            assert told == str(field.default).lower(), name
+            assert reported == str(field.default).lower(), name
         elif isinstance(field.default, int | float):
-            assert float(told) == float(field.default), name
+            assert float(reported) == float(field.default), name
         else:
-            assert told == str(field.default), name
+            assert reported == str(field.default), name
 
 
 def test_every_route_is_documented(tmp_path: Path) -> None:

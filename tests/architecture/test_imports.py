@@ -20,7 +20,7 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_contracts_are_kept(root: Path) -> None:
+def test_contracts_are_preserved(root: Path) -> None:
     result = lint(root)
     assert result.returncode == 0, result.stdout + result.stderr
 

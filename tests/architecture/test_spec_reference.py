@@ -81,7 +81,7 @@ def number(text: str) -> float:
     return float(base) ** float(power or 1)
 
 
-def told_limits(cell: str) -> list[tuple[float, float, bool, bool]]:
+def documented_limits(cell: str) -> list[tuple[float, float, bool, bool]]:
     """Least and greatest value of each interval of a cell, and whether they belong to it."""
     return [
         (number(low), number(high), opening == "[", closing == "]")
@@ -108,23 +108,23 @@ def test_every_field_is_described_with_its_default_and_limits(heading: str, name
         assert default == "required"
     else:
         value = field.get_default(call_default_factory=True)
-        told = json.loads(default.strip("`"))
-        assert told == (value.model_dump(exclude_defaults=True) if isinstance(value, BaseModel) else value)
+        reported = json.loads(default.strip("`"))
+        assert reported == (value.model_dump(exclude_defaults=True) if isinstance(value, BaseModel) else value)
     schema = schema_of(model, name)
     leaf = schema.get("items", schema)
     for choice in (*leaf.get("enum", ()), *([leaf["const"]] if "const" in leaf else ())):
         assert f"`{choice}`" in sections()[heading], choice
     limits = limits_of(leaf)
     if limits is not None:
-        assert limits in told_limits(meaning)
+        assert limits in documented_limits(meaning)
     if schema.get("maxItems", 0) >= 1000:  # shorter lists are bounded by their choices
         assert re.search(rf"\b{schema['maxItems']}\b", meaning)
 
 
 def test_every_override_is_described_with_its_unit() -> None:
     section = sections()["hardware.overrides"]
-    told = {row[0].strip("*`") for row in rows(section)} - {"field", "---"}
-    assert told == {*FIELDS, *HardwareOverrides.model_fields}
+    reported = {row[0].strip("*`") for row in rows(section)} - {"field", "---"}
+    assert reported == {*FIELDS, *HardwareOverrides.model_fields}
     for name, field in FIELDS.items():
         assert row_of(section, name)[1] == field.unit, name
 
@@ -164,17 +164,17 @@ def test_every_profile_is_described() -> None:
 
 
 def test_row_bytes_of_data_types() -> None:
-    told = {name: row for row in rows(TEXT) for name in row[0].replace("`", "").split(", ") if name in DATA_TYPES}
-    assert told.keys() == DATA_TYPES.keys()
+    reported = {name: row for row in rows(TEXT) for name in row[0].replace("`", "").split(", ") if name in DATA_TYPES}
+    assert reported.keys() == DATA_TYPES.keys()
     for name, kind in DATA_TYPES.items():
-        assert float(told[name][2]) == kind.row_bytes(128), name
-        assert told[name][3] == ("any" if kind.trainable else "`none`"), name
+        assert float(reported[name][2]) == kind.row_bytes(128), name
+        assert reported[name][3] == ("any" if kind.trainable else "`none`"), name
 
 
 def test_state_bytes_of_optimizers() -> None:
     section = TEXT.partition("### Optimizers")[2].partition("### ")[0]
-    told = {row[0].split("`")[1]: row[1:] for row in rows(section)[2:]}
-    assert told == {name: [str(kind.element_bytes), str(kind.row_bytes)] for name, kind in OPTIMIZERS.items()}
+    reported = {row[0].split("`")[1]: row[1:] for row in rows(section)[2:]}
+    assert reported == {name: [str(kind.element_bytes), str(kind.row_bytes)] for name, kind in OPTIMIZERS.items()}
 
 
 def test_names_of_registries() -> None:
@@ -245,11 +245,11 @@ def test_every_section_has_an_example_of_its_own(heading: str, model: type[BaseM
 def test_kernels_and_their_tiers_are_described() -> None:
     """The table of kernels says where rows lie, as the ledger has it."""
     words = {Tier.HBM: "accelerator", Tier.DDR: "host memory", Tier.SSD: "block storage"}
-    told = {row[0].strip("`"): row[1] for row in rows(TEXT.partition("### Kernels")[2].partition("## ")[0])[2:]}
-    assert told.keys() == set(Kernel.labels())
+    reported = {row[0].strip("`"): row[1] for row in rows(TEXT.partition("### Kernels")[2].partition("## ")[0])[2:]}
+    assert reported.keys() == set(Kernel.labels())
     for kernel in Kernel:
-        assert told[kernel.label].startswith(words[kernel.tier(Tier.HBM)]), kernel
-        assert ("cached" in told[kernel.label]) is (kernel.facts.is_cached), kernel
+        assert reported[kernel.label].startswith(words[kernel.tier(Tier.HBM)]), kernel
+        assert ("cached" in reported[kernel.label]) is (kernel.facts.is_cached), kernel
 
 
 def test_default_cached_shares_are_described() -> None:

@@ -16,10 +16,10 @@ def test_smoke(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "figures.json"
     given = ["--suite", "smoke", "--time-limit", "0.2", "--partitioner", "greedy", "local_search", "--profile"]
     assert optimizer.main([*given, "--json", str(out)]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert max(map(len, told)) <= 120
-    assert sum(text.startswith("  greedy ") for text in told) == 3 + 1  # and once in the summary
-    assert sum("s: parse " in text for text in told) == 6
+    reported = capsys.readouterr().out.splitlines()
+    assert max(map(len, reported)) <= 120
+    assert sum(text.startswith("  greedy ") for text in reported) == 3 + 1  # and once in the summary
+    assert sum("s: parse " in text for text in reported) == 6
     figures = json.loads(out.read_text())
     assert figures["protocol"]["reproducible"] is True
     rows = figures["suites"]["smoke"]
@@ -30,13 +30,13 @@ def test_smoke(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_limit_and_default_partitioners(capsys: pytest.CaptureFixture[str]) -> None:
     assert optimizer.main(["--suite", "smoke", "--limit", "1", "--time-limit", "0.1"]) == 0
-    told = capsys.readouterr().out
-    assert told.count("limit 0.1 s") == 1
+    reported = capsys.readouterr().out
+    assert reported.count("limit 0.1 s") == 1
     for name in {make_partitioner(name).name for name in partitioner_names()}:
-        assert told.count(f"\n  {name} ") == 2
+        assert reported.count(f"\n  {name} ") == 2
 
 
-def test_a_better_peer_is_told_by_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_better_peer_is_reported_by_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
     perfect = PeerFigure(who="a perfect peer", evidence="", objective_seconds=1e-9, seconds=1.0)
     smoke = SUITES["smoke"]
     beaten = replace(

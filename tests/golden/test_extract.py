@@ -7,8 +7,8 @@ from cost_models.vocabulary import STEP_PHASES, Kernel, Scheme
 from tests.support.golden.torchrec_golden import (
     FOLDER,
     INFEASIBLE,
-    KEPT_TABLES,
     PHASE_OF_PART,
+    PRESERVED_TABLES,
     SHARED,
     TORCHREC_MILLISECONDS,
     extract,
@@ -30,7 +30,7 @@ def test_instances_are_complete() -> None:
     assert {name: figure for name, (figure, _) in TORCHREC_RESULTS.items()} == TORCHREC_MILLISECONDS
 
 
-@pytest.mark.parametrize("name", KEPT_TABLES)
+@pytest.mark.parametrize("name", PRESERVED_TABLES)
 def test_shards_cover_schemes_kernels_and_shapes(name: str) -> None:
     """TorchRec enumerates grid_shard only where a user names it, and nobody did."""
     shards, instance = golden_shards(name), golden_instance(name)

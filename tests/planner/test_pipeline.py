@@ -190,7 +190,7 @@ def test_a_bound_over_the_listed_cuts_is_none_where_others_are_possible() -> Non
 
 @pytest.mark.usefixtures("no_first_plan")
 @pytest.mark.parametrize(("share", "limit"), [(1.0, "listed_cuts"), (0.5, "resolution")])
-def test_a_proof_over_the_listed_cuts_is_told_as_one_where_the_bound_over_all_is_lower(
+def test_a_proof_over_the_listed_cuts_is_reported_as_one_where_the_bound_over_all_is_lower(
     share: float, limit: str
 ) -> None:
 
@@ -410,19 +410,21 @@ def test_mean_tables_that_fit_stay_free() -> None:
 
 
 def test_verified_plans_are_streamed_and_improve() -> None:
-    told: list[PlanResult] = []
-    result = plan(small_problem(), cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS, on_result=told.append)
-    values = [one.plan.evaluation.objective_seconds for one in told if one.plan is not None]
+    reported: list[PlanResult] = []
+    result = plan(
+        small_problem(), cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS, on_result=reported.append
+    )
+    values = [one.plan.evaluation.objective_seconds for one in reported if one.plan is not None]
     assert values == sorted(values, reverse=True)
-    assert len(values) == len(told) > 0
+    assert len(values) == len(reported) > 0
     assert result.plan is not None
     assert result.plan.evaluation.objective_seconds <= values[-1]
 
 
-def test_a_better_bound_is_told_with_the_plan_that_is_known() -> None:
-    told: list[PlanResult] = []
-    plan(small_problem(), cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS, on_result=told.append)
-    plans = [one.plan for one in told if one.plan is not None]
+def test_a_better_bound_is_reported_with_the_plan_that_is_known() -> None:
+    reported: list[PlanResult] = []
+    plan(small_problem(), cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS, on_result=reported.append)
+    plans = [one.plan for one in reported if one.plan is not None]
     bounds = [one.lower_bound_seconds for one in plans]
     assert bounds == sorted(bounds)
     assert plans[0].placement == plans[1].placement
@@ -483,7 +485,7 @@ def test_unlisted_column_widths_are_not_called_infeasible() -> None:
     assert "other column widths" in result.detail
 
 
-def test_a_kernel_that_the_optimizer_rules_out_is_a_proof_and_told_once_for_all_schemes() -> None:
+def test_a_kernel_that_the_optimizer_rules_out_is_a_proof_and_reported_once_for_all_schemes() -> None:
     """No other cut would help, so that nobody need try again."""
     stored = TableConstraints(compute_kernels=frozenset({Kernel.KEY_VALUE}))
     result = solve(make_problem(make_table("a", dim=256, optimizer="adam", constraints=stored)))
@@ -587,11 +589,11 @@ def test_what_the_clock_may_have_cut_says_so() -> None:
 
 
 @pytest.mark.parametrize(("share", "reason", "limit"), [(0.5, "FEASIBLE", "tier_bandwidth"), (1.0, "OPTIMAL", None)])
-def test_a_plan_of_a_part_is_judged_by_the_bound_of_all(share: float, reason: str, limit: str | None) -> None:
+def test_a_plan_of_a_part_is_rated_by_the_bound_of_all(share: float, reason: str, limit: str | None) -> None:
     result = solve(small_problem(), limits=SolveLimits(time_limit_seconds=2.0, relative_gap=0.3))
     assert result.plan is not None
     seconds = result.plan.evaluation.objective_seconds
-    judged = within_bound(result.plan, share * seconds, 0.3)
-    assert (judged.reason, judged.limit) == (reason, limit)
-    assert judged.lower_bound_seconds == pytest.approx(share * seconds)
-    assert judged.relative_gap == pytest.approx(1 / share - 1)
+    rated = within_bound(result.plan, share * seconds, 0.3)
+    assert (rated.reason, rated.limit) == (reason, limit)
+    assert rated.lower_bound_seconds == pytest.approx(share * seconds)
+    assert rated.relative_gap == pytest.approx(1 / share - 1)

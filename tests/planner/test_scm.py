@@ -80,18 +80,18 @@ def test_rows_that_the_host_keeps_may_lie_in_either_of_its_memories() -> None:
 
 def test_every_cached_share_and_hot_share_is_listed_for_both_memories() -> None:
     table = make_table(access=ZipfAccess(alpha=1.1), constraints=TableConstraints(compute_kernels=HOST_KERNELS))
-    kept = [
+    preserved = [
         one.storage
         for one in enumerate_families(make_problem(table, cluster=make_cluster(**SCM), runtime="generic")).families
     ]
-    of_scm = {replace(one, in_scm=False) for one in kept if one.in_scm}
+    of_scm = {replace(one, in_scm=False) for one in preserved if one.in_scm}
     assert of_scm == {
-        one for one in kept if not one.in_scm and one.kernel in (Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING)
+        one for one in preserved if not one.in_scm and one.kernel in (Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING)
     }
     assert any(one.hot_row_share > 0 for one in of_scm)
 
 
-def test_torchrec_is_never_told_of_it() -> None:
+def test_torchrec_is_never_informed_of_it() -> None:
     """No families, no verified plan, nothing offered that it could use: it allocates host memory by itself."""
     with_ddr = problem_of(HOST_KERNELS, runtime="torchrec")
     assert tiers_of(with_ddr) == {Tier.HBM, Tier.DDR}
@@ -109,7 +109,7 @@ def test_hosts_without_accelerators_have_no_second_memory() -> None:
 
 
 @pytest.mark.parametrize("name", ["scm_bytes_per_second", "scm_write_bytes_per_second"])
-def test_it_is_not_offered_on_numbers_that_nobody_gave(name: str) -> None:
+def test_it_is_not_offered_on_numbers_that_no_one_gave(name: str) -> None:
     numbers = {known: value for known, value in SCM.items() if known != name}
     assert allow_host_memory(make_problem(cluster=make_cluster(**numbers), runtime="generic")) is None
 
@@ -307,8 +307,8 @@ def test_explanations_say_which_memory_and_what_a_faster_one_would_save() -> Non
     assert prices["scm_write_bytes_per_second"] is not None
     assert prices["scm_bytes_per_second"] > 0
     document = explained.to_document()
-    told = [table["tier"] for table in document["tables"]]  # type: ignore[attr-defined]
-    assert sorted(told) == ["ddr", "ddr", "scm", "scm"]
+    reported = [table["tier"] for table in document["tables"]]  # type: ignore[attr-defined]
+    assert sorted(reported) == ["ddr", "ddr", "scm", "scm"]
     text = explain_plan(to_document(result.plan, name="full", spec_digest="sha256:0", hardware_profile="test"))
     assert "scm" in text
 

@@ -40,20 +40,20 @@ def instances(draw: st.DrawFn) -> SolverProblem:
 @given(instances())
 def test_no_plan_beats_its_bound(priced: SolverProblem) -> None:
     """Neither the plans on the way nor the last one, and dropping families loses nothing."""
-    told: list[Incumbent] = []
-    outcome = Portfolio().solve(priced, LIMITS, on_incumbent=told.append)
+    reported: list[Incumbent] = []
+    outcome = Portfolio().solve(priced, LIMITS, on_incumbent=reported.append)
     pruned = prune(priced)
     if len(set(pruned.family_table.tolist())) < priced.num_tables:
         assert outcome.assignment is None, "a table that fits nowhere has no plan"
         return
     bounds = [bound(one) for bound in (quick_bound, few_boxes, many_boxes) for one in (priced, pruned)]
-    for found in told:
+    for found in reported:
         assert violations(priced, found.assignment) == []
         value = objective_of(priced, found.assignment)
         assert all(bound <= value * (1 + 1e-12) for bound in bounds)
         if found.partitioner == CpSat.name:  # whose cuts are listed
             assert outcome.bound_seconds <= value * (1 + 1e-12)
-    assert bool(told) is (outcome.assignment is not None)
+    assert bool(reported) is (outcome.assignment is not None)
 
 
 def few_boxes(priced: SolverProblem) -> float:

@@ -49,7 +49,7 @@ def test_alternatives_are_plans_and_an_optimum_has_no_better_one(problem: Proble
 
 @CAREFUL
 @given(problems())
-def test_every_plan_can_be_told(problem: Problem) -> None:
+def test_every_plan_can_be_reported(problem: Problem) -> None:
     solved = plan(problem, cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS).plan
     assume(solved is not None)
     assert solved is not None

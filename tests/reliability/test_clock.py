@@ -10,7 +10,7 @@ import pytest
 
 from api.http.protocol import idempotency
 from tests.support.service.live import Live
-from tests.support.service.planners import plan_when_told
+from tests.support.service.planners import plan_on_request
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import tiny
 from tests.support.service.stand_ins import leave_in
@@ -34,7 +34,7 @@ def clocked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[L
     leave_in(tmp_path)
     clock = Clock()
     monkeypatch.setattr(idempotency, "time", SimpleNamespace(time=clock))
-    with Live.of(tmp_path, plan=plan_when_told) as live:
+    with Live.of(tmp_path, plan=plan_on_request) as live:
         solves = live.app.state.services.solves
         for owner in (solves, solves._runner):  # noqa: SLF001
             object.__setattr__(owner, "_clock", clock)

@@ -13,7 +13,7 @@ from tests.support.service.live import Live
 from tests.support.service.specs import tiny
 
 
-def test_few_specs_are_checked_at_a_time_and_nobody_else_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_specs_are_checked_at_a_time_and_no_one_else_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running, most, lock, go = 0, 0, threading.Lock(), threading.Event()
     check = solves._parsed  # noqa: SLF001
 

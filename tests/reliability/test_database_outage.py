@@ -47,7 +47,7 @@ def begun(server: Server, folder: Path) -> list[str]:
 
 def test_an_outage_loses_nothing(root: Path, tmp_path: Path, postgres: Postgres) -> None:
     url, go = postgres.new_database(), tmp_path / "go"
-    server = Server(root, tmp_path, planner="plan_when_told", database_url=url, busy_timeout_seconds=2)
+    server = Server(root, tmp_path, planner="plan_on_request", database_url=url, busy_timeout_seconds=2)
     client = server.wait_until_ready().client
     try:
         go.touch()

@@ -51,7 +51,7 @@ def ended(client: httpx.Client, solve_id: str) -> dict[str, object]:
 
 
 def test_nothing_is_half_done_while_a_disk_is_full(root: Path, disk: Path) -> None:
-    server = Server(root, disk, planner="plan_when_told").wait_until_ready()
+    server = Server(root, disk, planner="plan_on_request").wait_until_ready()
     try:
         go = disk / "go"
         go.touch()

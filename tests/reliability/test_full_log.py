@@ -74,7 +74,7 @@ def test_a_server_whose_log_cannot_be_written_goes_on(root: Path, tmp_path: Path
             assert process.wait(timeout=60) == 0
 
 
-def test_requests_are_answered_where_nobody_reads_the_log(root: Path, tmp_path: Path) -> None:
+def test_requests_are_answered_where_no_one_reads_the_log(root: Path, tmp_path: Path) -> None:
     port = free_port()
     reader, writer = os.pipe()
     options = {"port": port, "log_format": "json"}
@@ -95,8 +95,8 @@ def test_requests_are_answered_where_nobody_reads_the_log(root: Path, tmp_path: 
             with open(reader, "rb") as rest:
                 rest.read()
             assert process.wait(timeout=60) == 0
-    said = [json.loads(line).get("request_id") for line in read.splitlines() if line.endswith(b"}")]
-    assert [one for one in said if one in set(ids)] == ids
+    message = [json.loads(line).get("request_id") for line in read.splitlines() if line.endswith(b"}")]
+    assert [one for one in message if one in set(ids)] == ids
 
 
 def wait_until_ready(process: "subprocess.Popen[bytes]", client: httpx.Client) -> None:

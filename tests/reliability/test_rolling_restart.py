@@ -39,9 +39,9 @@ class Pair:
     def restart(self, number: int) -> None:
         """Tell a server to stop, as a deployment does, and start another one on its data."""
         before = self.servers[number]
-        said = before.stop(signal.SIGTERM)
-        assert before.process.returncode == 0, said
-        assert "Traceback" not in said
+        message = before.stop(signal.SIGTERM)
+        assert before.process.returncode == 0, message
+        assert "Traceback" not in message
         self.servers[number] = self._start(number).wait_until_ready()
 
     def ask(self, first: int, send: Callable[[str], httpx.Response]) -> httpx.Response | None:

@@ -264,7 +264,7 @@ def test_all_ranks_agree(ranks: int, ranks_per_host: int, tmp_path: Path) -> Non
         ]
 
 
-def test_a_rank_that_dies_leaves_nobody_waiting(tmp_path: Path) -> None:
+def test_a_rank_that_dies_leaves_no_one_waiting(tmp_path: Path) -> None:
     shake = Shake(name="death", tables=TABLES, plan=hand_plan(TABLES, 2, 2), odd={1: {"raises": "death"}})
     with pytest.raises(AssertionError, match=r"0\.error[^$]*Connection (closed|reset) by peer"):
         run_cases([], world_size=2, ranks_per_host=2, folder=tmp_path, shakes=[shake])

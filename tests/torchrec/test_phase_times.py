@@ -130,14 +130,14 @@ def test_hooks_are_there_in_timed_steps_alone(name: str, folder: Path) -> None:
         assert outcome["hooks_after"] == 0
 
 
-def test_what_cannot_be_told_of_replicated_tables_is_left_out(folder: Path) -> None:
+def test_what_is_unknown_of_replicated_tables_is_left_out(folder: Path) -> None:
     for outcome in outcomes("mixed", RANKS, folder):
         assert set(outcome["seconds"]) == {"input_comm", "forward_compute", "forward_comm"}
         assert set(outcome["not_timed"]) == {"backward_comm", "backward_compute"}
         assert "replicated" in outcome["not_timed"]["backward_comm"]
 
 
-def test_wrong_use_is_told_on_every_rank(folder: Path) -> None:
+def test_wrong_use_is_reported_on_every_rank(folder: Path) -> None:
     first, second = (outcome["errors"] for outcome in outcomes("timed", RANKS, folder))
     assert first == second
     no_modules = (
@@ -158,7 +158,7 @@ def test_wrong_use_is_told_on_every_rank(folder: Path) -> None:
     }
 
 
-def test_that_rank_0_could_not_post_is_told_on_every_rank(folder: Path) -> None:
+def test_that_rank_0_could_not_post_is_reported_on_every_rank(folder: Path) -> None:
     for outcome in outcomes("timed", RANKS, folder):
         assert outcome["unreachable"].startswith(
             "NotPosted: rank 0 could not post the times: no answer from http://127"

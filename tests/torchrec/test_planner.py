@@ -92,7 +92,7 @@ def planner(client: object = None, **settings: Any) -> ServicePlanner:
     return ServicePlanner(None, client=client, **(given | settings))
 
 
-def test_what_torchrec_was_told_is_what_the_spec_says() -> None:
+def test_what_torchrec_was_reported_is_what_the_spec_says() -> None:
     constraints = {
         "user": ParameterConstraints(
             sharding_types=["table_wise", "row_wise"],
@@ -128,7 +128,7 @@ def test_what_torchrec_was_told_is_what_the_spec_says() -> None:
     parse_spec(json.dumps(spec).encode())
 
 
-def test_features_of_which_nobody_says_more_count_as_in_torchrec_and_are_told(
+def test_features_of_which_no_one_says_more_count_as_in_torchrec_and_are_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -137,7 +137,7 @@ def test_features_of_which_nobody_says_more_count_as_in_torchrec_and_are_told(
     assert "3 features have no pooling_factors" in caplog.text
 
 
-def test_ranks_with_other_memory_are_told_one_by_one() -> None:
+def test_ranks_with_other_memory_are_reported_one_by_one() -> None:
     uneven = topology()
     uneven.devices[3].storage.hbm //= 2
     overrides = planner(topology=uneven).spec_of(Model(), SHARDERS)["hardware"]["overrides"]
@@ -146,7 +146,7 @@ def test_ranks_with_other_memory_are_told_one_by_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "told"),
+    ("constraint", "reported"),
     [
         (ParameterConstraints(batch_sizes=[8]), "batch_sizes"),
         (ParameterConstraints(use_virtual_table=True), "virtual table"),
@@ -154,9 +154,9 @@ def test_ranks_with_other_memory_are_told_one_by_one() -> None:
         (ParameterConstraints(pooling_factors=[1.0, 2.0, 3.0]), "3 for 2 features"),
     ],
 )
-def test_what_a_plan_cannot_keep_is_refused(wish: ParameterConstraints, told: str) -> None:
-    with pytest.raises(UnsupportedModel, match=told):
-        planner(constraints={"item": wish}).spec_of(Model(), SHARDERS)
+def test_what_a_plan_cannot_keep_is_refused(constraint: ParameterConstraints, reported: str) -> None:
+    with pytest.raises(UnsupportedModel, match=reported):
+        planner(constraints={"item": constraint}).spec_of(Model(), SHARDERS)
 
 
 def test_optimizers_that_cannot_be_planned_are_refused() -> None:

@@ -59,23 +59,23 @@ def test_torchrecs_planner_plans_it(environment: dict[str, str], root: Path) -> 
 
 
 @thorough
-def test_its_phases_are_measured_and_put_beside_the_plan(
+def test_its_phases_are_measured_and_put_next_to_the_plan(
     environment: dict[str, str], root: Path, tmp_path: Path
 ) -> None:
     server = Server(root, tmp_path).wait_until_ready()
     try:
         _, *steps = trained(environment, root, "--server", str(server.client.base_url), "--measure")
         (solve,) = server.client.get("/v1/solves").json()["solves"]
-        (kept,) = server.client.get("/v1/measurements").json()["measurements"]
-        document = server.client.get(kept["measurements_url"]).json()
+        (preserved,) = server.client.get("/v1/measurements").json()["measurements"]
+        document = server.client.get(preserved["measurements_url"]).json()
     finally:
         server.stop()
     assert losses(steps[:STEPS])
-    told = {line.split()[0].rstrip(":") for line in steps[STEPS:-1]}
-    assert told == {"input_comm", "forward_compute", "forward_comm", "backward_comm", "backward_compute"}
-    assert steps[-1] == f"stored as {kept['measurements_digest']}"
-    assert (kept["source"], kept["plan_digest"]) == ("job", solve["result"]["plan_digest"])
-    for one in kept["comparison"]["phases"]:
+    reported = {line.split()[0].rstrip(":") for line in steps[STEPS:-1]}
+    assert reported == {"input_comm", "forward_compute", "forward_comm", "backward_comm", "backward_compute"}
+    assert steps[-1] == f"stored as {preserved['measurements_digest']}"
+    assert (preserved["source"], preserved["plan_digest"]) == ("job", solve["result"]["plan_digest"])
+    for one in preserved["comparison"]["phases"]:
         seen = [rank["seconds"][one["phase"]] for rank in document["ranks"]]
         assert (one["num_ranks"], one["observed_seconds"]) == (2, max(seen))
         assert one["predicted_seconds"] > 0

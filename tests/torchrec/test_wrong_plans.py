@@ -30,7 +30,7 @@ def uneven_rows() -> Wrong:
     return [PLAIN], plan | {"plan_digest": plan_digest(plan)}
 
 
-def mean_rows_beside_others() -> Wrong:
+def mean_rows_on_shared_ranks() -> Wrong:
     """A MEAN table cut by rows beside a whole one, which is then divided twice."""
     tables = [replace(PLAIN, pooling="mean"), OTHER]
     return tables, hand_plan(tables, 2, 2)
@@ -66,7 +66,7 @@ def dropped_tables() -> Wrong:
 #: What makes the plan, what the client says of it, and its verdict.
 WRONG: dict[str, tuple[Callable[[], Wrong], str, str]] = {
     "uneven_rows": (uneven_rows, "blocks of 39 rows", "refuse"),
-    "mean_rows_beside_others": (mean_rows_beside_others, "divide the outputs", "refuse"),
+    "mean_rows_on_shared_ranks": (mean_rows_on_shared_ranks, "divide the outputs", "refuse"),
     "mean_grid": (mean_grid, "means of partial bags", "refuse"),
     "shard_without_rows": (shard_without_rows, 'table "tiny": a shard is empty', "refuse"),
     "wrong_module_path": (

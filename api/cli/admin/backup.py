@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api.cli.admin.database import DataDir, named, settings_of_database, settings_of_service, starting
-from api.cli.errors import BadInput, ServerTrouble, say
+from api.cli.errors import BadInput, ServerTrouble, echo
 from api.cli.files import AsJson, tell_document
 from api.schemas.timestamps import moment
 from planner.domain.formats.units import format_bytes
@@ -37,8 +37,8 @@ def backup_command(
         except OSError as error:
             raise BadInput(f"cannot write {file}: {error.strerror or error}") from None
     _print_result(file, manifest, f"backup of {named(settings)}", as_json=as_json)
-    say("shardplan: keep the file as safe as the service: it has specs, plans,")
-    say("  digests of keys and secrets of webhooks")
+    echo("shardplan: keep the file as safe as the service: it has specs, plans,")
+    echo("  digests of keys and secrets of webhooks")
 
 
 def restore_command(
@@ -86,8 +86,8 @@ def _print_result(file: Path, manifest: "Manifest", done: str, *, as_json: bool)
     }
     if not tell_document(document, as_json=as_json):
         rows = ", ".join(f"{number:,} {name}" for name, number in manifest.num_rows.items() if number)
-        say(f"{file}: {done}")
-        say(f"  made     {made:%Y-%m-%d %H:%M:%S} UTC by shardplan {manifest.release}, {format_bytes(size)}")
-        say(f"  sha256   {sha256}")
+        echo(f"{file}: {done}")
+        echo(f"  made     {made:%Y-%m-%d %H:%M:%S} UTC by shardplan {manifest.release}, {format_bytes(size)}")
+        echo(f"  sha256   {sha256}")
         for line in wrapped([rows or "none"], label="rows    "):
-            say(line)
+            echo(line)

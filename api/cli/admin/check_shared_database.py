@@ -37,10 +37,10 @@ def _found(connection: Connection) -> str:
     connection.exec_driver_sql("INSERT INTO shardplan_doctor VALUES (%s)", (_CONTENT,))
     if connection.exec_driver_sql("SELECT content FROM shardplan_doctor").scalar_one() != _CONTENT:
         raise UnfitDatabase("PostgreSQL returned other bytes than were written")
-    told = f"PostgreSQL {version} writes"
+    writing = f"PostgreSQL {version} writes"
     if inspect(connection).has_table("alembic_version"):
         revision = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one()
-        return f"{told}, and has tables of revision {revision}"
+        return f"{writing}, and has tables of revision {revision}"
     # The first server makes the tables, and a schema for the queue.
     rights = (
         ("create tables", "SELECT has_schema_privilege(current_schema(), 'CREATE')"),
@@ -49,4 +49,4 @@ def _found(connection: Connection) -> str:
     for right, question in rights:
         if not connection.exec_driver_sql(question).scalar_one():
             raise UnfitDatabase(f"the database is empty, and its user may not {right}")
-    return f"{told}, and has no tables yet; the first server makes them"
+    return f"{writing}, and has no tables yet; the first server makes them"

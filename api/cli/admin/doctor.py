@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli.errors import ExitCode, say
+from api.cli.errors import ExitCode, echo
 from api.cli.files import AsJson, tell_document
 from api.cli.service.settings import read_settings, settings_of
 from cost_models.hardware.profiles_loader import load_profile, profile_ids
@@ -27,7 +27,7 @@ LEAST_FREE_BYTES = GIBIBYTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CheckResult:
     """What one check found."""
 
     name: str
@@ -52,14 +52,14 @@ def doctor_command(
         ("runner", _runner),
         ("disk", lambda: _disk(_existing(Path(data_dir)))),
     )
-    findings = [_run(name, check) for name, check in checks]
+    results = [_run(name, check) for name, check in checks]
     document = {
-        "ok": all(finding.ok for finding in findings),
-        "checks": [{"name": f.name, "ok": f.ok, "detail": f.detail} for f in findings],
+        "ok": all(check_result.ok for check_result in results),
+        "checks": [{"name": f.name, "ok": f.ok, "detail": f.detail} for f in results],
     }
     tell_document(document, as_json=as_json)
-    _show(findings)
-    if not all(finding.ok for finding in findings):
+    _show(results)
+    if not all(check_result.ok for check_result in results):
         raise typer.Exit(ExitCode.TROUBLE)
 
 
@@ -67,26 +67,26 @@ class Failed(Exception):
     """A check found something wrong."""
 
 
-def _run(name: str, check: Callable[[], str]) -> Finding:
+def _run(name: str, check: Callable[[], str]) -> CheckResult:
     try:
-        return Finding(name=name, ok=True, detail=check())
+        return CheckResult(name=name, ok=True, detail=check())
     except Exception as error:  # a broken installation fails in ways that nobody lists
-        return Finding(name=name, ok=False, detail=str(error) or type(error).__name__)
+        return CheckResult(name=name, ok=False, detail=str(error) or type(error).__name__)
 
 
-def _show(findings: list[Finding]) -> None:
+def _show(results: list[CheckResult]) -> None:
     """Tell each finding; further lines of it stand under the first."""
-    names = max(len(finding.name) for finding in findings)
-    for finding in findings:
-        mark = "ok" if finding.ok else "FAILED"
-        label = f"{mark:<6}  {finding.name:<{names}} "
-        for line in wrapped(finding.detail.split(", "), label=label):
-            say(line)
-    failed = [finding.name for finding in findings if not finding.ok]
+    names = max(len(check_result.name) for check_result in results)
+    for check_result in results:
+        mark = "ok" if check_result.ok else "FAILED"
+        label = f"{mark:<6}  {check_result.name:<{names}} "
+        for line in wrapped(check_result.detail.split(", "), label=label):
+            echo(line)
+    failed = [check_result.name for check_result in results if not check_result.ok]
     if failed:
-        say(f"shardplan: {counted(len(failed), 'check')} failed: {', '.join(failed)}")
+        echo(f"shardplan: {counted(len(failed), 'check')} failed: {', '.join(failed)}")
     else:
-        say("shardplan: this installation can do its work")
+        echo("shardplan: this installation can do its work")
 
 
 def _versions() -> str:

@@ -14,7 +14,7 @@ from api.cli.admin.database import (
     settings_of_database,
     settings_of_service,
 )
-from api.cli.errors import BadInput, say
+from api.cli.errors import BadInput, echo
 from api.cli.files import AsJson, tell_content
 from api.http.auth.scopes import SCOPES
 from api.store.tenants import DEFAULT_TENANT
@@ -68,10 +68,10 @@ def create_command(
         )
     document = CreatedKey.of(record, text)
     if not tell_content(document.model_dump_json().encode(), as_json=as_json):
-        say(created_key_text(document))
+        echo(created_key_text(document))
     if is_new:
-        say(f"shardplan: {named(settings)} was not there and is made: start the server with this folder")
-    say("shardplan: keep the key safe: it is not stored, and cannot be told again")
+        echo(f"shardplan: {named(settings)} was not there and is made: start the server with this folder")
+    echo("shardplan: keep the key safe: it is not stored, and cannot be told again")
 
 
 @app.command("list")
@@ -82,7 +82,7 @@ def list_command(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     with opened(settings_of_service(data_dir)) as database:
         document = KeyList(keys=[KeyDocument.model_validate(record) for record in database.all_api_keys()])
     if not tell_content(document.model_dump_json().encode(), as_json=as_json):
-        say(keys_text(document.keys))
+        echo(keys_text(document.keys))
 
 
 @app.command("revoke")
@@ -102,7 +102,7 @@ def revoke_command(
             raise BadInput("there is no key of this id; `shardplan keys list` has the ids")
         record = ApiKeyService(database.for_tenant(known.tenant)).revoke(key_id, by=LOCAL)
     if not tell_content(KeyDocument.model_validate(record).model_dump_json().encode(), as_json=as_json):
-        say(f"shardplan: the key {record.id} ({record.name}) is revoked for good")
+        echo(f"shardplan: the key {record.id} ({record.name}) is revoked for good")
 
 
 def _seconds(text: str | None) -> int | None:

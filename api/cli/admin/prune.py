@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from api.cli.admin.database import DataDir, opened, settings_of_service
-from api.cli.errors import ServerTrouble, say
+from api.cli.errors import ServerTrouble, echo
 from api.cli.files import AsJson, tell_document
 
 
@@ -46,4 +46,4 @@ def prune_command(
         raise ServerTrouble("another process removes what is old at this moment")
     if not tell_document({"dry_run": dry_run, "removed": removed}, as_json=as_json):
         what = ", ".join(f"{number:,} {name}" for name, number in removed.items() if number)
-        say(f"shardplan: {'would remove' if dry_run else 'removed'} {what or 'nothing: nothing is old enough'}")
+        echo(f"shardplan: {'would remove' if dry_run else 'removed'} {what or 'nothing: nothing is old enough'}")

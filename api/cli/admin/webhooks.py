@@ -8,7 +8,7 @@ import typer
 
 from api.cli.admin.access_text import created_webhook_text, webhooks_text
 from api.cli.admin.database import DataDir, check_tenant, opened, settings_of_service
-from api.cli.errors import BadInput, say
+from api.cli.errors import BadInput, echo
 from api.cli.files import AsJson, tell_content
 from api.store.tenants import DEFAULT_TENANT
 
@@ -55,7 +55,7 @@ def create_command(
         record = webhooks.create(request.url, request.events, request.name, by=LOCAL)
     document = CreatedWebhook.of(record, secret_text(record.secret))
     is_written = tell_content(document.model_dump_json().encode(), as_json=as_json)
-    say(created_webhook_text(document, with_secret=not is_written))
+    echo(created_webhook_text(document, with_secret=not is_written))
 
 
 @app.command("list")
@@ -66,7 +66,7 @@ def list_command(tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None, as
     with _webhooks(tenant, data_dir) as webhooks:
         document = WebhookList(webhooks=[WebhookDocument.model_validate(record) for record in webhooks.all()])
     if not tell_content(document.model_dump_json().encode(), as_json=as_json):
-        say(webhooks_text(document.webhooks))
+        echo(webhooks_text(document.webhooks))
 
 
 @app.command("enable")
@@ -80,7 +80,7 @@ def enable_command(
     with _webhooks(tenant, data_dir) as webhooks:
         record = webhooks.enable(webhook_id, by=LOCAL)
     if not tell_content(WebhookDocument.model_validate(record).model_dump_json().encode(), as_json=as_json):
-        say(f"shardplan: {record.url} is told again, at once of what waits")
+        echo(f"shardplan: {record.url} is told again, at once of what waits")
 
 
 @app.command("delete")
@@ -90,7 +90,7 @@ def delete_command(webhook_id: WebhookId, tenant: OfTenant = DEFAULT_TENANT, dat
 
     with _webhooks(tenant, data_dir) as webhooks:
         webhooks.delete(webhook_id, by=LOCAL)
-    say(f"shardplan: the webhook {webhook_id} is deleted, and what waited for it")
+    echo(f"shardplan: the webhook {webhook_id} is deleted, and what waited for it")
 
 
 @contextmanager

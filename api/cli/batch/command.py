@@ -14,7 +14,7 @@ from api.cli.admin.client_key import TokenFile, address_of, token_in
 from api.cli.batch.items import Item, items_of, parse_shape
 from api.cli.batch.log import BatchLog, Outcome
 from api.cli.batch.summary import summary_csv, summary_text
-from api.cli.errors import MAX_COLUMNS, UNAUTHORIZED, BadInput, ExitCode, issues_of, say
+from api.cli.errors import MAX_COLUMNS, UNAUTHORIZED, BadInput, ExitCode, echo, issues_of
 from api.cli.files import write_content
 from api.cli.plans.solve_locally import compile_search, facts_of, solved
 from api.cli.statistics.command import StatisticsFiles, found_statistics
@@ -74,14 +74,14 @@ def batch_command(
     outcomes = _run(items, log, plan, quiet=quiet)
     write_content(summary_csv(outcomes), str(folder / "summary.csv"))
     if not quiet:
-        say(summary_text(outcomes, width=MAX_COLUMNS))
+        echo(summary_text(outcomes, width=MAX_COLUMNS))
         counts = ", ".join(f"{number} {state}" for state, number in Counter(one.state for one in outcomes).items())
-        say(f"shardplan: {counts}; figures in {folder / 'summary.csv'}")
-        _say_details(outcomes)
+        echo(f"shardplan: {counts}; figures in {folder / 'summary.csv'}")
+        _print_details(outcomes)
     raise typer.Exit(_exit_code(outcomes))
 
 
-def _say_details(outcomes: Sequence[Outcome]) -> None:
+def _print_details(outcomes: Sequence[Outcome]) -> None:
     """Tell what is wrong, of a model once where all of its shapes have it: it lies in the spec, then."""
     told = Counter((one.model, one.detail) for one in outcomes)
     num_shapes = Counter(one.model for one in outcomes)
@@ -92,7 +92,7 @@ def _say_details(outcomes: Sequence[Outcome]) -> None:
     }
     for text in lines:
         for line in paragraph(text, hanging="  "):
-            say(line)
+            echo(line)
 
 
 def _run(items: Sequence[Item], log: BatchLog, plan: Planner, *, quiet: bool) -> list[Outcome]:
@@ -110,7 +110,7 @@ def _run(items: Sequence[Item], log: BatchLog, plan: Planner, *, quiet: bool) ->
             outcomes.append(outcome)
             progress.advance(task)
             if not quiet and not console.is_terminal:
-                say(f"{item.name}: {outcome.state}{'' if is_new else ', done before'}")
+                echo(f"{item.name}: {outcome.state}{'' if is_new else ', done before'}")
     return outcomes
 
 

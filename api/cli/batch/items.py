@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from api.cli.errors import BadInput, say
+from api.cli.errors import BadInput, echo
 from api.cli.files import parse_assignment, read_bytes, with_changes
 from cost_models.hardware.profiles_loader import profile_ids
 from planner.output.explain.text.layout import paragraph
@@ -109,9 +109,9 @@ def _tell_others(paths: Sequence[Path], folder: str) -> None:
     if paths:
         names = ", ".join(str(path.relative_to(folder)) for path in paths[:_MAX_NAMED])
         more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
-        say(f"shardplan: passed over in {folder}, for they are no specs:")
+        echo(f"shardplan: passed over in {folder}, for they are no specs:")
         for line in paragraph(f"{names}{more}"):
-            say(line)
+            echo(line)
 
 
 def _is_spec(path: Path) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from api.cli.errors import MAX_COLUMNS, BadInput, ServerTrouble, say
+from api.cli.errors import MAX_COLUMNS, BadInput, ServerTrouble, echo
 
 if TYPE_CHECKING:
     from api.cli.measuring.rows import RowFile
@@ -74,11 +74,11 @@ def measure_command(
             notes = measure(plan, machine, file, report)
         except KeyboardInterrupt:
             if path is not None and not quiet:
-                say(f"shardplan: {file.num_rows:,} rows are in {path}; --resume goes on from there")
+                echo(f"shardplan: {file.num_rows:,} rows are in {path}; --resume goes on from there")
             raise
     if not quiet:
         for note in notes:
-            say(textwrap.fill(f"shardplan: {note}", MAX_COLUMNS, subsequent_indent="  "))
+            echo(textwrap.fill(f"shardplan: {note}", MAX_COLUMNS, subsequent_indent="  "))
         _summarise(file, before, plan, path)
 
 
@@ -141,17 +141,17 @@ class _Lines:
         now = time.monotonic()
         if now - self._reported_at >= _SECONDS_BETWEEN_LINES:
             self._reported_at = now
-            say(f"shardplan: {share:.0%} of the time, {self._file.num_rows:,} rows; {stage}")
+            echo(f"shardplan: {share:.0%} of the time, {self._file.num_rows:,} rows; {stage}")
 
 
 def _summarise(file: "RowFile", before: int, plan: "Plan", path: Path | None) -> None:
     took = time.monotonic() - plan.began
-    say(f"shardplan: {file.num_rows - before:,} rows measured in {took:.0f} s")
+    echo(f"shardplan: {file.num_rows - before:,} rows measured in {took:.0f} s")
     if path is not None:
-        say(f"shardplan: {path} holds {file.num_rows:,} rows")
+        echo(f"shardplan: {path} holds {file.num_rows:,} rows")
     for kind, spreads in sorted(file.spreads.items()):
         middle = statistics.median(spreads)
         wide = sum(spread > _NOISY_SPREAD for spread in spreads)
-        say(f"  {kind}: {file.done(kind):,} launches, repeats {middle:.1%} apart, {wide:,} above {_NOISY_SPREAD:.0%}")
+        echo(f"  {kind}: {file.done(kind):,} launches, repeats {middle:.1%} apart, {wide:,} above {_NOISY_SPREAD:.0%}")
         if middle > _NOISY_SPREAD:
-            say("    something else runs on this machine: measure again when it is quiet")
+            echo("    something else runs on this machine: measure again when it is quiet")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.cli.errors import BadInput, say
+from api.cli.errors import BadInput, echo
 from api.cli.files import STDIN, check_output, write_content
 from api.cli.interruptible import interruptible
 from api.schemas.base import MODEL_NAME
@@ -50,7 +50,7 @@ def fit_command(
     rows = joined([_read(path) for path in files])
     rates = None if overrides is None else _rates(rows)
     if not quiet:
-        say(f"shardplan: fitting {rows.num_rows:,} rows; some thousands take a few minutes")
+        echo(f"shardplan: fitting {rows.num_rows:,} rows; some thousands take a few minutes")
     try:
         content = interruptible(lambda: fit(rows, name=called, seed=seed))
     except CannotFit as error:
@@ -62,7 +62,7 @@ def fit_command(
     if rates is not None:
         write_content(json.dumps(rates, indent=2).encode(), overrides)
     if not quiet:
-        say(model_text(document))
+        echo(model_text(document))
 
 
 def _name(name: str | None, output: str | None) -> str:

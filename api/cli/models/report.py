@@ -35,16 +35,16 @@ def model_command(
     from cost_models.learned.shipped import shipped_models
 
     if model is None:
-        told = list_text([json.loads(content) for content in shipped_models().values()])
+        listing = list_text([json.loads(content) for content in shipped_models().values()])
     else:
         content = _content(model)
         load_model(content)
         document = json.loads(content)
-        told = model_text(document)
+        listing = model_text(document)
         if report is not None:
             check_output(report, model)
             write_content(report_page(document).encode(), report)
-    write_content(told.encode(), STDIN)
+    write_content(listing.encode(), STDIN)
 
 
 def _content(model: str) -> bytes:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from api.cli.errors import ExitCode, say, say_issues
+from api.cli.errors import ExitCode, echo, print_issues
 from api.cli.files import check_output, read_bytes, write_content
 from api.cli.models.files import CostModelFile
 from api.cli.plans.documents import Output
@@ -37,8 +37,8 @@ def certify_command(
     content = canonical_bytes(certificate)
     compressed = output is not None and output.endswith(".gz")
     write_content(gzip.compress(content, mtime=0) if compressed else content, output)
-    say_issues((*request.model_warnings, *plan.other_spec(request.stated_spec_digest, request.spec_digest)))
-    _say_claim(request.name, certificate["claim"])
+    print_issues((*request.model_warnings, *plan.other_spec(request.stated_spec_digest, request.spec_digest)))
+    _print_claim(request.name, certificate["claim"])
 
 
 def check_command(
@@ -52,11 +52,11 @@ def check_command(
 
     given = [_document(path) for path in (certificate, plan_file) if path is not None]
     try:
-        said = check(*given)
+        claims = check(*given)
     except Exception as error:  # whatever is not as it must be proves nothing
-        say(f"REJECTED: {error if isinstance(error, ValueError) else f'this is no such document: {error!r}'}")
+        echo(f"REJECTED: {error if isinstance(error, ValueError) else f'this is no such document: {error!r}'}")
         raise typer.Exit(ExitCode.BAD_INPUT) from None
-    say(f"ACCEPTED: {said}")
+    echo(f"ACCEPTED: {claims}")
 
 
 def _document(path: str) -> Any:
@@ -67,13 +67,13 @@ def _document(path: str) -> Any:
         return None  # which proves nothing
 
 
-def _say_claim(name: str, claim: dict[str, Any]) -> None:
-    say(f"{name}: certificate")
-    say(f"  the plan takes   {format_seconds(claim['objective_seconds'])}")
-    say(f"  proven bound     {format_seconds(claim['bound_seconds'])}{_gap(claim['relative_gap'])}")
+def _print_claim(name: str, claim: dict[str, Any]) -> None:
+    echo(f"{name}: certificate")
+    echo(f"  the plan takes   {format_seconds(claim['objective_seconds'])}")
+    echo(f"  proven bound     {format_seconds(claim['bound_seconds'])}{_gap(claim['relative_gap'])}")
     own = claim["plan_objective"]["lower_bound_seconds"]
     if isinstance(own, int | float) and own > 0:
-        say(f"  the plan's own   {format_seconds(own)}{_gap(claim['objective_seconds'] / own - 1)}")
+        echo(f"  the plan's own   {format_seconds(own)}{_gap(claim['objective_seconds'] / own - 1)}")
 
 
 def _gap(gap: float | None) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api.cli.admin.client_key import TokenFile, address_of, token_in
-from api.cli.errors import BadInput, say
+from api.cli.errors import BadInput, echo
 from api.cli.files import AsJson, check_output, read_plan, tell_document, write_document
 from api.cli.plans.plan import Changes, changed_spec
 from api.cli.statistics.command import StatisticsFiles, found_statistics
@@ -44,7 +44,7 @@ def compare_command(
     """Tell what changed from plan A to plan B: tables, seconds, bytes."""
     a, b = read_plan(first), read_plan(second)
     tell_document(difference(a, b).to_document(), as_json=as_json)
-    say(compare_plans(a, b))
+    echo(compare_plans(a, b))
 
 
 def export_command(
@@ -94,7 +94,7 @@ def _problem_of(spec: str, statistics: StatisticsFiles, changes: Changes, docume
 
     request = parse_spec(changed_spec(spec, {}, changes), find_statistics=found_statistics(statistics).get)
     if document["spec_digest"] != request.spec_digest:
-        say(f"warning: the plan was made for the spec {document['spec_digest']}, and {spec} is {request.spec_digest}")
+        echo(f"warning: the plan was made for the spec {document['spec_digest']}, and {spec} is {request.spec_digest}")
     return request.problem
 
 
@@ -121,4 +121,4 @@ def fetch_command(
         raise BadInput(f"cannot write {output}: {error.strerror or error}") from error
     told = {"path": str(file.path), "plan_digest": file.digest, "changed": file.changed}
     tell_document(told, as_json=as_json)
-    say(f"{file.path}: {'new plan' if file.changed else 'unchanged'} {file.digest}")
+    echo(f"{file.path}: {'new plan' if file.changed else 'unchanged'} {file.digest}")

@@ -4,7 +4,7 @@ from typing import NoReturn
 
 import typer
 
-from api.cli.errors import ExitCode, say, say_issues
+from api.cli.errors import ExitCode, echo, print_issues
 from api.cli.files import AsJson, tell_document
 from api.cli.models.files import CostModelFile
 from api.cli.plans.given import PlanFile, given
@@ -33,15 +33,15 @@ def evaluate_command(
     evaluation = evaluation_of(request, plan)
     tell_document(evaluation.model_dump(mode="json"), as_json=as_json)
     if evaluation.score is not None:
-        say(f"{request.name} under {evaluation.score.cost_model}")
-        _say_score(evaluation.score)
-    say_issues([Issue(**warning.model_dump()) for warning in evaluation.warnings])
+        echo(f"{request.name} under {evaluation.score.cost_model}")
+        _print_score(evaluation.score)
+    print_issues([Issue(**warning.model_dump()) for warning in evaluation.warnings])
     if not evaluation.valid:
         refuse_broken(evaluation)
-    say("  no rule is broken: the plan may be used")
+    echo("  no rule is broken: the plan may be used")
 
 
-def _say_score(score: ScoreDocument) -> None:
+def _print_score(score: ScoreDocument) -> None:
     seconds = {
         "step_time": score.step_time_seconds,
         "max_rank_time": score.max_rank_time_seconds,
@@ -49,16 +49,16 @@ def _say_score(score: ScoreDocument) -> None:
     }
     for name, value in seconds.items():
         if value is not None:
-            say(f"  {name:<15}  {format_seconds(value)}")
+            echo(f"  {name:<15}  {format_seconds(value)}")
     if score.prediction is not None:
         lower, upper = score.prediction.lower_seconds, score.prediction.upper_seconds
-        say(f"  between          {format_seconds(lower)} and {format_seconds(upper)}")
+        echo(f"  between          {format_seconds(lower)} and {format_seconds(upper)}")
     for one in fullest_ranks([rank.bytes for rank in score.ranks]):
         rank = score.ranks[one.position]
         used, capacity = format_bytes(one.used_bytes), format_bytes(rank.capacity_bytes.get(one.tier, 0))
-        say(f"  {f'fullest in {one.tier}':<15}  {used} of {capacity}, rank {rank.rank}")
+        echo(f"  {f'fullest in {one.tier}':<15}  {used} of {capacity}, rank {rank.rank}")
     if score.checkpoint is not None:
-        say(f"  checkpoints      {format_seconds(score.checkpoint.lost_seconds_per_step)} per step")
+        echo(f"  checkpoints      {format_seconds(score.checkpoint.lost_seconds_per_step)} per step")
 
 
 def refuse_broken(evaluation: EvaluationDocument) -> NoReturn:
@@ -69,10 +69,10 @@ def refuse_broken(evaluation: EvaluationDocument) -> NoReturn:
 
 def say_violations(evaluation: EvaluationDocument) -> None:
     """Tell which rules a plan breaks."""
-    say(f"shardplan: the plan breaks {counted(evaluation.num_violations, 'rule')} and must not be used")
+    echo(f"shardplan: the plan breaks {counted(evaluation.num_violations, 'rule')} and must not be used")
     for violation in evaluation.violations:
-        say(f"  {violation.pointer}: {violation.message}")
+        echo(f"  {violation.pointer}: {violation.message}")
         if violation.hint:
-            say(f"    {violation.hint}")
+            echo(f"    {violation.hint}")
     if evaluation.num_violations > len(evaluation.violations):
-        say(f"  ... and {evaluation.num_violations - len(evaluation.violations)} more")
+        echo(f"  ... and {evaluation.num_violations - len(evaluation.violations)} more")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli.errors import say, say_issues
+from api.cli.errors import echo, print_issues
 from api.cli.files import AsJson, tell_document
 from api.cli.models.files import CostModelFile
 from api.cli.plans.given import PlanFile, given
@@ -31,5 +31,5 @@ def explain_command(
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     explanation = explain_given(request, plan, max_tables=tables)
     tell_document(explanation_document(request, plan, explanation).model_dump(mode="json"), as_json=as_json)
-    say_issues((*request.model_warnings, *plan.other_spec(request.stated_spec_digest, request.spec_digest)))
-    say(explanation_text(explanation, name=request.name))
+    print_issues((*request.model_warnings, *plan.other_spec(request.stated_spec_digest, request.spec_digest)))
+    echo(explanation_text(explanation, name=request.name))

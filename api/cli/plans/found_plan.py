@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from api.cli.errors import ExitCode, say
+from api.cli.errors import ExitCode, echo
 from api.cli.files import STDIN, tell_document, write_content
 from api.cli.interruptible import interruptible
 from api.cli.plans.solve_locally import compile_search, facts_of, solved
@@ -35,11 +35,11 @@ def write_found(request: "SolveRequest", output: str | None) -> Plan:
         result = interruptible(lambda: solved(request, best.append))
     except KeyboardInterrupt:
         result = _interrupted(best)
-        say("shardplan: interrupted; this is the best plan until then")
+        echo("shardplan: interrupted; this is the best plan until then")
     if result.plan is None:
-        say(explain_no_plan(result, name=request.name))
+        echo(explain_no_plan(result, name=request.name))
         if output in (None, STDIN):
-            tell_document(_told(result), as_json=output == STDIN)
+            tell_document(_result_document(result), as_json=output == STDIN)
         raise typer.Exit(ExitCode.INFEASIBLE if result.reason == Reason.INFEASIBLE else ExitCode.TROUBLE)
     _, content = to_bytes(result.plan, **facts_of(request))
     write_content(content, output)
@@ -58,13 +58,13 @@ def _interrupted(found: list[PlanResult]) -> PlanResult:
     return replace(last, plan=plan, reason=FEASIBLE, limit=CANCELLED, detail=detail)
 
 
-def _told(result: PlanResult) -> dict[str, object]:
+def _result_document(result: PlanResult) -> dict[str, object]:
     """A solve without a plan, as ``result`` of a solve over HTTP."""
     from api.execution.solves.results import result_of
     from api.schemas.solve import ResultDocument
 
     shortfalls = [asdict(shortfall) for shortfall in result.shortfalls]
     diagnosis = None if result.diagnosis is None else asdict(result.diagnosis)
-    told = result_of(None, str(result.reason), result.limit, result.detail, shortfalls, diagnosis)
-    document = ResultDocument.model_validate({**told, "lower_bound_seconds": result.lower_bound_seconds})
+    found = result_of(None, str(result.reason), result.limit, result.detail, shortfalls, diagnosis)
+    document = ResultDocument.model_validate({**found, "lower_bound_seconds": result.lower_bound_seconds})
     return document.model_dump(mode="json", exclude={"plan_url"})

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.cli.errors import say, say_issues
+from api.cli.errors import echo, print_issues
 from api.cli.files import check_output, write_document
 from api.cli.models.files import CostModelFile
 from api.cli.plans.documents import Output
@@ -55,7 +55,7 @@ def improve_command(
     }
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes, options)
     evaluation = evaluation_of(request, plan)
-    _say_warnings(evaluation)
+    _print_warnings(evaluation)
     if evaluation.score is None:
         refuse_broken(evaluation)
     before = _document(request, plan)
@@ -68,8 +68,8 @@ def improve_command(
         min_relative_gain=0.0 if remaining_steps is None else DEFAULT_MIN_RELATIVE_GAIN,
     )
     after = document_of(request, write_found(replace(request, previous=previous), output))
-    say(explain_improvement(before, after, is_legal=evaluation.valid))
-    say(compare_plans(before, after))
+    echo(explain_improvement(before, after, is_legal=evaluation.valid))
+    echo(compare_plans(before, after))
 
 
 def import_command(
@@ -87,16 +87,16 @@ def import_command(
     check_output(output, spec, plan_file)
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     evaluation = evaluation_of(request, plan)
-    _say_warnings(evaluation)
+    _print_warnings(evaluation)
     if not evaluation.valid or evaluation.score is None:
         refuse_broken(evaluation)
     document = _document(request, plan)
     write_document(document, output)
-    say(f"{request.name}: {document['plan_digest']}")
+    echo(f"{request.name}: {document['plan_digest']}")
 
 
-def _say_warnings(evaluation: "EvaluationDocument") -> None:
-    say_issues([Issue(**warning.model_dump()) for warning in evaluation.warnings])
+def _print_warnings(evaluation: "EvaluationDocument") -> None:
+    print_issues([Issue(**warning.model_dump()) for warning in evaluation.warnings])
 
 
 def _document(request: "SolveRequest", plan: "GivenPlan") -> dict[str, object]:

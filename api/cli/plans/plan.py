@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli.errors import issues_of, report, say, say_issues
+from api.cli.errors import echo, issues_of, print_issues, report
 from api.cli.files import (
     AsJson,
     check_output,
@@ -81,10 +81,10 @@ def plan_command(
     find_statistics = found_statistics(statistics).get
     request = parse_spec(changed_spec(spec, options, changes), find_statistics=find_statistics, find_model=find_model)
     if not quiet:
-        say_issues(request.warnings)
+        print_issues(request.warnings)
     found = write_found(request, output)
     if not quiet:
-        say(explain_plan(document_of(request, found)))
+        echo(explain_plan(document_of(request, found)))
 
 
 def _previous(path: str) -> object:
@@ -120,8 +120,8 @@ def validate_command(
         raise typer.Exit(report(error)) from None
     tell_document(validation_of(request).model_dump(mode="json"), as_json=as_json)
     tables, ranks = len(request.problem.tables), request.problem.world_size
-    say(f"{request.name}: valid; {tables:,} {'table' if tables == 1 else 'tables'} on {ranks:,} ranks")
-    say_issues(request.warnings)
+    echo(f"{request.name}: valid; {tables:,} {'table' if tables == 1 else 'tables'} on {ranks:,} ranks")
+    print_issues(request.warnings)
 
 
 def changed_spec(spec: str, options: Mapping[tuple[str, ...], object], assignments: Sequence[str] | None) -> bytes:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from api.cli.errors import say
+from api.cli.errors import echo
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.output.exporters.generic import to_document
 
@@ -17,7 +17,7 @@ def compile_search() -> None:
     from planner.solver.partitioners.kernels.warm_up import warm
 
     if not is_warm():
-        say("shardplan: compiling the search for this machine, once; this takes about half a minute")
+        echo("shardplan: compiling the search for this machine, once; this takes about half a minute")
         warm()
 
 

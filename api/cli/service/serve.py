@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from api.cli.errors import BadInput, ServerTrouble, say
+from api.cli.errors import BadInput, ServerTrouble, echo
 from api.cli.service.settings import settings_of
 
-_REFUSAL = (
+_WORKERS_REFUSED = (
     "not listening on {host}, where whoever reaches it could do everything: make a key with"
     " `shardplan keys create --name me --scope admin` and set SHARDPLAN_AUTH=keys; or, inside a trusted"
     " network, say --insecure"
@@ -33,8 +33,8 @@ def serve_command(
     settings = settings_of(host=host, port=port, data_dir=data_dir, insecure=insecure)
     if settings.auth == "none" and not _is_loopback(settings.host):
         if not settings.insecure:
-            raise BadInput(_REFUSAL.format(host=settings.host))
-        say(f"shardplan: listening on {settings.host} without authentication; keep it inside a trusted network")
+            raise BadInput(_WORKERS_REFUSED.format(host=settings.host))
+        echo(f"shardplan: listening on {settings.host} without authentication; keep it inside a trusted network")
     try:
         serve(settings)
     except StartFailed as error:

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from api.cli.errors import BadInput, say
+from api.cli.errors import BadInput, echo
 from api.client import TOKEN_VARIABLE
 from api.settings import SECRETS_VARIABLE, Settings
 
@@ -28,7 +28,7 @@ def settings_of(**options: Any) -> Settings:
     settings = read_settings(**options)
     folder = os.environ.get(SECRETS_VARIABLE)
     for name, suggestion in _unknown({**os.environ, **({} if not folder else _files_of(Path(folder)))}):
-        say(f"shardplan: {name} is no setting and is passed over{suggestion}")
+        echo(f"shardplan: {name} is no setting and is passed over{suggestion}")
     return settings
 
 

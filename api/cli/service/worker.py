@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli.errors import BadInput, ServerTrouble, say
+from api.cli.errors import BadInput, ServerTrouble, echo
 from api.cli.service.settings import settings_of
 
 
@@ -20,7 +20,7 @@ def worker_command(
     settings = settings_of(data_dir=data_dir)
     if wrong := wrong_setting(settings):
         raise BadInput(wrong)
-    say(f"shardplan: working on up to {settings.solver_processes} solves at a time; SIGTERM stops it")
+    echo(f"shardplan: working on up to {settings.solver_processes} solves at a time; SIGTERM stops it")
     try:
         work(settings)
     except StartFailed as error:

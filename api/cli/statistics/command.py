@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.cli.errors import BadInput, say
+from api.cli.errors import BadInput, echo
 from api.cli.files import check_output, read_bytes, write_content, write_document
 from api.schemas.base import MAX_NAME_LENGTH, NAME_PATTERN
 
@@ -79,13 +79,13 @@ def stats_command(
         else:
             tables = _columns_of_tables(table)
             _check_names(files, tables)
-            tell = None if quiet else _Progress(len(files))
+            report = None if quiet else _Progress(len(files))
             statistics = collect(
                 [Path(path) for path in files],
                 batch_size=DEFAULT_BATCH_SIZE if batch_size is None else batch_size,
                 tables=tables,
                 hash_seed=hash_seed or 0,
-                on_progress=tell,
+                on_progress=report,
             )
     except (UnreadableTrace, OtherSketch) as error:
         raise BadInput(str(error)) from None
@@ -93,8 +93,8 @@ def stats_command(
     if not quiet:
         from api.cli.statistics.text import hot_rows_text, statistics_text
 
-        say(hot_rows_text(statistics) + "\n")
-        say(statistics_text(statistics))  # ends with the digest that a spec names
+        echo(hot_rows_text(statistics) + "\n")
+        echo(statistics_text(statistics))  # ends with the digest that a spec names
 
 
 def _compare(files: list[str], output: str | None, quiet: bool) -> None:
@@ -107,7 +107,7 @@ def _compare(files: list[str], output: str | None, quiet: bool) -> None:
     document = drift_document([old], new)
     write_document(document.model_dump(mode="json"), output)
     if not quiet:
-        say(drift_text(document))
+        echo(drift_text(document))
 
 
 def _columns_of_tables(assignments: list[str] | None) -> dict[str, list[str]] | None:
@@ -187,17 +187,17 @@ class _Progress:
 
     def __init__(self, num_files: int) -> None:
         self._num_files, self._seen = num_files, dict[Path, None]()
-        self._began = self._told = time.monotonic()
+        self._began = self._printed_at = time.monotonic()
 
     def __call__(self, lookups: int, path: Path, read_fraction: float) -> None:
         """Hear of a batch."""
         self._seen[path] = None
         now = time.monotonic()
-        if now - self._told >= _SECONDS_BETWEEN_LINES:
-            self._told = now
+        if now - self._printed_at >= _SECONDS_BETWEEN_LINES:
+            self._printed_at = now
             rate = lookups / (now - self._began) / 1e6
             where = f"file {len(self._seen)} of {self._num_files}, {read_fraction:.0%} of it"
-            say(f"shardplan: {lookups:,} lookups, {rate:.1f} million a second; {where}")
+            echo(f"shardplan: {lookups:,} lookups, {rate:.1f} million a second; {where}")
 
 
 def found_statistics(files: list[str] | None) -> dict[str, bytes]:

@@ -33,10 +33,10 @@ def hot_rows_text(statistics: Statistics) -> str:
     for sketch in _most_looked_up(statistics)[:_SHOWN_TABLES]:
         line = f"{sketch.table[:_NAME_COLUMNS]:<{_NAME_COLUMNS}}"
         for hot in sketch.heavy_hitters[:_SHOWN_ROWS]:
-            told = f" {hot.row} ({hot.lookups / sketch.lookups:.1%})"
-            if len(line) + len(told) > WIDTH:
+            hot_share = f" {hot.row} ({hot.lookups / sketch.lookups:.1%})"
+            if len(line) + len(hot_share) > WIDTH:
                 break
-            line += told
+            line += hot_share
         lines.append(line.rstrip())
     return "\n".join(lines)
 

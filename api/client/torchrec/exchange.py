@@ -18,9 +18,9 @@ from torchrec.distributed.types import ShardingPlan
 from ..check import shape_differences
 from ..documents import PlanDocument, parse_plan
 from ..errors import ClientError, PlanRejected, PlanUnavailable, UnsupportedModel
-from ..job import RankFacts, expected_differences, job_findings
+from ..job import RankFacts, expected_differences, job_issues
 from ..live_table import LiveTable, rank_differences
-from ..model_check import judge, pairs_by_path, spec_differences
+from ..model_check import pairs_by_path, plan_differences, spec_differences
 from ..verdicts import Difference, Verdict, ranks_text, refuse, verdict_of
 from .facts import MemoryProbe, rank_facts
 from .model import live_tables
@@ -113,7 +113,7 @@ class Rank:
         fingerprints = {other.facts.fingerprint for other in reports if other.facts is not None}
         if reports[0].facts is not None and len(fingerprints) > 1:
             first_tables = self._from_first(tables)
-        document, agreed_plan, answer = self._judge(content, tables, report, reports, first_tables)
+        document, agreed_plan, answer = self._check_entry(content, tables, report, reports, first_tables)
         answers = self._gather(answer)
         verdict, texts = _outcome(answers)
         found = Handshake(
@@ -159,7 +159,7 @@ class Rank:
             return (), None, [refuse(_text(error))]
         return tables, facts, []
 
-    def _judge(
+    def _check_entry(
         self,
         content: bytes | None,
         tables: tuple[LiveTable, ...],
@@ -182,7 +182,7 @@ class Rank:
                 own += [] if first_tables is None else rank_differences(tables, first_tables)
                 own += [] if self.spec is None else spec_differences(self.spec, tables)
             if facts is not None and not misshapen:
-                own += judge(
+                own += plan_differences(
                     document,
                     tables,
                     digest=digest,
@@ -192,7 +192,7 @@ class Rank:
                 )
             every = [other.facts for other in reports if other.facts is not None]
             if self.number == 0 and len(every) == len(reports):
-                shared, warnings = job_findings(None if misshapen else document, every, tables)
+                shared, warnings = job_issues(None if misshapen else document, every, tables)
             if not own and facts is not None:
                 by_path = pairs_by_path(document, tables)
                 agreed_plan = assemble(by_path, device=self.device, ranks_per_host=facts.ranks_per_host)

@@ -58,9 +58,9 @@ def live_tables(module: nn.Module) -> tuple[LiveTable, ...]:
     tables: list[LiveTable] = []
     path_of_module: dict[int, str] = {}
     for path, found in _embedding_modules(module, ""):
-        refusal = _refusal(found)
-        if refusal:
-            reasons.append(f"{_shown(path)}: {refusal}")
+        reason = _why_unusable(found)
+        if reason:
+            reasons.append(f"{_shown(path)}: {reason}")
             continue
         first_path = path_of_module.setdefault(id(found), path)
         if first_path != path:
@@ -104,7 +104,7 @@ def _embedding_modules(module: nn.Module, path: str) -> Iterator[tuple[str, nn.M
         yield from _embedding_modules(child, f"{path}.{name}" if path else name)
 
 
-def _refusal(found: nn.Module) -> str | None:
+def _why_unusable(found: nn.Module) -> str | None:
     kind = type(found).__name__
     if isinstance(found, ShardedModule):
         return f"{kind} is sharded already; give the model before DistributedModelParallel"

@@ -56,7 +56,7 @@ class StepRecord:
         self.windows.append(added)
         return added
 
-    def fault(self, num_lookups: int) -> str | None:
+    def incomplete_reason(self, num_lookups: int) -> str | None:
         """Return why the step is no step of training, of one forward and one backward pass."""
         if self.num_lookups != num_lookups:
             passes = self.num_lookups / num_lookups

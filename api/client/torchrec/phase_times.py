@@ -24,7 +24,7 @@ from .clocks import clock_for, device_name, library_name
 from .phase_hooks import ModuleHooks, StepRecord, device_of, num_lookups
 
 #: Tables by sharding type or kernel, the phases that cannot be told of them, and why.
-_UNTOLD = (
+_UNTIMED = (
     (
         lambda table: table.sharding_type == "data_parallel",
         (BACKWARD_COMM, BACKWARD_COMPUTE),
@@ -95,7 +95,7 @@ class PhaseTimes:
         self._device = device_of(self._modules[0])
         self._clock = clock_for(self._device)
         self._num_lookups = sum(num_lookups(module) for module in self._modules)
-        self._untold = dict(_untold(self._modules))
+        self._untimed = dict(_untimed(self._modules))
         self._hooks: list[ModuleHooks] = []
         self._running: StepRecord | None = None
         self._records: list[StepRecord] = []
@@ -115,7 +115,7 @@ class PhaseTimes:
     @property
     def not_timed(self) -> dict[str, str]:
         """Phases that cannot be told in this job, and why."""
-        return dict(self._untold)
+        return dict(self._untimed)
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ class PhaseTimes:
     def seconds(self) -> dict[str, float]:
         """Return the median seconds of each phase on this rank; on a GPU, wait for the last step that was timed."""
         medians = median_seconds([record.seconds(self._clock) for record in self._records])
-        return {phase: value for phase, value in medians.items() if phase not in self._untold}
+        return {phase: value for phase, value in medians.items() if phase not in self._untimed}
 
     def close(self) -> None:
         """Take all hooks away; what was timed stays."""
@@ -206,13 +206,13 @@ class PhaseTimes:
         return found
 
     def _count(self, record: StepRecord) -> None:
-        fault = record.fault(self._num_lookups)
-        if fault is None:
+        incomplete_reason = record.incomplete_reason(self._num_lookups)
+        if incomplete_reason is None:
             self._records.append(record)
         else:
-            self._issues.append(fault)
+            self._issues.append(incomplete_reason)
         if any(hooks.is_pipelined for hooks in self._hooks):
-            self._untold[INPUT_COMM] = "a training pipeline sends ids ahead, those of all modules in one exchange"
+            self._untimed[INPUT_COMM] = "a training pipeline sends ids ahead, those of all modules in one exchange"
         if self.is_complete:
             self.close()
 
@@ -220,18 +220,18 @@ class PhaseTimes:
         """Raise the same on every rank where one has nothing to time, or other steps: it would wait for ever."""
         every = self._gather(mine)
         if any(num_others for _, _, _, num_others in every):
-            told = "the model has a ShardedEmbeddingCollection, which is not timed"
-            raise NotTimed([f"{told}; the plan's prediction is of all tables"])
+            message = "the model has a ShardedEmbeddingCollection, which is not timed"
+            raise NotTimed([f"{message}; the plan's prediction is of all tables"])
         if not all(number for _, _, number, _ in every):
             raise NotTimed(
                 ["the model has no ShardedEmbeddingBagCollection; give what DistributedModelParallel made of it"]
             )
         if len(set(every)) > 1:
-            told = "; ".join(
+            message = "; ".join(
                 f"rank {rank}: warmup_steps={warmup}, steps={steps}, {number} modules"
                 for rank, (warmup, steps, number, _) in enumerate(every)
             )
-            raise NotTimed([f"all ranks must time the same steps and modules, found {told}"])
+            raise NotTimed([f"all ranks must time the same steps and modules, found {message}"])
 
     def _gather(self, mine: _Message) -> list[_Message]:
         found: list[Any] = [None] * dist.get_world_size(self._group)
@@ -239,8 +239,8 @@ class PhaseTimes:
         return found
 
 
-def _untold(modules: Sequence[ShardedEmbeddingBagCollection]) -> Iterator[tuple[str, str]]:
+def _untimed(modules: Sequence[ShardedEmbeddingBagCollection]) -> Iterator[tuple[str, str]]:
     """Yield phases that cannot be told, and why."""
-    for is_such, phases, why in _UNTOLD:
+    for is_such, phases, why in _UNTIMED:
         if any(is_such(table) for module in modules for table in module.module_sharding_plan.values()):
             yield from ((phase, why) for phase in phases)

@@ -14,7 +14,7 @@ from ..check import shape_differences
 from ..documents import PlanDocument, ShardDocument, TableDocument, plan_digest
 from ..errors import PlanRejected
 from ..job import pod_differences
-from ..model_check import Pair, judge, pairs_by_path
+from ..model_check import Pair, pairs_by_path, plan_differences
 from ..verdicts import verdict_of
 from .facts import pod_ranks
 from .model import live_tables
@@ -60,7 +60,9 @@ def to_sharding_plan(
     tables = live_tables(module)
     document = cast("PlanDocument", plan)
     found = shape_differences(plan) or [
-        *judge(document, tables, digest=plan_digest(plan), world_size=ranks, ranks_per_host=local_ranks, device=device),
+        *plan_differences(
+            document, tables, digest=plan_digest(plan), world_size=ranks, ranks_per_host=local_ranks, device=device
+        ),
         *pod_differences(local_ranks, pod_ranks(ranks)),
     ]
     if found:

@@ -15,17 +15,17 @@ from ..client import PlannerClient
 from ..documents import PlanDocument, parse_plan
 from ..errors import ClientError, PlanUnavailable, ProblemError, SolveTimeout, Unreachable
 from ..local_solve import solve_locally
-from .handshake import handshake
-from .model import live_tables
-from .plan import to_sharding_plan
-from .spec import spec_from_model
-from .wishes import (
+from .constraints import (
     feature_numbers,
     fused_optimizer,
     hardware_object,
     table_constraints,
     with_runtime_settings,
 )
+from .handshake import handshake
+from .model import live_tables
+from .plan import to_sharding_plan
+from .spec import spec_from_model
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ BEAT_SECONDS = 2.0
 SILENT_SECONDS = 10.0
 _SWEEP_SECONDS = 10.0
 _FORGET_SECONDS = 3600.0
-_KEPT_SECONDS = 24 * 3600.0
+_RETENTION_SECONDS = 24 * 3600.0
 
 log = logging.getLogger(__name__)
 
@@ -161,4 +161,4 @@ class EngineWatch:
             self._engine.submit(work, priority=priorities.get(work, 0))
 
     def _forget(self) -> None:
-        self._engine.forget(older_than_seconds=_KEPT_SECONDS)
+        self._engine.forget(older_than_seconds=_RETENTION_SECONDS)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from api.schemas.measured_batch import rows_of
-from api.specs.references.learned_model import fit, load_model, told_figures
+from api.specs.references.learned_model import figures_of_model, fit, load_model
 from cost_models.errors import CostModelError
 from cost_models.measurements.schema import Measurements, joined
 from planner.errors import PlannerError
@@ -51,4 +51,4 @@ def run_fit(job: FitJob) -> FitAnswer:
     except MemoryError:
         return FitAnswer(error={"code": "out-of-memory", "message": "the fit needed more memory than it may take"})
     model = load_model(canonical)
-    return FitAnswer(digest=model.digest, device=model.device, figures=told_figures(canonical), canonical=canonical)
+    return FitAnswer(digest=model.digest, device=model.device, figures=figures_of_model(canonical), canonical=canonical)

@@ -205,7 +205,7 @@ class _Job(Future[Answer]):
     def __init__(self, work: "Future[Answer]") -> None:
         super().__init__()
         self._work = work
-        work.add_done_callback(self._tell)
+        work.add_done_callback(self._set_answer)
 
     def cancel(self) -> bool:
         """Have the process killed; the job ends with ``CancelledError``."""
@@ -220,7 +220,7 @@ class _Job(Future[Answer]):
         with contextlib.suppress(InvalidStateError):
             self.set_exception(error)
 
-    def _tell(self, work: "Future[Answer]") -> None:
+    def _set_answer(self, work: "Future[Answer]") -> None:
         if work.cancelled():
             self.fail(CancelledError())
         elif (error := work.exception()) is None:

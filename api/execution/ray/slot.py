@@ -77,13 +77,13 @@ class _Translated(Future[SolveAnswer]):
     def __init__(self, driver: "Future[SolveAnswer]") -> None:
         super().__init__()
         self._driver = driver
-        driver.add_done_callback(self._tell)
+        driver.add_done_callback(self._set_answer)
 
     def cancel(self) -> bool:
         """Have the solve killed."""
         return self._driver.cancel()
 
-    def _tell(self, driver: "Future[SolveAnswer]") -> None:
+    def _set_answer(self, driver: "Future[SolveAnswer]") -> None:
         error = driver.exception()
         if error is None:
             self.set_result(driver.result())

@@ -25,7 +25,7 @@ from api.execution.solves.results import (
     result_of_stopped,
 )
 from api.observability.metrics import WorkMetrics
-from api.observability.tracing import publish_span, tell_end
+from api.observability.tracing import publish_span, set_end
 from api.store.database import Database
 from api.store.solves.records import CANCELLED, FAILED, SUCCEEDED
 from api.store.sql.blobs import Json
@@ -139,7 +139,7 @@ class SolveWriter:
             seconds = None if run.attempt is None else time.monotonic() - run.began
             reason = reason_of(result, error)
             self._metrics.solve_ended(state, reason, seconds)
-            tell_end(state, reason)
+            set_end(state, reason)
             duration = {} if seconds is None else {"seconds": round(seconds, 3)}
             log.info("the solve ended", extra={"solve_id": run.id, "state": state, "reason": reason, **duration})
 

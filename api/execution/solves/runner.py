@@ -117,7 +117,7 @@ class SolveRunner:
 
     def run(self, work_id: str) -> None:
         """Run one solve to its end; what fails on the way ends this solve and no other."""
-        with self._slots.lend(self._stopping) as process:
+        with self._slots.acquire(self._stopping) as process:
             if process is not None:
                 # A solve is begun where it runs at once: a server that is gone before that has not tried it, and what
                 # must be compiled first takes nothing of its time.

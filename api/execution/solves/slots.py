@@ -37,7 +37,7 @@ class Slots:
                 log.exception("a solver process did not start; trying again with the first solve")
 
     @contextlib.contextmanager
-    def lend(self, stopping: threading.Event) -> Iterator[SolverSlot | None]:
+    def acquire(self, stopping: threading.Event) -> Iterator[SolverSlot | None]:
         """Yield a process, as soon as one is free; ``None`` where the server stops first."""
         slot: SolverSlot | None = None
         while slot is None and not stopping.is_set():

@@ -6,7 +6,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.http.auth.authenticator import Authenticator
-from api.http.auth.principal import Principal, Unauthenticated, caller_of, refused, set_principal
+from api.http.auth.principal import Principal, Unauthenticated, caller_of, set_principal, unauthenticated_error
 from api.http.auth.scopes import PRIORITY_SCOPE, is_open, scope_of
 from api.services.errors import ApiError
 
@@ -30,7 +30,7 @@ async def require_scope(request: Request) -> None:
     caller = caller_of(request.scope)
     assert caller is not None, "CallerMiddleware stands before every route that needs a scope"
     if isinstance(caller, Unauthenticated):
-        raise refused(caller)
+        raise unauthenticated_error(caller)
     route = request.scope["route"]
     assert isinstance(route, APIRoute)
     needed = scope_of(request.method, route.path_format)

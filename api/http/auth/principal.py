@@ -54,7 +54,7 @@ def caller_of(scope: Scope) -> Principal | Unauthenticated | None:
     return found
 
 
-def refused(unauthenticated: Unauthenticated) -> ApiError:
+def unauthenticated_error(unauthenticated: Unauthenticated) -> ApiError:
     """Return the answer to somebody who is not known."""
     return ApiError(unauthenticated.code, unauthenticated.detail, headers=unauthenticated.headers)
 
@@ -63,7 +63,7 @@ def tenant_of(scope: Scope) -> str:
     """Return whose things a request is about. Raises where nobody knows."""
     caller = caller_of(scope)
     if isinstance(caller, Unauthenticated):
-        raise refused(caller)
+        raise unauthenticated_error(caller)
     return DEFAULT_TENANT if caller is None else caller.tenant
 
 

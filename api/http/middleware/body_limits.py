@@ -43,9 +43,9 @@ class BodyLimitMiddleware:
         headers = Headers(scope=scope)
         length = headers.get("content-length", "")
         has_body = "transfer-encoding" in headers or (length not in ("", "0"))
-        if has_body and (refusal := _media_refusal(headers)):
+        if has_body and (problem := _media_problem(headers)):
             await refuse(
-                scope, receive, send, "unsupported-media-type", refusal, {"accept-encoding": ", ".join(ENCODINGS)}
+                scope, receive, send, "unsupported-media-type", problem, {"accept-encoding": ", ".join(ENCODINGS)}
             )
             return
         if length.isdecimal() and (len(length) > 18 or int(length) > self._limit):
@@ -133,7 +133,7 @@ def _encoding(headers: Headers) -> str:
     return headers.get("content-encoding", "identity").strip().lower()
 
 
-def _media_refusal(headers: Headers) -> str:
+def _media_problem(headers: Headers) -> str:
     """Return why a body of these headers is refused, or an empty string."""
     if _encoding(headers) not in ("identity", *ENCODINGS):
         return f"bodies may be compressed with {' or '.join(ENCODINGS)}, once"

@@ -103,7 +103,7 @@ _KEY = {
 
 #: What servers answer beside the problems of a route, whoever is asked for a key and where keys are asked for.
 _LIMITED = {str(status): answer for status, answer in error_responses("too-many-requests").items()}
-_REFUSALS = {str(status): answer for status, answer in error_responses("unauthorized", "forbidden").items()}
+_ACCESS_ERRORS = {str(status): answer for status, answer in error_responses("unauthorized", "forbidden").items()}
 
 
 def add_openapi(app: FastAPI, *, asks_for_keys: bool) -> None:
@@ -140,7 +140,7 @@ def openapi_document(app: FastAPI, *, asked: KeyRequirement) -> dict[str, Any]:
             if asked != KeyRequirement.OPEN:
                 scope = scope_of(method.upper(), path)
                 operation["security"] = [{"key": [scope]}, *([{}] if asked == KeyRequirement.DEPENDS else [])]
-                operation["responses"] = {**_REFUSALS, **operation["responses"]}
+                operation["responses"] = {**_ACCESS_ERRORS, **operation["responses"]}
     document["components"]["schemas"].pop("HTTPValidationError", None)
     document["components"]["schemas"].pop("ValidationError", None)
     return document

@@ -24,8 +24,8 @@ def request_key(request: Request, body: bytes, key: str | None) -> RequestKey | 
     """Return the key of a request with its fingerprint, ``None`` where the caller gave none."""
     if key is None:
         return None
-    said = {"query": sorted(request.query_params.multi_items()), "body": hashlib.sha256(body).hexdigest()}
-    return RequestKey(scope=request.url.path, key=key, fingerprint=digest(said), at=time.time())
+    identity = {"query": sorted(request.query_params.multi_items()), "body": hashlib.sha256(body).hexdigest()}
+    return RequestKey(scope=request.url.path, key=key, fingerprint=digest(identity), at=time.time())
 
 
 class KeyInFlight(Exception):

@@ -111,11 +111,11 @@ class SolveStreams:
 
     async def _chunks(self, feed: _Feed, changed: asyncio.Event, after: int) -> AsyncIterator[bytes]:
         yield _HEARTBEAT  # proxies and clients see at once that the stream is open
-        told = ""
+        last_state = ""
         while True:
             changed.clear()
-            if feed.end_frame is None and feed.state != told:
-                told = feed.state
+            if feed.end_frame is None and feed.state != last_state:
+                last_state = feed.state
                 yield feed.state_frame
             fresh = [(seq, frame) for seq, frame in feed.frames if seq > after]
             if fresh:

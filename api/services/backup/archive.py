@@ -129,7 +129,7 @@ class Archive:
     def __init__(self, path: Path) -> None:
         """Read the manifest. Raises ``DamagedArchive``, ``NewerArchive`` or ``OSError``."""
         self._path, self._stack = path, contextlib.ExitStack()
-        with self._damage_told():
+        with self._damage_reported():
             self._zip = self._stack.enter_context(zipfile.ZipFile(path))
             try:
                 self.manifest = _manifest_of(json.loads(self._zip.read(_MANIFEST)))
@@ -149,7 +149,7 @@ class Archive:
         decoders = [_DECODERS.get(kind, _same) for kind in table.columns.values()]
         checksum, num_rows = hashlib.sha256(), 0
         batch: list[Row] = []
-        with self._damage_told(), self._zip.open(table.member) as member:
+        with self._damage_reported(), self._zip.open(table.member) as member:
             for line in member:
                 checksum.update(line)
                 num_rows += 1
@@ -169,7 +169,7 @@ class Archive:
             yield batch
 
     @contextlib.contextmanager
-    def _damage_told(self) -> Iterator[None]:
+    def _damage_reported(self) -> Iterator[None]:
         """Turn whatever a damaged zip or line leads to into ``DamagedArchive``."""
         try:
             yield

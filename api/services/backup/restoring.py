@@ -140,8 +140,8 @@ def _in_order(made: MetaData, archived: Sequence[ArchivedTable]) -> Iterator[Arc
     """Yield the tables of a backup, those that others refer to first; they must be those that were made."""
     found = {item.name: item for item in archived}
     expected = {name: set(known.columns.keys()) for name, known in made.tables.items()}
-    told = {name: set(item.columns) for name, item in found.items()}
-    wrong = sorted(name for name in {*expected, *told} if expected.get(name) != told.get(name))
+    columns_found = {name: set(item.columns) for name, item in found.items()}
+    wrong = sorted(name for name in {*expected, *columns_found} if expected.get(name) != columns_found.get(name))
     if wrong:
         raise DamagedArchive(f"tables of the backup are not those of its schema: {', '.join(wrong)}")
     for known in made.sorted_tables:

@@ -19,7 +19,7 @@ from api.services.pages import page_of
 from api.services.solves.notifications import SolveNotifications
 from api.settings import Settings
 from api.specs.input.json import RejectedDocument, parse_document
-from api.specs.references.learned_model import MAX_MODEL_BYTES, assess, load_model, told_figures
+from api.specs.references.learned_model import MAX_MODEL_BYTES, assess, figures_of_model, load_model
 from api.store.database import TenantStore
 from api.store.models.measurements import MeasurementsRecord
 from api.store.models.models import FITTING, ModelRecord, fit_id, model_id
@@ -177,7 +177,7 @@ class ModelService:
             digest=model.digest,
             canonical=content,
             device=model.device,
-            figures=told_figures(content),
+            figures=figures_of_model(content),
             now=self._clock(),
             key=key,
         )

@@ -99,29 +99,29 @@ def batch_of_job(job: JobTimes, request: SolveRequest, plan: GivenPlan) -> JobBa
     if issues:
         raise RejectedDocument(issues)
     assert isinstance(complete, CompletedJob)
-    told = complete.job.model_dump(mode="json")
+    stored_job = complete.job.model_dump(mode="json")
     observation = Observation(
         seconds=seconds,
         steps=job.steps,
-        task=f"job-{digest(told).removeprefix('sha256:')[:16]}",
+        task=f"job-{digest(stored_job).removeprefix('sha256:')[:16]}",
         device=job.device,
-        library=told["library"],
-        implementation=told["implementation"],
-        communication=told["communication"],
+        library=stored_job["library"],
+        implementation=stored_job["implementation"],
+        communication=stored_job["communication"],
     )
     rows, left_out = rows_of(request.problem, plan.placement, observation)
     if rows.num_rows:
         try:
             check(rows)
         except InvalidMeasurements as error:
-            found = {finding.reason: finding.column for finding in error.findings}
+            found = {issue.reason: issue.column for issue in error.issues}
             raise RejectedDocument(
                 [
                     _issue("/ranks", f"{column}: {reason}", "give the seconds of one step")
                     for reason, column in found.items()
                 ]
             ) from None
-    facts: Mapping[str, object] = {key: told[key] for key in ("plan_digest", "steps", "ranks")}
+    facts: Mapping[str, object] = {key: stored_job[key] for key in ("plan_digest", "steps", "ranks")}
     return JobBatch(
         batch=MeasuredBatch(rows=rows, source=JOB, facts=facts),
         comparison=_comparison(
@@ -133,10 +133,10 @@ def batch_of_job(job: JobTimes, request: SolveRequest, plan: GivenPlan) -> JobBa
 def _rejected(error: InvalidMeasurements) -> RejectedDocument:
     """Return findings without the values that stood there."""
     issues = [
-        Issue(code="invalid-value", pointer=f"/rows{finding.pointer}", message=finding.reason, hint=_HINT)
-        for finding in error.findings
+        Issue(code="invalid-value", pointer=f"/rows{issue.pointer}", message=issue.reason, hint=_HINT)
+        for issue in error.issues
     ]
-    return RejectedDocument(issues, error.num_findings)
+    return RejectedDocument(issues, error.num_issues)
 
 
 def _issue(where: str, message: str, hint: str) -> Issue:

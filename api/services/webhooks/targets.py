@@ -22,7 +22,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 #: Refused although ``ipaddress`` may call them global: forms that carry an IPv4 address within, and a cloud's agent.
-_REFUSED = [
+_REFUSED_NETWORKS = [
     ipaddress.ip_network(text)
     for text in (
         "::/96",  # IPv4-compatible
@@ -131,7 +131,7 @@ class HostAllowList:
         if any(entry.network is not None and address in entry.network for entry in self._entries):
             return
         is_public = address.is_global and not address.is_multicast and not address.is_reserved
-        if not is_public or any(address in network for network in _REFUSED):
+        if not is_public or any(address in network for network in _REFUSED_NETWORKS):
             raise TargetRefused(
                 "the host is at an address that is not public, and SHARDPLAN_WEBHOOK_HOSTS lists it not"
             )

@@ -11,9 +11,9 @@ import numpy as np
 from api.specs.input.json import RejectedDocument, is_quotable, pointer
 from cost_models.errors import InvalidModelFile
 from cost_models.fitting.assessment import Figures, figures, figures_by, size_labels
-from cost_models.fitting.held_out import collective_label, judged_exchanges
+from cost_models.fitting.held_out import collective_label, held_out_exchanges
 from cost_models.fitting.launches import Launches, launches
-from cost_models.fitting.model import fit_model, judge
+from cost_models.fitting.model import fit_model, held_out_result
 from cost_models.learned.coverage import verdicts
 from cost_models.learned.file import MAX_FILE_BYTES, parse_model
 from cost_models.learned.fitted import FittedCompute
@@ -72,8 +72,11 @@ def assess(model: LearnedModel, rows: Measurements) -> dict[str, object]:
         else:
             found += _of_lookups(model.fitted, launches(rows))
     if model.exchange is not None:
-        known, reasons = judged_exchanges(model.exchange, rows)
-        found += [figures(f"{collective_label(key)}, {part.num_ranks} ranks", judged) for key, part, judged in known]
+        known, reasons = held_out_exchanges(model.exchange, rows)
+        found += [
+            figures(f"{collective_label(key)}, {part.num_ranks} ranks", curve_result)
+            for key, part, curve_result in known
+        ]
         not_judged += reasons
     elif np.any(rows.text("kind") == "collective"):
         not_judged.append("collectives: the model learned none")
@@ -88,7 +91,7 @@ def _of_lookups(fitted: FittedCompute, measured: Launches) -> tuple[Figures, ...
         both = np.zeros((measured.num_launches, num_targets))
         both[:, 0] = measured.seconds.sum(axis=1)
         measured = replace(measured, targets=fitted.compute.targets, seconds=both)
-    return figures_by(size_labels(measured.num_shards.astype(np.int64)), judge(fitted, measured))
+    return figures_by(size_labels(measured.num_shards.astype(np.int64)), held_out_result(fitted, measured))
 
 
 def _plain(one: Figures) -> Mapping[str, object]:
@@ -108,11 +111,11 @@ def _pointer(place: str) -> str:
     return pointer(parts)
 
 
-def told_figures(document: bytes) -> Mapping[str, object]:
+def figures_of_model(document: bytes) -> Mapping[str, object]:
     """Return what lists show of the held-out figures of a model that was read, with the verdict on its rows.
 
     The points of its picture are left out.
     """
     read = json.loads(document)
-    told = {name: value for name, value in read["figures"].items() if name != "points_seconds"}
-    return {**told, "verdicts": [asdict(one) for one in verdicts(read)]}
+    stated = {name: value for name, value in read["figures"].items() if name != "points_seconds"}
+    return {**stated, "verdicts": [asdict(one) for one in verdicts(read)]}

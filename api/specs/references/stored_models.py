@@ -42,8 +42,8 @@ class StoredModels:
 
     def available(self) -> Sequence[str]:
         """Return references to the first that are ready."""
-        kept = self.store.models(limit=_MAX_LISTED, after=None)
-        return [f"{LEARNED}:{model_id(record)}" for record in kept if record.state == READY]
+        listed = self.store.models(limit=_MAX_LISTED, after=None)
+        return [f"{LEARNED}:{model_id(record)}" for record in listed if record.state == READY]
 
     def _found(self, digest: str, called: str) -> FoundModel | None:
         canonical = self.store.model_document(digest)

@@ -53,8 +53,8 @@ def hottest(rows: Ints, counts: Ints, hashes: Hashes) -> tuple[Ints, Ints]:
         above, equal = np.flatnonzero(counts > least), np.flatnonzero(counts == least)
         if len(equal) > most:
             equal = equal[np.argpartition(hashes[equal], most)[:most]]
-        kept = np.concatenate([above, equal])
-        rows, counts, hashes = rows[kept], counts[kept], hashes[kept]
+        selected = np.concatenate([above, equal])
+        rows, counts, hashes = rows[selected], counts[selected], hashes[selected]
     order = np.lexsort((rows, hashes, -counts))
     _, first = np.unique(rows[order], return_index=True)
     chosen = order[np.sort(first)][:NUM_HOT_ROWS]

@@ -44,7 +44,7 @@ class _Swaps(NamedTuple):
 
 
 def _round(priced: SolverProblem, shape: Ints, sites: Ints, free: Floats, again: Bools) -> Bools:
-    """Let every table of ``again`` change once, and say which did; ``shape`` and ``free`` change in place."""
+    """Let every table of ``again`` change once, and return which did; ``shape`` and ``free`` change in place."""
     swaps = _swaps(priced, shape, np.flatnonzero(again & ~priced.table_is_pinned))
     changed = np.zeros(priced.num_tables, dtype=np.bool_)
     scope_of_table = np.zeros(priced.num_tables, dtype=np.int64)
@@ -82,8 +82,8 @@ def _swaps(priced: SolverProblem, shape: Ints, tables: Ints) -> _Swaps:
     saved = priced.shape_seconds[shape[piece]] - priced.shape_seconds[new]
     may &= _all_of(swap, ~np.any(saved < 0, axis=1), len(other))
     may &= ~_all_of(swap, ~np.any(saved > 0, axis=1), len(other))
-    kept = may[swap]
-    swap, piece, new, saved = (np.cumsum(may) - 1)[swap[kept]], piece[kept], new[kept], saved[kept]
+    chosen = may[swap]
+    swap, piece, new, saved = (np.cumsum(may) - 1)[swap[chosen]], piece[chosen], new[chosen], saved[chosen]
     more = priced.shape_bytes[new] - priced.shape_bytes[shape[piece]]
     count = int(np.count_nonzero(may))
     taken = np.bincount(swap, np.maximum(more, 0.0).sum(axis=1), minlength=count)

@@ -17,7 +17,7 @@ from planner.output.certificate.rules import rules_of
 from planner.output.certificate.statement import Axes, Names, choices_of, statement
 from planner.pricing.memory import ledger_rules
 from planner.pricing.price_options import prune
-from planner.pricing.serving import latency_beside_shards
+from planner.pricing.serving import latency_without_shards
 from planner.solver.bounds.boxes import affordable_boxes
 from planner.solver.evaluate import step_seconds_of
 from planner.solver.problem import SolverProblem
@@ -79,7 +79,7 @@ def certify(
         "schema_version": SCHEMA_VERSION,
         **head,
         "cost_model": f"{cost_model.name}@{cost_model.version}",
-        "problem": statement(priced, rules, _names(plan), latency_beside_shards(plan.problem, seconds)),
+        "problem": statement(priced, rules, _names(plan), latency_without_shards(plan.problem, seconds)),
         "plan": choices_of(priced, plan.assignment),
     }
     return sealed(body, proofs_of(priced, wanted), {key: (objective or {}).get(key) for key in _OBJECTIVE_KEYS})

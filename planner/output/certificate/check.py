@@ -265,14 +265,17 @@ def check(certificate: Document, plan: Document | None = None) -> str:
     need(numbers(proven) <= bound, f"a bound of {bound} s is proven, not {proven} s as claimed")
     least = seconds / proven - 1 - CLOSE if proven else math.inf
     need(gap is None or numbers(gap) >= least, f"a gap of {least} is proven, not {gap} as claimed")
-    said = f"the plan is legal and takes {seconds:.6g} s, within {math.inf if gap is None else gap:.4%} of the best"
+    summary = f"the plan is legal and takes {seconds:.6g} s, within {math.inf if gap is None else gap:.4%} of the best"
     if plan is None:
-        return said
+        return summary
     bare = [{**t, "shards": [{k: s[k] for k in s if k != "bytes"} for s in t["shards"]]} for t in plan["tables"]]
     actual = digest({**{key: plan.get(key) for key in DIGEST_KEYS}, "tables": bare})
     need(actual == plan.get("plan_digest", actual) == certificate["plan_digest"], "the plan is not the certified one")
-    told = {key: (plan.get("objective") or {}).get(key) for key in claim["plan_objective"]}
-    need(told == claim["plan_objective"], f"the plan states {told}, and {claim['plan_objective']} was certified")
+    stated_objective = {key: (plan.get("objective") or {}).get(key) for key in claim["plan_objective"]}
+    need(
+        stated_objective == claim["plan_objective"],
+        f"the plan states {stated_objective}, and {claim['plan_objective']} was certified",
+    )
     tables, facts = {table["name"]: table for table in plan["tables"]}, problem.stated
     same = [plan["world_size"], plan["ranks_per_host"]] == [facts["num_ranks"], facts["ranks_per_host"]]
     need(same and len(tables) == len(bare) == len(facts["tables"]), "the plan has other ranks or tables")
@@ -281,7 +284,7 @@ def check(certificate: Document, plan: Document | None = None) -> str:
         same = all(found.get(key) == family[key] for key in ("sharding_type", "compute_kernel", "cache_load_factor"))
         same &= sorted([one[key] for key in SHARD] for one in found["shards"]) == problem.shards_of(number, placed)
         need(same, f"table {found['name']} is sharded otherwise in the plan than in the certificate")
-    return said
+    return summary
 
 
 def main(arguments: list[str]) -> int:

@@ -60,7 +60,7 @@ class Names:
     families: Sequence[Mapping[str, object]]  # scheme, kernel, share, rows and tiers of shards
 
 
-def statement(priced: SolverProblem, rules: Sequence[Rule], names: Names, beside_seconds: float) -> Document:
+def statement(priced: SolverProblem, rules: Sequence[Rule], names: Names, rest_seconds: float) -> Document:
     """Return a problem as a certificate states it; nothing is left out that a plan could use."""
     axes = Axes.of(priced)
     blocks: dict[bytes, int] = {}
@@ -87,7 +87,7 @@ def statement(priced: SolverProblem, rules: Sequence[Rule], names: Names, beside
         "phases": [names.phases[phase] for phase in axes.phases],
         "phase_weight": priced.phase_weight[axes.phases].tolist(),
         "window_seconds": priced.phase_window_seconds[axes.phases].tolist(),
-        "beside_seconds": beside_seconds,
+        "beside_seconds": rest_seconds,
         "tiers": [names.tiers[tier] for tier in axes.tiers],
         "capacity_bytes": _exact(priced.capacity_bytes[:, axes.tiers]),
         "slowdown": None if np.all(slowdown == 1) else slowdown.tolist(),
@@ -161,11 +161,11 @@ def _name_dominators(document: Document, priced: SolverProblem) -> None:
     Without it, a bound would have to tell apart families that differ in nothing.
     """
     checked = Checked(document).families
-    kept = np.isin(np.arange(priced.num_families), prune(priced).family_source)
+    is_pruned_in = np.isin(np.arange(priced.num_families), prune(priced).family_source)
     first, last = (ends.tolist() for ends in priced.families_of_table)
     for low, high in zip(first, last, strict=True):
-        better = [family for family in range(low, high) if kept[family]]
+        better = [family for family in range(low, high) if is_pruned_in[family]]
         for family in range(low, high):
-            if not kept[family]:
+            if not is_pruned_in[family]:
                 found = (one for one in better if checked[one].replaces(checked[family]))
                 document["families"][family]["dominated_by"] = next(found, None)

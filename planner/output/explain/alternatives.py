@@ -94,9 +94,9 @@ class Alternatives:
         listed = [priced.unit_shape[first[option] : last[option]] for option in options]
         cuts = [shapes for shapes in listed if not _priced_alike(priced, shapes, mine)]
         best = rest.best_cut(cuts, same_host=bool(priced.family_same_host[family]))
-        return None if best is None else self._told(family, best)
+        return None if best is None else self._alternative(family, best)
 
-    def _told(self, family: int, cut: PlacedCut) -> Alternative:
+    def _alternative(self, family: int, cut: PlacedCut) -> Alternative:
         """Evaluate the whole plan with a cut: the numbers do not rest on the choice of sites."""
         priced, listed = self._priced, self._plan.families.families[int(self._priced.family_source[family])]
         changed = self._with(int(priced.family_table[family]), cut.shapes, cut.sites)

@@ -22,7 +22,7 @@ from planner.output.explain.shadow_prices import ShadowPrice, hardware_prices, m
 from planner.pricing.memory import ledger_rules
 from planner.pricing.placed_work import linearise_around
 from planner.pricing.price_options import prune
-from planner.pricing.serving import latency_beside_shards
+from planner.pricing.serving import latency_without_shards
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import touched_ranks
 from planner.verification.verify import verify
@@ -106,7 +106,7 @@ def explain(
     priced, tier = plan.priced, problem.cluster.device_tier
     found = Alternatives(plan)
     bound = lower_bound(prune(priced), known_seconds=found.objective_seconds)
-    fixed_seconds = latency_beside_shards(problem, found.objective_seconds)
+    fixed_seconds = latency_without_shards(problem, found.objective_seconds)
     phases = binding_phases(priced, found.loads.seconds, _evidence(plan, cost_model), bound.hint)
     weakest = max((phase.evidence for phase in phases), default=Evidence.MEASURED)
     weight = seconds_on_binding_ranks(priced, plan.assignment, found.loads.seconds)

@@ -103,8 +103,8 @@ def branch(
         bound, number, box = heap[0]
         found = _halves(model, box)
         if found is None or len(nodes) >= max_boxes:
-            told = box if box.relaxed.is_solved else last
-            return Branched(bound_seconds=bound, box=told, nodes=tuple(nodes))
+            reported = box if box.relaxed.is_solved else last
+            return Branched(bound_seconds=bound, box=reported, nodes=tuple(nodes))
         heapq.heappop(heap)
         last = box
         split, halves = found

@@ -231,8 +231,8 @@ def _with_room(model: Relaxation, tables: Ints, room: Floats, cost: Floats) -> I
     """
     bounded = np.isfinite(room)
     part = np.max(model.big[:, bounded] / np.maximum(room[bounded], 1e-30), axis=1, initial=0.0)
-    dearest = np.max(np.abs(cost)) + 1.0
-    return cheapest_choices(model, np.where(part <= _MORE, cost, dearest * (1.0 + part)))[tables]
+    highest_cost = np.max(np.abs(cost)) + 1.0
+    return cheapest_choices(model, np.where(part <= _MORE, cost, highest_cost * (1.0 + part)))[tables]
 
 
 def _exceeds_memory(model: Relaxation) -> bool:

@@ -9,12 +9,12 @@ import sys
 
 from planner.solver.partitioners.base import Effort, OnIncumbent, SolveLimits
 from planner.solver.partitioners.incumbent import IncumbentTracker
-from planner.solver.partitioners.local_search.chain import MEND, Chain
+from planner.solver.partitioners.local_search.chain import REPAIR, Chain
 from planner.solver.partitioners.local_search.constructions import constructions
 from planner.solver.partitioners.local_search.search_data import search_view
 from planner.solver.problem import Assignment, Outcome, RelaxationHint, SolverProblem
 
-_MEND_FROM = 0.5  # of the limit, where nothing fits
+_REPAIR_FROM = 0.5  # of the limit, where nothing fits
 #: Items times ranks of the constructions that a first plan may be the best of: they take five milliseconds.
 _FIRST_LOOKS = 4000
 
@@ -54,10 +54,10 @@ class Greedy:
                 break
             if nearest is None or chain.rating < nearest.rating:
                 nearest = chain
-            if effort.fraction >= (1.0 if best.assignment is not None else _MEND_FROM):
+            if effort.fraction >= (1.0 if best.assignment is not None else _REPAIR_FROM):
                 break
         if best.assignment is None and nearest is not None:
-            nearest.run(MEND, effort, 1.0, sys.float_info.max)
+            nearest.run(REPAIR, effort, 1.0, sys.float_info.max)
             best.consider(nearest.assignment())
         if self._first_only:
             only = (

@@ -12,7 +12,7 @@ from cost_models.arrays import Bools
 from planner.solver.evaluate import touched_ranks
 from planner.solver.partitioners.base import Effort, OnIncumbent, SolveLimits
 from planner.solver.partitioners.incumbent import IncumbentTracker
-from planner.solver.partitioners.local_search.chain import MEND, Chain
+from planner.solver.partitioners.local_search.chain import REPAIR, Chain
 from planner.solver.partitioners.local_search.constructions import heaviest_first
 from planner.solver.partitioners.local_search.search_data import search_view
 from planner.solver.partitioners.local_search.starts import choose, target_of
@@ -36,7 +36,7 @@ def resume(
     ):
         best.consider(chain.assignment())
         if best.assignment is None:
-            chain.run(MEND, effort, 1.0, sys.float_info.max)
+            chain.run(REPAIR, effort, 1.0, sys.float_info.max)
             best.consider(chain.assignment())
     detail = "" if best.assignment is not None else "the previous plan could not be mended"
     return best.outcome(effort.limit if effort.fraction >= 1 else "iterations", detail)
@@ -57,12 +57,12 @@ def legal_part(priced: SolverProblem, before: Assignment) -> Assignment:
     Pinned tables come before all others.
     """
     touched = touched_ranks(priced, before)
-    stays: Bools = ~np.any(touched & ~priced.table_rank_allowed, axis=1)
+    is_allowed: Bools = ~np.any(touched & ~priced.table_rank_allowed, axis=1)
     for group in priced.apart:
         taken = np.zeros(priced.num_ranks, dtype=np.bool_)
         for table in sorted(group.tolist(), key=lambda table: (not priced.table_is_pinned[table], table)):
-            stays[table] = stays[table] and not np.any(taken & touched[table])
-            if stays[table]:
+            is_allowed[table] = is_allowed[table] and not np.any(taken & touched[table])
+            if is_allowed[table]:
                 taken |= touched[table]
-    kept = stays[priced.shape_table[before.piece_shape]]
-    return Assignment(piece_shape=before.piece_shape[kept], piece_site=before.piece_site[kept])
+    allowed_pieces = is_allowed[priced.shape_table[before.piece_shape]]
+    return Assignment(piece_shape=before.piece_shape[allowed_pieces], piece_site=before.piece_site[allowed_pieces])

@@ -44,7 +44,7 @@ def written(tmp_path: Path, content: object) -> Path:
     return path
 
 
-def test_plan_writes_canonical_bytes_and_tells_people(run: Run, spec_file: Path, tmp_path: Path) -> None:
+def test_plan_writes_canonical_bytes_and_reports_people(run: Run, spec_file: Path, tmp_path: Path) -> None:
     answer = run("plan", spec_file, "-o", tmp_path / "plan.json")
     assert answer.code == 0
     assert answer.out == ""
@@ -58,9 +58,9 @@ def test_plan_writes_canonical_bytes_and_tells_people(run: Run, spec_file: Path,
 
 def test_a_default_says_how_many_tables_have_it(run: Run, tmp_path: Path) -> None:
     known = table("b", access={"zipf_alpha": 1.05})
-    told = " ".join(run("plan", written(tmp_path, spec(table("a"), known))).err.split())
-    assert "every id may be a different row (1 of 2 tables)" in told
-    assert "model.tables.pooling = sum," in told  # of all
+    reported = " ".join(run("plan", written(tmp_path, spec(table("a"), known))).err.split())
+    assert "every id may be a different row (1 of 2 tables)" in reported
+    assert "model.tables.pooling = sum," in reported  # of all
 
 
 def test_plan_without_a_file_prints_the_plan_alone(run: Run, spec_file: Path) -> None:
@@ -97,13 +97,13 @@ def test_set_replaces_any_field(run: Run, spec_file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("assignment", "told"),
+    ("assignment", "reported"),
     [("solver.seed", "FIELD=VALUE"), (".seed=1", "FIELD=VALUE"), ("name.x=1", "not an object")],
 )
-def test_set_says_what_it_takes(run: Run, spec_file: Path, assignment: str, told: str) -> None:
+def test_set_says_what_it_takes(run: Run, spec_file: Path, assignment: str, reported: str) -> None:
     answer = run("plan", spec_file, "--set", assignment)
     assert answer.code == 1
-    assert told in answer.err
+    assert reported in answer.err
 
 
 def test_an_unknown_field_by_set_is_a_problem_with_a_pointer(run: Run, spec_file: Path) -> None:
@@ -123,9 +123,9 @@ def test_infeasible_is_exit_code_3_and_says_what_is_short(run: Run, tmp_path: Pa
     assert answer.document["plan_digest"] is None
     assert answer.document["shortfalls"][0]["hint"]
     assert answer.document["diagnosis"]["fixes"][0]["changes"][0]["pointer"]
-    kept = tmp_path / "no-plan.json"
-    to_file = run("plan", path, "-o", kept, *small)
-    assert (to_file.code, to_file.out, kept.exists()) == (3, "", False)
+    preserved = tmp_path / "no-plan.json"
+    to_file = run("plan", path, "-o", preserved, *small)
+    assert (to_file.code, to_file.out, preserved.exists()) == (3, "", False)
     assert "No plan of two tables: INFEASIBLE" in answer.err
     (shortfall,) = answer.document["shortfalls"]
     assert isinstance(shortfall["required_bytes"], int)
@@ -135,7 +135,7 @@ def test_infeasible_is_exit_code_3_and_says_what_is_short(run: Run, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [
         (b"", "empty"),
         (b"{", "not JSON"),
@@ -149,10 +149,10 @@ def test_infeasible_is_exit_code_3_and_says_what_is_short(run: Run, tmp_path: Pa
     ],
 )
 @pytest.mark.parametrize("command", ["plan", "validate"])
-def test_hostile_files_are_bad_input(run: Run, tmp_path: Path, command: str, content: bytes, told: str) -> None:
+def test_hostile_files_are_bad_input(run: Run, tmp_path: Path, command: str, content: bytes, reported: str) -> None:
     answer = run(command, written(tmp_path, content))
     assert answer.code == 1
-    assert told in answer.err
+    assert reported in answer.err
     assert len(answer.err) < 64 * 1024
 
 
@@ -216,7 +216,7 @@ def test_a_number_that_the_hardware_lacks_is_named(run: Run, tmp_path: Path) -> 
     assert "bytes_per_second" in answer.err
 
 
-def test_validate_tells_warnings(run: Run, tmp_path: Path) -> None:
+def test_validate_reports_warnings(run: Run, tmp_path: Path) -> None:
     answer = run("validate", written(tmp_path, spec(table("seen"), table("never", pooling_factor=0.0))))
     assert answer.code == 0
     assert answer.document["valid"] is True
@@ -240,21 +240,21 @@ def test_evaluate_agrees_with_the_plan(run: Run, spec_file: Path, plan_file: Pat
     assert other.document["score"]["cost_model"].startswith("torchrec@")
 
 
-def test_evaluate_tells_the_fullest_rank_of_each_tier(run: Run, tmp_path: Path) -> None:
+def test_evaluate_reports_the_fullest_rank_of_each_tier(run: Run, tmp_path: Path) -> None:
     """Of tables a of 64 MB in host memory and b of 32 MB in the accelerators', with nothing added up."""
-    kept = {
+    preserved = {
         name: {"sharding_types": ["table_wise"], "compute_kernels": [kernel]}
         for name, kernel in (("a", "fused_uvm"), ("b", "fused"))
     }
-    tables = (table("a", 250_000, constraints=kept["a"]), table("b", 125_000, constraints=kept["b"]))
+    tables = (table("a", 250_000, constraints=preserved["a"]), table("b", 125_000, constraints=preserved["b"]))
     path, plan = written(tmp_path, spec(*tables)), tmp_path / "plan.json"
     assert run("plan", path, "-o", plan).code == 0
-    told = run("evaluate", path, plan).err
+    reported = run("evaluate", path, plan).err
     ranks = json.loads(plan.read_text())["ranks"]
     for tier, least_mib in (("hbm", 30), ("ddr", 61)):
         most = max(rank["bytes"][tier] for rank in ranks)
         assert least_mib < most / 2**20 < least_mib + 15
-        assert f"fullest in {tier}   {format_bytes(most)} of " in told
+        assert f"fullest in {tier}   {format_bytes(most)} of " in reported
 
 
 def test_evaluate_rejects_a_plan_that_must_not_be_used(run: Run, tmp_path: Path, spec_file: Path) -> None:
@@ -270,7 +270,7 @@ def test_evaluate_rejects_a_plan_that_must_not_be_used(run: Run, tmp_path: Path,
     assert "must not be used" in answer.err
 
 
-def test_explain_tells_why_a_plan_is_so(run: Run, spec_file: Path, plan_file: Path) -> None:
+def test_explain_reports_why_a_plan_is_so(run: Run, spec_file: Path, plan_file: Path) -> None:
     answer = run("explain", spec_file, plan_file)
     assert answer.code == 0
     plan = json.loads(plan_file.read_text())
@@ -296,11 +296,11 @@ def test_explain_refuses_a_plan_that_must_not_be_used(
     assert "give the spec first" in run("explain", plan_file, spec_file).err
 
 
-def test_explain_tells_another_spec_and_a_plan_without_digest(run: Run, plan_file: Path, tmp_path: Path) -> None:
+def test_explain_reports_another_spec_and_a_plan_without_digest(run: Run, plan_file: Path, tmp_path: Path) -> None:
     other = written(tmp_path, spec(table("a"), table("b", pooling_factor=5.0)))
-    told = run("explain", other, plan_file)
-    assert told.code == 0
-    assert "/spec_digest" in told.err
+    reported = run("explain", other, plan_file)
+    assert reported.code == 0
+    assert "/spec_digest" in reported.err
     plan = {key: value for key, value in json.loads(plan_file.read_text()).items() if not key.endswith("_digest")}
     bare = tmp_path / "bare.json"
     bare.write_text(json.dumps(plan))
@@ -456,7 +456,7 @@ def test_doctor_finds_this_installation_well(run: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []  # it leaves nothing behind
 
 
-def test_doctor_tells_a_disk_that_is_full(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_a_disk_that_is_full(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api.cli.admin.doctor.LEAST_FREE_BYTES", 10**18)
     answer = run("doctor", "--data-dir", tmp_path)
     assert answer.code == 4
@@ -465,18 +465,18 @@ def test_doctor_tells_a_disk_that_is_full(run: Run, tmp_path: Path, monkeypatch:
     assert [check["name"] for check in failed] == ["disk"]
 
 
-def test_doctor_tells_a_ray_cluster_that_cannot_be_used(
+def test_doctor_reports_a_ray_cluster_that_cannot_be_used(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHARDPLAN_RUNNER", "ray")
-    for address, said in ((None, "SHARDPLAN_RAY_ADDRESS"), ("127.0.0.1:1", "ray")):
+    for address, stated in ((None, "SHARDPLAN_RAY_ADDRESS"), ("127.0.0.1:1", "ray")):
         if address is not None:
             monkeypatch.setenv("SHARDPLAN_RAY_ADDRESS", address)
         answer = run("doctor", "--data-dir", tmp_path)
         assert answer.code == 4
         (failed,) = [check for check in answer.document["checks"] if not check["ok"]]
         assert failed["name"] == "runner"
-        assert said.lower() in failed["detail"].lower()
+        assert stated.lower() in failed["detail"].lower()
 
 
 def test_version(run: Run) -> None:
@@ -558,10 +558,10 @@ def test_a_spec_in_the_place_of_a_plan_is_named(run: Run, spec_file: Path, plan_
 
 
 def test_a_name_that_is_not_there_comes_with_those_that_are(run: Run, spec_file: Path) -> None:
-    told = " ".join(run("plan", spec_file, "--partitioner", "foo").err.split())
-    assert "use one of " in told
-    assert "cp_sat" in told
-    assert "profile" not in told
+    reported = " ".join(run("plan", spec_file, "--partitioner", "foo").err.split())
+    assert "use one of " in reported
+    assert "cp_sat" in reported
+    assert "profile" not in reported
 
 
 def test_swapped_arguments_are_named(run: Run, spec_file: Path, plan_file: Path) -> None:
@@ -570,7 +570,7 @@ def test_swapped_arguments_are_named(run: Run, spec_file: Path, plan_file: Path)
     assert "give the spec first" in answer.err
 
 
-def test_evaluate_tells_a_false_digest_and_another_spec(run: Run, plan_file: Path, tmp_path: Path) -> None:
+def test_evaluate_reports_a_false_digest_and_another_spec(run: Run, plan_file: Path, tmp_path: Path) -> None:
     other = written(tmp_path, spec(table("a"), table("b", pooling_factor=5.0)))
     plan = json.loads(plan_file.read_text())
     plan["plan_digest"] = "sha256:" + "0" * 64

@@ -24,9 +24,9 @@ def terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> Terminal:
     def answer(*arguments: str | Path) -> Answer:
         with monkeypatch.context() as patch:
             patch.setattr("sys.stdout.isatty", lambda: True)
-            told = run(*arguments)
-        assert [line for line in told.err.splitlines() if len(line) > 80] == []
-        return told
+            reported = run(*arguments)
+        assert [line for line in reported.err.splitlines() if len(line) > 80] == []
+        return reported
 
     return answer
 
@@ -63,11 +63,11 @@ COMMANDS = [
 
 
 @pytest.mark.usefixtures("plan")
-@pytest.mark.parametrize(("command", "told"), COMMANDS, ids=[" ".join(command[:2]) for command, _ in COMMANDS])
-def test_people_get_words_and_the_json_where_they_ask(terminal: Terminal, command: list[str], told: str) -> None:
+@pytest.mark.parametrize(("command", "reported"), COMMANDS, ids=[" ".join(command[:2]) for command, _ in COMMANDS])
+def test_people_get_words_and_the_json_where_they_ask(terminal: Terminal, command: list[str], reported: str) -> None:
     answer = terminal(*command)
     assert (answer.code, answer.out) == (0, "")
-    assert told in answer.err
+    assert reported in answer.err
     Path("b.zip").unlink(missing_ok=True)
     assert isinstance(terminal(*command, "--json").document, dict)
 
@@ -82,7 +82,7 @@ def test_commands_with_a_file_say_how_to_keep_what_is_not_shown(terminal: Termin
 
 
 @pytest.mark.usefixtures("folder")
-def test_an_infeasible_spec_is_told_in_words(terminal: Terminal) -> None:
+def test_an_infeasible_spec_is_reported_in_words(terminal: Terminal) -> None:
     rows = [f"model.tables.{name}.num_embeddings=10000000" for name in ("a", "b")]  # 2.56 GB each, on two ranks of 2 GB
     changes = ["hardware.overrides.hbm_bytes=2000000000", "hardware.overrides.ddr_bytes=0", *rows]
     command = ("plan", "spec.json", *(word for change in changes for word in ("--set", change)))
@@ -102,9 +102,9 @@ def test_keys_and_webhooks_are_listed_and_ended_in_words(terminal: Terminal, run
     assert f"GET /v1/webhooks/{hook.document['id']}/deliveries" in hook.err
     listed = run("keys", "list", *data), run("webhooks", "list", *data)
     assert len(listed[0].document["keys"]) == len(listed[1].document["webhooks"]) == 1
-    told = terminal("webhooks", "list", *data).err
-    assert f"{hook.document['id']}  active  pager" in told
-    assert "solve.succeeded, solve.failed" in told
+    reported = terminal("webhooks", "list", *data).err
+    assert f"{hook.document['id']}  active  pager" in reported
+    assert "solve.succeeded, solve.failed" in reported
     assert f"{key['id']}  launchers" in terminal("keys", "list", *data).err
     assert "is revoked for good" in terminal("keys", "revoke", key["id"], *data).err
     assert "revoked 20" in terminal("keys", "list", *data).err

@@ -146,7 +146,7 @@ def test_the_clients_documents_are_the_services(document: type, schema: type[sch
     assert document.__required_keys__ <= set(schema.model_fields)
 
 
-def test_times_of_a_job_are_kept_once_and_compared(client: PlannerClient) -> None:
+def test_times_of_a_job_are_preserved_once_and_compared(client: PlannerClient) -> None:
     digest = client.plan_of(client.solve(SPEC, wait_seconds=60)).digest
     reports = [
         RankReport(seconds=dict.fromkeys(PHASES, 0.001), num_steps=9, device="GPU", library=None, left_out=())

@@ -7,9 +7,9 @@ import pytest
 
 from api.client import plan_digest
 from api.client.check import content_differences, shape_differences
-from api.client.job import expected_differences, job_findings, pod_differences
+from api.client.job import expected_differences, job_issues, pod_differences
 from api.client.live_table import rank_differences
-from api.client.model_check import judge, spec_differences
+from api.client.model_check import plan_differences, spec_differences
 from api.client.verdicts import Difference
 from tests.support.client.jobs import live_table, memory, rank_facts, tiny_model
 from tests.support.client.plans import tiny_plan
@@ -22,14 +22,14 @@ def surplus() -> Sequence[Difference]:
     """A plan for twice the ranks of a sharding group."""
     plan = tiny_plan() | {"world_size": 4}
     plan["tables"][0]["shards"][0]["rank"] = 2
-    return job_findings(plan, [rank_facts(rank) for rank in range(4)], tiny_model())[0]
+    return job_issues(plan, [rank_facts(rank) for rank in range(4)], tiny_model())[0]
 
 
 def wrong_grid() -> Sequence[Difference]:
     """A grid of a MEAN table."""
     model = [live_table("whole"), live_table("grid", num_embeddings=5, pooling="mean")]
     plan = tiny_plan()
-    return judge(plan, model, digest=plan_digest(plan), world_size=2, ranks_per_host=2, device="cuda")
+    return plan_differences(plan, model, digest=plan_digest(plan), world_size=2, ranks_per_host=2, device="cuda")
 
 
 def gap() -> Sequence[Difference]:
@@ -47,13 +47,13 @@ def other_cluster() -> Sequence[Difference]:
 
 def of_job(**odd: object) -> Sequence[Difference]:
     """A job whose rank 1 is odd."""
-    return job_findings(tiny_plan(), [rank_facts(0), rank_facts(1, **odd)], tiny_model())[0]
+    return job_issues(tiny_plan(), [rank_facts(0), rank_facts(1, **odd)], tiny_model())[0]
 
 
 def of_model(*tables: object) -> Sequence[Difference]:
     """A model with these tables."""
     plan = tiny_plan()
-    return judge(plan, tables, digest=plan["plan_digest"], world_size=2, ranks_per_host=2, device="cuda")
+    return plan_differences(plan, tables, digest=plan["plan_digest"], world_size=2, ranks_per_host=2, device="cuda")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def of_model(*tables: object) -> Sequence[Difference]:
         (of_job(memory=memory(1, device_free_bytes=1)), "of device memory"),
         (surplus(), "have no place in sharding groups of"),
         (of_job(sharding_group_size=3), "sharding_group_size"),
-        (job_findings(tiny_plan(), [rank_facts(r) for r in range(3)], [])[0], "ranks are not whole sharding groups of"),
+        (job_issues(tiny_plan(), [rank_facts(r) for r in range(3)], [])[0], "ranks are not whole sharding groups of"),
         (pod_differences(2, 4), "TORCHREC_RESOLVED_POD_SIZE makes TorchRec use groups of"),
         (of_job(machine="other"), "are one host by LOCAL_WORLD_SIZE, but"),
         (of_job(ranks_per_host=1), "the number of ranks per host (LOCAL_WORLD_SIZE) is"),
@@ -89,5 +89,5 @@ def test_every_reason_stands_there(found: Sequence[Difference], words: str) -> N
     verdicts = {difference.verdict for difference in found if words in difference.text}
     assert verdicts, [difference.text for difference in found]
     rows = [re.split(r"(?<!\\) \| ", line) for line in PAGE.read_text().splitlines() if line.startswith("| ")]
-    told = {row[2] for row in rows if len(row) == 4 and words in row[1]}
-    assert verdicts <= told, (words, told)
+    reported = {row[2] for row in rows if len(row) == 4 and words in row[1]}
+    assert verdicts <= reported, (words, reported)

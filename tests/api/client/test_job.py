@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.client.job import expected_differences, job_findings, plan_ranks, pod_differences
+from api.client.job import expected_differences, job_issues, plan_ranks, pod_differences
 from api.client.verdicts import verdict_of
 from tests.support.client.jobs import memory, rank_facts, tiny_model
 from tests.support.client.plans import tiny_plan
@@ -10,11 +10,11 @@ from tests.support.client.plans import tiny_plan
 
 def reasons(facts: list, plan: dict | None = None) -> list[str]:
     """What all ranks together say against the plan."""
-    return [difference.text for difference in job_findings(plan or tiny_plan(), facts, tiny_model())[0]]
+    return [difference.text for difference in job_issues(plan or tiny_plan(), facts, tiny_model())[0]]
 
 
 def test_a_job_that_is_as_planned() -> None:
-    assert job_findings(tiny_plan(), [rank_facts(0), rank_facts(1)], tiny_model()) == ([], [])
+    assert job_issues(tiny_plan(), [rank_facts(0), rank_facts(1)], tiny_model()) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_job_that_is_as_planned() -> None:
 )
 def test_ranks_that_disagree(field: str, value: object, message: str) -> None:
     facts = [rank_facts(0), rank_facts(1, **{field: value})]
-    found, _ = job_findings(tiny_plan(), facts, tiny_model())
+    found, _ = job_issues(tiny_plan(), facts, tiny_model())
     assert [difference.text for difference in found] == [message]
     assert verdict_of(found) == "refuse"
 
@@ -75,7 +75,7 @@ def test_surplus_shards_under_2d() -> None:
     plan["world_size"] = 4
     plan["tables"][0]["shards"][0]["rank"] = 2
     facts = [rank_facts(rank, group_size=4) for rank in range(4)]
-    found, _ = job_findings(plan, facts, tiny_model())
+    found, _ = job_issues(plan, facts, tiny_model())
     assert [(difference.text, difference.verdict) for difference in found] == [
         (
             "ranks 2, 3 of the plan have no place in sharding groups of 2 ranks, so that their shards of"
@@ -104,7 +104,7 @@ def test_memory_is_compared_once_the_ranks_agree() -> None:
     assert reason.startswith("rank 1: the plan needs ")
     (reason,) = reasons([rank_facts(0), rank_facts(1, memory=full, device="cpu")])
     assert reason.startswith("rank 1: the device ")
-    assert job_findings(None, [rank_facts(0), rank_facts(1, memory=full)], tiny_model()) == ([], [])
+    assert job_issues(None, [rank_facts(0), rank_facts(1, memory=full)], tiny_model()) == ([], [])
     other_world = tiny_plan() | {"world_size": 3}
     assert reasons([rank_facts(0), rank_facts(1, memory=full)], other_world) == []  # each rank says so itself
 

@@ -1,16 +1,16 @@
 """What a plan needs of the memory that is free, rank by rank and pool by pool."""
 
 from api.client import MemoryFacts
-from api.client.memory import memory_findings
+from api.client.memory import memory_issues
 from tests.support.client.jobs import GIB, memory
 from tests.support.client.plans import tiny_plan
 
 TYPES = {"whole": "fp32", "grid": "fp16"}
 
 
-def findings(plan: dict, *facts: MemoryFacts, resident: int = 0) -> tuple[list[str], list[str]]:
+def issues(plan: dict, *facts: MemoryFacts, resident: int = 0) -> tuple[list[str], list[str]]:
     """Reasons that ask for a new plan, and warnings."""
-    found, warnings = memory_findings(
+    found, warnings = memory_issues(
         plan,
         facts,
         data_types=TYPES,
@@ -30,8 +30,8 @@ def with_ledger(**tables: int) -> dict[str, object]:
 
 def test_weights_alone_where_the_plan_has_no_ledger() -> None:
     # whole: 6 x 8 fp32 on rank 1, 192 B; grid: columns 2 x 4 of 3 rows on rank 0, of 2 on rank 1, fp16: 48 and 32 B
-    assert findings(tiny_plan(), memory(0, device_free_bytes=48), memory(1, device_free_bytes=224)) == ([], [])
-    reasons, _ = findings(
+    assert issues(tiny_plan(), memory(0, device_free_bytes=48), memory(1, device_free_bytes=224)) == ([], [])
+    reasons, _ = issues(
         tiny_plan(), memory(0, device_free_bytes=47), memory(1, device_free_bytes=223, device_total_bytes=1 << 20)
     )
     assert reasons[1] == (
@@ -42,7 +42,7 @@ def test_weights_alone_where_the_plan_has_no_ledger() -> None:
 
 
 def test_a_ledger_that_says_too_little_is_not_believed() -> None:
-    reasons, _ = findings(with_ledger(hbm=1), memory(0, device_free_bytes=5 * GIB), memory(1))
+    reasons, _ = issues(with_ledger(hbm=1), memory(0, device_free_bytes=5 * GIB), memory(1))
     assert reasons == [
         "rank 0: the plan needs 5.0 GiB of device memory (48 B for tables, 5.0 GiB reserved for the rest),"
         " 5.0 GiB of 80.0 GiB are free (device 0)"
@@ -51,41 +51,41 @@ def test_a_ledger_that_says_too_little_is_not_believed() -> None:
 
 def test_tables_and_reservations_must_fit_and_the_margin_should() -> None:
     plan = with_ledger(hbm=50 * GIB)  # 55 GiB with what is reserved, 67 GiB with the margin
-    assert findings(plan, memory(0, device_free_bytes=67 * GIB), memory(1)) == ([], [])
-    assert findings(plan, memory(0, device_free_bytes=67 * GIB - 1), memory(1)) == (
+    assert issues(plan, memory(0, device_free_bytes=67 * GIB), memory(1)) == ([], [])
+    assert issues(plan, memory(0, device_free_bytes=67 * GIB - 1), memory(1)) == (
         [],
         [
             "rank 0: the plan needs 55.0 GiB of device memory (50.0 GiB for tables, 5.0 GiB reserved for the rest),"
             " 67.0 GiB of 80.0 GiB are free (device 0), which leaves less than the plan's margin of 12.0 GiB"
         ],
     )
-    (reason,), warnings = findings(plan, memory(0), memory(1, device_free_bytes=55 * GIB - 1))
+    (reason,), warnings = issues(plan, memory(0), memory(1, device_free_bytes=55 * GIB - 1))
     assert reason.startswith("rank 1: the plan needs 55.0 GiB")
     assert warnings == []
 
 
 def test_dense_parameters_that_are_there_need_no_room() -> None:
     facts = memory(0, device_free_bytes=52 * GIB), memory(1)
-    assert findings(with_ledger(hbm=50 * GIB), *facts)[0] != []
-    assert findings(with_ledger(hbm=50 * GIB), *facts, resident=3 * GIB)[0] == []
+    assert issues(with_ledger(hbm=50 * GIB), *facts)[0] != []
+    assert issues(with_ledger(hbm=50 * GIB), *facts, resident=3 * GIB)[0] == []
     beyond = memory(0, device_free_bytes=51 * GIB - 1), memory(1)  # they are never more than the plan reserved
-    assert findings(with_ledger(hbm=50 * GIB), *beyond, resident=9 * GIB)[0] != []
+    assert issues(with_ledger(hbm=50 * GIB), *beyond, resident=9 * GIB)[0] != []
 
 
 def test_ranks_of_one_host_share_its_memory() -> None:
     plan = with_ledger(hbm=GIB, ddr=60 * GIB)
     shared = [memory(rank, host_pool="node-1") for rank in (0, 1)]
-    assert findings(plan, *shared)[0] == [
+    assert issues(plan, *shared)[0] == [
         "ranks 0, 1: the plan needs 120.0 GiB of host memory (120.0 GiB for tables, 0 B reserved for the rest),"
         " 100.0 GiB of 200.0 GiB are free (node-1)"
     ]
-    assert findings(plan, memory(0), memory(1)) == ([], [])
+    assert issues(plan, memory(0), memory(1)) == ([], [])
 
 
 def test_ranks_on_one_device_share_it() -> None:
     plan = with_ledger(hbm=40 * GIB)
     both = [memory(rank, device_pool="GPU 1 of node-1") for rank in (0, 1)]
-    assert findings(plan, *both)[0] == [
+    assert issues(plan, *both)[0] == [
         "ranks 0, 1: the plan needs 90.0 GiB of device memory (80.0 GiB for tables, 10.0 GiB reserved for the rest),"
         " 70.0 GiB of 80.0 GiB are free (GPU 1 of node-1)"
     ]
@@ -94,7 +94,7 @@ def test_ranks_on_one_device_share_it() -> None:
 def test_on_cpu_all_tiers_are_the_hosts_memory() -> None:
     plan = with_ledger(hbm=40 * GIB, ddr=30 * GIB)
     facts = [memory(rank, device_pool="node-1", host_pool="node-1") for rank in (0, 1)]
-    reasons, _ = findings(plan, *facts)
+    reasons, _ = issues(plan, *facts)
     assert reasons == [
         "ranks 0, 1: the plan needs 150.0 GiB of memory (140.0 GiB for tables, 10.0 GiB reserved for the rest),"
         " 70.0 GiB of 80.0 GiB are free (node-1)"
@@ -104,7 +104,7 @@ def test_on_cpu_all_tiers_are_the_hosts_memory() -> None:
 def test_shards_in_host_memory_take_none_of_the_device() -> None:
     plan = tiny_plan()
     plan["tables"][0]["shards"][0]["tier"] = "ddr"
-    reasons, _ = findings(plan, memory(0), memory(1, device_free_bytes=32, host_free_bytes=191))
+    reasons, _ = issues(plan, memory(0), memory(1, device_free_bytes=32, host_free_bytes=191))
     assert reasons == [
         "rank 1: the plan needs 192 B of host memory (192 B for tables, 0 B reserved for the rest),"
         " 191 B of 200.0 GiB are free (host 1)"
@@ -113,4 +113,4 @@ def test_shards_in_host_memory_take_none_of_the_device() -> None:
 
 def test_ledgers_that_are_none() -> None:
     for ranks in (7, [7], [{"rank": "0"}], [{"rank": 0, "bytes": 7, "reserved_bytes": {"hbm": [1]}}]):
-        assert findings(tiny_plan() | {"ranks": ranks}, memory(0), memory(1)) == ([], [])
+        assert issues(tiny_plan() | {"ranks": ranks}, memory(0), memory(1)) == ([], [])

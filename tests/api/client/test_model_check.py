@@ -7,22 +7,22 @@ import pytest
 
 from api.client import plan_digest
 from api.client.live_table import LiveTable, fingerprint, rank_differences
-from api.client.model_check import judge, spec_differences
+from api.client.model_check import plan_differences, spec_differences
 from api.client.verdicts import ranks_text, refuse, replan, verdict_of
 from tests.support.client.jobs import live_table, tiny_model
 from tests.support.client.plans import tiny_plan
 
 
-def judged(plan: dict, model: list[LiveTable], world_size: int = 2, device: str = "cuda") -> list[tuple[str, str]]:
+def rated(plan: dict, model: list[LiveTable], world_size: int = 2, device: str = "cuda") -> list[tuple[str, str]]:
     """Reasons against a plan, each with its verdict."""
     digest = plan_digest(plan)
     planned = plan | {"plan_digest": digest}
-    found = judge(planned, model, digest=digest, world_size=world_size, ranks_per_host=2, device=device)
+    found = plan_differences(planned, model, digest=digest, world_size=world_size, ranks_per_host=2, device=device)
     return [(difference.text, difference.verdict) for difference in found]
 
 
 def test_a_model_that_is_the_plans() -> None:
-    assert judged(tiny_plan(), tiny_model()) == []
+    assert rated(tiny_plan(), tiny_model()) == []
 
 
 def test_the_gravest_verdict_counts() -> None:
@@ -46,7 +46,7 @@ def test_ranks_for_people() -> None:
 
 def test_a_plan_of_an_earlier_model_or_cluster_is_out_of_date() -> None:
     model = [live_table("whole", num_embeddings=7), live_table("new")]
-    assert judged(tiny_plan(), model, world_size=4) == [
+    assert rated(tiny_plan(), model, world_size=4) == [
         ("the plan is for a world size of 2, the job has 4", "replan"),
         ('table "new" of module "sparse" is not in the plan', "replan"),
         ('table "grid" of the plan is not in the model', "replan"),
@@ -58,37 +58,37 @@ def test_a_changed_pooling_is_out_of_date_and_not_wrong() -> None:
     plan = tiny_plan()
     plan["tables"][1]["pooling"] = "sum"
     averaged = [live_table("whole"), live_table("grid", num_embeddings=5, pooling="mean")]
-    assert judged(plan, averaged) == [('table "grid": pooling is sum in the plan, mean in the model', "replan")]
+    assert rated(plan, averaged) == [('table "grid": pooling is sum in the plan, mean in the model', "replan")]
     plan["tables"][1]["pooling"] = "mean"
-    assert judged(plan, averaged) == [('table "grid": MEAN pooling as grid_shard adds means of partial bags', "refuse")]
+    assert rated(plan, averaged) == [('table "grid": MEAN pooling as grid_shard adds means of partial bags', "refuse")]
 
 
 def test_shards_that_would_train_wrongly_are_refused() -> None:
     plan = tiny_plan()
     for shard, (offset, rows) in zip(plan["tables"][1]["shards"], [(0, 2), (2, 3)] * 2, strict=True):
         shard.update(row_offset=offset, num_rows=rows)  # 5 rows as 2 and 3, where TorchRec counts on 3 and 2
-    ((reason, verdict),) = judged(plan, tiny_model())
+    ((reason, verdict),) = rated(plan, tiny_model())
     assert "row pieces must be blocks of 3 rows" in reason
     assert verdict == "refuse"
 
 
 def test_rows_that_come_back_one_by_one_have_fewer_schemes_and_kernels() -> None:
     model = [live_table("whole", pooling="none"), live_table("grid", num_embeddings=5, pooling="none")]
-    reasons = judged(tiny_plan(), model)
+    reasons = rated(tiny_plan(), model)
     assert reasons == [
         ('table "grid": grid_shard of an EmbeddingCollection is not supported by TorchRec', "refuse"),
     ]
     plan = tiny_plan()
     plan["tables"][0]["compute_kernel"] = "dense"
     model = [live_table("whole", pooling="none"), live_table("grid", num_embeddings=5)]
-    assert judged(plan, model) == []
-    ((reason, verdict),) = judged(plan, model, device="cpu")
+    assert rated(plan, model) == []
+    ((reason, verdict),) = rated(plan, model, device="cpu")
     assert "the dense kernel on cpu adds up the rows" in reason
     assert verdict == "refuse"
 
 
-def test_shards_are_judged_for_the_cluster_that_the_plan_names() -> None:
-    assert judged(tiny_plan(), tiny_model(), world_size=8) == [
+def test_shards_are_rated_for_the_cluster_that_the_plan_names() -> None:
+    assert rated(tiny_plan(), tiny_model(), world_size=8) == [
         ("the plan is for a world size of 2, the job has 8", "replan")
     ]
 

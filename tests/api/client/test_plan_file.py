@@ -58,7 +58,9 @@ def test_a_moved_channel_replaces_the_file(channel: Channel, client: PlannerClie
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", tiny_bytes()[:-1], tiny_bytes() + b"\n"])
-def test_a_damaged_file_is_fetched_anew(channel: Channel, client: PlannerClient, tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_file_is_fetched_again(
+    channel: Channel, client: PlannerClient, tmp_path: Path, damage: bytes
+) -> None:
     path = tmp_path / "plan.json"
     fetch(client, "prod", path)
     path.write_bytes(damage)
@@ -68,7 +70,7 @@ def test_a_damaged_file_is_fetched_anew(channel: Channel, client: PlannerClient,
 
 
 @pytest.mark.parametrize("note", [b"", b"[]", b'{"etag": 3, "sha256": "x"}'])
-def test_a_damaged_note_is_fetched_anew(channel: Channel, client: PlannerClient, tmp_path: Path, note: bytes) -> None:
+def test_a_damaged_note_is_fetched_again(channel: Channel, client: PlannerClient, tmp_path: Path, note: bytes) -> None:
     path = tmp_path / "plan.json"
     fetch(client, "prod", path)
     (tmp_path / "plan.json.etag").write_bytes(note)

@@ -49,7 +49,7 @@ def test_a_rank_fetches_its_part_of_a_channels_plan_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "reported"),
     [
         ({**slice_of(0), "rank": 1}, "not the slice of rank 0"),
         (dict(tiny_plan()), "may not know slices"),  # a service that answers with the whole plan
@@ -59,8 +59,8 @@ def test_a_rank_fetches_its_part_of_a_channels_plan_once() -> None:
         (slice_of(0, tables=None), "not the slice of a plan"),
     ],
 )
-def test_what_is_no_slice_of_the_rank_is_refused(document: dict[str, Any], told: str) -> None:
-    with pytest.raises(UnexpectedAnswer, match=told):
+def test_what_is_no_slice_of_the_rank_is_refused(document: dict[str, Any], reported: str) -> None:
+    with pytest.raises(UnexpectedAnswer, match=reported):
         Script(slice_answer(document)).client().get_rank_slice(DIGEST, 0)
 
 
@@ -108,14 +108,14 @@ def test_a_rollback_whose_answer_was_lost_is_not_done_twice() -> None:
         lambda: [channel(3, OTHER), history(newest=3)],  # to what nobody knows
     ],
 )
-def test_a_channel_that_somebody_else_moved_is_told(after: Callable[[], list[httpx.Response]]) -> None:
+def test_a_channel_that_someone_else_moved_is_reported(after: Callable[[], list[httpx.Response]]) -> None:
     script = Script(channel(2, DIGEST), problem(412, title="changed"), *after())
     with pytest.raises(ProblemError, match="412 changed"):
         script.client().rollback("ads/prod", if_match='"v2"')
 
 
 @pytest.mark.parametrize("status", [404, 412, 422])
-def test_refusals_are_told(status: int) -> None:
+def test_refusals_are_reported(status: int) -> None:
     """Of a channel that was another one already when it was asked for, too."""
     script = Script(channel(2, DIGEST), problem(status, title="refused"))
     with pytest.raises(ProblemError, match=f"{status} refused"):

@@ -82,12 +82,12 @@ def test_a_solve_that_overruns_without_a_plan_fails_with_a_reason(folder: Path) 
         assert solve["error"]["hint"]
 
 
-def test_a_better_bound_is_told_while_the_plan_stays(folder: Path) -> None:
+def test_a_better_bound_is_reported_while_the_plan_stays(folder: Path) -> None:
     with Live.of(folder, plan=planners.plan_with_bounds) as live:
         solve = live.solve(tiny())
         text = live.get(f"/v1/solves/{solve['id']}/events").text
-        told = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
-        found = [(one["incumbent_seconds"], one["bound_seconds"]) for one in told if "bound_seconds" in one]
+        reported = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
+        found = [(one["incumbent_seconds"], one["bound_seconds"]) for one in reported if "bound_seconds" in one]
         assert len({seconds for seconds, _ in found}) == 1
         assert [bound / found[-1][1] for _, bound in found] == pytest.approx([0.25, 0.5, 1.0])
 
@@ -178,14 +178,14 @@ def test_a_defect_ends_the_solve_and_its_text_stays_in_the_log(folder: Path) -> 
         assert "this text" not in str(solve)
 
 
-def test_a_refusal_of_the_planner_is_told_with_its_way_out(folder: Path) -> None:
+def test_a_refusal_of_the_planner_is_reported_with_its_way_out(folder: Path) -> None:
     with Live.of(folder, plan=planners.refuse) as live:
         error = live.solve(TINY)["error"]
         assert error["code"] == "missing-hardware-number"
         assert "hardware.overrides.hbm_bytes_per_second" in error["hint"]
 
 
-def test_a_process_that_eats_memory_is_told_from_the_rest(folder: Path) -> None:
+def test_a_process_that_eats_memory_is_reported_from_the_rest(folder: Path) -> None:
     with Live.of(folder, plan=planners.eat_memory, solver_memory_bytes=1024**3) as live:
         assert live.solve(tiny(solver__time_limit_seconds=30))["error"]["code"] == "out-of-memory"
 
@@ -248,7 +248,7 @@ def test_a_second_run_without_a_plan_ends_with_the_plan_of_the_first(folder: Pat
         assert plan_is_valid(live, solve, spec)
 
 
-def test_a_failure_beside_the_solver_ends_one_solve_and_no_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_next_to_the_solver_ends_one_solve_and_no_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     schedule, failures = ProcessSlot.schedule, [OSError(errno.EMFILE, "too many open files")]
 
     def fail_once(self: ProcessSlot, *arguments: object) -> object:
@@ -273,7 +273,7 @@ def test_a_process_that_does_not_start_at_once_starts_later(folder: Path, monkey
         assert live.solve(TINY)["state"] == "succeeded"
 
 
-def test_plans_on_their_way_lie_beside_the_database_and_are_cleared(folder: Path) -> None:
+def test_plans_on_their_way_lie_next_to_the_database_and_are_cleared(folder: Path) -> None:
     (folder / "running").mkdir()
     (folder / "running" / "stale.plan").write_bytes(b"left by a server that was killed")
     with Live.of(folder, plan=planners.plan_then_hang) as live:
@@ -324,8 +324,10 @@ def test_solves_of_a_higher_priority_begin_before_older_ones(folder: Path) -> No
     with Live.of(folder, plan=planners.hang) as live:
         running = live.post("/v1/solves", spec).json()["id"]
         wait_for_pid(folder)
-        wishes = {"low": "?priority=-7", "plain": "", "high": "?priority=9", "higher": "?priority=100"}
-        ids = {name: live.post(f"/v1/solves{query}", tiny(name=name)).json()["id"] for name, query in wishes.items()}
+        constraints = {"low": "?priority=-7", "plain": "", "high": "?priority=9", "higher": "?priority=100"}
+        ids = {
+            name: live.post(f"/v1/solves{query}", tiny(name=name)).json()["id"] for name, query in constraints.items()
+        }
         begun = []
         while len(begun) < len(ids):
             live.post(f"/v1/solves/{running}:cancel")

@@ -30,7 +30,7 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_lines_are_json_where_nobody_reads_along() -> None:
+def test_lines_are_json_where_no_one_reads_along() -> None:
     for log_format, is_terminal, expected in (
         ("auto", False, True),
         ("auto", True, False),
@@ -45,12 +45,12 @@ def test_all_speakers_have_one_form(name: str) -> None:
     stream = logged()
     logging.getLogger(name).warning("%d things", 3, extra={"solve_id": "abc"})
     (line,) = lines(stream)
-    told_at = line.pop("timestamp")
-    assert datetime.fromisoformat(str(told_at)).tzinfo is not None
+    reported_at = line.pop("timestamp")
+    assert datetime.fromisoformat(str(reported_at)).tzinfo is not None
     assert line == {"event": "3 things", "level": "warning", "logger": name, "solve_id": "abc"}
 
 
-def test_fields_that_nobody_knows_are_left_out() -> None:
+def test_fields_that_no_one_knows_are_left_out() -> None:
     stream = logged()
     logging.getLogger("dbos").warning("x", extra={"applicationVersion": "1", "secret": "s"})
     assert set(lines(stream)[0]) == {"event", "level", "logger", "timestamp"}
@@ -141,15 +141,15 @@ def test_a_server_logs_requests_and_ends_of_solves_and_nothing_of_specs(root: Pa
     finally:
         errors = server.stop(signal.SIGTERM)
     assert secret not in errors
-    told = [json.loads(line) for line in errors.splitlines()]
-    (request,) = [line for line in told if line.get("request_id") == "mine-7"]
+    reported = [json.loads(line) for line in errors.splitlines()]
+    (request,) = [line for line in reported if line.get("request_id") == "mine-7"]
     assert (request["route"], request["status"]) == ("/v1/solves", 200)
     assert request["milliseconds"] > 0
     assert request["bytes"] == len(answer.content)
-    (end,) = [line for line in told if line.get("solve_id")]
+    (end,) = [line for line in reported if line.get("solve_id")]
     assert (end["solve_id"], end["state"]) == (answer.json()["id"], "succeeded")
-    assert "uvicorn.error" in {line["logger"] for line in told}
-    assert not any(line["logger"] == "uvicorn.access" for line in told)
+    assert "uvicorn.error" in {line["logger"] for line in reported}
+    assert not any(line["logger"] == "uvicorn.access" for line in reported)
 
 
 def test_the_lines_of_requests_can_be_left_out(root: Path, tmp_path: Path) -> None:

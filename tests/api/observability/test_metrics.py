@@ -83,7 +83,7 @@ def test_a_solve_leaves_its_figures(service: Live) -> None:
     assert figure(figures, "shardplan_store_up") == 1
 
 
-def test_what_waits_and_what_fails_is_told(tmp_path: Path) -> None:
+def test_what_waits_and_what_fails_is_reported(tmp_path: Path) -> None:
     leave_in(tmp_path)
     with Live.of(tmp_path, plan=planners.hang, solver_grace_seconds=0.5) as live:
         first = live.post("/v1/solves", tiny(solver__time_limit_seconds=1)).json()["id"]
@@ -99,7 +99,7 @@ def test_what_waits_and_what_fails_is_told(tmp_path: Path) -> None:
         assert figure(figures, "shardplan_solve_seconds_sum", state="failed") >= 1.5
 
 
-def test_the_caches_tell_their_use(service: Live) -> None:
+def test_the_caches_report_their_use(service: Live) -> None:
     digest = service.solve(TINY)["result"]["plan_digest"]
     for _ in range(3):
         service.get(f"/v1/plans/{digest}")
@@ -160,14 +160,14 @@ def test_every_metric_is_documented_with_its_labels_and_every_documented_one_is_
     for names, labels in re.findall(r"^\| (`[^|]+`) \|([^|]*)\|", section, re.MULTILINE):
         for name in re.findall(r"`(\w+)`", names):
             documented[name] = set(re.findall(r"`(\w+)`", labels))
-    told: dict[str, set[str]] = {}
+    reported: dict[str, set[str]] = {}
     for family in service.app.state.services.metrics.collect():
         name = {"counter": f"{family.name}_total", "info": f"{family.name}_info"}.get(family.type, family.name)
         labels = {label for sample in family.samples for label in sample.labels if label != "le"}
-        told[name] = set() if family.type == "info" else labels
+        reported[name] = set() if family.type == "info" else labels
     # No fit ran here: its labels are those of the metric.
-    told["shardplan_fit_seconds"] = {"state"}
-    assert told == documented
+    reported["shardplan_fit_seconds"] = {"state"}
+    assert reported == documented
 
 
 def test_a_worker_answers_scrapes_on_its_port(root: Path, tmp_path: Path, postgres: Postgres) -> None:

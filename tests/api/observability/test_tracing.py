@@ -155,7 +155,7 @@ def test_nothing_is_traced_by_default(tmp_path: Path) -> None:
     assert "trace_id" not in stream.getvalue()
 
 
-def test_a_missing_extra_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = settings_for(tmp_path, traces="otlp")
     for module in ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http.trace_exporter"):
         with monkeypatch.context() as patch:

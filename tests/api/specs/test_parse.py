@@ -68,18 +68,18 @@ def test_a_spec_becomes_a_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    ("solver", "said"),
+    ("solver", "stated"),
     [
         ({"work_limit_seconds": 20}, "work_limit_seconds 20 exceeds time_limit_seconds 10"),
         ({"work_limit_seconds": 2, "reproducible": False}, "work_limit_seconds is for reproducible solves"),
     ],
 )
-def test_work_is_counted_within_the_time_limit_of_a_reproducible_solve(solver: dict[str, object], said: str) -> None:
+def test_work_is_counted_within_the_time_limit_of_a_reproducible_solve(solver: dict[str, object], stated: str) -> None:
     with pytest.raises(RejectedDocument) as caught:
         request_of(solver=solver)
     (issue,) = caught.value.issues
     assert issue.pointer == "/solver"
-    assert said in issue.message
+    assert stated in issue.message
 
 
 @pytest.mark.parametrize(
@@ -164,14 +164,14 @@ def test_broken_form_does_not_hide_names_that_are_wrong() -> None:
 
 
 @pytest.mark.parametrize("spec", [None, [], {"hardware": 3}, {"hardware": {"overrides": []}, "model": {"tables": {}}}])
-def test_a_document_of_another_shape_is_only_told_its_shape(spec: object) -> None:
+def test_a_document_of_another_shape_is_only_reported_its_shape(spec: object) -> None:
     with pytest.raises(InvalidProblem):
         parse_spec(raw(spec))
     with pytest.raises(InvalidProblem):
         parse_evaluation(raw({"spec": spec, "plan": spec}))
 
 
-def test_statistics_that_are_not_used_are_said_and_assumed_away() -> None:
+def test_statistics_that_are_not_used_are_stated_and_assumed_away() -> None:
     request = request_of(model__tables__0__access={"miss_ratio_curve": [[0.1, 0.3], [0.5, 0.05]]})
     (warning,) = request.warnings
     assert (warning.code, warning.severity) == ("statistics-not-used", "warning")
@@ -320,7 +320,7 @@ def test_torcheasyrec_takes_tables_that_its_config_can_name_and_type() -> None:
     assert request_of(runtime="torcheasyrec").problem.runtime == "torcheasyrec"
 
 
-def test_what_no_runtime_leaves_of_the_users_wishes_is_for_the_solve_to_explain() -> None:
+def test_what_no_runtime_leaves_of_the_users_constraints_is_for_the_solve_to_explain() -> None:
     """A table that runs but for its constraints is no fault of the spec: the solve names the constraint to drop."""
     allowed = {"model__tables__0__constraints": {"data_types": ["fp32", "bf16"]}}
     table = request_of(runtime="torcheasyrec", **allowed).problem.tables[0]
@@ -410,7 +410,7 @@ def test_choices_of_storage_are_read_once_each_and_in_order() -> None:
     assert found.data_types == ("fp16", "fp32")
 
 
-def test_other_kernels_beside_a_planned_one_are_allowed() -> None:
+def test_other_kernels_next_to_a_planned_one_are_allowed() -> None:
     constraints = request_of(model__tables__0__constraints={"compute_kernels": ["fused_uvm", "fused"]})
     assert constraints.problem.tables[0].constraints.compute_kernels == {Kernel.FUSED, Kernel.FUSED_UVM}
 
@@ -439,7 +439,7 @@ def test_a_plan_from_anywhere_becomes_a_placement() -> None:
         parse_plan(raw({**plan, "tables": [{**table, "shards": [{**shard, "rank": -1}]}]}))
 
 
-def test_a_plan_in_the_place_of_a_spec_is_told_as_one() -> None:
+def test_a_plan_in_the_place_of_a_spec_is_reported_as_one() -> None:
     plan = {"schema_version": 1, "name": "n", "plan_digest": "sha256:0", "world_size": 2, "tables": []}
     with pytest.raises(InvalidProblem) as caught:
         parse_spec(raw(plan))
@@ -451,15 +451,15 @@ def test_a_plan_in_the_place_of_a_spec_is_told_as_one() -> None:
     assert "/plan_digest" in pointers(plan_digest="sha256:0")  # a spec with a field too many is a spec
 
 
-def test_a_spec_in_the_place_of_a_plan_is_told_as_one() -> None:
+def test_a_spec_in_the_place_of_a_plan_is_reported_as_one() -> None:
     plan = {"schema_version": 1, "name": "n", "plan_digest": "sha256:0", "world_size": 2, "tables": []}
-    for body, told in (
+    for body, reported in (
         ({"spec": TINY, "plan": TINY}, [("not-a-plan", "/plan")]),
         ({"spec": plan, "plan": TINY}, [("not-a-spec", "/spec"), ("not-a-plan", "/plan")]),  # swapped
     ):
         with pytest.raises(InvalidProblem) as caught:
             parse_evaluation(raw(body))
-        assert [(issue.code, issue.pointer) for issue in caught.value.issues] == told
+        assert [(issue.code, issue.pointer) for issue in caught.value.issues] == reported
 
 
 def test_cross_checks_of_an_evaluation_point_below_spec() -> None:

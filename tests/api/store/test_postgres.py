@@ -79,6 +79,6 @@ def test_addresses_that_are_none_of_postgresql_are_refused_without_repeating_the
 def test_connections_notice_that_the_host_is_gone(postgres: Postgres, stated: str, expected: str) -> None:
     engine = create_engine(postgres_url(postgres.new_database() + stated))
     with engine.connect() as connection:
-        said = connection.connection.driver_connection.info.get_parameters()
+        message = connection.connection.driver_connection.info.get_parameters()
     engine.dispose()
-    assert (said["tcp_user_timeout"], said["keepalives_idle"]) == (expected, "5")
+    assert (message["tcp_user_timeout"], message["keepalives_idle"]) == (expected, "5")

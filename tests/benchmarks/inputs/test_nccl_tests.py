@@ -55,7 +55,7 @@ def test_sizes_are_those_of_the_larger_buffer(program, operation, sent, received
     assert rows.numbers("received_bytes")[0] == received
 
 
-def test_several_runs_of_a_file_are_kept_apart() -> None:
+def test_several_runs_of_a_file_are_preserved_apart() -> None:
     again = A2A.replace("alltoall_perf", "all_reduce_perf").replace(RANKS, "".join(RANKS.splitlines(True)[:2]))
     rows = read_nccl_tests(A2A + LINE + TAIL + again + LINE + TAIL, name="run")
     assert rows.text("operation").tolist() == ["all_to_all"] * 2 + ["all_reduce"] * 2
@@ -63,7 +63,7 @@ def test_several_runs_of_a_file_are_kept_apart() -> None:
     assert rows.text("task").tolist() == ["run:1:1048576"] * 2 + ["run:2:1048576"] * 2
 
 
-def test_old_versions_tell_deviations_and_run_all_to_all_in_place_without_a_result() -> None:
+def test_old_versions_report_deviations_and_run_all_to_all_in_place_without_a_result() -> None:
     text = HEAD + OLD_COLUMNS
     text += "  1048576  262144  float  sum  50.00  20.97  15.73  2e-06  60.00  17.48  13.11  2e-06\n"
     text += "  1048576  262144  float       52.00  20.97  15.73  0e+00  60.00  17.48  13.11  1e+00\n"

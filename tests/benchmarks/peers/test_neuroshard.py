@@ -61,7 +61,7 @@ def test_one_table_is_cut_until_all_ranks_share_it() -> None:
     assert all(all(table) for table in columns_held(result, given))
 
 
-def test_the_kept_plan_is_within_the_limits_and_costs_what_it_says() -> None:
+def test_the_preserved_plan_is_within_the_limits_and_costs_what_it_says() -> None:
     rng = np.random.default_rng(0)
     for _ in range(5):
         dims = rng.choice([8, 16, 32, 64], size=12).tolist()
@@ -87,7 +87,7 @@ def test_step_time_takes_the_slowest_rank_of_each_phase() -> None:
     assert search(given, objective="step_time", params=whole).cost_seconds == 48.0
 
 
-def test_dearest_first_and_ties_to_the_emptier_rank() -> None:
+def test_costliest_first_and_ties_to_the_emptier_rank() -> None:
     # Compute 12, 8, 8, 4 on two ranks: 12 -> 0, 8 -> 1, 8 -> 1 (8 < 12), 4 -> 0: 16 each
     given = costs([4, 4, 4, 4], num_ranks=2, per_column=[1.0, 3.0, 2.0, 2.0])
     result = search(given)

@@ -131,7 +131,7 @@ def test_search_keeps_the_best_and_counts() -> None:
     assert (nothing.max_rank_seconds, nothing.chosen_option, nothing.proposer) == (np.inf, (), "")
 
 
-def test_a_time_limit_is_told() -> None:
+def test_a_time_limit_is_reported() -> None:
     whole = option(Placement.RANK, [(4.0, 8)]).option
     result = search([[whole]], cluster(1, 2), time_limit_seconds=-1.0)
     assert (result.timed_out, result.num_proposals) == (True, 0)

@@ -24,7 +24,7 @@ def write(folder: Path, num_ranks: int, count: int) -> None:
     (folder / f"comm_{num_ranks}.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
 
 
-def test_one_model_is_set_beside_linear_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_model_is_set_next_to_linear_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for num_ranks in (2, 4):
         write(tmp_path / "meta_dlrm_2021" / "cost_cpu", num_ranks, 100)
     learned_exchange.main(["--shared", str(tmp_path), "--document", str(tmp_path / "fitted.json")])
@@ -46,7 +46,7 @@ def test_tasks_are_split_whole_and_in_shares(tmp_path: Path) -> None:
     assert not (tasks[0] | tasks[1]) & tasks[2]
 
 
-def test_an_empty_folder_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_folder_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert learned_exchange.main(["--shared", str(tmp_path)]) == 1
     assert "no comm_*.csv.gz" in capsys.readouterr().err
 

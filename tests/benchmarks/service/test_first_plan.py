@@ -15,11 +15,11 @@ def reached(visible_seconds: float) -> Reached:
 def test_a_small_problem(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--runs", "1", "--tables", "16", "--ranks", "8", "--fill", "0.5", "--time-limit", "0.5"]
     status = first_plan.main(given)
-    told = capsys.readouterr().out.splitlines()
-    assert max(map(len, told)) <= 80
-    assert status == int("MISSED" in told[-1])
+    reported = capsys.readouterr().out.splitlines()
+    assert max(map(len, reported)) <= 80
+    assert status == int("MISSED" in reported[-1])
     for name in ("cold", "warm 1", "median", "worst"):
-        (row,) = (text for text in told if text.startswith(name))
+        (row,) = (text for text in reported if text.startswith(name))
         seconds = [float(value) for value in row[10:].split()]
         assert len(seconds) == 3
         assert 0 < seconds[0] <= seconds[1] <= seconds[2], name
@@ -33,7 +33,7 @@ def test_stages_end_with_the_first_plan() -> None:
     assert sum(seconds[stage] for stage in STAGES) <= seconds["in all"] < 30
 
 
-def test_the_median_is_judged_and_the_worst_is_told() -> None:
+def test_the_median_is_rated_and_the_worst_is_reported() -> None:
     *_, verdict = summary([reached(0.5), reached(0.9), reached(3.0)])
     assert verdict.endswith("reached")
     rows = summary([reached(0.5), reached(1.1), reached(3.0)])
@@ -42,7 +42,7 @@ def test_the_median_is_judged_and_the_worst_is_told() -> None:
     assert rows[2].endswith("MISSED")
 
 
-def test_what_the_service_refuses_is_told() -> None:
+def test_what_the_service_refuses_is_reported() -> None:
     spec = meta_family(num_tables=4, num_ranks=8, fill=0.5, seed=0)
     with running_service() as service:
         with pytest.raises(NotServed, match="embedding_dim"):

@@ -21,7 +21,7 @@ def test_a_proven_problem() -> None:
     assert abs(found.of_plan) < 0.05
 
 
-def test_what_cannot_be_proven_or_planned_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_proven_or_planned_is_stated(capsys: pytest.CaptureFixture[str]) -> None:
     tiny = ["--tables", "3", "--ranks", "2", "--fill", "0.3", "--work", "0.2"]
     assert main([*tiny, "--prove", "0.001"]) == 0
     assert "not proven" in capsys.readouterr().out

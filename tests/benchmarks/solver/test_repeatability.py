@@ -48,20 +48,20 @@ def test_three_runs_by_both_ways_are_equal(spec: Path, capsys: pytest.CaptureFix
     # A short search, far from its limit: on a busy machine the clock might cut another one.
     given = ["--runs", "3", "--spec", str(spec), "--partitioner", "greedy", "--price-runs", "0"]
     assert repeatability.main(given) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert max(map(len, told)) <= 80
-    rows = [text.split() for text in told[1:4]]
+    reported = capsys.readouterr().out.splitlines()
+    assert max(map(len, reported)) <= 80
+    rows = [text.split() for text in reported[1:4]]
     assert [row[1] for row in rows] == ["command", "service", "command"]
     assert len({row[-1] for row in rows}) == 1
-    assert told[-1].startswith("EQUAL: 3 plans of ")
+    assert reported[-1].startswith("EQUAL: 3 plans of ")
 
 
-def test_the_price_is_told(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_price_is_reported(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--runs", "1", "--spec", str(spec), "--by", "command", "--partitioner", "greedy", "--price-runs", "1"]
     assert repeatability.main(given) == 0
-    told = capsys.readouterr().out
+    reported = capsys.readouterr().out
     for mode in ("reproducible", "by the clock"):
-        assert f"\n  {mode}" in told
+        assert f"\n  {mode}" in reported
 
 
 def test_a_plan_that_differs_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,14 +101,14 @@ def test_the_first_difference_is_named(path: tuple[str | int, ...], value: objec
 
 def test_a_plan_that_the_clock_cut_is_counted() -> None:
     cut = run_of(changed(("termination", "limit"), "time"))
-    equal, told = verdict([run_of(PLAN), cut])
+    equal, reported = verdict([run_of(PLAN), cut])
     assert not equal
-    assert told[0] == "1 of 2 plans say that the clock cut their search"
-    assert told[1] == "placements: all the same (plan_digest)"
-    assert told[-1].startswith("every one of these says that the clock cut it")
-    _, told = verdict([run_of(PLAN), cut, run_of(changed(("plan_digest",), "sha256:1"))])
-    assert told[1] == "placements: 2 different ones (plan_digest)"
-    assert told[-1] == "DIFFERENT: 2 of 3 plans; run 2 first at /termination/limit"
+    assert reported[0] == "1 of 2 plans say that the clock cut their search"
+    assert reported[1] == "placements: all the same (plan_digest)"
+    assert reported[-1].startswith("every one of these says that the clock cut it")
+    _, reported = verdict([run_of(PLAN), cut, run_of(changed(("plan_digest",), "sha256:1"))])
+    assert reported[1] == "placements: 2 different ones (plan_digest)"
+    assert reported[-1] == "DIFFERENT: 2 of 3 plans; run 2 first at /termination/limit"
 
 
 def test_the_load_goes_round_and_ends() -> None:

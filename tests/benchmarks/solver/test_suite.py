@@ -151,14 +151,14 @@ def test_summary_judges_the_default_alone() -> None:
         row(wide, [peer(2.02)], instance(50)),
         replace(row(NO_PLAN), partitioner="mathopt"),
     ]
-    told = list(summary(suite, rows, "greedy"))
-    assert told[0] == "suite s: t; 2 instances"
-    assert "  greedy: gap: 1 of 2" in told
-    assert "  greedy: geometric mean of the ratios 0.5000, wanted at most 0.9" in told
-    assert "  greedy: 2.00 s in the mean, wanted at most 3" in told
-    assert told[-1] == "  greedy: 2 rows"
-    assert not any("mathopt:" in text for text in told)
-    assert max(map(len, told)) <= 120
+    reported = list(summary(suite, rows, "greedy"))
+    assert reported[0] == "suite s: t; 2 instances"
+    assert "  greedy: gap: 1 of 2" in reported
+    assert "  greedy: geometric mean of the ratios 0.5000, wanted at most 0.9" in reported
+    assert "  greedy: 2.00 s in the mean, wanted at most 3" in reported
+    assert reported[-1] == "  greedy: 2 rows"
+    assert not any("mathopt:" in text for text in reported)
+    assert max(map(len, reported)) <= 120
 
 
 def test_a_row_fits_and_its_document_is_finite() -> None:
@@ -171,11 +171,11 @@ def test_a_row_fits_and_its_document_is_finite() -> None:
 
 
 def test_peers_are_named_with_their_evidence() -> None:
-    told = list(head(instance(), [replace(peer(1.5), evidence="word " * 40), peer(math.inf, 0.5)]))
-    assert told[0] == "t40-r8  (40 tables x 8 ranks, limit 10 s)"
-    assert told[1].startswith("  peer x: 1500.0000 ms in 10.00 s (word")
-    assert "  peer x: no plan in 0.50 s ()" in told
-    assert max(map(len, told)) <= 120
+    reported = list(head(instance(), [replace(peer(1.5), evidence="word " * 40), peer(math.inf, 0.5)]))
+    assert reported[0] == "t40-r8  (40 tables x 8 ranks, limit 10 s)"
+    assert reported[1].startswith("  peer x: 1500.0000 ms in 10.00 s (word")
+    assert "  peer x: no plan in 0.50 s ()" in reported
+    assert max(map(len, reported)) <= 120
 
 
 def test_growth_is_the_slope_of_logarithms() -> None:
@@ -188,9 +188,9 @@ def test_growth_is_the_slope_of_logarithms() -> None:
         )
         for tables in (100, 200, 400)
     ]
-    told = stage_growth(rows)
-    assert "price: seconds grow as tables to the power of 1.00" in told
-    assert not any(text.startswith(("prune", "search", "finish")) for text in told)
+    reported = stage_growth(rows)
+    assert "price: seconds grow as tables to the power of 1.00" in reported
+    assert not any(text.startswith(("prune", "search", "finish")) for text in reported)
 
 
 def test_more_ranks_are_counted_with_what_cannot_be() -> None:

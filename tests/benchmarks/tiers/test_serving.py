@@ -51,6 +51,6 @@ def test_more_ways_are_never_worse_and_none_is_worse_than_the_rule() -> None:
     assert seconds[-1] < seconds[0]  # one table has most of the lookups: replicas or pieces help
 
 
-def test_a_folder_without_inference_models_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_inference_models_is_stated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--shared", str(tmp_path)]) == 1
     assert "no inference workload" in capsys.readouterr().err

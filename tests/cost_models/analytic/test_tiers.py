@@ -90,7 +90,7 @@ def test_a_cache_fetches_missed_rows_and_writes_as_many_back() -> None:
     assert found[Phase.PREFETCH] == pytest.approx(8.96e-6 + tag_seconds())
 
 
-def test_rows_that_nobody_trains_are_not_written_back() -> None:
+def test_rows_that_no_one_trains_are_not_written_back() -> None:
     """In alone: the larger of 89,600 / 2e10 and 89,600 / 2.5e10."""
     found = seconds(Kernel.FUSED_UVM_CACHING, is_trained=False, **CACHED)
     assert found[Phase.PREFETCH] == pytest.approx(4.48e-6 + tag_seconds())
@@ -161,7 +161,7 @@ def test_large_rows_of_block_storage_are_bound_by_bytes() -> None:
     assert found == pytest.approx(409.6e-6 + 400 * 4096 / 2e9 + tag_seconds())
 
 
-def test_block_storage_that_nobody_trains_is_only_read() -> None:
+def test_block_storage_that_no_one_trains_is_only_read() -> None:
     found = seconds(Kernel.KEY_VALUE, is_trained=False, **CACHED)[Phase.PREFETCH]
     assert found == pytest.approx(max(200 / 1e6, 200 * 4096 / 4e9) + tag_seconds())
 

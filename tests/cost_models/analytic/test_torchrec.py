@@ -15,7 +15,7 @@ from cost_models.vocabulary import STEP_PHASES, Evidence, Kernel, Phase, Scheme
 from tests.support.contracts.cost_model import CostModelContract, without
 from tests.support.cost_models.shard_work import hardware, plain_hardware, shard_work, table_shard
 from tests.support.golden.torchrec_golden import (
-    KEPT_TABLES,
+    PRESERVED_TABLES,
     SHARED,
     GoldenInstance,
     GoldenShard,
@@ -159,20 +159,20 @@ def test_evidence_of_a_cache_is_the_weaker_of_memory_and_link() -> None:
     assert evidence.tolist() == [Evidence.GIVEN, Evidence.ESTIMATED, Evidence.ESTIMATED, Evidence.GIVEN]
 
 
-def test_host_memory_beside_no_accelerator_is_refused() -> None:
+def test_host_memory_next_to_no_accelerator_is_refused() -> None:
     machine = hardware(ddr_bytes_per_second=1e11, host_link_bytes_per_second=1e10, intra_host_bytes_per_second=1e10)
     with pytest.raises(UnsupportedWork, match="fused_uvm without an accelerator"):
         TorchRecModel().predict(shard_work(kernel=Kernel.FUSED_UVM), machine)
 
 
-@pytest.mark.parametrize("name", KEPT_TABLES)
+@pytest.mark.parametrize("name", PRESERVED_TABLES)
 def test_golden_shards_are_equal(name: str) -> None:
     """The figures that are kept beside the tests."""
     compare(golden_instance(name), golden_shards(name))
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no TorchRec dumps beside the repository (shared/torchrec_golden)")
-@pytest.mark.parametrize("name", KEPT_TABLES)
+@pytest.mark.parametrize("name", PRESERVED_TABLES)
 def test_every_golden_shard_is_equal(name: str) -> None:
     """All that TorchRec enumerated."""
     compare(full_instance(SHARED, name), full_shards(SHARED, name))

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from cost_models.fitting.assessment import Judged, figures, figures_by, kendall_tau, points, size_labels
+from cost_models.fitting.assessment import HeldOutResult, figures, figures_by, kendall_tau, points, size_labels
 
 
-def judged() -> Judged:
+def rated() -> HeldOutResult:
     """Measured 1, 2, 4 s; predicted 1.1, 1, 4; the second outside of its interval."""
-    return Judged(
+    return HeldOutResult(
         measured_seconds=np.array([1.0, 2.0, 4.0]),
         predicted_seconds=np.array([1.1, 1.0, 4.0]),
         lower_seconds=np.array([0.55, 0.5, 2.0]),
@@ -17,7 +17,7 @@ def judged() -> Judged:
 
 
 def test_figures_by_hand() -> None:
-    found = figures("all", judged())
+    found = figures("all", rated())
     assert found.num_rows == 3
     assert found.mean_relative_error == pytest.approx((0.1 + 0.5 + 0.0) / 3)
     assert found.median_relative_error == pytest.approx(0.1)
@@ -28,7 +28,7 @@ def test_figures_by_hand() -> None:
 
 
 def test_groups_follow_all_in_order_of_their_first_row() -> None:
-    found = figures_by(["b", "a", "b"], judged())
+    found = figures_by(["b", "a", "b"], rated())
     assert [(one.group, one.num_rows) for one in found] == [("all", 3), ("b", 2), ("a", 1)]
     assert np.isnan(found[2].rank_correlation)
 
@@ -53,6 +53,6 @@ def test_sizes_have_names() -> None:
 
 
 def test_points_are_pairs_and_no_more_than_asked_for() -> None:
-    found = points(judged(), 2, seed=0)
+    found = points(rated(), 2, seed=0)
     assert len(found) == 2
     assert set(found) <= {(1.0, 1.1), (2.0, 1.0), (4.0, 4.0)}

@@ -56,7 +56,7 @@ def test_without_a_device_the_memory_is_the_hosts() -> None:
     assert set(found) <= set(FIELDS)
 
 
-def test_narrow_rows_alone_tell_no_rate() -> None:
+def test_narrow_rows_alone_report_no_rate() -> None:
     assert copy_rates(copies(("gather", 64, 1, 0, 1e10))) == {}
 
 

@@ -9,7 +9,7 @@ from cost_models.fitting.held_out import bytes_labels, exchange_figures, held_ou
 from cost_models.fitting.model import fit_model
 from cost_models.learned.exchange import LearnedExchange
 from cost_models.learned.file import model_bytes, parse_model
-from cost_models.learned.told import MOST_POINTS, checked_figures
+from cost_models.learned.reported_figures import MOST_POINTS, checked_figures
 from cost_models.measurements.schema import Measurements
 from tests.support.cost_models.exchange_rows import all_to_alls, together
 from tests.support.cost_models.launches import document, made_up_rows
@@ -86,7 +86,7 @@ def test_a_handful_of_exchanges_makes_a_curve_that_can_be_read_back() -> None:
     assert curve.upper.max() <= 10 * 36.1 / 1.68
 
 
-def test_collectives_are_told_by_operation_bytes_and_ranks() -> None:
+def test_collectives_are_reported_by_operation_bytes_and_ranks() -> None:
     rows = together(*(all_to_alls(of_the_busiest, num_ranks=n, count=60, seed=n, first_launch=100 * n) for n in (2, 8)))
     held = held_out_exchanges(rows, 0)
     model = LearnedExchange.from_document(fit_exchange(rows.take(~held), seed=0))
@@ -98,16 +98,16 @@ def test_collectives_are_told_by_operation_bytes_and_ranks() -> None:
     assert checked_figures(held_out_document(None, found))["points_seconds"].keys() == {"collective"}  # type: ignore[attr-defined]
 
 
-def test_lookups_are_told_by_shards_bytes_ranks_and_phase() -> None:
-    told = document(400, apart=True)["figures"]
-    checked_figures(told)
-    num_rows = groups(told, "all")["all"]
-    assert set(groups(told, "phase")) == {"forward", "backward"}
-    assert set(groups(told, "ranks")) == {"4 ranks per host", "8 ranks per host"}
+def test_lookups_are_reported_by_shards_bytes_ranks_and_phase() -> None:
+    reported = document(400, apart=True)["figures"]
+    checked_figures(reported)
+    num_rows = groups(reported, "all")["all"]
+    assert set(groups(reported, "phase")) == {"forward", "backward"}
+    assert set(groups(reported, "ranks")) == {"4 ranks per host", "8 ranks per host"}
     for by in ("shards", "bytes", "ranks"):
-        assert sum(groups(told, by).values()) == num_rows
-    assert next(iter(groups(told, "shards"))) == "1 shard"
-    assert len(told["points_seconds"]["lookup"]) == min(num_rows, MOST_POINTS)  # type: ignore[index]
+        assert sum(groups(reported, by).values()) == num_rows
+    assert next(iter(groups(reported, "shards"))) == "1 shard"
+    assert len(reported["points_seconds"]["lookup"]) == min(num_rows, MOST_POINTS)  # type: ignore[index]
     assert "phase" not in {group["by"] for group in document(40)["figures"]["groups"]}  # type: ignore[index]
 
 
@@ -126,5 +126,5 @@ def test_sizes_have_names() -> None:
 
 def test_held_out_launches_are_not_among_those_that_were_learned_from() -> None:
     rows = made_up_rows(40)
-    told = fit_model(rows, name="m")["figures"]
-    assert 1 <= groups(told, "all")["all"] <= 8
+    reported = fit_model(rows, name="m")["figures"]
+    assert 1 <= groups(reported, "all")["all"] <= 8

@@ -7,7 +7,7 @@ import pytest
 
 from cost_models.fitting.compute import LEAST_PART, fit_compute
 from cost_models.fitting.launches import launches
-from cost_models.fitting.model import fit_model, judge, rows_digest
+from cost_models.fitting.model import fit_model, held_out_result, rows_digest
 from cost_models.fitting.predicting import contentions, launch_sums
 from cost_models.fitting.split import split_by_task
 from cost_models.learned.features import TERMS, term_matrix
@@ -21,8 +21,8 @@ def test_forty_launches_make_a_model_of_physics_alone() -> None:
     assert model.fitted is not None
     assert model.fitted.compute.networks == ()
     rows = launches(made_up_rows(300, seed=1))
-    judged = judge(model.fitted, rows)
-    error = np.abs(judged.predicted_seconds / judged.measured_seconds - 1)
+    result = held_out_result(model.fitted, rows)
+    error = np.abs(result.predicted_seconds / result.measured_seconds - 1)
     assert error.mean() < 0.15
 
 
@@ -37,7 +37,7 @@ def test_networks_learn_what_physics_leaves() -> None:
     test = rows.take(split.test)
     errors = [
         float(np.abs(one.predicted_seconds / one.measured_seconds - 1).mean())
-        for one in (judge(learned, test), judge(physics, test))
+        for one in (held_out_result(learned, test), held_out_result(physics, test))
     ]
     assert errors[0] < errors[1]
 
@@ -89,8 +89,8 @@ def test_intervals_cover_about_nine_in_ten() -> None:
     few = rows.take(split.training[:300])
     training = split_by_task(few, 0)
     fitted = fit_compute(few, training, seed=0)
-    judged = judge(fitted, rows.take(np.concatenate([split.validation, split.test, split.training[300:]])))
-    inside = (judged.lower_seconds <= judged.measured_seconds) & (judged.measured_seconds <= judged.upper_seconds)
+    result = held_out_result(fitted, rows.take(np.concatenate([split.validation, split.test, split.training[300:]])))
+    inside = (result.lower_seconds <= result.measured_seconds) & (result.measured_seconds <= result.upper_seconds)
     assert 0.8 <= inside.mean() <= 0.98
 
 
@@ -125,8 +125,8 @@ def test_physics_finds_at_which_size_a_cache_ends() -> None:
     split = split_by_task(measured, 0)
     fitted = fit_compute(measured, split, seed=0)
     assert not fitted.compute.networks
-    judged = judge(fitted, measured.take(split.test))
-    assert np.abs(judged.predicted_seconds / judged.measured_seconds - 1).mean() < 0.02
+    result = held_out_result(fitted, measured.take(split.test))
+    assert np.abs(result.predicted_seconds / result.measured_seconds - 1).mean() < 0.02
 
 
 def test_slopes_are_the_derivatives_of_seconds_forward_and_backward() -> None:

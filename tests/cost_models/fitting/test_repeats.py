@@ -19,7 +19,7 @@ def again(rows: Measurements, launch: int, factors: list[float]) -> Measurements
     return joined(parts)
 
 
-def test_the_same_launch_many_times_tells_how_far_times_lie_apart() -> None:
+def test_the_same_launch_many_times_reports_how_far_times_lie_apart() -> None:
     rows = again(made_up_rows(30), 7, [0.9, 1.1, 0.8, 1.2])
     found = repeats_document(launches(rows))
     assert found is not None
@@ -28,7 +28,7 @@ def test_the_same_launch_many_times_tells_how_far_times_lie_apart() -> None:
     assert fit_model(rows, name="m")["trained_on"]["repeats"] == found  # type: ignore[index]
 
 
-def test_launches_that_are_not_the_same_tell_nothing() -> None:
+def test_launches_that_are_not_the_same_report_nothing() -> None:
     assert repeats_document(launches(made_up_rows(30))) is None
     rows = again(made_up_rows(30), 7, [1.0, 1.0, 1.0, 1.0])
     lookups = rows.numbers("lookups").copy()

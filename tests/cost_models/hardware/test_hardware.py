@@ -78,7 +78,7 @@ def test_numbers_cannot_be_changed_in_place() -> None:
         load_profile("custom").numbers["hbm_bytes"] = None  # type: ignore[index]
 
 
-def test_a_recorded_copy_tells_which_numbers_were_read() -> None:
+def test_a_recorded_copy_reports_which_numbers_were_read() -> None:
     original = load_profile("dgx-h100-80g")
     copy, read = original.recorded()
     assert copy.has("hbm_bytes")

@@ -59,9 +59,9 @@ def test_changes_cost_what_the_changed_assignment_costs(model: Any) -> None:
     for shards, ranks, seconds in zip(SHARDS, TO, after, strict=True):
         rank = RANK.copy()
         rank[shards] = ranks
-        anew = model.predict_ranks(work(), rank, MACHINE).seconds
-        np.testing.assert_allclose(seconds, anew, rtol=1e-6, atol=1e-15)
-        np.testing.assert_allclose(now.moved(shards, ranks).seconds, anew, rtol=1e-6, atol=1e-15)
+        again = model.predict_ranks(work(), rank, MACHINE).seconds
+        np.testing.assert_allclose(seconds, again, rtol=1e-6, atol=1e-15)
+        np.testing.assert_allclose(now.moved(shards, ranks).seconds, again, rtol=1e-6, atol=1e-15)
 
 
 def test_a_rank_without_shards_takes_nothing() -> None:

@@ -92,7 +92,7 @@ def test_all_ranks_of_a_ring_have_what_the_fullest_has() -> None:
     np.testing.assert_allclose(found.seconds[:, Phase.FORWARD_COMM], 1e-3 + 4 * 2048 * 32 * 4 * 1e-9)
 
 
-def test_collectives_that_were_not_measured_are_told_by_phase_with_the_reason() -> None:
+def test_collectives_that_were_not_measured_are_reported_by_phase_with_the_reason() -> None:
     learned = model()  # all-to-alls of the forward pass of 4 ranks alone
     one_host = shard_work(num_ranks=4, ranks_per_host=4, scheme=np.array([Scheme.TABLE_WISE, Scheme.TABLE_WISE]))
     missing = "all_to_all backward inside one host was not measured"
@@ -100,7 +100,7 @@ def test_collectives_that_were_not_measured_are_told_by_phase_with_the_reason() 
     assert learned.unmeasured_collectives(shard_work(num_ranks=1, ranks_per_host=1)) == ()
 
 
-def test_schemes_run_collectives_that_nobody_learns() -> None:
+def test_schemes_run_collectives_that_no_one_learns() -> None:
     work = shard_work(num_ranks=8, ranks_per_host=4, scheme=np.array([Scheme.TABLE_ROW_WISE, Scheme.DATA_PARALLEL]))
     as_run = "as table_row_wise and grid_shard run it, is not learned"
     assert model().unmeasured_collectives(work) == (
@@ -132,7 +132,7 @@ def test_a_model_without_collectives_says_so_once_for_each_phase() -> None:
         {"forward_message_bytes": 1e13},
     ],
 )
-def test_a_phase_is_told_where_its_seconds_are_the_rooflines_and_nowhere_else(columns: dict[str, object]) -> None:
+def test_a_phase_is_reported_where_its_seconds_are_the_rooflines_and_nowhere_else(columns: dict[str, object]) -> None:
     learned = model()
     assert learned.exchange is not None
     curve = learned.exchange.curves["all_to_all", "forward", False]

@@ -11,7 +11,7 @@ from cost_models.learned.shipped import shipped_models
 SHIPPED: dict[str, Any] = json.loads(shipped_models()["cpu-epyc"])
 
 
-def judged(
+def rated(
     *,
     launches: int = 111,
     exchanges: int = 91,
@@ -34,7 +34,7 @@ def judged(
 
 
 def test_much_is_enough() -> None:
-    lookups, collectives = judged()
+    lookups, collectives = rated()
     assert (lookups.kind, lookups.enough, lookups.num_rows, lookups.num_held_out) == ("lookup", True, 13_418, 111)
     assert (collectives.kind, collectives.enough, collectives.num_rows) == ("collective", True, 5_306)
     assert collectives.num_held_out == 91  # 182 rows of 2 ranks
@@ -45,7 +45,7 @@ def test_much_is_enough() -> None:
 
 @pytest.mark.parametrize(("held_out", "enough", "known"), [(30, True, "18%"), (29, False, "19%"), (4, False, "50%")])
 def test_errors_need_thirty_held_out_launches_or_exchanges(held_out: int, enough: bool, known: str) -> None:
-    for verdict in judged(launches=held_out, exchanges=held_out):
+    for verdict in rated(launches=held_out, exchanges=held_out):
         assert (verdict.enough, verdict.num_held_out) == (enough, held_out)
         assert f"known to about {known} of itself" in verdict.detail
         assert ("with 30 it is 18%" in verdict.detail) is not enough
@@ -53,21 +53,21 @@ def test_errors_need_thirty_held_out_launches_or_exchanges(held_out: int, enough
 
 
 def test_intervals_of_lookups_without_networks_need_nine_launches() -> None:
-    eight, nine = judged(launches=8, networks=False)[0], judged(launches=9, networks=False)[0]
+    eight, nine = rated(launches=8, networks=False)[0], rated(launches=9, networks=False)[0]
     assert "hold 89% of the time, not 90%" in eight.detail  # 8 of 9
     assert "9 are needed" in eight.detail
     assert "rest on about 9 launches." in nine.detail
-    assert not judged(launches=8)[0].detail.count("are needed")  # networks judge each other's launches
+    assert not rated(launches=8)[0].detail.count("are needed")  # networks judge each other's launches
 
 
 def test_intervals_of_collectives_need_nineteen_exchanges_of_each_number_of_ranks() -> None:
-    assert judged(rows_of_a_curve=38)[1].enough  # 19 of 2 ranks
-    thin = judged(rows_of_a_curve=37)[1]
+    assert rated(rows_of_a_curve=38)[1].enough  # 19 of 2 ranks
+    thin = rated(rows_of_a_curve=37)[1]
     assert not thin.enough
     assert "all_to_all forward, reduce_scatter rest on as few as 18 exchanges" in thin.detail
     assert "less often than 90%: 19 are needed" in thin.detail
-    assert judged(rank_counts=(2, 4), rows_of_a_curve=114)[1].enough  # 19 of 2 and 19 of 4 ranks
-    assert not judged(rank_counts=(2, 4), rows_of_a_curve=113)[1].enough
+    assert rated(rank_counts=(2, 4), rows_of_a_curve=114)[1].enough  # 19 of 2 and 19 of 4 ranks
+    assert not rated(rank_counts=(2, 4), rows_of_a_curve=113)[1].enough
 
 
 def test_nothing_held_out_is_nothing_known() -> None:
@@ -106,7 +106,7 @@ def test_intervals_that_hold_too_seldom_are_named_with_the_rows() -> None:
         (10**12, 1.0, True),
     ],
 )
-def test_chance_is_told_from_intervals_that_are_too_narrow(num_rows: int, coverage: float, holds: bool) -> None:
+def test_chance_is_reported_from_intervals_that_are_too_narrow(num_rows: int, coverage: float, holds: bool) -> None:
     for kind in ("lookup", "collective"):
         document = json.loads(json.dumps(SHIPPED))
         ranks = 2 if kind == "collective" else 1  # rows of one exchange are late together

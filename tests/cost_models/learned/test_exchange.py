@@ -116,7 +116,7 @@ def test_time_grows_smoothly_with_ranks(model) -> None:
     assert np.all(np.diff(steps) < 0)  # each further rank adds less than the last
 
 
-def test_what_was_not_measured_is_told_and_refused(model) -> None:
+def test_what_was_not_measured_is_reported_and_refused(model) -> None:
     def why(operation="all_to_all", direction="forward", **about) -> str:
         return model.unmeasured(operation, direction, **({"num_ranks": 8} | about))
 

@@ -26,7 +26,7 @@ def with_narrow_weights(factor: float) -> Measurements:
 
 
 @pytest.mark.parametrize("factor", [0.3, 1.0, 3.0])
-def test_narrow_weights_may_be_cheaper_or_dearer(factor: float) -> None:
+def test_narrow_weights_may_be_cheaper_or_costlier(factor: float) -> None:
     model = parse_model(model_bytes(fit_model(with_narrow_weights(factor), name="m")))
     wide = compute_seconds(model, work_of(element_bytes=4.0), [0])[0]
     narrow = compute_seconds(model, work_of(element_bytes=2.0), [0])[0]

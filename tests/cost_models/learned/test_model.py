@@ -198,7 +198,7 @@ def test_no_shards_at_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "message"),
     [
         ({"lookups": 1e9, "distinct_rows": 1e5}, "lookups 1 billion outside the measured"),
         ({"shard_columns": 1024}, "shard_columns 1,024 outside the measured 4 to 128"),
@@ -212,11 +212,11 @@ def test_no_shards_at_all() -> None:
         ({"num_ranks": 32, "ranks_per_host": 32}, "32 ranks per host; measured 4 to 8"),
     ],
 )
-def test_what_was_not_measured_is_named_and_left_to_the_roofline(columns: dict[str, Any], said: str) -> None:
+def test_what_was_not_measured_is_named_and_left_to_the_roofline(columns: dict[str, Any], message: str) -> None:
     model = physics_model()
     work = work_of(**columns)
     reason = model.unknown(work, MACHINE)[0]
-    assert pytest.importorskip("re").search(said, reason), reason
+    assert pytest.importorskip("re").search(message, reason), reason
     ranks = model.predict_ranks(work, np.array([0]), MACHINE)
     assert ranks.learned_seconds.sum() == 0.0
     assert ranks.seconds[0, Phase.FORWARD_COMPUTE] > 0
@@ -244,7 +244,7 @@ def test_inside_the_range_nothing_is_unknown() -> None:
     assert physics_model().unknown(work_of(lookups=np.array([1e5, 2e5])), MACHINE) == ("", "")
 
 
-def test_unknown_shards_lie_beside_learned_ones() -> None:
+def test_unknown_shards_lie_next_to_learned_ones() -> None:
     model = physics_model()
     work = work_of(shard_columns=np.array([32, 1024]))
     ranks = model.predict_ranks(work, np.array([0, 0]), MACHINE)

@@ -18,7 +18,7 @@ MEASURED = ROOT / "benchmarks" / "measured"
 
 
 @pytest.mark.parametrize("name", shipped_models())
-def test_rows_of_a_shipped_model_are_kept(name: str) -> None:
+def test_rows_of_a_shipped_model_are_preserved(name: str) -> None:
     model = parse_model(shipped_models()[name])
     rows = joined([read_measurements(path) for path in sorted((MEASURED / name).glob("*.csv.gz"))])
     assert model.trained_on["rows_digest"] == rows_digest(rows)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cost_models.errors import InvalidMeasurements
-from cost_models.measurements.cells import MAX_FINDINGS
+from cost_models.measurements.cells import MAX_ISSUES
 from cost_models.measurements.json_rows import rows_from_json, rows_to_json
 from cost_models.measurements.schema import COLUMN_NAMES, joined
 from tests.support.cost_models.measured_rows import collective, copy, lookup, some_measurements, some_rows
@@ -80,43 +80,43 @@ def test_rows_survive_json() -> None:
 )
 def test_one_broken_rule(row: dict[str, object], column: str, reason: str) -> None:
     error = refusal([copy(7), row])
-    assert [(finding.row, finding.column) for finding in error.findings] == [(1, column)]
-    assert reason in error.findings[0].reason
-    assert error.findings[0].pointer == f"/1/{column}"
-    assert len(error.findings[0].value) <= 43
+    assert [(issue.row, issue.column) for issue in error.issues] == [(1, column)]
+    assert reason in error.issues[0].reason
+    assert error.issues[0].pointer == f"/1/{column}"
+    assert len(error.issues[0].value) <= 43
 
 
 @pytest.mark.parametrize("item", [None, 3, "row", [lookup()]])
 def test_an_item_that_is_no_object(item: object) -> None:
-    assert refusal([lookup(), item]).findings[0].pointer == "/1"
+    assert refusal([lookup(), item]).issues[0].pointer == "/1"
 
 
 def test_unknown_columns_are_named() -> None:
-    (finding,) = refusal([lookup(colour="red")]).findings
-    assert (finding.value, finding.reason) == ("colour", "unknown column")
+    (issue,) = refusal([lookup(colour="red")]).issues
+    assert (issue.value, issue.reason) == ("colour", "unknown column")
 
 
 def test_no_rows_are_refused() -> None:
-    assert refusal([]).findings[0].reason == "there are no rows"
+    assert refusal([]).issues[0].reason == "there are no rows"
 
 
 @pytest.mark.parametrize("column", ["seconds", "device", "task", "repeats"])
 def test_rows_of_one_launch_agree(column: str) -> None:
     other: dict[str, object] = {"seconds": 0.0021, "device": "Other CPU", "task": "seed0-round1", "repeats": 6}
-    (finding,) = refusal([lookup(0), lookup(0, "t1", **{column: other[column]})]).findings
-    assert (finding.row, finding.column) == (1, column)
-    assert "differs from row 1 of the same launch" in finding.reason
+    (issue,) = refusal([lookup(0), lookup(0, "t1", **{column: other[column]})]).issues
+    assert (issue.row, issue.column) == (1, column)
+    assert "differs from row 1 of the same launch" in issue.reason
 
 
 def test_ranks_of_one_collective_have_their_own_seconds_but_stand_once() -> None:
-    (finding,) = refusal([collective(0, 0), collective(0, 1), collective(0, 1, seconds=0.5)]).findings
-    assert (finding.row, finding.column) == (2, "rank")
+    (issue,) = refusal([collective(0, 0), collective(0, 1), collective(0, 1, seconds=0.5)]).issues
+    assert (issue.row, issue.column) == (2, "rank")
 
 
 def test_a_row_that_stands_twice() -> None:
-    (finding,) = refusal([*some_rows(), lookup(0, "t1")]).findings
-    assert finding.row == 6
-    assert "the same as row 2" in finding.reason
+    (issue,) = refusal([*some_rows(), lookup(0, "t1")]).issues
+    assert issue.row == 6
+    assert "the same as row 2" in issue.reason
 
 
 def test_units_are_those_of_the_whole_launch() -> None:
@@ -124,15 +124,15 @@ def test_units_are_those_of_the_whole_launch() -> None:
     slow = {"seconds": 2.0, "forward_seconds": 1.0, "backward_seconds": 1.0}
     rows = [lookup(0, f"t{i}", **slow) for i in range(10)]  # 10 x 32 kB in 2 s: 160 kB/s
     assert rows_from_json(rows).num_rows == 10
-    assert refusal(rows[:5]).num_findings == 5  # 80 kB/s
+    assert refusal(rows[:5]).num_issues == 5  # 80 kB/s
 
 
-def test_the_first_fifty_findings_are_kept() -> None:
+def test_the_first_fifty_issues_are_preserved() -> None:
     error = refusal([lookup(i, seconds=-1.0, lookups=-1.0) for i in range(60)])
-    assert error.num_findings == 120
-    assert len(error.findings) == MAX_FINDINGS
+    assert error.num_issues == 120
+    assert len(error.issues) == MAX_ISSUES
     assert "119 more" in str(error)
-    assert [finding.row for finding in error.findings] == sorted(finding.row for finding in error.findings)
+    assert [issue.row for issue in error.issues] == sorted(issue.row for issue in error.issues)
 
 
 def test_joined_files_share_no_launch() -> None:

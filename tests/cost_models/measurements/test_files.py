@@ -77,10 +77,10 @@ def test_a_name_that_says_no_format(tmp_path: Path) -> None:
 )
 def test_a_bad_cell_is_named(tmp_path: Path, old: str, new: str, row: int, column: str, reason: str) -> None:
     text = csv_text(some_measurements())
-    finding = refusal(tmp_path / "rows.csv", text.replace(old, new, 1)).findings[0]
-    assert (finding.row, finding.column) == (row, column)
-    assert reason in finding.reason
-    assert finding.value.isprintable()
+    issue = refusal(tmp_path / "rows.csv", text.replace(old, new, 1)).issues[0]
+    assert (issue.row, issue.column) == (row, column)
+    assert reason in issue.reason
+    assert issue.value.isprintable()
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_bad_cell_is_named(tmp_path: Path, old: str, new: str, row: int, colum
     ],
 )
 def test_a_file_that_is_no_csv_of_ours(tmp_path: Path, content: bytes, reason: str) -> None:
-    assert reason in refusal(tmp_path / "rows.csv", content).findings[0].reason
+    assert reason in refusal(tmp_path / "rows.csv", content).issues[0].reason
 
 
 def test_a_bomb_is_not_unfolded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,37 +106,37 @@ def test_a_bomb_is_not_unfolded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     head, line = ",".join(COLUMN_NAMES) + "\n", "," * (len(COLUMN_NAMES) - 1) + "\n"
     bomb = gzip.compress((head + line * 100_000).encode())
     assert len(bomb) < 50_000
-    assert "more than 1,000,000 bytes" in refusal(tmp_path / "rows.csv.gz", bomb).findings[0].reason
+    assert "more than 1,000,000 bytes" in refusal(tmp_path / "rows.csv.gz", bomb).issues[0].reason
 
 
 def test_one_line_without_end_is_not_unfolded(tmp_path: Path) -> None:
     bomb = gzip.compress(b"a" * 50_000_000)
     began = time.monotonic()
-    assert "longer than" in refusal(tmp_path / "rows.csv.gz", bomb).findings[0].reason
+    assert "longer than" in refusal(tmp_path / "rows.csv.gz", bomb).issues[0].reason
     assert time.monotonic() - began < 1
 
 
 def test_too_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_rows, "MAX_ROWS", 5)
-    assert "more than 5 rows" in refusal(tmp_path / "rows.csv", csv_text(some_measurements())).findings[0].reason
+    assert "more than 5 rows" in refusal(tmp_path / "rows.csv", csv_text(some_measurements())).issues[0].reason
 
 
 def test_a_large_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_FILE_BYTES", 100)
-    assert "larger than 100" in refusal(tmp_path / "rows.csv", "x" * 101).findings[0].reason
+    assert "larger than 100" in refusal(tmp_path / "rows.csv", "x" * 101).issues[0].reason
 
 
 @pytest.mark.parametrize("cut", [5, 40, -9])
 def test_a_torn_gzip(tmp_path: Path, cut: int) -> None:
     whole = gzip.compress(csv_text(some_measurements()).encode())
-    assert "no gzip file" in refusal(tmp_path / "rows.csv.gz", whole[:cut]).findings[0].reason
+    assert "no gzip file" in refusal(tmp_path / "rows.csv.gz", whole[:cut]).issues[0].reason
 
 
 def test_a_zip_is_no_gzip(tmp_path: Path) -> None:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         archive.writestr("rows.csv", csv_text(some_measurements()))
-    assert "no gzip file" in refusal(tmp_path / "rows.csv.gz", content.getvalue()).findings[0].reason
+    assert "no gzip file" in refusal(tmp_path / "rows.csv.gz", content.getvalue()).issues[0].reason
 
 
 class TestParquet:
@@ -159,23 +159,23 @@ class TestParquet:
 
     def test_a_number_that_is_none(self, tmp_path: Path) -> None:
         error = self.changed(tmp_path, "seconds", [0.1, float("inf"), 1.0, 1.0, 1.0, 1.0])
-        assert (error.findings[0].row, error.findings[0].column) == (1, "seconds")
+        assert (error.issues[0].row, error.issues[0].column) == (1, "seconds")
 
     def test_a_long_text(self, tmp_path: Path) -> None:
         error = self.changed(tmp_path, "device", ["a" * 10_000_000] * 6)
-        assert "10,000,000 bytes" in error.findings[0].reason
+        assert "10,000,000 bytes" in error.issues[0].reason
 
     def test_a_formula(self, tmp_path: Path) -> None:
-        assert self.changed(tmp_path, "device", ["=1+1"] * 6).num_findings == 6
+        assert self.changed(tmp_path, "device", ["=1+1"] * 6).num_issues == 6
 
     def test_a_type_that_no_column_has(self, tmp_path: Path) -> None:
-        assert "expected a number" in self.changed(tmp_path, "seconds", [[1.0]] * 6).findings[0].reason
+        assert "expected a number" in self.changed(tmp_path, "seconds", [[1.0]] * 6).issues[0].reason
 
     def test_a_count_beyond_all_bounds(self, tmp_path: Path) -> None:
         import pyarrow
 
         values = pyarrow.array([2**64 - 1] * 6, type=pyarrow.uint64())
-        assert "2^63" in self.changed(tmp_path, "launch", values).findings[0].reason
+        assert "2^63" in self.changed(tmp_path, "launch", values).issues[0].reason
 
     def test_bytes_that_are_no_parquet(self, tmp_path: Path) -> None:
-        assert "no Parquet" in refusal(tmp_path / "rows.parquet", b"PAR1" + b"\x00" * 100 + b"PAR1").findings[0].reason
+        assert "no Parquet" in refusal(tmp_path / "rows.parquet", b"PAR1" + b"\x00" * 100 + b"PAR1").issues[0].reason

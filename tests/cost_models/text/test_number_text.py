@@ -8,7 +8,7 @@ from cost_models.text.number_text import at_most_text, digits_text, number_text
 @pytest.mark.parametrize(
     ("value", "text"), [(8e10, "80000000000"), (0.0, "0"), (20.0, "20"), (0.15, "0.15"), (1e-05, "1e-05")]
 )
-def test_digits_of_whole_numbers_are_all_told(value: float, text: str) -> None:
+def test_digits_of_whole_numbers_are_all_reported(value: float, text: str) -> None:
     assert digits_text(value) == text
     assert float(text) == value
 

@@ -104,10 +104,10 @@ def test_two_classes_by_hand() -> None:
     """
     q = 1 - (1 - 0.1 / 900) ** 1000
     hot = 1 - (1 - 0.009) ** 1000
-    kept = (1 - q) ** 3
-    held = (100 * (1 - (1 - hot) ** 3) + 900 * (1 - kept)) / 1000
+    preserved = (1 - q) ** 3
+    held = (100 * (1 - (1 - hot) ** 3) + 900 * (1 - preserved)) / 1000
     assert held == pytest.approx(0.3552, abs=1e-4)
-    want = 900 * q * kept / (100 * hot + 900 * q)
+    want = 900 * q * preserved / (100 * hot + 900 * q)
     assert want == pytest.approx(0.3484, abs=1e-4)
     assert missed(SKEWED, held, 1000, 1000) == pytest.approx(want, abs=5e-3)
 
@@ -157,8 +157,8 @@ def test_a_histogram_of_known_rates_gives_their_curve(sigma: float, share: float
     counts = rng.poisson(rates)
     unseen = np.exp(-rates)
     steps = np.geomspace(1e-3, 1e5, 500)[:, None]
-    kept = unseen[None, ::10] ** steps  # each tenth row
-    held, left = np.mean(1 - kept, axis=1), np.mean((1 - unseen[None, ::10]) * kept, axis=1)
+    preserved = unseen[None, ::10] ** steps  # each tenth row
+    held, left = np.mean(1 - preserved, axis=1), np.mean((1 - unseen[None, ::10]) * preserved, axis=1)
     want = float(np.interp(share, held, left / np.mean(1 - unseen[::10])))
     found = missed(histogram_of(counts), share, 50_000, float(counts.sum()))
     assert found == pytest.approx(want, abs=0.03)

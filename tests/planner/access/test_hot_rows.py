@@ -70,7 +70,7 @@ def test_tables_are_split_where_hot_rows_serve_round_shares() -> None:
     assert hot_row_shares(None) == []
 
 
-def test_only_runtimes_that_number_rows_by_heat_are_offered_it() -> None:
+def test_only_runtimes_that_number_rows_by_access_rate_are_offered_it() -> None:
     def hot(problem: Problem) -> set[float]:
         return {one.storage.hot_row_share for one in enumerate_families(problem).families} - {0.0}
 
@@ -151,8 +151,8 @@ def test_a_split_that_the_user_did_not_list_is_rejected_and_one_of_before_is_lis
         assert {issue.code for issue in verify(listing(*shares), placement)} == {"hot-rows"}
     other = replace(problem, tables=tuple(replace(table, access=ZipfAccess(alpha=1.3)) for table in problem.tables))
     assert share not in {one.storage.hot_row_share for one in enumerate_families(other).families}
-    kept = with_kernels_of(other, placement)
-    assert share in {one.storage.hot_row_share for one in enumerate_families(kept).families}
+    preserved = with_kernels_of(other, placement)
+    assert share in {one.storage.hot_row_share for one in enumerate_families(preserved).families}
 
 
 def test_hosts_without_accelerators_have_no_second_memory() -> None:

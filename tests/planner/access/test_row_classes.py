@@ -43,7 +43,7 @@ def test_a_histogram_is_scaled_to_other_batches() -> None:
     assert four.size @ four.chance == pytest.approx(10_000 * (1 - np.exp(-8)), rel=0.02)
 
 
-def test_rows_that_nobody_saw_are_at_most_those_left() -> None:
+def test_rows_that_no_one_saw_are_at_most_those_left() -> None:
     seen_once = ReuseHistogram(distinct_rows=(900.0, *([0.0] * 16)))
     assert classes_of(seen_once, 1000).size.sum() <= 1000 + 1e-6
     assert classes_of(seen_once, 10**6).size.sum() > 2000

@@ -63,7 +63,7 @@ def test_all_of_them_are_the_problem_and_each_can_be_taken_away_alone() -> None:
     assert constraints_of(with_only(problem, ())) == ()
 
 
-def test_other_reservations_are_no_wishes() -> None:
+def test_other_reservations_are_no_constraints() -> None:
     free = with_only(constrained(), ()).reservation
     assert (free.hbm_fraction, free.dense_multiplier, free.input_copies) == (0.0, 6.0, 20)
 

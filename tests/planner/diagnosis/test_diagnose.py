@@ -310,7 +310,7 @@ def test_where_the_work_runs_out_it_says_so() -> None:
     assert found.num_solves < 12
 
 
-def test_more_hardware_is_found_before_the_constraints_of_hundreds_of_tables_are_told_apart() -> None:
+def test_more_hardware_is_found_before_the_constraints_of_hundreds_of_tables_are_distinguished() -> None:
     """Where every table names one kernel there are as many constraints as tables; telling them apart takes it all."""
     fused = TableConstraints(compute_kernels=frozenset({Kernel.FUSED}))
     tables = [large(f"t{index}", fused) for index in range(200)]

@@ -29,7 +29,7 @@ def full_problem() -> Problem:
     return make_problem(make_table("a", 10**6, 64), cluster=make_cluster(hbm_bytes=100e6))
 
 
-def test_a_plan_is_verified_and_its_fill_is_told() -> None:
+def test_a_plan_is_verified_and_its_fill_is_reported() -> None:
     found = attempts().solve(full_problem())
     assert found.placement is not None
     assert found.plan is not None
@@ -52,7 +52,7 @@ def test_a_placement_that_the_checks_reject_is_no_plan(monkeypatch: pytest.Monke
     assert not found.is_infeasible
 
 
-def test_a_proof_is_told_apart_from_a_search_without_luck() -> None:
+def test_a_proof_is_distinguished_from_a_search_without_luck() -> None:
     assert attempts().solve(make_problem(make_table("odd", dim=10))).is_infeasible
     together = replace(full_problem(), tables=(make_table("a", 10**6, 64), make_table("b")))
     unlucky = attempts().solve(replace(together, same_rank=(frozenset({0, 1}),)))
@@ -78,7 +78,7 @@ def test_the_limit_ends_them_after_the_same_number_of_solves() -> None:
     assert counts[0] == counts[1] < 20
 
 
-def test_a_share_is_kept_for_later() -> None:
+def test_a_share_is_preserved_for_later() -> None:
     bounded = attempts(replace(LIMITS, work_limit_seconds=0.05))
     bounded.allow(0.0)
     with pytest.raises(OutOfWork):

@@ -45,7 +45,7 @@ def test_a_module_that_can_be_neither_leaves_no_mode() -> None:
     assert family_sets.unsatisfiable_modules == ("",)
 
 
-def test_a_stuck_module_beside_many_undecided_ones() -> None:
+def test_a_stuck_module_next_to_many_undecided_ones() -> None:
     rows_only = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
     many = [make_table(f"m{i}", pooling="mean", module_path=f"module{i}") for i in range(4)]
     stuck = [
@@ -65,7 +65,11 @@ def test_many_modules_are_switched_one_at_a_time() -> None:
     assert len(family_sets.masks) == 7
     assert not family_sets.exhaustive
     by_rows = [
-        {o.table for o, kept in zip(families.families, mask, strict=True) if kept and o.scheme is Scheme.ROW_WISE}
+        {
+            o.table
+            for o, preserved in zip(families.families, mask, strict=True)
+            if preserved and o.scheme is Scheme.ROW_WISE
+        }
         for mask in family_sets.masks
     ]
     assert by_rows == [set(), {0, 1, 2, 3, 4}, {4}, {3}, {2}, {1}, {0}]

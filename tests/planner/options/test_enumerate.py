@@ -194,8 +194,8 @@ def test_one_rank_has_nothing_to_cut_for() -> None:
 def test_narrowest_pieces_keep_what_the_user_says() -> None:
     free = make_table(dim=64)
     assert narrowest_pieces(free).constraints.min_partition == 4
-    said = replace(free, constraints=TableConstraints(min_partition=16))
-    assert narrowest_pieces(said) is said
+    message = replace(free, constraints=TableConstraints(min_partition=16))
+    assert narrowest_pieces(message) is message
 
 
 def test_shapes_and_cuts_are_numbered_through() -> None:

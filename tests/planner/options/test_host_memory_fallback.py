@@ -49,7 +49,7 @@ def test_what_is_offered_already_is_not_offered_again() -> None:
 
 
 @pytest.mark.parametrize("name", ["ddr_bytes", "ddr_bytes_per_second", "host_link_bytes_per_second"])
-def test_a_number_that_nobody_gave_is_not_asked_for(name: str) -> None:
+def test_a_number_that_no_one_gave_is_not_asked_for(name: str) -> None:
     assert allow_host_memory(make_problem(cluster=without(name))) is None
 
 

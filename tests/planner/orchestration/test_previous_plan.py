@@ -92,7 +92,7 @@ def test_much_of_the_gain_for_a_few_of_the_bytes() -> None:
     assert movement.break_even_steps == np.ceil(movement.seconds / gain)
 
 
-def test_a_dearer_move_moves_less_and_an_endless_price_nothing() -> None:
+def test_a_costlier_move_moves_less_and_an_endless_price_nothing() -> None:
     runs = before()
     problem = problem_of(drifted(2.0, 0.2))
     moved = []
@@ -148,7 +148,7 @@ def with_table(problem: Problem, table: Table) -> Problem:
     return replace(problem, tables=(*problem.tables, table))
 
 
-def test_a_new_table_goes_beside_those_that_stay() -> None:
+def test_a_new_table_goes_next_to_those_that_stay() -> None:
     problem = problem_of(factors())
     runs = before(problem)
     found = planned(with_table(problem, make_table("new", rows=5000, dim=64)), PreviousPlan(placement=runs))
@@ -195,7 +195,7 @@ def test_another_cluster_keeps_what_ranks_of_the_same_number_hold() -> None:
     assert len(found.movement.received_bytes) == 12
 
 
-def test_a_budget_that_no_plan_keeps_is_told_with_the_bytes_that_would_do() -> None:
+def test_a_budget_that_no_plan_keeps_is_reported_with_the_bytes_that_would_do() -> None:
     problem = problem_of(factors(num_tables=3))
     whole = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
     runs = before(replace(problem, tables=(replace(problem.tables[0], constraints=whole), *problem.tables[1:])))

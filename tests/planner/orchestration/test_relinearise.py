@@ -58,8 +58,8 @@ def test_prices_near_the_first_plan_find_a_better_one() -> None:
     assert found is not None
     assert found.surrogate is not None
     assert found.surrogate.round > 1
-    judged = score(problem, by_shards.placement, MODEL).objective_seconds
-    assert found.evaluation.objective_seconds < 0.99 * judged
+    rated = score(problem, by_shards.placement, MODEL).objective_seconds
+    assert found.evaluation.objective_seconds < 0.99 * rated
     best = sum(score(problem, found.placement, ROOFLINE).ranks[0].seconds.values())
     assert found.evaluation.objective_seconds == pytest.approx(best + MODEL.launch_seconds, rel=0.01)
 
@@ -115,8 +115,10 @@ def test_shards_move_at_last_as_the_model_says() -> None:
     assert bad.plan is not None
     everywhere_first = replace(bad.plan.placement, tables=tuple(map(_on_first, bad.plan.placement.tables)))
     poor = replace(bad, plan=replace(bad.plan, placement=everywhere_first))
-    told: list[PlanResult] = []
-    found = plan_by_relinearisation(problem, MODEL, LIMITS, lambda *_: poor, previous=None, on_result=told.append).plan
+    reported: list[PlanResult] = []
+    found = plan_by_relinearisation(
+        problem, MODEL, LIMITS, lambda *_: poor, previous=None, on_result=reported.append
+    ).plan
     assert found is not None
     assert found.surrogate is not None
     assert found.surrogate.moved_shards > 0
@@ -124,8 +126,8 @@ def test_shards_move_at_last_as_the_model_says() -> None:
     assert found.evaluation.objective_seconds < 0.6 * score(problem, everywhere_first, MODEL).objective_seconds
     additive = score(problem, found.placement, Additive(model=MODEL)).objective_seconds
     assert found.surrogate.seconds == pytest.approx(additive)
-    assert told[-1].plan is not None
-    assert told[-1].plan.placement == found.placement
+    assert reported[-1].plan is not None
+    assert reported[-1].plan.placement == found.placement
 
 
 def _on_first(placed: TablePlacement) -> TablePlacement:
@@ -151,18 +153,18 @@ def test_parts_of_the_limit_add_up_to_it() -> None:
     assert sum(one.time_limit_seconds for one in seen) <= 1e-3
 
 
-def test_plans_are_told_as_they_get_better_and_repeat() -> None:
-    told: list[float] = []
+def test_plans_are_reported_as_they_get_better_and_repeat() -> None:
+    reported: list[float] = []
 
     def report(result: PlanResult) -> None:
         assert result.plan is not None
-        told.append(result.plan.evaluation.objective_seconds)
+        reported.append(result.plan.evaluation.objective_seconds)
 
     found, again = solve(whole_tables(), on_result=report).plan, solve(whole_tables()).plan
     assert found is not None
     assert again is not None
-    assert told == sorted(told, reverse=True)
-    assert told[-1] == found.evaluation.objective_seconds
+    assert reported == sorted(reported, reverse=True)
+    assert reported[-1] == found.evaluation.objective_seconds
     assert to_text(found) == to_text(again)
 
 
@@ -171,7 +173,7 @@ def to_text(found: object) -> object:
     return {**document, "provenance": None}
 
 
-def test_no_bound_is_claimed_and_both_numbers_are_told() -> None:
+def test_no_bound_is_claimed_and_both_numbers_are_reported() -> None:
     found = solve(whole_tables()).plan
     assert found is not None
     assert found.surrogate is not None
@@ -188,15 +190,15 @@ def test_the_prediction_has_limits_and_shares() -> None:
     problem = whole_tables()
     found = solve(problem).plan
     assert found is not None
-    told = found.evaluation.prediction
-    assert told is not None
+    reported = found.evaluation.prediction
+    assert reported is not None
     objective = found.evaluation.objective_seconds
-    assert told.lower_seconds == pytest.approx((1 - SPREAD) * objective)
-    assert told.upper_seconds == pytest.approx((1 + SPREAD) * objective)
+    assert reported.lower_seconds == pytest.approx((1 - SPREAD) * objective)
+    assert reported.upper_seconds == pytest.approx((1 + SPREAD) * objective)
     total = sum(sum(rank.seconds.values()) for rank in found.evaluation.ranks)
-    assert told.learned_share == pytest.approx(2 * MODEL.launch_seconds / total)
-    assert told.learned_share + told.measured_share + told.analytic_share == pytest.approx(1.0)
-    assert told.fallbacks == ()
+    assert reported.learned_share == pytest.approx(2 * MODEL.launch_seconds / total)
+    assert reported.learned_share + reported.measured_share + reported.analytic_share == pytest.approx(1.0)
+    assert reported.fallbacks == ()
     assert score(problem, found.placement, ROOFLINE).prediction is None
 
 
@@ -209,17 +211,17 @@ def test_tables_outside_the_measured_range_are_named() -> None:
     assert [(one.table, one.num_shards) for one in found.evaluation.prediction.fallbacks] == [("large", 1)]
 
 
-def test_collectives_that_the_model_does_not_price_are_told_of_the_shards_that_are_placed() -> None:
+def test_collectives_that_the_model_does_not_price_are_reported_of_the_shards_that_are_placed() -> None:
     problem = whole_tables()
     found = solve(problem).plan
     assert found is not None
     assert found.evaluation.prediction is not None
-    told = [(one.phase, one.reason) for one in found.evaluation.prediction.analytic_phases]
+    reported = [(one.phase, one.reason) for one in found.evaluation.prediction.analytic_phases]
     reason = "all_to_all is not priced"
-    assert told == [(phase, reason) for phase in (Phase.INPUT_COMM, Phase.FORWARD_COMM, Phase.BACKWARD_COMM)]
+    assert reported == [(phase, reason) for phase in (Phase.INPUT_COMM, Phase.FORWARD_COMM, Phase.BACKWARD_COMM)]
 
 
-def test_what_moves_is_judged_by_the_model_too() -> None:
+def test_what_moves_is_rated_by_the_model_too() -> None:
     problem = whole_tables()
     before = plan(problem, cost_model=Additive(model=MODEL), partitioner=Portfolio(), limits=LIMITS).plan
     assert before is not None
@@ -227,9 +229,9 @@ def test_what_moves_is_judged_by_the_model_too() -> None:
     found = solve(problem, previous=previous).plan
     assert found is not None
     assert found.movement is not None
-    judged = score(problem, before.placement, MODEL).objective_seconds
-    assert found.movement.previous_seconds == judged
-    assert found.movement.saved_seconds_per_step == pytest.approx(judged - found.evaluation.objective_seconds)
+    rated = score(problem, before.placement, MODEL).objective_seconds
+    assert found.movement.previous_seconds == rated
+    assert found.movement.saved_seconds_per_step == pytest.approx(rated - found.evaluation.objective_seconds)
 
 
 def test_an_infeasible_problem_has_its_diagnosis() -> None:

@@ -130,11 +130,11 @@ def test_full_checkpoints_alone() -> None:
 
 
 @pytest.mark.parametrize("scheme", [Scheme.TABLE_WISE, Scheme.ROW_WISE], ids=lambda scheme: scheme.label)
-def test_the_cost_per_step_follows_from_the_seconds_beside_it(scheme: Scheme) -> None:
+def test_the_cost_per_step_follows_from_the_seconds_next_to_it(scheme: Scheme) -> None:
     """Of full checkpoints, by the formula that users read: on one rank of four, and on all of them."""
     found = load_of(replace(ONE_SHOT, policy="full", full_every=1, interval_steps=10), scheme=scheme)
-    told = found.full.snapshot_seconds / 10 + (found.full.upload_seconds + found.restore_seconds) / 200
-    assert found.lost_seconds_per_step == pytest.approx(told)
+    with_checkpoint = found.full.snapshot_seconds / 10 + (found.full.upload_seconds + found.restore_seconds) / 200
+    assert found.lost_seconds_per_step == pytest.approx(with_checkpoint)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_an_interval_lasts_as_long_as_its_steps_with_their_dense_part() -> None:
     assert found.checkpoint.interval_seconds == pytest.approx(4 * (found.step_time_seconds + 0.75))
 
 
-def test_an_upload_that_takes_longer_than_the_interval_is_told_with_the_way_out() -> None:
+def test_an_upload_that_takes_longer_than_the_interval_is_reported_with_the_way_out() -> None:
     """2.6 s of upload, and steps of about 1 s: two steps are too few, three are enough."""
     dense = Dense(forward_seconds=1.0)
     late = late_upload(load_of(replace(ONE_SHOT, interval_steps=2), dense=dense))
@@ -350,13 +350,13 @@ def test_a_balanced_plan_can_be_explained() -> None:
     checkpoint = replace(ONE_SHOT, balance=True)
     problem = make_problem(table_of(), make_table("u", 500), cluster=make_cluster(2, 2), checkpoint=checkpoint)
     found = planned(problem)
-    told = explain(problem, found.placement, ROOFLINE)
-    assert told.objective_seconds == pytest.approx(found.evaluation.objective_seconds)
-    (binding,) = [phase for phase in told.phases if phase.phase is Phase.CHECKPOINT]
+    with_checkpoint = explain(problem, found.placement, ROOFLINE)
+    assert with_checkpoint.objective_seconds == pytest.approx(found.evaluation.objective_seconds)
+    (binding,) = [phase for phase in with_checkpoint.phases if phase.phase is Phase.CHECKPOINT]
     assert binding.seconds == pytest.approx(found.evaluation.phases[-1].seconds)
     assert binding.evidence is Evidence.ESTIMATED
-    saved = [price.saved_seconds or 0.0 for price in told.shadow_prices]
-    step_seconds = sum(phase.seconds for phase in told.phases if phase.phase in STEP_PHASES)
+    saved = [price.saved_seconds or 0.0 for price in with_checkpoint.shadow_prices]
+    step_seconds = sum(phase.seconds for phase in with_checkpoint.phases if phase.phase in STEP_PHASES)
     assert all(0 <= one < step_seconds for one in saved)
 
 

@@ -24,7 +24,7 @@ from planner.pricing.memory import (
 )
 from planner.pricing.shard_work import build_work
 from tests.support.golden.torchrec_golden import (
-    KEPT_TABLES,
+    PRESERVED_TABLES,
     SHARED,
     GoldenInstance,
     GoldenShard,
@@ -224,7 +224,7 @@ DEVICE_LINES = {"row_optimizer_state", "cache", "cache_index", "input_buffers", 
         (Kernel.KEY_VALUE, 0.1, Tier.SSD),
     ],
 )
-def test_weights_and_their_state_lie_beside_each_other_and_all_else_in_the_device(
+def test_weights_and_their_state_lie_next_to_each_other_and_all_else_in_the_device(
     kernel: Kernel, share: float, tier: Tier, optimizer: str, per_weight: int, per_row: int
 ) -> None:
     """1,000 rows of 64 fp32 weights: state of 4 B per weight is as large as the weights, state per row 4,000 B."""
@@ -308,14 +308,14 @@ def test_capacity_is_never_negative_and_knows_unequal_ranks() -> None:
     assert left[0] > left[1] == left[2] > left[3] == 0
 
 
-@pytest.mark.parametrize("name", KEPT_TABLES)
+@pytest.mark.parametrize("name", PRESERVED_TABLES)
 def test_storage_equals_torchrec_s(name: str) -> None:
     """The shards that are kept beside the tests, byte for byte."""
     assert compare(golden_instance(name), golden_shards(name)) > 30
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no TorchRec dumps beside the repository (shared/torchrec_golden)")
-@pytest.mark.parametrize("name", KEPT_TABLES)
+@pytest.mark.parametrize("name", PRESERVED_TABLES)
 def test_all_storage_equals_torchrec_s(name: str) -> None:
     """Every fused or dense shard of every option that TorchRec enumerates."""
     assert compare(full_instance(SHARED, name), full_shards(SHARED, name)) > 100

@@ -88,7 +88,7 @@ def test_equal_families_leave_one() -> None:
     assert dominated_families(twice).tolist() == [False, True] * priced.num_families
 
 
-def test_what_keeps_a_dearer_family() -> None:
+def test_what_keeps_a_costlier_family() -> None:
     """The other may be cheaper everywhere: where it cannot do the same, both stay."""
     priced = random_priced(0, num_tables=1, fill=0.2)
     twice = with_copies(priced, np.full_like(priced.shape_seconds, 1.5))
@@ -197,7 +197,7 @@ def test_restrict_renumbers() -> None:
     assert np.array_equal(less.shape_seconds, priced.shape_seconds[[0, 4, 5, 6, 7, 8, 9, 10, 11]])
 
 
-def kept(problem: Problem) -> set[Scheme]:
+def preserved(problem: Problem) -> set[Scheme]:
     """Schemes that are left of a problem."""
     families = enumerate_families(problem)
     priced = prune(price(problem, families, ROOFLINE))
@@ -206,7 +206,7 @@ def kept(problem: Problem) -> set[Scheme]:
 
 def test_schemes_that_are_the_same_on_one_host() -> None:
     """On one host table_row_wise is row_wise and table_column_wise is column_wise."""
-    found = kept(make_problem(make_table(dim=256, rows=10**6), cluster=make_cluster(1, 4)))
+    found = preserved(make_problem(make_table(dim=256, rows=10**6), cluster=make_cluster(1, 4)))
     assert Scheme.TABLE_ROW_WISE not in found
     assert Scheme.TABLE_COLUMN_WISE not in found
     assert {Scheme.TABLE_WISE, Scheme.COLUMN_WISE, Scheme.ROW_WISE} <= found

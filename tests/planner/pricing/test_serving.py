@@ -144,7 +144,7 @@ def test_bounds_and_gaps_are_those_of_the_latency() -> None:
     assert found.lower_bound_seconds >= 2 * MESSAGE
 
 
-def test_the_document_tells_requests_and_no_step() -> None:
+def test_the_document_reports_requests_and_no_step() -> None:
     problem = serving_problem(make_table("a", dim=128), requests_per_second=1_000.0, utilization_limit=0.5)
     document = to_document(solved(problem), name="x", spec_digest="sha256:0", hardware_profile="test")
     objective, serving = document["objective"], document["serving"]
@@ -159,9 +159,9 @@ def test_the_document_tells_requests_and_no_step() -> None:
 def test_an_explanation_has_the_latency_of_the_plan() -> None:
     problem = serving_problem(make_table("a", dim=128), make_table("b", dim=64))
     found = solved(problem)
-    told = explain(problem, found.placement, SERVING)
-    assert told.objective_seconds == pytest.approx(found.evaluation.objective_seconds)
-    assert 2 * MESSAGE < told.bound_seconds <= told.objective_seconds * (1 + 1e-9)
+    reported = explain(problem, found.placement, SERVING)
+    assert reported.objective_seconds == pytest.approx(found.evaluation.objective_seconds)
+    assert 2 * MESSAGE < reported.bound_seconds <= reported.objective_seconds * (1 + 1e-9)
 
 
 def rated(rate: float) -> PlanResult:

@@ -88,7 +88,7 @@ def test_storage_class_memory_moves_whole_blocks_at_two_rates() -> None:
     assert (missed.read_bytes[0, Tier.SCM], missed.written_bytes[0, Tier.SCM]) == (25 * 512, 25 * 512)
 
 
-def test_a_tier_whose_rates_nobody_knows_is_never_busy() -> None:
+def test_a_tier_whose_rates_no_one_knows_is_never_busy() -> None:
     found = shard_traffic(shard_work(kernel=Kernel.FUSED_UVM, in_scm=True), make_hardware())
     assert found.read_bytes[0, Tier.SCM] > 0
     assert found.busy_seconds[0, Tier.SCM] == 0

@@ -19,8 +19,8 @@ def test_unused_numbers_are_left_out() -> None:
         number("hardware.num_hosts", "default"),
         number("model.pipeline", "default"),
     )
-    kept = [item.subject for item in used_assumptions(given, frozenset({"hbm_bytes"}))]
-    assert kept == ["hardware.hbm_bytes", "hardware.num_hosts", "model.pipeline"]
+    preserved = [item.subject for item in used_assumptions(given, frozenset({"hbm_bytes"}))]
+    assert preserved == ["hardware.hbm_bytes", "hardware.num_hosts", "model.pipeline"]
 
 
 def test_a_plan_knows_what_was_read() -> None:
@@ -34,9 +34,9 @@ def test_a_plan_knows_what_was_read() -> None:
         assumptions=assumptions,
     )
     assert result.plan is not None
-    kept = {item.subject.removeprefix("hardware.") for item in result.plan.assumptions}
-    assert {"hbm_bytes", "hbm_bytes_per_second", "intra_host_bytes_per_second"} <= kept
-    assert kept.isdisjoint({"ddr_bytes", "ddr_bytes_per_second", "host_link_bytes_per_second"})
+    preserved = {item.subject.removeprefix("hardware.") for item in result.plan.assumptions}
+    assert {"hbm_bytes", "hbm_bytes_per_second", "intra_host_bytes_per_second"} <= preserved
+    assert preserved.isdisjoint({"ddr_bytes", "ddr_bytes_per_second", "host_link_bytes_per_second"})
 
 
 def test_versions_name_what_can_change_a_plan() -> None:

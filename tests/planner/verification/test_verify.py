@@ -246,7 +246,7 @@ def test_kernels_of_host_memory_must_be_allowed_by_name_where_kernels_are_named(
     assert codes(make_problem(), cached(0.3)) == set()
 
 
-def test_a_pinned_share_is_kept() -> None:
+def test_a_pinned_share_is_preserved() -> None:
     pin = PinnedTable(
         sharding_type=Scheme.TABLE_WISE,
         compute_kernel=Kernel.FUSED_UVM_CACHING,

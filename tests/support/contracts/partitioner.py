@@ -135,13 +135,13 @@ class PartitionerContract:
 
     def test_streams_incumbents_that_improve(self) -> None:
         """Each search tells what it has found, better every time; the answer is the best of all."""
-        told: list[Incumbent] = []
+        reported: list[Incumbent] = []
         priced = random_priced(7, num_tables=6)
-        outcome = self.partitioner.solve(priced, self.limits, on_incumbent=told.append)
-        assert told
+        outcome = self.partitioner.solve(priced, self.limits, on_incumbent=reported.append)
+        assert reported
         assert outcome.assignment is not None
         of_search: dict[str, float] = {}
-        for one in told:
+        for one in reported:
             assert violations(priced, one.assignment) == []
             assert one.objective_seconds == pytest.approx(objective_of(priced, one.assignment), rel=1e-12)
             assert one.objective_seconds < of_search.get(one.partitioner, np.inf)

@@ -106,7 +106,7 @@ class SchemeContract:
     @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
     def test_what_is_offered_may_be_trained(self, cluster: Cluster) -> None:
         """Except tables that the runtime refuses whatever their cut (here: 62 columns)."""
-        judged = 0
+        rated = 0
         for table, pieces in self.all_cuts(cluster):
             problem = make_problem(table, cluster=cluster)
             runtime = RUNTIMES[problem.runtime]
@@ -123,10 +123,10 @@ class SchemeContract:
                     world_size=cluster.world_size, ranks_per_host=cluster.ranks_per_host, tables=(placed,)
                 )
                 assert verify(problem, placement) == ()
-                judged += 1
+                rated += 1
         fits_anywhere = any(self.rows_fit(table, cluster) for table in tables())
         can_cut = not self.expected.cuts_columns or self.expected.most_pieces(cluster) > 1
-        assert (judged > 0) is (fits_anywhere and can_cut)
+        assert (rated > 0) is (fits_anywhere and can_cut)
 
     def all_cuts(self, cluster: Cluster) -> Iterator[tuple[Table, tuple[Piece, ...]]]:
         """Cuts of every table of the grid that the scheme's geometry allows."""

@@ -30,7 +30,7 @@ TORCHREC_MILLISECONDS = {
 }
 INFEASIBLE = "fail_infeasible"
 #: Tables whose shards are kept: few rows (some ranks get none), many, narrow, wide, hot, fp16.
-KEPT_TABLES = {
+PRESERVED_TABLES = {
     "dlrm_dcnv2_8": (0, 5, 7, 11, 12, 20),
     "dlrm_dcnv2_16": (0, 5, 7, 11, 12, 20),
     "synth_50_16": (0, 12, 13, 15, 22, 33, 42),
@@ -142,11 +142,11 @@ def full_shards(folder: Path, name: str) -> list[GoldenShard]:
     ]
 
 
-def kept_shards(folder: Path, name: str) -> list[GoldenShard]:
+def preserved_shards(folder: Path, name: str) -> list[GoldenShard]:
     """What the extract keeps of a full dump: the shards of a few tables, equal ones once."""
     tables = full_instance(folder, name).tables
-    kept = {tables[index].name for index in KEPT_TABLES[name]}
-    return [shard for shard in dict.fromkeys(full_shards(folder, name)) if shard.table in kept]
+    preserved = {tables[index].name for index in PRESERVED_TABLES[name]}
+    return [shard for shard in dict.fromkeys(full_shards(folder, name)) if shard.table in preserved]
 
 
 def extract(folder: Path) -> Iterator[tuple[str, str]]:
@@ -163,10 +163,10 @@ def extract(folder: Path) -> Iterator[tuple[str, str]]:
         f'{head}"columns": {json.dumps(GoldenTable.__slots__)},\n"instances": [\n' + ",\n".join(instances) + "\n]}\n",
     )
     shards = []
-    for name in KEPT_TABLES:
+    for name in PRESERVED_TABLES:
         rows = [
             [s.table, s.scheme.label, s.kernel.label, s.num_rows, s.num_columns, s.hbm_bytes, *s.seconds]
-            for s in kept_shards(folder, name)
+            for s in preserved_shards(folder, name)
         ]
         shards.append(_rows(name, rows))
     columns = [*GoldenShard.__slots__[:-1], *(f"{phase.label}_seconds" for phase in PHASE_OF_PART.values())]

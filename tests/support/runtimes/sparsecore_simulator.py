@@ -83,13 +83,13 @@ class Job:
         for table in declared:
             rows = next_multiple(table["vocabulary_size"], 8 * self.num_cores) // self.num_cores
             self.settings[table["name"]] = Setting(stack["name"], offset, rotation)
-            parts.append(np.roll(self._dealt_out(weights[table["name"]], rows, dim), rotation, axis=0))
+            parts.append(np.roll(self._distributed(weights[table["name"]], rows, dim), rotation, axis=0))
             offset += rows
             rotation = (rotation + stack["rotation"]) % self.num_cores
         self.memory[stack["name"]] = np.concatenate(parts, axis=1)
         expect(offset * self.num_cores <= 2**31 - 1, "numbers of rows overflow")
 
-    def _dealt_out(self, weights: Floats, rows_per_core: int, dim: int) -> Floats:
+    def _distributed(self, weights: Floats, rows_per_core: int, dim: int) -> Floats:
         padded = np.full((rows_per_core * self.num_cores, dim), np.nan)
         padded[: weights.shape[0], : weights.shape[1]] = weights
         return padded.reshape(-1, self.num_cores, dim).swapaxes(0, 1)
@@ -135,12 +135,12 @@ class Job:
         for by_row in found.values():
             counted.max_ids = max(counted.max_ids, sum(map(len, by_row.values())))
             counted.max_unique_ids = max(counted.max_unique_ids, len(by_row))
-            kept = kept_unique = 0
+            preserved = preserved_unique = 0
             for _, samples in sorted(by_row.items()):
-                fits = len(samples) if kept_unique < max_unique else 0
-                taken = min(fits, max_ids - kept)
-                kept += taken
-                kept_unique += taken > 0
+                fits = len(samples) if preserved_unique < max_unique else 0
+                taken = min(fits, max_ids - preserved)
+                preserved += taken
+                preserved_unique += taken > 0
                 counted.dropped += len(samples) - taken
         return counted
 

@@ -153,13 +153,13 @@ def train(
         for name, dim in tables:
             if feature.is_sequence:
                 made = EmbeddingConfig(name=name, embedding_dim=dim, **shared)
-                kept = sequences.setdefault(dim, {}).setdefault(name, made)
+                preserved = sequences.setdefault(dim, {}).setdefault(name, made)
             else:
                 pooling = PoolingType[(feature.config.pooling or "sum").upper()]
                 made = EmbeddingBagConfig(name=name, embedding_dim=dim, pooling=pooling, **shared)
-                kept = bags.setdefault(name, made)
-            if kept is not made:
-                kept.feature_names.append(feature.name)
+                preserved = bags.setdefault(name, made)
+            if preserved is not made:
+                preserved.feature_names.append(feature.name)
             if feature.config.HasField("embedding_constraints"):  # the last feature of a table wins
                 asked = feature.config.embedding_constraints
                 constraints[name] = ParameterConstraints(

@@ -75,15 +75,15 @@ class Browser:
                 return dict(answer["result"])
             self._heard(answer.get("method", ""), answer.get("params", {}))
 
-    def _heard(self, method: str, told: dict[str, Any]) -> None:
+    def _heard(self, method: str, reported: dict[str, Any]) -> None:
         if method == "Runtime.exceptionThrown":
-            self.complaints.append(str(told["exceptionDetails"].get("exception", told["exceptionDetails"])))
-        elif method == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning", "assert"):
-            self.complaints.append(str(told["args"]))
-        elif method == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
-            self.complaints.append(f"{told['entry']['text']} {told['entry'].get('url', '')}")
+            self.complaints.append(str(reported["exceptionDetails"].get("exception", reported["exceptionDetails"])))
+        elif method == "Runtime.consoleAPICalled" and reported["type"] in ("error", "warning", "assert"):
+            self.complaints.append(str(reported["args"]))
+        elif method == "Log.entryAdded" and reported["entry"]["level"] in ("error", "warning"):
+            self.complaints.append(f"{reported['entry']['text']} {reported['entry'].get('url', '')}")
         elif method == "Network.requestWillBeSent":
-            self.asked_for.append(told["request"]["url"])
+            self.asked_for.append(reported["request"]["url"])
 
     def open(self, path: str) -> None:
         """Open a page of the service, and wait until it and its charts are drawn."""
@@ -101,9 +101,9 @@ class Browser:
 
     def run(self, expression: str) -> Any:
         """Return the value of an expression, awaited where it is a promise."""
-        told = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in told, told["exceptionDetails"]
-        return told["result"].get("value")
+        reported = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in reported, reported["exceptionDetails"]
+        return reported["result"].get("value")
 
     def text(self) -> str:
         """The text of the page as it is seen."""

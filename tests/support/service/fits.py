@@ -6,12 +6,12 @@ import time
 
 from api.specs.references.learned_model import fit
 from cost_models.measurements.schema import Measurements
-from tests.support.service.stand_ins import told_folder
+from tests.support.service.stand_ins import given_folder
 
 
 def hang(_rows: Measurements, _name: str, _seed: int) -> bytes:
     """Never ends; leaves its process id in the folder named by ``tests.support.service.stand_ins``."""
-    folder = told_folder()
+    folder = given_folder()
     (folder / "pid.part").write_text(str(os.getpid()))
     (folder / "pid.part").rename(folder / "pid")
     time.sleep(3600)

@@ -38,17 +38,17 @@ def public_pem(key: Any) -> bytes:
 def claims(issuer: str, **changes: object) -> dict[str, object]:
     """What a token says; ``None`` leaves a claim out."""
     now = time.time()
-    said = {"iss": issuer, "aud": AUDIENCE, "sub": "ann", "iat": now, "exp": now + 600, "scope": "read", **changes}
-    return {name: value for name, value in said.items() if value is not None}
+    message = {"iss": issuer, "aud": AUDIENCE, "sub": "ann", "iat": now, "exp": now + 600, "scope": "read", **changes}
+    return {name: value for name, value in message.items() if value is not None}
 
 
-def signed(said: dict[str, object], key: Any = RSA, *, alg: str = "RS256", **header: object) -> str:
+def signed(message: dict[str, object], key: Any = RSA, *, alg: str = "RS256", **header: object) -> str:
     """A token."""
-    return jwt.encode(said, key, algorithm=alg, headers={"kid": "one", **header})
+    return jwt.encode(message, key, algorithm=alg, headers={"kid": "one", **header})
 
 
 def forged(
-    said: dict[str, object],
+    message: dict[str, object],
     header: dict[str, object],
     signature: bytes = b"",
     *,
@@ -56,7 +56,7 @@ def forged(
     bits: int = 256,
 ) -> str:
     """A token of parts that no library would put together; signed with a shared secret, where one is given."""
-    text = ".".join(_encoded(json.dumps(part).encode()) for part in (header, said))
+    text = ".".join(_encoded(json.dumps(part).encode()) for part in (header, message))
     if secret is not None:
         signature = hmac.digest(secret, text.encode(), f"sha{bits}")
     return f"{text}.{_encoded(signature)}"
@@ -79,7 +79,7 @@ class Issuer:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 issuer.num_asked += self.path == "/keys"
-                document = {"keys": issuer.keys} if self.path == "/keys" else issuer.told()
+                document = {"keys": issuer.keys} if self.path == "/keys" else issuer.reported()
                 body = json.dumps(document).encode()
                 self.send_response(503 if issuer.is_down else 200)
                 self.send_header("Content-Length", str(len(body)))
@@ -92,7 +92,7 @@ class Issuer:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
-    def told(self) -> dict[str, object]:
+    def reported(self) -> dict[str, object]:
         """What its configuration says."""
         return self.configuration or {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
 

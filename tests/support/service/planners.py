@@ -17,11 +17,11 @@ from planner.domain.plan.plan import PlanResult
 from planner.domain.problem.problem import Problem
 from planner.errors import SolverDefect
 from planner.pipeline import plan
-from tests.support.service.stand_ins import told_folder
+from tests.support.service.stand_ins import given_folder
 
 
 def _leave_pid() -> None:
-    folder, process_id = told_folder(), os.getpid()
+    folder, process_id = given_folder(), os.getpid()
     part = folder / f"pid.{process_id}.part"  # Several processes may get here at once
     part.write_text(str(process_id))
     part.rename(folder / "pid")
@@ -91,10 +91,10 @@ def plan_with_machine_code(problem: Problem, **options: object) -> object:
     return plan(problem, **options)
 
 
-def plan_when_told(problem: Problem, **options: object) -> object:
+def plan_on_request(problem: Problem, **options: object) -> object:
     """Plans once a file ``go`` lies in the folder."""
     _leave_pid()
-    while not (told_folder() / "go").exists():
+    while not (given_folder() / "go").exists():
         time.sleep(0.02)
     return plan(problem, **options)
 
@@ -136,7 +136,7 @@ def misbehave(problem: Problem, **options: object) -> object:
 
 def plan_by_and_by(problem: Problem, **options: object) -> object:
     """Finds its plan once a file ``go`` lies in the folder, and a better bound for it every tenth of a second."""
-    result = plan_when_told(problem, **{**options, "on_result": None})
+    result = plan_on_request(problem, **{**options, "on_result": None})
     for step in range(1, 20):
         worse = replace(result.plan, lower_bound_seconds=step / 20 * result.plan.lower_bound_seconds)
         options["on_result"](replace(result, plan=worse))

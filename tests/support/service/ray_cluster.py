@@ -44,9 +44,9 @@ class RayCluster:
             start_new_session=True,
         )
         deadline = time.monotonic() + 120
-        while b"Ray runtime started" not in (said := (self.folder / "log").read_bytes()):
-            assert self._process.poll() is None, said.decode()
-            assert time.monotonic() < deadline, said.decode()
+        while b"Ray runtime started" not in (message := (self.folder / "log").read_bytes()):
+            assert self._process.poll() is None, message.decode()
+            assert time.monotonic() < deadline, message.decode()
             time.sleep(0.2)
 
     def stop(self) -> None:

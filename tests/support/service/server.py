@@ -75,7 +75,7 @@ class Server:
                 if self.client.get("/readyz").status_code == 200:
                     return self
             except httpx.TransportError:
-                assert self.process.poll() is None, self._said()
+                assert self.process.poll() is None, self._stated()
                 time.sleep(0.05)
         raise AssertionError("the server did not become ready")
 
@@ -85,9 +85,9 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(signal_number)
         self.process.wait(timeout=60)
-        return self._said()
+        return self._stated()
 
-    def _said(self) -> str:
+    def _stated(self) -> str:
         """Return the log of a process that has ended."""
         if not self._log.closed:
             with self._log as log:

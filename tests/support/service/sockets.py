@@ -14,7 +14,7 @@ def heard(port: int, *pieces: bytes, then: Callable[[], bytes] | None = None, pa
     with socket.create_connection(("127.0.0.1", port), timeout=LONG_SECONDS) as mine:
         for piece in pieces:
             mine.sendall(piece)
-        said, stop = b"", threading.Event()
+        message, stop = b"", threading.Event()
 
         def go_on() -> None:
             with contextlib.suppress(OSError):
@@ -27,8 +27,8 @@ def heard(port: int, *pieces: bytes, then: Callable[[], bytes] | None = None, pa
             # Who still sends may be told of the end by a reset.
             with contextlib.suppress(ConnectionResetError):
                 while piece := mine.recv(65_536):
-                    said += piece
+                    message += piece
         finally:
             stop.set()
             sender.join()
-        return said
+        return message

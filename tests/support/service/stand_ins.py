@@ -23,11 +23,11 @@ def know_link() -> None:
 
 def leave_in(folder: Path) -> None:
     """Have stand-ins leave what they tell in a folder from now on."""
-    link = told_folder()
+    link = given_folder()
     link.unlink(missing_ok=True)
     link.symlink_to(folder)
 
 
-def told_folder() -> Path:
+def given_folder() -> Path:
     """The link, asked for by a stand-in."""
     return Path(os.environ[VARIABLE])

@@ -166,5 +166,5 @@ def pipeline(rank: int, *, timed: bool) -> dict[str, object]:
         with times.step() if times else torch.enable_grad():
             loss, *_ = trainer.progress(batches)
         losses.append(loss.item())
-    told = {} if times is None else {"document": times.job_times(PLAN_DIGEST), "not_timed": times.not_timed}
-    return {"losses": losses, "hooks": count_hooks(sharded), **told}
+    reported = {} if times is None else {"document": times.job_times(PLAN_DIGEST), "not_timed": times.not_timed}
+    return {"losses": losses, "hooks": count_hooks(sharded), **reported}

@@ -47,8 +47,8 @@ def read_npz(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None
             opened = {name: _column(path, name, stack.enter_context(archive.open(name + _SUFFIX))) for name in names}
             num_samples = {name: column.num_samples for name, column in opened.items()}
             if len(set(num_samples.values())) > 1:
-                told = ", ".join(f"{name} {count:,}" for name, count in list(num_samples.items())[:5])
-                raise UnreadableTrace(f"{path}: arrays of different numbers of samples: {told}")
+                counts = ", ".join(f"{name} {count:,}" for name, count in list(num_samples.items())[:5])
+                raise UnreadableTrace(f"{path}: arrays of different numbers of samples: {counts}")
             total = next(iter(num_samples.values()), 0)
             for start in range(0, total, samples_per_piece):
                 count = min(samples_per_piece, total - start)

@@ -17,7 +17,7 @@ _SUBJECT = re.compile(r"[!-~]{1,200}")
 Claims = Mapping[str, object]
 
 
-class Refused(Exception):
+class InvalidToken(Exception):
     """The token is not taken; the message is for whoever shows it."""
 
 
@@ -30,23 +30,23 @@ class Verified:
     expires_at: float
 
     def check(self, now: float) -> None:
-        """Raise ``Refused`` where the token is not valid at a time."""
+        """Raise ``InvalidToken`` where the token is not valid at a time."""
         if now >= self.expires_at + LEEWAY_SECONDS:
-            raise Refused("the token has expired")
+            raise InvalidToken("the token has expired")
         if now < self.not_before - LEEWAY_SECONDS:
-            raise Refused("the token is not valid yet")
+            raise InvalidToken("the token is not valid yet")
 
 
 def verified(claims: Claims, trust: Trust) -> Verified:
-    """Return what the claims of a token say whose signature is good. Raises ``Refused``."""
+    """Return what the claims of a token say whose signature is good. Raises ``InvalidToken``."""
     if claims.get("iss") != trust.issuer:
-        raise Refused("the token is of another issuer")
+        raise InvalidToken("the token is of another issuer")
     audience = claims.get("aud")
     if trust.audience not in (audience if isinstance(audience, list) else [audience]):
-        raise Refused("the token is for another audience")
+        raise InvalidToken("the token is for another audience")
     subject = claims.get("sub")
     if not isinstance(subject, str) or _SUBJECT.fullmatch(subject) is None:
-        raise Refused("the token names no subject (sub) of 1 to 200 printable ASCII characters")
+        raise InvalidToken("the token names no subject (sub) of 1 to 200 printable ASCII characters")
     caller = Principal(who=f"oidc:{subject}", scopes=_scopes(claims, trust), tenant=_tenant(claims, trust))
     not_before = max(_seconds(claims, "nbf", -math.inf), _seconds(claims, "iat", -math.inf))
     return Verified(caller, not_before, _seconds(claims, "exp", None))
@@ -57,14 +57,16 @@ def _tenant(claims: Claims, trust: Trust) -> str:
         return DEFAULT_TENANT
     tenant = _value(claims, trust.tenant_claim)
     if not isinstance(tenant, str) or not is_tenant(tenant):
-        raise Refused(f"the claim {trust.tenant_claim} of the token is no name of a tenant: a-z 0-9 . _ -, at most 63")
+        raise InvalidToken(
+            f"the claim {trust.tenant_claim} of the token is no name of a tenant: a-z 0-9 . _ -, at most 63"
+        )
     return tenant
 
 
 def _scopes(claims: Claims, trust: Trust) -> frozenset[str]:
     """Return the scopes that this service knows; issuers write them as a text with spaces, or as a list."""
-    said = _value(claims, trust.scope_claim)
-    names = said.split() if isinstance(said, str) else said if isinstance(said, list) else []
+    granted = _value(claims, trust.scope_claim)
+    names = granted.split() if isinstance(granted, str) else granted if isinstance(granted, list) else []
     return frozenset(scope for scope in SCOPES if f"{trust.scope_prefix}{scope}" in names)
 
 
@@ -81,5 +83,5 @@ def _value(claims: Claims, name: str) -> object:
 def _seconds(claims: Claims, name: str, default: float | None) -> float:
     value = claims.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        raise Refused(f"the token has no time {name}")
+        raise InvalidToken(f"the token has no time {name}")
     return float(min(max(value, -1e18), 1e18))

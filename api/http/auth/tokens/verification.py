@@ -11,7 +11,7 @@ from typing import Any
 import jwt
 
 from api.http.auth.principal import Principal, Unauthenticated
-from api.http.auth.tokens.claims import Refused, Verified, verified
+from api.http.auth.tokens.claims import InvalidToken, Verified, verified
 from api.http.auth.tokens.issuer import key_fetcher
 from api.http.auth.tokens.jwks import KeySet, KeysUnavailable, VerificationKey
 from api.http.auth.tokens.trusted_issuer import ALGORITHMS, Trust
@@ -67,7 +67,7 @@ class TokenVerifier:
                 known = _Known(await self._verified(token), self._ticks())
                 self._remember(digest, known)
             known.verified.check(self._clock())
-        except Refused as error:
+        except InvalidToken as error:
             self._known.pop(digest, None)
             return Unauthenticated.with_bad_token(str(error))
         except KeysUnavailable:
@@ -84,31 +84,31 @@ class TokenVerifier:
         algorithm, kid = self._header(token)
         key = await self._keys.key(kid)
         if key is None:
-            raise Refused("the issuer has no key of the id (kid) that the token names")
+            raise InvalidToken("the issuer has no key of the id (kid) that the token names")
         _check_key(key, algorithm)
         try:
             claims = jwt.decode(token, key=key.material, algorithms=[algorithm], options=_OPTIONS)
         except jwt.InvalidSignatureError:
-            raise Refused("the signature of the token is wrong") from None
+            raise InvalidToken("the signature of the token is wrong") from None
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise Refused("the token cannot be read") from None
+            raise InvalidToken("the token cannot be read") from None
         return verified(claims, self._trust)
 
     def _header(self, token: str) -> tuple[str, str]:
         """Return the algorithm and the id of the key of a token, both as whoever made it says."""
         if len(token) > MAX_LENGTH:
-            raise Refused(f"the token has more than {MAX_LENGTH} characters")
+            raise InvalidToken(f"the token has more than {MAX_LENGTH} characters")
         try:
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise Refused("the token cannot be read") from None
+            raise InvalidToken("the token cannot be read") from None
         algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ")
         if algorithm not in self._trust.algorithms:
-            raise Refused(f"the token is signed in another way than with {', '.join(self._trust.algorithms)}")
+            raise InvalidToken(f"the token is signed in another way than with {', '.join(self._trust.algorithms)}")
         if "crit" in header or (kind.lower() if isinstance(kind, str) else kind) not in _TYPES:
-            raise Refused("the token is of a kind that is not known here")
+            raise InvalidToken("the token is of a kind that is not known here")
         if not isinstance(kid, str):
-            raise Refused("the token does not name its key (kid)")
+            raise InvalidToken("the token does not name its key (kid)")
         return str(algorithm), kid
 
 
@@ -116,4 +116,4 @@ def _check_key(key: VerificationKey, algorithm: str) -> None:
     """Refuse a signature of another kind than its key, whatever the token says."""
     kind, curve = ALGORITHMS[algorithm]
     if key.kind != kind or curve not in (None, key.curve) or key.algorithm not in (None, algorithm):
-        raise Refused("the key that the token names is not for this kind of signature")
+        raise InvalidToken("the key that the token names is not for this kind of signature")

@@ -56,8 +56,12 @@ def scatter(name: str, pairs: Sequence[Sequence[float]]) -> str:
     parts.append(f'<text transform="translate(18 {middle}) rotate(-90)" text-anchor="middle">predicted</text>')
     beyond = sum(abs(b - a) > twice for a, b in points)
     least, most = (format_seconds(10**value) for value in (min(values), max(values)))
-    told = f"{len(points)} held-out points from {least} to {most}, {beyond} of them beyond the lines of half and twice."
-    return _svg(name, "Predicted against measured seconds", told, _LEFT + _SIDE + _RIGHT, _TOP + _SIDE + _BOTTOM, parts)
+    caption = (
+        f"{len(points)} held-out points from {least} to {most}, {beyond} of them beyond the lines of half and twice."
+    )
+    return _svg(
+        name, "Predicted against measured seconds", caption, _LEFT + _SIDE + _RIGHT, _TOP + _SIDE + _BOTTOM, parts
+    )
 
 
 def bars(name: str, rows: Sequence[tuple[str, float, float]]) -> str:
@@ -73,16 +77,16 @@ def bars(name: str, rows: Sequence[tuple[str, float, float]]) -> str:
         parts.append(_line("median", end, top + 2, end, top + 22))
         parts.append(_text(_LABEL + _BAR * max(mean, median) / full + 6, top + 16, f"{mean:.1%}", "start"))
     means = [mean for _, mean, _ in rows]
-    told = f"Mean errors of {len(rows)} groups from {min(means):.1%} to {max(means):.1%}."
+    caption = f"Mean errors of {len(rows)} groups from {min(means):.1%} to {max(means):.1%}."
     title = "Mean error by size; a line marks the median"
-    return _svg(name, title, told, _LABEL + _BAR + _VALUE, len(rows) * _ROW, parts)
+    return _svg(name, title, caption, _LABEL + _BAR + _VALUE, len(rows) * _ROW, parts)
 
 
-def _svg(name: str, title: str, told: str, width: float, height: float, parts: Sequence[str]) -> str:
+def _svg(name: str, title: str, caption: str, width: float, height: float, parts: Sequence[str]) -> str:
     return (
         f'<figure><svg role="img" aria-labelledby="{name}-title {name}-desc" viewBox="0 0 {width:.0f} {height:.0f}">'
-        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(told)}</desc>'
-        f"{''.join(parts)}</svg><figcaption>{escape(title)}. {escape(told)}</figcaption></figure>"
+        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(caption)}</desc>'
+        f"{''.join(parts)}</svg><figcaption>{escape(title)}. {escape(caption)}</figcaption></figure>"
     )
 
 

@@ -11,21 +11,21 @@ _LABEL_WIDTH = 16
 
 def model_text(document: Mapping[str, Any]) -> str:
     """Return the report of a model's document for terminals."""
-    told = facts(document)
-    lines = paragraph(told.title, indent="")
-    for label, words in told.summary:
+    report = facts(document)
+    lines = paragraph(report.title, indent="")
+    for label, words in report.summary:
         if words.startswith("sha256:"):
             words = short_digest(words)
         lines += paragraph(f"{label:<{_LABEL_WIDTH}}{words}", hanging=" " * _LABEL_WIDTH)
-    for table in told.tables:
+    for table in report.tables:
         lines += ["", *_table(table)]
     lines += ["", "Not measured"]
-    for words in told.not_measured:
+    for words in report.not_measured:
         lines += paragraph(f"- {words}", hanging="  ")
     lines += ["", "Verdict"]
-    for words in told.verdicts:
+    for words in report.verdicts:
         lines += paragraph(f"- {words}", hanging="  ")
-    return "\n".join([*lines, "", "cost_model of a spec:", told.reference])
+    return "\n".join([*lines, "", "cost_model of a spec:", report.reference])
 
 
 def list_text(documents: Iterable[Mapping[str, Any]]) -> str:

@@ -26,12 +26,12 @@ def explanation_text(explanation: Explanation, *, name: str) -> str:
 
 
 def _heading(explanation: Explanation, name: str) -> list[str]:
-    told = (
+    sentence = (
         f"{explanation.objective} is {format_seconds(explanation.objective_seconds)}, as {explanation.cost_model}"
         f" predicts it; a relaxed problem, which may mix the cuts of a table and spread it at will, takes"
         f" {format_seconds(explanation.bound_seconds)}: a quick bound, above which the search may have proven more"
     )
-    return [shortened(f"Why the plan of {name} is as it is", WIDTH), *paragraph(told)]
+    return [shortened(f"Why the plan of {name} is as it is", WIDTH), *paragraph(sentence)]
 
 
 def _phases(phases: Sequence[BindingPhase], objective: str) -> list[str]:
@@ -69,18 +69,18 @@ def _phases(phases: Sequence[BindingPhase], objective: str) -> list[str]:
 
 def _ranks(ranks: Sequence[int]) -> str:
     """Return as many ranks as there is room for, and dots where there are more."""
-    told = number_ranges(ranks)
-    if len(told) <= _RANKS_WIDTH:
-        return told
-    return told[: told.rfind(",", 0, _RANKS_WIDTH - len(_MORE) + 1)] + _MORE
+    sentence = number_ranges(ranks)
+    if len(sentence) <= _RANKS_WIDTH:
+        return sentence
+    return sentence[: sentence.rfind(",", 0, _RANKS_WIDTH - len(_MORE) + 1)] + _MORE
 
 
 def _prices(prices: Sequence[ShadowPrice]) -> list[str]:
     lines = ["What more hardware would buy"]
     for one in prices:
         if one.method == RELAXATION:
-            told = _saved(one) if one.evidence is None else f"saves {_saved(one)}; {one.note}"
-            lines += paragraph(f"{one.resource}, {one.change}: {told}", hanging=INDENT)
+            sentence = _saved(one) if one.evidence is None else f"saves {_saved(one)}; {one.note}"
+            lines += paragraph(f"{one.resource}, {one.change}: {sentence}", hanging=INDENT)
     again = [one for one in prices if one.method != RELAXATION]
     for change in dict.fromkeys(one.change for one in again):
         lines += paragraph(
@@ -111,6 +111,6 @@ def _tables(tables: Sequence[TableReason], num_tables: int) -> list[str]:
         ),
     ]
     for one in tables:
-        told = f"{shortened(one.name, 40)} ({format_seconds(one.binding_seconds)}) is {one.reason}"
-        lines += paragraph(told, hanging=INDENT)
+        sentence = f"{shortened(one.name, 40)} ({format_seconds(one.binding_seconds)}) is {one.reason}"
+        lines += paragraph(sentence, hanging=INDENT)
     return lines

@@ -18,14 +18,14 @@ def explain_no_plan(result: PlanResult, *, name: str) -> str:
     """Return the reason why ``result`` carries no plan, at most 80 columns wide."""
     limit = f" (stopped by {result.limit})" if result.limit else ""
     lines = [shortened(f"No plan of {name}: {result.reason}{limit}", WIDTH)]
-    lines += paragraph(_beside_shortfalls(result))
+    lines += paragraph(_after_shortfalls(result))
     lines += _shortfalls(result.shortfalls)
     if result.diagnosis is not None:
         lines += _diagnosis(result.diagnosis)
     return "\n".join(lines) + "\n"
 
 
-def _beside_shortfalls(result: PlanResult) -> str:
+def _after_shortfalls(result: PlanResult) -> str:
     """What ``detail`` says that no shortfall below says again; it may begin with the message of one."""
     detail = result.detail
     for shortfall in result.shortfalls:

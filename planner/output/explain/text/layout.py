@@ -49,10 +49,10 @@ def wrapped(entries: Sequence[str], *, label: str, is_heading: bool = False) -> 
     Further lines stand under the first entry, or are indented where the label is a heading.
     """
     head = f"{label} " if is_heading else f"{INDENT}{label} "
-    kept_whole = [entry.replace(" ", _NO_BREAK) if len(entry) <= WIDTH // 2 else entry for entry in entries]
+    unbroken = [entry.replace(" ", _NO_BREAK) if len(entry) <= WIDTH // 2 else entry for entry in entries]
     under = INDENT if is_heading else " " * len(head)
     lines = textwrap.wrap(
-        ", ".join(kept_whole), WIDTH, initial_indent=head, subsequent_indent=under, break_on_hyphens=False
+        ", ".join(unbroken), WIDTH, initial_indent=head, subsequent_indent=under, break_on_hyphens=False
     )
     return [line.replace(_NO_BREAK, " ") for line in lines]
 

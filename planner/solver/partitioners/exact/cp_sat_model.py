@@ -88,10 +88,10 @@ def build(priced: SolverProblem, num_ticks: int, bound_seconds: float) -> Model:
 
 
 def _in_ticks(priced: SolverProblem, columns: Columns, loads: ColumnLoads, num_ticks: int) -> Ticks:
-    dearest = np.zeros(priced.num_tables)
+    highest_cost = np.zeros(priced.num_tables)
     adds = columns.table >= 0
-    np.maximum.at(dearest, columns.table[adds], loads.seconds.max(axis=0).sum(axis=1)[adds])
-    everything = float(dearest.sum()) + float(loads.pinned_seconds.max(axis=0).sum())
+    np.maximum.at(highest_cost, columns.table[adds], loads.seconds.max(axis=0).sum(axis=1)[adds])
+    everything = float(highest_cost.sum()) + float(loads.pinned_seconds.max(axis=0).sum())
     tick_seconds = max(everything, 1e-12) / num_ticks
     return Ticks(
         tick_seconds=tick_seconds,

@@ -24,7 +24,7 @@ from planner.solver.partitioners.kernels.state.rng import random_below, random_u
 from planner.solver.partitioners.kernels.state.state import HOST, RANK, State
 from planner.solver.partitioners.local_search.search_data import Data
 
-_HOMEWARD = 0.05  # part of the proposals, where moving costs something
+_RETURN_SHARE = 0.05  # part of the proposals, where moving costs something
 
 
 class ProposalRates(NamedTuple):
@@ -50,7 +50,7 @@ def propose(data: Data, state: State, before: float, bar: float, cuts: bool, rat
         return cut_and_redistribute(data, state, before, bar)
     if rates.ejection > 0 and random_unit(state) < rates.ejection:
         return start_ejection_chain(data, state, before, bar)
-    if data.columns_before.shape[0] > 0 and random_unit(state) < _HOMEWARD:
+    if data.columns_before.shape[0] > 0 and random_unit(state) < _RETURN_SHARE:
         return send_home(data, state, before, bar)
     kind = random_below(state, 100)
     if not cuts:
@@ -83,12 +83,12 @@ def anneal(
 ) -> int:
     """Try a number of moves at one temperature, some of them deals; return how many were kept."""
     refresh(data, state, smoothness, penalty)
-    kept = 0
+    num_stored = 0
     value = cost(data, state)
     reprice(data, state)
     for _ in range(proposals):
         if propose(data, state, value, -temperature * np.log(1.0 - random_unit(state)), cuts, rates):
-            kept += 1
+            num_stored += 1
             value = cost(data, state)
             reprice(data, state)
-    return kept
+    return num_stored

@@ -17,7 +17,7 @@ from planner.solver.evaluate import objective_of, rank_loads
 from planner.solver.partitioners.base import Effort, OnIncumbent, SolveLimits
 from planner.solver.partitioners.incumbent import IncumbentTracker
 from planner.solver.partitioners.ldm.rank_symmetry import Balance, interchanged, is_movable
-from planner.solver.partitioners.local_search.chain import MEND, Chain
+from planner.solver.partitioners.local_search.chain import REPAIR, Chain
 from planner.solver.partitioners.local_search.constructions import heaviest_first
 from planner.solver.partitioners.local_search.search_data import View, search_view, to_assignment
 from planner.solver.partitioners.local_search.starts import Target, starts, target_of
@@ -30,7 +30,7 @@ _MEMORY = (0.0, 0.1, 0.5, 2.0)
 # Nominal work of differencing one piece, and of looking at one phase of one rank for it.
 _PIECE_SECONDS, _LOOK_SECONDS = 6e-5, 3e-8
 _OVERFLOW = 10.0  # objectives that the capacity of one rank is worth where plans that do not fit are compared
-_MEND_SHARE = 0.2  # of the limit, for a plan that would be better than those that fit
+_REPAIR_SHARE = 0.2  # of the limit, for a plan that would be better than those that fit
 
 
 class Ldm:
@@ -57,7 +57,7 @@ class Ldm:
             search.difference(draft)
             if search.done:
                 break
-        search.mend(view, limits.seed)
+        search.repair(view, limits.seed)
         detail = "" if best.assignment is not None else "no construction fits the memory of every rank"
         return best.outcome(effort.limit if effort.fraction >= 1 else "iterations", detail)
 
@@ -93,7 +93,7 @@ class _Search:
                     self._memory = memory
                     break
 
-    def mend(self, view: View, seed: int) -> None:
+    def repair(self, view: View, seed: int) -> None:
         """Make the most promising plan fit that overflows, unless one that fits is as good."""
         if self.done or self._overflowing is None:
             return
@@ -101,8 +101,8 @@ class _Search:
             return
         chain = Chain(view, seed)
         if chain.load(self._overflowing):
-            until = 1.0 if self._best.assignment is None else min(1.0, self._effort.fraction + _MEND_SHARE)
-            chain.run(MEND, self._effort, until, sys.float_info.max)
+            until = 1.0 if self._best.assignment is None else min(1.0, self._effort.fraction + _REPAIR_SHARE)
+            chain.run(REPAIR, self._effort, until, sys.float_info.max)
             self._best.consider(chain.assignment())
 
     def _offer(self, plan: Assignment) -> bool:

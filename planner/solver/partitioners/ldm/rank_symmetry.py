@@ -30,8 +30,8 @@ def interchanged(priced: SolverProblem, assignment: Assignment, balance: Balance
     """
     site = assignment.piece_site.copy()
     for members, free, absent in _exchanges(priced, assignment.piece_shape, site):
-        stays = ~(free | absent)
-        fixed = Assignment(piece_shape=assignment.piece_shape[stays], piece_site=site[stays])
+        keep = ~(free | absent)
+        fixed = Assignment(piece_shape=assignment.piece_shape[keep], piece_site=site[keep])
         shape = assignment.piece_shape[free]
         loads, on_ranks = rank_loads(priced, fixed), members[0]
         importance = _importance(priced, rank_loads(priced, assignment).seconds)

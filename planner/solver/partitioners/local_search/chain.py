@@ -30,7 +30,7 @@ _EVERY = 16  # items between two counts of the weights while a plan is built
 # Objectives per capacity of one rank that bytes exceed: grows while the state does not fit, and falls again.
 _PENALTY = 10.0
 _MOST_PENALTY = 1e5
-_DEARER, _CHEAPER = 1.2, 0.97
+_PRICE_UP, _PRICE_DOWN = 1.2, 0.97
 #: Bytes that may move are short once so many of them do; all of them together then cost some part of the objective.
 _SPENT, _LEAST_MOVE_PRICE = 0.95, 1e-3
 _CHUNK = 4096  # proposals between two looks at the limit and at the plan
@@ -48,13 +48,13 @@ class Stage:
     pair_redistribution_rate: float = 0.0  # part of the proposals that share the pieces of two ranks out anew
 
 
-def settle(items: int, plenty: float, *, is_even: bool) -> Stage:
+def settle(items: int, proposals_per_item: float, *, is_even: bool) -> Stage:
     """Pieces move between ranks, at a smoothness that looks at many ranks at once.
 
-    ``plenty`` are the proposals per item that the search pays for: with fewer it must begin colder. So it must
-    where a first plan is nearly even already: heat only spoils it.
+    The search can afford ``proposals_per_item``: the fewer these are, the lower the first temperature. It is also
+    low if the first plan is nearly even already, since a high temperature would only undo that plan.
     """
-    temperature = min((0.01 if is_even else 0.3) / items, 3e-3) * min(1.0, plenty / 8000)
+    temperature = min((0.01 if is_even else 0.3) / items, 3e-3) * min(1.0, proposals_per_item / 8000)
     return Stage(
         first_temperature=temperature,
         last_temperature=min(5e-6, temperature),
@@ -84,7 +84,7 @@ FINAL_REFINEMENT = Stage(
 
 
 #: Whatever makes the pieces fit the memory of their ranks.
-MEND = Stage(first_temperature=1e-5, last_temperature=1e-6, first_smoothness=30.0, last_smoothness=100.0, cuts=True)
+REPAIR = Stage(first_temperature=1e-5, last_temperature=1e-6, first_smoothness=30.0, last_smoothness=100.0, cuts=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,9 @@ class Chain:
         count_overflow(self._data, self._state)
         seconds = self.seconds
         fits = self._arrays.counters["overflow"][0] <= 0
-        self._penalty = max(self._penalty * _CHEAPER, _PENALTY) if fits else min(self._penalty * _DEARER, _MOST_PENALTY)
+        self._penalty = (
+            max(self._penalty * _PRICE_DOWN, _PENALTY) if fits else min(self._penalty * _PRICE_UP, _MOST_PENALTY)
+        )
         if not fits or seconds >= self.best_seconds:
             return False
         self.best_seconds = seconds
@@ -205,11 +207,16 @@ class Chain:
         return True, self.seconds * (1.0 + _PENALTY * over)
 
     def run(
-        self, stage: Stage, effort: Effort, until: float, good_seconds: float, tell: Callable[[], None] | None = None
+        self,
+        stage: Stage,
+        effort: Effort,
+        until: float,
+        good_seconds: float,
+        on_better_plan: Callable[[], None] | None = None,
     ) -> None:
         """Go through a stage until the effort reaches ``until``, or a plan of ``good_seconds`` is found.
 
-        ``tell`` is called after every better plan.
+        ``on_better_plan`` is called after every better plan.
         """
         began = effort.fraction
         scale = max(self.seconds, 1e-12)
@@ -233,8 +240,8 @@ class Chain:
                 rates,
             )
             effort.spend(work)
-            if self.look() and tell is not None:
-                tell()
+            if self.look() and on_better_plan is not None:
+                on_better_plan()
 
     def _adapt_move_price(self, scale: float) -> None:
         """Where few bytes may move, let them cost so much that the search spends them on what helps most."""
@@ -242,9 +249,11 @@ class Chain:
         if not np.isfinite(most_bytes):
             return
         is_spent = self._arrays.counters["moved_bytes"][0] > _SPENT * most_bytes
-        dearest = scale / max(most_bytes, 1.0)
-        self._move_price = min(self._move_price * _DEARER, dearest) if is_spent else self._move_price * _CHEAPER
-        self._move_price = max(self._move_price, float(per_byte), _LEAST_MOVE_PRICE * dearest)
+        highest_price = scale / max(most_bytes, 1.0)
+        self._move_price = (
+            min(self._move_price * _PRICE_UP, highest_price) if is_spent else self._move_price * _PRICE_DOWN
+        )
+        self._move_price = max(self._move_price, float(per_byte), _LEAST_MOVE_PRICE * highest_price)
         self._arrays.counters["move_price"] = self._move_price
 
     def assignment(self) -> Assignment | None:

@@ -19,7 +19,7 @@ import numpy as np
 from planner.solver.evaluate import rank_loads
 from planner.solver.partitioners.base import Effort, OnIncumbent, SolveLimits
 from planner.solver.partitioners.incumbent import IncumbentTracker
-from planner.solver.partitioners.local_search.chain import FINAL_REFINEMENT, MEND, Chain, Stage, annealing, settle
+from planner.solver.partitioners.local_search.chain import FINAL_REFINEMENT, REPAIR, Chain, Stage, annealing, settle
 from planner.solver.partitioners.local_search.constructions import by_choice_rule, constructions
 from planner.solver.partitioners.local_search.elite_pool import ElitePool, TemperatureBandit
 from planner.solver.partitioners.local_search.parallel_chains import ParallelChains
@@ -33,7 +33,7 @@ from planner.solver.problem import Assignment, Outcome, RelaxationHint, SolverPr
 
 _SETTLE_UNTIL, _REHEAT_UNTIL = 0.4, 0.85  # of the limit
 _GENERATIONS_UNTIL = (0.2, 0.35, 0.5, 0.65)  # of it, where races follow each other
-_STAYS = 0.1  # of it, for a plan that runs already
+_KEEP_SHARE = 0.1  # of it, for a plan that runs already
 #: Heats of a round, in objectives x items: what one table more or less on a rank changes is about 1.
 _TEMPERATURES = (0.005, 0.03, 0.2, 1.0, 5.0)
 _PER_ROUND = 4000  # proposals per item
@@ -92,7 +92,7 @@ class _Search:
         #: freely, so that races have to find out how, and cut tables anew while they do.
         self._learns = len(view.data.weight) > 1 and self._items <= _VERY_FEW * len(view.data.rank_class)
         #: proposals per item that the whole effort pays for
-        self._plenty = effort.total_seconds / proposal_seconds(self._items) / self._items
+        self._proposals_per_item = effort.total_seconds / proposal_seconds(self._items) / self._items
 
     def settle(self, hint: RelaxationHint | None, start: Assignment | None) -> None:
         """Build first plans, move and swap their pieces, and look longest at those that do best."""
@@ -100,12 +100,12 @@ class _Search:
         if self._view.priced.move is not None:
             # What a plan that runs already costs to leave, a construction has to make good first.
             for chain in known:
-                self._settle_for(chain, _STAYS)
+                self._settle_for(chain, _KEEP_SHARE)
         filled = self._fill(hint)
         first_until, *later_until = _GENERATIONS_UNTIL if self._learns else (_SETTLE_UNTIL,)
         chains = self._halve_field(hint, filled, first_until) + known
         if all(chain.best_seconds == np.inf for chain in chains):
-            chains += self._mended(hint, chains)
+            chains += self._repaired(hint, chains)
         self._keep(chains)
         for until in later_until:
             if hint is not None and self._pool.plans and not self._done():
@@ -116,11 +116,13 @@ class _Search:
         num_parallel = self._parallel.count
         share = max(until - self._effort.fraction, 0.0)
         worth = (
-            share * self._plenty / (halving_length(_MOST_ENTRANTS, num_parallel) / _MOST_ENTRANTS * _LEAST_PER_ENTRANT)
+            share
+            * self._proposals_per_item
+            / (halving_length(_MOST_ENTRANTS, num_parallel) / _MOST_ENTRANTS * _LEAST_PER_ENTRANT)
         )
         count = int(np.clip(worth, _FEWEST_ENTRANTS, _MOST_ENTRANTS))
         field = count + len(entrants)
-        length = min(share / halving_length(field, num_parallel), _MOST_PER_ENTRANT / self._plenty)
+        length = min(share / halving_length(field, num_parallel), _MOST_PER_ENTRANT / self._proposals_per_item)
 
         def run(chain: Chain, times: int) -> bool:
             self._report(chain)
@@ -146,7 +148,7 @@ class _Search:
         """Move and swap a chain's pieces, and cut them anew where races learn, for a part of the effort."""
         data = self._view.data
         is_even = len(data.weight) == 1 and self._items >= _MANY * len(data.rank_class)
-        stage = replace(settle(self._items, self._plenty * share, is_even=is_even), cuts=self._learns)
+        stage = replace(settle(self._items, self._proposals_per_item * share, is_even=is_even), cuts=self._learns)
         self._run(chain, stage, self._effort.fraction + share)
 
     def _known(self, start: Assignment | None) -> list[Chain]:
@@ -154,7 +156,7 @@ class _Search:
         chain = Chain(self._view, next(self._seeds))
         return [chain] if start is not None and chain.load(start) else []
 
-    def _mended(self, hint: RelaxationHint | None, chains: list[Chain]) -> list[Chain]:
+    def _repaired(self, hint: RelaxationHint | None, chains: list[Chain]) -> list[Chain]:
         """Return a construction that fits, where memory is tight, or the nearest of all made to fit with other cuts."""
         chains = list(chains)
         for chain in constructions(self._view, hint, next(self._seeds), self._effort):
@@ -164,7 +166,7 @@ class _Search:
         nearest = min(chains, key=lambda chain: chain.rating, default=None)
         if nearest is None:
             return []
-        nearest.run(MEND, self._effort, 1.0, sys.float_info.max)
+        nearest.run(REPAIR, self._effort, 1.0, sys.float_info.max)
         self._report(nearest)
         return [nearest]
 
@@ -183,7 +185,7 @@ class _Search:
     def reheat(self) -> None:
         """Heat, cut anew and cool the best plans, round by round; as many rounds at once as there are lanes."""
         num_parallel = self._parallel.count
-        rounds = num_parallel * int(np.clip(self._plenty / _PER_ROUND, _FEWEST_ROUNDS, _MOST_ROUNDS))
+        rounds = num_parallel * int(np.clip(self._proposals_per_item / _PER_ROUND, _FEWEST_ROUNDS, _MOST_ROUNDS))
         temperatures = TemperatureBandit(tuple(temperature / self._items for temperature in _TEMPERATURES))
         began = self._effort.fraction
         for first in range(0, rounds, num_parallel):

@@ -45,11 +45,11 @@ class ParallelChains:
                 self._effort.stop()
                 raise
 
-        with ThreadPoolExecutor(self.count) as lanes:
-            driven = [lanes.submit(drive) for _ in range(self.count)]
+        with ThreadPoolExecutor(self.count) as pool:
+            driven = [pool.submit(drive) for _ in range(self.count)]
             try:
-                for lane in driven:
-                    lane.result()
+                for future in driven:
+                    future.result()
             except BaseException:  # an interrupt reaches this thread alone
                 self._effort.stop()
                 raise

@@ -23,7 +23,7 @@ from planner.solver.problem import Scope
 _FIRST_BUDGET, _LAST_BUDGET = 1.02, 1.15
 _COARSE = 2.0  # tables per rank
 _MOST_ROUNDS = 40
-_DEARER = 1.3  # what a table that is left over is worth in the next round
+_LEFT_OVER_FACTOR = 1.3  # what a table that is left over is worth in the next round
 _CELLS = 100
 #: Pieces that each of 128 ranks chooses from; more ranks choose from fewer, so that a round takes no longer.
 _PIECES, _RANKS = 1000, 128
@@ -77,7 +77,7 @@ def fill_ranks(view: View, target: Target, seeds: Iterator[int], effort: Effort,
             yield chain
         if not np.any(filled.left_over) and np.isfinite(chain.best_seconds):
             return
-        worth = worth * np.where(filled.left_over, _DEARER, 1.0)
+        worth = worth * np.where(filled.left_over, _LEFT_OVER_FACTOR, 1.0)
 
 
 def _may_be_chosen(view: View) -> NDArray[np.bool_]:

@@ -30,7 +30,7 @@ def test_a_user_without_rights(postgres: Postgres) -> None:
         check_shared_database(guest)
 
 
-def test_a_database_that_does_not_answer_is_told_without_the_password() -> None:
+def test_a_database_that_does_not_answer_is_reported_without_the_password() -> None:
     with pytest.raises(UnfitDatabase, match="refused") as raised:
         check_shared_database(f"postgresql://me:secret-word@127.0.0.1:{free_port()}/name")
     assert "secret-word" not in str(raised.value)

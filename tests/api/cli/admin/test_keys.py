@@ -60,7 +60,7 @@ def serving(folder: Path, log: Path) -> Iterator[httpx.Client]:
         process.wait(timeout=60)
 
 
-def test_keys_are_made_and_revoked_beside_a_server(tmp_path: Path) -> None:
+def test_keys_are_made_and_revoked_next_to_a_server(tmp_path: Path) -> None:
     folder, log = tmp_path / "data", tmp_path / "log"
     first = made(folder, "admin")  # before the first start
     with serving(folder, log) as client:
@@ -74,15 +74,15 @@ def test_keys_are_made_and_revoked_beside_a_server(tmp_path: Path) -> None:
         token = tmp_path / "token"
         token.write_text(f"{second['key']}\n")
         fetch = ["fetch", "no/such/channel", "-o", str(tmp_path / "plan.json"), "--server", str(client.base_url)]
-        for answer, status_told in (
+        for answer, status_reported in (
             (shardplan(*fetch), "401"),
             (shardplan(*fetch, "--token-file", str(token)), "404"),
             (shardplan(*fetch, SHARDPLAN_TOKEN=str(second["key"])), "404"),
         ):
             assert answer.returncode == 1
-            assert f"the server refused: {status_told}" in answer.stderr
-            assert ("set SHARDPLAN_TOKEN" in answer.stderr) is (status_told == "401")
-            assert ("--token-file" in answer.stderr) is (status_told == "401")
+            assert f"the server refused: {status_reported}" in answer.stderr
+            assert ("set SHARDPLAN_TOKEN" in answer.stderr) is (status_reported == "401")
+            assert ("--token-file" in answer.stderr) is (status_reported == "401")
         revoked = shardplan("keys", "revoke", str(second["id"]), folder=folder)
         assert revoked.returncode == 0, revoked.stderr
         at = time.monotonic()
@@ -95,12 +95,12 @@ def test_keys_are_made_and_revoked_beside_a_server(tmp_path: Path) -> None:
     assert keys[first["id"]]["scopes"] == ["admin"]
     assert keys[first["id"]]["revoked_at"] is None
     assert keys[second["id"]]["revoked_at"] is not None
-    said = listed.stdout + listed.stderr + revoked.stdout + revoked.stderr + log.read_text()
-    assert '"status":401' in said.replace(" ", "")
+    message = listed.stdout + listed.stderr + revoked.stdout + revoked.stderr + log.read_text()
+    assert '"status":401' in message.replace(" ", "")
     for key in (first, second):
         secret = str(key["key"]).rpartition("_")[2]
         assert keys[key["id"]]["last_used_at"] is not None
-        assert secret not in said
+        assert secret not in message
         assert all(secret.encode() not in file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
@@ -133,7 +133,7 @@ def test_expiry(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["create", "--name", "n", "--scope", "root"], "scopes are read, solve, promote, admin"),
         (["create", "--name", "n", "--scope", "read", "--expires", "soon"], "--expires takes a number"),
@@ -144,10 +144,10 @@ def test_expiry(tmp_path: Path) -> None:
         (["revoke", "x"], "there is no database"),
     ],
 )
-def test_bad_input(tmp_path: Path, arguments: list[str], told: str) -> None:
+def test_bad_input(tmp_path: Path, arguments: list[str], reported: str) -> None:
     answer = shardplan("keys", *arguments, folder=tmp_path / "nothing")
     assert (answer.returncode, answer.stdout) == (1, ""), answer.stderr
-    assert told in answer.stderr
+    assert reported in answer.stderr
     assert not (tmp_path / "nothing").exists()
 
 
@@ -175,7 +175,7 @@ def test_others_are_not_let_in_without_a_key(tmp_path: Path) -> None:
         ([], {"SHARDPLAN_AUTH": "keys"}, False),
     ],
 )
-def test_others_are_let_in_where_that_is_said(
+def test_others_are_let_in_where_that_is_stated(
     tmp_path: Path, arguments: list[str], environment: dict[str, str], warned: bool
 ) -> None:
     (tmp_path / "file").write_text("")  # stops the server before it listens

@@ -41,7 +41,7 @@ def test_a_webhook_is_added_listed_enabled_and_deleted(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["create", "https://other.test/", "--name", "n"], "SHARDPLAN_WEBHOOK_HOSTS"),
         (["create", "https://hooks.test/", "--name", "n", "--event", "solve.begun"], "solve.cancelled"),
@@ -50,10 +50,10 @@ def test_a_webhook_is_added_listed_enabled_and_deleted(folder: Path) -> None:
         (["delete", "wh_none"], "no webhook"),
     ],
 )
-def test_what_cannot_be_done_is_told_with_the_way_out(folder: Path, arguments: list[str], told: str) -> None:
+def test_what_cannot_be_done_is_reported_with_the_way_out(folder: Path, arguments: list[str], reported: str) -> None:
     answer = shardplan("webhooks", *arguments, folder=folder, **HOSTS)
     assert answer.returncode == 1
-    assert told in answer.stderr
+    assert reported in answer.stderr
     assert "Traceback" not in answer.stderr
 
 

@@ -97,16 +97,19 @@ def test_what_is_wrong_with_one_spec_stops_no_other(run: Run, tmp_path: Path) ->
     assert only.code == 3
 
 
-def test_what_is_wrong_on_every_shape_is_told_once(run: Run, tmp_path: Path) -> None:
+def test_what_is_wrong_on_every_shape_is_reported_once(run: Run, tmp_path: Path) -> None:
     table = {**tiny()["model"]["tables"][0], "num_embeddings": 10**9, "embedding_dim": 128}
     specs = write(tmp_path / "specs", wrong=tiny(model__batch_size_per_rank=-1), large=tiny(model__tables=[table]))
     (specs / "broken.json").write_text("{")
     shapes = ["dgx-h100-80g:1x1", "dgx-h100-80g:1x8", "dgx-h100-80g:8x8", "dgx-h100-80g:16x8"]
     options = [text for shape in shapes for text in ("--shape", shape)]
     answer = run("batch", specs, "-o", tmp_path / "out", "--time-limit", "0.2", *options)
-    told = [line for line in answer.err.splitlines() if line.startswith("  ") and not line.startswith("    ")]
-    assert [line.split(":")[0].strip() for line in told if "broken" in line or "wrong" in line] == ["broken", "wrong"]
-    assert any(line.startswith("  large@dgx-h100-80g-1x1: ") for line in told)  # of this shape alone
+    reported = [line for line in answer.err.splitlines() if line.startswith("  ") and not line.startswith("    ")]
+    assert [line.split(":")[0].strip() for line in reported if "broken" in line or "wrong" in line] == [
+        "broken",
+        "wrong",
+    ]
+    assert any(line.startswith("  large@dgx-h100-80g-1x1: ") for line in reported)  # of this shape alone
     # Four shapes are more than a narrow terminal holds.
     assert all(shape in answer.err for shape in shapes)
     assert all(len(line) <= 80 for line in answer.err.splitlines() if str(tmp_path) not in line)
@@ -211,7 +214,7 @@ def test_a_server_plans_a_batch_under_its_tag(
     assert listed["result"]["plan_digest"] == row["plan_digest"]
 
 
-def test_plans_in_a_folder_are_no_specs_and_names_tell_files_apart(
+def test_plans_in_a_folder_are_no_specs_and_names_report_files_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path / "a", same=tiny(), plan={"plan_digest": "x", "tables": []})
@@ -249,19 +252,19 @@ def test_shapes_that_are_none_are_refused(text: str) -> None:
         parse_shape(text)
 
 
-def test_a_profile_that_is_none_is_told_once_with_those_that_may_be_meant(run: Run, tmp_path: Path) -> None:
+def test_a_profile_that_is_none_is_reported_once_with_those_that_may_be_meant(run: Run, tmp_path: Path) -> None:
     specs = write(tmp_path / "specs", one=tiny(), two=tiny())
     answer = run("batch", str(specs), "-o", str(tmp_path / "out"), "--shape", "dgx-h100-80:1x8")
     assert answer.code == 1
-    told = " ".join(answer.err.split())
-    assert told.count("did you mean dgx-h100-80g or ") == 1
+    reported = " ".join(answer.err.split())
+    assert reported.count("did you mean dgx-h100-80g or ") == 1
     (issue,) = check_names_of_parts("dgx-h100-80", None, None, "")
-    assert issue.hint in told  # as of a spec that names it
+    assert issue.hint in reported  # as of a spec that names it
     assert all(len(line) <= 80 for line in answer.err.splitlines())
     assert not (tmp_path / "out").exists()
 
 
-def test_statistics_that_specs_name_are_given_beside_them(run: Run, tmp_path: Path) -> None:
+def test_statistics_that_specs_name_are_given_next_to_them(run: Run, tmp_path: Path) -> None:
     np.savez(tmp_path / "trace.npz", a=zipf(1.0, 500, 3_000, 1))
     assert run("stats", tmp_path / "trace.npz", "-q", "-o", tmp_path / "stats.json").code == 0
     digest = json.loads((tmp_path / "stats.json").read_text())["statistics_digest"]

@@ -27,10 +27,10 @@ print(told, given_back, kept)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other C libraries are not told")
-def test_freed_memory_is_kept() -> None:
+def test_freed_memory_is_preserved() -> None:
     found = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=120)
-    told, given_back, kept = found.stdout.split()
-    if told == "False":
+    reported, given_back, preserved = found.stdout.split()
+    if reported == "False":
         pytest.skip("this C library cannot be told to keep freed memory")
-    assert int(kept) < 16
-    assert int(given_back) > int(kept)
+    assert int(preserved) < 16
+    assert int(given_back) > int(preserved)

@@ -12,7 +12,7 @@ from api.cli.measuring.session import Plan, measure
 VISITS = 64
 
 
-def test_progress_is_told_visit_by_visit_as_a_share_of_the_budget(
+def test_progress_is_reported_visit_by_visit_as_a_share_of_the_budget(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Four launches take turns, eight visits to each, and the budget is over after two such rounds."""
@@ -39,15 +39,15 @@ def test_progress_is_told_visit_by_visit_as_a_share_of_the_budget(
     assert capsys.readouterr().out
 
 
-def test_a_library_that_gives_freed_memory_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_gives_freed_memory_back_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="torch is not installed: pip install 'shardplan[train]'")
     monkeypatch.setattr(Plan, "gone", lambda _: 1.0)
     machine = this_machine(1)
     plan = Plan(kinds=frozenset({"lookup"}), budget_seconds=100.0, seed=0, began=0.0)
 
-    def told(*, keeps: bool) -> str:
+    def reported(*, keeps: bool) -> str:
         monkeypatch.setattr("api.cli.measuring.session.keep_freed_memory", lambda: keeps)
         return "\n".join(measure(plan, machine, RowFile(None, machine.name), lambda stage, share: None))
 
-    assert "maps large outputs anew" in told(keeps=False)
-    assert "maps large outputs anew" not in told(keeps=True)
+    assert "maps large outputs anew" in reported(keeps=False)
+    assert "maps large outputs anew" not in reported(keeps=True)

@@ -49,8 +49,8 @@ def test_a_fit_writes_a_model_and_reports_it(capsys: pytest.CaptureFixture[str],
     written = load_model((tmp_path / "Lab H100.json").read_bytes().strip())
     assert (written.name, written.device) == ("lab-h100", DEVICE)
     assert max(map(len, err.splitlines())) <= 80
-    for told in ("60 of lookup", "split by task", "Error of held-out lookups", "shard_columns", "Not measured"):
-        assert told in err
+    for reported in ("60 of lookup", "split by task", "Error of held-out lookups", "shard_columns", "Not measured"):
+        assert reported in err
     assert err.endswith(f"\nlearned:{written.digest}\n")
     last = " ".join(err.partition("\nVerdict\n")[2].split())
     assert last.startswith("- Lookups: too little was measured to rely on. 60 rows. 6 launches held out")
@@ -81,7 +81,7 @@ def test_the_report_is_written_as_a_page_too(capsys: pytest.CaptureFixture[str],
 
 
 @pytest.mark.parametrize(
-    ("report", "told"),
+    ("report", "reported"),
     [("rows.csv", "is the input file"), ("m.json", "name the same file"), ("-", "takes the name of a file")],
 )
 def test_a_report_has_a_file_of_its_own(
@@ -90,13 +90,13 @@ def test_a_report_has_a_file_of_its_own(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     report: str,
-    told: str,
+    reported: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     before = rows.read_bytes()
     code, _, err = run(capsys, "fit", rows, "-o", "m.json", "--report", report)
     assert code == 1
-    assert told in err
+    assert reported in err
     assert rows.read_bytes() == before
     assert not (tmp_path / "m.json").exists()
 
@@ -139,7 +139,7 @@ def test_what_cannot_be_fitted_is_bad_input(capsys: pytest.CaptureFixture[str], 
     (tmp_path / "broken.csv").write_text("kind,launch,seconds\nlookup,0,=1+1\n")
     write_measurements(rows_from_json(benchmark_rows(device="other", seed=1)), tmp_path / "other.csv")
     write_measurements(rows_from_json(benchmark_rows()[:1]), tmp_path / "one.csv")
-    for arguments, told in (
+    for arguments, reported in (
         ([rows, rows], "given twice"),
         ([tmp_path / "nothing.csv"], "cannot read"),
         ([tmp_path / "broken.csv"], "row 1, seconds"),
@@ -150,7 +150,7 @@ def test_what_cannot_be_fitted_is_bad_input(capsys: pytest.CaptureFixture[str], 
     ):
         code, out, err = run(capsys, "fit", *arguments)
         assert (code, out) == (1, ""), arguments
-        assert told in err
+        assert reported in err
 
 
 def test_a_missing_extra_is_named_with_the_command(
@@ -204,7 +204,7 @@ def test_learned_means_the_file_and_nothing_without_one(
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [
         (b"\x80\x04K\x01.", "is not JSON"),
         (b"{}", "lacks format"),
@@ -214,9 +214,9 @@ def test_learned_means_the_file_and_nothing_without_one(
     ],
 )
 def test_hostile_files_of_models_are_refused_with_the_reason(
-    capsys: pytest.CaptureFixture[str], spec: Path, tmp_path: Path, content: bytes, told: str
+    capsys: pytest.CaptureFixture[str], spec: Path, tmp_path: Path, content: bytes, reported: str
 ) -> None:
     (tmp_path / "bad.json").write_bytes(content)
     code, out, err = run(capsys, "plan", spec, "--cost-model-file", tmp_path / "bad.json")
     assert (code, out) == (1, "")
-    assert told in " ".join(err.split())
+    assert reported in " ".join(err.split())

@@ -88,7 +88,7 @@ def test_a_list_says_so_where_no_error_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["nothing.json"], "there is no file nothing.json"),
         (["nothing"], "these do: cpu-epyc"),
@@ -111,7 +111,7 @@ def test_what_is_no_model_is_bad_input(
     model: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
-    told: str,
+    reported: str,
 ) -> None:
     monkeypatch.chdir(model.parent)
     Path("pickle.json").write_bytes(b"\x80\x04K\x01.")
@@ -121,5 +121,5 @@ def test_what_is_no_model_is_bad_input(
     before = sorted(Path().iterdir()), model.read_bytes()
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (1, "")
-    assert told in " ".join(err.split())
+    assert reported in " ".join(err.split())
     assert (sorted(Path().iterdir()), model.read_bytes()) == before

@@ -74,7 +74,7 @@ def test_what_proves_nothing_is_rejected(run: Run, spec_file: Path, plan_file: P
     assert "cannot read" in missing.err
 
 
-def test_what_cannot_be_certified_is_told(run: Run, spec_file: Path, plan_file: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_certified_is_reported(run: Run, spec_file: Path, plan_file: Path, tmp_path: Path) -> None:
     changed = tmp_path / "changed.json"
     plan = json.loads(plan_file.read_text())
     plan["tables"][0]["compute_kernel"] = "dense" if plan["tables"][0]["compute_kernel"] == "fused" else "fused"

@@ -41,7 +41,7 @@ def lopsided(tmp_path: Path, shape: tuple[int, int]) -> Path:
     return path
 
 
-def test_a_plan_of_torchrec_is_improved_and_the_gain_is_told(
+def test_a_plan_of_torchrec_is_improved_and_the_gain_is_reported(
     run: Run, spec_file: Path, lopsided: Path, tmp_path: Path
 ) -> None:
     answer = run("improve", spec_file, lopsided, "-o", tmp_path / "ours.json")
@@ -66,7 +66,7 @@ def test_what_moves_must_pay_where_the_job_runs(run: Run, spec_file: Path, lopsi
     assert stays.document["movement"]["moved_bytes"] == 0
 
 
-def test_a_plan_that_breaks_rules_is_told_and_mended(
+def test_a_plan_that_breaks_rules_is_reported_and_repaired(
     run: Run, spec_file: Path, shape: tuple[int, int], tmp_path: Path
 ) -> None:
     rows, columns = shape

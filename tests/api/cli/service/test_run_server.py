@@ -86,7 +86,7 @@ def test_two_servers_never_share_a_folder(server: Server, root: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_that_is_told_to_stop_lets_those_go_who_wait(
+def test_a_server_that_is_reported_to_stop_lets_those_go_who_wait(
     root: Path, tmp_path: Path, signal_number: signal.Signals
 ) -> None:
     server = Server(root, tmp_path, planner="hang").wait_until_ready()
@@ -203,9 +203,9 @@ def test_callers_who_hang_up_are_no_errors(root: Path, tmp_path: Path) -> None:
             caller.sendall(head + rest)
             time.sleep(0.3)
     assert server.client.get("/v1/solves").json()["solves"] == []
-    said = server.stop()
-    assert "Traceback" not in said
-    assert '"level": "error"' not in said
+    message = server.stop()
+    assert "Traceback" not in message
+    assert '"level": "error"' not in message
 
 
 def test_a_body_that_trickles_is_answered_and_its_connection_closed(root: Path, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_the_work_of_a_machine_that_is_gone_is_taken_over(server: Server, start_
     assert time.monotonic() - killed >= 5  # it was waited for before it was given up
 
 
-def test_a_worker_that_is_told_to_stop_hands_over_at_once(server: Server, start_worker: Start) -> None:
+def test_a_worker_that_is_reported_to_stop_hands_over_at_once(server: Server, start_worker: Start) -> None:
     first = start_worker("first", planner="plan_then_hang")
     solve_id = submit(server.client, tiny(solver__time_limit_seconds=300))
     wait_for(lambda: state_of(server.client, solve_id) == "running", 60)
@@ -123,7 +123,7 @@ def test_a_worker_that_would_run_nothing_says_so(tmp_path: Path, url: str) -> No
         work(Settings(data_dir=tmp_path, database_url=url, solver_processes=0))
 
 
-def test_a_data_folder_that_was_copied_is_told_apart(
+def test_a_data_folder_that_was_copied_is_distinguished(
     server: Server, root: Path, tmp_path: Path, url: str, start_worker: Start
 ) -> None:
     copy = tmp_path / "copy"
@@ -137,7 +137,7 @@ def test_a_data_folder_that_was_copied_is_told_apart(
 
 def test_a_worker_that_runs_another_number_at_a_time_says_so(server: Server, start_worker: Start) -> None:
     """The last to start decides for all: whoever runs them must know."""
-    told = "servers and workers of this database ran 1 solves at a time each, and run 2 from now on"
+    reported = "servers and workers of this database ran 1 solves at a time each, and run 2 from now on"
     logs = []
     for number in (1, 2):  # one after the other, so that each has run a solve and thus has begun to work
         process = start_worker(f"worker-{number}", solver_processes=number)
@@ -145,4 +145,4 @@ def test_a_worker_that_runs_another_number_at_a_time_says_so(server: Server, sta
         wait_for(lambda of=solve_id: state_of(server.client, of) == "succeeded", 90)
         process.terminate()
         logs.append(b"".join(part or b"" for part in process.communicate(timeout=60)).decode())
-    assert [told in log for log in logs] == [False, True]
+    assert [reported in log for log in logs] == [False, True]

@@ -31,8 +31,8 @@ def test_it_says_where_to_look_once_it_listens(tmp_path: Path) -> None:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
-            told = next(line for line in process.stderr if "pages are at" in line)
-            (pages, console) = re.findall(r"http://127\.0\.0\.1:\d+/\w*", told)
+            reported = next(line for line in process.stderr if "pages are at" in line)
+            (pages, console) = re.findall(r"http://127\.0\.0\.1:\d+/\w*", reported)
             assert httpx.get(pages).status_code == 200
             assert console == f"{pages}docs"
         finally:
@@ -72,7 +72,7 @@ def test_a_database_of_another_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("host", "family"), [("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)])
-def test_a_port_that_somebody_else_has(tmp_path: Path, host: str, family: socket.AddressFamily) -> None:
+def test_a_port_that_someone_else_has(tmp_path: Path, host: str, family: socket.AddressFamily) -> None:
     with socket.socket(family) as taken:
         try:
             taken.bind((host, 0))
@@ -80,30 +80,30 @@ def test_a_port_that_somebody_else_has(tmp_path: Path, host: str, family: socket
             pytest.skip(f"no {host} on this machine: {error}")
         taken.listen()
         port = taken.getsockname()[1]
-        told = serve(tmp_path, "--host", host, port=port).stderr.splitlines()
+        reported = serve(tmp_path, "--host", host, port=port).stderr.splitlines()
     why = "Address already in use (another port: --port, SHARDPLAN_PORT)"
-    assert told[-1] == f"shardplan: cannot listen on {host}, port {port}: {why}"
+    assert reported[-1] == f"shardplan: cannot listen on {host}, port {port}: {why}"
 
 
 def test_an_address_that_this_machine_does_not_have(tmp_path: Path) -> None:
     host = "192.0.2.1"  # for documentation: nobody has it
-    told = serve(tmp_path, "--host", host, "--insecure", port=8080).stderr.splitlines()
+    reported = serve(tmp_path, "--host", host, "--insecure", port=8080).stderr.splitlines()
     why = f"{os.strerror(errno.EADDRNOTAVAIL)} (another host: --host, SHARDPLAN_HOST)"
-    assert told[-1] == f"shardplan: cannot listen on {host}, port 8080: {why}"
+    assert reported[-1] == f"shardplan: cannot listen on {host}, port 8080: {why}"
 
 
 def test_a_host_whose_name_is_none(tmp_path: Path) -> None:
     host = f"{64 * 'a'}.example"  # a part of a name has 63 characters at most
-    told = serve(tmp_path, "--host", host, "--insecure", port=8080).stderr.splitlines()
+    reported = serve(tmp_path, "--host", host, "--insecure", port=8080).stderr.splitlines()
     why = "no host has a name like this (another host: --host, SHARDPLAN_HOST)"
-    assert told[-1] == f"shardplan: cannot listen on {host}, port 8080: {why}"
-    assert not any("Traceback" in line for line in told)
+    assert reported[-1] == f"shardplan: cannot listen on {host}, port 8080: {why}"
+    assert not any("Traceback" in line for line in reported)
 
 
 def test_a_host_that_is_none(tmp_path: Path) -> None:
     host = "fe80::1%none"  # of an interface that is not there: refused before any server of names is asked
     with pytest.raises(socket.gaierror) as refused:
         socket.getaddrinfo(host, 8080)
-    told = serve(tmp_path, "--host", host, "--insecure", port=8080).stderr.splitlines()
+    reported = serve(tmp_path, "--host", host, "--insecure", port=8080).stderr.splitlines()
     why = f"{refused.value.strerror} (another host: --host, SHARDPLAN_HOST)"
-    assert told[-1] == f"shardplan: cannot listen on {host}, port 8080: {why}"
+    assert reported[-1] == f"shardplan: cannot listen on {host}, port 8080: {why}"

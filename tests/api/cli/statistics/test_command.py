@@ -59,7 +59,7 @@ def test_two_columns_of_one_table(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert (table["name"], table["samples"], table["lookups"]) == ("person", 3_000, 6_000)
 
 
-def test_the_hottest_rows_are_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_hottest_rows_are_reported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     np.savez(tmp_path / "t.npz", user=np.repeat([7, 8, 9], [600, 300, 100]), item=np.arange(1_000) + 2**39)
     _, _, err = run(capsys, "stats", tmp_path / "t.npz", "-o", tmp_path / "s.json")
     lines = err.splitlines()
@@ -96,7 +96,7 @@ def test_what_was_given_twice_is_refused(
         assert "would count twice" in " ".join(err.split())
 
 
-def test_compare_tells_what_changed(capsys: pytest.CaptureFixture[str], tmp_path: Path, traces: list[Path]) -> None:
+def test_compare_reports_what_changed(capsys: pytest.CaptureFixture[str], tmp_path: Path, traces: list[Path]) -> None:
     np.savez(tmp_path / "flat.npz", user=zipf(0.0, 500, 3_000), friend=zipf(1.0, 500, 3_000, 77))
     run(capsys, "stats", traces[0], "--batch-size", "500", "-q", "-o", tmp_path / "old.json")
     run(capsys, "stats", tmp_path / "flat.npz", "--batch-size", "500", "-q", "-o", tmp_path / "new.json")

@@ -99,10 +99,10 @@ class Flaky:
 
 def test_the_thread_goes_on_after_a_failure_and_stops_at_once(tmp_path: Path) -> None:
     store = Flaky()
-    beside, _ = job(store, settings_for(tmp_path), now=0.0, first_seconds=0.01, every_seconds=0.01)
-    beside.start()
+    next_to, _ = job(store, settings_for(tmp_path), now=0.0, first_seconds=0.01, every_seconds=0.01)
+    next_to.start()
     assert store.ran.wait(10)
-    beside.stop()
+    next_to.stop()
     after = store.num_runs
     assert after >= 2
     time.sleep(0.05)
@@ -149,7 +149,7 @@ def removed(document: Mapping[str, object]) -> dict[str, int]:
     return {kind: number for kind, number in document["removed"].items() if number}
 
 
-def test_the_command_tells_first_and_removes_then(database: Database, tmp_path: Path, run: Run) -> None:
+def test_the_command_reports_first_and_removes_then(database: Database, tmp_path: Path, run: Run) -> None:
     ended(database, 1, at=time.time() - 3 * DAY)
     ended(database, 2, at=time.time())
     options = ["--data-dir", tmp_path / "data", "--solves-days", "2", "--plans-days", "2", "--events-days", "1"]
@@ -168,32 +168,34 @@ def test_the_command_tells_first_and_removes_then(database: Database, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [(["--data-dir", "nothing"], "there is no database"), (["--solves-days", "0.5"], "setting retain_solves_days")],
 )
-def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, arguments: list[str], told: str) -> None:
+def test_bad_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, arguments: list[str], reported: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     answer = run("prune", *arguments)
     assert (answer.code, answer.out) == (1, "")
-    assert told in answer.err
+    assert reported in answer.err
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_service_serves_what_is_promoted_after_all_else_is_gone(tmp_path: Path) -> None:
     with Live.of(tmp_path) as live:
-        kept = live.solve(tiny())["result"]["plan_digest"]
+        preserved = live.solve(tiny())["result"]["plan_digest"]
         other = live.solve(tiny(solver__seed=1, hardware__ranks_per_host=1))["result"]["plan_digest"]
-        assert kept != other
-        live.put("/v1/channels/c", {"plan_digest": kept}, headers={"If-None-Match": "*"})
+        assert preserved != other
+        live.put("/v1/channels/c", {"plan_digest": preserved}, headers={"If-None-Match": "*"})
         before = live.get("/v1/channels/c/plan").content
         retention = Retention(live.app.state.services.store._engines)  # noqa: SLF001
         done = prune(retention, Cutoffs(solves=1e12, plans=1e12, events=1e12, audit=1e12))
         assert removed({"removed": done}) == {"solves": 2, "plans": 1}
         assert live.get("/v1/channels/c/plan").content == before
-        assert live.get(f"/v1/plans/{kept}/explanation").status_code == 200
+        assert live.get(f"/v1/plans/{preserved}/explanation").status_code == 200
         assert live.get("/v1/solves").json()["solves"] == []
     with Live.of(tmp_path) as live:
         assert live.get(f"/v1/plans/{other}").status_code == 404
-        assert json.loads(live.get(f"/v1/plans/{kept}").content)["plan_digest"] == kept
+        assert json.loads(live.get(f"/v1/plans/{preserved}").content)["plan_digest"] == preserved
         # What was forgotten is solved again.
         assert live.solve(tiny(solver__seed=1, hardware__ranks_per_host=1))["result"]["plan_digest"] == other

@@ -47,7 +47,7 @@ def test_solves_wait_for_the_compiler_and_then_have_all_their_time(
 
 
 @pytest.mark.parametrize("command", [[sys.executable, "-c", "raise SystemExit(1)"], ["no-such-compiler"]])
-def test_a_compiler_that_fails_is_told_once_and_stops_nobody(
+def test_a_compiler_that_fails_is_reported_once_and_stops_no_one(
     tmp_path: Path, mark: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, command: list[str]
 ) -> None:
     monkeypatch.setattr(solve_runner, "Compiling", lambda: Compiling(command))

@@ -26,8 +26,8 @@ def solved(folder: Path) -> tuple[Incumbent, bytes]:
 
 def test_a_file_holds_what_the_plan_says(tmp_path: Path) -> None:
     best, content = solved(tmp_path)
-    kept = Incumbent.of_file(content)
-    assert kept == Incumbent.of(kept.document)
+    preserved = Incumbent.of_file(content)
+    assert preserved == Incumbent.of(preserved.document)
     assert Incumbent.of_file(best.to_file()) == best == Incumbent.of(best.document)
 
 
@@ -47,7 +47,7 @@ def test_a_solver_process_has_the_machine_code_before_its_first_job(tmp_path: Pa
         assert live.solve(TINY)["state"] == "succeeded"
 
 
-def test_memory_that_ends_while_the_spec_is_read_is_told_as_such(
+def test_memory_that_ends_while_the_spec_is_read_is_reported_as_such(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:

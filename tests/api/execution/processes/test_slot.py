@@ -152,10 +152,10 @@ def test_a_process_that_leaves_with_code_0_has_failed_and_is_noticed_at_once() -
         assert slot.schedule(own_pid, None, None).result(timeout=30) != os.getpid()
 
 
-def test_a_process_that_is_told_to_end_by_others_has_failed() -> None:
+def test_a_process_that_is_reported_to_end_by_others_has_failed() -> None:
     """Those that talk to a Ray cluster end with code 0 then."""
 
-    with ProcessSlot(None, start=leave_when_told) as slot:
+    with ProcessSlot(None, start=leave_on_request) as slot:
         pid = slot.schedule(own_pid, None, None).result(timeout=30)
         work = slot.schedule(hang, None, None)
         wait_until(work.running)
@@ -163,7 +163,7 @@ def test_a_process_that_is_told_to_end_by_others_has_failed() -> None:
         assert isinstance(work.exception(timeout=30), ProcessExpired)
 
 
-def leave_when_told(_memory_bytes: int | None) -> None:
+def leave_on_request(_memory_bytes: int | None) -> None:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 
 
@@ -192,7 +192,7 @@ def test_a_process_that_takes_up_nothing_is_lost_and_replaced(monkeypatch: pytes
         assert slot.schedule(own_pid, None, None).result(timeout=30) != pid
 
 
-def test_work_that_comes_while_the_process_is_lost_is_told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_that_comes_while_the_process_is_lost_is_reported_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pool has seen that it is broken, and what came in that moment is in no list of its own."""
     with ProcessSlot(None) as slot:
         pid = slot.schedule(own_pid, None, None).result(timeout=30)

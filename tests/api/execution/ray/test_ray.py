@@ -145,7 +145,7 @@ def test_a_solve_outlives_its_cluster(root: Path, folder: Path) -> None:
 
 
 @needs_ray
-def test_a_cluster_that_nobody_reaches_is_told_at_the_start(folder: Path) -> None:
+def test_a_cluster_that_no_one_reaches_is_reported_at_the_start(folder: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     settings = settings_for(folder, runner="ray", ray_address=address)
     began = time.monotonic()

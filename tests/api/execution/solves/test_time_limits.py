@@ -17,7 +17,7 @@ def test_a_spec_within_the_limit_stays_as_it_is() -> None:
         assert within_server_limit(spec(10.0, 5.0), maximum) == (spec(10.0, 5.0), ())
 
 
-def test_the_limit_of_the_server_is_told() -> None:
+def test_the_limit_of_the_server_is_reported() -> None:
     limited, (warning,) = within_server_limit(spec(10.0, 7.0), 5.0)
     assert limited == spec(5.0, 5.0)
     assert (warning.code, warning.severity) == ("time-limit-clamped", "warning")
@@ -28,7 +28,7 @@ def test_the_limit_of_the_server_is_told() -> None:
 
 
 @pytest.mark.parametrize(("left", "limit"), [(2.5, 2.5), (1.23456, 1.234), (1e-9, 0.001)])
-def test_the_deadline_is_told(left: float, limit: float) -> None:
+def test_the_deadline_is_reported(left: float, limit: float) -> None:
     (warning,) = deadline_warnings(spec(10.0), left)
     assert (warning.code, warning.severity) == ("time-limit-deadline", "warning")
     assert f"{limit:g} seconds" in warning.message

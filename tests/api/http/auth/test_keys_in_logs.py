@@ -77,12 +77,12 @@ def use(server: Server, key: str, path: Path) -> list[str]:
 def test_no_secret_is_logged(server: tuple[Server, str], tmp_path: Path) -> None:
     serving, key = server
     secrets = use(serving, key, tmp_path / "shardplan.sqlite")
-    said = serving.stop()
-    assert said.count("/v1/solves") > 30  # it was logged what was asked
-    assert "503" in said
-    assert "the store failed" in said
+    message = serving.stop()
+    assert message.count("/v1/solves") > 30  # it was logged what was asked
+    assert "503" in message
+    assert "the store failed" in message
     for text in secrets:
         secret = text.rpartition("_")[2]
         assert len(secret) > 20
-        assert secret not in said
-        assert secret[:12] not in said
+        assert secret not in message
+        assert secret[:12] not in message

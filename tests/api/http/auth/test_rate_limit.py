@@ -66,7 +66,7 @@ def answers(*requests: tuple[str, str, Principal | Unauthenticated | None]) -> l
 
 
 ANN, BEN = Principal("ann", frozenset({"read"})), Principal("ben", frozenset({"read"}))
-STRANGER = Unauthenticated("unauthorized", "no")
+OUTSIDER = Unauthenticated("unauthorized", "no")
 
 
 def test_keys_are_counted_and_not_their_addresses() -> None:
@@ -93,7 +93,7 @@ def test_others_are_counted(path: str) -> None:
 
 def test_who_shows_no_valid_key_is_counted_everywhere() -> None:
     plan = "/v1/channels/ads/prod/plan"
-    assert answers(("1.1.1.1", plan, STRANGER), ("1.1.1.1", plan, STRANGER), ("1.1.1.1", plan, ANN)) == [200, 429, 200]
+    assert answers(("1.1.1.1", plan, OUTSIDER), ("1.1.1.1", plan, OUTSIDER), ("1.1.1.1", plan, ANN)) == [200, 429, 200]
 
 
 @pytest.fixture

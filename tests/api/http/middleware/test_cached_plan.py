@@ -46,7 +46,7 @@ def without(live: Live, what: str) -> Iterator[None]:
         setattr(live.app.state, what, before)
 
 
-def told(answer: httpx.Response) -> tuple[object, ...]:
+def reported(answer: httpx.Response) -> tuple[object, ...]:
     raw = b"".join(answer.stream) if not answer.is_closed else answer.content
     return answer.status_code, sorted(answer.headers.raw), raw
 
@@ -75,11 +75,11 @@ def test_what_is_in_memory_is_answered_alike_and_without_the_routes(live: Live, 
             if condition:
                 given["If-None-Match"] = values.get(condition, condition)
             short, route = both(live, method, url, headers=given)
-            assert told(short) == told(route), (method, url, given)
+            assert reported(short) == reported(route), (method, url, given)
             assert short.status_code == (304 if condition in ("*", "this", "weak", "list") else 200)
             with without(live, "services"):
                 alone = live.request(method, url, headers={"X-Request-Id": "same", **given})
-            assert told(alone) == told(short)
+            assert reported(alone) == reported(short)
             num_cases += 1
     assert num_cases == 4 * 2 * len(HEADERS) * len(CONDITIONS)
 
@@ -116,14 +116,14 @@ def test_what_is_in_memory_is_answered_alike_and_without_the_routes(live: Live, 
 )
 def test_what_is_odd_is_answered_alike(live: Live, digest: str, method: str, url: str) -> None:
     short, route = both(live, method, url.format(digest=digest))
-    assert told(short) == told(route)
+    assert reported(short) == reported(route)
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain"])
 def test_a_fetch_with_a_body_is_answered_alike(live: Live, digest: str, content_type: str) -> None:
     options = {"content": b"{}", "headers": {"Content-Type": content_type}}
     short, route = both(live, "GET", f"/v1/plans/{digest}", **options)
-    assert told(short) == told(route)
+    assert reported(short) == reported(route)
     assert short.status_code == (200 if content_type == "application/json" else 415)
 
 

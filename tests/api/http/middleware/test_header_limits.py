@@ -80,16 +80,16 @@ def test_empty_lines_are_no_request(port: int) -> None:
 
 def test_the_next_head_of_a_connection_is_waited_for_no_longer_than_the_first(port: int) -> None:
     letters = itertools.chain(GET + b"X: ", itertools.repeat(ord("y")))
-    said = heard(port, GET + b"\r\n", then=lambda: bytes([next(letters)]))
-    first, _, second = said.partition(b"\r\n\r\n0")
+    stated = heard(port, GET + b"\r\n", then=lambda: bytes([next(letters)]))
+    first, _, second = stated.partition(b"\r\n\r\n0")
     assert first.startswith(b"HTTP/1.1 200 ")
     problem_in(second, 408, "request-timeout")
 
 
-def test_the_rest_of_a_body_that_nobody_reads_is_not_waited_for_without_end(port: int) -> None:
-    said = heard(port, POST.replace(b"/ ", b"/unread ") + b"\r\n", then=lambda: b"1\r\nx\r\n")
-    assert said.startswith(b"HTTP/1.1 200 ")
-    assert said.count(b"HTTP/1.1 ") == 1
+def test_the_rest_of_a_body_that_no_one_reads_is_not_waited_for_without_end(port: int) -> None:
+    stated = heard(port, POST.replace(b"/ ", b"/unread ") + b"\r\n", then=lambda: b"1\r\nx\r\n")
+    assert stated.startswith(b"HTTP/1.1 200 ")
+    assert stated.count(b"HTTP/1.1 ") == 1
 
 
 def test_a_head_without_end_is_refused_as_it_crosses_the_limit(port: int) -> None:
@@ -106,7 +106,7 @@ def test_a_head_without_end_is_refused_as_it_crosses_the_limit(port: int) -> Non
         assert mine.recv(1) == b""
 
 
-def test_trailers_without_end_are_not_kept(port: int) -> None:
+def test_trailers_without_end_are_not_preserved(port: int) -> None:
     assert heard(port, POST + b"\r\n0\r\nX: ", then=lambda: b"x" * 4096, pause=0.001) == b""
 
 
@@ -155,16 +155,16 @@ def test_a_large_head_is_refused_in_how_few_pieces_it_may_come(port: int, large:
 
 def test_a_broken_body_is_answered_unless_an_answer_is_on_its_way(port: int) -> None:
     problem_in(heard(port, POST + b"\r\n", b"1\r\nx\r\n", b"zz\r\n"), 400, "broken-request")
-    said = heard(port, POST.replace(b"/ ", b"/unread ") + b"\r\n", b"zz\r\n")
-    assert said.count(b"HTTP/1.1 ") == 1
+    stated = heard(port, POST.replace(b"/ ", b"/unread ") + b"\r\n", b"zz\r\n")
+    assert stated.count(b"HTTP/1.1 ") == 1
 
 
 def test_a_request_that_was_answered_gets_no_second_answer_for_its_broken_body(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=LONG_SECONDS) as mine:
         mine.sendall(POST.replace(b"/ ", b"/unread ") + b"\r\n")
-        said = b""
-        while not said.endswith(b"\r\n\r\n0"):
-            said += mine.recv(65_536)
+        stated = b""
+        while not stated.endswith(b"\r\n\r\n0"):
+            stated += mine.recv(65_536)
         mine.sendall(b"zz\r\n")
         assert mine.recv(65_536) == b""
 
@@ -172,6 +172,6 @@ def test_a_request_that_was_answered_gets_no_second_answer_for_its_broken_body(p
 @pytest.mark.parametrize("apart", [True, False])
 def test_a_request_that_is_whole_is_answered_whatever_follows_it(port: int, apart: bool) -> None:
     whole, junk = b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n", b"HELO x\r\n\r\n"
-    said = heard(port, *((whole, junk) if apart else (whole + junk,)))
-    assert said.startswith(b"HTTP/1.1 200 ")
-    assert said.endswith(b"\r\n\r\n0")
+    stated = heard(port, *((whole, junk) if apart else (whole + junk,)))
+    assert stated.startswith(b"HTTP/1.1 200 ")
+    assert stated.endswith(b"\r\n\r\n0")

@@ -24,14 +24,14 @@ _EXAMPLES = 300 if THOROUGH else 15
 _MOST_REFUSAL_BYTES = 65_536
 
 
-def refusals_are_short_and_tell_nothing(
+def refusals_are_short_and_report_nothing(
     _context: schemathesis.CheckContext, response: schemathesis.Response, _case: schemathesis.Case
 ) -> bool | None:
     """No refusal is over 64 KB, or has code, paths or statements of the server in it."""
     if response.status_code >= 400:
         assert len(response.content) <= _MOST_REFUSAL_BYTES
-        for telling in (b"Traceback", b'File "', b"site-packages", b"sqlalchemy", b"SELECT ", b"0x7f"):
-            assert telling not in response.content, telling
+        for reporting in (b"Traceback", b'File "', b"site-packages", b"sqlalchemy", b"SELECT ", b"0x7f"):
+            assert reporting not in response.content, reporting
     return None
 
 
@@ -39,7 +39,7 @@ CHECKS = [
     not_a_server_error,
     content_type_conformance,
     status_code_conformance,
-    refusals_are_short_and_tell_nothing,
+    refusals_are_short_and_report_nothing,
 ]
 
 

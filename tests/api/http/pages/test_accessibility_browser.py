@@ -78,9 +78,9 @@ def test_texts_can_be_read_in_light_and_dark(filled: Filled, browser: Browser, n
     grounds = set()
     for scheme in ("light", "dark"):
         browser.prefer(scheme)
-        told = json.loads(browser.run(TOO_FAINT))
-        assert told["seen"] > 20
-        assert told["faint"] == [], scheme
+        reported = json.loads(browser.run(TOO_FAINT))
+        assert reported["seen"] > 20
+        assert reported["faint"] == [], scheme
         grounds.add(browser.run("getComputedStyle(document.body).backgroundColor"))
     assert len(grounds) == 2
 

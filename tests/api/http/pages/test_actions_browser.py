@@ -51,7 +51,7 @@ def test_the_example_is_planned_with_one_button(filled: Filled, browser: Browser
     browser.wait_for("[...document.querySelectorAll('a')].some(link => link.textContent === 'See the plan')")
 
 
-def test_a_wrong_spec_is_told_with_its_place(filled: Filled, browser: Browser) -> None:
+def test_a_wrong_spec_is_reported_with_its_place(filled: Filled, browser: Browser) -> None:
     browser.open("/")
     browser.run("document.querySelector('textarea').focus(); document.querySelector('textarea').select()")
     browser.call("Input.insertText", text=raw(tiny(model__tables__0__num_embeddings=-1)).decode())
@@ -101,7 +101,7 @@ def test_a_channel_is_pointed_and_rolled_back(filled: Filled, browser: Browser) 
     assert (channel["version"], channel["plan_digest"]) == (3, filled.first)
 
 
-def test_somebody_else_s_change_is_not_lost(filled: Filled, browser: Browser) -> None:
+def test_someone_else_s_change_is_not_lost(filled: Filled, browser: Browser) -> None:
     client = filled.server.client
     client.put("/v1/channels/shared", json={"plan_digest": filled.first}).raise_for_status()
     for digest in (filled.second, filled.first):
@@ -120,9 +120,9 @@ def test_a_table_is_found_by_its_name_and_a_plan_explained(filled: Filled, brows
     browser.open(f"/ui/plans/{filled.first}")
     click(browser, "Explain this plan")
     browser.wait_for("document.querySelector('main').innerText.includes('What more hardware would buy')")
-    told = filled.server.client.get(f"/v1/plans/{filled.first}/explanation").json()
+    reported = filled.server.client.get(f"/v1/plans/{filled.first}/explanation").json()
     shown = browser.text()
-    for table in told["tables"]:
+    for table in reported["tables"]:
         assert table["reason"] in shown
 
 
@@ -134,7 +134,7 @@ def slow_server(root: Path, tmp_path: Path) -> Iterator[Server]:
     server.stop()
 
 
-def test_progress_is_shown_and_said_while_a_solve_runs_and_it_can_be_stopped(
+def test_progress_is_shown_and_stated_while_a_solve_runs_and_it_can_be_stopped(
     slow_server: Server, tmp_path: Path
 ) -> None:
     spec = tiny(solver__time_limit_seconds=300)
@@ -189,7 +189,7 @@ def test_without_an_example_a_spec_can_be_pasted(filled: Filled, browser: Browse
     assert json.loads(browser.run("document.querySelector('textarea').value")) == tiny()  # nobody's work is lost
 
 
-def test_an_example_that_cannot_be_had_is_told(filled: Filled, browser: Browser) -> None:
+def test_an_example_that_cannot_be_had_is_reported(filled: Filled, browser: Browser) -> None:
     browser.open("/")
     choice = "document.querySelector('#submit .labelled select')"
     browser.wait_for(f"!!{choice}")

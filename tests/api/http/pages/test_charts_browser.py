@@ -76,13 +76,13 @@ def searched(browser: Browser, bests: Sequence[float], bounds: Sequence[float]) 
     browser.wait_for("document.querySelector('.chart[data-drawn] canvas') !== null")
     browser.run("hear()")
     browser.wait_for(f"drawn('{SEARCH}').texts.some(([text]) => text === 'since the search began')")
-    told: dict[str, Any] = browser.run(f"drawn('{SEARCH}')")
-    return told
+    reported: dict[str, Any] = browser.run(f"drawn('{SEARCH}')")
+    return reported
 
 
-def on_scale(told: dict[str, Any]) -> list[float]:
+def on_scale(reported: dict[str, Any]) -> list[float]:
     """Seconds at the lines of the scale, from its labels; all of one unit, and no two alike."""
-    left = [text for text, begin, _ in told["texts"] if begin < 70 and text.endswith(" µs")]
+    left = [text for text, begin, _ in reported["texts"] if begin < 70 and text.endswith(" µs")]
     assert len(left) == len(set(left)) > 3, left
     return sorted(float(text.removesuffix(" µs")) * 1e-6 for text in left)
 
@@ -105,8 +105,8 @@ def test_the_scale_of_a_search_is_filled_by_a_gap(listened: Browser) -> None:
 
 def test_a_search_is_drawn_in_steps_however_small(listened: Browser) -> None:
     """A plan is the best until there is a better one, also where both are less than a line's width apart."""
-    told = searched(listened, [3e-4, *(2.5e-4 - i * 1e-6 for i in range(12))], [1e-4, *[1.2e-4] * 12])
-    lines = told["lines"]
+    reported = searched(listened, [3e-4, *(2.5e-4 - i * 1e-6 for i in range(12))], [1e-4, *[1.2e-4] * 12])
+    lines = reported["lines"]
     assert [(a, b) for a, b in lines if a[0] != b[0] and a[1] != b[1]] == []
     left = min(a[0] for a, _ in lines)
     falls = [a for a, b in lines if a[0] == b[0] > left and b[1] > a[1]]
@@ -122,9 +122,9 @@ def test_the_end_of_a_scale_of_memory_has_its_label(filled: Filled, listened: Br
     listened.run(LISTEN)
     listened.resize(width)
     listened.wait_for(f"drawn('Memory of the accelerators').texts.some(([text]) => text === {json.dumps(capacity)})")
-    told = listened.run("drawn('Memory of the accelerators')")
-    labels = sorted(told["texts"], key=lambda one: one[2])
+    reported = listened.run("drawn('Memory of the accelerators')")
+    labels = sorted(reported["texts"], key=lambda one: one[2])
     assert labels[-1][0] == capacity
-    assert labels[-1][2] <= told["width"]
+    assert labels[-1][2] <= reported["width"]
     scale = [one for one in labels if one[0].endswith("B")]
     assert all(a[2] < b[1] for a, b in itertools.pairwise(scale)), scale

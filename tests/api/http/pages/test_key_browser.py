@@ -72,7 +72,7 @@ def test_a_reader_shows_a_key_and_sees_everything(guarded: tuple[Server, str], b
     assert browser.run("sessionStorage.length") == 0
 
 
-def test_what_the_key_does_not_reach_is_told(guarded: tuple[Server, str], browser: Browser) -> None:
+def test_what_the_key_does_not_reach_is_reported(guarded: tuple[Server, str], browser: Browser) -> None:
     browser.open("/")
     write(browser, "Key", guarded[1])
     click(browser, "Use it")

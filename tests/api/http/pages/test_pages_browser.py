@@ -36,20 +36,20 @@ def open_all(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_page_is_whole_and_asks_nobody_else(filled: Filled, browser: Browser, name: str) -> None:
-    num_charts, least_tables, told = EXPECTED[name]
+def test_a_page_is_whole_and_asks_no_one_else(filled: Filled, browser: Browser, name: str) -> None:
+    num_charts, least_tables, reported = EXPECTED[name]
     browser.complaints.clear()
     browser.asked_for.clear()
     browser.open(filled.addresses()[name])
     shown = browser.text()
-    for words in told:
+    for words in reported:
         assert words in shown, words
     assert browser.run("document.querySelectorAll('.chart[data-drawn] canvas').length") == num_charts
     assert browser.run("document.querySelectorAll('main table').length") >= least_tables
     home = f"http://127.0.0.1:{filled.server.port}/"
     assert {url for url in browser.asked_for if not url.startswith(home)} == set()
     # no model is active for the profile, which the API says with a 404, and the browser of each in its console
-    assert [said for said in browser.complaints if "/cost-model" not in said] == []
+    assert [message for message in browser.complaints if "/cost-model" not in message] == []
     assert re.fullmatch("(.+ - )?shardplan", browser.run("document.title"))
 
 
@@ -140,7 +140,7 @@ def test_the_course_of_a_search_is_that_of_the_events(filled: Filled, browser: B
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "reported"),
     [
         (f"/ui/plans/sha256:{'0' * 64}", "No plan of this id."),
         ("/ui/solves/nothing", "No solve of this id."),
@@ -152,9 +152,9 @@ def test_the_course_of_a_search_is_that_of_the_events(filled: Filled, browser: B
         ("/ui/solves/%FF", "No such page"),
     ],
 )
-def test_what_is_missing_gets_a_page_with_ways_on(browser: Browser, address: str, told: str) -> None:
+def test_what_is_missing_gets_a_page_with_ways_on(browser: Browser, address: str, reported: str) -> None:
     browser.open(address)
-    assert told in browser.text()
+    assert reported in browser.text()
     assert browser.run("document.querySelectorAll('main h1').length") == 1
     assert browser.run("document.querySelectorAll('.missing a').length") == 4
 
@@ -217,19 +217,19 @@ def test_a_time_names_its_zone(filled: Filled, browser: Browser, zone: str, summ
         browser.call("Emulation.setTimezoneOverride", timezoneId="")
 
 
-def test_a_table_that_is_split_by_heat_says_which_share_lies_where(filled: Filled, browser: Browser) -> None:
+def test_a_table_that_is_split_by_access_rate_says_which_share_lies_where(filled: Filled, browser: Browser) -> None:
     browser.open("/ui/solves")
     hot = {"row_offset": 0, "num_rows": 10, "num_columns": 8, "tier": "hbm"}
     cold = hot | {"row_offset": 10, "num_rows": 90, "tier": "ddr"}
     split = {"compute_kernel": "fused_uvm", "data_type": "fp16", "shards": [hot, cold]}
-    told = browser.run(
+    reported = browser.run(
         f"""(async () => {{
           const main = document.querySelector('script[type=module]').src;
           const {{ storage }} = await import(main.replace('main.js', 'pages/plan_tables.js'));
           return {json.dumps([split, split | {"shards": [hot]}])}.map(storage);
         }})()"""
     )
-    assert told == ["fused uvm, hottest 10% in hbm, fp16", "fused uvm, fp16"]
+    assert reported == ["fused uvm, hottest 10% in hbm, fp16", "fused uvm, fp16"]
 
 
 @pytest.mark.parametrize("width", [1280, 400])
@@ -238,7 +238,7 @@ def test_a_solve_without_a_plan_does_not_look_like_a_success(filled: Filled, bro
     badge = "[...document.querySelectorAll('main .badge[data-state]')]"
     look = "(one) => [one.textContent, getComputedStyle(one).color, getComputedStyle(one).backgroundColor]"
     browser.open("/ui/solves")
-    in_list = {told: colours for told, *colours in browser.run(f"{badge}.map({look})")}
+    in_list = {reported: colours for reported, *colours in browser.run(f"{badge}.map({look})")}
     assert set(in_list) == {"succeeded", "infeasible"}
     assert in_list["infeasible"] != in_list["succeeded"]
     warning = browser.run(

@@ -198,7 +198,7 @@ def test_a_thousand_idle_listeners_cost_one_query_a_look(tmp_path: Path) -> None
     run(test)
 
 
-def test_nobody_listens_and_nothing_is_asked(tmp_path: Path) -> None:
+def test_no_one_listens_and_nothing_is_asked(tmp_path: Path) -> None:
     async def test() -> None:
         setting = Setting(tmp_path)
         await setting.watch.look()

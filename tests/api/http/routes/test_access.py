@@ -167,7 +167,7 @@ def test_keys_that_cannot_be_made(guarded: Guarded, body: object) -> None:
     assert_problem(guarded.live.post("/v1/keys", body, headers=guarded.headers["admin"]), 422, "invalid-problem")
 
 
-def test_a_server_that_asks_nobody_shows_no_locks(tmp_path: Path) -> None:
+def test_a_server_that_asks_no_one_shows_no_locks(tmp_path: Path) -> None:
     document = create_app(settings_for(tmp_path, auth="none")).openapi()
     assert "asks nobody for a key" in document["info"]["description"]
     assert "securitySchemes" not in document["components"]
@@ -184,14 +184,14 @@ def test_the_document_says_who_may(tmp_path: Path, auth: str) -> None:
     app = create_app(settings_for(tmp_path, auth="keys"))
     document = json.loads(openapi_text(app)) if auth == "any" else app.openapi()
     assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
-    anybody = [{}] if auth == "any" else []
+    anyone = [{}] if auth == "any" else []
     for path, item in document["paths"].items():
         for method, operation in item.items():
             if is_open(path):
                 assert "security" not in operation
                 continue
             needed = ROUTE_SCOPES[f"{method.upper()} {path}"]
-            assert operation["security"] == [{"key": [needed]}, *anybody]
+            assert operation["security"] == [{"key": [needed]}, *anyone]
             assert {"401", "403"} <= set(operation["responses"])
 
 

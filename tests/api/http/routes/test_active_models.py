@@ -54,7 +54,7 @@ def test_models_of_the_package_are_versions_like_others(own: Live) -> None:
     assert (active.status_code, active.json()["digest"]) == (201, listed["cpu-epyc@1"]["digest"])
 
 
-def test_models_of_the_package_are_kept_once_however_often_a_server_starts(tmp_path: Path) -> None:
+def test_models_of_the_package_are_preserved_once_however_often_a_server_starts(tmp_path: Path) -> None:
     seen = []
     for _ in range(2):
         with Live.of(tmp_path) as live:
@@ -77,10 +77,10 @@ def test_learned_means_the_model_of_the_package_for_its_profile_until_one_is_act
 ) -> None:
     monkeypatch.setattr("api.specs.references.stored_models.shipped_for", {PROFILE: "cpu-epyc"}.get)
     shipped = own.get("/v1/cost-models/cpu-epyc@1").json()
-    (told,) = chosen_for(own, tiny(cost_model="learned"))
-    assert told["value"] == f"learned:{shipped['digest']}"
-    assert told["source"].startswith(f"cpu-epyc@1, which was active for {PROFILE}")
-    (by_digest,) = chosen_for(own, tiny(cost_model=told["value"]))
+    (reported,) = chosen_for(own, tiny(cost_model="learned"))
+    assert reported["value"] == f"learned:{shipped['digest']}"
+    assert reported["source"].startswith(f"cpu-epyc@1, which was active for {PROFILE}")
+    (by_digest,) = chosen_for(own, tiny(cost_model=reported["value"]))
     assert by_digest["source"].startswith("cpu-epyc@1; ")
     one = upload(own, "m")
     own.put(ACTIVE, {"cost_model": "m@1"})
@@ -88,16 +88,16 @@ def test_learned_means_the_model_of_the_package_for_its_profile_until_one_is_act
 
 
 @pytest.mark.parametrize(
-    ("content", "told"), [(b"{}", "lacks format"), (model_bytes().replace(b'"seed":0', b'"seed":1'), "was edited")]
+    ("content", "reported"), [(b"{}", "lacks format"), (model_bytes().replace(b'"seed":0', b'"seed":1'), "was edited")]
 )
 def test_a_server_whose_installation_has_a_damaged_model_does_not_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, reported: str
 ) -> None:
     monkeypatch.setattr("api.http.app.shipped_models", lambda: {"torn": content})
     with pytest.raises(StartFailed) as failed:
         serve(settings_for(tmp_path, port=0))
     assert "cost model torn of this installation is damaged" in str(failed.value)
-    assert told in str(failed.value)
+    assert reported in str(failed.value)
 
 
 def test_activations_never_get_lost(own: Live) -> None:
@@ -112,10 +112,10 @@ def test_activations_never_get_lost(own: Live) -> None:
     assert lost.headers["etag"] == first.headers["etag"]
     second = own.put(ACTIVE, {"cost_model": two["id"]}, headers={"If-Match": first.headers["etag"]})
     assert (second.status_code, second.json()["version"]) == (200, 2)
-    told = own.get(ACTIVE)
-    assert told.json() == second.json()
-    assert [(one["version"], one["cost_model"]) for one in told.json()["history"]] == [(1, "m@1"), (2, "m@2")]
-    assert own.get(ACTIVE, headers={"If-None-Match": told.headers["etag"]}).status_code == 304
+    reported = own.get(ACTIVE)
+    assert reported.json() == second.json()
+    assert [(one["version"], one["cost_model"]) for one in reported.json()["history"]] == [(1, "m@1"), (2, "m@2")]
+    assert own.get(ACTIVE, headers={"If-None-Match": reported.headers["etag"]}).status_code == 304
 
 
 def test_only_what_is_there_becomes_active(own: Live) -> None:
@@ -175,7 +175,7 @@ def test_a_named_model_is_warned_of_until_it_is_active_for_the_profile(own: Live
         assert own.post("/v1/specs:validate", named).json()["warnings"] == []
 
 
-def test_any_plan_is_judged_under_a_learned_model(own: Live) -> None:
+def test_any_plan_is_rated_under_a_learned_model(own: Live) -> None:
     upload(own, "m")
     plan = own.get(own.solve(tiny())["result"]["plan_url"]).json()
     body = {"spec": tiny(), "plan": plan}

@@ -6,7 +6,7 @@ from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 
 
-def test_every_profile_is_listed_and_told_in_full(live: Live) -> None:
+def test_every_profile_is_listed_and_reported_in_full(live: Live) -> None:
     listed = live.get("/v1/hardware-profiles").json()["profiles"]
     assert [profile["id"] for profile in listed] == list(profile_ids())
     for profile in listed:

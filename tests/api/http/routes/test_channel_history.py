@@ -54,8 +54,10 @@ def test_a_rollback_goes_to_another_plan(live: Live, digests: list[str]) -> None
     back = live.post("/v1/channels/again:rollback", headers={"If-Match": etag})
     assert (back.json()["version"], back.json()["plan_digest"]) == (105, digests[0])
     etag = promote(live, "same", digests[0], digests[0])
-    told = assert_problem(live.post("/v1/channels/same:rollback", headers={"If-Match": etag}), 422, "no-such-version")
-    assert "never had another plan" in told["detail"]
+    reported = assert_problem(
+        live.post("/v1/channels/same:rollback", headers={"If-Match": etag}), 422, "no-such-version"
+    )
+    assert "never had another plan" in reported["detail"]
 
 
 def test_rollbacks_that_cannot_be(live: Live, digests: list[str]) -> None:
@@ -63,10 +65,10 @@ def test_rollbacks_that_cannot_be(live: Live, digests: list[str]) -> None:
     assert_problem(live.post(url), 404, "not-found")
     first = promote(live, "ads/stuck", digests[0])
     assert_problem(live.post(url), 428, "precondition-required")
-    told = assert_problem(live.post(url, headers={"If-Match": first}), 422, "no-such-version")
-    assert "never had another plan" in told["detail"]
-    told = assert_problem(live.post(url, {"version": 1}, headers={"If-Match": first}), 422, "no-such-version")
-    assert "no version before" in told["detail"]
+    reported = assert_problem(live.post(url, headers={"If-Match": first}), 422, "no-such-version")
+    assert "never had another plan" in reported["detail"]
+    reported = assert_problem(live.post(url, {"version": 1}, headers={"If-Match": first}), 422, "no-such-version")
+    assert "no version before" in reported["detail"]
     second = live.put("/v1/channels/ads/stuck", {"plan_digest": digests[1]}, headers={"If-Match": first})
     etag = second.headers["etag"]
     assert_problem(live.post(url), 428, "precondition-required")
@@ -74,8 +76,10 @@ def test_rollbacks_that_cannot_be(live: Live, digests: list[str]) -> None:
     assert_problem(stale, 412, "channel-changed")
     assert stale.headers["etag"] == etag
     for version in (2, 3, 2**31 - 1):
-        told = assert_problem(live.post(url, {"version": version}, headers={"If-Match": etag}), 422, "no-such-version")
-        assert "1 to 1" in told["detail"]
+        reported = assert_problem(
+            live.post(url, {"version": version}, headers={"If-Match": etag}), 422, "no-such-version"
+        )
+        assert "1 to 1" in reported["detail"]
     assert_problem(live.post(url, {"version": 0}, headers={"If-Match": etag}), 422, "invalid-problem")
     assert_problem(live.post(url, {"to": 1}, headers={"If-Match": etag}), 422, "invalid-problem")
     assert line(live, "ads/stuck") == digests

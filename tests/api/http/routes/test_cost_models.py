@@ -162,7 +162,7 @@ def test_a_model_is_looked_at_by_its_id(live: Live) -> None:
         assert_problem(live.get(f"/v1/cost-models/{name}"), 404, "not-found")
 
 
-def test_two_models_are_judged_on_the_same_rows(live: Live) -> None:
+def test_two_models_are_rated_on_the_same_rows(live: Live) -> None:
     digest = store_rows(live)
     right, slow = upload(live, "right"), upload(live, "slow", slowdown=2.0)
     answer = live.get(f"/v1/cost-models/{right['id']}/compare/{slow['id']}?measurements={digest}").json()

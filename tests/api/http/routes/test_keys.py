@@ -7,7 +7,7 @@ from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 
 
-def test_the_last_use_is_kept(tmp_path: Path) -> None:
+def test_the_last_use_is_preserved(tmp_path: Path) -> None:
     with Live.of(tmp_path, auth="keys") as live:
         keys = live.app.state.services.api_keys
         texts = [keys.create(name, ["read"], expires_in_seconds=None, by=LOCAL)[1] for name in ("used", "not")]
@@ -18,7 +18,7 @@ def test_the_last_use_is_kept(tmp_path: Path) -> None:
     assert used["not"] is None
 
 
-def test_a_server_that_asks_nobody_makes_no_keys(tmp_path: Path) -> None:
+def test_a_server_that_asks_no_one_makes_no_keys(tmp_path: Path) -> None:
     with Live.of(tmp_path) as live:
         answer = live.post("/v1/keys", {"name": "n", "scopes": ["admin"]}, headers={"Authorization": "Bearer x"})
         assert "shardplan keys" in assert_problem(answer, 403, "forbidden")["detail"]

@@ -113,7 +113,7 @@ def test_a_body_of_neither_kind_is_refused(live: Live) -> None:
         assert_problem(live.post("/v1/measurements", body), 422, "invalid-problem")
 
 
-def test_a_job_is_put_beside_the_prediction_of_its_plan(live: Live, plan: dict[str, object]) -> None:
+def test_a_job_is_put_next_to_the_prediction_of_its_plan(live: Live, plan: dict[str, object]) -> None:
     answer = live.post("/v1/measurements", job(plan))
     assert answer.status_code == 201
     found = answer.json()
@@ -133,10 +133,10 @@ def test_rows_are_made_of_what_a_job_saw(live: Live, plan: dict[str, object]) ->
     assert document["ranks"] == job(plan)["ranks"]
     shards = [(table["name"], shard) for table in plan["tables"] for shard in table["shards"]]
     assert found["num_rows"] == len(document["rows"]) == len(shards)
-    told = [(name, shard["num_rows"], shard["num_columns"]) for name, shard in shards]
+    reported = [(name, shard["num_rows"], shard["num_columns"]) for name, shard in shards]
     assert sorted(
         (row["table"].partition("#")[0], row["shard_rows"], row["shard_columns"]) for row in document["rows"]
-    ) == sorted(told)
+    ) == sorted(reported)
     for row in document["rows"]:
         assert (row["kind"], row["implementation"], row["repeats"]) == ("lookup", "fbgemm_tbe", 77)
     assert len({row["task"] for row in document["rows"]}) == 1
@@ -151,17 +151,17 @@ def test_rows_of_a_job_on_cpus_name_what_cpus_run(live: Live, plan: dict[str, ob
     assert {(row["kind"], row["implementation"]) for row in rows} == {("lookup", "fbgemm_tbe"), ("collective", "gloo")}
     assumed = {one["subject"]: one["value"] for one in found["comparison"]["assumptions"]}
     assert assumed == {"library": "training-job", "implementation": "fbgemm_tbe", "communication": "gloo"}
-    said = {"library": "torch", "implementation": "embedding_bag", "communication": "mpi"}
-    told = live.post("/v1/measurements", seen | said).json()
-    assert told["comparison"]["assumptions"] == []
-    rows = live.get(told["measurements_url"]).json()["rows"]
+    stated = {"library": "torch", "implementation": "embedding_bag", "communication": "mpi"}
+    reported = live.post("/v1/measurements", seen | stated).json()
+    assert reported["comparison"]["assumptions"] == []
+    rows = live.get(reported["measurements_url"]).json()["rows"]
     assert {(row["kind"], row["implementation"]) for row in rows} == {
         ("lookup", "embedding_bag"),
         ("collective", "mpi"),
     }
 
 
-def test_a_job_says_what_ran_where_nothing_tells(live: Live) -> None:
+def test_a_job_says_what_ran_where_nothing_reports(live: Live) -> None:
     plan = live.get(live.solve(tiny(runtime="generic"))["result"]["plan_url"]).json()
     problem = assert_problem(live.post("/v1/measurements", job(plan)), 422, "invalid-problem")
     (error,) = problem["errors"]
@@ -193,13 +193,13 @@ def test_times_outside_their_intervals_are_drift_once_there_are_enough(live: Liv
     exchanged = job(plan)
     for rank in exchanged["ranks"]:
         rank["seconds"]["input_comm"] = 1e-3
-    told = live.post("/v1/measurements", exchanged).json()["comparison"]["drift"]["detail"]
-    assert "8 times rest on analytic prices, too, and were not judged" in told
+    reported = live.post("/v1/measurements", exchanged).json()["comparison"]["drift"]["detail"]
+    assert "8 times rest on analytic prices, too, and were not judged" in reported
     assert [round(one["ratio"], 6) for one in slow["phases"]] == [3.0, 3.0]
     assert all(one["in_interval"] is False for one in slow["phases"])
 
 
-def test_ranks_with_replicated_tables_are_compared_and_said_not_to_be_judged(live: Live) -> None:
+def test_ranks_with_replicated_tables_are_compared_and_stated_not_to_be_rated(live: Live) -> None:
     model = live.post("/v1/cost-models", {"document": model_document()}).json()
     small = {"name": "small", "num_embeddings": 500, "embedding_dim": 64, "pooling_factor": 4.0}
     copied = {"name": "copied", "constraints": {"sharding_types": ["data_parallel"]}}
@@ -243,7 +243,7 @@ def test_what_a_job_cannot_have_seen_is_refused(live: Live, plan: dict[str, obje
     assert refused(job(plan, ranks=milliseconds)) == ["/ranks"]
 
 
-def test_ranks_that_were_not_timed_are_said_to_be_left_out(live: Live, plan: dict[str, object]) -> None:
+def test_ranks_that_were_not_timed_are_stated_to_be_left_out(live: Live, plan: dict[str, object]) -> None:
     seconds = {"forward_compute": 1e-5, "forward_comm": 1e-5}
     found = live.post("/v1/measurements", job(plan, ranks=[{"rank": 0, "seconds": seconds}])).json()
     assert found["num_rows"] == 0

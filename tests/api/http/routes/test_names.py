@@ -271,7 +271,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 @pytest.mark.parametrize("where", RULES)
-def test_a_name_is_kept_as_it_is_or_refused(service: Service, where: str) -> None:
+def test_a_name_is_preserved_as_it_is_or_refused(service: Service, where: str) -> None:
     rule, taken = RULES[where], []
     for kind, name in NAMES.items():
         answer, found = rule.place(service, name)

@@ -25,7 +25,7 @@ _DIGEST_HINT = "a digest is sha256: and 64 digits 0-9 a-f"
         ("GET", "/v1/solves?state=lost", "/state", "use 'queued', "),
     ],
 )
-def test_the_way_out_is_told(live: Live, method: str, url: str, pointer: str, hint: str) -> None:
+def test_the_way_out_is_reported(live: Live, method: str, url: str, pointer: str, hint: str) -> None:
     (issue,) = assert_problem(live.request(method, url, json={}), 400, "invalid-parameter")["errors"]
     assert issue["pointer"].endswith(pointer)
     assert issue["hint"].startswith(hint)

@@ -112,8 +112,8 @@ def test_slices_have_etags_of_their_own(live: Live, digests: list[str]) -> None:
 
 def test_ranks_that_a_plan_does_not_have(live: Live, digests: list[str]) -> None:
     for rank in (-1, 2, 2**31 - 1):
-        told = assert_problem(live.get(f"/v1/plans/{digests[0]}?rank={rank}"), 422, "no-such-rank")
-        assert "0 to 1" in told["detail"]
+        reported = assert_problem(live.get(f"/v1/plans/{digests[0]}?rank={rank}"), 422, "no-such-rank")
+        assert "0 to 1" in reported["detail"]
     assert_problem(live.get(f"/v1/plans/{digests[0]}?rank={10**30}"), 400, "invalid-parameter")
     assert_problem(live.get(f"/v1/plans/{NOTHING}?rank=0"), 404, "not-found")
 

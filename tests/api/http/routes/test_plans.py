@@ -79,8 +79,8 @@ def test_every_format_is_known_here_and_to_the_command_line(live: Live, digest: 
     for name in EXPORTERS:
         answer = live.get(f"/v1/plans/{digest}/exports/{name}?module_path=model.ebc")
         assert answer.status_code == 200 or "export-refused" in answer.text
-    told = assert_problem(live.get(f"/v1/plans/{digest}/exports/onnx"), 404, "not-found")["detail"]
-    assert all(name in told for name in EXPORTERS)
+    reported = assert_problem(live.get(f"/v1/plans/{digest}/exports/onnx"), 404, "not-found")["detail"]
+    assert all(name in reported for name in EXPORTERS)
 
 
 def test_exports(live: Live, digest: str) -> None:
@@ -111,9 +111,9 @@ def test_exports_for_hugectr(live: Live) -> None:
     assert (export["plan_digest"], export["num_gpus"], export["rows"]) == (plan, 2, "modulo")
     assert {name for held in export["shard_matrix"] for name in held} == {"a", "b"}
     half = live.solve(tiny(model__tables__0__data_type="fp16"))["result"]["plan_digest"]
-    told = assert_problem(live.get(f"/v1/plans/{half}/exports/hugectr"), 422, "export-refused")["detail"]
-    assert 'Table "a": its weights are fp16' in told
-    assert 'Table "b"' not in told
+    reported = assert_problem(live.get(f"/v1/plans/{half}/exports/hugectr"), 422, "export-refused")["detail"]
+    assert 'Table "a": its weights are fp16' in reported
+    assert 'Table "b"' not in reported
 
 
 def test_exports_for_distributed_embeddings(live: Live) -> None:
@@ -139,8 +139,8 @@ def test_exports_for_torcheasyrec(live: Live) -> None:
     assert (export["plan_digest"], export["nnodes"], export["nproc_per_node"]) == (plan, 1, 2)
     assert {one["name"] for one in export["tables"]} == {"a", "b"}
     half = live.solve(tiny(model__tables__0__data_type="bf16"))["result"]["plan_digest"]
-    told = assert_problem(live.get(f"/v1/plans/{half}/exports/torcheasyrec"), 422, "export-refused")["detail"]
-    assert 'Table "a": its weights are bf16' in told
+    reported = assert_problem(live.get(f"/v1/plans/{half}/exports/torcheasyrec"), 422, "export-refused")["detail"]
+    assert 'Table "a": its weights are bf16' in reported
 
 
 def test_exports_for_sparsecores_know_the_spec(live: Live) -> None:
@@ -155,11 +155,11 @@ def test_exports_for_sparsecores_know_the_spec(live: Live) -> None:
     assert_problem(live.get(f"/v1/plans/{plan}/exports/sparsecore?sparsecores_per_chip=2"), 422, "export-refused")
     assert_problem(live.get(f"/v1/plans/{plan}/exports/sparsecore?sparsecores_per_chip=0"), 400, "invalid-parameter")
     gpus = live.solve(tiny(runtime="generic", **SPARSECORE))["result"]["plan_digest"]
-    told = assert_problem(live.get(f"/v1/plans/{gpus}/exports/sparsecore"), 422, "export-refused")["detail"]
-    assert "family gpu; sparsecore runs on tpu" in told
+    reported = assert_problem(live.get(f"/v1/plans/{gpus}/exports/sparsecore"), 422, "export-refused")["detail"]
+    assert "family gpu; sparsecore runs on tpu" in reported
     other = live.solve(tiny(runtime="generic", hardware__profile="tpu-v4", **SPARSECORE))["result"]["plan_digest"]
-    told = assert_problem(live.get(f"/v1/plans/{other}/exports/sparsecore"), 422, "export-refused")["detail"]
-    assert "give sparsecores_per_chip" in told
+    reported = assert_problem(live.get(f"/v1/plans/{other}/exports/sparsecore"), 422, "export-refused")["detail"]
+    assert "give sparsecores_per_chip" in reported
     assert live.get(f"/v1/plans/{other}/exports/sparsecore?sparsecores_per_chip=4").json()["num_sparsecores"] == 8
 
 
@@ -168,15 +168,15 @@ def test_a_stored_plan_is_explained_by_its_spec(live: Live, digest: str) -> None
     answer = live.get(f"/v1/plans/{digest}/explanation")
     assert answer.status_code == 200
     assert answer.headers["x-plan-digest"] == digest
-    told = answer.json()
-    assert ExplanationDocument.model_validate(told).plan_digest == digest
-    assert told["spec_digest"] == plan["spec_digest"]
-    assert told["cost_model"] == plan["provenance"]["cost_model"]
-    assert told["objective"]["seconds"] == pytest.approx(plan["objective"]["seconds"])
-    assert told["num_tables"] == len(plan["tables"]) == len(told["tables"])
-    assert {table["name"] for table in told["tables"]} == {"a", "b"}
+    reported = answer.json()
+    assert ExplanationDocument.model_validate(reported).plan_digest == digest
+    assert reported["spec_digest"] == plan["spec_digest"]
+    assert reported["cost_model"] == plan["provenance"]["cost_model"]
+    assert reported["objective"]["seconds"] == pytest.approx(plan["objective"]["seconds"])
+    assert reported["num_tables"] == len(plan["tables"]) == len(reported["tables"])
+    assert {table["name"] for table in reported["tables"]} == {"a", "b"}
     (heaviest,) = live.get(f"/v1/plans/{digest}/explanation?tables=1").json()["tables"]
-    assert heaviest == told["tables"][0]
+    assert heaviest == reported["tables"][0]
 
 
 def test_explanations_that_are_not_there(live: Live, digest: str) -> None:
@@ -190,27 +190,27 @@ def test_a_plan_whose_spec_is_not_stored_is_not_explained(
     live: Live, digest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TenantStore, "spec_of_problem", lambda _, spec_digest: None)
-    told = assert_problem(live.get(f"/v1/plans/{digest}/explanation"), 404, "not-found")
-    assert "spec" in told["detail"]
+    reported = assert_problem(live.get(f"/v1/plans/{digest}/explanation"), 404, "not-found")
+    assert "spec" in reported["detail"]
 
 
 def test_a_plan_is_explained_by_a_spec_of_the_same_problem(live: Live, digest: str) -> None:
     """The spec is found by its digest, whatever other specs there are."""
     live.solve(tiny(model__batch_size_per_rank=1024))
     seconds = live.get(f"/v1/plans/{digest}").json()["objective"]["seconds"]
-    told = live.get(f"/v1/plans/{digest}/explanation").json()
-    assert told["objective"]["seconds"] == pytest.approx(seconds)
+    reported = live.get(f"/v1/plans/{digest}/explanation").json()
+    assert reported["objective"]["seconds"] == pytest.approx(seconds)
 
 
 def test_the_services_own_plan_is_valid_and_scores_the_same(live: Live, digest: str) -> None:
     plan = live.get(f"/v1/plans/{digest}").json()
-    judged = live.post("/v1/plans:evaluate", {"spec": TINY, "plan": plan}).json()
-    assert judged["valid"] is True
-    assert judged["violations"] == []
-    assert judged["score"]["ranks"] == plan["ranks"]
-    assert judged["score"]["phases"] == plan["phases"]
-    assert judged["score"]["objective_seconds"] == plan["objective"]["seconds"]
-    assert judged["score"]["cost_model"] == plan["provenance"]["cost_model"]
+    rated = live.post("/v1/plans:evaluate", {"spec": TINY, "plan": plan}).json()
+    assert rated["valid"] is True
+    assert rated["violations"] == []
+    assert rated["score"]["ranks"] == plan["ranks"]
+    assert rated["score"]["phases"] == plan["phases"]
+    assert rated["score"]["objective_seconds"] == plan["objective"]["seconds"]
+    assert rated["score"]["cost_model"] == plan["provenance"]["cost_model"]
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_the_services_own_plan_is_valid_and_scores_the_same(live: Live, digest: 
         (("tables", 0, "shards", 0, "num_columns"), 0),  # an empty shard
     ],
 )
-def test_plans_that_are_wrong_are_told_so(live: Live, digest: str, path: tuple[object, ...], value: object) -> None:
+def test_plans_that_are_wrong_are_reported_so(live: Live, digest: str, path: tuple[object, ...], value: object) -> None:
     plan = copy.deepcopy(live.get(f"/v1/plans/{digest}").json())
     place = plan
     for part in path[:-1]:
@@ -232,10 +232,10 @@ def test_plans_that_are_wrong_are_told_so(live: Live, digest: str, path: tuple[o
     place[path[-1]] = value
     answer = live.post("/v1/plans:evaluate", {"spec": TINY, "plan": plan})
     assert answer.status_code == 200, answer.text
-    judged = answer.json()
-    assert judged["valid"] is False
-    assert judged["num_violations"] >= 1
-    assert judged["violations"][0]["pointer"].startswith("/plan")
+    rated = answer.json()
+    assert rated["valid"] is False
+    assert rated["num_violations"] >= 1
+    assert rated["violations"][0]["pointer"].startswith("/plan")
 
 
 def test_an_evaluation_that_is_no_evaluation_is_a_problem(live: Live) -> None:
@@ -243,7 +243,7 @@ def test_an_evaluation_that_is_no_evaluation_is_a_problem(live: Live) -> None:
     assert problem["errors"][0]["pointer"] == "/plan"
 
 
-def test_a_plan_with_rows_where_its_kernel_does_not_keep_them_is_judged(live: Live, digest: str) -> None:
+def test_a_plan_with_rows_where_its_kernel_does_not_keep_them_is_rated(live: Live, digest: str) -> None:
     plan = live.get(f"/v1/plans/{digest}").json()
     for table in plan["tables"]:
         table["compute_kernel"] = "fused_uvm"
@@ -263,7 +263,7 @@ def test_a_table_of_more_shards_than_any_scheme_has_is_refused(live: Live, diges
     assert live.post("/v1/plans:evaluate", {"spec": TINY, "plan": plan}).json()["valid"] is False
 
 
-def test_a_plan_is_judged_under_another_cost_model(live: Live, digest: str) -> None:
+def test_a_plan_is_rated_under_another_cost_model(live: Live, digest: str) -> None:
     plan = live.get(f"/v1/plans/{digest}").json()
     body = {"spec": TINY, "plan": plan}
     scores = [live.post(f"/v1/plans:evaluate{query}", body).json()["score"] for query in ("", "?cost_model=torchrec")]

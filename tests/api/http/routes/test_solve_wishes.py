@@ -43,7 +43,7 @@ def test_tags_and_priority_stand_in_the_solve_and_lists_find_it(live: Live) -> N
         "deadline=0001-01-01T00:00:00%2B23:59",
     ],
 )
-def test_wishes_that_are_not_accepted(live: Live, query: str) -> None:
+def test_constraints_that_are_not_accepted(live: Live, query: str) -> None:
     assert_problem(live.post(f"/v1/solves?{query}", TINY), 400, "invalid-parameter")
 
 

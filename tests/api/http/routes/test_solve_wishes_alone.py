@@ -77,6 +77,6 @@ def test_a_failed_solve_is_tried_again(tmp_path: Path) -> None:
 
 def test_solves_that_have_not_ended_are_not_deleted(stuck: Live) -> None:
     busy = stuck.get("/v1/solves").json()["solves"][0]["id"]
-    told = assert_problem(stuck.request("DELETE", f"/v1/solves/{busy}"), 409, "solve-state")
-    assert "running" in told["detail"]
+    reported = assert_problem(stuck.request("DELETE", f"/v1/solves/{busy}"), 409, "solve-state")
+    assert "running" in reported["detail"]
     assert_problem(stuck.post(f"/v1/solves/{busy}:retry"), 409, "solve-state")

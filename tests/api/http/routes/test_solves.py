@@ -163,7 +163,7 @@ def test_lists_are_paged_newest_first(live: Live) -> None:
     assert_problem(live.get("/v1/solves?state=lost"), 400, "invalid-parameter")
 
 
-def test_validation_tells_what_a_solve_would_assume(live: Live) -> None:
+def test_validation_reports_what_a_solve_would_assume(live: Live) -> None:
     before = live.num_solves()
     answer = live.post("/v1/specs:validate", TINY)
     assert answer.status_code == 200
@@ -199,7 +199,7 @@ def test_a_previous_plan_is_found_by_its_digest(live: Live) -> None:
     assert plan["movement"] == again["result"]["movement"]
 
 
-def test_a_previous_plan_that_is_not_kept_here(live: Live) -> None:
+def test_a_previous_plan_that_is_not_preserved_here(live: Live) -> None:
     unknown = tiny(previous_plan={"digest": "sha256:" + 64 * "0"})
     for route in ("/v1/solves", "/v1/specs:validate"):
         problem = assert_problem(live.post(route, unknown), 422, "invalid-problem")

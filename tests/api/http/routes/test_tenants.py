@@ -51,7 +51,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         yield Both(live)
 
 
-def told(answer: Any) -> tuple[int, str]:
+def reported(answer: Any) -> tuple[int, str]:
     """Status and body of an answer, without what differs between any two requests."""
     return answer.status_code, re.sub(r'"request_id": ?"[^"]*"', "", answer.text)
 
@@ -63,7 +63,7 @@ def test_every_route_that_asks_who_it_is_has_a_line(both: Both) -> None:
 
 
 @pytest.mark.parametrize("operation", LINES)
-def test_a_route_tells_nothing_of_others(both: Both, operation: str) -> None:
+def test_a_route_reports_nothing_of_others(both: Both, operation: str) -> None:
     line, ours, theirs = LINES[operation], both.ours, both.theirs
     method = operation.partition(" ")[0]
     before = both.state()
@@ -73,7 +73,7 @@ def test_a_route_tells_nothing_of_others(both: Both, operation: str) -> None:
             options = {} if body is None else {"json": filled(body, ours.ids, theirs)}
             foreign = theirs.send(method, filled(url, ours.ids, theirs), **options)
             if line.kind == "shared":
-                assert told(foreign) == told(ours.send(method, url, **options))
+                assert reported(foreign) == reported(ours.send(method, url, **options))
                 assert foreign.status_code == 200
                 continue
             assert not [marker for marker in markers if marker in foreign.text], foreign.text
@@ -82,18 +82,18 @@ def test_a_route_tells_nothing_of_others(both: Both, operation: str) -> None:
                 continue
             options = {} if body is None else {"json": filled(body, UNKNOWN, theirs)}
             unknown = theirs.send(method, filled(url, UNKNOWN, theirs), **options)
-            assert told(foreign) == told(unknown)
+            assert reported(foreign) == reported(unknown)
             in_body_or_query = body is not None or "?measurements=" in url
             assert foreign.status_code in ((404, 422) if in_body_or_query else (404,)), foreign.text
             if method == "GET":
                 url_of_ours = filled(url, ours.ids, ours)
                 assert theirs.send("HEAD", filled(url, ours.ids, theirs)).status_code == foreign.status_code
                 # Without this the address might be one that nobody can have: to its owner it is there.
-                assert told(ours.send("GET", url_of_ours)) != told(unknown)
+                assert reported(ours.send("GET", url_of_ours)) != reported(unknown)
     assert both.state() == before
 
 
-def test_lists_tell_their_owner(both: Both) -> None:
+def test_lists_report_their_owner(both: Both) -> None:
     for path, name in (("solves", "solve"), ("plans", "plan"), ("statistics", "statistics"), ("channels", "channel")):
         assert both.ours.ids[name] in both.ours.send("GET", f"/v1/{path}").text
     for path, name in (("measurements", "measurements"), ("cost-models", "model"), ("keys", "key")):
@@ -171,7 +171,7 @@ def test_plans_are_not_for_caches_that_tenants_share(both: Both) -> None:
         assert both.ours.send("GET", url).headers["cache-control"].startswith("private, "), url
 
 
-def test_metrics_name_nobody(both: Both) -> None:
+def test_metrics_name_no_one(both: Both) -> None:
     for tenant in (both.ours, both.theirs):
         tenant.send("GET", f"/v1/plans/{tenant.ids['plan']}")
     text = both.live.get("/metrics").text

@@ -74,11 +74,11 @@ def test_the_trail_names_the_subject(trusting: Trusting) -> None:
 
 
 def test_refusals_are_problems(trusting: Trusting) -> None:
-    said = claims(trusting.issuer.url, org="ads", scope="admin")
+    message = claims(trusting.issuer.url, org="ads", scope="admin")
     for token in (
-        forged(said, {"alg": "none", "kid": "one"}),
-        signed(said, OTHER_RSA),
-        signed(said, kid="new"),
+        forged(message, {"alg": "none", "kid": "one"}),
+        signed(message, OTHER_RSA),
+        signed(message, kid="new"),
         "a.b.c",
     ):
         answer = trusting.live.get("/v1/solves", headers={"Authorization": f"Bearer {token}"})
@@ -90,14 +90,14 @@ def test_refusals_are_problems(trusting: Trusting) -> None:
 
 
 def test_no_token_is_logged(trusting: Trusting, caplog: pytest.LogCaptureFixture) -> None:
-    said = claims(trusting.issuer.url, org="logged")
+    message = claims(trusting.issuer.url, org="logged")
     with caplog.at_level(logging.DEBUG):
         tokens = [
-            signed(said),
-            signed(said, OTHER_RSA),
-            signed(said, kid="unheard-of"),
-            signed({**said, "exp": 1.0}),
-            forged(said, {"alg": "HS256", "kid": "one"}, b"x"),
+            signed(message),
+            signed(message, OTHER_RSA),
+            signed(message, kid="unheard-of"),
+            signed({**message, "exp": 1.0}),
+            forged(message, {"alg": "HS256", "kid": "one"}, b"x"),
             "a.b.c",
         ]
         for token in tokens:

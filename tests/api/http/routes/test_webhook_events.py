@@ -34,7 +34,7 @@ def test_without_a_list_there_are_no_webhooks(tmp_path: Path) -> None:
     assert "SHARDPLAN_WEBHOOK_HOSTS" in problem["detail"]
 
 
-def test_the_end_of_a_solve_and_a_promotion_are_told_and_can_be_told_again(
+def test_the_end_of_a_solve_and_a_promotion_are_reported_and_can_be_reported_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with (
@@ -71,13 +71,13 @@ def test_the_end_of_a_solve_and_a_promotion_are_told_and_can_be_told_again(
         assert ids.count(first["id"]) == 2
         secret = live.app.state.services.store.webhook(hook["id"]).secret
         assert hook["secret"] == f"whsec_{secret}"
-        said = " ".join(record.getMessage() for record in caplog.records if record.name.startswith("api"))
-        assert said
-        assert secret not in said
-        assert "team=ads" not in said
+        stated = " ".join(record.getMessage() for record in caplog.records if record.name.startswith("api"))
+        assert stated
+        assert secret not in stated
+        assert "team=ads" not in stated
 
 
-def test_solves_that_are_cancelled_and_that_fail_are_told(tmp_path: Path) -> None:
+def test_solves_that_are_cancelled_and_that_fail_are_reported(tmp_path: Path) -> None:
     leave_in(tmp_path)
     with (
         receiving() as receiver,

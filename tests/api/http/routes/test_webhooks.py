@@ -44,7 +44,7 @@ def test_a_webhook_is_added_looked_at_and_deleted(service: Live) -> None:
         assert private not in trail.text
 
 
-def test_all_events_are_told_where_none_is_named(service: Live) -> None:
+def test_all_events_are_reported_where_none_is_named(service: Live) -> None:
     made = service.post("/v1/webhooks", {"url": URL, "name": "all"}).json()
     assert made["events"] == list(limits.EVENTS)
     service.request("DELETE", f"/v1/webhooks/{made['id']}")
@@ -83,7 +83,7 @@ def test_there_are_only_so_many(service: Live, monkeypatch: pytest.MonkeyPatch) 
     assert_problem(service.post("/v1/webhooks", BODY), 409, "too-many-webhooks")
 
 
-def test_a_list_that_cannot_be_read_is_told_at_the_start(tmp_path: Path) -> None:
+def test_a_list_that_cannot_be_read_is_reported_at_the_start(tmp_path: Path) -> None:
     settings = settings_for(tmp_path, webhook_hosts="ftp://x")
     with (
         pytest.raises(StartFailed, match="SHARDPLAN_WEBHOOK_HOSTS"),

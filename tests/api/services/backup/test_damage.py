@@ -132,12 +132,12 @@ DAMAGES = [
 ]
 
 
-@pytest.mark.parametrize(("damage", "told"), DAMAGES, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(("damage", "reported"), DAMAGES, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_changed_backup_is_refused(
-    backup: Path, tmp_path: Path, damage: Callable[[Members], None], told: str
+    backup: Path, tmp_path: Path, damage: Callable[[Members], None], reported: str
 ) -> None:
     settings = settings_for(tmp_path / "target")
-    with pytest.raises(DamagedArchive, match=told):
+    with pytest.raises(DamagedArchive, match=reported):
         restore(rewritten(backup, damage), settings)
     assert not settings.database.exists()
     restore(rewritten(backup, lambda members: None), settings)
@@ -195,14 +195,14 @@ def test_a_restore_that_is_killed_is_done_again(backup: Path, tmp_path: Path, ro
 
 def test_what_a_later_release_wrote_is_refused(backup: Path, tmp_path: Path) -> None:
     settings = settings_for(tmp_path / "target")
-    for field, value, told in (("format_version", 2, "format 2"), ("schema_revision", "9999", "schema 9999")):
+    for field, value, reported in (("format_version", 2, "format 2"), ("schema_revision", "9999", "schema 9999")):
 
         def change(members: Members, field: str = field, value: object = value) -> None:
             manifest_with(members, lambda document: document.update({field: value, "release": "7.0.0"}))
 
-        with pytest.raises(NewerArchive, match=rf"{told}, written by shardplan 7\.0\.0"):
+        with pytest.raises(NewerArchive, match=rf"{reported}, written by shardplan 7\.0\.0"):
             restore(rewritten(backup, change), settings)
-        with pytest.raises(NewerArchive, match=told):
+        with pytest.raises(NewerArchive, match=reported):
             check(rewritten(backup, change))
     assert not settings.database.exists()
 

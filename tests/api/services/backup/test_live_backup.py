@@ -79,7 +79,7 @@ def test_a_backup_under_load_is_restored_to_the_same_plans_and_what_ran_goes_on(
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_solve_that_ran_is_finished_by_whoever_restores(
+def test_a_solve_that_ran_is_finished_by_who_restores(
     tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:
     leave_in(tmp_path)
@@ -113,17 +113,17 @@ def test_the_commands(tmp_path: Path) -> None:
         digest = live.solve(tiny())["result"]["plan_digest"]
         answer = shardplan("backup", str(file), folder=folder)
     assert answer.returncode == 0, answer.stderr
-    told = json.loads(answer.stdout)
-    assert told["num_rows"]["plans"] == 1
-    assert told["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
-    assert told["bytes"] == file.stat().st_size
+    reported = json.loads(answer.stdout)
+    assert reported["num_rows"]["plans"] == 1
+    assert reported["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert reported["bytes"] == file.stat().st_size
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
     checked = shardplan("restore", str(file), "--check", folder=tmp_path / "nowhere")
-    assert (checked.returncode, json.loads(checked.stdout)) == (0, told)
+    assert (checked.returncode, json.loads(checked.stdout)) == (0, reported)
     assert not (tmp_path / "nowhere").exists()
     restored = shardplan("restore", str(file), folder=new)
-    assert (restored.returncode, json.loads(restored.stdout)) == (0, told)
+    assert (restored.returncode, json.loads(restored.stdout)) == (0, reported)
     with Live.of(new) as live:
         assert live.get(f"/v1/plans/{digest}").status_code == 200
         in_use = shardplan("restore", str(file), "--replace", folder=new)
@@ -132,7 +132,7 @@ def test_the_commands(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["backup", "new.zip", "--data-dir", "nothing"], "there is no database"),
         (["backup", "there.zip", "--data-dir", "data"], "say --overwrite"),
@@ -143,21 +143,23 @@ def test_the_commands(tmp_path: Path) -> None:
         (["restore", "good.zip", "--data-dir", "data"], "say --replace"),
     ],
 )
-def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, arguments: list[str], told: str) -> None:
+def test_bad_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, arguments: list[str], reported: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("keys", "create", "--name", "n", "--scope", "read", "--data-dir", "data").code == 0
     assert run("backup", "good.zip", "--data-dir", "data").code == 0
     Path("there.zip").write_bytes(b"PK of another kind")
     answer = run(*arguments)
     assert (answer.code, answer.out) == (1, ""), answer.err
-    assert told in answer.err
+    assert reported in answer.err
     assert Path("there.zip").read_bytes() == b"PK of another kind"
     assert not Path("new.zip").exists()
     assert not (tmp_path / "new" / "shardplan.sqlite").exists()
     assert os.listdir("data") != []
 
 
-def test_the_moment_of_a_backup_is_told_as_in_other_documents(tmp_path: Path, run: Run) -> None:
+def test_the_moment_of_a_backup_is_reported_as_in_other_documents(tmp_path: Path, run: Run) -> None:
     folder, file = tmp_path / "data", tmp_path / "backup.zip"
     run("keys", "create", "--name", "n", "--scope", "read", "--data-dir", folder)
     before = datetime.now(UTC)
@@ -167,7 +169,7 @@ def test_the_moment_of_a_backup_is_told_as_in_other_documents(tmp_path: Path, ru
     assert run("restore", "--check", file).document["created_at"] == made
 
 
-def test_a_backup_is_overwritten_where_that_is_said(tmp_path: Path, run: Run) -> None:
+def test_a_backup_is_overwritten_where_that_is_stated(tmp_path: Path, run: Run) -> None:
     folder, file = tmp_path / "data", tmp_path / "backup.zip"
     run("keys", "create", "--name", "n", "--scope", "read", "--data-dir", folder)
     file.write_bytes(b"of yesterday")

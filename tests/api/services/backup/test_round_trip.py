@@ -138,13 +138,13 @@ def test_what_is_written_meanwhile_is_not_in_it(
     expected = rows_of(settings)
     real = write_archive
 
-    def with_a_writer_beside(*arguments: object, **options: object) -> object:
+    def with_a_second_writer(*arguments: object, **options: object) -> object:
         with closing_engines(settings) as engines, engines.writer.begin() as connection:
             for name in ("solve_tags", "channels", "audit"):
                 connection.execute(text(f"DELETE FROM {name}"))
         return real(*arguments, **options)
 
-    monkeypatch.setattr("api.services.backup.taking.write_archive", with_a_writer_beside)
+    monkeypatch.setattr("api.services.backup.taking.write_archive", with_a_second_writer)
     back_up(settings, tmp_path / "backup.zip")
     assert rows_of(settings)["channels"] == []
     restored = databases.new("sqlite")
@@ -173,14 +173,14 @@ def test_a_database_with_tables_is_left_alone_unless_it_is_to_be_replaced(
     assert len(rows_of(target)["plans"]) == NUM_ROWS
 
 
-def test_nobody_may_work_with_a_folder_that_is_replaced(databases: Databases, tmp_path: Path) -> None:
+def test_no_one_may_work_with_a_folder_that_is_replaced(databases: Databases, tmp_path: Path) -> None:
     settings = databases.filled("sqlite")
     back_up(settings, tmp_path / "backup.zip")
     with exclusive_data_directory(settings.data_dir), pytest.raises(DataFolderInUse):
         restore(tmp_path / "backup.zip", settings, replace=True)
 
 
-def test_nobody_may_work_with_a_shared_database_that_is_replaced(databases: Databases, tmp_path: Path) -> None:
+def test_no_one_may_work_with_a_shared_database_that_is_replaced(databases: Databases, tmp_path: Path) -> None:
     settings = databases.filled("postgres")
     back_up(settings, tmp_path / "backup.zip")
     store = open_store(settings)

@@ -10,13 +10,15 @@ GPU, CPU, OWN = "dgx-h100-80g", "cpu-2s-genoa-200g", "custom"
 NOTHING = "sha256:" + "0" * 64
 
 
-def job(device: str = "lab", *, phases: tuple[str, ...] = ("forward_compute", "forward_comm"), **said: str) -> JobTimes:
+def job(
+    device: str = "lab", *, phases: tuple[str, ...] = ("forward_compute", "forward_comm"), **message: str
+) -> JobTimes:
     ranks = [{"rank": 0, "seconds": dict.fromkeys(phases, 1e-3)}]
-    return JobTimes.model_validate({"plan_digest": NOTHING, "steps": 1, "device": device, "ranks": ranks, **said})
+    return JobTimes.model_validate({"plan_digest": NOTHING, "steps": 1, "device": device, "ranks": ranks, **message})
 
 
-def taken(told: JobTimes, *, profile: str = GPU, runtime: str = "torchrec") -> dict[str, Assumption]:
-    found = completed(told, profile=profile, runtime=runtime)
+def taken(reported: JobTimes, *, profile: str = GPU, runtime: str = "torchrec") -> dict[str, Assumption]:
+    found = completed(reported, profile=profile, runtime=runtime)
     assert isinstance(found, CompletedJob)
     assumed = {one.subject: one for one in found.assumptions}
     for field, one in assumed.items():
@@ -50,12 +52,12 @@ def test_lookups_of_torchrec_are_fbgemm_s_on_every_device() -> None:
         assert (found["implementation"].value, found["library"].value) == ("fbgemm_tbe", "training-job")
 
 
-def test_what_is_said_is_kept() -> None:
-    said = {"library": "torch 2.13.0", "implementation": "embedding_bag", "communication": "mpi"}
-    assert taken(job(**said), profile=OWN, runtime="generic") == {}
+def test_what_is_stated_is_preserved() -> None:
+    message = {"library": "torch 2.13.0", "implementation": "embedding_bag", "communication": "mpi"}
+    assert taken(job(**message), profile=OWN, runtime="generic") == {}
 
 
-def test_what_nothing_tells_must_be_said_where_rows_need_it() -> None:
+def test_what_nothing_reports_must_be_stated_where_rows_need_it() -> None:
     def needed(*phases: str) -> list[str]:
         found = completed(job(phases=phases), profile=OWN, runtime="generic")
         if isinstance(found, CompletedJob):

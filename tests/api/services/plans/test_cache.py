@@ -38,7 +38,7 @@ def test_a_plan_is_loaded_once_and_the_oldest_goes_first() -> None:
     assert cache.peek("c") is not None
 
 
-def test_a_plan_larger_than_the_budget_is_served_and_not_kept() -> None:
+def test_a_plan_larger_than_the_budget_is_served_and_not_preserved() -> None:
     cache = PlanCache(lambda _: b"x" * 1000, max_bytes=10)
     assert cache.get("a").canonical == b"x" * 1000
     assert cache.peek("a") is None

@@ -55,7 +55,7 @@ def test_a_valid_plan_that_the_model_cannot_price_is_refused_with_the_field_to_c
     assert caught.value.issue.hint
 
 
-def judged(content: dict[str, object]) -> EvaluationDocument:
+def rated(content: dict[str, object]) -> EvaluationDocument:
     return evaluation_of(*parse_evaluation(raw(content)))
 
 
@@ -63,26 +63,26 @@ def test_a_false_digest_is_a_broken_rule() -> None:
     content = json.loads(body("fused", schema_version=1, spec_digest=parse_spec(raw(TINY)).spec_digest))
     true = plan_digest(content["plan"])
     content["plan"]["plan_digest"] = true
-    assert (judged(content).valid, judged(content).warnings) == (True, [])
+    assert (rated(content).valid, rated(content).warnings) == (True, [])
     content["plan"]["plan_digest"] = "sha256:" + "0" * 64
-    evaluation = judged(content)
+    evaluation = rated(content)
     assert (evaluation.valid, evaluation.num_violations) == (False, 1)
     assert (evaluation.violations[0].code, evaluation.violations[0].pointer) == ("digest-mismatch", "/plan/plan_digest")
     assert true in evaluation.violations[0].message
     assert evaluation.score is not None  # its geometry is whole
     del content["plan"]["schema_version"]  # which the digest covers
-    assert judged(content).violations[0].code == "digest-mismatch"
+    assert rated(content).violations[0].code == "digest-mismatch"
 
 
-def test_a_plan_for_another_spec_gets_a_warning_and_is_judged() -> None:
+def test_a_plan_for_another_spec_gets_a_warning_and_is_rated() -> None:
     other = parse_spec(raw(tiny(model__batch_size_per_rank=17))).spec_digest
-    evaluation = judged(json.loads(body("fused", spec_digest=other)))
+    evaluation = rated(json.loads(body("fused", spec_digest=other)))
     assert evaluation.valid is True
     (warning,) = evaluation.warnings
     assert (warning.code, warning.pointer, warning.severity) == ("spec-mismatch", "/plan/spec_digest", "warning")
 
 
-def test_another_cost_model_to_judge_by_is_no_other_spec() -> None:
+def test_another_cost_model_to_rate_by_is_no_other_spec() -> None:
     content = body("fused", spec_digest=parse_spec(raw(TINY)).spec_digest)
     evaluation = evaluation_of(*parse_evaluation(content, cost_model="torchrec"))
     assert evaluation.warnings == []
@@ -105,7 +105,7 @@ def test_another_cost_model_to_judge_by_is_no_other_spec() -> None:
 def test_shards_that_are_no_partition_have_no_score(change: Callable[[list], object], code: str) -> None:
     content = json.loads(body("fused"))
     change(content["plan"]["tables"])
-    evaluation = judged(content)
+    evaluation = rated(content)
     assert code in {violation.code for violation in evaluation.violations}
     assert evaluation.score is None
 
@@ -122,9 +122,9 @@ def test_a_score_has_the_ledger_of_every_rank() -> None:
 
 def test_prices_of_whole_ranks_are_refused_where_the_request_names_them() -> None:
     request, placement = parse_evaluation(body("fused"))
-    judged = replace(request, cost_model=LaunchingModel(launch_seconds=1e-6))
+    rated = replace(request, cost_model=LaunchingModel(launch_seconds=1e-6))
     with pytest.raises(UnsupportedRequest) as caught:
-        certificate_of(judged, placement, spec_base="/spec", plan_base="/plan")
+        certificate_of(rated, placement, spec_base="/spec", plan_base="/plan")
     assert (caught.value.issue.code, caught.value.issue.pointer) == ("no-certificate", "/spec/cost_model")
     assert "roofline" in caught.value.issue.hint
 

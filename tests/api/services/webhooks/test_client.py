@@ -88,7 +88,7 @@ def test_redirects_are_not_followed(status: int) -> None:
 @pytest.mark.parametrize(
     ("status", "error"), [(200, None), (202, None), (400, "status"), (410, "gone"), (503, "status")]
 )
-def test_the_status_is_all_that_is_kept_of_an_answer(status: int, error: str | None) -> None:
+def test_the_status_is_all_that_is_preserved_of_an_answer(status: int, error: str | None) -> None:
     with receiving(answer=lambda _: (status, {"X-Large": "x" * 1000})) as receiver:
         assert send(WebhookClient(HostAllowList(f"http://127.0.0.1:{receiver.port}")), receiver.url) == Answer(
             status, error
@@ -156,21 +156,21 @@ def test_a_long_body_of_an_answer_is_not_read() -> None:
     assert sent < 50_000_000
 
 
-def test_nobody_there() -> None:
+def test_no_one_there() -> None:
     with receiving() as receiver:
         pass
     sender = WebhookClient(HostAllowList(f"http://127.0.0.1:{receiver.port}"))
     assert send(sender, receiver.url) == Answer(error="connection")
 
 
-def test_another_address_of_a_name_is_tried_where_nobody_is_at_the_first() -> None:
+def test_another_address_of_a_name_is_tried_where_no_one_is_at_the_first() -> None:
     with receiving("127.0.0.3") as receiver:
         allowed = HostAllowList(f"http://hooks.test:{receiver.port}, 127.0.0.0/8")
         sender = WebhookClient(allowed, resolve=Names(["127.0.0.2", "127.0.0.3"]))
         assert send(sender, f"http://hooks.test:{receiver.port}/") == Answer(204)
 
 
-def test_names_that_nobody_has() -> None:
+def test_names_that_no_one_has() -> None:
     async def unknown(_host: str, _port: int) -> Sequence[str]:
         raise OSError("Name or service not known")
 

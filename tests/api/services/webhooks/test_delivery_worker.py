@@ -65,7 +65,7 @@ async def until(condition: object, *couriers: DeliveryWorker, seconds: float = 2
             group.create_task(run(one))
 
 
-def test_a_message_tells_ids_state_and_digest_and_is_signed(database: Database, store: TenantStore) -> None:
+def test_a_message_reports_ids_state_and_digest_and_is_signed(database: Database, store: TenantStore) -> None:
     registry = new_registry()
 
     def counted(state: str) -> float | None:
@@ -164,11 +164,11 @@ def test_a_delivery_is_given_up_in_the_end_and_then_the_webhook(
     assert (hook.state, hook.disabled_reason, hook.num_failed_in_row) == (DISABLED, "too-many-failures", 2)
     assert sorted(item.state for item in log_of(store)) == [FAILED, FAILED, WAITING]
     assert {(item.status, item.error) for item in log_of(store) if item.state == FAILED} == {(500, "status")}
-    for told in (SECRET, receiver.url, "team=ads"):
-        assert told not in caplog.text
+    for reported in (SECRET, receiver.url, "team=ads"):
+        assert reported not in caplog.text
 
 
-def test_a_receiver_that_says_it_is_gone_is_told_nothing_more(database: Database, store: TenantStore) -> None:
+def test_a_receiver_that_says_it_is_gone_is_reported_nothing_more(database: Database, store: TenantStore) -> None:
     with receiving(answer=lambda _: (410, {})) as receiver:
         add(store, receiver)
         for number in range(2):
@@ -215,7 +215,7 @@ def test_a_store_that_fails_for_a_while_delays_and_loses_nothing(
     assert store.webhook("w1").state == ACTIVE
 
 
-def test_nobody_says_that_a_delivery_was_given_up_that_another_process_goes_on_with(
+def test_no_one_says_that_a_delivery_was_given_up_that_another_process_goes_on_with(
     database: Database, store: TenantStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     registry, original, others = new_registry(), database.end_attempt, []

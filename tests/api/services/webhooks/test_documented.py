@@ -51,7 +51,7 @@ def test_what_was_changed_or_recorded_is_refused(verify: Callable[..., str]) -> 
             verify(secret_text(secret), changed, body)
 
 
-def test_the_page_tells_the_events_and_the_bounds(page: str) -> None:
+def test_the_page_reports_the_events_and_the_bounds(page: str) -> None:
     for event in EVENTS:
         assert f"`{event}`" in page
     assert f"at most {MAX_WEBHOOKS} webhooks" in page

@@ -152,9 +152,9 @@ def refused(overrides: dict[str, float], **changes: object) -> dict[str, str]:
 def test_storage_class_memory_says_how_fast_it_is(runtime: str, name: str) -> None:
     """Whether or not a table may lie there: 1e11 B of which nobody knows what they cost are a mistake."""
     without = {other: value for other, value in SCM.items() if other != name}
-    (told,) = refused(without, runtime=runtime).items()
-    assert told[0] == f"/hardware/overrides/{name}"
-    assert "every rank has 93.1 GiB of scm" in told[1]
+    (reported,) = refused(without, runtime=runtime).items()
+    assert reported[0] == f"/hardware/overrides/{name}"
+    assert "every rank has 93.1 GiB of scm" in reported[1]
     (where,) = refused(SCM | {name: 0.0}, runtime=runtime)
     assert where == f"/hardware/overrides/{name}"
     parse_spec(raw(tiny(hardware__overrides={**without, "scm_bytes": 0}, runtime=runtime)))

@@ -46,7 +46,7 @@ def test_accesses_are_asked_for_where_they_are_not_known() -> None:
     assert "access" not in known.hint
 
 
-def test_what_cannot_have_a_plan_is_said_to_have_none() -> None:
+def test_what_cannot_have_a_plan_is_stated_to_have_none() -> None:
     assert "there will be no plan" in warned().message
     assert "972 B of ddr: there will be no plan" in warned(ddr_bytes=512, ddr_bytes_per_second=5e10).message
     fused = {"compute_kernels": ["fused"]}

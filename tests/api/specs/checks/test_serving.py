@@ -115,12 +115,12 @@ def test_requests_are_part_of_the_digest_and_training_specs_keep_theirs() -> Non
     assert "serving" not in parse_spec(raw(tiny())).spec
 
 
-def test_defaults_are_told() -> None:
-    told = {item.subject: item.value for item in parse_spec(raw(served())).assumptions}
-    assert told["serving.utilization_limit"] == "0.8"
-    assert "serving" not in told
-    assert "model.batch_size_per_rank" not in told
-    assert "serving.requests_per_second" not in told
+def test_defaults_are_reported() -> None:
+    reported = {item.subject: item.value for item in parse_spec(raw(served())).assumptions}
+    assert reported["serving.utilization_limit"] == "0.8"
+    assert "serving" not in reported
+    assert "model.batch_size_per_rank" not in reported
+    assert "serving.requests_per_second" not in reported
 
 
 def planned(spec: object) -> tuple[Any, dict[str, Any]]:

@@ -21,7 +21,7 @@ def warned(profile: str = "dgx-h100-80g", **numbers: float) -> list[Issue]:
         ("intra_host_latency_seconds", 10.6, "1.06e-05", "seconds"),
     ],
 )
-def test_what_no_such_hardware_has_is_told(name: str, value: float, usual: str, unit: str) -> None:
+def test_what_no_such_hardware_has_is_reported(name: str, value: float, usual: str, unit: str) -> None:
     (found,) = warned(**{name: value})
     assert (found.severity, found.pointer) == ("warning", f"/hardware/overrides/{name}")
     assert f"{name} is {value:g}, and the profile dgx-h100-80g has {usual}" in found.message

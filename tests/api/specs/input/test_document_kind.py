@@ -17,5 +17,5 @@ from api.specs.input.json import is_plan, is_spec
         (None, False, False),
     ],
 )
-def test_documents_are_told_apart(document: object, spec: bool, plan: bool) -> None:
+def test_documents_are_distinguished(document: object, spec: bool, plan: bool) -> None:
     assert (is_spec(document), is_plan(document)) == (spec, plan)

@@ -47,7 +47,7 @@ def refused(plan: object, **spec: object) -> list[tuple[str, str]]:
     return [(issue.pointer, issue.code) for issue in error.value.issues]
 
 
-def test_a_plan_of_torchrec_is_judged_as_the_same_plan_of_ours() -> None:
+def test_a_plan_of_torchrec_is_rated_as_the_same_plan_of_ours() -> None:
     shard = {"row_offset": 0, "column_offset": 0}
     tables = [
         {"name": "a", **_FACTS, "shards": [{"rank": 0, "num_rows": 1000, "num_columns": 8, **shard}]},
@@ -91,7 +91,7 @@ def test_copies_of_data_parallel_tables_are_those_that_torchrec_makes() -> None:
     assert [(issue.code, issue.pointer) for issue in one.violations] == [("cover", "/plan/plan//a")]
 
 
-def test_a_cache_that_torchrec_does_not_tell_is_assumed_and_told() -> None:
+def test_a_cache_that_torchrec_does_not_report_is_assumed_and_reported() -> None:
     cached = {**A, "compute_kernel": "fused_uvm_caching"}
     request = parse_spec(raw(tiny()))
     for factor, expected in ((None, 0.2), (0.5, 0.5), (0.0, 0.0)):
@@ -142,7 +142,7 @@ def test_tables_that_the_model_lacks_or_the_plan_lacks_are_named() -> None:
     assert [issue.code for issue in twice.violations] == ["table-twice"]
 
 
-def test_plans_for_other_hosts_are_told_from_their_devices() -> None:
+def test_plans_for_other_hosts_are_reported_from_their_devices() -> None:
     elsewhere = sharded(("rank:1/cuda:0", [0, 0], [1000, 8]))
     assert refused(theirs(a=elsewhere)) == [("/plan/plan//a/shards/0/placement", "cluster-mismatch")]
     assert evaluated(theirs(a=sharded(("rank:1/cpu", [0, 0], [1000, 8])))).valid

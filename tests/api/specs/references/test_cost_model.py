@@ -57,7 +57,7 @@ def test_a_spec_that_was_read_means_the_same_when_it_is_read_again(shipped: str)
     assert refused.value.issues[0].code == "unknown-cost-model"
 
 
-def test_a_model_of_another_version_is_told_as_the_model_of_the_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_of_another_version_is_reported_as_the_model_of_the_spec(monkeypatch: pytest.MonkeyPatch) -> None:
     older = json.dumps(json.loads(model_bytes()) | {"format_version": 1}).encode()
     monkeypatch.setattr(model_reference, "shipped_models", lambda: {"older": older, "h100": model_bytes()})
     monkeypatch.setattr(model_reference, "shipped_for", {PROFILE: "older"}.get)
@@ -78,8 +78,8 @@ def warned(model: bytes, **changes: object) -> list[Issue]:
 def test_a_model_of_another_device_than_the_profile_s_is_warned_of() -> None:
     (warning,) = warned(shipped_models()["cpu-epyc"])
     assert (warning.code, warning.severity, warning.pointer) == ("other-device", "warning", "/cost_model")
-    for told in ("cpu-epyc was measured on AMD EPYC", PROFILE, "8x H100-80GB"):
-        assert told in warning.message
+    for reported in ("cpu-epyc was measured on AMD EPYC", PROFILE, "8x H100-80GB"):
+        assert reported in warning.message
     for way_out in (f"PUT /v1/hardware-profiles/{PROFILE}/cost-model", "roofline"):
         assert way_out in warning.hint
 
@@ -100,7 +100,7 @@ def test_models_of_the_device_of_the_active_one_are_not_warned_of(shipped: str) 
     assert [warning.code for warning in other.warnings] == ["other-device"]
 
 
-def test_an_unknown_profile_is_told_once_and_not_repeated() -> None:
+def test_an_unknown_profile_is_reported_once_and_not_repeated() -> None:
     spec = tiny(cost_model="learned", hardware__profile="nobody-has-this")
     with pytest.raises(RejectedDocument) as refused:
         parse_spec(raw(spec))

@@ -24,7 +24,7 @@ def mismatches(pooling_factor: float, num_tables: int = 1) -> list[Issue]:
     return [issue for issue in request.warnings if issue.code == "pooling-factor-mismatch"]
 
 
-def test_a_pooling_factor_that_nobody_saw_is_told_with_both_numbers() -> None:
+def test_a_pooling_factor_that_no_one_saw_is_reported_with_both_numbers() -> None:
     (warning,) = mismatches(3.0)
     assert (warning.pointer, warning.severity) == ("/model/tables/0", "warning")
     assert 'table "t0": the spec states 3 ids per sample' in warning.message
@@ -32,7 +32,7 @@ def test_a_pooling_factor_that_nobody_saw_is_told_with_both_numbers() -> None:
     assert mismatches(0.0)
 
 
-def test_within_a_tenth_nothing_is_said() -> None:
+def test_within_a_tenth_nothing_is_stated() -> None:
     assert mismatches(1.0) == mismatches(1.09) == mismatches(0.92) == []
     assert len(mismatches(1.11)) == len(mismatches(0.9)) == 1
 

@@ -121,30 +121,30 @@ def document_of(spec: dict[str, object]) -> dict[str, Any]:
     return to_document(found, name="tiny", spec_digest=request.spec_digest, hardware_profile="dgx-h100-80g")
 
 
-def test_plans_and_evaluations_tell_the_same() -> None:
+def test_plans_and_evaluations_report_the_same() -> None:
     spec = with_checkpoint(policy="one_shot", upload_bytes_per_second=1e3)
     document = document_of(spec)
-    told = document["checkpoint"]
+    reported = document["checkpoint"]
     # 1,000 x (8 x 4 + 4) and 500 x (16 x 4 + 4) bytes on one host.
-    assert told["full"]["bytes"] == sum(one["full_bytes"] for one in told["by_rank"]) == 36_000 + 34_000
-    assert told["by_host"][0]["full_bytes"] == 70_000
-    assert told["full"]["upload_seconds"] == pytest.approx(70.0)
-    assert told["full_every"] == 12
-    assert not told["fits"]
-    assert "host 0 uploads a full checkpoint for 70 s" in told["warning"]
+    assert reported["full"]["bytes"] == sum(one["full_bytes"] for one in reported["by_rank"]) == 36_000 + 34_000
+    assert reported["by_host"][0]["full_bytes"] == 70_000
+    assert reported["full"]["upload_seconds"] == pytest.approx(70.0)
+    assert reported["full_every"] == 12
+    assert not reported["fits"]
+    assert "host 0 uploads a full checkpoint for 70 s" in reported["warning"]
     evidence = document["provenance"]["evidence"]
     assert "hardware.host_link_return_bytes_per_second" in evidence
     evaluation = evaluation_of(*parse_evaluation(raw({"spec": spec, "plan": document})))
     assert evaluation.valid
     assert evaluation.score is not None
     assert evaluation.score.checkpoint is not None
-    assert evaluation.score.checkpoint.model_dump(mode="json") == told
+    assert evaluation.score.checkpoint.model_dump(mode="json") == reported
     assert [(warning.code, warning.pointer) for warning in evaluation.warnings] == [
         ("checkpoint-late", "/plan/checkpoint")
     ]
 
 
-def test_without_checkpoints_nothing_is_told() -> None:
+def test_without_checkpoints_nothing_is_reported() -> None:
     document = document_of(tiny())
     assert document["checkpoint"] is None
     assert "checkpoint" not in json.dumps({**document, "checkpoint": None}).replace('"checkpoint": null', "")

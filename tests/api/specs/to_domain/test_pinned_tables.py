@@ -164,7 +164,7 @@ def blocks(*ends: int) -> list[Json]:
 
 
 @pytest.mark.parametrize(
-    ("pinned", "where", "told"),
+    ("pinned", "where", "reported"),
     [
         # columns
         (
@@ -229,33 +229,33 @@ def blocks(*ends: int) -> list[Json]:
         (pin("row_wise", shard(0), kernel="dense"), "/compute_kernel", "row_wise runs with fused, "),
     ],
 )
-def test_what_no_legal_cut_gives_is_refused_where_it_stands(pinned: Json, where: str, told: str) -> None:
+def test_what_no_legal_cut_gives_is_refused_where_it_stands(pinned: Json, where: str, reported: str) -> None:
     pointer, text = refused(pinned)
     assert pointer == PIN + where
-    assert told in text
+    assert reported in text
     assert text.startswith('table "a": ')
 
 
 def test_a_scheme_that_does_not_fit_the_table_or_the_runtime() -> None:
-    where, told = refused(ROW_WISE, model__tables__0__num_embeddings=5)  # blocks of 2: the last one is empty
-    assert (where, "row_wise does not fit 5 rows on 2 x 2 ranks" in told) == (PIN + "/sharding_type", True)
-    where, told = refused(GRID_SHARD, model__tables__0__pooling="mean")
-    assert (where, "means of partial bags" in told) == (PIN + "/sharding_type", True)
+    where, reported = refused(ROW_WISE, model__tables__0__num_embeddings=5)  # blocks of 2: the last one is empty
+    assert (where, "row_wise does not fit 5 rows on 2 x 2 ranks" in reported) == (PIN + "/sharding_type", True)
+    where, reported = refused(GRID_SHARD, model__tables__0__pooling="mean")
+    assert (where, "means of partial bags" in reported) == (PIN + "/sharding_type", True)
     alone = pin("column_wise", shard(0, columns=(0, 64)), shard(0, columns=(64, 128)))
-    where, told = refused(alone, hardware__num_hosts=1, hardware__ranks_per_host=1)
-    assert (where, "column_wise does not fit" in told) == (PIN + "/sharding_type", True)
+    where, reported = refused(alone, hardware__num_hosts=1, hardware__ranks_per_host=1)
+    assert (where, "column_wise does not fit" in reported) == (PIN + "/sharding_type", True)
 
 
 def test_a_pinned_cache_says_its_share_and_no_other_kernel_has_one() -> None:
-    where, told = refused(pin("table_wise", shard(0), kernel="fused_uvm_caching"))
-    assert (where, "needs the share of the rows" in told) == (PIN + "/cache_load_factor", True)
-    where, told = refused({**pin("table_wise", shard(0), kernel="fused_uvm"), "cache_load_factor": 0.5})
-    assert (where, "fused_uvm has no cache" in told) == (PIN + "/cache_load_factor", True)
-    where, told = refused(pin("table_wise", shard(0, tier="hbm"), kernel="fused_uvm"))
-    assert (where, "fused_uvm keeps rows in ddr" in told) == (PIN + "/shards/0/tier", True)
+    where, reported = refused(pin("table_wise", shard(0), kernel="fused_uvm_caching"))
+    assert (where, "needs the share of the rows" in reported) == (PIN + "/cache_load_factor", True)
+    where, reported = refused({**pin("table_wise", shard(0), kernel="fused_uvm"), "cache_load_factor": 0.5})
+    assert (where, "fused_uvm has no cache" in reported) == (PIN + "/cache_load_factor", True)
+    where, reported = refused(pin("table_wise", shard(0, tier="hbm"), kernel="fused_uvm"))
+    assert (where, "fused_uvm keeps rows in ddr" in reported) == (PIN + "/shards/0/tier", True)
 
 
-def test_a_pinned_cache_is_kept_with_its_share() -> None:
+def test_a_pinned_cache_is_preserved_with_its_share() -> None:
     cached = {**pin("table_wise", shard(0, tier="ddr"), kernel="fused_uvm_caching"), "cache_load_factor": 0.5}
     pinned = request_of(cached).problem.tables[0].constraints.pinned
     assert pinned is not None
@@ -263,8 +263,8 @@ def test_a_pinned_cache_is_kept_with_its_share() -> None:
 
 
 def test_rows_are_not_pinned_to_memory_that_is_not_there() -> None:
-    where, told = refused(pin("table_wise", shard(0), kernel="fused_uvm"), hardware__overrides={"ddr_bytes": 0})
-    assert (where, "of which the cluster has none" in told) == (PIN + "/compute_kernel", True)
+    where, reported = refused(pin("table_wise", shard(0), kernel="fused_uvm"), hardware__overrides={"ddr_bytes": 0})
+    assert (where, "of which the cluster has none" in reported) == (PIN + "/compute_kernel", True)
 
 
 SCM = {"scm_bytes": 1e11, "scm_bytes_per_second": 1e10, "scm_write_bytes_per_second": 3e9}
@@ -281,17 +281,17 @@ def test_rows_are_pinned_to_storage_class_memory_where_a_shard_says_so_or_there_
     assert is_in_scm(None, ddr_bytes=0)
     halves = (shard(0, columns=(0, 64), tier="scm"), shard(1, columns=(64, 128), tier="ddr"))
     changes = {"runtime": "generic", "hardware__overrides": SCM}
-    where, told = refused(pin("column_wise", *halves, kernel="fused_uvm"), **changes)
-    assert (where, "use scm" in told) == (PIN + "/shards/1/tier", True)
+    where, reported = refused(pin("column_wise", *halves, kernel="fused_uvm"), **changes)
+    assert (where, "use scm" in reported) == (PIN + "/shards/1/tier", True)
     there = pin("table_wise", shard(0, tier="scm"), kernel="fused_uvm")
-    where, told = refused(there, runtime="torchrec", hardware__overrides=SCM)
-    assert (where, "use ddr" in told) == (PIN + "/shards/0/tier", True)
-    where, told = refused(pin("table_wise", shard(0, tier="scm")), **changes)
-    assert (where, "keeps rows in hbm" in told) == (PIN + "/shards/0/tier", True)
+    where, reported = refused(there, runtime="torchrec", hardware__overrides=SCM)
+    assert (where, "use ddr" in reported) == (PIN + "/shards/0/tier", True)
+    where, reported = refused(pin("table_wise", shard(0, tier="scm")), **changes)
+    assert (where, "keeps rows in hbm" in reported) == (PIN + "/shards/0/tier", True)
 
 
 @pytest.mark.parametrize(
-    ("wish", "where", "told"),
+    ("constraint", "where", "reported"),
     [
         ({"sharding_types": ["row_wise"]}, "/sharding_type", "sharding_types do not allow column_wise"),
         ({"compute_kernels": ["dense"]}, "/compute_kernel", "compute_kernels do not allow fused"),
@@ -300,16 +300,16 @@ def test_rows_are_pinned_to_storage_class_memory_where_a_shard_says_so_or_there_
         ({"min_partition": 48}, "/shards/0/num_columns", "asks for 48 columns, and this piece has 32"),
     ],
 )
-def test_a_wish_that_contradicts_the_pin(wish: Json, where: str, told: str) -> None:
-    pointer, text = refused(COLUMN_WISE, model__tables__0__constraints={"pinned": COLUMN_WISE, **wish})
+def test_a_constraint_that_contradicts_the_pin(constraint: Json, where: str, reported: str) -> None:
+    pointer, text = refused(COLUMN_WISE, model__tables__0__constraints={"pinned": COLUMN_WISE, **constraint})
     assert pointer == PIN + where
-    assert told in text
+    assert reported in text
     agreeing = {"sharding_types": ["column_wise"], "compute_kernels": ["fused"], "ranks": [0, 3], "min_partition": 32}
     request_of(COLUMN_WISE, model__tables__0__constraints={"pinned": COLUMN_WISE, **agreeing})
 
 
 @pytest.mark.parametrize(
-    ("kind", "a", "b", "told"),
+    ("kind", "a", "b", "reported"),
     [
         ("same_rank", TABLE_WISE, pin("table_wise", shard(1)), "are pinned to different ranks"),
         ("same_rank", COLUMN_WISE, None, 'table "a" is pinned to more than the one rank'),
@@ -318,10 +318,10 @@ def test_a_wish_that_contradicts_the_pin(wish: Json, where: str, told: str) -> N
         ("apart", ROW_WISE, None, 'table "a" is pinned to all ranks'),
     ],
 )
-def test_groups_that_contradict_pins(kind: str, a: Json, b: Json | None, told: str) -> None:
+def test_groups_that_contradict_pins(kind: str, a: Json, b: Json | None, reported: str) -> None:
     pointer, text = refused(a, b=b, constraints={kind: [["a", "b"]]})
     assert pointer == f"/constraints/{kind}/0"
-    assert told in text
+    assert reported in text
 
 
 def test_groups_that_agree_with_pins() -> None:
@@ -330,7 +330,7 @@ def test_groups_that_agree_with_pins() -> None:
     request_of(TABLE_ROW_WISE, b=pin("table_wise", shard(1)), constraints={"apart": [["a", "b"]]})
 
 
-def test_mean_pools_cut_by_rows_beside_a_pin_that_is_not() -> None:
+def test_mean_pools_cut_by_rows_next_to_a_pin_that_is_not() -> None:
     document = spec(ROW_WISE, b=TABLE_WISE, model__tables__0__pooling="mean")
     with pytest.raises(InvalidProblem) as caught:
         parse_spec(raw(document))
@@ -341,7 +341,7 @@ def test_mean_pools_cut_by_rows_beside_a_pin_that_is_not() -> None:
     assert pinned_of(parse_spec(raw(document))).sharding_type is Scheme.ROW_WISE
 
 
-def test_faults_of_several_tables_are_told_together() -> None:
+def test_faults_of_several_tables_are_reported_together() -> None:
     with pytest.raises(InvalidProblem) as caught:
         request_of(pin("table_wise", shard(9)), b=pin("table_wise", shard(8)))
     assert [issue.pointer for issue in caught.value.issues] == [

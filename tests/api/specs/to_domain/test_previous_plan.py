@@ -82,11 +82,11 @@ def test_it_is_no_part_of_what_determines_the_problem() -> None:
 
 def test_defaults_are_assumptions() -> None:
     request = parse_spec(raw(tiny(previous_plan={"plan": a_plan(), "remaining_steps": 7})))
-    told = {item.subject: item.value for item in request.assumptions if item.subject.startswith("previous_plan")}
-    assert told == {"previous_plan.min_relative_gain": "0.01"}
+    reported = {item.subject: item.value for item in request.assumptions if item.subject.startswith("previous_plan")}
+    assert reported == {"previous_plan.min_relative_gain": "0.01"}
 
 
-def test_a_digest_that_nobody_knows() -> None:
+def test_a_digest_that_no_one_knows() -> None:
     digest = a_plan()["plan_digest"]
     assert issues(digest=digest) == [("/previous_plan/digest", "unknown-plan")]
     with pytest.raises(InvalidProblem) as refused:

@@ -36,8 +36,8 @@ def test_misses_of_a_sketch_are_those_of_a_true_cache(alpha: float) -> None:
     rates = rates_of(sketched(in_batches(ids, 4_000)))
     assert rates is not None
     for cache_rows in (100, 1_000, 5_000, 10_000):
-        (told,) = rates.miss_ratio(np.array([float(cache_rows)]))
-        assert told == pytest.approx(lru_miss_ratio(ids, cache_rows), abs=0.03), cache_rows
+        (reported,) = rates.miss_ratio(np.array([float(cache_rows)]))
+        assert reported == pytest.approx(lru_miss_ratio(ids, cache_rows), abs=0.03), cache_rows
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 1.4])
@@ -122,12 +122,12 @@ def test_misses_of_caches_of_every_size_against_bisection() -> None:
     rng = np.random.default_rng(1)
     rates = RowRates(probability=2.0 ** -np.arange(1.0, 41.0), rows=rng.random(40) * 2.0 ** np.arange(40.0))
     cache_rows = np.array([1.0, 5.0, 1e3, 1e6, 0.5 * rates.num_rows, (1 - 1e-6) * rates.num_rows])
-    for rows, told in zip(cache_rows, rates.miss_ratio(cache_rows), strict=True):
+    for rows, reported in zip(cache_rows, rates.miss_ratio(cache_rows), strict=True):
         low, high = -20.0, 100.0
         for _ in range(200):
             middle = (low + high) / 2
             low, high = (low, middle) if rates.distinct_rows(np.array(np.exp(middle))) >= rows else (middle, high)
-        assert told == pytest.approx(np.exp(-np.exp(high) * rates.probability) @ rates.shares, rel=1e-6), rows
+        assert reported == pytest.approx(np.exp(-np.exp(high) * rates.probability) @ rates.shares, rel=1e-6), rows
 
 
 def test_rates_that_are_like_others_are_the_same() -> None:

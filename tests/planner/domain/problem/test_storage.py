@@ -42,15 +42,15 @@ def test_a_share_is_a_share(share: float) -> None:
 )
 @pytest.mark.parametrize("device", [Tier.HBM, Tier.DDR])
 def test_the_kernel_says_where_rows_lie_and_else_the_device(kernel: Kernel, tier: Tier | None, device: Tier) -> None:
-    kept = storage(kernel, 0.1 if kernel.facts.is_cached else None)
-    assert kept.tier(device) is (device if tier is None else tier)
+    preserved = storage(kernel, 0.1 if kernel.facts.is_cached else None)
+    assert preserved.tier(device) is (device if tier is None else tier)
 
 
 @pytest.mark.parametrize("kernel", Kernel)
 def test_only_rows_that_are_read_from_the_host_by_the_byte_lie_in_storage_class_memory(kernel: Kernel) -> None:
-    kept = storage(kernel, 0.1 if kernel.facts.is_cached else None)
+    preserved = storage(kernel, 0.1 if kernel.facts.is_cached else None)
     if kernel.facts.reads_bytes:
-        assert replace(kept, in_scm=True).tier(Tier.HBM) is Tier.SCM
+        assert replace(preserved, in_scm=True).tier(Tier.HBM) is Tier.SCM
     else:
         with pytest.raises(ValueError, match="by the byte"):
-            replace(kept, in_scm=True)
+            replace(preserved, in_scm=True)

@@ -10,7 +10,7 @@ from planner.pricing.price_options import price
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 
 
-def test_each_reason_is_told_once_for_all_schemes_that_it_holds_for() -> None:
+def test_each_reason_is_reported_once_for_all_schemes_that_it_holds_for() -> None:
     """Two rows cannot be cut by rows over four ranks, whatever the columns are: a proof."""
     only = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
     problem = make_problem(make_table("a", 2, constraints=only), cluster=make_cluster(1, 4))
@@ -33,7 +33,7 @@ def test_a_table_that_narrower_pieces_might_help_is_no_proof() -> None:
         assert missing_options(problem, enumerate_families(problem)).proven is proven
 
 
-def test_unpackable_tables_are_told_against_all_tiers_that_they_may_use() -> None:
+def test_unpackable_tables_are_reported_against_all_tiers_that_they_may_use() -> None:
     """Three tables of 2.56 MB, whole, on two ranks of 2 MB hbm and 3.9 MB ddr: one fits on each."""
     whole = TableConstraints(
         sharding_types=frozenset({Scheme.TABLE_WISE}), compute_kernels=frozenset({Kernel.FUSED_UVM})
@@ -48,7 +48,7 @@ def test_unpackable_tables_are_told_against_all_tiers_that_they_may_use() -> Non
     assert 3 * 2.56e6 <= short.required_bytes < short.available_bytes
 
 
-def test_unpackable_tables_of_one_tier_are_told_against_that() -> None:
+def test_unpackable_tables_of_one_tier_are_reported_against_that() -> None:
     problem = make_problem(make_table("a", 10_000), cluster=make_cluster(1, 2, hbm_bytes=2e6))
     priced = price(problem, enumerate_families(problem), ROOFLINE)
     (short,) = unpackable(problem, priced, proven=True).shortfalls

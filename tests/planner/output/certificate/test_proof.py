@@ -138,10 +138,10 @@ def test_the_hull_is_below_every_cut(widths: list[int], data: st.DataObject) -> 
         total = sum(cost_of[piece] for piece in pieces)
         by_columns[sum(pieces)] = min(total, by_columns.get(sum(pieces), total))
     for columns, least in by_columns.items():
-        (said,) = check_certificate.least_of_cuts(list(cost_of.items()), [count], columns)
-        assert said <= least
+        (message,) = check_certificate.least_of_cuts(list(cost_of.items()), [count], columns)
+        assert message <= least
         if count == 1 and len(widths) <= 2:
-            assert said == least
+            assert message == least
 
 
 def test_what_is_certified_is_as_hard_to_beat_as_brute_force_says() -> None:

@@ -184,8 +184,10 @@ def both_sides_of_a_rule(certificate: Document) -> None:
 def a_false_dominator(certificate: Document) -> None:
     """A family that is not dearer everywhere is said to be replaced."""
     families = certificate["problem"]["families"]
-    kept = [index for index, family in enumerate(families) if family["dominated_by"] is None]
-    one, other = next((a, b) for a in kept for b in kept if a != b and families[a]["table"] == families[b]["table"])
+    preserved = [index for index, family in enumerate(families) if family["dominated_by"] is None]
+    one, other = next(
+        (a, b) for a in preserved for b in preserved if a != b and families[a]["table"] == families[b]["table"]
+    )
     families[one]["dominated_by"] = other
 
 

@@ -69,12 +69,12 @@ def test_the_next_best_is_the_best_of_all_listed_cuts(objective: str, room: floa
     plan = listed(replace(problem, cluster=cluster))
     found = Alternatives(plan)
     for table in range(3):
-        told = found.of_table(table)
-        fitting = [one for one in told if one.excess_bytes == 0]
-        assert list(told) == sorted(told, key=lambda one: (one.excess_bytes, one.change_seconds))
+        reported = found.of_table(table)
+        fitting = [one for one in reported if one.excess_bytes == 0]
+        assert list(reported) == sorted(reported, key=lambda one: (one.excess_bytes, one.change_seconds))
         best = brute(plan, table)
         assert min((one.objective_seconds for one in fitting), default=np.inf) == pytest.approx(best)
-        for one in told:
+        for one in reported:
             assert one.change_seconds == one.objective_seconds - found.objective_seconds
             assert one.objective_seconds == objective_of(plan.priced, one.assignment)
             assert bool(violations(plan.priced, one.assignment)) == (one.excess_bytes > 0)
@@ -82,8 +82,8 @@ def test_the_next_best_is_the_best_of_all_listed_cuts(objective: str, room: floa
             assert one.excess_bytes == pytest.approx(max(excess, 0.0))
 
 
-def of_scheme(told: tuple[Alternative, ...], scheme: Scheme) -> Alternative:
-    (one,) = [one for one in told if one.scheme is scheme]
+def of_scheme(reported: tuple[Alternative, ...], scheme: Scheme) -> Alternative:
+    (one,) = [one for one in reported if one.scheme is scheme]
     return one
 
 
@@ -108,9 +108,9 @@ def test_joint_constraints_hold_for_alternatives() -> None:
     problem = three_tables(same_rank=(frozenset({0, 1}),), apart=(frozenset({1, 2}),))
     plan = listed(problem)
     found = Alternatives(plan)
-    told = [one for table in range(3) for one in found.of_table(table)]
-    assert told
-    assert all(not violations(plan.priced, one.assignment) for one in told)
+    reported = [one for table in range(3) for one in found.of_table(table)]
+    assert reported
+    assert all(not violations(plan.priced, one.assignment) for one in reported)
 
 
 def test_rows_of_means_are_offered_only_in_company() -> None:

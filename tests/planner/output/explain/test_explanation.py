@@ -30,11 +30,11 @@ def test_it_agrees_with_the_plan() -> None:
     assert sum(phase.objective_share for phase in found.phases) == pytest.approx(1.0)
     by_phase = {phase.phase: phase for phase in plan.evaluation.phases}
     for phase in found.phases:
-        told = by_phase[phase.phase]
-        assert phase.seconds == pytest.approx(told.seconds)
-        assert phase.mean_seconds == pytest.approx(told.mean_seconds)
-        assert phase.evidence is told.evidence
-        assert told.slowest_rank in phase.ranks
+        reported = by_phase[phase.phase]
+        assert phase.seconds == pytest.approx(reported.seconds)
+        assert phase.mean_seconds == pytest.approx(reported.mean_seconds)
+        assert phase.evidence is reported.evidence
+        assert reported.slowest_rank in phase.ranks
     assert 0 < found.bound_seconds <= found.objective_seconds
 
 
@@ -79,7 +79,7 @@ def test_text_has_all_of_it_within_the_terminal() -> None:
     assert "Why tables" not in explanation_text(replace(found, tables=()), name="x")
 
 
-def test_text_of_a_price_that_nobody_knows() -> None:
+def test_text_of_a_price_that_no_one_knows() -> None:
     found = explained()
     unknown = replace(found.shadow_prices[0], saved_seconds=None, note="nothing is known")
     short = replace(found.shadow_prices[0], saved_seconds=0.002)
@@ -114,7 +114,7 @@ def test_text_of_many_ranks_ends_between_them() -> None:
     )
 
 
-def test_a_table_that_could_be_nothing_else_is_told_so() -> None:
+def test_a_table_that_could_be_nothing_else_is_reported_so() -> None:
     problem = make_problem(
         make_table("a", constraints=TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))),
         cluster=make_cluster(1, 1),

@@ -40,7 +40,7 @@ def test_the_next_best_with_its_price_and_the_phase_that_lengthens() -> None:
     )
 
 
-def test_leaving_the_table_whole_is_always_told() -> None:
+def test_leaving_the_table_whole_is_always_reported() -> None:
     assert "; whole on one rank, which would add 4 ms (40%)" in why(NEXT, WHOLE)
     assert why(WHOLE, NEXT).count("; ") == 1
     assert why(NEXT, WHOLE, scheme=Scheme.TABLE_WISE).count("; ") == 1
@@ -64,7 +64,7 @@ def test_what_an_alternative_would_do(changes: dict[str, object], words: str) ->
     assert why(replace(NEXT, **changes)).endswith(f"all ranks, which {words}")
 
 
-def test_where_nothing_else_fits_that_is_told() -> None:
+def test_where_nothing_else_fits_that_is_reported() -> None:
     assert "; no other cut fits: cut by rows" in why(replace(NEXT, excess_bytes=1.0))
     assert "; next best: " in why(NEXT, replace(WHOLE, excess_bytes=1.0))
 
@@ -76,7 +76,7 @@ def test_other_widths_and_kernels_of_the_same_cut_are_named() -> None:
     assert "kernel" not in why(replace(NEXT, storage=DENSE))
 
 
-def test_where_rows_are_kept_is_told_unless_it_is_the_usual() -> None:
+def test_where_rows_are_preserved_is_reported_unless_it_is_the_usual() -> None:
     assert kept_in_words(FUSED) == kept_in_words(DENSE) == ""
     assert kept_in_words(CACHED) == ", in host memory behind a cache of 10% of its rows"
     assert kept_in_words(replace(FUSED, kernel=Kernel.FUSED_UVM)) == ", in host memory"

@@ -28,8 +28,8 @@ BELOW = table("below", "table_wise", [(2, 0, 6, 0, 4)], pooling="mean")
 OTHER = table("other", "table_wise", [(0, 0, 6, 0, 4)])
 ROWS = table("rows", "row_wise", [(1, 0, 3, 0, 4), (0, 3, 3, 0, 4), (2, 6, 3, 0, 4), (3, 9, 1, 0, 4)])
 SLICES = table("slices", "column_wise", [(3, 0, 9, 0, 4), (1, 0, 9, 4, 5), (2, 0, 9, 9, 4)], pooling="mean")
-BESIDE = table("beside", "table_wise", [(2, 0, 3, 0, 4)])
-ALL = (WHOLE, COPIED, BELOW, ROWS, OTHER, SLICES, BESIDE)
+NEXT_TO = table("beside", "table_wise", [(2, 0, 3, 0, 4)])
+ALL = (WHOLE, COPIED, BELOW, ROWS, OTHER, SLICES, NEXT_TO)
 
 
 def weights_of(export: dict[str, Any], seed: int) -> list[Any]:
@@ -219,25 +219,25 @@ def test_what_is_written_of_shards_is_what_ranks_hold(monkeypatch: pytest.Monkey
     export = to_distributed_embeddings(document(*ALL))
     for worker in load(export, monkeypatch, tmp_path):
         for number, one in enumerate(export["tables"]):
-            told = {
+            reported = {
                 (row, column)
                 for shard in one["shards"]
                 if shard["rank"] == worker.rank
                 for row in range(shard["row_offset"], shard["row_offset"] + shard["num_rows"])
                 for column in range(shard["column_offset"], shard["column_offset"] + shard["num_columns"])
             }
-            assert held_cells(worker, number, export) == told
+            assert held_cells(worker, number, export) == reported
 
 
 def test_what_is_written_of_variables_is_what_ranks_make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     export = to_distributed_embeddings(document(*ALL))
     names = [export["tables"][number]["name"] for number in export["strategy"]["table_groups"][1]]
-    for worker, told in zip(load(export, monkeypatch, tmp_path), export["concatenated"], strict=True):
+    for worker, reported in zip(load(export, monkeypatch, tmp_path), export["concatenated"], strict=True):
         rank = worker.strategy.ranks[worker.rank]
         shapes = [(config["input_dim"], config["output_dim"]) for config in rank.variables]
-        assert [(one["num_rows"], one["num_columns"]) for one in told] == shapes
-        assert [one["tables"] for one in told] == [[names[rank.tables[place]] for place in p] for p in rank.members]
-        first = {name: row for one in told for name, row in zip(one["tables"], one["row_offsets"], strict=True)}
+        assert [(one["num_rows"], one["num_columns"]) for one in reported] == shapes
+        assert [one["tables"] for one in reported] == [[names[rank.tables[place]] for place in p] for p in rank.members]
+        first = {name: row for one in reported for name, row in zip(one["tables"], one["row_offsets"], strict=True)}
         inputs = [names[number] for number in rank.inputs]
         assert [first[name] for name in inputs] == rank.offset_of_input
 
@@ -325,7 +325,7 @@ def test_one_rank_has_neither_copies_nor_row_slices(monkeypatch: pytest.MonkeyPa
     assert_lookups_are_right(export, monkeypatch, tmp_path)
 
 
-def test_the_simulator_tells_wrong_exports_from_right_ones(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_simulator_reports_wrong_exports_from_right_ones(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     export = to_distributed_embeddings(document(*ALL))
     right = export["strategy"]
     for changes, message in (
@@ -422,10 +422,10 @@ def test_every_table_that_is_refused_is_named_up_to_a_number() -> None:
     wrong = [table(f"t{number}", "table_wise", [(0, 0, 9, 0, 8)], pooling="none") for number in range(23)]
     with pytest.raises(UnexportablePlan) as caught:
         to_distributed_embeddings(document(WHOLE, *wrong))
-    told = str(caught.value)
-    assert all(f'Table "t{number}": ' in told for number in range(20))
-    assert '"t20"' not in told
-    assert "And 3 more." in told
+    reported = str(caught.value)
+    assert all(f'Table "t{number}": ' in reported for number in range(20))
+    assert '"t20"' not in reported
+    assert "And 3 more." in reported
 
 
 def test_changed_plans_and_other_devices_are_refused() -> None:

@@ -97,7 +97,7 @@ def test_lookups_equal_the_unsharded_tables(seed: int) -> None:
     assert_lookups_are_right(to_hugectr(document(*ALL)), seed=seed)
 
 
-def test_the_simulator_tells_wrong_exports_from_right_ones() -> None:
+def test_the_simulator_reports_wrong_exports_from_right_ones() -> None:
     """Lookups of ids whose rows are elsewhere fail, and HugeCTR's own checks are made."""
     export = to_hugectr(document(*ALL))
     weights = weights_of(export, 0)
@@ -250,11 +250,11 @@ def test_every_table_that_is_refused_is_named_up_to_a_number() -> None:
     wrong = [table(f"t{number}", "table_wise", [(0, 0, 9, 0, 8)], pooling="none") for number in range(23)]
     with pytest.raises(UnexportablePlan) as caught:
         to_hugectr(document(WHOLE, *wrong))
-    told = str(caught.value)
-    assert all(f'Table "t{number}": ' in told for number in range(20))
-    assert '"t20"' not in told
-    assert '"whole"' not in told
-    assert "And 3 more." in told
+    reported = str(caught.value)
+    assert all(f'Table "t{number}": ' in reported for number in range(20))
+    assert '"t20"' not in reported
+    assert '"whole"' not in reported
+    assert "And 3 more." in reported
 
 
 def test_changed_plans_and_other_devices_are_refused() -> None:

@@ -35,7 +35,7 @@ def test_json_is_the_plan_as_it_is() -> None:
     assert EXPORTERS["json"](plan, module_path=None, device="cuda") == plan
 
 
-def test_formats_that_read_facts_are_told_them() -> None:
+def test_formats_that_read_facts_are_reported_them() -> None:
     assert [name for name in EXPORTERS if reads_facts(name)] == ["sparsecore"]
     custom, facts = row_wise_document(A, profile="custom"), ExportFacts(sparsecores_per_chip=4)
     written = exporter_of("sparsecore", facts)(custom, module_path=None, device="cuda")

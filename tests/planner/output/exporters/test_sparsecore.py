@@ -160,7 +160,7 @@ def test_without_a_spec_nothing_is_stacked_and_no_limit_is_guessed() -> None:
     assert_lookups_are_right(export)
 
 
-def test_accesses_that_do_not_tell_rows_apart_leave_limits_out() -> None:
+def test_accesses_that_do_not_report_rows_apart_leave_limits_out() -> None:
     curve = MissRatioCurve(points=((0.5, 0.5), (1.0, 0.0)))
     export = export_of(A, B, C, facts=problem(a=make_table("a", 41, 8, access=curve)))
     assert [stack["tables"] for stack in export["stacks"]] == [["a"], ["b"], ["c"]]  # b keeps its limits
@@ -233,7 +233,7 @@ def test_lookups_equal_the_unsharded_tables(seed: int) -> None:
     assert_lookups_are_right(export, seed=seed)
 
 
-def test_the_simulator_tells_wrong_exports_from_right_ones() -> None:
+def test_the_simulator_reports_wrong_exports_from_right_ones() -> None:
     export = export_of(A, B, C, facts=problem())
     weights = weights_of(export, 0)
     stacks = export["stacks"]
@@ -402,7 +402,7 @@ def test_samples_must_be_shared_evenly() -> None:
         ("tpu-v5p", 6, None, "6 chips have 24 SparseCores in all; rows are dealt out to a power of two"),
     ],
 )
-def test_sparsecores_that_nobody_knows_are_refused(profile: str, chips: int, given: int | None, reason: str) -> None:
+def test_sparsecores_that_no_one_knows_are_refused(profile: str, chips: int, given: int | None, reason: str) -> None:
     plan = document(row_wise("t", 60, 8, chips=chips), chips=chips, profile=profile)
     with pytest.raises(UnexportablePlan, match=reason):
         to_sparsecore(plan, facts=ExportFacts(sparsecores_per_chip=given))
@@ -420,10 +420,10 @@ def test_every_table_that_is_refused_is_named_up_to_a_number() -> None:
     wrong = [row_wise(f"t{number}", 9, 8, pooling="none") for number in range(23)]
     with pytest.raises(UnexportablePlan) as caught:
         export_of(A, *wrong)
-    told = str(caught.value)
-    assert all(f'Table "t{number}": ' in told for number in range(20))
-    assert '"t20"' not in told
-    assert "And 3 more." in told
+    reported = str(caught.value)
+    assert all(f'Table "t{number}": ' in reported for number in range(20))
+    assert '"t20"' not in reported
+    assert "And 3 more." in reported
 
 
 def test_names_of_stacks_are_no_names_of_tables() -> None:

@@ -33,10 +33,10 @@ WHOLE = table("whole", "table_wise", [(2, 0, 7, 0, 8)], compute_kernel="fused_uv
 ROWS = table("rows_emb", "row_wise", [(0, 0, 3, 0, 4), (1, 3, 3, 0, 4), (2, 6, 3, 0, 4), (3, 9, 1, 0, 4)])
 HOST = table("host_emb", "table_row_wise", [(2, 0, 6, 0, 4), (3, 6, 5, 0, 4)], compute_kernel="fused_uvm")
 PIECES = table("pieces_emb", "column_wise", [(3, 0, 9, 0, 128), (1, 0, 9, 128, 128)])
-BESIDE = table("beside_emb", "table_column_wise", [(3, 0, 9, 0, 132), (3, 0, 9, 132, 132), (2, 0, 9, 264, 132)])
+NEXT_TO = table("beside_emb", "table_column_wise", [(3, 0, 9, 0, 132), (3, 0, 9, 132, 132), (2, 0, 9, 264, 132)])
 GRID = table("grid_emb", "grid_shard", [(2, 0, 5, 0, 128), (3, 5, 4, 0, 128), (0, 0, 5, 128, 128), (1, 5, 4, 128, 128)])
 LONG = table("click__item_emb", "row_wise", [(r, 3 * r, 3 if r < 3 else 1, 0, 8) for r in range(4)], pooling="none")
-ALL = (COPIED, WHOLE, ROWS, HOST, PIECES, BESIDE, GRID, LONG)
+ALL = (COPIED, WHOLE, ROWS, HOST, PIECES, NEXT_TO, GRID, LONG)
 
 
 def shard(rank: int | None, planned: int, row: int, rows: int, column: int, columns: int) -> dict[str, int | None]:
@@ -439,7 +439,7 @@ def test_what_cannot_be_asked_for_is_refused_by_table(wrong: dict[str, Any], rea
 
 
 def test_rows_in_two_tiers_or_in_another_than_the_kernels_are_refused() -> None:
-    for kernel, tiers, told in (
+    for kernel, tiers, reported in (
         ("fused_uvm", ("hbm", "ddr"), "its rows lie in ddr and hbm; fused_uvm keeps all of them in ddr"),
         ("fused_uvm", ("scm", "scm"), "its rows lie in scm; fused_uvm keeps"),
         ("fused", ("ddr", "ddr"), "its rows lie in ddr; fused keeps all of them in hbm"),
@@ -447,11 +447,11 @@ def test_rows_in_two_tiers_or_in_another_than_the_kernels_are_refused() -> None:
         split = table("t", "column_wise", HALVES, compute_kernel=kernel)
         for one, tier in zip(split["shards"], tiers, strict=True):
             one["tier"] = tier
-        with pytest.raises(UnexportablePlan, match=told):
+        with pytest.raises(UnexportablePlan, match=reported):
             to_torcheasyrec(document(split))
 
 
-def test_means_cut_by_rows_are_exported_among_themselves_and_beside_sequences() -> None:
+def test_means_cut_by_rows_are_exported_among_themselves_and_next_to_sequences() -> None:
     means = [table(f"m{n}", "row_wise", [(r, 3 * r, 3, 0, 8) for r in range(4)], pooling="mean") for n in range(2)]
     sequence = table("s", "table_wise", [(0, 0, 9, 0, 8)], pooling="none")
     elsewhere = table("e", "table_wise", [(0, 0, 9, 0, 8)], module_path="other.ebc")
@@ -462,11 +462,11 @@ def test_every_table_that_is_refused_is_named_up_to_a_number() -> None:
     wrong = [table(f"t{number}", "table_wise", [(0, 0, 9, 0, 6)]) for number in range(23)]
     with pytest.raises(UnexportablePlan) as caught:
         to_torcheasyrec(document(WHOLE, *wrong))
-    told = str(caught.value)
-    assert all(f'Table "t{number}": ' in told for number in range(20))
-    assert '"t20"' not in told
-    assert "And 3 more." in told
-    assert told.endswith('set runtime to "torcheasyrec" in the spec.')
+    reported = str(caught.value)
+    assert all(f'Table "t{number}": ' in reported for number in range(20))
+    assert '"t20"' not in reported
+    assert "And 3 more." in reported
+    assert reported.endswith('set runtime to "torcheasyrec" in the spec.')
 
 
 def test_changed_plans_and_other_devices_are_refused() -> None:

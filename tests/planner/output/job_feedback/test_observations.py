@@ -89,7 +89,7 @@ def test_a_collective_has_the_bytes_that_its_ranks_held() -> None:
     assert (sent[2].tolist(), received[2].tolist()) == ([32_768] * 4, [0, 0, 131_072, 0])
 
 
-def test_what_cannot_be_told_apart_is_left_out_and_said() -> None:
+def test_what_cannot_be_distinguished_is_left_out_and_stated() -> None:
     problem, placement = one_table_plan(compute_kernel=Kernel.FUSED_UVM)
     seconds = nothing_timed()
     seconds[:, [Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE]] = 1e-5
@@ -105,7 +105,7 @@ def test_what_cannot_be_told_apart_is_left_out_and_said() -> None:
     )
 
 
-def test_times_are_put_beside_the_prediction() -> None:
+def test_times_are_put_next_to_the_prediction() -> None:
     problem, placement = one_table_plan()
     seconds = nothing_timed()
     for rank in score(problem, placement, LEARNED).ranks:
@@ -134,7 +134,7 @@ def test_times_that_the_analytic_model_predicted_are_no_drift() -> None:
     assert found.phases[0].is_inside is None
 
 
-def test_a_rank_that_took_no_time_in_one_direction_is_left_out_and_said() -> None:
+def test_a_rank_that_took_no_time_in_one_direction_is_left_out_and_stated() -> None:
     problem, placement = one_table_plan()
     seconds = nothing_timed()
     seconds[:, Phase.FORWARD_COMPUTE], seconds[:, Phase.BACKWARD_COMPUTE] = 0.0, 2e-5

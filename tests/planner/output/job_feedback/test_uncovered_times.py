@@ -36,19 +36,19 @@ def fused_and_replicated() -> tuple[Problem, Placement]:
     return problem, Placement(world_size=4, ranks_per_host=4, tables=(whole, data_parallel("small", num_ranks=4)))
 
 
-def told(problem: Problem, placement: Placement, phase: Phase, ranks: list[int], **model: object) -> list[str]:
+def reported(problem: Problem, placement: Placement, phase: Phase, ranks: list[int], **model: object) -> list[str]:
     placed = PlacedWork.of(problem, placement).shards()
     return uncovered_times(problem, placed, replace(MODEL, **model), phase, np.array(ranks, dtype=np.int64))
 
 
 def test_ranks_of_replicated_tables_are_named_with_them() -> None:
     problem, placement = fused_and_replicated()
-    (reason,) = told(problem, placement, Phase.FORWARD_COMPUTE, [0, 1, 2, 3])
+    (reason,) = reported(problem, placement, Phase.FORWARD_COMPUTE, [0, 1, 2, 3])
     assert reason.startswith("ranks 0-3: table small is replicated (kernel dense); the analytic model priced that")
     assert "no interval of known probability" in reason
 
 
-def test_their_total_is_compared_all_the_same_and_the_answer_says_what_is_not_judged() -> None:
+def test_their_total_is_compared_all_the_same_and_the_answer_says_what_is_not_rated() -> None:
     problem, placement = fused_and_replicated()
     seconds = nothing_timed()
     seconds[:, COMPUTE] = 1e-5
@@ -63,7 +63,7 @@ def test_their_total_is_compared_all_the_same_and_the_answer_says_what_is_not_ju
     assert all(one.uncovered_times == () for one in compared(problem, placement, ROOFLINE, seconds).phases)
 
 
-def test_rows_that_were_not_made_are_said_in_the_same_words() -> None:
+def test_rows_that_were_not_made_are_stated_in_the_same_words() -> None:
     problem, placement = fused_and_replicated()
     seconds = nothing_timed()
     seconds[:, COMPUTE] = 1e-5
@@ -78,10 +78,10 @@ def test_rows_that_were_not_made_are_said_in_the_same_words() -> None:
 def test_ranks_without_shards_had_nothing_predicted() -> None:
     problem = make_problem(make_table("t", dim=128))
     placement = Placement(world_size=4, ranks_per_host=4, tables=(table_wise(num_columns=128, rank=2),))
-    assert told(problem, placement, Phase.FORWARD_COMPUTE, [0, 1, 3]) == [
+    assert reported(problem, placement, Phase.FORWARD_COMPUTE, [0, 1, 3]) == [
         "ranks 0, 1, 3: the plan has no shards there, so nothing was predicted"
     ]
-    assert told(problem, placement, Phase.FORWARD_COMPUTE, []) == []
+    assert reported(problem, placement, Phase.FORWARD_COMPUTE, []) == []
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_other_lookups_than_fused_are_named(change: dict[str, object], reason: s
     else:
         whole = replace(whole, **change)
     placement = Placement(world_size=4, ranks_per_host=4, tables=(whole,))
-    (words,) = told(make_problem(table), placement, Phase.BACKWARD_COMPUTE, [2])
+    (words,) = reported(make_problem(table), placement, Phase.BACKWARD_COMPUTE, [2])
     assert words.startswith(f"rank 2: table t is {reason};")
 
 
@@ -108,12 +108,14 @@ def test_tables_outside_of_what_was_measured_are_counted_after_five() -> None:
     problem = make_problem(*(make_table(name, dim=128) for name in names))
     tables = tuple(replace(table_wise(num_columns=128, rank=2), name=name) for name in names)
     placement = Placement(world_size=4, ranks_per_host=4, tables=tables)
-    (words,) = told(problem, placement, Phase.FORWARD_COMPUTE, [2], most_lookups=1.0)
+    (words,) = reported(problem, placement, Phase.FORWARD_COMPUTE, [2], most_lookups=1.0)
     assert words.startswith("rank 2: tables t0, t1, t2, t3, t4 and 2 others are outside of what was measured;")
 
 
 def test_collectives_have_the_reason_of_the_model() -> None:
     problem, placement = fused_and_replicated()
-    words = told(problem, placement, Phase.FORWARD_COMM, [0, 3])
+    words = reported(problem, placement, Phase.FORWARD_COMM, [0, 3])
     assert [one.partition(";")[0] for one in words] == ["ranks 0, 3: all_to_all is not priced"]
-    assert told(problem, placement, Phase.PREFETCH, [1])[0].startswith("rank 1: not all of this phase was measured;")
+    assert reported(problem, placement, Phase.PREFETCH, [1])[0].startswith(
+        "rank 1: not all of this phase was measured;"
+    )

@@ -21,13 +21,15 @@ def test_a_first_plan_is_the_best_of_a_few_where_they_take_no_time(monkeypatch: 
         reached = []
         for constructions in (1, 3, 1000):
             monkeypatch.setattr(greedy, "_FIRST_LOOKS", constructions * 12 * priced.num_ranks)
-            told: list[float] = []
+            reported: list[float] = []
             found = Greedy(first_of_few=True).solve(
-                priced, LIMITS, on_incumbent=lambda incumbent, told=told: told.append(incumbent.objective_seconds)
+                priced,
+                LIMITS,
+                on_incumbent=lambda incumbent, reported=reported: reported.append(incumbent.objective_seconds),
             )
             assert found.assignment is not None
             reached.append(objective_of(priced, found.assignment))
-            assert told == [reached[-1]]
+            assert reported == [reached[-1]]
         whole = Greedy().solve(priced, LIMITS).assignment
         assert whole is not None
         assert reached == sorted(reached, reverse=True)

@@ -9,12 +9,12 @@ from planner.solver.problem import Reason
 from tests.support.planning.builders import best_assignment, random_priced
 
 
-def test_only_valid_and_better_plans_are_kept() -> None:
+def test_only_valid_and_better_plans_are_preserved() -> None:
     priced = random_priced(0, num_tables=2)
     optimum = best_assignment(priced)
     assert optimum is not None
-    told: list[Incumbent] = []
-    best = IncumbentTracker(priced, "a", told.append)
+    reported: list[Incumbent] = []
+    best = IncumbentTracker(priced, "a", reported.append)
     assert best.outcome("time").termination.reason is Reason.NO_SOLUTION_FOUND
     assert not best.consider(None)
     assert best.consider(optimum)
@@ -25,4 +25,4 @@ def test_only_valid_and_better_plans_are_kept() -> None:
     outcome = best.outcome("time", "why")
     assert outcome.assignment is optimum
     assert (outcome.partitioner, outcome.termination.limit, outcome.termination.detail) == ("a", "time", "why")
-    assert [incumbent.objective_seconds for incumbent in told] == [objective_of(priced, optimum)]
+    assert [incumbent.objective_seconds for incumbent in reported] == [objective_of(priced, optimum)]

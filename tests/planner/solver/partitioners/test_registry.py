@@ -22,7 +22,7 @@ def test_unknown_names_are_refused() -> None:
         make_partitioner("simplex")
 
 
-def test_whoever_reads_specs_does_not_load_the_solvers() -> None:
+def test_who_reads_specs_does_not_load_the_solvers() -> None:
     """They take a second or two, which servers and commands that plan nothing need not wait for."""
     ask = (
         "import sys, api.http.app, api.specs.parse, planner.solver.partitioners.kernels.cache;"

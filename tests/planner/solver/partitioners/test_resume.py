@@ -28,20 +28,20 @@ def test_a_plan_that_is_legal_is_the_answer() -> None:
     assert np.array_equal(found.piece_site, before.piece_site)
 
 
-def test_missing_tables_are_placed_beside_those_that_stay() -> None:
+def test_missing_tables_are_placed_next_to_those_that_stay() -> None:
     priced = random_priced(1)
     before = best_assignment(priced)
     assert before is not None
-    kept = priced.shape_table[before.piece_shape] != 1
+    preserved = priced.shape_table[before.piece_shape] != 1
     moving = with_move(priced, before)
-    found = resume(moving, part_of(before, kept), LIMITS).assignment
+    found = resume(moving, part_of(before, preserved), LIMITS).assignment
     assert found is not None
     assert violations(moving, found) == []
     stayed = priced.shape_table[found.piece_shape] != 1
-    assert np.array_equal(found.piece_site[stayed], before.piece_site[kept])
+    assert np.array_equal(found.piece_site[stayed], before.piece_site[preserved])
 
 
-def test_what_overflows_is_mended() -> None:
+def test_what_overflows_is_repaired() -> None:
     priced = random_priced(2, fill=0.6)
     crowded = Assignment(
         piece_shape=np.array([narrowest_shape(priced, table, 0) for table in range(3)]),

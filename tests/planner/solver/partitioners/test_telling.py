@@ -15,7 +15,7 @@ from planner.solver.problem import Assignment, SolverProblem
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 
 
-def test_what_could_not_be_finished_before_the_search_ends_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_could_not_be_finished_before_the_search_ends_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The best plan is finished then in any case; telling it before would do so twice, and end late."""
     result = plan(
         make_problem(make_table("t", rows=1000, dim=64), cluster=make_cluster(1, 2)),

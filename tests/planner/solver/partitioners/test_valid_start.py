@@ -19,9 +19,9 @@ def test_a_start_that_breaks_a_rule_is_none() -> None:
 
 
 def test_a_start_stands_in_for_nothing() -> None:
-    kept = keep_better_start(PRICED, NOTHING, SLOW)
-    assert kept.assignment is SLOW
-    assert kept.termination == Termination(reason=Reason.FEASIBLE, limit="size", detail="why")
+    preserved = keep_better_start(PRICED, NOTHING, SLOW)
+    assert preserved.assignment is SLOW
+    assert preserved.termination == Termination(reason=Reason.FEASIBLE, limit="size", detail="why")
     assert keep_better_start(PRICED, NOTHING, None) is NOTHING
 
 

@@ -30,7 +30,7 @@ def published(database: Database) -> None:
 class AccessContract:
     """Keys and the audit trail of one tenant."""
 
-    def test_a_key_is_kept_as_it_was_added(self, database: Database, store: TenantStore) -> None:
+    def test_a_key_is_preserved_as_it_was_added(self, database: Database, store: TenantStore) -> None:
         assert database.api_key("k1") is None
         second = replace(KEY, id="k0", created_at=11.0, expires_at=None)
         for record in (KEY, second):

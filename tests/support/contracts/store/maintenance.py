@@ -117,13 +117,13 @@ class MaintenanceContract:
         ended(database, 7, at=100.0, plan=4)  # a solve that is kept has found this one again
         assert pruned(database, Cutoffs(plans=50.0)) == {}  # all solves are kept
         assert pruned(database, Cutoffs(plans=6.0, solves=50.0)) == {SOLVES: 6, PLANS: 1}
-        kept = {number for number in range(1, 7) if store.plan(digest_of(number)) is not None}
-        assert kept == {1, 2, 3, 4, 6}  # of the fifth nobody knows; the sixth is not old yet
+        preserved = {number for number in range(1, 7) if store.plan(digest_of(number)) is not None}
+        assert preserved == {1, 2, 3, 4, 6}  # of the fifth nobody knows; the sixth is not old yet
         assert {item.plan_digest for item in store.plan_summaries(limit=9, before=None, name=None)} == {
-            digest_of(number) for number in kept
+            digest_of(number) for number in preserved
         }
         assert store.spec_of_problem("spec-5") is None
-        assert all(store.spec_of_problem(f"spec-{number}") is not None for number in kept)
+        assert all(store.spec_of_problem(f"spec-{number}") is not None for number in preserved)
         assert store.channel("moved").plan_digest == digest_of(1)
         assert [item.version for item in store.channel_versions("moved", limit=9, before=None)] == [2, 1]
 
@@ -152,7 +152,7 @@ class MaintenanceContract:
         assert store.made_by(RequestKey(scope="s", key="new", fingerprint="f", at=21.0)) == solve_id(2)
 
     @pytest.mark.parametrize(
-        ("times", "cutoff", "kept"),
+        ("times", "cutoff", "preserved"),
         [
             ([1.0, 2.0, 3.0, 4.0], 3.0, [3, 4]),
             ([1.0, 2.0, 3.0, 4.0], 9.0, [4]),  # the last entry stays, so that numbers go on
@@ -160,13 +160,13 @@ class MaintenanceContract:
         ],
     )
     def test_the_audit_trail_loses_its_beginning_alone(
-        self, database: Database, store: TenantStore, times: list[float], cutoff: float, kept: list[int]
+        self, database: Database, store: TenantStore, times: list[float], cutoff: float, preserved: list[int]
     ) -> None:
         ended(database, 1, at=1.0)
         for version, at in enumerate(times):
             store.put_channel("c", plan_digest=digest_of(1), expected_version=version, now=at)
         pruned(database, Cutoffs(audit=cutoff))
-        assert sorted(entry.seq for entry in store.audit(limit=9, before=None, subject=None)) == kept
+        assert sorted(entry.seq for entry in store.audit(limit=9, before=None, subject=None)) == preserved
         store.put_channel("c", plan_digest=digest_of(1), expected_version=4, now=10.0)
         assert store.audit(limit=1, before=None, subject=None)[0].seq == 5
 

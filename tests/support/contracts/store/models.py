@@ -31,7 +31,7 @@ def batch(digest: str = DIGEST, **changes: object) -> MeasurementsRecord:
 class ModelContract:
     """Statistics, measurements, models and activations of one tenant."""
 
-    def test_statistics_are_kept_once(self, store: TenantStore) -> None:
+    def test_statistics_are_preserved_once(self, store: TenantStore) -> None:
         first = StatisticsRecord(digest=DIGEST, num_tables=2, num_lookups=9, created_at=1.0)
         assert store.add_statistics(first, canonical=b"{}") == (first, True)
         assert store.add_statistics(replace(first, created_at=2.0), canonical=b"{}") == (first, False)
@@ -45,8 +45,8 @@ class ModelContract:
 
     def test_racing_keepers_of_equal_statistics_agree(self, store: TenantStore) -> None:
         record = StatisticsRecord(digest=DIGEST, num_tables=2, num_lookups=9, created_at=1.0)
-        kept = race(8, lambda _: store.add_statistics(record, canonical=b"{}")[1])
-        assert sorted(map(str, kept)) == ["False"] * 7 + ["True"]
+        preserved = race(8, lambda _: store.add_statistics(record, canonical=b"{}")[1])
+        assert sorted(map(str, preserved)) == ["False"] * 7 + ["True"]
 
     def test_numbers_of_lookups_may_be_large(self, store: TenantStore) -> None:
         record = StatisticsRecord(digest=DIGEST, num_tables=2, num_lookups=10**15, created_at=1.0)
@@ -61,7 +61,7 @@ class ModelContract:
             0
         ].version
 
-    def test_equal_measurements_are_kept_once(self, store: TenantStore) -> None:
+    def test_equal_measurements_are_preserved_once(self, store: TenantStore) -> None:
         record = batch(comparison={"drift": True}, plan_digest=OTHER, source="job")
         assert store.add_measurements(record, canonical=b"[1]") == (record, True)
         assert store.add_measurements(batch(created_at=9.0), canonical=b"[2]") == (record, False)

@@ -13,25 +13,27 @@ from tests.support.contracts.store.values import DIGEST, OTHER, digest_of, new_s
 class PlanContract:
     """Plans and channels of one tenant."""
 
-    def publish_listed(self, database: Database, number: int, told: PlanSummary) -> None:
+    def publish_listed(self, database: Database, number: int, reported: PlanSummary) -> None:
         store = database.for_tenant(DEFAULT_TENANT)
         store.accept(new_solve(number), max_queued=100, reuse=True)
-        record = PlanRecord(digest=told.plan_digest, canonical=b"{}", created_at=told.created_at, summary=told)
+        record = PlanRecord(
+            digest=reported.plan_digest, canonical=b"{}", created_at=reported.created_at, summary=reported
+        )
         assert database.finish(f"{number:012x}", state="succeeded", now=9.0, plan=record)
 
     def test_plans_are_listed_newest_first_and_paged(self, database: Database, store: TenantStore) -> None:
         # Two at the same time: their digests decide.
-        told = [summary(1), summary(2, created_at=5.0), summary(3, created_at=5.0), summary(4)]
-        for number, one in enumerate(told, start=1):
+        reported = [summary(1), summary(2, created_at=5.0), summary(3, created_at=5.0), summary(4)]
+        for number, one in enumerate(reported, start=1):
             self.publish_listed(database, number, one)
-        expected = [told[2], told[1], told[3], told[0]]
+        expected = [reported[2], reported[1], reported[3], reported[0]]
         assert store.plan_summaries(limit=9, before=None, name=None) == expected
         paged: list[PlanSummary] = []
         while page := store.plan_summaries(limit=1, before=paged[-1].plan_digest if paged else None, name=None):
             paged += page
         assert paged == expected
-        assert store.plan_summaries(limit=9, before=None, name="name-0") == [told[1], told[3]]
-        assert store.plan_summaries(limit=9, before=told[1].plan_digest, name="name-0") == [told[3]]
+        assert store.plan_summaries(limit=9, before=None, name="name-0") == [reported[1], reported[3]]
+        assert store.plan_summaries(limit=9, before=reported[1].plan_digest, name="name-0") == [reported[3]]
         assert store.plan_summaries(limit=9, before=None, name="nothing") == []
 
     def test_the_first_publication_is_listed(self, database: Database, store: TenantStore) -> None:

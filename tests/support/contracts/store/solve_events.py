@@ -68,7 +68,7 @@ class SolveEventContract:
         assert events[-1].document == {"incumbent_seconds": 1e6 - MAX_EVENTS - 2}
         assert store.events(SOLVE, after=MAX_EVENTS) == events[-1:]  # whoever saw the one that was replaced
 
-    def test_marks_tell_state_and_last_event(self, database: Database, store: TenantStore) -> None:
+    def test_marks_report_state_and_last_event(self, database: Database, store: TenantStore) -> None:
         running(database, 1)
         found(database, SOLVE, 3.0, now=11.0)
         store.accept(new_solve(2), max_queued=100, reuse=True)

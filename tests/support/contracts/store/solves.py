@@ -93,7 +93,7 @@ class SolveContract:
         assert database.begin(second.id, executor_id="a", now=5.0) is None
         assert database.begin("nothing", executor_id="a", now=5.0) is None
 
-    def test_incumbents_are_kept_while_a_solve_runs(self, database: Database, store: TenantStore) -> None:
+    def test_incumbents_are_preserved_while_a_solve_runs(self, database: Database, store: TenantStore) -> None:
         self.accept(store, 1)
         database.save_incumbent(f"{1:012x}", attempt=0, document=b"early", progress={}, now=2.0)
         assert database.incumbent(f"{1:012x}") is None  # not running yet

@@ -146,7 +146,7 @@ class TenantContract:
         for own in (ours, theirs):  # numbers tell nobody how much others do
             assert [entry.seq for entry in own.audit(limit=9, before=None, subject=None)] == [1]
 
-    def test_webhooks_are_of_a_tenant_and_told_of_nothing_else(self, database: Database) -> None:
+    def test_webhooks_are_of_a_tenant_and_reported_of_nothing_else(self, database: Database) -> None:
         ours, theirs = database.for_tenant("ours"), database.for_tenant("theirs")
         ours.add_webhook(HOOK, by=LOCAL)
         theirs.add_webhook(replace(HOOK, id="w2"), by=LOCAL)
@@ -154,11 +154,11 @@ class TenantContract:
         ours.put_channel("c", plan_digest=DIGEST, expected_version=0, now=1.0)
         ours.accept(new_solve(2), max_queued=9, reuse=True)
         ours.request_cancel(new_solve(2).id, now=2.0)
-        told = ours.deliveries("w1", limit=9, before=None)
-        assert {one.event for one in told} == {"solve.succeeded", "channel.promoted", "solve.cancelled"}
+        reported = ours.deliveries("w1", limit=9, before=None)
+        assert {one.event for one in reported} == {"solve.succeeded", "channel.promoted", "solve.cancelled"}
         assert theirs.deliveries("w2", limit=9, before=None) == theirs.deliveries("w1", limit=9, before=None) == []
         assert (theirs.webhook("w1"), [one.id for one in theirs.webhooks()]) == (None, ["w2"])
-        assert theirs.enable_webhook("w1", by=LOCAL, now=3.0) is theirs.resend("w1", told[0].id) is None
+        assert theirs.enable_webhook("w1", by=LOCAL, now=3.0) is theirs.resend("w1", reported[0].id) is None
         assert not theirs.delete_webhook("w1", by=LOCAL, now=3.0)
         (taken,) = database.take_deliveries(limit=9, lease_seconds=60)
         assert (taken.webhook_id, taken.tenant) == ("w1", "ours")
@@ -180,6 +180,6 @@ class TenantContract:
         assert [entry.seq for entry in ours.audit(limit=9, before=None, subject=None)] == [2]
         assert [entry.seq for entry in theirs.audit(limit=9, before=None, subject=None)] == [1]
 
-    def test_what_nobody_is_named_for_is_of_default(self, database: Database) -> None:
+    def test_what_no_one_is_named_for_is_of_default(self, database: Database) -> None:
         database.for_tenant("default").accept(new_solve(1), max_queued=9, reuse=True)
         assert database.any_solve(SOLVE).tenant == "default"

@@ -52,7 +52,7 @@ def log_of(store: TenantStore, webhook_id: str = "w1") -> list[DeliveryRecord]:
     return store.deliveries(webhook_id, limit=5000, before=None)
 
 
-def told(store: TenantStore, webhook_id: str = "w1") -> list[tuple[str, object]]:
+def reported(store: TenantStore, webhook_id: str = "w1") -> list[tuple[str, object]]:
     """Types and data of what a webhook is to be told, oldest first."""
     return [(one.event, json.loads(one.body)["data"]) for one in reversed(log_of(store, webhook_id))]
 
@@ -60,7 +60,7 @@ def told(store: TenantStore, webhook_id: str = "w1") -> list[tuple[str, object]]
 class WebhookContract:
     """Webhooks of one tenant, and deliveries of all."""
 
-    def test_a_webhook_is_kept_as_it_was_added_and_its_secret_is_in_no_trail(
+    def test_a_webhook_is_preserved_as_it_was_added_and_its_secret_is_in_no_trail(
         self, database: Database, store: TenantStore
     ) -> None:
         assert (store.webhook("w1"), store.webhooks()) == (None, [])
@@ -83,32 +83,34 @@ class WebhookContract:
         assert store.webhooks() == [HOOK]
 
     @pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
-    def test_the_end_of_a_solve_is_told_once(self, database: Database, store: TenantStore, state: str) -> None:
+    def test_the_end_of_a_solve_is_reported_once(self, database: Database, store: TenantStore, state: str) -> None:
         store.add_webhook(HOOK, by=ANN)
         store.add_webhook(replace(HOOK, id="w2", events=[CHANNEL_PROMOTED]), by=ANN)
         assert end_solve(database, 1, state, with_plan=state == "succeeded")
         assert not database.finish(new_solve(1).id, state=state, now=9.0)
         digest = DIGEST if state == "succeeded" else None
-        assert told(store) == [(f"solve.{state}", {"solve_id": new_solve(1).id, "state": state, "plan_digest": digest})]
-        assert told(store, "w2") == []
+        assert reported(store) == [
+            (f"solve.{state}", {"solve_id": new_solve(1).id, "state": state, "plan_digest": digest})
+        ]
+        assert reported(store, "w2") == []
 
-    def test_a_waiting_solve_that_is_cancelled_is_told_once(self, store: TenantStore) -> None:
+    def test_a_waiting_solve_that_is_cancelled_is_reported_once(self, store: TenantStore) -> None:
         store.add_webhook(HOOK, by=ANN)
         store.accept(new_solve(1), max_queued=9, reuse=True)
         for _ in range(2):
             store.request_cancel(new_solve(1).id, now=3.0)
-        ((event, data),) = told(store)
+        ((event, data),) = reported(store)
         assert (event, data["state"], data["plan_digest"]) == ("solve.cancelled", "cancelled", None)
 
-    def test_a_late_attempt_at_a_solve_tells_nothing(self, database: Database, store: TenantStore) -> None:
+    def test_a_late_attempt_at_a_solve_reports_nothing(self, database: Database, store: TenantStore) -> None:
         store.add_webhook(HOOK, by=ANN)
         store.accept(new_solve(1), max_queued=9, reuse=True)
         for _ in range(2):
             database.begin(new_solve(1).id, executor_id="e", now=2.0)
         assert not database.finish(new_solve(1).id, state="failed", now=3.0, attempt=1)
-        assert told(store) == []
+        assert reported(store) == []
 
-    def test_a_channel_that_changes_is_told_and_one_that_does_not_is_not(
+    def test_a_channel_that_changes_is_reported_and_one_that_does_not_is_not(
         self, database: Database, store: TenantStore
     ) -> None:
         for number, record in enumerate((plan(), plan(OTHER))):
@@ -119,7 +121,7 @@ class WebhookContract:
         store.put_channel("a/b", plan_digest=OTHER, expected_version=1, now=3.0, action=ROLLBACK)
         with pytest.raises(VersionConflict):
             store.put_channel("a/b", plan_digest=DIGEST, expected_version=1, now=4.0)
-        data = [body for _, body in told(store)]
+        data = [body for _, body in reported(store)]
         first = {"channel": "a/b", "version": 1, "plan_digest": DIGEST, "action": "channel.promote"}
         second = {"channel": "a/b", "version": 2, "plan_digest": OTHER, "action": "channel.rollback"}
         assert data == [first, second]
@@ -157,9 +159,14 @@ class WebhookContract:
         (one,) = self._take(database)
         later = AttemptEnd(state=WAITING, status=503, error="status", retry_seconds=100.0)
         assert database.end_attempt(one.id, attempt=1, end=later, max_failed_in_row=1)
-        (kept,) = log_of(store)
-        assert (kept.state, kept.status, kept.error, kept.ended_at) == (WAITING, 503, "status", None)
-        assert 90 < kept.due_at - time.time() < 110
+        (preserved,) = log_of(store)
+        assert (preserved.state, preserved.status, preserved.error, preserved.ended_at) == (
+            WAITING,
+            503,
+            "status",
+            None,
+        )
+        assert 90 < preserved.due_at - time.time() < 110
         assert self._take(database) == []
         assert store.webhook("w1").state == ACTIVE
 
@@ -172,7 +179,7 @@ class WebhookContract:
         assert sorted(one.webhook_id for one in found) == ["w1", "w3"]
         assert len(database.take_deliveries(limit=1, lease_seconds=LEASE)) == 1
 
-    def test_a_webhook_that_fails_again_and_again_is_disabled_and_told_nothing_until_enabled(
+    def test_a_webhook_that_fails_again_and_again_is_disabled_and_reported_nothing_until_enabled(
         self, database: Database, store: TenantStore
     ) -> None:
         store.add_webhook(HOOK, by=ANN)
@@ -234,13 +241,13 @@ class WebhookContract:
         (one,) = self._take(database)
         database.end_attempt(one.id, attempt=1, end=AttemptEnd(state=DELIVERED), max_failed_in_row=9)
         end_solve(database, 3)
-        assert one.id not in [kept.id for kept in log_of(store)]
+        assert one.id not in [preserved.id for preserved in log_of(store)]
         assert store.webhook("w1").num_dropped == 0
         oldest = log_of(store)[-1].id
         end_solve(database, 4)
-        kept = log_of(store)
-        assert (len(kept), store.webhook("w1").num_dropped) == (3, 1)
-        assert oldest not in [found.id for found in kept]
+        preserved = log_of(store)
+        assert (len(preserved), store.webhook("w1").num_dropped) == (3, 1)
+        assert oldest not in [found.id for found in preserved]
         assert webhooks.MAX_DELIVERIES == 1000
 
     def test_pages_of_the_log(self, database: Database, store: TenantStore) -> None:

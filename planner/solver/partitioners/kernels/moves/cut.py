@@ -60,8 +60,8 @@ def split_piece(data: Data, state: State, item: int, before: float, bar: float) 
     if room < 0:
         return False
     cut = narrowest + COLUMN_STEP * random_below(state, room + 1)
-    kept, moved = low + (columns - cut - narrowest) // COLUMN_STEP, low + (cut - narrowest) // COLUMN_STEP
-    if max(kept, moved) >= data.family_shape[into + 1]:
+    first_width, moved = low + (columns - cut - narrowest) // COLUMN_STEP, low + (cut - narrowest) // COLUMN_STEP
+    if max(first_width, moved) >= data.family_shape[into + 1]:
         return False
     site = state.slot_site[slot]
     if scope == RANK:
@@ -75,9 +75,11 @@ def split_piece(data: Data, state: State, item: int, before: float, bar: float) 
         target = random_below(state, data.host_allowed.shape[1])
         if target == site or not host_is_legal(data, state, item, target):
             return False
-    if not make(data, state, Exchange(scope, site, target, state.slot_shape[slot], kept, -1, moved), before, bar):
+    if not make(
+        data, state, Exchange(scope, site, target, state.slot_shape[slot], first_width, -1, moved), before, bar
+    ):
         return False
-    state.slot_shape[slot] = kept
+    state.slot_shape[slot] = first_width
     new = data.item_slot[item] + pieces
     state.slot_shape[new], state.slot_site[new] = moved, target
     enlist(state, new, scope, target)

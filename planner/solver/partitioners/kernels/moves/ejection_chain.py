@@ -57,17 +57,17 @@ def swap_growth(data: Data, state: State, here: int, there: int, out: int, into:
 
 
 @compiled
-def best_swap(data: Data, state: State, here: int, there: int, stays: int) -> tuple[int, int]:
+def best_swap(data: Data, state: State, here: int, there: int, fixed_item: int) -> tuple[int, int]:
     """Return the slots of the best of a few exchanges of two ranks: what leaves the first, and what comes, or -1.
 
-    Nothing leaves (-1) where no exchange is cheaper; the piece in the slot ``stays`` does not.
+    Nothing leaves (-1) where no exchange is cheaper; the piece in the slot ``fixed_item`` does not.
     """
     best_out, best_into, least = -1, -1, 0.0
     for _ in range(_PAIRS):
         out = slot_on(state, RANK, here)
         pick = random_below(state, state.site_count[there] + 1)
         into = state.site_slots[there, pick - 1] if pick > 0 else -1
-        if out < 0 or out == stays or (into >= 0 and data.slot_item[out] == data.slot_item[into]):
+        if out < 0 or out == fixed_item or (into >= 0 and data.slot_item[out] == data.slot_item[into]):
             continue
         shape, back = state.slot_shape[out], state.slot_shape[into] if into >= 0 else -1
         growth = swap_growth(data, state, here, there, shape, back, least)

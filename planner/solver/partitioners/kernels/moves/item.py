@@ -17,7 +17,7 @@ def take_off(data: Data, state: State, item: int) -> tuple[int, int]:
     first, pieces, family = data.item_slot[item], state.num_pieces[item], state.family[item]
     begin(state)
     for i in range(pieces):
-        state.kept_shape[i], state.kept_site[i] = state.slot_shape[first + i], state.slot_site[first + i]
+        state.saved_shape[i], state.saved_site[i] = state.slot_shape[first + i], state.slot_site[first + i]
         take(data, state, first + i, data.family_scope[family])
     return pieces, family
 
@@ -31,8 +31,8 @@ def put_back(data: Data, state: State, item: int, pieces: int, family: int) -> N
     undo(data, state)
     state.family[item], state.num_pieces[item] = family, pieces
     for i in range(pieces):
-        state.slot_shape[first + i], state.slot_site[first + i] = state.kept_shape[i], state.kept_site[i]
-        enlist(state, first + i, data.family_scope[family], state.kept_site[i])
+        state.slot_shape[first + i], state.slot_site[first + i] = state.saved_shape[i], state.saved_site[i]
+        enlist(state, first + i, data.family_scope[family], state.saved_site[i])
 
 
 @compiled

@@ -98,7 +98,7 @@ def find_cheap_sets(
     count = 1 << (chosen.shape[0] - first)
     order = np.argsort(other[:count, key])
     keys = other[:count, key][order]
-    kept, seen = 0, 0
+    num_found, seen = 0, 0
     for a in range(1 << first):
         place = np.searchsorted(keys, wanted.lowest[key] - one[a, key])
         while place < count and keys[place] <= wanted.highest[key] - one[a, key]:
@@ -112,14 +112,14 @@ def find_cheap_sets(
                 continue
             seen += 1
             if seen > most:
-                return kept
+                return num_found
             value = least_cost(terms, wanted, one[a], other[b])
-            if value >= budget or (kept == sets.shape[0] and value >= costs[kept - 1]):
+            if value >= budget or (num_found == sets.shape[0] and value >= costs[num_found - 1]):
                 continue
-            at = min(kept, sets.shape[0] - 1)
-            kept = at + 1
+            at = min(num_found, sets.shape[0] - 1)
+            num_found = at + 1
             while at > 0 and costs[at - 1] > value:
                 costs[at], sets[at] = costs[at - 1], sets[at - 1]
                 at -= 1
             costs[at], sets[at] = value, a | b << first
-    return kept
+    return num_found

@@ -79,7 +79,7 @@ def cut_and_redistribute(data: Data, state: State, before: float, bar: float) ->
     if scope > HOST or count < 3:
         return False
     for i in range(pieces):
-        state.kept_shape[i], state.kept_site[i] = state.slot_shape[first + i], state.slot_site[first + i]
+        state.saved_shape[i], state.saved_site[i] = state.slot_shape[first + i], state.slot_site[first + i]
     if not cut_at_random(data, state, item):
         return False
     local = ranks_of_site(data, scope)

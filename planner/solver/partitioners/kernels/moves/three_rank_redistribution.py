@@ -94,10 +94,10 @@ def best_three_rank_redistribution(
     second, its_cost = np.empty(1, dtype=np.int64), np.empty(1)
     total = np.sum(base, axis=0) + np.sum(pieces, axis=0)
     wanted = bounds_of(terms, budget, base[0], total, capacity, 2)
-    kept = find_cheap_sets(pieces, np.arange(count), wanted, terms, budget, _MOST_SEEN, halves, firsts, costs)
+    num_found = find_cheap_sets(pieces, np.arange(count), wanted, terms, budget, _MOST_SEEN, halves, firsts, costs)
     rest = np.empty(count, dtype=np.int64)
     best = budget
-    for k in range(kept):
+    for k in range(num_found):
         if costs[k] >= best:
             break
         left = 0

@@ -59,8 +59,8 @@ class State(NamedTuple):
     old_world_bytes: Floats  # (M,)
     counters: NDArray[np.void]  # (1,) of COUNTERS
     old_counters: NDArray[np.void]
-    kept_shape: Ints  # (most pieces of one item,) an item's pieces while another cut is tried
-    kept_site: Ints
+    saved_shape: Ints  # (most pieces of one item,) an item's pieces while another cut is tried
+    saved_site: Ints
     gain: Floats  # (Q,) see sites.weigh and driving.forward_excess
     price: Floats  # (Q,) phase weight over the sum of weights
     gained: Floats  # (3, Q) seconds that two sites gain, and what that adds at least to the cost
@@ -104,8 +104,8 @@ def empty_state(data: Data, seed: int) -> State:
         old_world_bytes=np.zeros(tiers),
         counters=np.zeros(1, dtype=COUNTERS),
         old_counters=np.zeros(1, dtype=COUNTERS),
-        kept_shape=np.zeros(most, dtype=np.int64),
-        kept_site=np.zeros(most, dtype=np.int64),
+        saved_shape=np.zeros(most, dtype=np.int64),
+        saved_site=np.zeros(most, dtype=np.int64),
         gain=np.zeros(phases),
         price=np.zeros(phases),
         gained=np.zeros((3, phases)),

@@ -115,7 +115,7 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["npz", "parquet"])
-def test_an_unsigned_id_is_told_as_it_stands(tmp_path: Path, suffix: str) -> None:
+def test_an_unsigned_id_is_reported_as_it_stands(tmp_path: Path, suffix: str) -> None:
     path, ids = tmp_path / f"t.{suffix}", np.array([1, 2, 3, 2**64 - 2], dtype=np.uint64)
     if suffix == "npz":
         np.savez(path, a=ids)

@@ -81,7 +81,7 @@ def test_a_key_that_is_known() -> None:
         (HEADER, replace(RECORD, expires_at=100.0)),
     ],
 )
-def test_others_are_strangers(header: str | None, record: ApiKeyRecord | None) -> None:
+def test_others_are_outsiders(header: str | None, record: ApiKeyRecord | None) -> None:
     async def test() -> None:
         hands = Hands(*([] if record is None else [record]))
         caller = await hands.show(header)
@@ -208,7 +208,7 @@ def test_uses_are_written_every_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     run(test())
 
 
-def test_keys_that_somebody_makes_up_push_out_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_that_someone_makes_up_push_out_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         monkeypatch.setattr(key_ring, "MAX_REMEMBERED", 3)
         hands = Hands(RECORD)

@@ -57,10 +57,10 @@ def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(test())
 
 
-def refused(found: Principal | Unauthenticated, said: str) -> None:
+def refused(found: Principal | Unauthenticated, message: str) -> None:
     assert isinstance(found, Unauthenticated), found
     assert found.code == "unauthorized"
-    assert said in found.detail
+    assert message in found.detail
     assert found.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
 
 
@@ -78,7 +78,7 @@ def test_a_good_token(issuer: Issuer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"iss": "https://other.example"}, "another issuer"),
         ({"iss": None}, "another issuer"),
@@ -100,10 +100,10 @@ def test_a_good_token(issuer: Issuer) -> None:
         ({"sub": 3}, "no subject"),
     ],
 )
-def test_tokens_with_other_claims(issuer: Issuer, changes: dict[str, object], said: str) -> None:
+def test_tokens_with_other_claims(issuer: Issuer, changes: dict[str, object], message: str) -> None:
     async def test() -> None:
         hands = Hands(issuer)
-        refused(await hands.show(**changes), said)
+        refused(await hands.show(**changes), message)
         assert isinstance(await hands.show(), Principal)
 
     run(test)
@@ -111,27 +111,27 @@ def test_tokens_with_other_claims(issuer: Issuer, changes: dict[str, object], sa
 
 def confused(issuer: Issuer) -> dict[str, tuple[str, str]]:
     """Tokens that nobody signed with a key of the issuer, or in another way than is taken."""
-    said = claims(issuer.url)
-    good = signed(said)
+    message = claims(issuer.url)
+    good = signed(message)
     # Signed with the public key of the issuer as if it were a secret that both have.
     hmac = {
-        f"HS{bits}": forged(said, {"alg": f"HS{bits}", "kid": "one"}, secret=public_pem(RSA), bits=bits)
+        f"HS{bits}": forged(message, {"alg": f"HS{bits}", "kid": "one"}, secret=public_pem(RSA), bits=bits)
         for bits in (256, 384, 512)
     }
     return {
-        "none": (forged(said, {"alg": "none", "kid": "one"}), "another way"),
-        "None": (forged(said, {"alg": "None", "kid": "one"}), "another way"),
-        "no algorithm": (forged(said, {"kid": "one"}), ""),
+        "none": (forged(message, {"alg": "none", "kid": "one"}), "another way"),
+        "None": (forged(message, {"alg": "None", "kid": "one"}), "another way"),
+        "no algorithm": (forged(message, {"kid": "one"}), ""),
         **{name: (token, "another way") for name, token in hmac.items()},
-        "a key of somebody else": (signed(said, OTHER_RSA), "signature"),
-        "the name of another key": (signed(said, kid="two"), "not for this kind"),
-        "RS512 with a key for RS256": (signed(said, alg="RS512"), "another way"),
-        "no key named": (forged(said, {"alg": "RS256"}, b"x"), "does not name its key"),
-        "an unknown key": (signed(said, kid="three"), "no key of the id"),
-        "a key inside": (signed(said, OTHER_RSA, jwk=jwk("one", OTHER_RSA)), "signature"),
-        "a key elsewhere": (signed(said, OTHER_RSA, jku="http://127.0.0.1:9/keys"), "signature"),
-        "something critical": (signed(said, crit=["b64"], b64=True), ""),
-        "another kind": (signed(said, typ="logout+jwt"), "of a kind"),
+        "a key of somebody else": (signed(message, OTHER_RSA), "signature"),
+        "the name of another key": (signed(message, kid="two"), "not for this kind"),
+        "RS512 with a key for RS256": (signed(message, alg="RS512"), "another way"),
+        "no key named": (forged(message, {"alg": "RS256"}, b"x"), "does not name its key"),
+        "an unknown key": (signed(message, kid="three"), "no key of the id"),
+        "a key inside": (signed(message, OTHER_RSA, jwk=jwk("one", OTHER_RSA)), "signature"),
+        "a key elsewhere": (signed(message, OTHER_RSA, jku="http://127.0.0.1:9/keys"), "signature"),
+        "something critical": (signed(message, crit=["b64"], b64=True), ""),
+        "another kind": (signed(message, typ="logout+jwt"), "of a kind"),
         "changed after it was signed": (good[:-10] + "AAAAAAAAAA", "signature"),
         "cut": (good[:40], "cannot be read"),
         "nothing": ("..", "cannot be read"),
@@ -149,10 +149,10 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES.split())
 def test_tokens_that_the_issuer_did_not_sign(issuer: Issuer, name: str) -> None:
-    token, said = confused(issuer)[name.replace("_", " ")]
+    token, message = confused(issuer)[name.replace("_", " ")]
 
     async def test() -> None:
-        refused(await Hands(issuer).show(token), said)
+        refused(await Hands(issuer).show(token), message)
 
     run(test)
 
@@ -162,10 +162,10 @@ def test_a_key_that_is_for_one_algorithm_verifies_no_other(issuer: Issuer) -> No
 
     async def test() -> None:
         hands = Hands(issuer, oidc_algorithms="RS256,RS512,EdDSA")
-        said = claims(issuer.url)
-        refused(await hands.show(signed(said, alg="RS512")), "not for this kind")
-        assert isinstance(await hands.show(signed(said, alg="RS512", kid="free")), Principal)
-        assert isinstance(await hands.show(signed(said, ED, alg="EdDSA", kid="ed")), Principal)
+        message = claims(issuer.url)
+        refused(await hands.show(signed(message, alg="RS512")), "not for this kind")
+        assert isinstance(await hands.show(signed(message, alg="RS512", kid="free")), Principal)
+        assert isinstance(await hands.show(signed(message, ED, alg="EdDSA", kid="ed")), Principal)
 
     run(test)
 
@@ -191,9 +191,9 @@ def test_a_token_ends_by_the_clock_on_the_wall_and_begins_by_it(issuer: Issuer) 
         hands = Hands(issuer)
         token = signed(claims(issuer.url, exp=hands.now + 600))
         assert isinstance(await hands.show(token), Principal)
-        for jump, said in ((3600, "has expired"), (-7200, "not valid yet"), (631, "has expired")):
+        for jump, message in ((3600, "has expired"), (-7200, "not valid yet"), (631, "has expired")):
             hands.now += jump
-            refused(await hands.show(token), said)
+            refused(await hands.show(token), message)
             hands.now -= jump
             assert isinstance(await hands.show(token), Principal)
         hands.now += 629  # clocks may differ by half a minute
@@ -257,7 +257,7 @@ def test_a_new_key_is_asked_for_but_not_for_every_token(issuer: Issuer) -> None:
     run(test)
 
 
-def test_an_issuer_that_is_down_stops_nobody_whose_key_is_known(issuer: Issuer) -> None:
+def test_an_issuer_that_is_down_stops_no_one_whose_key_is_known(issuer: Issuer) -> None:
     async def test() -> None:
         hands = Hands(issuer)
         assert isinstance(await hands.show(), Principal)
@@ -359,7 +359,7 @@ def test_keys_that_verify_nothing_are_left_aside() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"auth": "none"}, "SHARDPLAN_AUTH=keys"),
         ({"oidc_audience": None}, "SHARDPLAN_OIDC_AUDIENCE"),
@@ -372,11 +372,11 @@ def test_keys_that_verify_nothing_are_left_aside() -> None:
         ({"oidc_algorithms": ""}, "RS256"),
     ],
 )
-def test_settings_that_trust_too_much(changes: dict[str, object], said: str) -> None:
+def test_settings_that_trust_too_much(changes: dict[str, object], message: str) -> None:
     good = {"auth": "keys", "oidc_issuer": "https://login.example", "oidc_audience": AUDIENCE}
     assert Trust.of(Settings(**good)) is not None
     assert Trust.of(Settings(auth="keys")) is None
-    with pytest.raises(UnusableIssuer, match=said):
+    with pytest.raises(UnusableIssuer, match=message):
         Trust.of(Settings(**{**good, **changes}))
 
 

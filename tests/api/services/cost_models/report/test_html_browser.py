@@ -48,12 +48,12 @@ def browse(url: str, tmp_path: Path, *flags: str) -> tuple[bytes, str]:
 def test_the_page_of_the_service_is_whole_under_its_policy(server: Server, tmp_path: Path) -> None:
     stored = server.client.post("/v1/cost-models", json={"document": model_document("browsed")}).json()
     url = f"http://127.0.0.1:{server.port}{stored['report_url']}"
-    dom, said = browse(url, tmp_path, "--dump-dom", "--virtual-time-budget=5000")
+    dom, message = browse(url, tmp_path, "--dump-dom", "--virtual-time-budget=5000")
     page = dom.decode()
     assert page.count("<svg") == 2
     assert page.rstrip().endswith("</html>")
     assert "browsed: a cost model of Test GPU" in page
-    assert "Content Security Policy" not in said  # how Chromium reports what a policy refused
+    assert "Content Security Policy" not in message  # how Chromium reports what a policy refused
 
 
 @pytest.mark.parametrize("size", ["1200,1600", "500,1600"])
@@ -61,14 +61,16 @@ def test_the_file_is_drawn_with_its_own_style(tmp_path: Path, size: str) -> None
     document = model_document("filed")
     (tmp_path / "report.html").write_text(report_page(document))
     picture = tmp_path / "report.png"
-    _, said = browse((tmp_path / "report.html").as_uri(), tmp_path, f"--window-size={size}", f"--screenshot={picture}")
-    assert "Content Security Policy" not in said
+    _, message = browse(
+        (tmp_path / "report.html").as_uri(), tmp_path, f"--window-size={size}", f"--screenshot={picture}"
+    )
+    assert "Content Security Policy" not in message
     unstyled = tmp_path / "unstyled.png"
     (tmp_path / "unstyled.html").write_text(report_page(document).replace(".point {", ".other {"))
-    _, said = browse(
+    _, message = browse(
         (tmp_path / "unstyled.html").as_uri(), tmp_path, f"--window-size={size}", f"--screenshot={unstyled}"
     )
-    assert "Content Security Policy" in said  # one byte of the style changed: its hash is another
+    assert "Content Security Policy" in message  # one byte of the style changed: its hash is another
     assert picture.read_bytes() != unstyled.read_bytes()
 
 
@@ -118,4 +120,4 @@ def test_the_page_of_the_service_leads_back_and_a_file_of_it_does_not(server: Se
         browser.run("document.querySelector('a').click()")
         browser.wait_for("location.pathname === '/ui/cost-models/cpu-epyc@1'")
         browser.wait_for("document.querySelector('h1')?.textContent === 'cpu-epyc@1'")
-        assert [said for said in browser.complaints if "Security" in said] == []
+        assert [message for message in browser.complaints if "Security" in message] == []

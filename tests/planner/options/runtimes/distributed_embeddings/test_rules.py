@@ -75,7 +75,7 @@ def test_every_scheme_on_offer_is_planned_exported_and_looked_up_right(
     assert_lookups_are_right(export, monkeypatch, tmp_path)
 
 
-def test_a_rank_without_a_table_is_told_by_the_export_and_mended_by_the_spec() -> None:
+def test_a_rank_without_a_table_is_reported_by_the_export_and_repaired_by_the_spec() -> None:
     """The way out that the refusal names is one."""
     whole = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
     tables = [make_table(f"t{number}", rows=900, constraints=whole) for number in range(3)]
@@ -95,8 +95,8 @@ def test_no_rank_has_more_rows_than_an_even_share_rounded_up() -> None:
     made = planned(make_table(rows=41, constraints=wanted))
     export = to_distributed_embeddings(document_of(made))
     assert made.placement.tables[0].shards.num_rows.tolist() == [11, 11, 11, 8]
-    (told,) = export["tables"]  # type: ignore[misc]
-    assert [shard["num_rows"] for shard in told["shards"]] == [11, 10, 10, 10]
+    (reported,) = export["tables"]  # type: ignore[misc]
+    assert [shard["num_rows"] for shard in reported["shards"]] == [11, 10, 10, 10]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def placed(scheme: Scheme, kernel: Kernel, *shards: tuple[int, int, int, int, in
     return TablePlacement(name="t", sharding_type=scheme, compute_kernel=kernel, shards=columns)
 
 
-def test_finished_plans_are_judged_by_what_is_made_of_them() -> None:
+def test_finished_plans_are_rated_by_what_is_made_of_them() -> None:
     table = make_table(rows=10, dim=16)
     copies = [(rank, 0, 10, 0, 16) for rank in range(4)]
     halves = placed(Scheme.COLUMN_WISE, Kernel.FUSED, (1, 0, 10, 0, 8), (3, 0, 10, 8, 8))
@@ -170,7 +170,7 @@ def test_finished_plans_are_judged_by_what_is_made_of_them() -> None:
     }
 
 
-def test_means_are_judged_by_geometry() -> None:
+def test_means_are_rated_by_geometry() -> None:
     blocks = placed(Scheme.ROW_WISE, Kernel.FUSED, *[(rank, 3 * rank, 3, 0, 16) for rank in range(4)])
     assert faults(make_table(rows=12, dim=16), blocks) == {}
     assert "its bags have means" in faults(make_table(rows=12, dim=16, pooling="mean"), blocks)["pooling"]

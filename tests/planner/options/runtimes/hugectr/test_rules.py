@@ -112,7 +112,7 @@ def placed(scheme: Scheme, kernel: Kernel, *shards: tuple[int, int, int, int, in
     return TablePlacement(name="t", sharding_type=scheme, compute_kernel=kernel, shards=columns)
 
 
-def test_finished_plans_are_judged_by_what_hugectr_makes_of_them() -> None:
+def test_finished_plans_are_rated_by_what_hugectr_makes_of_them() -> None:
     table = make_table(rows=10, dim=16)
     halves = [(1, 0, 10, 0, 8), (3, 0, 10, 8, 8)]
     copies = [(rank, 0, 10, 0, 16) for rank in range(4)]

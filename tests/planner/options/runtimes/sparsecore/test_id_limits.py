@@ -83,7 +83,7 @@ def test_no_batch_of_hashed_ids_exceeds_limits_that_are_near(
 
 
 @pytest.mark.parametrize(("case", "cores", "_loose", "_loose_unique"), CASES)
-def test_no_batch_of_ids_in_order_of_heat_exceeds_limits(
+def test_no_batch_of_ids_in_order_of_access_rate_exceeds_limits(
     case: list[tuple[AccessStatistics, int, float]], cores: int, _loose: float, _loose_unique: float
 ) -> None:
     """With every rotation, also with none, where the hottest rows of all tables meet on one SparseCore."""
@@ -165,7 +165,7 @@ def test_sums_by_remainder(modulus: int) -> None:
     np.testing.assert_allclose(bins.by_remainder(values, modulus), want)
 
 
-def test_statistics_that_do_not_tell_rows_apart_have_no_bins() -> None:
+def test_statistics_that_do_not_report_rows_apart_have_no_bins() -> None:
     histogram = ReuseHistogram(distinct_rows=(5.0,) + (0.0,) * 16)
     assert RowRateBins.of(histogram, 100) is None
     assert RowRateBins.of(MissRatioCurve(points=((1.0, 0.0),)), 100) is None

@@ -100,7 +100,7 @@ def placed(*shards: tuple[int, int, int, int, int], kernel: Kernel = Kernel.FUSE
     return TablePlacement(name="t", sharding_type=Scheme.ROW_WISE, compute_kernel=kernel, shards=columns)
 
 
-def test_finished_plans_are_judged_by_what_the_library_makes_of_them() -> None:
+def test_finished_plans_are_rated_by_what_the_library_makes_of_them() -> None:
     table = make_table(rows=10, dim=16)
     blocks = [(0, 0, 3, 0, 16), (1, 3, 3, 0, 16), (2, 6, 3, 0, 16), (3, 9, 1, 0, 16)]
     assert faults(table, placed(*blocks)) == {}

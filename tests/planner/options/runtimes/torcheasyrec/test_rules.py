@@ -130,7 +130,7 @@ WHOLE = [(1, 0, 9, 0, 256)]
 
 
 @pytest.mark.parametrize(
-    ("scheme", "kernel", "rows", "changes", "told"),
+    ("scheme", "kernel", "rows", "changes", "reported"),
     [
         (Scheme.TABLE_WISE, Kernel.FUSED, WHOLE, {}, None),
         (Scheme.TABLE_WISE, Kernel.FUSED_UVM_CACHING, WHOLE, {"cache_load_factor": 0.2}, None),
@@ -142,17 +142,17 @@ WHOLE = [(1, 0, 9, 0, 256)]
         (Scheme.TABLE_WISE, Kernel.FUSED, WHOLE, {"data_type": "int8"}, "weights are fp32 or fp16, not int8"),
     ],
 )
-def test_placements_are_judged_by_what_the_config_can_say(
-    scheme: Scheme, kernel: Kernel, rows: list[tuple[int, ...]], changes: dict[str, Any], told: str | None
+def test_placements_are_rated_by_what_the_config_can_say(
+    scheme: Scheme, kernel: Kernel, rows: list[tuple[int, ...]], changes: dict[str, Any], reported: str | None
 ) -> None:
     placement = Placement(world_size=4, ranks_per_host=4, tables=(placed(TABLE, scheme, kernel, rows, **changes),))
     issues = TorchEasyRec().check(make_problem(TABLE, runtime="torcheasyrec"), placement)
     found = [one.message for one in issues if one.code == "undictated"]
-    assert [told in one for one in found] == ([] if told is None else [True])
+    assert [reported in one for one in found] == ([] if reported is None else [True])
     assert all(one.pointer == "/tables/0" for one in issues)
 
 
-def test_torchrecs_own_rules_are_kept() -> None:
+def test_torchrecs_own_rules_are_preserved() -> None:
     """A grid of means is TorchRec's fault, and verification says so under this runtime as well."""
     table = replace(TABLE, pooling="mean")
     rows = [(rank, 5 * (rank % 2), 5 - rank % 2, 128 * (rank // 2), 128) for rank in range(4)]
@@ -172,7 +172,7 @@ def test_pieces_are_as_wide_as_torchrecs() -> None:
     assert [piece_columns(width) for width in widths] == [_get_block_size_for_cw_shard(width, None) for width in widths]
 
 
-def test_a_placement_of_a_table_with_a_dot_in_its_name_is_told() -> None:
+def test_a_placement_of_a_table_with_a_dot_in_its_name_is_reported() -> None:
     table = make_table("a.b", rows=9, dim=256)
     placement = Placement(
         world_size=4, ranks_per_host=4, tables=(placed(table, Scheme.TABLE_WISE, Kernel.FUSED, WHOLE),)

@@ -47,7 +47,7 @@ def test_rule_1_uneven_row_blocks() -> None:
     assert codes(problem, place("t", Scheme.TABLE_ROW_WISE, by_rows([192, 195, 195, 195]))) == {"geometry"}
 
 
-def test_rule_2_mean_pools_cut_by_rows_beside_other_schemes() -> None:
+def test_rule_2_mean_pools_cut_by_rows_next_to_other_schemes() -> None:
     tables = [make_table(name, rows=400, pooling=pooling) for name, pooling in (("m", "mean"), ("s", "sum"))]
     mean = place("m", Scheme.ROW_WISE, by_rows([100] * 4))
     rows, whole = place("s", Scheme.ROW_WISE, by_rows([100] * 4)), place("s", Scheme.TABLE_WISE, [(0, 0, 400, 0, 64)])

@@ -39,22 +39,22 @@ def test_sizes_times_and_price() -> None:
     assert found[2].split() == ["full", "5.0", "GiB", "100", "ms", "1", "5.37", "s", "0", "5", "s"]
     assert found[3].split() == ["largest", "increment", "1.0", "GiB", "20", "ms", "1", "1.07", "s", "0", "5", "s"]
     assert found[4].strip() == "one_shot: one in 12 checkpoints is full"
-    told = " ".join(line.strip() for line in found[5:])
-    assert "an interval takes 100 s, a restore reads for 3.22 s" in told
-    assert "15 us per step, no part of the objective (snapshot rates measured)" in told
+    reported = " ".join(line.strip() for line in found[5:])
+    assert "an interval takes 100 s, a restore reads for 3.22 s" in reported
+    assert "15 us per step, no part of the objective (snapshot rates measured)" in reported
 
 
 def test_full_checkpoints_alone_and_balanced() -> None:
     found = lines(policy="full", full_every=1, incremental=None, balanced=True)
     assert found[3].strip() == "every checkpoint is full"
-    told = " ".join(line.strip() for line in found[4:])
-    assert "a part of the objective, which counts every rank at an equal part of its host's rate" in told
+    reported = " ".join(line.strip() for line in found[4:])
+    assert "a part of the objective, which counts every rank at an equal part of its host's rate" in reported
     assert "no part" not in " ".join(found)
 
 
-def test_a_late_upload_is_told_with_the_way_out() -> None:
-    told = " ".join(line.strip() for line in lines(warning="host 0 uploads for long: use fewer checkpoint.bits"))
-    assert "too late: host 0 uploads for long: use fewer checkpoint.bits" in told
+def test_a_late_upload_is_reported_with_the_way_out() -> None:
+    reported = " ".join(line.strip() for line in lines(warning="host 0 uploads for long: use fewer checkpoint.bits"))
+    assert "too late: host 0 uploads for long: use fewer checkpoint.bits" in reported
 
 
 def test_lines_are_not_too_wide() -> None:
@@ -64,6 +64,6 @@ def test_lines_are_not_too_wide() -> None:
     assert all(len(line) <= 80 for line in found)
 
 
-def test_nothing_is_said_without_checkpoints() -> None:
+def test_nothing_is_stated_without_checkpoints() -> None:
     for plan in (document(), document(checkpoint=None)):
         assert "Checkpoints" not in explain_plan(plan)

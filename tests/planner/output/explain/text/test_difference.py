@@ -74,7 +74,7 @@ def test_documents() -> None:
     }
 
 
-def test_the_fullest_rank_is_told_by_tier() -> None:
+def test_the_fullest_rank_is_reported_by_tier() -> None:
     """Rank 1 is fullest in one tier and rank 0 in the other; 3 GiB and 4 GiB are no 7 GiB of anything."""
     first, second = (rank(number, (0.001, 0.001), num_bytes * GIB) for number, num_bytes in ((0, 1), (1, 3)))
     first["bytes"]["ddr"] = 4 * GIB
@@ -107,7 +107,7 @@ def test_no_line_is_wider_than_a_terminal() -> None:
     assert "x 1.23e+15" in text
 
 
-def test_one_is_not_told_as_many() -> None:
+def test_one_is_not_reported_as_many() -> None:
     names = [f"t{number}" for number in range(MAX_TABLE_ROWS + 1)]
     plan = document(world_size=1, tables=[table(name, "table_wise", [shard(0, (0, 9), GIB)]) for name in names])
     text = compare_plans(document(world_size=1, tables=[]), plan)
@@ -115,22 +115,22 @@ def test_one_is_not_told_as_many() -> None:
     assert text.splitlines()[-1] == "  ... and 1 more table"
 
 
-def test_what_is_kept_otherwise_is_a_change_and_told_within_a_terminal() -> None:
-    def kept(**changes: object) -> dict[str, object]:
+def test_what_is_preserved_otherwise_is_a_change_and_reported_within_a_terminal() -> None:
+    def preserved(**changes: object) -> dict[str, object]:
         items = table("items", "table_wise", [shard(1, (0, 100), GIB)]) | changes
         return document(tables=[document()["tables"][0], items])
 
     cached = {"compute_kernel": "fused_uvm_caching", "cache_load_factor": 0.2, "data_type": "fp16"}
-    plain = kept(data_type="fp32")
-    for changes, told in (
+    plain = preserved(data_type="fp32")
+    for changes, reported in (
         (cached, "    A: fused, fp32\n    B: fused_uvm_caching, 0.2 cached, fp16\n"),
         ({"data_type": "fp16"}, "    A: fused, fp32\n    B: fp16\n"),
     ):
-        assert difference(plain, kept(**changes)).changed == ("items",)
-        text = compare_plans(plain, kept(**changes))
-        assert told in text
+        assert difference(plain, preserved(**changes)).changed == ("items",)
+        text = compare_plans(plain, preserved(**changes))
+        assert reported in text
         assert max(map(len, text.splitlines())) <= 80
     other = cached | {"cache_load_factor": 0.4}
-    assert difference(kept(**cached), kept(**other)).changed == ("items",)
-    longest = compare_plans(kept(**cached), kept(**other))
+    assert difference(preserved(**cached), preserved(**other)).changed == ("items",)
+    longest = compare_plans(preserved(**cached), preserved(**other))
     assert max(map(len, longest.splitlines())) <= 80

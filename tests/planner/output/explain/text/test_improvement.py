@@ -16,7 +16,7 @@ def test_gain_and_proof() -> None:
     assert "at most 2.57% more" in " ".join(text.split())
 
 
-def test_a_plan_that_is_as_good_is_said_to_be() -> None:
+def test_a_plan_that_is_as_good_is_stated_to_be() -> None:
     assert "no better plan was found" in explain_improvement(costing(0.004), costing(0.004, 0.004), is_legal=True)
     assert "25.00% more" in explain_improvement(costing(0.004), costing(0.005, 0.004), is_legal=True)
 

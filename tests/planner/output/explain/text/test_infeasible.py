@@ -42,13 +42,13 @@ def test_what_is_short_by_how_much_and_the_way_out() -> None:
 def test_no_sentence_is_printed_twice() -> None:
     # the pipeline repeats the first shortfall's message as the detail, with what it did not try after it
     short = shortfall()
-    for detail, beside in ((short.message, []), (f"{short.message}; some cuts were not tried", ["  some cuts"])):
+    for detail, next_to in ((short.message, []), (f"{short.message}; some cuts were not tried", ["  some cuts"])):
         found = PlanResult(
             plan=None, reason="INFEASIBLE", limit=None, detail=detail, lower_bound_seconds=0.0, shortfalls=(short,)
         )
         text = explain_no_plan(found, name="big")
         assert text.count(short.message) == 1
-        assert text.splitlines()[1] == (f"{beside[0]} were not tried" if beside else "")
+        assert text.splitlines()[1] == (f"{next_to[0]} were not tried" if next_to else "")
 
 
 def test_a_table_is_named_and_missing_options_need_no_bytes() -> None:
@@ -85,7 +85,7 @@ MEMORY = Fix(
 NOTHING = Diagnosis(conflict=None, has_plan_without_constraints=None, fixes=(), num_solves=3, limit=None)
 
 
-def told(**changes: object) -> list[str]:
+def reported(**changes: object) -> list[str]:
     """The lines of a diagnosis, after those of the shortfalls."""
     diagnosis = replace(NOTHING, **changes)  # type: ignore[arg-type]
     return explain_no_plan(replace(result(), diagnosis=diagnosis), name="big").splitlines()[2:]
@@ -93,7 +93,7 @@ def told(**changes: object) -> list[str]:
 
 def test_who_is_to_blame_and_what_helps() -> None:
     conflict = Conflict(constraints=(SCHEME,), is_irreducible=True, is_proven=True)
-    assert told(conflict=conflict, has_plan_without_constraints=True, fixes=(MEMORY,)) == [
+    assert reported(conflict=conflict, has_plan_without_constraints=True, fixes=(MEMORY,)) == [
         "",
         "  this constraint cannot be kept:",
         '    table "a" may only use table_wise',
@@ -106,39 +106,41 @@ def test_who_is_to_blame_and_what_helps() -> None:
     ]
 
 
-def test_what_is_not_proven_is_not_told_as_if_it_were() -> None:
+def test_what_is_not_proven_is_not_reported_as_if_it_were() -> None:
     two = (SCHEME, SCHEME)
     proven = Conflict(constraints=two, is_irreducible=True, is_proven=True)
-    assert "cannot be kept together" in " ".join(told(conflict=proven))
+    assert "cannot be kept together" in " ".join(reported(conflict=proven))
     for constraints in (two, (SCHEME,)):
-        text = " ".join(told(conflict=Conflict(constraints=constraints, is_irreducible=True, is_proven=False)))
+        text = " ".join(reported(conflict=Conflict(constraints=constraints, is_irreducible=True, is_proven=False)))
         assert "cannot" not in text
         assert "no plan was found" in text
 
 
 def test_no_constraint_is_blamed_where_none_is_to_blame() -> None:
-    assert told(has_plan_without_constraints=False)[1].startswith("  no constraint of the spec is to blame")
-    assert told(has_plan_without_constraints=None) == []
-    assert told(has_plan_without_constraints=True)[1].startswith("  without any constraint of the spec there is a plan")
+    assert reported(has_plan_without_constraints=False)[1].startswith("  no constraint of the spec is to blame")
+    assert reported(has_plan_without_constraints=None) == []
+    assert reported(has_plan_without_constraints=True)[1].startswith(
+        "  without any constraint of the spec there is a plan"
+    )
 
 
 def test_a_conflict_that_was_not_narrowed_down_says_so() -> None:
     for is_proven in (False, True):
         conflict = Conflict(constraints=(SCHEME, SCHEME), is_irreducible=False, is_proven=is_proven)
-        text = " ".join(line.strip() for line in told(conflict=conflict))
+        text = " ".join(line.strip() for line in reported(conflict=conflict))
         assert "which of them are needed for that was not settled" in text
         assert "without any one" not in text
 
 
 def test_what_was_cut_short_says_so() -> None:
-    assert "3 solves took what may be spent" in " ".join(told(limit="deterministic_time"))
+    assert "3 solves took what may be spent" in " ".join(reported(limit="deterministic_time"))
 
 
 def test_long_conflicts_and_fixes_are_cut() -> None:
     many = Conflict(constraints=(SCHEME,) * (MAX_CONSTRAINTS + 1), is_irreducible=True, is_proven=True)
     values = (SpecChange(pointer="/p/" + "x" * 100, value=tuple(range(500))), SpecChange(pointer="/q", value=None))
     fix = replace(MEMORY, changes=values * MAX_CHANGES, message="word " * 60)
-    lines = told(conflict=many, fixes=(fix,), limit="time")
+    lines = reported(conflict=many, fixes=(fix,), limit="time")
     assert "    ... and 1 more constraint" in lines
     assert f"       ... and {MAX_CHANGES} more changes" in lines
     assert "       /q: leave out" in lines

@@ -25,14 +25,14 @@ MOVEMENT: dict[str, Any] = {
 }
 
 
-def told(**changes: Any) -> str:
+def reported(**changes: Any) -> str:
     lines = section(explain_plan(document(movement={**MOVEMENT, **changes})), "From the previous plan")
     assert all(len(line) <= 80 for line in lines)
     return " ".join(line.strip() for line in lines)
 
 
 def test_bytes_ranks_time_and_break_even() -> None:
-    text = told()
+    text = reported()
     assert text.startswith("From the previous plan sha256:555555555555…")
     assert "2.0 GiB move (25.0%), 6.0 GiB stay" in text
     assert "between 2 pairs of ranks; rank 3 sends most, 1.0 GiB, and rank 1 receives most, 2.0 GiB" in text
@@ -41,13 +41,13 @@ def test_bytes_ranks_time_and_break_even() -> None:
 
 
 def test_a_plan_that_stays() -> None:
-    text = told(moved_bytes=0, previous_objective_seconds=0.005, saved_seconds_per_step=0.0, break_even_steps=None)
+    text = reported(moved_bytes=0, previous_objective_seconds=0.005, saved_seconds_per_step=0.0, break_even_steps=None)
     assert "nothing moves; all 6.0 GiB stay where they are" in text
     assert text.endswith("the previous plan would take 5 ms and stays")
 
 
 def test_new_tables_a_limit_and_a_plan_that_is_no_longer_legal() -> None:
-    text = told(
+    text = reported(
         new_bytes=GIB,
         max_moved_bytes=3 * GIB,
         seconds=None,

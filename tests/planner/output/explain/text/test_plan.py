@@ -52,7 +52,7 @@ def test_memory_against_capacity() -> None:
     assert "rank 1 keeps free in hbm: margin 1.0 GiB" in lines[4]
 
 
-def test_lines_of_every_tier_are_told_apart() -> None:
+def test_lines_of_every_tier_are_distinguished() -> None:
     plan = document()
     plan["ranks"][1]["bytes"]["ddr"] = GIB
     plan["ranks"][1]["capacity_bytes"]["ddr"] = 4 * GIB
@@ -64,7 +64,7 @@ def test_lines_of_every_tier_are_told_apart() -> None:
     assert "gradients" not in text
 
 
-def test_what_a_tier_holds_is_told_of_its_own_fullest_rank() -> None:
+def test_what_a_tier_holds_is_reported_of_its_own_fullest_rank() -> None:
     plan = document()
     first, second = plan["ranks"]
     more = {"bytes": {"hbm": 2 * GIB, "ddr": 9 * GIB}, "ledger_bytes": {"hbm": {"weights": GIB}, "ddr": {"weights": 2}}}
@@ -108,7 +108,7 @@ def test_ranks_left_out_are_not_called_faster_where_all_are_tied() -> None:
     assert "emptier" not in text
 
 
-def test_one_is_not_told_as_many() -> None:
+def test_one_is_not_reported_as_many() -> None:
     shown = MAX_RANK_ROWS + 1
     plan = document(world_size=shown, ranks=[rank(number, (3e-6, 0.0), GIB) for number in range(shown)])
     assert section(explain_plan(plan), "Seconds per rank")[-1] == "  ... and 1 more rank: 3 us"
@@ -119,7 +119,7 @@ def test_one_is_not_told_as_many() -> None:
     assert section(text, "Where it is")
 
 
-def test_the_digest_is_told_short() -> None:
+def test_the_digest_is_reported_short() -> None:
     # sha256: and 12 of 64 digits
     digest = document()["plan_digest"]
     assert f"  digest   {digest[:19]}…\n" in explain_plan(document())
@@ -189,12 +189,12 @@ def test_the_summary_of_what_a_plan_rests_on_is_wrapped() -> None:
     assert lines[1] == "  20 defaults, 20 notes"
 
 
-def test_a_plan_that_costs_nothing_can_be_told() -> None:
+def test_a_plan_that_costs_nothing_can_be_reported() -> None:
     plan = document(phases=[], ranks=[rank(0, (0.0, 0.0), 0), rank(1, (0.0, 0.0), 0)])
     assert "rank    0" in explain_plan(plan)
 
 
-def test_requests_are_told_and_no_step() -> None:
+def test_requests_are_reported_and_no_step() -> None:
     serving = {
         "samples_per_request": 168,
         "num_messages": 4,
@@ -217,7 +217,7 @@ def test_requests_are_told_and_no_step() -> None:
     assert "ranks do not wait for others" in text
 
 
-def test_a_rate_that_was_not_asked_for_is_not_told() -> None:
+def test_a_rate_that_was_not_asked_for_is_not_reported() -> None:
     serving = {
         "samples_per_request": 1,
         "num_messages": 0,
@@ -232,7 +232,7 @@ def test_a_rate_that_was_not_asked_for_is_not_told() -> None:
     assert "Requests" not in explain_plan(document())
 
 
-def test_the_largest_tables_say_how_their_rows_are_kept_where_that_is_not_plain() -> None:
+def test_the_largest_tables_say_how_their_rows_are_preserved_where_that_is_not_plain() -> None:
     plan = document()
     cached = {"compute_kernel": "fused_uvm_caching", "cache_load_factor": 0.1, "data_type": "fp16"}
     first, *others = plan["tables"]
@@ -241,7 +241,7 @@ def test_the_largest_tables_say_how_their_rows_are_kept_where_that_is_not_plain(
     assert "cached, " not in explain_plan(plan)
 
 
-def test_a_table_that_is_split_by_heat_says_which_share_lies_where() -> None:
+def test_a_table_that_is_split_by_access_rate_says_which_share_lies_where() -> None:
     shard = {
         "rank": 0,
         "row_offset": 0,

@@ -15,13 +15,13 @@ def text_of(model: LaunchingModel) -> tuple[str, dict[str, Any]]:
     return explain_plan(document), document
 
 
-def test_limits_shares_and_the_search_are_told_in_80_columns() -> None:
+def test_limits_shares_and_the_search_are_reported_in_80_columns() -> None:
     text, document = text_of(LaunchingModel(launch_seconds=3e-7))
-    told = text[text.index("Prediction") :].split("\n\n")[0]
-    assert "probability of 0.9" in " ".join(told.split())
-    assert "are learned" in told
-    assert f"search {document['surrogate']['round']} of at most 4" in " ".join(told.split())
-    assert max(map(len, told.splitlines())) <= 80
+    reported = text[text.index("Prediction") :].split("\n\n")[0]
+    assert "probability of 0.9" in " ".join(reported.split())
+    assert "are learned" in reported
+    assert f"search {document['surrogate']['round']} of at most 4" in " ".join(reported.split())
+    assert max(map(len, reported.splitlines())) <= 80
 
 
 def test_a_plan_of_an_analytic_model_has_no_such_lines() -> None:
@@ -46,9 +46,9 @@ def test_phases_with_collectives_of_the_analytic_model_are_named() -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_a_document_of_an_earlier_version_is_told_without_them() -> None:
+def test_a_document_of_an_earlier_version_is_reported_without_them() -> None:
     text, document = text_of(LaunchingModel(launch_seconds=3e-7))
     earlier = {key: value for key, value in document["prediction"].items() if key != "analytic_phases"}
-    told = explain_plan({**document, "prediction": earlier})
-    assert "collectives that" not in told
+    reported = explain_plan({**document, "prediction": earlier})
+    assert "collectives that" not in reported
     assert "collectives that" in text

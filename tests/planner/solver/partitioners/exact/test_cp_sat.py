@@ -27,9 +27,9 @@ def test_large_models_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.undo()
     start = cp_sat.CpSat().solve(priced, LIMITS).assignment
     monkeypatch.setattr(cp_sat, "MAX_PLACEMENTS", 3)
-    kept = cp_sat.CpSat().solve(priced, LIMITS, start=start)
-    assert kept.assignment is start
-    assert (kept.termination.reason, kept.termination.limit) == (Reason.FEASIBLE, "size")
+    preserved = cp_sat.CpSat().solve(priced, LIMITS, start=start)
+    assert preserved.assignment is start
+    assert (preserved.termination.reason, preserved.termination.limit) == (Reason.FEASIBLE, "size")
 
 
 def test_rounding_keeps_the_bound_admissible(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -157,7 +157,7 @@ def test_more_memory_than_integers_hold() -> None:
     assert solve(two_tables(5.0, 1e30))[0] == cp_model.OPTIMAL
 
 
-def test_a_bound_is_kept_with_room_for_rounding() -> None:
+def test_a_bound_is_preserved_with_room_for_rounding() -> None:
     """Two pieces, and a tick each for pins and for the window, in each of 2 phases: 8 ticks.
 
     With ticks this coarse, the optimum's own value as a bound would cut off all plans, were it not lowered.
@@ -166,15 +166,15 @@ def test_a_bound_is_kept_with_room_for_rounding() -> None:
     best = brute_force(priced)
     assert best is not None
     for num_ticks in (5, 50, 500):
-        free, kept = (solve(priced, bound_seconds=b, num_ticks=num_ticks) for b in (0.0, best))
-        assert kept[:2] == free[:2]
+        free, preserved = (solve(priced, bound_seconds=b, num_ticks=num_ticks) for b in (0.0, best))
+        assert preserved[:2] == free[:2]
     tick = build(priced, 500, 0.0).ticks.tick_seconds
     in_ticks = free[1] / tick
     high = solve(priced, bound_seconds=(in_ticks + 9.5) * tick, num_ticks=500)
     assert high[1] == pytest.approx(free[1] + tick)  # as if nothing below were worth a look
 
 
-def test_equal_pieces_are_counted_not_told_apart() -> None:
+def test_equal_pieces_are_counted_not_distinguished() -> None:
     """8 + 8 and 8 + 4 + 4 columns: two shapes of a family and one of each other, on 4 ranks and 2 hosts."""
     model: Model = build(random_priced(0, num_tables=1, fill=0.1), TICKS, 0.0)
     assert np.unique(model.columns.shape).tolist() == [0, 1, 2, 4]

@@ -27,9 +27,9 @@ def test_a_missing_cut_becomes_the_last_option_of_its_family() -> None:
     assert listed.unit_shape[first[3] : last[3]].tolist() == [four + 2, four]
     old = np.delete(np.arange(listed.num_options), 3)
     np.testing.assert_array_equal(listed.option_family[old], priced.option_family)
-    kept = listed.unit_option != 3
-    np.testing.assert_array_equal(listed.unit_shape[kept], priced.unit_shape)
-    np.testing.assert_array_equal(np.searchsorted(old, listed.unit_option[kept]), priced.unit_option)
+    preserved = listed.unit_option != 3
+    np.testing.assert_array_equal(listed.unit_shape[preserved], priced.unit_shape)
+    np.testing.assert_array_equal(np.searchsorted(old, listed.unit_option[preserved]), priced.unit_option)
 
 
 def test_shapes_are_untouched_so_that_an_assignment_means_the_same() -> None:

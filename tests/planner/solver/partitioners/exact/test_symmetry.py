@@ -47,7 +47,7 @@ def test_a_rank_that_differs_is_in_no_class_and_neither_is_its_host(change: obje
     assert members(find_symmetry(change(random_priced(0)))) == ([[2, 3]], [])  # type: ignore[operator]
 
 
-def test_a_piece_pinned_on_a_host_tells_hosts_apart_and_not_its_ranks() -> None:
+def test_a_piece_pinned_on_a_host_reports_hosts_apart_and_not_its_ranks() -> None:
     priced = random_priced(0)
     on_host = replace(priced, pinned_shape=np.array([narrowest_shape(priced, 0, 2)]), pinned_site=np.array([1]))
     assert members(find_symmetry(on_host)) == ([[0, 1], [2, 3]], [])

@@ -46,7 +46,7 @@ def test_memory_that_is_almost_full(objective: Objective) -> None:
         assert violations(priced, outcome.assignment) == []
 
 
-def test_a_start_that_overflows_is_no_plan_but_something_to_mend() -> None:
+def test_a_start_that_overflows_is_no_plan_but_something_to_repair() -> None:
     """Whole tables all on rank 0: differencing spreads them."""
     priced = whole_tables(0, 12, objective=Objective.STEP_TIME)
     everything = Assignment(piece_shape=np.arange(12), piece_site=np.zeros(12, dtype=np.int64))

@@ -62,7 +62,7 @@ def test_phases_that_are_hidden_do_not_keep_others_from_balance() -> None:
     assert values[0] > 1.02 * values[1]
 
 
-def test_memory_counts_where_it_is_told_to() -> None:
+def test_memory_counts_where_it_is_reported_to() -> None:
     """Three slow tables and four large ones of a quarter of their time: seconds alone put the large ones together."""
     priced = whole_tables(7)
     sizes = np.repeat([90.0, 1.0], [4, 3])[:, None]

@@ -46,7 +46,7 @@ def test_it_finds_the_optimum_over_all_cuts() -> None:
     assert unlisted, "some instance should need an unlisted cut"
 
 
-def test_first_plans_settle_before_any_is_cut_anew() -> None:
+def test_first_plans_settle_before_any_is_cut_again() -> None:
     """Pieces move in every first plan, so that the best of them is faster than any that is only built."""
     priced = random_priced(0, num_tables=24)
     view, best = search_view(priced), IncumbentTracker(priced, "local_search", None)
@@ -63,7 +63,7 @@ class Watched:
     guides: list[RelaxationHint | None] = field(default_factory=list)
     most_slower: list[float] = field(default_factory=list)
     plans: list[float] = field(default_factory=list)  # objective of the best plan before each race
-    cut_anew: list[bool] = field(default_factory=list)  # of each stage of a chain
+    cut_again: list[bool] = field(default_factory=list)  # of each stage of a chain
 
 
 def watched(monkeypatch: pytest.MonkeyPatch, *, num_tables: int, objective: Objective) -> Watched:
@@ -73,17 +73,17 @@ def watched(monkeypatch: pytest.MonkeyPatch, *, num_tables: int, objective: Obje
     assert hint is not None
     best = IncumbentTracker(priced, "local_search", None)
 
-    def told(*arguments: Any) -> Iterator[Chain]:
+    def reported(*arguments: Any) -> Iterator[Chain]:
         seen.guides.append(arguments[1])
         seen.most_slower.append(arguments[5])
         seen.plans.append(best.seconds)
         return by_choice_rule(*arguments)
 
     def noted(self: Chain, stage: Stage, *arguments: Any) -> None:
-        seen.cut_anew.append(stage.cuts)
+        seen.cut_again.append(stage.cuts)
         run(self, stage, *arguments)
 
-    monkeypatch.setattr(local_search, "by_choice_rule", told)
+    monkeypatch.setattr(local_search, "by_choice_rule", reported)
     monkeypatch.setattr(Chain, "run", noted)
     _Search(search_view(priced), 0, Effort(LIMITS), best, 0.0).settle(hint, None)
     return seen
@@ -105,7 +105,7 @@ def test_with_very_few_tables_races_follow_each_other_and_expect_what_the_best_p
         assert np.sum(hint.slowest_seconds) == pytest.approx(best_seconds, rel=0.2)
         assert np.sum(hint.slowest_seconds) > np.sum(first.slowest_seconds)
         assert np.array_equal(hint.option, first.option)
-    assert all(seen.cut_anew)
+    assert all(seen.cut_again)
     assert seen.most_slower == [1.4] * 4
 
 
@@ -115,11 +115,11 @@ def test_one_race_is_enough_where_the_relaxation_says_what_to_expect(
 ) -> None:
     seen = watched(monkeypatch, num_tables=num_tables, objective=objective)
     assert len(seen.guides) == 1
-    assert not any(seen.cut_anew)
+    assert not any(seen.cut_again)
     assert seen.most_slower == [1.0]
 
 
-def test_proposals_that_may_cut_tables_anew_count_as_more_work() -> None:
+def test_proposals_that_may_cut_tables_again_count_as_more_work() -> None:
     """They take longer on many ranks, and a reproducible search has to end well before its limit."""
     view = search_view(random_priced(0, num_tables=12, num_hosts=32))
     spent = []

@@ -32,7 +32,7 @@ def running(seed: int, **changes: object) -> SolverProblem:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("cuts", [True, False])
-def test_counting_along_is_counting_anew(seed: int, cuts: bool) -> None:
+def test_counting_along_is_counting_again(seed: int, cuts: bool) -> None:
     priced = running(seed, seconds_per_byte=1e-3, max_bytes=40.0)
     view = search_view(priced)
     chain = Chain(view, seed)
@@ -63,16 +63,16 @@ def test_long_chains_of_exchanges_are_counted_along() -> None:
     still = random_priced(0, num_tables=40, ranks_per_host=3, num_phases=1)
     before = plan_of(begun(still))
     chain = begun(with_move(still, before, seconds_per_byte=1e-6), before)
-    arrays, kept, most = chain._arrays, 0, 0  # noqa: SLF001
+    arrays, preserved, most = chain._arrays, 0, 0  # noqa: SLF001
     for _ in range(2000):
         sites = arrays.slot_site.copy()
-        kept += propose(chain, start_ejection_chain, 0.0)
+        preserved += propose(chain, start_ejection_chain, 0.0)
         most = max(most, int(np.sum(arrays.slot_site != sites)))
         assert np.array_equal(arrays.columns_here, columns_here(chain, still))
     moved = arrays.counters["moved_bytes"][0]
     count_moved(chain._data, chain._state)  # noqa: SLF001
     assert moved == pytest.approx(arrays.counters["moved_bytes"][0], abs=1e-6)
-    assert kept > 2
+    assert preserved > 2
     assert most > 3
 
 

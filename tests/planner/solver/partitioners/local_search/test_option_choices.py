@@ -39,7 +39,7 @@ def test_without_a_price_of_size_only_the_caps_count() -> None:
     np.testing.assert_array_equal(choose_by(view, target, FREE), choose(view, target, 1.0, largest_of_memory(view)))
 
 
-def test_the_dearer_size_is_the_smaller_pieces_are() -> None:
+def test_the_costlier_size_is_the_smaller_pieces_are() -> None:
     view = search_view(random_priced(3, num_tables=12))
     target = target_of(view, None)
     squares = []

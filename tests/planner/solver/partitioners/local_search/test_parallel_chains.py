@@ -47,7 +47,7 @@ def test_tasks_run_side_by_side_and_begin_in_their_order() -> None:
 
 
 @pytest.mark.usefixtures("two_cores")
-def test_an_error_stops_the_other_lane_and_is_raised() -> None:
+def test_an_error_stops_the_other_thread_and_is_raised() -> None:
     effort = Effort(BY_THE_CLOCK)
     asked = []
 
@@ -73,22 +73,22 @@ def test_an_error_stops_the_other_lane_and_is_raised() -> None:
 def test_a_search_by_the_clock_uses_two_cores_and_a_reproducible_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both rounds of heat and races; plans are told by one lane at a time."""
     priced = random_priced(0, num_tables=24)
-    run, threads, telling = Chain.run, set(), threading.Lock()
+    run, threads, reporting = Chain.run, set(), threading.Lock()
 
     def noted(self: Chain, *arguments: object) -> None:
         threads.add(threading.get_ident())
         run(self, *arguments)  # type: ignore[arg-type]
 
-    def tell(_: object) -> None:
-        assert telling.acquire(blocking=False), "told twice at once"
+    def report(_: object) -> None:
+        assert reporting.acquire(blocking=False), "told twice at once"
         time.sleep(0.01)
-        telling.release()
+        reporting.release()
 
     monkeypatch.setattr(Chain, "run", noted)
-    found = LocalSearch().solve(priced, replace(BY_THE_CLOCK, time_limit_seconds=1.0), on_incumbent=tell).assignment
+    found = LocalSearch().solve(priced, replace(BY_THE_CLOCK, time_limit_seconds=1.0), on_incumbent=report).assignment
     assert found is not None
     assert violations(priced, found) == []
     assert len(threads) >= 2
     threads.clear()
-    LocalSearch().solve(priced, LIMITS, on_incumbent=tell)
+    LocalSearch().solve(priced, LIMITS, on_incumbent=report)
     assert threads == {threading.get_ident()}

@@ -24,7 +24,7 @@ from tests.support.planning.proposing import begun
 RANKS, HOSTS = 6, 2
 
 
-def dealt(
+def redistributed(
     monkeypatch: pytest.MonkeyPatch, priced: SolverProblem, stage: Stage
 ) -> list[tuple[float, ProposalRates, float]]:
     """Smoothness, deals and nominal work of every chunk of a stage."""
@@ -41,9 +41,11 @@ def dealt(
 
 
 @pytest.mark.parametrize("cuts", [True, False])
-def test_three_ranks_are_dealt_once_the_search_is_sharp(monkeypatch: pytest.MonkeyPatch, cuts: bool) -> None:
+def test_three_ranks_are_redistributed_once_the_search_is_sharp(monkeypatch: pytest.MonkeyPatch, cuts: bool) -> None:
     """Two before; tables are cut for it only in stages that may cut; and deals count as work."""
-    seen = dealt(monkeypatch, random_priced(0, num_tables=40, ranks_per_host=3), replace(annealing(1e-4), cuts=cuts))
+    seen = redistributed(
+        monkeypatch, random_priced(0, num_tables=40, ranks_per_host=3), replace(annealing(1e-4), cuts=cuts)
+    )
     assert seen[0][0] < 150 < seen[-1][0]
     for smoothness, rates, _ in seen:
         assert (rates.pair > 0) is (smoothness < 150)
@@ -53,14 +55,14 @@ def test_three_ranks_are_dealt_once_the_search_is_sharp(monkeypatch: pytest.Monk
     assert min(work for _, _, work in seen) > 0
 
 
-def test_two_ranks_are_dealt_where_there_are_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_ranks_are_redistributed_where_there_are_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     two_ranks = random_priced(0, num_tables=8, num_hosts=1)
-    seen = dealt(monkeypatch, two_ranks, settle(8, 2.0, is_even=False))
+    seen = redistributed(monkeypatch, two_ranks, settle(8, 2.0, is_even=False))
     assert seen[-1][0] > 150
     assert all(rates.pair > 0 == rates.three_rank == rates.after_cuts for _, rates, _ in seen)
 
 
-def test_three_ranks_are_dealt_where_moving_costs() -> None:
+def test_three_ranks_are_redistributed_where_moving_costs() -> None:
     before = best_assignment(random_priced(100, num_tables=2))
     assert before is not None
     view = search_view(with_move(random_priced(0, num_tables=2), before, seconds_per_byte=1e-3))
@@ -75,7 +77,7 @@ def counts(*, per_rank: int, per_host: int = 0) -> np.ndarray:
     return np.repeat([per_rank, per_host], [RANKS, HOSTS])
 
 
-def test_the_fewer_pieces_sites_have_the_more_often_three_are_dealt() -> None:
+def test_the_fewer_pieces_sites_have_the_more_often_three_are_redistributed() -> None:
     """As long as all of it takes no longer: from one proposal in a hundred to one in ten."""
     view = search_view(random_priced(0, num_tables=40, ranks_per_host=3))
     shares = []
@@ -88,7 +90,7 @@ def test_the_fewer_pieces_sites_have_the_more_often_three_are_dealt() -> None:
     assert shares[-1] == pytest.approx(0.1)
 
 
-def test_cuts_are_dealt_as_far_as_ranks_are_alike_and_tables_are_cut() -> None:
+def test_cuts_are_redistributed_as_far_as_ranks_are_alike_and_tables_are_cut() -> None:
     alike = random_priced(0, num_tables=40, ranks_per_host=3)
     whole = restrict(alike, alike.family_max_pieces == 1)
     of_all_speeds = random_priced(0, num_tables=40, ranks_per_host=3, slowdown=True)
@@ -115,7 +117,7 @@ def test_hosts_have_the_share_of_what_lies_on_them() -> None:
             assert proposal_rates(view, pieces, smoothness, pair=1e-3, cuts=True).on_hosts == share
 
 
-def test_what_lies_on_hosts_is_more_work_and_so_are_deals() -> None:
+def test_what_lies_on_hosts_is_more_work_and_so_are_redistributions() -> None:
     view = search_view(random_priced(0, num_tables=40, ranks_per_host=3))
 
     def work(on_hosts: float, three_rank: float, per_rank: int, **more: float) -> float:

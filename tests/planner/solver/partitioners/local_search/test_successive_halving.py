@@ -57,7 +57,7 @@ def test_a_race_takes_as_long_as_it_says(count: int) -> None:
     assert sum(times for _, times in runs) == halving_length(count)
 
 
-def test_two_lanes_are_both_used_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_threads_are_both_used_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(num_parallel, "usable_cores", lambda: 2)
     ranking, runs = run_all(9, reproducible=False)
     assert len(ranking) == 9

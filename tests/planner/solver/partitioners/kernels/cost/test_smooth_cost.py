@@ -103,13 +103,13 @@ def test_what_is_undone_leaves_no_mark(chain: Chain) -> None:
     assert cost(data, state) == before
 
 
-def test_weights_are_counted_anew_once_such_a_change_is_kept(chain: Chain) -> None:
+def test_weights_are_counted_again_once_such_a_change_is_preserved(chain: Chain) -> None:
     data, state, arrays = records(chain)
     rank = slowest_with_pieces(arrays)
     begin(state)
     for sign in (1.0, -1.0, -1.0, -1.0):
         shift(data, state, RANK, shape_on_rank(chain, rank), rank, sign)
-    kept = cost(data, state)
+    preserved = cost(data, state)
     assert np.any(arrays.sums < 0)
     for q in range(len(arrays.sums)):
         assert sum_of_weights(state, q) > 0
@@ -117,7 +117,7 @@ def test_weights_are_counted_anew_once_such_a_change_is_kept(chain: Chain) -> No
     assert np.all(arrays.sums > 1e-6)
     assert arrays.sums == pytest.approx(np.sum(arrays.weights, axis=0))
     assert np.all(np.isfinite(arrays.price))
-    assert cost(data, state) == pytest.approx(kept, rel=1e-6)
+    assert cost(data, state) == pytest.approx(preserved, rel=1e-6)
 
 
 def test_where_weights_are_flat_sums_need_no_second_look(chain: Chain) -> None:

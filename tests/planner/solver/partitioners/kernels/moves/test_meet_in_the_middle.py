@@ -41,8 +41,8 @@ def met(
 ) -> tuple[Ints, Floats]:
     halves = np.empty((2, 1 << (len(pieces) + 1) // 2, pieces.shape[1]))
     sets, costs = np.empty(keep, dtype=np.int64), np.empty(keep)
-    kept = find_cheap_sets(pieces, np.arange(len(pieces)), wanted, terms, budget, most, halves, sets, costs)
-    return sets[:kept], costs[:kept]
+    preserved = find_cheap_sets(pieces, np.arange(len(pieces)), wanted, terms, budget, most, halves, sets, costs)
+    return sets[:preserved], costs[:preserved]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -59,7 +59,7 @@ def test_all_sets_between_the_bounds_are_found(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_cheapest_are_kept_and_none_beyond_the_budget(seed: int) -> None:
+def test_the_cheapest_are_preserved_and_none_beyond_the_budget(seed: int) -> None:
     pieces, terms, wanted = instance(seed)
     every, costs = met(pieces, terms, wanted)
     assert np.array_equal(met(pieces, terms, wanted, keep=7)[0], every[:7])
@@ -74,13 +74,15 @@ def test_only_chosen_pieces_are_taken() -> None:
     loose = wanted._replace(lowest=np.full(3, -FAR), highest=np.full(3, FAR))
     halves = np.empty((2, 8, 3))
     sets, costs = np.empty(64, dtype=np.int64), np.empty(64)
-    kept = find_cheap_sets(pieces, chosen, loose, terms, FAR, 1000, halves, sets, costs)
-    assert kept == 32
-    assert np.array_equal(np.sort(sets[:kept]), np.arange(32))
-    assert np.allclose(costs[:kept], costs_of(all_sets(pieces[chosen]), terms, loose)[sets[:kept]], rtol=1e-12)
+    preserved = find_cheap_sets(pieces, chosen, loose, terms, FAR, 1000, halves, sets, costs)
+    assert preserved == 32
+    assert np.array_equal(np.sort(sets[:preserved]), np.arange(32))
+    assert np.allclose(
+        costs[:preserved], costs_of(all_sets(pieces[chosen]), terms, loose)[sets[:preserved]], rtol=1e-12
+    )
 
 
-def test_bounds_that_tell_little_end_the_search() -> None:
+def test_bounds_that_report_little_end_the_search() -> None:
     pieces, terms, wanted = instance(0)
     loose = wanted._replace(lowest=np.full(3, -FAR), highest=np.full(3, FAR))
     assert len(met(pieces, terms, loose)[0]) == 1 << PIECES

@@ -30,7 +30,7 @@ def on(scope: Scope, redistribution: Any) -> Proposal:
     return lambda data, state, before, bar: redistribution(data, state, scope, before, bar)
 
 
-DEALS = {
+REDISTRIBUTIONS = {
     scope: (on(scope, redistribute_two_sites), on(scope, redistribute_three_sites))
     for scope in (Scope.RANK, Scope.HOST)
 }
@@ -52,10 +52,10 @@ def whole_tables(scope: Scope, *loads: list[float]) -> tuple[SolverProblem, Assi
 def test_three_sites_reach_what_no_two_do(scope: Scope) -> None:
     """22, 26 and 22 seconds, of which no two can be dealt better; all three can, to 24, 24 and 22."""
     priced, start = whole_tables(scope, [4, 12, 6], [16, 10], [10, 12])
-    for redistribution, reached in zip(DEALS[scope], (26.0, 24.0), strict=True):
+    for redistribution, reached in zip(REDISTRIBUTIONS[scope], (26.0, 24.0), strict=True):
         chain = begun(priced, start)
-        kept = [propose(chain, redistribution, 0.0) for _ in range(50)]
-        assert any(kept) is (reached < 26)
+        preserved = [propose(chain, redistribution, 0.0) for _ in range(50)]
+        assert any(preserved) is (reached < 26)
         assert objective_of(priced, plan_of(chain)) == pytest.approx(reached)
 
 
@@ -77,7 +77,7 @@ def test_many_ranks_have_room_for_what_no_three_have() -> None:
 def test_two_sites_reach_what_no_swap_does(scope: Scope) -> None:
     """Eight and six seconds; seven each take two pieces for one."""
     priced, start = whole_tables(scope, [5, 3], [4, 1, 1])
-    for redistribution in DEALS[scope]:  # where there are no three, two are dealt
+    for redistribution in REDISTRIBUTIONS[scope]:  # where there are no three, two are dealt
         chain = begun(priced, start)
         assert any(propose(chain, redistribution, 0.0) for _ in range(50))
         assert objective_of(priced, plan_of(chain)) == pytest.approx(7.0)
@@ -122,12 +122,12 @@ def pieces_on_hosts(seed: int) -> SolverProblem:
 
 
 PROPOSALS = {
-    "two ranks": (Scope.RANK, DEALS[Scope.RANK][0]),
-    "three ranks": (Scope.RANK, DEALS[Scope.RANK][1]),
+    "two ranks": (Scope.RANK, REDISTRIBUTIONS[Scope.RANK][0]),
+    "three ranks": (Scope.RANK, REDISTRIBUTIONS[Scope.RANK][1]),
     "after cuts": (Scope.RANK, cut_and_redistribute),
     "driven out": (Scope.RANK, start_ejection_chain),
-    "two hosts": (Scope.HOST, DEALS[Scope.HOST][0]),
-    "three hosts": (Scope.HOST, DEALS[Scope.HOST][1]),
+    "two hosts": (Scope.HOST, REDISTRIBUTIONS[Scope.HOST][0]),
+    "three hosts": (Scope.HOST, REDISTRIBUTIONS[Scope.HOST][1]),
     "move to a host": (Scope.HOST, on(Scope.HOST, move_piece)),
     "swap of hosts": (Scope.HOST, on(Scope.HOST, swap_pieces)),
 }
@@ -135,37 +135,37 @@ PROPOSALS = {
 
 @pytest.mark.parametrize("name", PROPOSALS)
 @pytest.mark.parametrize("seed", range(4))
-def test_kept_proposals_break_no_rule_and_leave_everything_counted_right(name: str, seed: int) -> None:
+def test_preserved_proposals_break_no_rule_and_leave_everything_counted_right(name: str, seed: int) -> None:
     """Loads, bytes and lists of slots are as counted anew from where the pieces are."""
     scope, proposal = PROPOSALS[name]
-    assert check_kept(begun(limited(seed, scope)), proposal) > 2
+    assert check_preserved(begun(limited(seed, scope)), proposal) > 2
 
 
 @pytest.mark.parametrize("name", ["two hosts", "three hosts", "after cuts"])
 def test_pieces_of_one_table_on_several_hosts(name: str) -> None:
     chain = begun(pieces_on_hosts(0))
     before = plan_of(chain).piece_shape
-    assert check_kept(chain, PROPOSALS[name][1]) > 2
+    assert check_preserved(chain, PROPOSALS[name][1]) > 2
     assert (name == "after cuts") is not np.array_equal(before, plan_of(chain).piece_shape)
 
 
-def check_kept(chain: Chain, proposal: Proposal) -> int:
+def check_preserved(chain: Chain, proposal: Proposal) -> int:
     """Propose a while, at first also what makes the plan dearer; return how often something was kept."""
     arrays, priced = chain._arrays, chain._view.priced  # noqa: SLF001
     assert arrays.counters["overflow"][0] == 0
-    kept, value = 0, cost(chain._data, chain._state)  # noqa: SLF001
+    preserved, value = 0, cost(chain._data, chain._state)  # noqa: SLF001
     bars = np.repeat([0.1 * value, 0.0], [300, 700])
     for bar in bars:
-        kept += propose(chain, proposal, bar)
+        preserved += propose(chain, proposal, bar)
         before, value = value, cost(chain._data, chain._state)  # noqa: SLF001
         assert value <= before + bar * (1 + 1e-9)
     assert violations(priced, plan_of(chain)) == []
-    anew = Chain(chain._view, 0)  # noqa: SLF001
-    assert anew.load(plan_of(chain))
-    assert np.allclose(arrays.loads, anew._arrays.loads, rtol=1e-9, atol=1e-12)  # noqa: SLF001
-    assert np.allclose(arrays.bytes, anew._arrays.bytes, atol=1e-6)  # noqa: SLF001
-    assert slots_of(arrays) == slots_of(anew._arrays)  # noqa: SLF001
-    return kept
+    again = Chain(chain._view, 0)  # noqa: SLF001
+    assert again.load(plan_of(chain))
+    assert np.allclose(arrays.loads, again._arrays.loads, rtol=1e-9, atol=1e-12)  # noqa: SLF001
+    assert np.allclose(arrays.bytes, again._arrays.bytes, atol=1e-6)  # noqa: SLF001
+    assert slots_of(arrays) == slots_of(again._arrays)  # noqa: SLF001
+    return preserved
 
 
 @pytest.mark.parametrize("bar", [0.0, -np.inf])
@@ -192,7 +192,7 @@ def test_a_refused_proposal_leaves_no_trace(name: str, bar: float) -> None:
 
 
 @pytest.mark.parametrize("scope", [Scope.RANK, Scope.HOST])
-def test_what_a_table_gains_by_another_cut_shows_once_sites_are_dealt_anew(scope: Scope) -> None:
+def test_what_a_table_gains_by_another_cut_shows_once_sites_are_redistributed(scope: Scope) -> None:
     """A search that only cuts ends above one that deals the ranks, or hosts, that a cut touches."""
     better = 0
     for seed in range(4):

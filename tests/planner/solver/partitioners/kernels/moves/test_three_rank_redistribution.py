@@ -25,7 +25,7 @@ def instance(seed: int, *, fill: float) -> tuple[Floats, Floats, Floats]:
     return pieces, base, capacity[:, None]
 
 
-def all_deals(pieces: Floats, base: Floats, capacity: Floats) -> tuple[np.ndarray, Floats]:
+def all_redistributions(pieces: Floats, base: Floats, capacity: Floats) -> tuple[np.ndarray, Floats]:
     """All deals that fit, shape (n, P), and what each costs."""
     rates = np.array(list(itertools.product(range(3), repeat=PIECES)))
     carried = base + np.stack([(rates == s) @ pieces for s in range(3)], axis=1)
@@ -41,9 +41,9 @@ def cost_of(pieces: Floats, base: Floats, redistribution: np.ndarray) -> float:
 
 @pytest.mark.parametrize("fill", [0.5, 0.98])
 @pytest.mark.parametrize("seed", range(8))
-def test_the_best_deal_is_found_wherever_one_is_cheap_enough(seed: int, fill: float) -> None:
+def test_the_best_redistribute_is_found_wherever_one_is_cheap_enough(seed: int, fill: float) -> None:
     pieces, base, capacity = instance(seed, fill=fill)
-    rates, costs = all_deals(pieces, base, capacity)
+    rates, costs = all_redistributions(pieces, base, capacity)
     assert len(costs)
     cheapest = np.sort(costs)
     for budget in (cheapest[-1] * 1.01, cheapest[len(costs) // 2], cheapest[0] * (1 + 1e-6)):
@@ -56,7 +56,7 @@ def test_the_best_deal_is_found_wherever_one_is_cheap_enough(seed: int, fill: fl
 @pytest.mark.parametrize("seed", range(8))
 def test_a_budget_that_nothing_meets(seed: int) -> None:
     pieces, base, capacity = instance(seed, fill=0.9)
-    _, costs = all_deals(pieces, base, capacity)
+    _, costs = all_redistributions(pieces, base, capacity)
     redistribution = np.full(PIECES, -1)
     assert not best_three_rank_redistribution(TERMS, costs.min() * (1 - 1e-9), pieces, base, capacity, redistribution)
     assert np.all(redistribution == -1)

@@ -7,7 +7,7 @@ import pytest
 
 from cost_models.errors import InvalidModelFile
 from cost_models.learned.file import document_digest, model_bytes, parse_model
-from cost_models.learned.told import MOST_GROUPS, MOST_POINTS, checked_figures
+from cost_models.learned.reported_figures import MOST_GROUPS, MOST_POINTS, checked_figures
 from tests.support.cost_models.launches import document
 
 LONG = "x" * 201
@@ -24,7 +24,7 @@ def changed(place: tuple[str | int, ...], value: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "told"),
+    ("place", "value", "reported"),
     [
         (("figures",), [], "figures"),
         (("figures", "split"), "by\nline", "figures.split"),
@@ -62,10 +62,12 @@ def changed(place: tuple[str | int, ...], value: object) -> bytes:
         (("trained_on", "seed"), None, "trained_on.seed"),
     ],
 )
-def test_what_pages_could_not_show_is_refused_by_place(place: tuple[str | int, ...], value: object, told: str) -> None:
+def test_what_pages_could_not_show_is_refused_by_place(
+    place: tuple[str | int, ...], value: object, reported: str
+) -> None:
     with pytest.raises(InvalidModelFile) as refused:
         parse_model(changed(place, value))
-    assert refused.value.place == told
+    assert refused.value.place == reported
 
 
 def test_a_model_without_held_out_rows_has_no_figures() -> None:

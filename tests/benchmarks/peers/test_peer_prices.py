@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.inputs.convert_torchrec_golden import to_spec
 from benchmarks.inputs.instances import meta_family, torchrec_family
+from benchmarks.peers.peer_prices import columns_only, piece_costs, torchrec_options
 from benchmarks.peers.peers import TORCHREC_RESULTS, neuroshard_remade, torchrec_remade
-from benchmarks.peers.waist_prices import columns_only, piece_costs, torchrec_options
 
 
 @pytest.mark.parametrize("name", ["dlrm_dcnv2_8", "dlrm_dcnv2_16", "synth_50_8", "synth_50_16"])

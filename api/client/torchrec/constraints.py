@@ -32,13 +32,13 @@ def table_constraints(constraints: Mapping[str, ParameterConstraints]) -> dict[s
     """
     reasons: list[str] = []
     found = {}
-    for name, wish in constraints.items():
-        reasons += [f'constraints of table "{name}": {reason}' for reason in _refused(wish)]
-        cache = wish.cache_params
+    for name, constraint in constraints.items():
+        reasons += [f'constraints of table "{name}": {reason}' for reason in _unsupported_fields(constraint)]
+        cache = constraint.cache_params
         values = {
-            "sharding_types": list(wish.sharding_types) if wish.sharding_types else None,
-            "compute_kernels": list(wish.compute_kernels) if wish.compute_kernels else None,
-            "min_partition": wish.min_partition,
+            "sharding_types": list(constraint.sharding_types) if constraint.sharding_types else None,
+            "compute_kernels": list(constraint.compute_kernels) if constraint.compute_kernels else None,
+            "min_partition": constraint.min_partition,
             "cache_load_factors": None if cache is None or cache.load_factor is None else [cache.load_factor],
         }
         found[name] = {key: value for key, value in values.items() if value is not None}
@@ -47,15 +47,15 @@ def table_constraints(constraints: Mapping[str, ParameterConstraints]) -> dict[s
     return found
 
 
-def _refused(wish: ParameterConstraints) -> Iterable[str]:
-    if wish.batch_sizes:
+def _unsupported_fields(constraint: ParameterConstraints) -> Iterable[str]:
+    if constraint.batch_sizes:
         yield "batch_sizes of single features are not planned; give num_poolings"
-    if wish.use_virtual_table:
+    if constraint.use_virtual_table:
         yield "a virtual table has no rows to place"
-    if wish.key_value_params is not None:
+    if constraint.key_value_params is not None:
         yield "key_value_params are not carried by a plan"
-    if wish.device_group not in (None, "cuda"):
-        yield f"device_group {wish.device_group} is not planned"
+    if constraint.device_group not in (None, "cuda"):
+        yield f"device_group {constraint.device_group} is not planned"
 
 
 def feature_numbers(
@@ -76,12 +76,16 @@ def feature_numbers(
     reasons: list[str] = []
     unknown: list[str] = []
     for table in tables:
-        wish = constraints.get(table.name)
-        numbers = [] if wish is None or list(wish.pooling_factors) == [POOLING_FACTOR] else wish.pooling_factors
+        constraint = constraints.get(table.name)
+        numbers = (
+            []
+            if constraint is None or list(constraint.pooling_factors) == [POOLING_FACTOR]
+            else constraint.pooling_factors
+        )
         if not numbers:
             unknown += table.feature_names
         reasons += _note("pooling_factors", table, numbers or [POOLING_FACTOR], factors)
-        reasons += _note("num_poolings", table, (wish and wish.num_poolings) or [1.0], poolings)
+        reasons += _note("num_poolings", table, (constraint and constraint.num_poolings) or [1.0], poolings)
     if reasons:
         raise UnsupportedModel(reasons)
     if unknown:
@@ -153,9 +157,9 @@ def fused_optimizer(sharders: Iterable[Any]) -> str | None:
     }
     names = {OPTIMIZERS.get(kind.name) for kind in kinds}
     if None in names or len(names) > 1:
-        told = ", ".join(sorted(kind.name for kind in kinds))
+        kind_names = ", ".join(sorted(kind.name for kind in kinds))
         raise UnsupportedModel(
-            [f"fused_params name the optimizer {told}; give one of {', '.join(OPTIMIZERS.values())}"]
+            [f"fused_params name the optimizer {kind_names}; give one of {', '.join(OPTIMIZERS.values())}"]
         )
     return names.pop() if names else None
 
@@ -166,10 +170,10 @@ def with_runtime_settings(plan: ShardingPlan, constraints: Mapping[str, Paramete
         if not isinstance(module, EmbeddingModuleShardingPlan):
             raise AssertionError("Expected embedding modules alone in a plan of ours.")
         for name, sharding in module.items():
-            wish = constraints.get(name)
-            for key in _OF_THE_RUNTIME if wish is not None else ():
-                setattr(sharding, key, getattr(wish, key))
-            if wish is not None and wish.cache_params is not None and sharding.cache_params is not None:
+            constraint = constraints.get(name)
+            for key in _OF_THE_RUNTIME if constraint is not None else ():
+                setattr(sharding, key, getattr(constraint, key))
+            if constraint is not None and constraint.cache_params is not None and sharding.cache_params is not None:
                 # The plan decides how much is cached, the user how.
-                sharding.cache_params = replace(wish.cache_params, load_factor=sharding.cache_params.load_factor)
+                sharding.cache_params = replace(constraint.cache_params, load_factor=sharding.cache_params.load_factor)
     return plan

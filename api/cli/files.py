@@ -11,13 +11,14 @@ import typer
 
 from api.cli.errors import BadInput, echo
 from api.client.plan_file import write_atomically
-from api.schemas.plan import PlanDocument
+from api.schemas.described import fields_of
+from api.schemas.plan import PlanDocument as AcceptedPlan
 from api.specs.input.json import is_spec, parse_document, pointer
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
 from planner.errors import InvalidProblem, Issue
+from planner.output.plan_document import PlanDocument
 
 STDIN = "-"
-_ADDED = frozenset({"movement", "checkpoint", "prediction", "surrogate"})  # fields that plans of earlier versions lack
 #: Larger than the service takes; a file beyond it is no spec.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 
@@ -68,10 +69,10 @@ def tell_document(document: object, *, as_json: bool) -> bool:
 
 def tell_content(content: bytes, *, as_json: bool) -> bool:
     """Write the bytes of a document, as ``tell_document``; returns whether it did, else people are told in words."""
-    told = as_json or not on_terminal()
-    if told:
+    is_written = as_json or not on_terminal()
+    if is_written:
         write_content(content, STDIN)
-    return told
+    return is_written
 
 
 def write_document(document: object, path: str | None) -> None:
@@ -117,18 +118,18 @@ def with_changes(raw: bytes, changes: Mapping[Sequence[str], object]) -> bytes:
 
 def _place(target: object, path: Sequence[str], position: int) -> Any:
     """The key, or the index by number or by name, that a part of a dotted field stands for."""
-    part, said = path[position], f"cannot set {'.'.join(path)}"
+    part, problem = path[position], f"cannot set {'.'.join(path)}"
     if isinstance(target, dict):
         return part
     if not isinstance(target, list):
-        raise BadInput(f"{said}: {path[position - 1]} is not an object, nor a list")
+        raise BadInput(f"{problem}: {path[position - 1]} is not an object, nor a list")
     if part.isdecimal() and int(part) < len(target):
         return int(part)
     for index, item in enumerate(target):
         if isinstance(item, dict) and item.get("name") == part:
             return index
     known = f"0 to {len(target) - 1}, or a name" if target else "none, for it is empty"
-    raise BadInput(f"{said}: {path[position - 1]} has no item {part}; items are {known}")
+    raise BadInput(f"{problem}: {path[position - 1]} has no item {part}; items are {known}")
 
 
 def parse_assignment(text: str) -> tuple[tuple[str, ...], object]:
@@ -169,25 +170,25 @@ def _document_of(raw: bytes) -> object:
         return None
 
 
-def read_plan(path: str) -> dict[str, Any]:
-    """A plan that shardplan wrote, checked: shape, and that its digest is that of its content."""
+def read_plan(path: str) -> PlanDocument:
+    """Read a plan that shardplan wrote, and check its shape and its digest."""
     raw = read_bytes(path)
     try:
-        parse_document(raw, PlanDocument)
+        parse_document(raw, AcceptedPlan)
     except InvalidProblem:
         refuse_spec(path, raw)
         raise
-    document = cast("dict[str, Any]", json.loads(raw))
-    lacking = [key for key in PlanDocument.model_fields if key not in document and key not in _ADDED]
-    if lacking:
+    document = cast("PlanDocument", json.loads(raw))
+    missing = [field.name for field in fields_of(PlanDocument) if not field.is_nullable and field.name not in document]
+    if missing:
         issues = tuple(
             Issue(
                 code="missing-field",
-                pointer=pointer([key]),
+                pointer=pointer([name]),
                 message="a plan that shardplan wrote has this field",
                 hint="use `shardplan evaluate` to judge plans from elsewhere",
             )
-            for key in lacking
+            for name in missing
         )
         raise InvalidProblem(issues)
     digest = plan_digest(document)

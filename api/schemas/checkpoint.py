@@ -1,10 +1,10 @@
-"""How the job is checkpointed, as a spec says it, and what that takes under a plan."""
+"""How the job is checkpointed, as a spec states it."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from api.schemas.base import Document, StrictModel
+from api.schemas.base import StrictModel
 from planner.domain.problem.checkpoint import (
     DEFAULT_DOWNLOAD_BYTES_PER_SECOND,
     DEFAULT_FULL_EVERY,
@@ -68,51 +68,3 @@ class CheckpointSpec(StrictModel):
         if self.policy == "full" and self.full_every not in (None, 1):
             raise ValueError("with the policy full every checkpoint is: leave full_every out, or name another policy")
         return self
-
-
-class CheckpointSizeDocument(Document):
-    """One kind of checkpoint under a plan."""
-
-    bytes: int = Field(description="Of all hosts together. Unit: bytes.")
-    snapshot_seconds: float = Field(description="Training stands still until the slowest rank is done. Unit: seconds.")
-    slowest_rank: int = Field(description="The rank that the snapshot waits for.")
-    upload_seconds: float = Field(description="Of the slowest host, beside training. Unit: seconds.")
-    slowest_host: int = Field(description="The host that uploads longest.")
-    mean_upload_seconds: float = Field(description="Over all hosts. Unit: seconds.")
-
-
-class RankCheckpointDocument(Document):
-    """What one rank stores."""
-
-    rank: int = Field(description="Rank.")
-    full_bytes: int = Field(description="In a full checkpoint. Unit: bytes.")
-    incremental_bytes: int | None = Field(description="In the largest increment. Unit: bytes.")
-
-
-class HostCheckpointDocument(Document):
-    """What one host stores."""
-
-    host: int = Field(description="Host.")
-    full_bytes: int = Field(description="In a full checkpoint. Unit: bytes.")
-    incremental_bytes: int | None = Field(description="In the largest increment. Unit: bytes.")
-
-
-class CheckpointDocument(Document):
-    """What checkpoints take under a plan."""
-
-    policy: str = Field(description="As in the spec.", examples=["intermittent"])
-    full_every: int = Field(description="Checkpoints from one full one to the next.", examples=[7])
-    interval_steps: int = Field(description="As in the spec. Unit: steps.")
-    interval_seconds: float = Field(description="Under the plan's step time, with the dense part. Unit: seconds.")
-    full: CheckpointSizeDocument
-    incremental: CheckpointSizeDocument | None = Field(description="The largest one; null where all are full.")
-    restore_seconds: float = Field(description="Slowest host's reading of all that it needs. Unit: seconds.")
-    lost_seconds_per_step: float = Field(
-        description="Expected: snapshots, and what failures lose to uploads and restores. Unit: seconds."
-    )
-    balanced: bool = Field(description="Whether the objective counts them.")
-    snapshot_evidence: str = Field(description="The weakest rate behind the snapshots.", examples=["measured"])
-    fits: bool = Field(description="Whether a full checkpoint is stored before the next one is due.")
-    warning: str | None = Field(description="Where it is not: by how much, and the way out.")
-    by_rank: list[RankCheckpointDocument]
-    by_host: list[HostCheckpointDocument]

@@ -5,15 +5,18 @@ from datetime import datetime
 from pydantic import Field
 
 from api.schemas.base import Document
+from api.schemas.described import described_by
+from planner.output.plan_document import ObjectiveDocument
 
 
+@described_by(ObjectiveDocument)
 class PlanObjective(Document):
     """How good a plan is."""
 
-    name: str = Field(description="Objective that the plan was made for.", examples=["step_time"])
-    seconds: float = Field(description="Unit: seconds.", examples=[0.004])
-    lower_bound_seconds: float = Field(description="No plan is better than this. Unit: seconds.", examples=[0.0039])
-    relative_gap: float | None = Field(description="seconds / bound - 1; null where the bound is 0.", examples=[0.02])
+    name: str
+    seconds: float
+    lower_bound_seconds: float
+    relative_gap: float | None
 
 
 class PlanSummaryDocument(Document):

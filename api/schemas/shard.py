@@ -2,10 +2,12 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from api.schemas.base import StrictModel
+from api.schemas.described import described_by
 from planner.domain.problem.cluster import MAX_RANKS
+from planner.output import plan_document
 
 #: A scheme cuts a table into at most two column pieces per host, each into row blocks over
 #: the ranks of a host, or into as many parts as there are ranks: two shards per rank.
@@ -15,22 +17,24 @@ Count = Annotated[int, Field(ge=0, le=2**40)]
 TierName = Literal["hbm", "ddr", "scm", "ssd"]
 
 
+@described_by(plan_document.ShardDocument)
 class Rectangle(StrictModel):
     """A part of a table on one rank."""
 
-    rank: Annotated[int, Field(ge=0, lt=MAX_RANKS)] = Field(description="Rank that holds it.", examples=[0])
-    row_offset: Count = Field(description="First row. Unit: rows.", examples=[0])
-    num_rows: Count = Field(description="Number of rows. Unit: rows.", examples=[5_000_000])
-    column_offset: Count = Field(description="First column. Unit: columns.", examples=[0])
-    num_columns: Count = Field(description="Number of columns. Unit: columns.", examples=[128])
+    rank: Annotated[int, Field(ge=0, lt=MAX_RANKS)]
+    row_offset: Count
+    num_rows: Count
+    column_offset: Count
+    num_columns: Count
 
 
+@described_by(plan_document.ShardDocument, others=JsonValue)
 class ShardDocument(Rectangle):
     """A rectangle of a table on one rank, in one memory tier."""
 
-    tier: TierName = Field(default="hbm", description="Memory tier.", examples=["hbm"])
+    tier: TierName = "hbm"
     bytes: Annotated[float, Field(ge=0)] | None = Field(
-        default=None, description="Bytes of the shard, as its author counted them; not used.", examples=[2_580_000_000]
+        default=None, description="Bytes of the shard, as its author counted them; not used."
     )
 
 

@@ -1,11 +1,13 @@
-"""What the service says about solves, specs and evaluations."""
+"""What the service answers about solves, specs and evaluations."""
 
 from typing import Literal
 
 from pydantic import Field
 
 from api.schemas.base import BytesTaken, BytesThere, Document, Moment
+from api.schemas.described import described_by
 from api.store.solves.records import SolveRecord
+from planner.output import plan_document
 
 StateName = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
@@ -20,23 +22,25 @@ class IssueDocument(Document):
     severity: str = Field(default="error", description="error or warning.", examples=["warning"])
 
 
+@described_by(plan_document.EvidenceDocument)
 class AssumptionDocument(Document):
     """Something that the spec left open, or a number and how well it is known."""
 
     subject: str = Field(description="Field.", examples=["hardware.hbm_bytes_per_second"])
-    value: str = Field(description="What was assumed.", examples=["2.68e+12 bytes_per_second"])
-    evidence: str = Field(description="measured, given, datasheet, estimated, default or note.", examples=["measured"])
-    source: str = Field(default="", description="Who says so.")
+    value: str
+    evidence: str
+    source: str = ""
 
 
+@described_by(plan_document.TerminationDocument)
 class TerminationDocument(Document):
     """Why the search ended."""
 
     reason: Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"] = Field(
         description="INFEASIBLE is an answer: no plan exists, and shortfalls say why.", examples=["OPTIMAL"]
     )
-    limit: str | None = Field(default=None, description="Limit that was hit.", examples=["time"])
-    detail: str = Field(default="", description="In words.")
+    limit: str | None = None
+    detail: str = ""
 
 
 class ShortfallDocument(Document):

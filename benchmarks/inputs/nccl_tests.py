@@ -62,7 +62,7 @@ def read_nccl_tests(
 ) -> Measurements:
     """Rows of every measured line, one out of place and one in place, that stand for all ranks (rank -1).
 
-    ``program`` is what was run (:data:`PROGRAMS`), for files that do not say so, and ``num_ranks`` how many ranks ran
+    ``program`` is what was run (:data:`PROGRAMS`), for files that do not echo so, and ``num_ranks`` how many ranks ran
     on one host, for files without the list of devices. ``name`` begins the names of the tasks.
 
     Raises

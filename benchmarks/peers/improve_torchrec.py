@@ -74,7 +74,7 @@ def improved(spec: Mapping[str, Any], *, time_limit_seconds: float, torchrec_lim
         num_violations = evaluation.num_violations
         if evaluation.score is None:
             raise SystemExit(f"{request.name}: {evaluation.violations[0].message}")
-        given_seconds = evaluation.score.objective_seconds
+        given_seconds = evaluation.score["objective_seconds"]
         previous = PreviousPlan(placement=given.placement, remaining_steps=MAX_REMAINING_STEPS, min_relative_gain=0.0)
     began = time.monotonic()
     result = plan(

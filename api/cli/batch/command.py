@@ -23,6 +23,7 @@ from cost_models.errors import CostModelError
 from planner.domain.formats.canonical_json import digest
 from planner.errors import InvalidProblem, PlannerError, UnsupportedRequest
 from planner.output.explain.text.layout import paragraph
+from planner.output.plan_document import PlanDocument
 
 if TYPE_CHECKING:
     from api.client import ProblemError
@@ -83,10 +84,10 @@ def batch_command(
 
 def _print_details(outcomes: Sequence[Outcome]) -> None:
     """Tell what is wrong, of a model once where all of its shapes have it: it lies in the spec, then."""
-    told = Counter((one.model, one.detail) for one in outcomes)
+    num_alike = Counter((one.model, one.detail) for one in outcomes)
     num_shapes = Counter(one.model for one in outcomes)
     lines = {
-        f"{one.model if told[one.model, one.detail] == num_shapes[one.model] else one.name}: {one.detail}": None
+        f"{one.model if num_alike[one.model, one.detail] == num_shapes[one.model] else one.name}: {one.detail}": None
         for one in outcomes
         if one.detail
     }
@@ -124,15 +125,15 @@ def _one(item: Item, log: BatchLog, plan: Planner) -> tuple[Outcome, bool]:
             return done, False
         outcome, content = plan(item, spec, request_digest)
     except (BadInput, InvalidProblem, UnsupportedRequest, ValueError) as error:
-        return _kept(log, _refused(item, error)), True
+        return _logged(log, _refused(item, error)), True
     except (PlannerError, CostModelError) as error:
-        return _kept(log, replace(Outcome.of(item, ""), detail=str(error))), True
+        return _logged(log, replace(Outcome.of(item, ""), detail=str(error))), True
     if content is not None:
         write_content(content, str(log.plan_path(item.name)))
-    return _kept(log, outcome), True
+    return _logged(log, outcome), True
 
 
-def _kept(log: BatchLog, outcome: Outcome) -> Outcome:
+def _logged(log: BatchLog, outcome: Outcome) -> Outcome:
     log.add(outcome)
     return outcome
 
@@ -225,27 +226,25 @@ def _remote_planner(url: str, tag: str, token: str | None) -> Planner:
         if not isinstance(result, dict) or result.get("plan_digest") is None:
             reason = result["termination"]["reason"] if isinstance(result, dict) else "failed"
             state = "infeasible" if reason == "INFEASIBLE" else "no-plan"
-            told = result["termination"]["detail"] if isinstance(result, dict) else str(solve.get("error"))
-            return replace(blank, state=state, detail=told), None
+            detail = result["termination"]["detail"] if isinstance(result, dict) else str(solve.get("error"))
+            return replace(blank, state=state, detail=detail), None
         plan = client.plan_of(solve)
-        return _planned(blank, cast("dict[str, object]", plan.document)), plan.content
+        return _planned(blank, cast("PlanDocument", plan.document)), plan.content
 
     return run
 
 
-def _planned(blank: Outcome, document: dict[str, object]) -> Outcome:
-    """Return the outcome that a plan document says."""
+def _planned(blank: Outcome, document: PlanDocument) -> Outcome:
+    """Return the outcome of a solve that found a plan."""
     objective, provenance = document["objective"], document["provenance"]
-    assert isinstance(objective, dict)
-    assert isinstance(provenance, dict)
     return replace(
         blank,
         state="planned",
-        plan_digest=str(document["plan_digest"]),
-        objective=str(objective["name"]),
+        plan_digest=document["plan_digest"],
+        objective=objective["name"],
         seconds=objective["seconds"],
         relative_gap=objective["relative_gap"],
-        world_size=int(str(document["world_size"])),
+        world_size=document["world_size"],
         solver_seconds=provenance["solver_seconds"],
     )
 

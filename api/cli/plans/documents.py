@@ -119,6 +119,6 @@ def fetch_command(
         raise BadInput(str(error)) from error
     except OSError as error:
         raise BadInput(f"cannot write {output}: {error.strerror or error}") from error
-    told = {"path": str(file.path), "plan_digest": file.digest, "changed": file.changed}
-    tell_document(told, as_json=as_json)
+    written = {"path": str(file.path), "plan_digest": file.digest, "changed": file.changed}
+    tell_document(written, as_json=as_json)
     echo(f"{file.path}: {'new plan' if file.changed else 'unchanged'} {file.digest}")

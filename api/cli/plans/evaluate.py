@@ -10,11 +10,12 @@ from api.cli.models.files import CostModelFile
 from api.cli.plans.given import PlanFile, given
 from api.cli.plans.plan import Changes, CostModelName, SpecFile
 from api.cli.statistics.command import StatisticsFiles
-from api.schemas.evaluation import EvaluationDocument, ScoreDocument
+from api.schemas.evaluation import EvaluationDocument
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_bytes, format_seconds
 from planner.errors import Issue
 from planner.output.explain.text.fullest_ranks import fullest_ranks
+from planner.output.plan_document import ScoreDocument
 
 
 def evaluate_command(
@@ -33,42 +34,43 @@ def evaluate_command(
     evaluation = evaluation_of(request, plan)
     tell_document(evaluation.model_dump(mode="json"), as_json=as_json)
     if evaluation.score is not None:
-        echo(f"{request.name} under {evaluation.score.cost_model}")
-        _print_score(evaluation.score)
+        echo(f"{request.name} under {evaluation.score['cost_model']}")
+        _report_score(evaluation.score)
     print_issues([Issue(**warning.model_dump()) for warning in evaluation.warnings])
     if not evaluation.valid:
         refuse_broken(evaluation)
     echo("  no rule is broken: the plan may be used")
 
 
-def _print_score(score: ScoreDocument) -> None:
+def _report_score(score: ScoreDocument) -> None:
     seconds = {
-        "step_time": score.step_time_seconds,
-        "max_rank_time": score.max_rank_time_seconds,
-        score.objective: score.objective_seconds,
+        "step_time": score["step_time_seconds"],
+        "max_rank_time": score["max_rank_time_seconds"],
+        score["objective"]: score["objective_seconds"],
     }
     for name, value in seconds.items():
         if value is not None:
             echo(f"  {name:<15}  {format_seconds(value)}")
-    if score.prediction is not None:
-        lower, upper = score.prediction.lower_seconds, score.prediction.upper_seconds
+    prediction, checkpoint = score.get("prediction"), score.get("checkpoint")
+    if prediction is not None:
+        lower, upper = prediction["lower_seconds"], prediction["upper_seconds"]
         echo(f"  between          {format_seconds(lower)} and {format_seconds(upper)}")
-    for one in fullest_ranks([rank.bytes for rank in score.ranks]):
-        rank = score.ranks[one.position]
-        used, capacity = format_bytes(one.used_bytes), format_bytes(rank.capacity_bytes.get(one.tier, 0))
-        echo(f"  {f'fullest in {one.tier}':<15}  {used} of {capacity}, rank {rank.rank}")
-    if score.checkpoint is not None:
-        echo(f"  checkpoints      {format_seconds(score.checkpoint.lost_seconds_per_step)} per step")
+    for one in fullest_ranks([rank["bytes"] for rank in score["ranks"]]):
+        rank = score["ranks"][one.position]
+        used, capacity = format_bytes(one.used_bytes), format_bytes(rank["capacity_bytes"].get(one.tier, 0))
+        echo(f"  {f'fullest in {one.tier}':<15}  {used} of {capacity}, rank {rank['rank']}")
+    if checkpoint is not None:
+        echo(f"  checkpoints      {format_seconds(checkpoint['lost_seconds_per_step'])} per step")
 
 
 def refuse_broken(evaluation: EvaluationDocument) -> NoReturn:
-    """Tell what is wrong with a plan that must not be used, and stop."""
+    """Report what is wrong with a plan that must not be used, and stop."""
     say_violations(evaluation)
     raise typer.Exit(ExitCode.BAD_INPUT)
 
 
 def say_violations(evaluation: EvaluationDocument) -> None:
-    """Tell which rules a plan breaks."""
+    """Report which rules a plan breaks."""
     echo(f"shardplan: the plan breaks {counted(evaluation.num_violations, 'rule')} and must not be used")
     for violation in evaluation.violations:
         echo(f"  {violation.pointer}: {violation.message}")

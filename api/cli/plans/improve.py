@@ -18,6 +18,7 @@ from api.cli.statistics.command import StatisticsFiles
 from planner.errors import Issue
 from planner.output.explain.text.difference import compare_plans
 from planner.output.explain.text.improvement import explain_improvement
+from planner.output.plan_document import PlanDocument
 
 if TYPE_CHECKING:
     from api.schemas.evaluation import EvaluationDocument
@@ -55,7 +56,7 @@ def improve_command(
     }
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes, options)
     evaluation = evaluation_of(request, plan)
-    _print_warnings(evaluation)
+    _report_warnings(evaluation)
     if evaluation.score is None:
         refuse_broken(evaluation)
     before = _document(request, plan)
@@ -87,7 +88,7 @@ def import_command(
     check_output(output, spec, plan_file)
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     evaluation = evaluation_of(request, plan)
-    _print_warnings(evaluation)
+    _report_warnings(evaluation)
     if not evaluation.valid or evaluation.score is None:
         refuse_broken(evaluation)
     document = _document(request, plan)
@@ -95,11 +96,11 @@ def import_command(
     echo(f"{request.name}: {document['plan_digest']}")
 
 
-def _print_warnings(evaluation: "EvaluationDocument") -> None:
+def _report_warnings(evaluation: "EvaluationDocument") -> None:
     print_issues([Issue(**warning.model_dump()) for warning in evaluation.warnings])
 
 
-def _document(request: "SolveRequest", plan: "GivenPlan") -> dict[str, object]:
+def _document(request: "SolveRequest", plan: "GivenPlan") -> PlanDocument:
     """Return the document of a plan that was not searched for."""
     from planner.verification.plan_from_placement import plan_of_placement
 

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 from api.cli.errors import echo
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.output.exporters.generic import to_document
+from planner.output.plan_document import PlanDocument
 
 if TYPE_CHECKING:
     from api.specs.parse import SolveRequest
 
 
 def compile_search() -> None:
-    """Compile the search for this machine where that was never done, and say so."""
+    """Compile the search for this machine, with a message, unless that was done before."""
     from planner.solver.partitioners.kernels.cache import is_warm
     from planner.solver.partitioners.kernels.warm_up import warm
 
@@ -45,6 +46,6 @@ def facts_of(request: "SolveRequest") -> dict[str, str]:
     }
 
 
-def document_of(request: "SolveRequest", plan: Plan) -> dict[str, object]:
+def document_of(request: "SolveRequest", plan: Plan) -> PlanDocument:
     """Return the document of a plan for a request."""
     return to_document(plan, **facts_of(request))

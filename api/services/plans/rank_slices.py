@@ -8,24 +8,13 @@ from typing import Any
 
 from api.services.plans.cache import tenant_key
 from planner.domain.formats.canonical_json import canonical_bytes
-
-#: Keys of a plan document that a slice repeats.
-HEAD_KEYS = (
-    "schema_version",
-    "plan_digest",
-    "spec_digest",
-    "name",
-    "world_size",
-    "ranks_per_host",
-    "objective",
-    "termination",
-)
+from planner.output.plan_document import HeadDocument
 
 
 def slices_of(canonical: bytes) -> tuple[bytes, ...]:
     """Return the canonical bytes of the slice of every rank."""
     plan = json.loads(canonical)
-    head = {key: plan[key] for key in HEAD_KEYS}
+    head = {key: plan[key] for key in HeadDocument.__annotations__ if key in plan}
     tables: list[list[Mapping[str, Any]]] = [[] for _ in range(plan["world_size"])]
     for table in plan["tables"]:
         of_rank: dict[int, list[Mapping[str, Any]]] = {}
@@ -41,7 +30,7 @@ def slices_of(canonical: bytes) -> tuple[bytes, ...]:
 
 
 class RankSlices:
-    """The slices of the plans that were cut last, within a budget of bytes; always those of the very last. Thread safe.
+    """The slices of the latest plans, within a budget of bytes; always those of the very last. Thread safe.
 
     All ranks of a job ask at the same time: the plan is read once for all of them.
     """

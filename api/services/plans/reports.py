@@ -3,7 +3,7 @@
 import math
 from dataclasses import asdict
 
-from api.schemas.evaluation import EvaluationDocument, ScoreDocument
+from api.schemas.evaluation import EvaluationDocument
 from api.schemas.explanation import ExplanationDocument
 from api.schemas.solve import AssumptionDocument, IssueDocument, TotalsDocument, ValidationDocument
 from api.specs.checks.hardware_numbers import cost_model_issue
@@ -16,7 +16,7 @@ from planner.errors import InvalidProblem, Issue, UnsupportedRequest
 from planner.orchestration.limits.tier_bandwidth import overloaded
 from planner.output.certificate.certify import Document, certify
 from planner.output.explain.explanation import Explanation, explain
-from planner.output.exporters.generic import loads
+from planner.output.exporters.generic import score_document
 from planner.pricing.checkpoint import late_upload
 from planner.pricing.memory import capacity_bytes, ledger_rules
 from planner.pricing.serving import overrun
@@ -75,7 +75,7 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
                 (*plan.warnings, *plan.other_spec(request.stated_spec_digest, request.spec_digest), *_late(scored)),
             ),
         ],
-        score=None if scored is None else _score(scored),
+        score=None if scored is None else score_document(scored),
     )
 
 
@@ -153,16 +153,3 @@ def _late(scored: Evaluation | None) -> tuple[Issue, ...]:
 
 def _in_plan(issue: Issue) -> IssueDocument:
     return IssueDocument(**{**asdict(issue), "pointer": f"/plan{issue.pointer}"})
-
-
-def _score(scored: Evaluation) -> ScoreDocument:
-    return ScoreDocument.model_validate(
-        {
-            "objective": scored.objective,
-            "objective_seconds": scored.objective_seconds,
-            "step_time_seconds": scored.step_time_seconds,
-            "max_rank_time_seconds": scored.max_rank_time_seconds,
-            "cost_model": scored.cost_model,
-            **loads(scored),
-        }
-    )

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
 from planner.output.explain.text.fullest_ranks import fullest_ranks, tiers_in_order
-from planner.output.explain.text.plan_document import PlanDocument, TableEntry
+from planner.output.plan_document import PlanDocument, TableDocument
 
 OBJECTIVES = ("step_time", "max_rank_time", "request_latency")
 
@@ -45,9 +44,9 @@ class PlanDifference:
             "same_plan": self.same_plan,
             "same_spec": self.same_spec,
             "same_prices": self.same_prices,
-            "objectives": {name: _told(pair) for name, pair in self.objectives.items()},
-            "phases": {name: _told(pair) for name, pair in self.phases.items()},
-            "fullest_rank_bytes": {tier: _told(pair) for tier, pair in self.fullest_rank_bytes.items()},
+            "objectives": {name: _compared(pair) for name, pair in self.objectives.items()},
+            "phases": {name: _compared(pair) for name, pair in self.phases.items()},
+            "fullest_rank_bytes": {tier: _compared(pair) for tier, pair in self.fullest_rank_bytes.items()},
             "tables": {
                 "unchanged": self.unchanged,
                 "changed": list(self.changed),
@@ -58,9 +57,8 @@ class PlanDifference:
         }
 
 
-def difference(first: Mapping[str, object], second: Mapping[str, object]) -> PlanDifference:
+def difference(a: PlanDocument, b: PlanDocument) -> PlanDifference:
     """Compare two plan documents, A and B, table by table and phase by phase."""
-    a, b = cast("PlanDocument", first), cast("PlanDocument", second)
     before = {table["name"]: table for table in a["tables"]}
     after = {table["name"]: table for table in b["tables"]}
     both = [name for name in after if name in before]
@@ -80,7 +78,7 @@ def difference(first: Mapping[str, object], second: Mapping[str, object]) -> Pla
     )
 
 
-def _told(pair: Pair) -> dict[str, float | None]:
+def _compared(pair: Pair) -> dict[str, float | None]:
     return {"a": pair.before, "b": pair.after, "relative_change": pair.relative_change}
 
 
@@ -118,7 +116,7 @@ def _fullest(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
     return {tier: Pair(before=before.get(tier, 0), after=after.get(tier, 0)) for tier in tiers}
 
 
-def _places(table: TableEntry) -> tuple[tuple[int, int, int, int, int, str], ...]:
+def _places(table: TableDocument) -> tuple[tuple[int, int, int, int, int, str], ...]:
     """The rectangles of a table and their ranks, in order."""
     return tuple(
         (
@@ -133,13 +131,13 @@ def _places(table: TableEntry) -> tuple[tuple[int, int, int, int, int, str], ...
     )
 
 
-def _choice(table: TableEntry) -> tuple[object, ...]:
+def _choice(table: TableDocument) -> tuple[object, ...]:
     """What determines how a table is trained."""
     storage = table["compute_kernel"], table.get("cache_load_factor"), table.get("data_type")
     return table["sharding_type"], storage, _places(table)
 
 
-def _moved_bytes(before: TableEntry, after: TableEntry) -> int:
+def _moved_bytes(before: TableDocument, after: TableDocument) -> int:
     held = set(_places(before))
     return sum(
         shard["bytes"] for shard, place in zip(after["shards"], _places(after), strict=True) if place not in held

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
 from cost_models.errors import UnknownProfile
 from cost_models.hardware.profiles_loader import load_profile
 from planner.domain.formats.canonical_json import plan_digest
 from planner.domain.problem.problem import Problem
 from planner.options.runtimes.registry import RUNTIMES
+from planner.output.plan_document import PlanDocument
 
 _MAX_ISSUES = 20
 
@@ -19,7 +20,7 @@ class UnexportablePlan(ValueError):
     code = "unexportable-plan"
 
 
-def checked_digest(document: Mapping[str, object]) -> str:
+def checked_digest(document: PlanDocument) -> str:
     """Return the digest of a plan document's content.
 
     Raises
@@ -39,16 +40,22 @@ def checked_digest(document: Mapping[str, object]) -> str:
 def unexportable(what: str, issues: Sequence[str], runtime: str) -> UnexportablePlan:
     """Return the error of a plan that a runtime cannot have, with a sentence for each table, and the way out."""
     more = f" And {len(issues) - _MAX_ISSUES} more." if len(issues) > _MAX_ISSUES else ""
-    told = " ".join(issues[:_MAX_ISSUES])
-    return UnexportablePlan(f'{what}. {told}{more} Plan for this runtime: set runtime to "{runtime}" in the spec.')
+    listed = " ".join(issues[:_MAX_ISSUES])
+    return UnexportablePlan(f'{what}. {listed}{more} Plan for this runtime: set runtime to "{runtime}" in the spec.')
 
 
-def check_devices(document: Mapping[str, object], runtime: str) -> None:
-    """Raise ``UnexportablePlan`` where a plan's hardware profile has devices that a runtime does not run on.
+def hardware_profile_of(document: Mapping[str, Any]) -> str | None:
+    """Return the name of the hardware profile; None for a plan from elsewhere that states none."""
+    profile: str | None = (document.get("provenance") or {}).get("hardware_profile")
+    return profile
 
-    Of a plan that names no profile of ours nothing is known.
+
+def check_devices(document: PlanDocument, runtime: str) -> None:
+    """Raise ``UnexportablePlan`` if a plan's hardware profile has devices that a runtime does not run on.
+
+    A plan that names no profile of ours passes: its devices are not known.
     """
-    profile = cast("Mapping[str, str]", document.get("provenance") or {}).get("hardware_profile")
+    profile = hardware_profile_of(document)
     families = RUNTIMES[runtime].device_families
     if profile is None or families is None:
         return
@@ -66,7 +73,7 @@ def check_devices(document: Mapping[str, object], runtime: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportFacts:
-    """What is known beside a plan document."""
+    """What is known in addition to a plan document."""
 
     problem: Problem | None = None  # what the plan was made for
     sparsecores_per_chip: int | None = None

@@ -11,13 +11,13 @@ below one another into one variable, because they are as wide and pooled alike.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from planner.domain.formats.canonical_json import digest
 from planner.options.runtimes.distributed_embeddings.geometry import Group, Holding, Layout, UnheldGeometry, layout_of
 from planner.options.runtimes.distributed_embeddings.rules import NO_MEANS
 from planner.output.exporters.context import UnexportablePlan, check_devices, checked_digest, unexportable
 from planner.output.exporters.read_shards import shards_of
+from planner.output.plan_document import PlanDocument, TableDocument
 
 FORMAT_VERSION = 1
 #: Its combiners are spelled as our poolings are.
@@ -28,7 +28,7 @@ _MAX_ISSUES = 20
 
 
 def to_distributed_embeddings(
-    document: Mapping[str, object], *, module_path: str | None = None, device: str = "cuda"
+    document: PlanDocument, *, module_path: str | None = None, device: str = "cuda"
 ) -> dict[str, object]:
     """Write a plan document for NVIDIA distributed-embeddings.
 
@@ -59,13 +59,13 @@ def to_distributed_embeddings(
         raise UnexportablePlan(f"distributed-embeddings looks rows up on GPUs; device must be cuda, not {device}.")
     content_digest = checked_digest(document)
     check_devices(document, "distributed_embeddings")
-    num_ranks = cast("int", document["world_size"])
+    num_ranks = document["world_size"]
     tables: list[dict[str, object]] = []
     layouts: list[Layout] = []
     held: list[list[Holding]] = []  # of each table
     issues: list[str] = []
-    for table in cast("list[Mapping[str, object]]", document["tables"]):
-        name, shards = cast("str", table["name"]), shards_of(table)
+    for table in document["tables"]:
+        name, shards = table["name"], shards_of(table)
         num_rows, num_columns = int(shards.row_end.max()), int(shards.column_end.max())
         try:
             _check_table(table)
@@ -109,10 +109,10 @@ def to_distributed_embeddings(
     return {**export, "content_sha256": digest(export).removeprefix("sha256:")}
 
 
-def _check_table(table: Mapping[str, object]) -> None:
+def _check_table(table: TableDocument) -> None:
     """Refuse what the runtime does not do, wherever the shards are."""
     kernel, pooling, data_type = table["compute_kernel"], table.get("pooling"), table.get("data_type")
-    tiers = {cast("str", shard["tier"]) for shard in cast("list[Mapping[str, object]]", table["shards"])}
+    tiers = {shard["tier"] for shard in table["shards"]}
     if kernel not in _KERNELS or tiers != {"hbm"}:
         raise UnheldGeometry(f"its rows lie in {' and '.join(sorted(tiers))} ({kernel}); they must lie in hbm")
     if pooling is None:
@@ -123,7 +123,7 @@ def _check_table(table: Mapping[str, object]) -> None:
         raise UnheldGeometry(f"its weights are {data_type}; the lookup kernels are for fp32")
 
 
-def _check_means(table: Mapping[str, object], layout: Layout) -> None:
+def _check_means(table: TableDocument, layout: Layout) -> None:
     if layout.group is Group.ROW_SLICE and table["pooling"] == "mean":
         raise UnheldGeometry(NO_MEANS)
 

@@ -10,13 +10,13 @@ the bytes and the expected lookups of each; it says ``"rows": "modulo"``, becaus
 """
 
 from collections.abc import Mapping
-from typing import cast
 
 from planner.domain.formats.canonical_json import digest
 from planner.domain.plan.shards import Shards
 from planner.options.runtimes.hugectr.geometry import Holding, Layout, UnheldGeometry, check_copies, layout_of
 from planner.output.exporters.context import UnexportablePlan, check_devices, checked_digest, unexportable
 from planner.output.exporters.read_shards import shards_of
+from planner.output.plan_document import PlanDocument, TableDocument
 
 FORMAT_VERSION = 1
 #: HugeCTR's combiners by our poolings.
@@ -25,9 +25,7 @@ COMBINERS = {"sum": "sum", "mean": "average"}
 _KERNELS = ("dense", "fused")
 
 
-def to_hugectr(
-    document: Mapping[str, object], *, module_path: str | None = None, device: str = "cuda"
-) -> dict[str, object]:
+def to_hugectr(document: PlanDocument, *, module_path: str | None = None, device: str = "cuda") -> dict[str, object]:
     """Write a plan document for HugeCTR.
 
     Parameters
@@ -56,12 +54,12 @@ def to_hugectr(
         raise UnexportablePlan(f"HugeCTR keeps tables on GPUs; device must be cuda, not {device}.")
     content_digest = checked_digest(document)
     check_devices(document, "hugectr")
-    num_gpus, gpus_per_node = cast("int", document["world_size"]), cast("int", document["ranks_per_host"])
+    num_gpus, gpus_per_node = document["world_size"], document["ranks_per_host"]
     tables: list[dict[str, object]] = []
     layouts: dict[str, Layout | None] = {}  # None for a table that is copied to every GPU
     issues: list[str] = []
-    for table in cast("list[Mapping[str, object]]", document["tables"]):
-        name, shards = cast("str", table["name"]), shards_of(table)
+    for table in document["tables"]:
+        name, shards = table["name"], shards_of(table)
         num_rows, num_columns = int(shards.row_end.max()), int(shards.column_end.max())
         try:
             _check_table(table)
@@ -75,7 +73,7 @@ def to_hugectr(
                 "name": name,
                 "max_vocabulary_size": num_rows,
                 "ev_size": num_columns,
-                "combiner": COMBINERS.get(cast("str", table.get("pooling"))),
+                "combiner": COMBINERS.get(table.get("pooling", "")),
                 "shards": _holdings(layout, num_rows, num_columns, num_gpus),
             }
         )
@@ -98,10 +96,10 @@ def to_hugectr(
     return {**export, "content_sha256": digest(export).removeprefix("sha256:")}
 
 
-def _check_table(table: Mapping[str, object]) -> None:
+def _check_table(table: TableDocument) -> None:
     """Refuse what an embedding collection does not do, wherever the shards are."""
     kernel, pooling, data_type = table["compute_kernel"], table.get("pooling"), table.get("data_type")
-    tiers = {cast("str", shard["tier"]) for shard in cast("list[Mapping[str, object]]", table["shards"])}
+    tiers = {shard["tier"] for shard in table["shards"]}
     if kernel not in _KERNELS or tiers != {"hbm"}:
         raise UnheldGeometry(f"its rows lie in {' and '.join(sorted(tiers))} ({kernel}); they must lie in hbm")
     if pooling == "none":
@@ -110,9 +108,7 @@ def _check_table(table: Mapping[str, object]) -> None:
         raise UnheldGeometry(f"its weights are {data_type}; they must be fp32, which HugeCTR keeps all weights in")
 
 
-def _layout(
-    table: Mapping[str, object], shards: Shards, num_rows: int, num_columns: int, num_gpus: int
-) -> Layout | None:
+def _layout(table: TableDocument, shards: Shards, num_rows: int, num_columns: int, num_gpus: int) -> Layout | None:
     if table["sharding_type"] != "data_parallel":
         return layout_of(shards, num_rows, num_columns)
     check_copies(shards, num_rows, num_columns, num_gpus)

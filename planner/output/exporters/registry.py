@@ -11,12 +11,13 @@ from planner.output.exporters.hugectr import to_hugectr
 from planner.output.exporters.sparsecore import to_sparsecore
 from planner.output.exporters.torcheasyrec import to_torcheasyrec
 from planner.output.exporters.torchrec import to_torchrec
+from planner.output.plan_document import PlanDocument
 
 
 class Exporter(Protocol):
     """Writes a plan document for one runtime; raises ``UnexportablePlan`` where it cannot."""
 
-    def __call__(self, document: Mapping[str, object], *, module_path: str | None, device: str) -> Mapping[str, object]:
+    def __call__(self, document: PlanDocument, *, module_path: str | None, device: str) -> Mapping[str, object]:
         """Return the JSON document of the format.
 
         ``module_path`` is the embedding module of tables whose plan names none, ``device`` is
@@ -25,7 +26,7 @@ class Exporter(Protocol):
         ...
 
 
-def _as_it_is(document: Mapping[str, object], *, module_path: str | None, device: str) -> Mapping[str, object]:
+def _as_it_is(document: PlanDocument, *, module_path: str | None, device: str) -> Mapping[str, object]:
     return document
 
 

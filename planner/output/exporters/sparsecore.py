@@ -29,8 +29,16 @@ from planner.options.runtimes.sparsecore.id_limits import Lookups, limits_of
 from planner.options.runtimes.sparsecore.row_rates import RowRateBins
 from planner.options.runtimes.sparsecore.rules import OPTIMIZERS
 from planner.options.runtimes.sparsecore.stacks import StackedTable, best_rotation, stacks_of, turned
-from planner.output.exporters.context import ExportFacts, UnexportablePlan, check_devices, checked_digest, unexportable
+from planner.output.exporters.context import (
+    ExportFacts,
+    UnexportablePlan,
+    check_devices,
+    checked_digest,
+    hardware_profile_of,
+    unexportable,
+)
 from planner.output.exporters.read_shards import shards_of
+from planner.output.plan_document import PlanDocument, TableDocument
 
 FORMAT_VERSION = 1
 #: Of a drop of any id in a step, and, once for a run, of hashing that puts hot rows together so that limits fail.
@@ -46,7 +54,7 @@ _NO_SPEC = "the spec of the plan is not at hand, which has optimizer, batch and 
 
 
 def to_sparsecore(
-    document: Mapping[str, object],
+    document: PlanDocument,
     *,
     module_path: str | None = None,
     device: str = "cuda",
@@ -80,12 +88,12 @@ def to_sparsecore(
     facts = facts or ExportFacts()
     content_digest = checked_digest(document)
     check_devices(document, "sparsecore")
-    profile = cast("Mapping[str, str]", document.get("provenance", {})).get("hardware_profile")
+    profile = hardware_profile_of(document)
     try:
-        cores = cores_of(cast("int", document["world_size"]), profile, facts.sparsecores_per_chip)
+        cores = cores_of(document["world_size"], profile, facts.sparsecores_per_chip)
     except UnheldTable as error:
         raise UnexportablePlan(str(error)) from error
-    planned = [_Planned.of(table) for table in cast("list[Mapping[str, object]]", document["tables"])]
+    planned = [_Planned.of(table) for table in document["tables"]]
     samples = None if facts.problem is None else facts.problem.samples_per_rank / cores.per_chip
     if samples is not None and not samples.is_integer():
         raise UnexportablePlan(
@@ -132,18 +140,18 @@ class _Planned:
 
     name: str
     pooling: str | None
-    facts: Mapping[str, object]
+    document: TableDocument
     shards: Shards
     num_rows: int
     num_columns: int
 
     @classmethod
-    def of(cls, table: Mapping[str, object]) -> "_Planned":
+    def of(cls, table: TableDocument) -> "_Planned":
         shards = shards_of(table)
         return cls(
-            name=cast("str", table["name"]),
-            pooling=cast("str | None", table.get("pooling")),
-            facts=table,
+            name=table["name"],
+            pooling=table.get("pooling"),
+            document=table,
             shards=shards,
             num_rows=int(shards.row_end.max()),
             num_columns=int(shards.column_end.max()),
@@ -151,7 +159,8 @@ class _Planned:
 
     def check(self, cores: Cores, table: Table | None, needs_table: bool) -> None:
         """Refuse what SparseCores do not hold or train."""
-        scheme, kernel, data_type = (self.facts.get(key) for key in ("sharding_type", "compute_kernel", "data_type"))
+        scheme, kernel = self.document["sharding_type"], self.document["compute_kernel"]
+        data_type = self.document.get("data_type")
         tiers = {Tier(tier).label for tier in self.shards.tier.tolist()}
         if scheme != "row_wise":
             raise UnheldTable(f"it is {scheme}; every SparseCore holds rows of every table, which is row_wise")

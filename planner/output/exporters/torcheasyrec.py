@@ -9,8 +9,7 @@ The ``plan`` file that TorchEasyRec keeps beside a checkpoint is no way in: of w
 read back, for tables whose features name none.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from collections.abc import Iterator, Sequence
 
 from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.formats.canonical_json import digest
@@ -27,16 +26,15 @@ from planner.options.runtimes.torcheasyrec.config import (
 )
 from planner.output.exporters.context import UnexportablePlan, check_devices, checked_digest, unexportable
 from planner.output.exporters.read_shards import shards_of
+from planner.output.plan_document import PlanDocument, TableDocument
 
 FORMAT_VERSION = 1
 _DEFAULT_ENDING, _WIDE_ENDING = "_emb", "_wide"
 _TIER_OF_KERNEL = {"fused_uvm": "ddr", "fused_uvm_caching": "ddr"}
 
-Table = Mapping[str, object]
-
 
 def to_torcheasyrec(
-    document: Mapping[str, object], *, module_path: str | None = None, device: str = "cuda"
+    document: PlanDocument, *, module_path: str | None = None, device: str = "cuda"
 ) -> dict[str, object]:
     """Write a plan document for TorchEasyRec.
 
@@ -68,17 +66,17 @@ def to_torcheasyrec(
         raise UnexportablePlan(f"TorchEasyRec is told how to shard on GPUs alone; device must be cuda, not {device}.")
     content_digest = checked_digest(document)
     check_devices(document, "torcheasyrec")
-    world_size, ranks_per_host = cast("int", document["world_size"]), cast("int", document["ranks_per_host"])
+    world_size, ranks_per_host = document["world_size"], document["ranks_per_host"]
     num_hosts = world_size // ranks_per_host
-    planned = cast("list[Table]", document["tables"])
-    names = {_name(table) for table in planned}
+    planned = document["tables"]
+    names = {table["name"] for table in planned}
     tables: list[dict[str, object]] = []
     issues = list(_shared_issues(planned, names))
     for table in planned:
         try:
             tables.append(_exported(table, names, num_hosts, ranks_per_host))
         except UndictatedTable as error:
-            issues.append(f'Table "{_name(table)}": {error}.')
+            issues.append(f'Table "{table["name"]}": {error}.')
     if issues:
         raise unexportable("TorchEasyRec cannot be made to shard so", issues, "torcheasyrec")
     export: dict[str, object] = {
@@ -94,27 +92,27 @@ def to_torcheasyrec(
     return {**export, "content_sha256": digest(export).removeprefix("sha256:")}
 
 
-def _exported(table: Table, names: set[str], num_hosts: int, ranks_per_host: int) -> dict[str, object]:
+def _exported(table: TableDocument, names: set[str], num_hosts: int, ranks_per_host: int) -> dict[str, object]:
     shards = in_order(shards_of(table))
-    scheme, kernel = _scheme(table), Kernel.from_label(cast("str", table["compute_kernel"]))
+    scheme, kernel = _scheme(table), Kernel.from_label(table["compute_kernel"])
     num_rows, num_columns = int(shards.row_end.max()), int(shards.column_end.max())
-    unnamed = name_issue(_name(table))
+    unnamed = name_issue(table["name"])
     if unnamed is not None:
         raise UndictatedTable(unnamed)
     _check_storage(table)
-    check_kernel(scheme, kernel, cast("float | None", table.get("cache_load_factor")))
-    check_pooling(scheme, _pooling(table))
+    check_kernel(scheme, kernel, table.get("cache_load_factor"))
+    check_pooling(scheme, table.get("pooling"))
     check_shards(scheme, shards, num_rows, num_columns, num_hosts=num_hosts, ranks_per_host=ranks_per_host)
     is_fixed = has_fixed_ranks(scheme, num_hosts=num_hosts, ranks_per_host=ranks_per_host)
-    embedding_name = _embedding_name(_name(table), names)
+    embedding_name = _embedding_name(table["name"], names)
     return {
-        "name": _name(table),
+        "name": table["name"],
         "embedding_name": embedding_name,
         "feature_name": embedding_name.removesuffix(_DEFAULT_ENDING) if _is_default(embedding_name) else None,
         "num_embeddings": num_rows,
         "embedding_dim": num_columns,
-        "data_type": DATA_TYPES.get(cast("str", table.get("data_type"))),
-        "pooling": _pooling(table),
+        "data_type": DATA_TYPES.get(table.get("data_type", "")),
+        "pooling": table.get("pooling"),
         "sharding_type": scheme.label,
         "compute_kernel": kernel.label,
         "embedding_constraints": constraints_text(scheme, kernel),
@@ -152,51 +150,43 @@ def _is_default(embedding_name: str) -> bool:
     return embedding_name.endswith(_DEFAULT_ENDING) and embedding_name != _DEFAULT_ENDING
 
 
-def _shared_issues(planned: Sequence[Table], names: set[str]) -> Iterator[str]:
+def _shared_issues(planned: Sequence[TableDocument], names: set[str]) -> Iterator[str]:
     """Yield why tables cannot be asked for together, whatever each of them is."""
     yield from _wide_issues(planned, names)
-    by_module: dict[str, list[Table]] = {}
+    by_module: dict[str, list[TableDocument]] = {}
     for table in planned:
-        if _pooling(table) != "none":  # tables of sequences are in modules of their own
-            by_module.setdefault(cast("str", table.get("module_path")) or "", []).append(table)
+        if table.get("pooling") != "none":  # tables of sequences are in modules of their own
+            by_module.setdefault(table.get("module_path", ""), []).append(table)
     for members in by_module.values():
-        other = next((_name(table) for table in members if _scheme(table) not in ROW_SCHEMES), None)
+        other = next((table["name"] for table in members if _scheme(table) not in ROW_SCHEMES), None)
         for table in members:
-            if other is not None and _pooling(table) == "mean" and _scheme(table) in ROW_SCHEMES:
+            if other is not None and table.get("pooling") == "mean" and _scheme(table) in ROW_SCHEMES:
                 yield (
-                    f'Table "{_name(table)}": it is a mean cut by rows beside "{other}", which is not cut so, and'
+                    f'Table "{table["name"]}": it is a mean cut by rows beside "{other}", which is not cut so, and'
                     " TorchRec then divides the others once too often."
                 )
 
 
-def _wide_issues(planned: Sequence[Table], names: set[str]) -> Iterator[str]:
-    first: dict[str, Table] = {}
+def _wide_issues(planned: Sequence[TableDocument], names: set[str]) -> Iterator[str]:
+    first: dict[str, TableDocument] = {}
     for table in planned:
-        other = first.setdefault(_embedding_name(_name(table), names), table)
+        other = first.setdefault(_embedding_name(table["name"], names), table)
         if any(other[key] != table[key] for key in ("sharding_type", "compute_kernel")):
             yield (
-                f'Table "{_name(table)}": it has the features of "{_name(other)}", whose constraints are its own, and'
+                f'Table "{table["name"]}": it has the features of "{other["name"]}", whose constraints are its own, and'
                 " another sharding type or kernel."
             )
 
 
-def _check_storage(table: Table) -> None:
-    kernel, data_type = cast("str", table["compute_kernel"]), cast("str | None", table.get("data_type"))
+def _check_storage(table: TableDocument) -> None:
+    kernel, data_type = table["compute_kernel"], table.get("data_type")
     if data_type not in (None, *DATA_TYPES):
         raise UndictatedTable(f"its weights are {data_type}; they must be {' or '.join(DATA_TYPES)}")
-    tiers = {cast("str", shard["tier"]) for shard in cast("list[Mapping[str, object]]", table["shards"])}
+    tiers = {shard["tier"] for shard in table["shards"]}
     tier = _TIER_OF_KERNEL.get(kernel, "hbm")
     if kernel != "key_value" and tiers != {tier}:
         raise UndictatedTable(f"its rows lie in {' and '.join(sorted(tiers))}; {kernel} keeps all of them in {tier}")
 
 
-def _name(table: Table) -> str:
-    return cast("str", table["name"])
-
-
-def _pooling(table: Table) -> str | None:
-    return cast("str | None", table.get("pooling"))
-
-
-def _scheme(table: Table) -> Scheme:
-    return Scheme.from_label(cast("str", table["sharding_type"]))
+def _scheme(table: TableDocument) -> Scheme:
+    return Scheme.from_label(table["sharding_type"])

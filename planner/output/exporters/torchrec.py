@@ -6,11 +6,9 @@ leaves out. Around it stands what a launcher must compare before use: world size
 the digests.
 """
 
-from collections.abc import Mapping
-from typing import cast
-
 from planner.domain.formats.canonical_json import digest
 from planner.output.exporters.context import UnexportablePlan, checked_digest
+from planner.output.plan_document import PlanDocument, TableDocument
 
 FORMAT_VERSION = 1
 #: The oldest TorchRec whose metadata rules this export follows.
@@ -20,9 +18,7 @@ INDEXED_DEVICES = frozenset({"cuda", "mtia"})
 DEVICES = ("cuda", "cpu", "mtia")
 
 
-def to_torchrec(
-    document: Mapping[str, object], *, module_path: str | None = None, device: str = "cuda"
-) -> dict[str, object]:
+def to_torchrec(document: PlanDocument, *, module_path: str | None = None, device: str = "cuda") -> dict[str, object]:
     """Write a plan document in TorchRec's form.
 
     Parameters
@@ -52,15 +48,12 @@ def to_torchrec(
     if device not in DEVICES:
         raise UnexportablePlan(f"Expected device to be one of {', '.join(DEVICES)}.")
     content_digest = checked_digest(document)
-    ranks_per_host = cast("int", document["ranks_per_host"])
+    ranks_per_host = document["ranks_per_host"]
     modules: dict[str, dict[str, object]] = {}
     tables: list[dict[str, object]] = []
-    for table in cast("list[Mapping[str, object]]", document["tables"]):
-        path = _module_path(table, module_path)
-        shards = cast("list[Mapping[str, int]]", table["shards"])
-        modules.setdefault(path, {})[cast("str", table["name"])] = _parameter_sharding(
-            table, shards, device, ranks_per_host
-        )
+    for table in document["tables"]:
+        path, shards = _module_path(table, module_path), table["shards"]
+        modules.setdefault(path, {})[table["name"]] = _parameter_sharding(table, device, ranks_per_host)
         tables.append(
             {
                 "name": table["name"],
@@ -83,22 +76,22 @@ def to_torchrec(
     return {**export, "content_sha256": digest(export).removeprefix("sha256:")}
 
 
-def _module_path(table: Mapping[str, object], given: str | None) -> str:
-    own = cast("str | None", table.get("module_path")) or None
-    if own is None and given is None:
+def _module_path(table: TableDocument, given: str | None) -> str:
+    own = table.get("module_path") or None
+    path = given if own is None else own
+    if path is None:
         raise UnexportablePlan(
             f'Table "{table["name"]}" carries no module_path; name the path of its EmbeddingBagCollection'
             " in the model (module_path), or give module_path for the table in the spec."
         )
     if own is not None and given is not None and own != given:
         raise UnexportablePlan(f'Table "{table["name"]}" is under module_path "{own}" in the plan, not "{given}".')
-    return own if own is not None else cast("str", given)
+    return path
 
 
-def _parameter_sharding(
-    table: Mapping[str, object], shards: list[Mapping[str, int]], device: str, ranks_per_host: int
-) -> dict[str, object]:
-    tiers = {cast("str", cast("object", shard["tier"])) for shard in shards}
+def _parameter_sharding(table: TableDocument, device: str, ranks_per_host: int) -> dict[str, object]:
+    shards = table["shards"]
+    tiers = {shard["tier"] for shard in shards}
     if "scm" in tiers:
         raise UnexportablePlan(f'Table "{table["name"]}" lies in scm, where TorchRec puts no rows.')
     if len(tiers) > 1:

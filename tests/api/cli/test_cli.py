@@ -426,6 +426,16 @@ def test_a_document_that_is_no_plan_of_ours_is_refused(run: Run, spec_file: Path
     assert run("export", written(tmp_path, bare), "--format", "json").code == 1
 
 
+def test_fields_that_may_be_null_may_be_missing(run: Run, plan_file: Path, tmp_path: Path) -> None:
+    older = {key: value for key, value in json.loads(plan_file.read_text()).items() if value is not None}
+    assert {"movement", "serving"}.isdisjoint(older)
+    assert run("export", written(tmp_path, older), "--format", "json").code == 0
+    del older["phases"]
+    answer = run("export", written(tmp_path, older), "--format", "json")
+    assert answer.code == 1
+    assert "/phases" in answer.err
+
+
 def test_fetch_without_a_server_is_trouble(run: Run, tmp_path: Path) -> None:
     server = ("--server", "http://127.0.0.1:1", "--attempts", "1")
     answer = run("fetch", "ads/ranker/prod", "-o", tmp_path / "plan.json", *server)

@@ -3,7 +3,7 @@
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_bytes, format_seconds
 from planner.output.explain.text.layout import columns, paragraph
-from planner.output.explain.text.plan_document import CheckpointEntry, CheckpointSizeEntry, PlanDocument
+from planner.output.plan_document import CheckpointDocument, CheckpointSizeDocument, PlanDocument
 
 
 def checkpoint_lines(plan: PlanDocument) -> list[str]:
@@ -22,7 +22,7 @@ def checkpoint_lines(plan: PlanDocument) -> list[str]:
     return lines
 
 
-def _row(name: str, size: CheckpointSizeEntry) -> tuple[str, ...]:
+def _row(name: str, size: CheckpointSizeDocument) -> tuple[str, ...]:
     return (
         name,
         format_bytes(size["bytes"]),
@@ -34,13 +34,13 @@ def _row(name: str, size: CheckpointSizeEntry) -> tuple[str, ...]:
     )
 
 
-def _policy(checkpoint: CheckpointEntry) -> str:
+def _policy(checkpoint: CheckpointDocument) -> str:
     if checkpoint["incremental"] is None:
         return "every checkpoint is full"
     return f"{checkpoint['policy']}: one in {counted(checkpoint['full_every'], 'checkpoint')} is full"
 
 
-def _cost(checkpoint: CheckpointEntry) -> str:
+def _cost(checkpoint: CheckpointDocument) -> str:
     # So that the phase of that name and this figure, which is of hosts, are not taken for one another.
     priced = "a part of the objective, which counts every rank at an equal part of its host's rate"
     counts = priced if checkpoint["balanced"] else "no part of the objective"

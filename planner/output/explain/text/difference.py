@@ -1,23 +1,21 @@
 """What changed from one plan to another, as text for people."""
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Sequence
 
 from cost_models.text.number_text import counted, number_ranges
 from planner.domain.formats.units import format_bytes, format_seconds
 from planner.output.explain.difference import Pair, PlanDifference, difference
 from planner.output.explain.text.layout import columns, paragraph, short_digest, shortened
-from planner.output.explain.text.plan_document import PlanDocument, TableEntry
 from planner.output.explain.text.storage import storage_of, with_storage
+from planner.output.plan_document import PlanDocument, TableDocument
 
 MAX_TABLE_ROWS = 40
 LARGEST_CHANGE_SHOWN = 100.0  # beyond it, the factor
 
 
-def compare_plans(first: Mapping[str, object], second: Mapping[str, object]) -> str:
+def compare_plans(a: PlanDocument, b: PlanDocument) -> str:
     """Return the differences of two plan documents, A and B, at most 80 columns wide."""
-    a, b = cast("PlanDocument", first), cast("PlanDocument", second)
-    found = difference(first, second)
+    found = difference(a, b)
     sections = (_heading(a, b, found), _numbers(found), _tables(a, b, found))
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
 
@@ -56,18 +54,18 @@ def _change(pair: Pair) -> str:
     return f"{change:+.2%}" if change < LARGEST_CHANGE_SHOWN else f"x {pair.after / pair.before:.3g}"
 
 
-def _cut(table: TableEntry) -> str:
+def _cut(table: TableDocument) -> str:
     ranks = number_ranges([shard["rank"] for shard in table["shards"]])
     return f"{table['sharding_type']} [{shortened(ranks, 9)}]"
 
 
-def _storages(before: TableEntry | None, after: TableEntry | None) -> list[str]:
-    """How the rows are kept in A and in B; once where that is the same, and nothing where it is plain."""
-    told = ["-" if table is None else storage_of(table) or "fused, fp32" for table in (before, after)]
+def _storages(before: TableDocument | None, after: TableDocument | None) -> list[str]:
+    """Return how the rows are stored in A and in B: once if that is the same, nothing if both are plain."""
+    texts = ["-" if table is None else storage_of(table) or "fused, fp32" for table in (before, after)]
     plain = all(table is None or not storage_of(table) for table in (before, after))
     if plain:
         return []
-    return told[:1] if told[0] == told[1] else [f"A: {told[0]}", f"B: {told[1]}"]
+    return texts[:1] if texts[0] == texts[1] else [f"A: {texts[0]}", f"B: {texts[1]}"]
 
 
 def _tables(a: PlanDocument, b: PlanDocument, found: PlanDifference) -> list[str]:

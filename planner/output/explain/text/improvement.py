@@ -1,23 +1,21 @@
-"""What a plan is worth beside a better one, and what is proven of both, as text for people."""
+"""What a plan is worth next to a better one, and what is proven of both, as text for people."""
 
 import math
-from collections.abc import Mapping
-from typing import cast
 
 from planner.domain.formats.units import format_seconds
 from planner.output.explain.text.layout import paragraph
-from planner.output.explain.text.plan_document import PlanDocument
+from planner.output.plan_document import PlanDocument
 
 #: What is less than this apart is the same to people.
 _SAME = 5e-5
 
 
-def explain_improvement(theirs: Mapping[str, object], ours: Mapping[str, object], *, is_legal: bool) -> str:
-    """Return how much better the second plan document is than the first, and how good each can be said to be.
+def explain_improvement(theirs: PlanDocument, ours: PlanDocument, *, is_legal: bool) -> str:
+    """Return how much better the second plan document is than the first, and how close to optimal each is.
 
-    ``is_legal`` says that the first plan breaks no rule. The bound is that of the second plan, over all legal cuts.
+    ``is_legal``: the first plan breaks no rule. The bound is that of the second plan, over all legal cuts.
     """
-    before, after = cast("PlanDocument", theirs)["objective"], cast("PlanDocument", ours)["objective"]
+    before, after = theirs["objective"], ours["objective"]
     given, found, bound = before["seconds"], after["seconds"], after["lower_bound_seconds"]
     name = f"{after['name']:<15}"
     lines = [

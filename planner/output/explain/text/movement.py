@@ -3,7 +3,7 @@
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_bytes, format_seconds
 from planner.output.explain.text.layout import paragraph, short_digest
-from planner.output.explain.text.plan_document import MovementEntry, PlanDocument
+from planner.output.plan_document import MovementDocument, PlanDocument
 
 
 def movement_lines(plan: PlanDocument) -> list[str]:
@@ -19,38 +19,38 @@ def movement_lines(plan: PlanDocument) -> list[str]:
     return lines
 
 
-def _bytes(movement: MovementEntry) -> list[str]:
-    moved, kept, new = movement["moved_bytes"], movement["kept_bytes"], movement["new_bytes"]
-    share = f" ({moved / (moved + kept):.1%})" if moved + kept else ""
+def _bytes(movement: MovementDocument) -> list[str]:
+    moved, unmoved, new = movement["moved_bytes"], movement["kept_bytes"], movement["new_bytes"]
+    share = f" ({moved / (moved + unmoved):.1%})" if moved + unmoved else ""
     if not moved and not new:
-        return paragraph(f"nothing moves; all {format_bytes(kept)} stay where they are")
-    told = f"{format_bytes(moved)} move{share}, {format_bytes(kept)} stay"
+        return paragraph(f"nothing moves; all {format_bytes(unmoved)} stay where they are")
+    text = f"{format_bytes(moved)} move{share}, {format_bytes(unmoved)} stay"
     if new:
-        told += f", {format_bytes(new)} are of tables that are new or have another shape"
+        text += f", {format_bytes(new)} are of tables that are new or have another shape"
     if movement["max_moved_bytes"] is not None:
-        told += f"; at most {format_bytes(movement['max_moved_bytes'])} may move"
-    return paragraph(told)
+        text += f"; at most {format_bytes(movement['max_moved_bytes'])} may move"
+    return paragraph(text)
 
 
-def _busiest(movement: MovementEntry) -> str:
+def _busiest(movement: MovementDocument) -> str:
     sent, received = movement["most_sent"], movement["most_received"]
-    told = (
+    text = (
         f"between {counted(movement['num_rank_pairs'], 'pair')} of ranks; rank {sent['rank']} sends most, "
         f"{format_bytes(sent['bytes'])}, and rank {received['rank']} receives most, {format_bytes(received['bytes'])}"
     )
     if movement["seconds"] is None:
-        return told + "; how fast is not known"
+        return text + "; how fast is not known"
     evidence = f" (link speed {movement['link_evidence']})" if movement["link_evidence"] else ""
-    return f"{told}: about {format_seconds(movement['seconds'])}{evidence}"
+    return f"{text}: about {format_seconds(movement['seconds'])}{evidence}"
 
 
-def _gain(movement: MovementEntry, seconds: float) -> str:
+def _gain(movement: MovementDocument, seconds: float) -> str:
     before, saved = movement["previous_objective_seconds"], movement["saved_seconds_per_step"]
     if before is None or saved is None:
         return f"the previous plan is no longer legal: {movement['previous_issue']}"
-    told = f"the previous plan would take {format_seconds(before)}"
+    text = f"the previous plan would take {format_seconds(before)}"
     if not movement["moved_bytes"] or saved <= 0:
-        return told + (" and stays" if seconds == before else "")
+        return text + (" and stays" if seconds == before else "")
     steps = movement["break_even_steps"]
     after = "" if steps is None else f"; the move has paid for itself after {counted(steps, 'step')}"
-    return f"{told}: {format_seconds(saved)} less per step{after}"
+    return f"{text}: {format_seconds(saved)} less per step{after}"

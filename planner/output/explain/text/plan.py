@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
 
 from cost_models.text.number_text import at_most_text, counted, number_ranges, number_text
 from planner.domain.formats.units import format_bytes, format_seconds
@@ -20,9 +19,9 @@ from planner.output.explain.text.layout import (
     wrapped,
 )
 from planner.output.explain.text.movement import movement_lines
-from planner.output.explain.text.plan_document import PlanDocument, RankEntry, TableEntry
 from planner.output.explain.text.prediction import prediction_lines
 from planner.output.explain.text.storage import storage_of, with_storage
+from planner.output.plan_document import PlanDocument, RankDocument, TableDocument
 
 #: One character per phase in the bars.
 PHASE_GLYPHS = {
@@ -48,12 +47,11 @@ LARGEST_GAP_SHOWN = 100.0  # beyond it the bound says nothing, and its digits fi
 MAX_TIME_BAR, MAX_BYTES_BAR = 54, 36  # characters
 #: Evidence from strong to weak, then what is no number.
 EVIDENCE_ORDER = ("measured", "given", "datasheet", "estimated", "default", "note")
-COUNTABLE = ("default", "note")  # nouns; the others are said of numbers
+COUNTABLE = ("default", "note")  # nouns; the others are adjectives of numbers
 
 
-def explain_plan(document: Mapping[str, object]) -> str:
+def explain_plan(plan: PlanDocument) -> str:
     """Return a plan document as text, at most 80 columns wide."""
-    plan = cast("PlanDocument", document)
     sections = (
         _heading(plan),
         _objective(plan),
@@ -152,7 +150,7 @@ def _phases(plan: PlanDocument) -> list[str]:
 
 
 def _counted_seconds(plan: PlanDocument) -> dict[int, list[tuple[str, float]]]:
-    """Phase and seconds of each rank, in the order of the phases, without the phases that do not count."""
+    """Return phase and seconds by rank, in the order of the phases, without the phases that do not count."""
     counted = [phase["name"] for phase in plan["phases"] if phase.get("counted", True)]
     return {rank["rank"]: [(name, rank["seconds"].get(name, 0.0)) for name in counted] for rank in plan["ranks"]}
 
@@ -170,17 +168,17 @@ def _rank_times(plan: PlanDocument) -> list[str]:
 
 
 def _bar_line(rank: int, parts: Sequence[tuple[str, float]], full: float, amounts: str, max_bar: int) -> str:
-    """One rank: its bar, as long as the line leaves room for, and its amounts."""
+    """Return the line of a rank: its bar, as long as the line leaves room for, and its amounts."""
     label = f"{INDENT}rank {rank:>4}  "
     bar = stacked_bar(parts, full, min(max_bar, WIDTH - len(label) - len("  ") - len(amounts)))
     return f"{label}{bar}  {amounts}"
 
 
-def _left_out(hidden: Sequence[int], amount: Mapping[int, float], told: Callable[[float], str]) -> list[str]:
-    """How many ranks are not shown, and between which amounts they are."""
+def _left_out(hidden: Sequence[int], amount: Mapping[int, float], written: Callable[[float], str]) -> list[str]:
+    """Return how many ranks are not shown, and between which amounts they are."""
     if not hidden:
         return []
-    least, most = (told(end(amount[rank] for rank in hidden)) for end in (min, max))
+    least, most = (written(end(amount[rank] for rank in hidden)) for end in (min, max))
     spread = most if least == most else f"{least} to {most}"
     return [f"{INDENT}... and {counted(len(hidden), 'more rank')}: {spread}"]
 
@@ -205,7 +203,7 @@ def _rank_bytes(plan: PlanDocument) -> list[str]:
 
 
 def _tiers(plan: PlanDocument) -> list[str]:
-    """How much of a step the tiers beside the accelerators' memory are busy."""
+    """Return how much of a step the tiers other than the accelerators' memory are busy."""
     rows = [("tier", "rank", "read", "written", "busy", "of it")]
     rows += [
         (
@@ -222,8 +220,8 @@ def _tiers(plan: PlanDocument) -> list[str]:
     return [title, *columns(rows, left=(0,))] if rows[1:] else []
 
 
-def _ledger(rank: RankEntry, tier: str) -> list[str]:
-    """What the fullest rank of a tier holds there, and what it may not use of it."""
+def _ledger(rank: RankDocument, tier: str) -> list[str]:
+    """Return what the fullest rank of a tier holds there, and what it may not use of it."""
     lines: list[str] = []
     for label, ledger in (("holds", rank.get("ledger_bytes", {})), ("keeps free", rank.get("reserved_bytes", {}))):
         parts = [f"{name} {format_bytes(value)}" for name, value in ledger.get(tier, {}).items() if value > 0]
@@ -232,8 +230,8 @@ def _ledger(rank: RankEntry, tier: str) -> list[str]:
     return lines
 
 
-def _worth_showing(ranks: Sequence[RankEntry], amount: Mapping[int, float]) -> tuple[list[int], list[int]]:
-    """The ranks to show, in order of rank, and those left out: the largest amounts are kept."""
+def _worth_showing(ranks: Sequence[RankDocument], amount: Mapping[int, float]) -> tuple[list[int], list[int]]:
+    """Return the ranks to show, those with the largest amounts, in order of rank; and the others."""
     every = [rank["rank"] for rank in ranks]
     if len(every) <= MAX_RANK_ROWS:
         return every, []
@@ -241,12 +239,12 @@ def _worth_showing(ranks: Sequence[RankEntry], amount: Mapping[int, float]) -> t
     return sorted(by_amount[:MAX_RANK_ROWS]), by_amount[MAX_RANK_ROWS:]
 
 
-def _table_bytes(table: TableEntry) -> int:
+def _table_bytes(table: TableDocument) -> int:
     return sum(shard["bytes"] for shard in table["shards"])
 
 
 def _schemes(plan: PlanDocument) -> list[str]:
-    groups: dict[tuple[str, str], list[TableEntry]] = {}
+    groups: dict[tuple[str, str], list[TableDocument]] = {}
     for table in plan["tables"]:
         groups.setdefault((table["sharding_type"], table["compute_kernel"]), []).append(table)
     has_caches = any(table.get("cache_load_factor") for table in plan["tables"])
@@ -266,11 +264,11 @@ def _schemes(plan: PlanDocument) -> list[str]:
     num_tables = len(plan["tables"])
     title = "How the table is cut" if num_tables == 1 else f"How the {num_tables:,} tables are cut"
     types = Counter(name for table in plan["tables"] if (name := table.get("data_type")))
-    told = [f"{name} {counted(types[name], 'table')}" for name in sorted(types)] if types.keys() - {"fp32"} else []
-    return [title, *columns(rows, left=(0, 1)), *(wrapped(told, label="weights:") if told else [])]
+    parts = [f"{name} {counted(types[name], 'table')}" for name in sorted(types)] if types.keys() - {"fp32"} else []
+    return [title, *columns(rows, left=(0, 1)), *(wrapped(parts, label="weights:") if parts else [])]
 
 
-def _shares(tables: Sequence[TableEntry]) -> str:
+def _shares(tables: Sequence[TableDocument]) -> str:
     """``"0.02-0.4"``: cached shares of tables, from the least to the most."""
     shares = sorted({share for table in tables if (share := table.get("cache_load_factor"))})
     return "" if not shares else f"{shares[0]:.3g}" if len(shares) == 1 else f"{shares[0]:.3g}-{shares[-1]:.3g}"

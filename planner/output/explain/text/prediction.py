@@ -3,7 +3,7 @@
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_seconds
 from planner.output.explain.text.layout import paragraph
-from planner.output.explain.text.plan_document import PlanDocument, PredictionEntry, SurrogateEntry
+from planner.output.plan_document import PlanDocument, PredictionDocument, SurrogateDocument
 
 _MOST_SHOWN = 4
 
@@ -17,7 +17,7 @@ def prediction_lines(plan: PlanDocument) -> list[str]:
     return ["Prediction", *lines] if lines else []
 
 
-def _prediction(prediction: PredictionEntry, objective: str) -> list[str]:
+def _prediction(prediction: PredictionDocument, objective: str) -> list[str]:
     lower, upper = format_seconds(prediction["lower_seconds"]), format_seconds(prediction["upper_seconds"])
     shares = prediction["shares"]
     lines = paragraph(
@@ -43,7 +43,7 @@ def _prediction(prediction: PredictionEntry, objective: str) -> list[str]:
     return lines
 
 
-def _surrogate(surrogate: SurrogateEntry) -> list[str]:
+def _surrogate(surrogate: SurrogateDocument) -> list[str]:
     gap = surrogate["relative_gap"]
     within = "" if gap is None else f", within {gap:.2%} of that model's bound"
     moved = surrogate.get("moved_shards", 0)

@@ -1,14 +1,14 @@
-"""How the rows of a table are kept, for people: only what differs from all of them in the accelerator's memory."""
+"""How the rows of a table are stored, for people: only what differs from fp32 rows in the accelerator's memory."""
 
 from collections.abc import Sequence
 
 from planner.output.explain.text.layout import INDENT
-from planner.output.explain.text.plan_document import TableEntry
+from planner.output.plan_document import TableDocument
 
 _PLAIN_KERNEL, _PLAIN_TYPE = "fused", "fp32"
 
 
-def storage_of(table: TableEntry) -> str:
+def storage_of(table: TableDocument) -> str:
     """Return kernel, cached or hot share and type of weights such as ``"fused_uvm_caching, 0.2 cached, fp16"``.
 
     Empty for fp32 weights under the kernel fused.
@@ -23,8 +23,8 @@ def storage_of(table: TableEntry) -> str:
     return ", ".join(parts)
 
 
-def _hot_rows(table: TableEntry) -> list[str]:
-    """Return which share of the rows lies in a faster tier than the others, of tables that are split by heat."""
+def _hot_rows(table: TableDocument) -> list[str]:
+    """Return which share of the rows lies in a faster tier, of a table whose hot rows are apart from the others."""
     first = {shard["tier"] for shard in table["shards"] if shard["row_offset"] == 0}
     others = {shard["tier"] for shard in table["shards"]}
     if len(others) == 1 or len(first) != 1:
@@ -37,8 +37,8 @@ def _hot_rows(table: TableEntry) -> list[str]:
 
 
 def with_storage(lines: Sequence[str], storages: Sequence[Sequence[str]]) -> list[str]:
-    """Put what there is to say of each table under its line; the first line is the heading."""
-    told = [lines[0]]
+    """Put the storage of each table under its line; the first line is the heading."""
+    result = [lines[0]]
     for line, of_table in zip(lines[1:], storages, strict=True):
-        told += [line, *(f"{INDENT * 2}{storage}" for storage in of_table if storage)]
-    return told
+        result += [line, *(f"{INDENT * 2}{storage}" for storage in of_table if storage)]
+    return result

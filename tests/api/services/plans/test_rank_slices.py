@@ -2,13 +2,15 @@
 
 import json
 
-from api.services.plans.rank_slices import HEAD_KEYS, RankSlices
+from api.services.plans.rank_slices import RankSlices
+from planner.output.plan_document import HeadDocument
 
 
 def plan(world_size: int) -> bytes:
+    head = dict.fromkeys(HeadDocument.__annotations__)
     ranks = [{"rank": rank} for rank in range(world_size)]
     tables = [{"name": "t", "shards": [{"rank": rank} for rank in (0, 0, 1)]}, {"name": "u", "shards": [{"rank": 1}]}]
-    return json.dumps({**dict.fromkeys(HEAD_KEYS), "world_size": world_size, "tables": tables, "ranks": ranks}).encode()
+    return json.dumps({**head, "world_size": world_size, "tables": tables, "ranks": ranks}).encode()
 
 
 def test_a_rank_without_shards_has_no_tables() -> None:

@@ -87,7 +87,7 @@ def test_another_cost_model_to_rate_by_is_no_other_spec() -> None:
     evaluation = evaluation_of(*parse_evaluation(content, cost_model="torchrec"))
     assert evaluation.warnings == []
     assert evaluation.score is not None
-    assert evaluation.score.cost_model.startswith("torchrec@")
+    assert evaluation.score["cost_model"].startswith("torchrec@")
 
 
 @pytest.mark.parametrize(
@@ -113,11 +113,11 @@ def test_shards_that_are_no_partition_have_no_score(change: Callable[[list], obj
 def test_a_score_has_the_ledger_of_every_rank() -> None:
     score = evaluation_of(*parse_evaluation(body("fused"))).score
     assert score is not None
-    for rank in score.ranks:
-        for tier, lines in rank.ledger_bytes.items():
-            assert sum(lines.values()) == pytest.approx(rank.bytes[tier], abs=len(lines))
+    for rank in score["ranks"]:
+        for tier, lines in rank["ledger_bytes"].items():
+            assert sum(lines.values()) == pytest.approx(rank["bytes"][tier], abs=len(lines))
     # Table a has 1000 rows x 8 columns x 4 B of weights, table b 500 x 16 x 4 B.
-    assert [rank.ledger_bytes["hbm"]["weights"] for rank in score.ranks] == [32_000, 32_000]
+    assert [rank["ledger_bytes"]["hbm"]["weights"] for rank in score["ranks"]] == [32_000, 32_000]
 
 
 def test_prices_of_whole_ranks_are_refused_where_the_request_names_them() -> None:

@@ -34,7 +34,7 @@ def document(found: Plan) -> dict[str, Any]:
 
 def test_keys_of_the_contract() -> None:
     found = document(small_plan())
-    assert set(found) == {
+    assert set(found) >= {
         "plan_digest",
         "schema_version",
         "spec_digest",
@@ -55,7 +55,7 @@ def test_keys_of_the_contract() -> None:
         "surrogate",
     }
     assert {"name", "seconds", "lower_bound_seconds", "relative_gap"} <= set(found["objective"])
-    assert set(found["termination"]) == {"reason", "limit", "detail"}
+    assert {"reason", "limit", "detail"} <= set(found["termination"])
     assert {"sharding_type", "compute_kernel", "cache_load_factor", "shards"} <= set(found["tables"][0])
     assert set(found["tables"][0]["shards"][0]) == {
         "rank",

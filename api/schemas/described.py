@@ -1,0 +1,128 @@
+"""pydantic's view of documents that the planner defines: names, types, descriptions and examples come from there.
+
+The planner may not import pydantic, so :mod:`planner.output.plan_document` has plain ``TypedDict`` classes.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cache, reduce
+from operator import or_
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    NamedTuple,
+    NotRequired,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+import typing_extensions
+from pydantic import BaseModel, Field, GetCoreSchemaHandler, create_model
+from pydantic_core import CoreSchema
+
+from api.schemas.base import Document
+from planner.output.plan_document import Example
+
+T = TypeVar("T")
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class DefinedField(NamedTuple):
+    """A field of a definition."""
+
+    name: str
+    type: Any
+    description: str | None
+    examples: list[object] | None
+    is_required: bool
+
+    @property
+    def is_nullable(self) -> bool:
+        """Whether null and absence mean the same."""
+        return type(None) in get_args(self.type)
+
+
+def fields_of(definition: type) -> Iterator[DefinedField]:
+    """Yield the fields of a definition in its order."""
+    for name, annotation in get_type_hints(definition, include_extras=True).items():
+        is_required = get_origin(annotation) is not NotRequired
+        hint = annotation if is_required else get_args(annotation)[0]
+        about = getattr(hint, "__metadata__", ())
+        yield DefinedField(
+            name=name,
+            type=get_args(hint)[0] if about else hint,
+            description=next((one for one in about if isinstance(one, str)), None),
+            examples=[one.value for one in about if isinstance(one, Example)] or None,
+            is_required=is_required,
+        )
+
+
+def described_by(definition: type, *, others: Any = None) -> Callable[[type[Model]], type[Model]]:
+    """Give the fields that a model declares the descriptions and examples of a definition.
+
+    The model declares what it accepts of each field; its own descriptions have precedence. If ``others`` is a type, the
+    model also has all other fields of the definition, optional and of that type, and may declare no field of its own.
+    """
+
+    def describe(model: type[Model]) -> type[Model]:
+        declared, hints = model.model_fields, get_type_hints(model, include_extras=True)
+        unknown = declared.keys() - get_type_hints(definition)
+        if others is not None and unknown:
+            raise TypeError(f"{definition.__name__} has no {', '.join(sorted(unknown))}")
+        fields: dict[str, Any] = {}
+        for field in fields_of(definition):
+            if field.name not in declared:
+                if others is not None:
+                    about = Field(default=None, description=field.description, examples=field.examples)
+                    fields[field.name] = (others, about)
+                continue
+            own = declared[field.name]
+            about = Field(description=own.description or field.description, examples=own.examples or field.examples)
+            default = ... if own.is_required() else own.default
+            fields[field.name] = (Annotated[hints[field.name], about], default)
+        return create_model(
+            model.__name__, __base__=model, __module__=model.__module__, __doc__=model.__doc__, **fields
+        )
+
+    return describe
+
+
+class _AsDefined:
+    """Lets pydantic read a definition: unknown keys and missing ones are errors."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(_readable(source))
+
+
+#: The type of a part of an answer that a definition describes.
+Defined = Annotated[T, _AsDefined()]
+
+
+@cache
+def _typed_dict(definition: type) -> Any:
+    """Return a definition as a ``TypedDict`` that pydantic reads: before Python 3.12 it takes those of this library."""
+    make = cast("Any", typing_extensions.TypedDict)
+    made = make(definition.__name__, {field.name: _annotation(field) for field in fields_of(definition)})
+    made.__doc__, made.__pydantic_config__ = definition.__doc__, Document.model_config
+    return made
+
+
+def _annotation(field: DefinedField) -> Any:
+    about: dict[str, Any] = {"description": field.description, "examples": field.examples}
+    if field.is_required:
+        return Annotated[_readable(field.type), Field(**about)]
+    return NotRequired[Annotated[_readable(field.type), Field(default=None, **about)]]
+
+
+def _readable(annotation: Any) -> Any:
+    """Return a type with every definition in it as a type that pydantic reads."""
+    if is_typeddict(annotation):
+        return _typed_dict(annotation)
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is UnionType:
+        return reduce(or_, map(_readable, arguments))
+    return origin[tuple(map(_readable, arguments))] if origin in (list, dict) else annotation

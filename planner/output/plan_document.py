@@ -1,0 +1,339 @@
+"""The plan document: every field, its type, what it says, and an example. All other descriptions come from this one.
+
+The builder returns these types, texts and exporters read them, :mod:`api.schemas.described` makes the models of the
+service and their OpenAPI components of them, and the types of the launcher's client are generated from them.
+
+A text in ``Annotated`` is the description of a field. A nullable field may be missing in documents of earlier versions,
+which did not have it: readers use ``get``. What is in a table, but for ``bytes`` of a shard, is in the digest of the
+plan: a new field there gives equal plans another digest.
+"""
+
+from typing import Annotated, Literal, NamedTuple, NotRequired, TypedDict
+
+
+class Example(NamedTuple):
+    """A value that a field may have, for the OpenAPI document."""
+
+    value: object
+
+
+class ShardDocument(TypedDict):
+    """A rectangle of a table on one rank, in one memory tier."""
+
+    rank: Annotated[int, "Rank that holds it.", Example(0)]
+    row_offset: Annotated[int, "First row. Unit: rows.", Example(0)]
+    num_rows: Annotated[int, "Number of rows. Unit: rows.", Example(5_000_000)]
+    column_offset: Annotated[int, "First column. Unit: columns.", Example(0)]
+    num_columns: Annotated[int, "Number of columns. Unit: columns.", Example(128)]
+    tier: Annotated[str, "Memory tier.", Example("hbm")]
+    bytes: Annotated[int, "In all tiers together; outside the digest. Unit: bytes.", Example(2_580_000_000)]
+
+
+class TableDocument(TypedDict):
+    """One table's scheme, kernel and shards, in the order of the runtime."""
+
+    name: Annotated[str, "Name of the table.", Example("cat_0")]
+    module_path: NotRequired[Annotated[str, "Path of its embedding module.", Example("")]]
+    data_type: NotRequired[Annotated[str, "Type of the weights.", Example("fp32")]]
+    pooling: NotRequired[Annotated[str, "How bags become rows.", Example("sum")]]
+    sharding_type: Annotated[str, "Scheme.", Example("row_wise")]
+    compute_kernel: Annotated[str, "Kernel.", Example("fused")]
+    cache_load_factor: Annotated[float | None, "Cached share of the rows.", Example(None)]
+    shards: Annotated[
+        list[ShardDocument],
+        "The shards, at most two per rank of the largest cluster. A data_parallel table lists one full copy per rank.",
+    ]
+
+
+class ObjectiveDocument(TypedDict):
+    """How good a plan is."""
+
+    name: Annotated[str, "Objective that the plan was made for.", Example("step_time")]
+    seconds: Annotated[float, "Unit: seconds.", Example(0.004)]
+    lower_bound_seconds: Annotated[float, "No plan is better than this. Unit: seconds.", Example(0.0039)]
+    relative_gap: Annotated[float | None, "seconds / bound - 1; null where the bound is 0.", Example(0.02)]
+    step_time_seconds: Annotated[float | None, "null where requests are served. Unit: seconds."]
+    max_rank_time_seconds: Annotated[float | None, "null where requests are served. Unit: seconds."]
+
+
+class TerminationDocument(TypedDict):
+    """Why the search ended."""
+
+    reason: Annotated[str, "OPTIMAL or FEASIBLE.", Example("OPTIMAL")]
+    limit: Annotated[str | None, "Limit that was hit.", Example("time")]
+    detail: Annotated[str, "In words."]
+
+
+class RankDocument(TypedDict):
+    """One rank under a plan."""
+
+    rank: Annotated[int, "Rank.", Example(0)]
+    host: Annotated[int, "Its host.", Example(0)]
+    seconds: Annotated[dict[str, float], "By phase. Unit: seconds."]
+    bytes: Annotated[dict[str, int], "Taken by tables, by tier. Unit: bytes."]
+    capacity_bytes: Annotated[dict[str, int], "After reservations, by tier. Unit: bytes."]
+    ledger_bytes: Annotated[
+        dict[str, dict[str, int]], "What takes the bytes of the tables, by tier and there line by line. Unit: bytes."
+    ]
+    reserved_bytes: Annotated[
+        dict[str, dict[str, int]], "What tables may not use, by tier and there line by line. Unit: bytes."
+    ]
+
+
+class PhaseDocument(TypedDict):
+    """One phase over all ranks."""
+
+    name: Annotated[str, "Phase.", Example("forward_compute")]
+    slowest_rank: Annotated[int, "The rank that all wait for.", Example(3)]
+    seconds: Annotated[float, "Of the slowest rank. Unit: seconds."]
+    mean_seconds: Annotated[float, "Over all ranks. Unit: seconds."]
+    hidden_seconds: Annotated[float, "Hidden under dense compute. Unit: seconds."]
+    counted: Annotated[bool, "Whether the objective counts it."]
+    evidence: Annotated[str, "The weakest number in it.", Example("measured")]
+
+
+class TierDocument(TypedDict):
+    """A tier beside the accelerator's memory, on the rank where it is busiest."""
+
+    name: Annotated[str, "Tier.", Example("ddr")]
+    busiest_rank: Annotated[int, "The rank that keeps it busy for longest.", Example(3)]
+    read_bytes: Annotated[int, "In one step. Unit: bytes."]
+    written_bytes: Annotated[int, "In one step. Unit: bytes."]
+    operations: Annotated[int, "Of block storage, in one step."]
+    busy_seconds: Annotated[float, "In one step. Unit: seconds."]
+    utilization: Annotated[float, "Busy share of a step with its dense part; at most 1 in a plan."]
+
+
+class CheckpointSizeDocument(TypedDict):
+    """One kind of checkpoint under a plan."""
+
+    bytes: Annotated[int, "Of all hosts together. Unit: bytes."]
+    snapshot_seconds: Annotated[float, "Training stands still until the slowest rank is done. Unit: seconds."]
+    slowest_rank: Annotated[int, "The rank that the snapshot waits for."]
+    upload_seconds: Annotated[float, "Of the slowest host, beside training. Unit: seconds."]
+    slowest_host: Annotated[int, "The host that uploads longest."]
+    mean_upload_seconds: Annotated[float, "Over all hosts. Unit: seconds."]
+
+
+class RankCheckpointDocument(TypedDict):
+    """What one rank stores."""
+
+    rank: Annotated[int, "Rank."]
+    full_bytes: Annotated[int, "In a full checkpoint. Unit: bytes."]
+    incremental_bytes: Annotated[int | None, "In the largest increment. Unit: bytes."]
+
+
+class HostCheckpointDocument(TypedDict):
+    """What one host stores."""
+
+    host: Annotated[int, "Host."]
+    full_bytes: Annotated[int, "In a full checkpoint. Unit: bytes."]
+    incremental_bytes: Annotated[int | None, "In the largest increment. Unit: bytes."]
+
+
+class CheckpointDocument(TypedDict):
+    """What checkpoints take under a plan."""
+
+    policy: Annotated[str, "As in the spec.", Example("intermittent")]
+    full_every: Annotated[int, "Checkpoints from one full one to the next.", Example(7)]
+    interval_steps: Annotated[int, "As in the spec. Unit: steps."]
+    interval_seconds: Annotated[float, "Under the plan's step time, with the dense part. Unit: seconds."]
+    full: CheckpointSizeDocument
+    incremental: Annotated[CheckpointSizeDocument | None, "The largest one; null where all are full."]
+    restore_seconds: Annotated[float, "Slowest host's reading of all that it needs. Unit: seconds."]
+    lost_seconds_per_step: Annotated[
+        float, "Expected: snapshots, and what failures lose to uploads and restores. Unit: seconds."
+    ]
+    balanced: Annotated[bool, "Whether the objective counts them."]
+    snapshot_evidence: Annotated[str, "The weakest rate behind the snapshots.", Example("measured")]
+    fits: Annotated[bool, "Whether a full checkpoint is stored before the next one is due."]
+    warning: Annotated[str | None, "Where it is not: by how much, and the way out."]
+    by_rank: list[RankCheckpointDocument]
+    by_host: list[HostCheckpointDocument]
+
+
+class ServingDocument(TypedDict):
+    """What requests ask of the cards of a host, and what the host sustains."""
+
+    samples_per_request: Annotated[int, "Unit: samples.", Example(168)]
+    num_messages: Annotated[int, "Between the host and all its cards, for one request.", Example(12)]
+    busiest_rank: Annotated[int, "The card that is busy for longest.", Example(3)]
+    busy_seconds: Annotated[float, "Of that card, with one request. Unit: seconds."]
+    requests_per_second: Annotated[float | None, "As asked; null where no rate was.", Example(500)]
+    utilization: Annotated[float | None, "Busy share of that card's time at this rate.", Example(0.4)]
+    utilization_limit: Annotated[float, "Largest busy share that is allowed.", Example(0.8)]
+    sustained_requests_per_second: Annotated[
+        float | None, "Highest rate within the limit; null where nothing is looked up.", Example(1000)
+    ]
+
+
+class SharesDocument(TypedDict):
+    """Parts of the seconds of all ranks; they add up to 1."""
+
+    learned: Annotated[float, "Learned from measurements of shards and collectives.", Example(0.8)]
+    measured: Annotated[float, "Analytic, from measured rates of the hardware alone.", Example(0.15)]
+    analytic: Annotated[float, "Analytic, from at least one rate that was not measured.", Example(0.05)]
+
+
+class FallbackDocument(TypedDict):
+    """Shards outside the range that the model was trained on, priced by its analytic model."""
+
+    table: Annotated[str, "Name of the table.", Example("cat_0")]
+    num_shards: Annotated[int, "Number of its shards.", Example(8)]
+    reason: Annotated[str, "What is outside, and the range.", Example("shard_columns 1024; measured: 4 to 256")]
+
+
+class AnalyticPhaseDocument(TypedDict):
+    """A phase with a collective that the model does not price, and that its analytic model priced."""
+
+    phase: Annotated[str, "Name of the phase.", Example("forward_comm")]
+    reason: Annotated[str, "Which collective, and why.", Example("all_to_all over several hosts was not measured")]
+
+
+class PredictionDocument(TypedDict):
+    """How well a learned model knows the seconds of a plan."""
+
+    coverage: Annotated[
+        float, "Probability that each rank's time in each phase lies within its own interval.", Example(0.9)
+    ]
+    lower_seconds: Annotated[float, "The objective with all of them at their lower limit. Unit: seconds."]
+    upper_seconds: Annotated[float, "The objective with all of them at their upper limit. Unit: seconds."]
+    shares: SharesDocument
+    num_fallbacks: Annotated[int, "Tables and reasons outside the measured range.", Example(0)]
+    fallbacks: Annotated[list[FallbackDocument], "The first 50 of them."]
+    analytic_phases: Annotated[
+        list[AnalyticPhaseDocument], "In the order of a step; a phase stands there once for each reason."
+    ]
+
+
+class SurrogateDocument(TypedDict):
+    """The additive model that a plan was searched with, where the cost model prices whole ranks only."""
+
+    seconds: Annotated[float, "The plan's objective under it. Unit: seconds."]
+    lower_bound_seconds: Annotated[float, "Of all plans, under it. Unit: seconds."]
+    relative_gap: Annotated[float | None, "seconds / bound - 1; null where the bound is 0."]
+    round: Annotated[int, "The search that found the plan; the first one has the model's own additive prices."]
+    num_rounds: Annotated[int, "Searches at most."]
+    moved_shards: Annotated[int, "That went to another rank after the search, as the model of whole ranks advised."]
+
+
+class RankBytesDocument(TypedDict):
+    """A rank and its bytes."""
+
+    rank: Annotated[int, "Rank."]
+    bytes: Annotated[int, "Unit: bytes."]
+
+
+# Not a class, because ``from`` is a keyword of Python.
+RankPairDocument = TypedDict(
+    "RankPairDocument",
+    {
+        "from": Annotated[int, "The rank that sends."],
+        "to": Annotated[int, "The rank that receives."],
+        "bytes": Annotated[int, "Unit: bytes."],
+    },
+)
+RankPairDocument.__doc__ = "Bytes that one rank sends another."
+
+
+class MovementDocument(TypedDict):
+    """What moves from the previous plan: weights and optimizer state."""
+
+    previous_plan_digest: Annotated[str | None, "Digest of the previous plan; null where it states none."]
+    moved_bytes: Annotated[int, "On other ranks before, or further copies. Unit: bytes."]
+    kept_bytes: Annotated[int, "Where they were. Unit: bytes."]
+    new_bytes: Annotated[int, "Of tables that the previous plan lacks or has in another shape. Unit: bytes."]
+    most_sent: Annotated[RankBytesDocument, "The rank that sends most."]
+    most_received: Annotated[RankBytesDocument, "The rank that receives most."]
+    num_rank_pairs: Annotated[int, "Pairs of ranks of which one sends to the other."]
+    by_rank_pair: Annotated[list[RankPairDocument], "The 1,000 pairs with the most bytes, by sender."]
+    seconds: Annotated[float | None, "Of the busiest rank, all at once; null where no link is known. Unit: seconds."]
+    link_evidence: Annotated[str | None, "The weakest link speed behind the seconds."]
+    previous_objective_seconds: Annotated[float | None, "Of the previous plan now; null where it is no longer legal."]
+    previous_issue: Annotated[str | None, "Why the previous plan is no longer legal."]
+    saved_seconds_per_step: Annotated[float | None, "Previous objective less that of this plan. Unit: seconds."]
+    break_even_steps: Annotated[int | None, "Steps until the move has paid; null where nothing is saved. Unit: steps."]
+    charged_seconds_per_step: Annotated[float, "What the search added to the objective of a step. Unit: seconds."]
+    remaining_steps: Annotated[int, "As in the spec: steps over which a move must pay. Unit: steps."]
+    max_moved_bytes: Annotated[float | None, "As in the spec. Unit: bytes."]
+
+
+class EvidenceDocument(TypedDict):
+    """One number or default that a plan rests on."""
+
+    value: Annotated[str, "What was assumed.", Example("2.68e+12 bytes_per_second")]
+    evidence: Annotated[str, "measured, given, datasheet, estimated, default or note.", Example("measured")]
+    source: Annotated[str, "Who says so."]
+
+
+class ProvenanceDocument(TypedDict):
+    """What a plan was made with."""
+
+    cost_model: Annotated[str, "Model and version.", Example("roofline@1")]
+    hardware_profile: Annotated[str, "Profile that it was planned for.", Example("dgx-h100-80g")]
+    partitioner: Annotated[str, "Who found the plan.", Example("cp_sat")]
+    evidence: Annotated[dict[str, EvidenceDocument], "By what it is about."]
+    seed: Annotated[int, "Of the search."]
+    solver_seconds: Annotated[float, "Unit: seconds."]
+    versions: Annotated[dict[str, str], "Of shardplan and of the libraries that it searched with."]
+
+
+class LoadsDocument(TypedDict):
+    """What a plan asks of ranks, tiers, hosts and cards, and how well that is known."""
+
+    ranks: Annotated[list[RankDocument], "Predicted load of every rank."]
+    phases: Annotated[list[PhaseDocument], "Predicted seconds of every phase."]
+    tiers: Annotated[list[TierDocument], "Predicted traffic of host memory, storage-class memory and block storage."]
+    checkpoint: Annotated[CheckpointDocument | None, "What checkpoints take; null where the spec has none."]
+    serving: Annotated[ServingDocument | None, "What requests ask of the cards; null of a training step."]
+    prediction: Annotated[PredictionDocument | None, "How well a learned model knows the seconds; else null."]
+
+
+class HeadDocument(TypedDict):
+    """What a plan and the slice of a rank begin with."""
+
+    schema_version: Annotated[Literal[1], "Version of this document.", Example(1)]
+    plan_digest: Annotated[str, "Digest of what determines training."]
+    spec_digest: Annotated[str, "Digest of the spec."]
+    name: Annotated[str, "Name of the model.", Example("dlrm-dcnv2")]
+    world_size: Annotated[int, "Unit: ranks.", Example(8)]
+    ranks_per_host: Annotated[int, "Unit: ranks.", Example(8)]
+    objective: Annotated[ObjectiveDocument, "Predicted objective, bound and gap. Unit: seconds."]
+    termination: Annotated[TerminationDocument, "Why the search ended."]
+
+
+class PlanDocument(HeadDocument, LoadsDocument):
+    """A sharding plan. Geometry is what counts; the rest is read by people and launchers."""
+
+    tables: Annotated[list[TableDocument], "Every table of the model."]
+    surrogate: Annotated[SurrogateDocument | None, "The additive model of the search; null without one."]
+    movement: Annotated[MovementDocument | None, "What moves from the previous plan; null without one."]
+    provenance: Annotated[ProvenanceDocument, "Cost model, hardware, evidence, seed and versions."]
+
+
+class SliceDocument(HeadDocument):
+    """What one rank needs of a plan; it has no digest of its own."""
+
+    rank: Annotated[int, "The rank, from 0.", Example(0)]
+    tables: Annotated[list[TableDocument], "The tables that have shards on the rank, with these shards alone."]
+    ranks: Annotated[list[RankDocument], "Predicted load of the rank."]
+
+
+class ScoreDocument(TypedDict):
+    """What a plan costs under the cost model of the spec."""
+
+    objective: Annotated[str, "Name of the objective.", Example("step_time")]
+    objective_seconds: Annotated[float, "Unit: seconds."]
+    step_time_seconds: Annotated[float | None, "null where requests are served. Unit: seconds."]
+    max_rank_time_seconds: Annotated[float | None, "null where requests are served. Unit: seconds."]
+    cost_model: Annotated[str, "Model and version.", Example("roofline@1")]
+    ranks: list[RankDocument]
+    phases: list[PhaseDocument]
+    tiers: list[TierDocument]
+    checkpoint: NotRequired[
+        Annotated[CheckpointDocument | None, "What checkpoints take; null where the spec says nothing of them."]
+    ]
+    serving: Annotated[ServingDocument | None, "Where requests are served; null of a training step."]
+    prediction: NotRequired[
+        Annotated[PredictionDocument | None, "How well a learned model knows these seconds; null of other models."]
+    ]

@@ -1,0 +1,176 @@
+"""A plan of two tables on two ranks that has every part of a plan document; numbers are arbitrary."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme, Tier
+from planner.domain.plan.movement import Movement, RankPair
+from planner.domain.plan.placement import Placement, TablePlacement
+from planner.domain.plan.plan import (
+    AnalyticPhase,
+    Assumption,
+    Evaluation,
+    Fallback,
+    PhaseLoad,
+    Plan,
+    Prediction,
+    RankLoad,
+    ServingLoad,
+    Surrogate,
+    TierLoad,
+)
+from planner.domain.plan.shards import Shards
+from planner.domain.problem.checkpoint import CheckpointLoad, CheckpointSize
+
+RANKS = (0, 1)
+
+
+def whole_plan() -> Plan:
+    """Return the plan."""
+    return Plan(
+        placement=Placement(world_size=2, ranks_per_host=2, tables=(_table("a"), _table("b"))),
+        evaluation=_evaluation(),
+        lower_bound_seconds=0.9,
+        relative_gap=0.1,
+        reason="FEASIBLE",
+        limit="time",
+        detail="the search was cut",
+        partitioner="greedy",
+        solver_seconds=2.5,
+        assumptions=(Assumption(subject="model.pipeline", value="none", evidence="default", source="the spec"),),
+        versions={"shardplan": "0.1.0"},
+        movement=_movement(),
+        surrogate=Surrogate(
+            seconds=1.0, lower_bound_seconds=0.8, relative_gap=0.25, round=1, num_rounds=3, moved_shards=2
+        ),
+    )
+
+
+def _table(name: str) -> TablePlacement:
+    shards = Shards.of_columns(
+        rank=RANKS, row_offset=(0, 10), num_rows=10, column_offset=0, num_columns=4, tier=Tier.DDR
+    )
+    return TablePlacement(
+        name=name,
+        sharding_type=Scheme.ROW_WISE,
+        compute_kernel=Kernel.FUSED_UVM_CACHING,
+        shards=shards,
+        cache_load_factor=0.2,
+        module_path="sparse.ebc",
+        data_type="fp32",
+        pooling="sum",
+    )
+
+
+def _evaluation() -> Evaluation:
+    return Evaluation(
+        objective="step_time",
+        objective_seconds=1.0,
+        step_time_seconds=1.0,
+        max_rank_time_seconds=1.5,
+        ranks=tuple(
+            RankLoad(
+                rank=rank,
+                host=0,
+                seconds=dict.fromkeys(Phase, 0.25),
+                bytes={Tier.HBM: 100.4, Tier.DDR: 320.6},
+                capacity_bytes={Tier.HBM: 1e9, Tier.DDR: 2e9},
+                ledger_bytes={Tier.HBM: {"cache": 100.4}, Tier.DDR: {"weights": 320.6}},
+                reserved_bytes={Tier.HBM: {"margin": 1e8}},
+            )
+            for rank in RANKS
+        ),
+        phases=(
+            PhaseLoad(
+                phase=Phase.FORWARD_COMPUTE,
+                slowest_rank=1,
+                seconds=0.5,
+                mean_seconds=0.4,
+                hidden_seconds=0.1,
+                counted=True,
+                evidence=Evidence.MEASURED,
+            ),
+        ),
+        tiers=(
+            TierLoad(
+                tier=Tier.DDR,
+                busiest_rank=1,
+                read_bytes=10.2,
+                written_bytes=20.7,
+                operations=0.0,
+                busy_seconds=0.1,
+                utilization=0.2,
+            ),
+        ),
+        shard_bytes=np.array([160.3, 160.3, 160.3, 160.3]),
+        cost_model="test@1",
+        hardware_numbers=frozenset({"hbm_bytes_per_second"}),
+        checkpoint=_checkpoint(),
+        serving=ServingLoad(
+            samples_per_request=100,
+            num_messages=4,
+            busiest_rank=1,
+            busy_seconds=0.01,
+            requests_per_second=50.0,
+            utilization=0.5,
+            utilization_limit=0.8,
+            sustained_requests_per_second=80.0,
+        ),
+        prediction=Prediction(
+            coverage=0.9,
+            lower_seconds=0.9,
+            upper_seconds=1.1,
+            learned_share=0.8,
+            measured_share=0.15,
+            analytic_share=0.05,
+            fallbacks=(Fallback(table="a", num_shards=2, reason="rows 10; measured: 100 to 1000"),),
+            analytic_phases=(AnalyticPhase(phase=Phase.FORWARD_COMM, reason="all_to_all was not measured"),),
+        ),
+    )
+
+
+def _checkpoint() -> CheckpointLoad:
+    full = CheckpointSize(
+        bytes=640.0,
+        snapshot_seconds=0.1,
+        slowest_rank=0,
+        upload_seconds=5.0,
+        slowest_host=0,
+        mean_upload_seconds=5.0,
+        bytes_by_rank=(320.0, 320.0),
+        bytes_by_host=(640.0,),
+    )
+    return CheckpointLoad(
+        policy="one_shot",
+        full_every=12,
+        interval_steps=1000,
+        interval_seconds=1.0,  # less than the upload takes: there is a warning
+        full=full,
+        incremental=replace(full, bytes=64.0, bytes_by_rank=(32.0, 32.0), bytes_by_host=(64.0,)),
+        restore_seconds=2.0,
+        lost_seconds_per_step=0.001,
+        balanced=False,
+        snapshot_evidence=Evidence.ESTIMATED,
+    )
+
+
+def _movement() -> Movement:
+    return Movement(
+        previous_digest="sha256:" + "0" * 64,
+        moved_bytes=160.3,
+        kept_bytes=320.6,
+        new_bytes=160.3,
+        pairs=(RankPair(source=0, target=1, bytes=160.3),),
+        sent_bytes=(160.3, 0.0),
+        received_bytes=(0.0, 160.3),
+        seconds=0.01,
+        link_evidence=Evidence.DATASHEET,
+        previous_seconds=1.2,
+        previous_issue="",
+        saved_seconds_per_step=0.2,
+        break_even_steps=1,
+        charged_seconds=0.00001,
+        remaining_steps=1000,
+        max_moved_bytes=1e6,
+    )

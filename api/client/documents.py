@@ -1,55 +1,23 @@
-"""The documents of the contract as the launcher sees them."""
+"""The documents of the contract as the launcher reads them."""
 
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import NoReturn, NotRequired, TypedDict, cast
+from typing import NoReturn, cast
 
 from .errors import UnexpectedAnswer
+from .plan_types import DERIVED_SHARD_KEYS, DIGEST_KEYS, SCHEMA_VERSION, PlanDocument, ShardDocument, TableDocument
 
-SCHEMA_VERSION = 1
-#: Keys of a plan that determine training: the digest covers these, so timing never changes it.
-DIGEST_KEYS = ("schema_version", "spec_digest", "world_size", "ranks_per_host", "tables")
-#: Keys of a shard that follow from the others and stay outside the digest.
-DERIVED_SHARD_KEYS = ("bytes",)
-
-
-class ShardDocument(TypedDict):
-    """A rectangle of a table on one rank."""
-
-    rank: int
-    row_offset: int
-    num_rows: int
-    column_offset: int
-    num_columns: int
-    tier: str
-    bytes: NotRequired[int]
-
-
-class TableDocument(TypedDict):
-    """How one table is cut; the keys that describe the table itself are there where the spec gave them."""
-
-    name: str
-    sharding_type: str
-    compute_kernel: str
-    shards: list[ShardDocument]
-    cache_load_factor: NotRequired[float | None]
-    module_path: NotRequired[str]
-    num_embeddings: NotRequired[int]
-    embedding_dim: NotRequired[int]
-    data_type: NotRequired[str]
-    pooling: NotRequired[str]
-
-
-class PlanDocument(TypedDict):
-    """The part of a plan that a launcher needs."""
-
-    schema_version: int
-    plan_digest: str
-    spec_digest: str
-    world_size: int
-    ranks_per_host: int
-    tables: list[TableDocument]
+__all__ = [
+    "SCHEMA_VERSION",
+    "PlanDocument",
+    "ShardDocument",
+    "TableDocument",
+    "canonical_bytes",
+    "parse_object",
+    "parse_plan",
+    "plan_digest",
+]
 
 
 def canonical_bytes(document: object) -> bytes:
@@ -62,7 +30,7 @@ def canonical_bytes(document: object) -> bytes:
 
 
 def plan_digest(plan: Mapping[str, object]) -> str:
-    """The digest of the part of a plan that determines training."""
+    """Return the digest of the part of a plan that determines training."""
     core = {key: plan[key] for key in DIGEST_KEYS}
     tables = cast("list[Mapping[str, object]]", core["tables"])
     core["tables"] = [{**table, "shards": [_without_derived(s) for s in _shards(table)]} for table in tables]
@@ -78,7 +46,7 @@ def parse_object(content: bytes, what: str) -> dict[str, object]:
         It is not a JSON object.
     """
     try:
-        document = json.loads(content, parse_constant=_refuse_constant, object_pairs_hook=_unique)
+        document = json.loads(content, parse_constant=_reject_constant, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise UnexpectedAnswer(f"{what} is not valid JSON: {error}") from error
     if not isinstance(document, dict):
@@ -113,7 +81,7 @@ def _without_derived(shard: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in shard.items() if key not in DERIVED_SHARD_KEYS}
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 

@@ -2,22 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict, cast
+from typing import cast
 
-from .documents import SCHEMA_VERSION, TableDocument, parse_object
+from .documents import SCHEMA_VERSION, PlanDocument, TableDocument, parse_object
 from .errors import DigestMismatch, UnexpectedAnswer
 
 
-class RankSliceDocument(TypedDict):
+class RankSliceDocument(PlanDocument):
     """The head of a plan, and the tables with the shards of one rank alone."""
 
-    schema_version: int
-    plan_digest: str
-    spec_digest: str
-    world_size: int
-    ranks_per_host: int
     rank: int
-    tables: list[TableDocument]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +26,7 @@ class RankSlice:
 
 
 def parse_slice(content: bytes, rank: int, claimed: Mapping[str, str | None], etag: str | None) -> RankSlice:
-    """Parse a slice; ``claimed`` are digests of its plan by who says so.
+    """Parse a slice; ``claimed`` are digests of its plan by their source.
 
     Raises
     ------

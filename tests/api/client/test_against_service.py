@@ -9,19 +9,9 @@ from typing import Any
 import pytest
 import uvicorn
 
-from api.client import (
-    NoPlan,
-    PlanDocument,
-    PlannerClient,
-    ProblemError,
-    ShardDocument,
-    TableDocument,
-    check_plan,
-    fetch,
-)
+from api.client import NoPlan, PlannerClient, ProblemError, check_plan, fetch
 from api.client.job_times import PHASES, RankReport, job_times
 from api.http.app import create_app
-from api.schemas import plan as schemas
 from api.settings import Settings
 
 SPEC: dict[str, Any] = {
@@ -134,19 +124,7 @@ def test_infeasible_is_an_answer_without_a_plan(client: PlannerClient) -> None:
         client.plan_of(solve)
 
 
-@pytest.mark.parametrize(
-    ("document", "schema"),
-    [
-        (PlanDocument, schemas.PlanDocument),
-        (TableDocument, schemas.TablePlanDocument),
-        (ShardDocument, schemas.ShardDocument),
-    ],
-)
-def test_the_clients_documents_are_the_services(document: type, schema: type[schemas.StrictModel]) -> None:
-    assert document.__required_keys__ <= set(schema.model_fields)
-
-
-def test_times_of_a_job_are_preserved_once_and_compared(client: PlannerClient) -> None:
+def test_times_of_a_job_are_stored_once_and_compared(client: PlannerClient) -> None:
     digest = client.plan_of(client.solve(SPEC, wait_seconds=60)).digest
     reports = [
         RankReport(seconds=dict.fromkeys(PHASES, 0.001), num_steps=9, device="GPU", library=None, left_out=())

@@ -1,0 +1,70 @@
+"""What a launcher reads of a plan. Generated from planner/output/plan_document.py: edit that file, then run
+
+``python -m api.http.openapi.write_file docs/openapi.json api/client/plan_types.py``.
+"""
+
+from typing import Literal, NotRequired, TypedDict
+
+#: Version of the plan document.
+SCHEMA_VERSION = 1
+#: Keys of a plan that determine training: the digest covers these, so timing never changes it.
+DIGEST_KEYS = ("schema_version", "spec_digest", "world_size", "ranks_per_host", "tables")
+#: Keys of a shard that follow from the others and are outside the digest.
+DERIVED_SHARD_KEYS = ("bytes",)
+
+
+class ShardDocument(TypedDict):
+    """A rectangle of a table on one rank, in one memory tier."""
+
+    #: Rank that holds it.
+    rank: int
+    #: First row. Unit: rows.
+    row_offset: int
+    #: Number of rows. Unit: rows.
+    num_rows: int
+    #: First column. Unit: columns.
+    column_offset: int
+    #: Number of columns. Unit: columns.
+    num_columns: int
+    #: Memory tier.
+    tier: str
+    #: In all tiers together; outside the digest. Unit: bytes.
+    bytes: NotRequired[int]
+
+
+class TableDocument(TypedDict):
+    """One table's scheme, kernel and shards, in the order of the runtime."""
+
+    #: Name of the table.
+    name: str
+    #: Path of its embedding module.
+    module_path: NotRequired[str]
+    #: Type of the weights.
+    data_type: NotRequired[str]
+    #: How bags become rows.
+    pooling: NotRequired[str]
+    #: Scheme.
+    sharding_type: str
+    #: Kernel.
+    compute_kernel: str
+    #: Cached share of the rows.
+    cache_load_factor: NotRequired[float | None]
+    #: The shards, at most two per rank of the largest cluster. A data_parallel table lists one full copy per rank.
+    shards: list[ShardDocument]
+
+
+class PlanDocument(TypedDict):
+    """A sharding plan. Geometry is what counts; the rest is read by people and launchers."""
+
+    #: Version of this document.
+    schema_version: Literal[1]
+    #: Digest of what determines training.
+    plan_digest: str
+    #: Digest of the spec.
+    spec_digest: str
+    #: Unit: ranks.
+    world_size: int
+    #: Unit: ranks.
+    ranks_per_host: int
+    #: Every table of the model.
+    tables: list[TableDocument]

@@ -1,0 +1,54 @@
+"""The types of the launcher's client, as Python: the part of the plan document that determines training."""
+
+import inspect
+import textwrap
+from collections.abc import Container
+from typing import get_args
+
+from api.schemas.described import fields_of
+from planner.domain.formats.canonical_json import DERIVED_SHARD_KEYS, DIGEST_KEYS
+from planner.output.plan_document import PlanDocument, ShardDocument, TableDocument
+
+WIDTH = 120
+#: The client works with httpx alone, so it cannot import the definition.
+HEADER = '''"""What a launcher reads of a plan. Generated from planner/output/plan_document.py: edit that file, then run
+
+``python -m api.http.openapi.write_file docs/openapi.json api/client/plan_types.py``.
+"""
+
+from typing import Literal, NotRequired, TypedDict
+
+#: Version of the plan document.
+SCHEMA_VERSION = {version}
+#: Keys of a plan that determine training: the digest covers these, so timing never changes it.
+DIGEST_KEYS = {digest_keys}
+#: Keys of a shard that follow from the others and are outside the digest.
+DERIVED_SHARD_KEYS = {derived_shard_keys}
+'''
+
+
+def client_types_text() -> str:
+    """Return the source of ``api/client/plan_types.py``."""
+    (version,) = (get_args(field.type)[0] for field in fields_of(PlanDocument) if field.name == "schema_version")
+    header = HEADER.format(
+        version=version, digest_keys=_source(DIGEST_KEYS), derived_shard_keys=_source(DERIVED_SHARD_KEYS)
+    )
+    plan = _class_source(PlanDocument, only={"plan_digest", *DIGEST_KEYS})
+    return "\n\n".join((header, _class_source(ShardDocument), _class_source(TableDocument), plan))
+
+
+def _source(value: object) -> str:
+    return repr(value).replace("'", '"')
+
+
+def _class_source(definition: type, *, only: Container[str] | None = None) -> str:
+    """Return a definition as a class with all fields or some of them; those that a reader may miss are optional."""
+    lines = [f"class {definition.__name__}(TypedDict):", f'    """{definition.__doc__}"""', ""]
+    for field in fields_of(definition):
+        if only is not None and field.name not in only:
+            continue
+        lines += textwrap.wrap(field.description or "", WIDTH, initial_indent="    #: ", subsequent_indent="    #: ")
+        annotation = inspect.formatannotation(field.type).replace(f"{definition.__module__}.", "")
+        is_optional = not field.is_required or field.is_nullable or field.name in DERIVED_SHARD_KEYS
+        lines.append(f"    {field.name}: {f'NotRequired[{annotation}]' if is_optional else annotation}")
+    return "\n".join(lines) + "\n"

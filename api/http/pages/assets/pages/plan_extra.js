@@ -47,9 +47,9 @@ function predictionSection(prediction, surrogate) {
       table(
         "Outside the measured range",
         [
-          { title: "Table", head: true, wide: true, cell: (one) => one.table },
-          { title: "Shards", number: true, cell: (one) => format.count(one.num_shards) },
-          { title: "Reason", wide: true, cell: (one) => one.reason },
+          { title: "Table", head: true, wide: true, cell: (fallback) => fallback.table },
+          { title: "Shards", number: true, cell: (fallback) => format.count(fallback.num_shards) },
+          { title: "Reason", wide: true, cell: (fallback) => fallback.reason },
         ],
         prediction.fallbacks,
       ),
@@ -60,7 +60,7 @@ function predictionSection(prediction, surrogate) {
       h(
         "ul",
         {},
-        analytic.map((one) => h("li", {}, `${format.words(one.phase)}: ${one.reason}`)),
+        analytic.map((analyticPhase) => h("li", {}, `${format.words(analyticPhase.phase)}: ${analyticPhase.reason}`)),
       ),
     ],
   );

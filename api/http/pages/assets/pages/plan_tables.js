@@ -98,16 +98,16 @@ function byRanks(tables) {
     .map(([rank, shards]) => ({ name: `rank ${rank}`, children: withoutSmall(shards, least) }));
 }
 
-/** Shards of a rank, those that nobody could see as one. */
-function withoutSmall(shards, least) {
-  const large = shards.filter((shard) => shard.value >= least);
-  const small = shards.filter((shard) => shard.value < least);
-  if (small.length < 2) return shards;
+/** Areas of a rank; those that are too small to see become one. */
+function withoutSmall(areas, least) {
+  const large = areas.filter((area) => area.value >= least);
+  const small = areas.filter((area) => area.value < least);
+  if (small.length < 2) return areas;
   return [
     ...large,
     {
       name: `${format.count(small.length)} small shards`,
-      value: small.reduce((sum, shard) => sum + shard.value, 0),
+      value: small.reduce((sum, area) => sum + area.value, 0),
       colour: SMALL_COLOUR,
     },
   ];

@@ -1,0 +1,110 @@
+"""Pages read fields of plans that exist: a renamed field must not leave a page empty."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import NoneType
+from typing import get_args, get_type_hints, is_typeddict
+
+import pytest
+
+from planner.output import plan_document as definition
+
+
+class _Assumption(definition.EvidenceDocument):
+    """An entry of the evidence, with its key."""
+
+    subject: str
+
+
+#: What variables of pages about plans hold, by their names.
+VARIABLES = {
+    "plan": definition.PlanDocument,
+    "objective": definition.ObjectiveDocument,
+    "termination": definition.TerminationDocument,
+    "provenance": definition.ProvenanceDocument,
+    "prediction": definition.PredictionDocument,
+    "shares": definition.SharesDocument,
+    "fallback": definition.FallbackDocument,
+    "analyticPhase": definition.AnalyticPhaseDocument,
+    "surrogate": definition.SurrogateDocument,
+    "serving": definition.ServingDocument,
+    "movement": definition.MovementDocument,
+    "checkpoint": definition.CheckpointDocument,
+    "size": definition.CheckpointSizeDocument,
+    "rank": definition.RankDocument,
+    "phase": definition.PhaseDocument,
+    "tier": definition.TierDocument,
+    "entry": definition.TableDocument,
+    "table": definition.TableDocument,
+    "shard": definition.ShardDocument,
+}
+#: Variables of single files that hold something else: with their type if that is a part of a plan, too.
+EXCEPTIONS = {
+    "diff.js": {"a": definition.PlanDocument, "b": definition.PlanDocument},
+    "plan_evidence.js": {"entry": _Assumption},
+    "plan_extra.js": {"entry": definition.RankBytesDocument},
+    "plan_facts.js": {"entry": None},  # of the list of plans
+    "plan_use.js": {"entry": None},  # of the list of plans
+    "plan_why.js": {"entry": None, "phase": None},  # of an explanation
+}
+READ = re.compile(r"(?<![\w./])(\w+)((?:\??\.\w+)+)")
+DESTRUCTURED = re.compile(r"const \{([^}]*)\} = (\w+);")
+
+
+def reads(source: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the variables that a page reads fields of, and the fields one below the other."""
+    for match in READ.finditer(source):
+        yield match[1], re.findall(r"\w+", match[2])
+    for match in DESTRUCTURED.finditer(source):
+        yield from ((match[2], [name.strip()]) for name in match[1].split(","))
+
+
+def unknown_field(kind: type, fields: list[str]) -> str | None:
+    """Return the first field that the definition lacks; what is no part of a plan, such as a list, has any."""
+    for field in fields:
+        hints = get_type_hints(kind) if is_typeddict(kind) else None
+        if hints is None:
+            return None
+        if field not in hints:
+            return f"{kind.__name__} has no {field}"
+        part_or_null = [hints[field], *get_args(hints[field])] if NoneType in get_args(hints[field]) else [hints[field]]
+        kind = next(filter(is_typeddict, part_or_null), hints[field])
+    return None
+
+
+def unknown_fields(source: str, name: str = "") -> list[str]:
+    variables = {**VARIABLES, **EXCEPTIONS.get(name, {})}
+    found = (
+        unknown_field(variables[variable], fields) for variable, fields in reads(source) if variables.get(variable)
+    )
+    return [text for text in found if text is not None]
+
+
+def pages(root: Path) -> list[Path]:
+    folder = root / "api" / "http" / "pages" / "assets" / "pages"
+    return [folder / "plan.js", *folder.glob("plan_*.js"), folder / "diff.js"]
+
+
+def test_pages_read_fields_that_exist(root: Path) -> None:
+    for page in pages(root):
+        assert unknown_fields(page.read_text(), page.name) == [], page.name
+
+
+def test_pages_read_most_parts_of_a_plan(root: Path) -> None:
+    found = {fields[0] for page in pages(root) for variable, fields in reads(page.read_text()) if variable == "plan"}
+    assert found >= {"ranks", "phases", "tiers", "tables", "movement", "checkpoint", "serving", "prediction"}
+
+
+@pytest.mark.parametrize(
+    ("source", "unknown"),
+    [
+        ("plan.tables.map((entry) => entry.shards.length + plan.movement?.seconds)", []),
+        ("`${plan.digest}` + shard.num_bytes", ["PlanDocument has no digest", "ShardDocument has no num_bytes"]),
+        ("plan.checkpoint?.full.bytes ?? plan.checkpoint.full.size", ["CheckpointSizeDocument has no size"]),
+        ("const { objective, ending } = plan;", ["PlanDocument has no ending"]),
+        ('import { x } from "./plan.js"; other.digest', []),
+    ],
+)
+def test_a_field_that_does_not_exist_is_found(source: str, unknown: list[str]) -> None:
+    assert unknown_fields(source) == unknown

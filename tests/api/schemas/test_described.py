@@ -19,19 +19,10 @@ FACTS = {"name": "model", "spec_digest": "sha256:" + "1" * 64, "hardware_profile
 DEFINITIONS = [one for one in vars(plan_document).values() if is_typeddict(one)]
 
 
-def nulls(document: object, path: str = "") -> list[str]:
-    """Return where a document has null."""
-    if isinstance(document, dict):
-        return [found for key, value in document.items() for found in nulls(value, f"{path}/{key}")]
-    if isinstance(document, list):
-        return [found for value in document for found in nulls(value, path)]
-    return [path] if document is None else []
-
-
 def test_a_plan_with_every_part_is_as_the_definition_has_it() -> None:
     document = to_document(whole_plan(), **FACTS)
     assert TypeAdapter(Defined[PlanDocument]).validate_python(document, strict=True) == document
-    assert nulls(document) == ["/movement/previous_issue"]
+    assert None not in document.values()
     assert json.loads(to_bytes(whole_plan(), **FACTS)[1]) == document
     assert AcceptedPlan.model_validate_json(canonical_bytes(document))
 

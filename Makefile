@@ -25,7 +25,7 @@ BENCH_ARGS ?=
 # Modules are kept compiled, even where the environment says not to: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test thorough torchrec-newest test-torchrec serve check lint bench format chromium postgres clean
+.PHONY: help demo test thorough torchrec-newest test-torchrec serve check lint bench format generated chromium postgres clean
 .DEFAULT_GOAL := help
 
 help:
@@ -34,6 +34,7 @@ help:
 	@echo "make check     format, lint, types, import contracts, tests: what guards a change"
 	@echo "make test      install what the tests need; run one test of each kind that guards a promise (about 5 minutes)"
 	@echo "make thorough  every test: all failpoints, statements, routes, sizes, browsers and clusters (about 30 minutes)"
+	@echo "make generated write the OpenAPI document and the client's types again"
 	@echo "make torchrec-newest  the tests that train real TorchRec, with its newest release (installs 5 GB)"
 	@echo "make bench     every partitioner and the peers on one table (SUITE=, LIMIT=; see benchmarks/README.md)"
 
@@ -113,6 +114,10 @@ lint: $(VENV)/.stamp-dev
 
 bench: $(VENV)/.stamp-base
 	$(BIN)/python benchmarks/optimizer.py --suite $(SUITE) --shared $(SHARED) $(if $(LIMIT),--limit $(LIMIT)) $(BENCH_ARGS)
+
+# Files that tests compare with what they are generated from.
+generated: $(VENV)/.stamp-base
+	$(BIN)/python -m api.http.openapi.write_file docs/openapi.json api/client/plan_types.py
 
 format: $(VENV)/.stamp-dev
 	$(BIN)/ruff format .

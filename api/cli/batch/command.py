@@ -78,11 +78,11 @@ def batch_command(
         echo(summary_text(outcomes, width=MAX_COLUMNS))
         counts = ", ".join(f"{number} {state}" for state, number in Counter(one.state for one in outcomes).items())
         echo(f"shardplan: {counts}; figures in {folder / 'summary.csv'}")
-        _print_details(outcomes)
+        _report_details(outcomes)
     raise typer.Exit(_exit_code(outcomes))
 
 
-def _print_details(outcomes: Sequence[Outcome]) -> None:
+def _report_details(outcomes: Sequence[Outcome]) -> None:
     """Tell what is wrong, of a model once where all of its shapes have it: it lies in the spec, then."""
     num_alike = Counter((one.model, one.detail) for one in outcomes)
     num_shapes = Counter(one.model for one in outcomes)
@@ -125,7 +125,7 @@ def _one(item: Item, log: BatchLog, plan: Planner) -> tuple[Outcome, bool]:
             return done, False
         outcome, content = plan(item, spec, request_digest)
     except (BadInput, InvalidProblem, UnsupportedRequest, ValueError) as error:
-        return _logged(log, _refused(item, error)), True
+        return _logged(log, _invalid(item, error)), True
     except (PlannerError, CostModelError) as error:
         return _logged(log, replace(Outcome.of(item, ""), detail=str(error))), True
     if content is not None:
@@ -138,7 +138,7 @@ def _logged(log: BatchLog, outcome: Outcome) -> Outcome:
     return outcome
 
 
-def _refused(item: Item, error: Exception) -> Outcome:
+def _invalid(item: Item, error: Exception) -> Outcome:
     issues = issues_of(error) if isinstance(error, InvalidProblem | UnsupportedRequest) else []
     if not issues:
         return replace(Outcome.of(item, ""), state="invalid", detail=str(error))
@@ -148,13 +148,13 @@ def _refused(item: Item, error: Exception) -> Outcome:
 
 
 def _in_words(pointer: str, message: str, hint: str, num_issues: int) -> str:
-    """Return the first of some issues: where, what, the way out, and how many there are beside it."""
+    """Return the first of some issues: where, what, the way out, and the number of the others."""
     where, way_out = f"{pointer}: " if pointer else "", f"; {hint}" if hint else ""
     return f"{where}{message}{way_out}" + (f" (and {num_issues - 1} more)" if num_issues > 1 else "")
 
 
-def _refused_by_server(error: "ProblemError") -> str:
-    """Return what a service says is wrong with a spec, as it is told of one that is planned here."""
+def _invalid_on_server(error: "ProblemError") -> str:
+    """Return what a service finds wrong with a spec, in the words of a spec that is planned here."""
     if not error.errors:
         return str(error)
     pointer, message, hint = (str(error.errors[0].get(key) or "") for key in ("pointer", "message", "hint"))
@@ -219,7 +219,7 @@ def _remote_planner(url: str, tag: str, token: str | None) -> Planner:
             if error.status == UNAUTHORIZED:
                 raise
             state = "invalid" if error.status in (400, 422) else "failed"
-            return replace(blank, state=state, detail=_refused_by_server(error)), None
+            return replace(blank, state=state, detail=_invalid_on_server(error)), None
         except SolveTimeout as error:
             return replace(blank, state="no-plan", detail=str(error)), None
         result = solve.get("result")

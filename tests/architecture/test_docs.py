@@ -16,6 +16,7 @@ from api.schemas.error_kinds import ERROR_KINDS
 from api.settings import Settings
 from cost_models.vocabulary import Phase, Scheme, Tier
 from tests.support.paths import ROOT
+from tests.support.waiting import PATIENCE_SECONDS
 
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
@@ -53,7 +54,13 @@ def test_commands_run(path: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     script = "set -e -o pipefail\n" + "\n".join(commands(path))
     result = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+        ["bash", "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
     assert "Traceback" not in result.stderr

@@ -11,6 +11,7 @@ from api.http.routes import solves
 from api.http.services import MOST_COMPUTING
 from tests.support.service.live import Live
 from tests.support.service.specs import tiny
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
 def test_few_specs_are_checked_at_a_time_and_no_one_else_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,7 +23,7 @@ def test_few_specs_are_checked_at_a_time_and_no_one_else_waits(tmp_path: Path, m
         with lock:
             running += 1
             most = max(most, running)
-        go.wait(timeout=30)
+        go.wait(timeout=PATIENCE_SECONDS)
         with lock:
             running -= 1
         return check(*arguments)
@@ -30,10 +31,7 @@ def test_few_specs_are_checked_at_a_time_and_no_one_else_waits(tmp_path: Path, m
     monkeypatch.setattr(solves, "_parsed", slow)
     with Live.of(tmp_path) as live, ThreadPoolExecutor(8) as clients:
         answers = [clients.submit(live.post, "/v1/solves", tiny(name=f"n{number}")) for number in range(8)]
-        deadline = time.monotonic() + 30
-        while running < MOST_COMPUTING:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: running == MOST_COMPUTING)
         time.sleep(0.2)
         assert live.get("/v1/solves").json()["solves"] == []  # answered beside
         assert live.get("/v1/plans").status_code == 200

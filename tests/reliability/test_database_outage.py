@@ -17,6 +17,7 @@ from tests.support.service.problems import assert_problem
 from tests.support.service.server import Server, start
 from tests.support.service.specs import tiny
 from tests.support.thorough import thorough
+from tests.support.waiting import PATIENCE_SECONDS
 
 #: From its return to the end of everything that was accepted.
 _MOST_SECONDS = 60
@@ -129,5 +130,5 @@ def test_a_worker_stops_in_time(root: Path, tmp_path: Path, postgres: Postgres, 
 def seconds_to_stop(process: "subprocess.Popen[bytes]") -> float:
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
-    process.wait(timeout=60)
+    process.wait(timeout=PATIENCE_SECONDS)
     return time.monotonic() - began

@@ -19,6 +19,7 @@ from tests.support.service.receivers import Receiver, receiving
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny
 from tests.support.thorough import THOROUGH
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 #: One moment of each transaction; with `make thorough` all of them, which takes some minutes.
 CHOSEN = (
@@ -49,7 +50,7 @@ class Client:
         server = self.server(test_failpoint=point)
         try:
             self.use(server, number)
-            assert server.process.wait(timeout=60) == -9, f"the server did not die at {point}"
+            assert server.process.wait(timeout=PATIENCE_SECONDS) == -9, f"the server did not die at {point}"
         finally:
             server.stop()
 
@@ -91,7 +92,7 @@ class Client:
             return
 
     def ended(self, server: Server, number: int) -> dict[str, object]:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             solve = server.client.get(f"/v1/solves/{self.acknowledged[number]}?wait=10").json()
             if solve["state"] == "succeeded":
@@ -135,10 +136,7 @@ def test_whatever_is_acknowledged_outlives_a_kill_at_any_point(client: Client, t
         assert server.client.get("/v1/solves?state=running").json()["solves"] == []
         # Every end and every version is told, by one message each: it may come twice, under one id.
         about = {*client.acknowledged.values(), *(f"version {item['version']}" for item in history)}
-        deadline = time.monotonic() + 60
-        while not about <= set(client.heard()):
-            assert time.monotonic() < deadline, about - set(client.heard())
-            time.sleep(0.1)
+        wait_until(lambda: about <= set(client.heard()))
         assert {len(ids) for ids in client.heard().values()} == {1}
     finally:
         server.stop()

@@ -13,9 +13,11 @@ import pytest
 
 from api.observability.log_queue import LogQueue
 from api.observability.request_log import AccessLog
+from tests.support.service.patient import patient_client
 from tests.support.service.server import free_port, start
 from tests.support.service.specs import TINY
 from tests.support.thorough import thorough
+from tests.support.waiting import PATIENCE_SECONDS
 
 SCOPE = {"method": "GET", "state": {"request_id": "r"}}
 
@@ -58,7 +60,7 @@ def test_no_request_fails_of_its_line(log: object, as_json: bool) -> None:
 def test_a_server_whose_log_cannot_be_written_goes_on(root: Path, tmp_path: Path, log: object, log_format: str) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    with log() as file, httpx.Client(base_url=url, timeout=60) as client:
+    with log() as file, patient_client(url) as client:
         options = {"port": port, "log_format": log_format, "log_level": "debug"}
         process = start("run_server", "serve", root, tmp_path, log=file, **options)
         try:
@@ -71,14 +73,14 @@ def test_a_server_whose_log_cannot_be_written_goes_on(root: Path, tmp_path: Path
             assert client.get("/nothing").status_code == 404
         finally:
             process.terminate()
-            assert process.wait(timeout=60) == 0
+            assert process.wait(timeout=PATIENCE_SECONDS) == 0
 
 
 def test_requests_are_answered_where_no_one_reads_the_log(root: Path, tmp_path: Path) -> None:
     port = free_port()
     reader, writer = os.pipe()
     options = {"port": port, "log_format": "json"}
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+    with patient_client(f"http://127.0.0.1:{port}") as client:
         process = start("run_server", "serve", root, tmp_path, log=writer, **options)
         os.close(writer)
         try:
@@ -94,13 +96,13 @@ def test_requests_are_answered_where_no_one_reads_the_log(root: Path, tmp_path: 
             process.terminate()
             with open(reader, "rb") as rest:
                 rest.read()
-            assert process.wait(timeout=60) == 0
+            assert process.wait(timeout=PATIENCE_SECONDS) == 0
     message = [json.loads(line).get("request_id") for line in read.splitlines() if line.endswith(b"}")]
     assert [one for one in message if one in set(ids)] == ids
 
 
 def wait_until_ready(process: "subprocess.Popen[bytes]", client: httpx.Client) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not is_ready(client):
         assert process.poll() is None
         assert time.monotonic() < deadline

@@ -13,6 +13,7 @@ from tests.support.service.live import Live
 from tests.support.service.specs import tiny
 from tests.support.service.stand_ins import leave_in
 from tests.support.thorough import thorough
+from tests.support.waiting import wait_until
 
 _LIMIT_SECONDS, _GRACE_SECONDS = 1.0, 1.0
 #: From the limit of a solve to its end, whatever it does: a process has 3 s to end by itself before it is killed.
@@ -86,8 +87,5 @@ def test_what_misbehaves_ends_in_time_and_leaves_nothing_behind(live: Live) -> N
                 assert (solve["state"], solve["error"]["code"]) == ("failed", code), way
     after = tiny(name="after", model__tables__0__name="well", solver__time_limit_seconds=60)
     assert live.solve(after, wait=60)["state"] == "succeeded"
-    deadline = time.monotonic() + 10
-    while "Z" in family().values() or len(family()) > before[0]:
-        assert time.monotonic() < deadline, family()
-        time.sleep(0.05)
+    wait_until(lambda: "Z" not in family().values() and len(family()) <= before[0])
     assert num_files() <= before[1] + 4  # a connection of the store may have been opened meanwhile

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import httpx
 import pytest
 
+from tests.support.service.patient import patient_client
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny
 from tests.support.thorough import THOROUGH
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 #: Moments at which the disk is looked at; with `make thorough` ten times as many.
 _NUM_CUTS = 150 if THOROUGH else 15
@@ -44,7 +45,7 @@ class Acknowledged:
 def work(server: Server, seen: Acknowledged, stop: threading.Event, number: int) -> None:
     """Submit solves, wait for one in three, and point a channel at its plan, again and again."""
     channel, etag, turn = f"/v1/channels/c{number}", "", 0
-    with httpx.Client(base_url=server.client.base_url, timeout=60) as client:
+    with patient_client(str(server.client.base_url)) as client:
         while not stop.is_set():
             turn += 1
             name = f"of-{number}-{turn}"
@@ -113,10 +114,7 @@ def check(folder: Path, seen: Acknowledged) -> None:
 
 def wait_for_load(seen: Acknowledged) -> None:
     """Wait until all clients have pointed a channel at a plan, and many solves were accepted, however slow it is."""
-    deadline = time.monotonic() + 120
-    while len(seen.accepted) <= _NUM_CUTS or len(seen.promoted) < _NUM_CLIENTS:
-        assert time.monotonic() < deadline, "there is no load"
-        time.sleep(0.05)
+    wait_until(lambda: len(seen.accepted) > _NUM_CUTS and len(seen.promoted) >= _NUM_CLIENTS)
 
 
 def test_what_was_acknowledged_is_on_the_disk_at_any_moment(server: Server, root: Path, tmp_path: Path) -> None:
@@ -143,7 +141,7 @@ def test_what_was_acknowledged_is_on_the_disk_at_any_moment(server: Server, root
 
     last = Server(root, tmp_path / str(_NUM_CUTS - 1)).wait_until_ready()
     try:
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + PATIENCE_SECONDS
         for solve_id in known[-1].accepted:
             while (state := last.client.get(f"/v1/solves/{solve_id}?wait=30").json()["state"]) in ("queued", "running"):
                 assert time.monotonic() < deadline

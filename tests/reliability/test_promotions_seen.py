@@ -13,6 +13,7 @@ import pytest
 from api.services.plans.channels import MAX_SHARED_AGE_SECONDS
 from benchmarks.service.local_postgres import Postgres
 from planner.domain.formats.canonical_json import plan_digest
+from tests.support.service.patient import patient_client
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny
 from tests.support.thorough import THOROUGH
@@ -81,7 +82,7 @@ def read(history: History, number: int, url: str) -> None:
     """Fetch the plan of the channel again and again, in every encoding, whole and on condition."""
     version_of = {digest: version for version, digest in enumerate(history.digests, start=1)}
     known: dict[str, str] = {}
-    with httpx.Client(base_url=url, timeout=30) as client:
+    with patient_client(url) as client:
         for encoding in itertools.cycle(_ENCODINGS):
             if history.stop.is_set():
                 return

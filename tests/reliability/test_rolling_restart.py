@@ -15,6 +15,7 @@ from benchmarks.service.local_postgres import Postgres
 from tests.support.service.server import Server
 from tests.support.service.specs import TINY, raw, tiny
 from tests.support.thorough import thorough
+from tests.support.waiting import PATIENCE_SECONDS
 
 _CHANNEL = "/v1/channels/ads/prod"
 _NUM_LAUNCHERS = 4
@@ -59,7 +60,7 @@ class Pair:
 
     def fetch(self, number: int) -> None:
         """Fetch the plan all the time, over a connection that is kept."""
-        with httpx.Client(timeout=30) as client:
+        with httpx.Client(timeout=PATIENCE_SECONDS) as client:
             while not self.stop.is_set():
                 answer = self.ask(number % 2, lambda url: client.get(f"{url}{_CHANNEL}/plan"))
                 with self.lock:
@@ -78,7 +79,7 @@ class Pair:
             answer = self.ask(
                 number % 2,
                 lambda url, spec=spec, headers=headers: httpx.post(
-                    f"{url}/v1/solves", json=spec, headers=headers, timeout=30
+                    f"{url}/v1/solves", json=spec, headers=headers, timeout=PATIENCE_SECONDS
                 ),
             )
             if answer is not None and answer.status_code in (200, 202):
@@ -132,7 +133,7 @@ def test_a_request_that_a_server_has_begun_to_read_is_answered_before_it_stops(r
     server, body = Server(root, tmp_path).wait_until_ready(), raw(TINY)
     head = "POST /v1/solves HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     head += f"Content-Length: {len(body)}\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as slow:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_SECONDS) as slow:
         slow.sendall(head.encode() + body[:10])
         time.sleep(0.3)
         server.process.send_signal(signal.SIGTERM)

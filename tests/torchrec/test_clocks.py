@@ -22,10 +22,12 @@ def test_each_device_has_its_clock() -> None:
 
 
 def test_seconds_are_those_that_passed() -> None:
+    before = time.perf_counter()
     clock = clock_for(CPU)
     begin = clock.now()
     time.sleep(0.02)
-    assert 0.02 <= clock.seconds(begin, clock.now()) < 1
+    passed = clock.seconds(begin, clock.now())
+    assert 0.02 <= passed <= time.perf_counter() - before
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -34,7 +36,7 @@ def test_seconds_of_a_stream_are_those_of_its_work() -> None:
     begin = clock.now()
     torch.cuda._sleep(10_000_000)  # noqa: SLF001  # cycles: some milliseconds of any clock rate
     end = clock.now()
-    assert 1e-3 < clock.seconds(begin, end) < 1
+    assert clock.seconds(begin, end) > 1e-3
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

@@ -17,6 +17,7 @@ from api.specs.parse import parse_spec
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from tests.support.paths import ROOT
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.torchrec
 
@@ -28,7 +29,7 @@ STEPS = 3
 def spec(environment: dict[str, str]) -> bytes:
     """The spec of the example's model on two ranks."""
     command = [sys.executable, str(LAUNCHER), "spec", "--ranks", "2"]
-    return subprocess.run(command, env=environment, capture_output=True, check=True, timeout=120).stdout
+    return subprocess.run(command, env=environment, capture_output=True, check=True, timeout=PATIENCE_SECONDS).stdout
 
 
 def planned(spec: bytes) -> bytes:
@@ -91,7 +92,7 @@ def train(environment: dict[str, str], *source: str) -> subprocess.CompletedProc
         env=environment,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
 

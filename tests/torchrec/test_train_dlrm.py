@@ -10,6 +10,7 @@ pytest.importorskip("torchrec", reason="torchrec is not installed: pip install '
 
 from tests.support.service.server import Server
 from tests.support.thorough import thorough
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.torchrec
 
@@ -24,7 +25,7 @@ def trained(environment: dict[str, str], root: Path, *arguments: str) -> list[st
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]

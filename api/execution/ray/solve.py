@@ -60,7 +60,7 @@ class RayJob:
 class _Ending:
     """Whether this process is told to end, and whether it has a solve to end first."""
 
-    is_release_requested = False
+    is_end_requested = False
     has_solve = False
 
 
@@ -71,7 +71,7 @@ def start_driver(_memory_bytes: int | None) -> None:
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
-    _Ending.is_release_requested = True
+    _Ending.is_end_requested = True
     if not _Ending.has_solve:
         os._exit(0)
 
@@ -80,7 +80,7 @@ def check_cluster(place: RayPlace) -> str:
     """Return what was found of a cluster that can be used. Raises ``RayUnavailable``."""
     ray = _connected(place)
     try:
-        there = ray.get(ray.remote(num_cpus=0, max_retries=0)(released_path).remote(), timeout=_ANSWER_SECONDS)
+        there = ray.get(ray.remote(num_cpus=0, max_retries=0)(worker_release).remote(), timeout=_ANSWER_SECONDS)
     except ray.exceptions.GetTimeoutError:
         raise RayUnavailable(f"the Ray cluster at {place.address} starts no process in {_ANSWER_SECONDS:g} s") from None
     except ray.exceptions.RayError as error:
@@ -92,7 +92,7 @@ def check_cluster(place: RayPlace) -> str:
     return f"Ray {ray.__version__} at {place.address} has {len(ray.nodes())} nodes and {cpus:g} CPUs"
 
 
-def released_path() -> str:
+def worker_release() -> str:
     """Return the release of shardplan; what the cluster is asked."""
     return VERSION
 
@@ -130,7 +130,7 @@ def _followed(ray: Any, wanted: RayJob) -> SolveAnswer:
     handed_over, left_seconds = time.monotonic(), wanted.job.seconds_left
     deadline: float | None = None  # it may wait for a processor first
     while True:
-        if _Ending.is_release_requested:
+        if _Ending.is_end_requested:
             _cancel(ray, pieces)
             os._exit(0)
         if deadline is not None and time.monotonic() > deadline:

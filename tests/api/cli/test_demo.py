@@ -4,10 +4,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.waiting import PATIENCE_SECONDS
+
 
 def test_demo_passes(root: Path) -> None:
     result = subprocess.run(
-        [sys.executable, "examples/demo.py"], cwd=root, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "examples/demo.py"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("identical; then 304 Not Modified") == 2

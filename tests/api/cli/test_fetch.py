@@ -11,6 +11,7 @@ import pytest
 
 from api.client import PlannerClient
 from examples import demo
+from tests.support.waiting import PATIENCE_SECONDS
 
 CHANNEL = "ads/ranker/prod"
 SHARDPLAN = [sys.executable, "-c", "from api.cli import main; main()"]
@@ -29,7 +30,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def fetch(path: Path, url: str, channel: str = CHANNEL) -> subprocess.CompletedProcess[str]:
     command = [*SHARDPLAN, "fetch", channel, "-o", str(path), "--server", url]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
 
 
 def test_fetch_keeps_a_file_up_to_date(url: str, tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_plans_of_the_command_line_and_of_the_service_are_the_same(url: str, tmp
     fetched, planned = tmp_path / "fetched.json", tmp_path / "planned.json"
     assert fetch(fetched, url).returncode == 0
     command = [*SHARDPLAN, "plan", str(demo.EXAMPLES / "dlrm_small.json"), "-o", str(planned), "--quiet"]
-    assert subprocess.run(command, timeout=60, check=False).returncode == 0
+    assert subprocess.run(command, timeout=PATIENCE_SECONDS, check=False).returncode == 0
     one, other = json.loads(fetched.read_text()), json.loads(planned.read_text())
     assert one["plan_digest"] == other["plan_digest"]
     assert one["objective"] == other["objective"]

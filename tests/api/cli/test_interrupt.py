@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.support.waiting import PATIENCE_SECONDS
+
 #: Before there is a plan; 1 where the interrupt came into the middle of an import.
 NOTHING_YET = (130, 1, -signal.SIGINT)
 
@@ -17,7 +19,7 @@ def interrupted_after(seconds: float, command: list[str]) -> int:
         time.sleep(seconds)
         process.send_signal(signal.SIGINT)
         try:
-            return process.wait(timeout=30)
+            return process.wait(timeout=PATIENCE_SECONDS)
         finally:
             process.kill()
 

@@ -13,6 +13,7 @@ import pytest
 from api.store.database import Database
 from tests.api.cli.test_cli import spec
 from tests.support.cli.run import Answer, Run
+from tests.support.waiting import PATIENCE_SECONDS
 
 Terminal = Callable[..., Answer]
 
@@ -114,11 +115,13 @@ def test_keys_and_webhooks_are_listed_and_ended_in_words(terminal: Terminal, run
 
 def test_a_real_terminal_and_a_real_pipe(folder: Path) -> None:
     command = [sys.executable, "-c", "from api.cli import main; main()", "keys", "list", "--data-dir", "."]
-    piped = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    piped = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True)
     assert json.loads(piped.stdout) == {"keys": []}
     assert piped.stderr == ""
     ours, theirs = pty.openpty()
-    shown = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=60, check=True)
+    shown = subprocess.run(
+        command, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_SECONDS, check=True
+    )
     os.close(theirs)
     os.set_blocking(ours, False)
     try:

@@ -13,6 +13,7 @@ from api.client import NoPlan, PlannerClient, ProblemError, check_plan, fetch
 from api.client.job_times import PHASES, RankReport, job_times
 from api.http.app import create_app
 from api.settings import Settings
+from tests.support.waiting import PATIENCE_SECONDS
 
 SPEC: dict[str, Any] = {
     "name": "small",
@@ -36,7 +37,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlannerClient]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not server.started and thread.is_alive() and time.monotonic() < deadline:
             time.sleep(0.02)
         assert server.started
@@ -50,7 +51,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlannerClient]:
 
 def test_from_a_spec_to_the_launchers_file(client: PlannerClient, tmp_path: Path) -> None:
     assert client.validate(SPEC)["valid"] is True
-    plan = client.plan_of(client.solve(SPEC, wait_seconds=60))
+    plan = client.plan_of(client.solve(SPEC, wait_seconds=PATIENCE_SECONDS))
     assert check_plan(plan.document, world_size=2, ranks_per_host=2) == plan.document
     assert client.get_plan(plan.digest).content == plan.content
     client.promote("ads/ranker/prod", plan.digest)
@@ -62,7 +63,11 @@ def test_from_a_spec_to_the_launchers_file(client: PlannerClient, tmp_path: Path
 
 def test_every_rank_fetches_its_part_and_a_channel_is_taken_back(client: PlannerClient) -> None:
     one, other = (
-        client.plan_of(client.solve({**SPEC, "model": {**SPEC["model"], "batch_size_per_rank": size}}, wait_seconds=60))
+        client.plan_of(
+            client.solve(
+                {**SPEC, "model": {**SPEC["model"], "batch_size_per_rank": size}}, wait_seconds=PATIENCE_SECONDS
+            )
+        )
         for size in (64, 32)
     )
     client.promote("ads/parts", one.digest)
@@ -86,9 +91,9 @@ def test_every_rank_fetches_its_part_and_a_channel_is_taken_back(client: Planner
 
 def test_a_channel_moves_only_on_condition(client: PlannerClient) -> None:
     specs = [{**SPEC, "model": {**SPEC["model"], "batch_size_per_rank": size}} for size in (64, 128)]
-    first, second = (str(client.solve(spec, wait_seconds=60)["result"]["plan_digest"]) for spec in specs)
+    first, second = (str(client.solve(spec, wait_seconds=PATIENCE_SECONDS)["result"]["plan_digest"]) for spec in specs)
     assert first != second
-    renamed = client.solve({**specs[0], "name": "other"}, wait_seconds=60)
+    renamed = client.solve({**specs[0], "name": "other"}, wait_seconds=PATIENCE_SECONDS)
     assert renamed["result"]["plan_digest"] == first  # a name does not make another plan
     client.promote("race", first)
     _, etag = client.get_channel("race")
@@ -118,14 +123,14 @@ def test_infeasible_is_an_answer_without_a_plan(client: PlannerClient) -> None:
         {"name": n, "num_embeddings": 10**9, "embedding_dim": 32, "pooling_factor": 1, "constraints": near}
         for n in "ab"
     ]
-    solve = client.solve({**SPEC, "model": {"batch_size_per_rank": 1, "tables": tables}}, wait_seconds=60)
+    solve = client.solve({**SPEC, "model": {"batch_size_per_rank": 1, "tables": tables}}, wait_seconds=PATIENCE_SECONDS)
     assert solve["state"] == "succeeded"
     with pytest.raises(NoPlan, match="INFEASIBLE"):
         client.plan_of(solve)
 
 
 def test_times_of_a_job_are_stored_once_and_compared(client: PlannerClient) -> None:
-    digest = client.plan_of(client.solve(SPEC, wait_seconds=60)).digest
+    digest = client.plan_of(client.solve(SPEC, wait_seconds=PATIENCE_SECONDS)).digest
     reports = [
         RankReport(seconds=dict.fromkeys(PHASES, 0.001), num_steps=9, device="GPU", library=None, left_out=())
     ] * 2

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import ROOT
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytest.importorskip("hatchling", reason="hatchling is not installed: pip install 'shardplan[dev]'")
 
@@ -20,7 +21,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built without a network."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*command, "--wheel-dir", str(folder), str(CLIENT)], check=True, timeout=120)
+    subprocess.run([*command, "--wheel-dir", str(folder), str(CLIENT)], check=True, timeout=PATIENCE_SECONDS)
     (found,) = folder.glob("shardplan_client-*.whl")
     return found
 
@@ -44,7 +45,7 @@ def test_it_imports_without_the_service_and_without_torch(wheel: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
     path, loaded, exported = done.stdout.splitlines()
     assert path == str(wheel / "shardplan_client" / "__init__.py")

@@ -28,6 +28,7 @@ from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import TINY, tiny
 from tests.support.service.stand_ins import leave_in
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -37,17 +38,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def wait_for_pid(folder: Path) -> int:
-    deadline = time.monotonic() + 30
-    while not (folder / "pid").exists():
-        assert time.monotonic() < deadline, "the solver process did not begin"
-        time.sleep(0.02)
+    wait_until(lambda: (folder / "pid").exists())
     pid = int((folder / "pid").read_text())
     (folder / "pid").unlink()
     return pid
 
 
 def wait_for_progress(live: Live, solve_id: str) -> dict[str, object]:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while (solve := live.get(f"/v1/solves/{solve_id}").json())["progress"] is None:
         assert time.monotonic() < deadline, "no plan was streamed"
         time.sleep(0.02)
@@ -132,10 +130,8 @@ def test_an_idle_process_that_is_killed_is_replaced(folder: Path, victim: str) -
         (parent,) = children_of(os.getpid())
         (idle,) = children_of(parent)
         os.kill(idle if victim == "the idle process" else parent, signal.SIGKILL)
-        deadline = time.monotonic() + 30
-        while is_alive(idle):  # it dies a little after its parent, and until then may take up what comes
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        # it dies a little after its parent, and until then may take up what comes
+        wait_until(lambda: not is_alive(idle))
         assert live.solve(tiny(name="after"))["state"] == "succeeded"
 
 

@@ -19,6 +19,7 @@ from tests.support.service.live import Live
 from tests.support.service.server import free_port, start
 from tests.support.service.specs import TINY, tiny
 from tests.support.service.stand_ins import leave_in
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 Figures = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -88,10 +89,7 @@ def test_what_waits_and_what_fails_is_reported(tmp_path: Path) -> None:
     with Live.of(tmp_path, plan=planners.hang, solver_grace_seconds=0.5) as live:
         first = live.post("/v1/solves", tiny(solver__time_limit_seconds=1)).json()["id"]
         live.post("/v1/solves", tiny(name="second", solver__time_limit_seconds=60))
-        deadline = time.monotonic() + 30
-        while figure(scrape(live), "shardplan_solves", state="running") == 0:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: figure(scrape(live), "shardplan_solves", state="running"))
         assert figure(scrape(live), "shardplan_queue_depth") == 1
         assert live.get(f"/v1/solves/{first}?wait=30").json()["state"] == "failed"
         figures = scrape(live)
@@ -175,7 +173,7 @@ def test_a_worker_answers_scrapes_on_its_port(root: Path, tmp_path: Path, postgr
     url = postgres.new_database()
     worker = start("run_worker", "work", root, tmp_path, database_url=url, worker_metrics_port=port)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
                 text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
@@ -189,5 +187,5 @@ def test_a_worker_answers_scrapes_on_its_port(root: Path, tmp_path: Path, postgr
         assert ("shardplan_incumbents_total", ()) in figures
     finally:
         worker.terminate()
-        worker.communicate(timeout=60)
+        worker.communicate(timeout=PATIENCE_SECONDS)
     assert worker.returncode == 0

@@ -30,7 +30,7 @@ def test_stages_end_with_the_first_plan() -> None:
     seconds = stages_to_first_plan(spec)
     assert list(seconds) == [*STAGES, "in all"]
     assert all(value > 0 for value in seconds.values())
-    assert sum(seconds[stage] for stage in STAGES) <= seconds["in all"] < 30
+    assert sum(seconds[stage] for stage in STAGES) <= seconds["in all"]
 
 
 def test_the_median_is_rated_and_the_worst_is_reported() -> None:

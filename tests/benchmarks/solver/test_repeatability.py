@@ -13,6 +13,7 @@ from benchmarks.machine.busy import BusyProcesses, changing_load
 from benchmarks.solver import repeatability
 from benchmarks.solver.repeatability import Run, compared_bytes, first_difference, verdict
 from tests.support.thorough import thorough
+from tests.support.waiting import wait_until
 
 PLAN = {
     "plan_digest": "sha256:0",
@@ -126,7 +127,6 @@ def test_the_load_goes_round_and_ends() -> None:
 
 def wait_for(pids: list[int], states: str) -> None:
     """Wait until processes run (R) or stand still (T)."""
-    deadline = time.monotonic() + 10
-    while [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in pids] != list(states):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    wait_until(
+        lambda: [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in pids] == list(states)
+    )

@@ -14,8 +14,7 @@ import pytest
 from websockets.sync.client import connect
 
 from tests.api.http.openapi.test_console_browser import CHROMIUM, FLAGS
-
-PATIENCE_SECONDS = 60.0
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 class Browser:

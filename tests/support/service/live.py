@@ -14,6 +14,8 @@ from api.execution.processes.solve import PlanFunction
 from api.http.app import create_app
 from api.settings import Settings
 from planner.pipeline import plan as plan_pipeline
+from tests.support.service.patient import PatientTransport
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 def settings_for(folder: Path, **changes: object) -> Settings:
@@ -38,8 +40,8 @@ class Live:
     def __enter__(self) -> Self:
         self._portal = self._stack.enter_context(start_blocking_portal())
         self._stack.enter_context(self._portal.wrap_async_context_manager(self.app.router.lifespan_context(self.app)))
-        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
-        self._client = httpx.AsyncClient(transport=transport, base_url="http://test", timeout=90)
+        transport = PatientTransport(httpx.ASGITransport(self.app, raise_app_exceptions=False))
+        self._client = httpx.AsyncClient(transport=transport, base_url="http://test", timeout=PATIENCE_SECONDS)
         self._stack.callback(self._portal.call, self._client.aclose)
         return self
 

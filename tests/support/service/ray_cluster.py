@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.support.service.server import free_port
 from tests.support.service.stand_ins import VARIABLE
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 class RayCluster:
@@ -43,7 +44,7 @@ class RayCluster:
             stderr=self._log,
             start_new_session=True,
         )
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while b"Ray runtime started" not in (message := (self.folder / "log").read_bytes()):
             assert self._process.poll() is None, message.decode()
             assert time.monotonic() < deadline, message.decode()

@@ -12,7 +12,9 @@ from typing import IO
 
 import httpx
 
+from tests.support.service.patient import patient_client
 from tests.support.service.stand_ins import VARIABLE
+from tests.support.waiting import PATIENCE_SECONDS
 
 PROGRAM = """
 import sys
@@ -66,10 +68,10 @@ class Server:
         self.process = start(
             "run_server", "serve", root, folder, planner=planner, log=self._log, port=self.port, **settings
         )
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60)
+        self.client = patient_client(f"http://127.0.0.1:{self.port}")
 
     def wait_until_ready(self) -> "Server":
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
             try:
                 if self.client.get("/readyz").status_code == 200:
@@ -84,7 +86,7 @@ class Server:
         self.client.close()
         if self.process.poll() is None:
             self.process.send_signal(signal_number)
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=PATIENCE_SECONDS)
         return self._stated()
 
     def _stated(self) -> str:

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.support.waiting import PATIENCE_SECONDS
+
 pytest.importorskip("torch")
 
 #: Page faults of writing 40 MiB for the tenth time: with memory given back in between, and kept.
@@ -28,7 +30,9 @@ print(told, given_back, kept)
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other C libraries are not told")
 def test_freed_memory_is_preserved() -> None:
-    found = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=120)
+    found = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS
+    )
     reported, given_back, preserved = found.stdout.split()
     if reported == "False":
         pytest.skip("this C library cannot be told to keep freed memory")

@@ -16,6 +16,7 @@ from cost_models.measurements.files import read_measurements
 from tests.support.cost_models.measured_rows import some_measurements
 from tests.support.paths import ROOT
 from tests.support.thorough import thorough
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -123,7 +124,7 @@ def test_rows_of_a_killed_run_are_gone_on_with(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     first = subprocess.Popen(command("--budget", "300s", "--only", "lookups", "-q", "-o", path), env=environment)
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline and not (path.exists() and path.read_bytes().count(b"\n") > 5):
             time.sleep(0.1)
     finally:
@@ -131,7 +132,9 @@ def test_rows_of_a_killed_run_are_gone_on_with(tmp_path: Path) -> None:
         first.wait()
     before = path.read_text()
     again = command("--budget", "10s", "--only", "lookups", "--resume", "-o", path)
-    result = subprocess.run(again, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    result = subprocess.run(
+        again, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
     assert result.returncode == 0, result.stderr
     assert all(len(line) <= 80 for line in result.stderr.splitlines() if str(path) not in line)
     assert "rows measured in" in result.stderr
@@ -150,18 +153,16 @@ def test_ranks_of_this_machine_exchange_and_copy(tmp_path: Path) -> None:
         pytest.skip("one core has one rank, which exchanges with nobody")
     path = tmp_path / "rows.csv"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    began = time.monotonic()
     found = subprocess.run(
         command("--budget", "40s", "-o", path),
         env=environment,
         capture_output=True,
         text=True,
         check=False,
-        timeout=200,
+        timeout=PATIENCE_SECONDS,
     )
     assert found.returncode == 0, found.stderr
     assert "Warning" not in found.stderr
-    assert time.monotonic() - began < 80
     rows = read_measurements(path)
     assert set(rows.text("kind")) == {"collective", "copy", "lookup"}
     exchange = rows.take(rows.text("kind") == "collective")

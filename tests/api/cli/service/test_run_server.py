@@ -18,6 +18,7 @@ from tests.support.service.problems import assert_problem
 from tests.support.service.server import Server
 from tests.support.service.sockets import heard
 from tests.support.service.specs import TINY, raw, tiny
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
 def resident_bytes(pid: int) -> int:
@@ -61,17 +62,15 @@ def test_the_first_real_model_is_planned(server: Server, examples: Path) -> None
     assert plan["objective"]["lower_bound_seconds"] <= plan["objective"]["seconds"]
 
 
-def test_200_megabytes_are_refused_fast_and_not_held(server: Server) -> None:
+def test_200_megabytes_are_refused_and_not_held(server: Server) -> None:
     before = resident_bytes(server.process.pid)
 
     def chunks() -> Iterator[bytes]:
         for _ in range(200):
             yield b" " * 1_000_000
 
-    began = time.monotonic()
     answer = server.client.post("/v1/solves", content=chunks(), headers={"Content-Type": "application/json"})
     assert_problem(answer, 413, "body-too-large")
-    assert time.monotonic() - began < 10
     assert resident_bytes(server.process.pid) - before < 100 * 1024**2  # the limit is 32 MiB
     assert server.client.get("/v1/solves").json()["solves"] == []
     assert server.client.get("/livez").status_code == 200
@@ -79,7 +78,7 @@ def test_200_megabytes_are_refused_fast_and_not_held(server: Server) -> None:
 
 def test_two_servers_never_share_a_folder(server: Server, root: Path, tmp_path: Path) -> None:
     second = Server(root, tmp_path)
-    second.process.wait(timeout=60)
+    second.process.wait(timeout=PATIENCE_SECONDS)
     errors = second.stop()
     assert "another server works with" in errors
     assert second.process.returncode == 1  # StartFailed, which the command line tells in one line
@@ -93,7 +92,7 @@ def test_a_server_that_is_reported_to_stop_lets_those_go_who_wait(
     solve_id = server.client.post("/v1/solves", json=tiny(solver__time_limit_seconds=60)).json()["id"]
     answers: list[httpx.Response] = []
     url = f"http://127.0.0.1:{server.port}/v1/solves/{solve_id}?wait=60"
-    waiter = threading.Thread(target=lambda: answers.append(httpx.get(url, timeout=70)))
+    waiter = threading.Thread(target=lambda: answers.append(httpx.get(url, timeout=PATIENCE_SECONDS)))
     waiter.start()
     while not (tmp_path / "pid").exists():
         time.sleep(0.02)
@@ -159,10 +158,7 @@ def test_solver_processes_die_with_a_killed_server(root: Path, tmp_path: Path) -
     for pid in family:
         os.kill(pid, signal.SIGSTOP)  # they cannot notice by themselves
     server.stop(signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while any(is_alive(pid) for pid in family):
-        assert time.monotonic() < deadline, "a solver process outlived its server"
-        time.sleep(0.05)
+    wait_until(lambda: not any(is_alive(pid) for pid in family))
 
 
 def all_children(pid: int) -> list[int]:
@@ -199,7 +195,7 @@ def test_callers_who_hang_up_are_no_errors(root: Path, tmp_path: Path) -> None:
     server = Server(root, tmp_path).wait_until_ready()
     head = b"POST /v1/solves HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     for rest in (b"Content-Length: 100\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\nzz\r\n"):
-        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as caller:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_SECONDS) as caller:
             caller.sendall(head + rest)
             time.sleep(0.3)
     assert server.client.get("/v1/solves").json()["solves"] == []
@@ -211,13 +207,11 @@ def test_callers_who_hang_up_are_no_errors(root: Path, tmp_path: Path) -> None:
 def test_a_body_that_trickles_is_answered_and_its_connection_closed(root: Path, tmp_path: Path) -> None:
     server = Server(root, tmp_path, body_patience_seconds=1).wait_until_ready()
     try:
-        began = time.monotonic()
         answer = heard(
             server.port,
             b"POST /v1/solves HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{",
             then=lambda: b" ",
         )
-        assert time.monotonic() - began < 15  # 1 s, and 2 s in which the rest is read so that the answer is seen
         head, _, body = answer.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 408 ")
         assert b"\r\nconnection: close" in head

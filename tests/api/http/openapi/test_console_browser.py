@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.service.server import Server
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.browser
 
@@ -48,7 +49,7 @@ def test_the_console_renders_every_route_with_no_network(server: Server, tmp_pat
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_SECONDS,
         check=True,
     ).stdout
     paths = server.client.get("/openapi.json").json()["paths"]

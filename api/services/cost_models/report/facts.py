@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cost_models.learned.coverage import verdicts
+from cost_models.learned.coverage import held_out_groups, verdicts
 from cost_models.learned.ranges import TOLERANCE
 from cost_models.measurements.schema import COLLECTIVES
 from cost_models.text.number_text import counted, number_text
@@ -81,13 +81,7 @@ def reference_of(document: Mapping[str, Any]) -> str:
 def held_out_errors(document: Mapping[str, Any]) -> str:
     """Return ``"lookups 20.4%, collectives not known"``: mean errors of what the model learned."""
     learned = [kind for part, kind in _PARTS if document[part] is not None]
-    return ", ".join(f"{KINDS[kind]} {_mean_error(groups_of(document, kind, 'all'))}" for kind in learned)
-
-
-def groups_of(document: Mapping[str, Any], kind: str, by: str) -> Sequence[Mapping[str, Any]]:
-    """Return the held-out figures of some rows."""
-    groups = document["figures"].get("groups", ())
-    return [group for group in groups if (group["kind"], group["by"]) == (kind, by)]
+    return ", ".join(f"{KINDS[kind]} {_mean_error(held_out_groups(document, kind, 'all'))}" for kind in learned)
 
 
 def _summary(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -114,7 +108,7 @@ def _summary(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         return
     yield "Held out", f"split {document['figures']['split']}; intervals are made to hold {_stated(document)}"
     for part, kind in _PARTS:
-        if document[part] is not None and not groups_of(document, kind, "all"):
+        if document[part] is not None and not held_out_groups(document, kind, "all"):
             yield f"No {KINDS[kind]}", "were held out, for there are too few: how well it does there is not known"
 
 
@@ -129,7 +123,7 @@ def _errors(document: Mapping[str, Any]) -> Iterator[Table]:
     for kind, named in KINDS.items():
         bodies = []
         for by, heading in _GROUPINGS.items():
-            rows = tuple(_figures(group) for group in groups_of(document, kind, by))
+            rows = tuple(_figures(group) for group in held_out_groups(document, kind, by))
             if rows:
                 bodies.append(("" if by == "all" else heading, rows))
         if bodies:
@@ -166,7 +160,7 @@ def _times(ratio: float) -> str:
 
 def _schemes(document: Mapping[str, Any]) -> Table:
     """Measured rows know no scheme; what a scheme runs does."""
-    lookups = _mean_error(groups_of(document, "lookup", "all")) if document["compute"] else ROOFLINE
+    lookups = _mean_error(held_out_groups(document, "lookup", "all")) if document["compute"] else ROOFLINE
     rows = []
     for scheme, forward, backward in _SCHEMES:
         compute = ROOFLINE if scheme == "data_parallel" else lookups
@@ -191,7 +185,9 @@ def _of_collective(document: Mapping[str, Any], operation: str | None, direction
     label = f"{operation} {direction}" if direction in measured else operation
     if not measured & {direction, ""}:
         return ROOFLINE
-    return _mean_error([group for group in groups_of(document, "collective", "collective") if group["group"] == label])
+    return _mean_error(
+        [group for group in held_out_groups(document, "collective", "collective") if group["group"] == label]
+    )
 
 
 def _mean_error(groups: Sequence[Mapping[str, Any]]) -> str:

@@ -10,7 +10,8 @@ from html import escape
 from typing import Any
 
 from api.services.cost_models.report.charts import bars, scatter
-from api.services.cost_models.report.facts import KINDS, Facts, Table, facts, groups_of
+from api.services.cost_models.report.facts import KINDS, Facts, Table, facts
+from cost_models.learned.coverage import held_out_groups
 
 _STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --faint: #57606a; --rule: #d0d7de; --mark: #0b62c4; }
@@ -82,7 +83,7 @@ def _charts(document: Mapping[str, Any]) -> Iterator[str]:
         sizes = [
             (group["group"], group["mean_relative_error"], group["median_relative_error"])
             for by in _SIZES
-            for group in groups_of(document, kind, by)
+            for group in held_out_groups(document, kind, by)
         ]
         drawn = scatter(f"points-{kind}", points) + bars(f"sizes-{kind}", sizes)
         if drawn:

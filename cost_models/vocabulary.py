@@ -55,19 +55,28 @@ class Holders(IntEnum):
     WORLD = 2  #: all ranks
 
 
+class Route(IntEnum):
+    """How the pooled rows of a step reach the ranks of their samples; gradients come back the same way."""
+
+    NONE = 0  #: not at all: each rank looks up its own samples
+    WHOLE = 1  #: complete, from the rank that looks them up
+    WORLD_SUM = 2  #: as parts that all ranks add up
+    HOST_SUM = 3  #: as parts that the ranks of each host add up, then from host to host
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemeFacts:
-    """What is true of a scheme wherever it is used; all other code asks these facts instead of naming schemes."""
+    """What is true of a scheme in every place that uses it. Code asks for these facts and names no scheme."""
 
     holders: Holders
     cuts_rows: bool = False  # the holders of a piece share its rows, in equal blocks; else each has all rows
     cuts_columns: bool = False  # two pieces or more, each a range of columns
     keeps_host: bool = False  # pieces on single ranks stay on one host
-    words: str  # how the table is cut; {} stands for the widths of the pieces
+    words: str  # how the table is cut, for people; {} stands for the widths of the pieces
 
 
 class Scheme(Code):
-    """How one table is cut. A new scheme is a new member with its facts; CONTRIBUTING.md lists what else it needs."""
+    """How one table is cut. A new scheme is a new member with its facts; CONTRIBUTING.md lists the other steps."""
 
     facts: SchemeFacts
 
@@ -107,6 +116,20 @@ class Scheme(Code):
         """Whether one rank has all of the table."""
         return self.facts.holders is Holders.RANK and not self.facts.cuts_columns
 
+    @property
+    def route(self) -> Route:
+        """How pooled rows reach the ranks of their samples."""
+        if self.is_replicated:
+            return Route.NONE
+        if not self.facts.cuts_rows:
+            return Route.WHOLE
+        return Route.WORLD_SUM if self.facts.holders is Holders.WORLD else Route.HOST_SUM
+
+    @property
+    def collectives(self) -> tuple[str, str]:
+        """The collectives of pooled rows and of their gradients inside one host; ``""`` for none."""
+        return _COLLECTIVES[self.route]
+
     def row_blocks(self, num_ranks: int, ranks_per_host: int) -> int:
         """Return the number of ranks that share the rows of a piece; 1 if each holder has all rows."""
         return self.num_holders(num_ranks, ranks_per_host) if self.facts.cuts_rows else 1
@@ -120,19 +143,25 @@ class Scheme(Code):
         return (1, ranks_per_host, num_ranks)[self.facts.holders]
 
 
+_COLLECTIVES = {
+    Route.NONE: ("", "all_reduce"),
+    Route.WHOLE: ("all_to_all", "all_to_all"),
+    Route.WORLD_SUM: ("reduce_scatter", "all_gather"),
+    Route.HOST_SUM: ("reduce_scatter", "all_gather"),
+}
+
 #: Facts by the code of a scheme, for arrays of codes; each (schemes,).
 IS_REPLICATED = np.array([scheme.is_replicated for scheme in Scheme])
-CUTS_ROWS = np.array([scheme.facts.cuts_rows for scheme in Scheme])
-HOLDERS = np.array([scheme.facts.holders for scheme in Scheme])
+ROUTES = np.array([scheme.route for scheme in Scheme], dtype=np.int8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelFacts:
-    """Where the rows of a kernel lie."""
+    """Where the rows of a kernel lie: what is true of it in every place that uses it."""
 
     tier: Tier | None = None  # where all rows usually lie; None: in the device's own memory
     is_cached: bool = False  # a share of the rows lies in the device's memory as well
-    reads_bytes: bool = False  # reads the host's memory by the byte: rows may lie in storage-class memory too
+    reads_host_memory: bool = False  # by the byte, so that rows may lie in storage-class memory too
 
 
 class Kernel(Code):
@@ -149,8 +178,8 @@ class Kernel(Code):
 
     DENSE = 0
     FUSED = 1
-    FUSED_UVM = 2, KernelFacts(tier=Tier.DDR, reads_bytes=True)
-    FUSED_UVM_CACHING = 3, KernelFacts(tier=Tier.DDR, is_cached=True, reads_bytes=True)
+    FUSED_UVM = 2, KernelFacts(tier=Tier.DDR, reads_host_memory=True)
+    FUSED_UVM_CACHING = 3, KernelFacts(tier=Tier.DDR, is_cached=True, reads_host_memory=True)
     KEY_VALUE = 4, KernelFacts(tier=Tier.SSD, is_cached=True)
 
     def tier(self, device_tier: Tier) -> Tier:
@@ -161,9 +190,14 @@ class Kernel(Code):
 #: Kernels with all rows in the device's own memory.
 DEVICE_KERNELS = frozenset(kernel for kernel in Kernel if kernel.facts.tier is None)
 #: These, and the kernels whose rows lie in the memory of the host.
-HOST_KERNELS = DEVICE_KERNELS | {kernel for kernel in Kernel if kernel.facts.reads_bytes}
-#: Kernels that keep a share of their rows in the device's memory and all rows in another tier.
+HOST_KERNELS = DEVICE_KERNELS | {kernel for kernel in Kernel if kernel.facts.reads_host_memory}
+#: Kernels that hold a share of their rows in the device's memory and all rows in another tier.
 CACHED_KERNELS = tuple(kernel for kernel in Kernel if kernel.facts.is_cached)
+
+#: Facts by the code of a kernel, for arrays of codes; each (kernels,).
+IN_DEVICE_MEMORY = np.array([kernel.facts.tier is None for kernel in Kernel])
+IN_HOST_MEMORY = np.array([kernel.facts.tier is Tier.DDR for kernel in Kernel])
+IS_CACHED = np.array([kernel.facts.is_cached for kernel in Kernel])
 
 
 class Phase(Code):
@@ -175,7 +209,7 @@ class Phase(Code):
     BACKWARD_COMM = 3
     BACKWARD_COMPUTE = 4
     PREFETCH = 5
-    #: no part of a step that a cost model prices: what checkpoints cost per step, where the user asks to balance it
+    #: no part of a step that a cost model prices: what checkpoints cost per step, if the spec balances them
     CHECKPOINT = 6
 
 
@@ -186,7 +220,7 @@ STEP_PHASES = tuple(phase for phase in Phase if phase is not Phase.CHECKPOINT)
 class Evidence(Code):
     """How well a number is known; a larger code is weaker, so ``max`` gives the weakest."""
 
-    MEASURED = 0  #: somebody ran it and published or uploaded the number
+    MEASURED = 0  #: measured, and the number published or uploaded
     GIVEN = 1  #: stated by the user in the spec
     DATASHEET = 2  #: vendor or system specification
     ESTIMATED = 3  #: a model assumption or a ratio: calibrate before trusting it

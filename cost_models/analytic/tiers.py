@@ -36,7 +36,7 @@ from cost_models.analytic.tally import Tally
 from cost_models.arrays import Bools, Floats
 from cost_models.hardware.hardware import Hardware, Quantity
 from cost_models.protocol import ShardWork
-from cost_models.vocabulary import CACHED_KERNELS, HOST_TIERS, Evidence, Kernel, Phase, Tier
+from cost_models.vocabulary import HOST_TIERS, IS_CACHED, Evidence, Kernel, Phase, Tier
 
 TAG_SET_BYTES = 32 * 8.0  # one cache set: 32 tags of int64
 
@@ -136,7 +136,8 @@ def tag_bytes(work: ShardWork) -> Floats:
 
 def is_cached(work: ShardWork) -> Bools:
     """Which shards keep a part of their rows in the device's memory."""
-    return np.isin(work.kernel, CACHED_KERNELS)
+    cached: Bools = IS_CACHED[work.kernel]
+    return cached
 
 
 def _add_direct(

@@ -65,15 +65,13 @@ from cost_models.errors import UnsupportedWork
 from cost_models.hardware.hardware import Hardware, Quantity
 from cost_models.protocol import Ledger, ShardSeconds, ShardWork
 from cost_models.vocabulary import (
-    CUTS_ROWS,
     DEVICE_KERNELS,
-    HOLDERS,
-    IS_REPLICATED,
     NUM_PHASES,
+    ROUTES,
     Evidence,
-    Holders,
     Kernel,
     Phase,
+    Route,
 )
 
 # TorchRec 1.8.0, planner/constants.py and estimator/estimator.py
@@ -184,10 +182,9 @@ def _host_link(hardware: Hardware) -> Quantity:
 
 def _sizes(work: ShardWork) -> _Sizes:
     """Count the bytes of the table in the module docstring."""
-    data_parallel = IS_REPLICATED[work.scheme]
-    row_wise = CUTS_ROWS[work.scheme] & (HOLDERS[work.scheme] == Holders.WORLD)
-    host_rows = CUTS_ROWS[work.scheme] & (HOLDERS[work.scheme] == Holders.HOST)
-    whole_rows = ~(data_parallel | row_wise | host_rows)
+    route = ROUTES[work.scheme]
+    data_parallel, whole_rows = route == Route.NONE, route == Route.WHOLE
+    row_wise, host_rows = route == Route.WORLD_SUM, route == Route.HOST_SUM
     ranks = np.where(data_parallel, 1.0, float(work.num_ranks))  # whose batches the shard serves
     # TorchRec divides the ids evenly over the ranks that share a column range.
     shared_by = np.where(row_wise, float(work.num_ranks), np.where(host_rows, float(work.ranks_per_host), 1.0))

@@ -1,32 +1,34 @@
-r"""Which bytes each scheme sends through which collective, phase by phase.
+r"""Which bytes the shards of a step send through which collective, phase by phase.
 
-Symbols, per step: ``W`` ranks, ``G`` ranks per host, ``N`` hosts, ``d`` columns of the shard,
+A scheme decides the route of its rows (``cost_models.vocabulary.Scheme.route``), and the route decides the collectives.
+Symbols, per step: ``W`` ranks, ``G`` ranks per host, ``N`` hosts, ``d`` columns of the shard, ``R`` its rows,
 ``b`` output rows of the table for one local batch, ``n`` lookups of the shard, ``e`` bytes of
 a weight, ``f`` bytes of an element on the wire (by direction, fp32 where not given), ``P`` bytes
 of output of all tables for one local batch in the direction's own type, ``I`` bytes of their
 ids, with the weights of weighted features.
 
-===================================  ==============================  ==========  ==================  ==========
-scheme                               forward                         message     backward            message
-===================================  ==============================  ==========  ==================  ==========
-table_wise, column_wise,             all-to-all of W b d f           P           all-to-all          P
-table_column_wise
-row_wise                             reduce-scatter of W b d f       W P         all-gather          W P
-table_row_wise, grid_shard           reduce-scatter of W b d f       G P         all-to-all over     P
-                                     inside the host, then           P           hosts, then         G P
-                                     all-to-all of N b d f over                  all-gather inside
-                                     hosts                                       the host
-row cuts of sequences                all-to-all of n d f             P           all-to-all          P
-data_parallel                        none                                        all-reduce of R d e bucket
-===================================  ==============================  ==========  ==================  ==========
+=========================  ===============================  =======  ===============================  =======
+route                      forward                          message  backward                         message
+=========================  ===============================  =======  ===============================  =======
+WHOLE                      all-to-all of W b d f            P        all-to-all                       P
+WORLD_SUM                  reduce-scatter of W b d f        W P      all-gather                       W P
+HOST_SUM                   reduce-scatter of W b d f        G P      all-to-all over hosts, then      P
+                           inside the host, then                     all-gather inside the host       G P
+                           all-to-all of N b d f over       P
+                           hosts
+WHOLE, of a sequence       all-to-all of n d f              P        all-to-all                       P
+NONE                       none                                      all-reduce of R d e              bucket
+=========================  ===============================  =======  ===============================  =======
+
+Rows of a sequence are never added up: each route but NONE is WHOLE for them.
 
 Ids travel first: an all-to-all of the ids that the shard looks up, message I. Row cuts send an
 id to one rank, column pieces send it to each piece; both are in ``lookups`` already.
-data_parallel tables send no ids.
+Replicated tables send no ids.
 
 A message is as large as if every table used that collective: tables of one collective are
 sent together, and a shard's seconds may not depend on what the other tables choose.
-Gradients of data_parallel tables (R rows) have the type of the weights and travel in the buckets
+Gradients of replicated tables have the type of the weights and travel in the buckets
 of DistributedDataParallel: at least 25 MiB, more for a table whose gradient alone is larger.
 
 References
@@ -44,9 +46,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.analytic.sizes import dense_gradient_bytes, element_bytes, id_bytes
-from cost_models.arrays import Bools, Floats, Ints
+from cost_models.arrays import Bools, Codes, Floats, Ints
 from cost_models.protocol import ShardWork
-from cost_models.vocabulary import CUTS_ROWS, HOLDERS, IS_REPLICATED, Holders, Phase
+from cost_models.vocabulary import ROUTES, Phase, Route
 
 BUCKET_BYTES = 25.0 * 2**20  # PyTorch DistributedDataParallel, bucket_cap_mb
 
@@ -68,13 +70,13 @@ class Exchange:
     message_bytes: Floats
 
     def rank_bytes(self, rank: Ints, num_ranks: int) -> Floats:
-        """What each rank holds, shape (num_ranks,), for shard i on ``rank[i]``."""
+        """Return what each rank holds, shape (num_ranks,), for shard i on ``rank[i]``."""
         return np.bincount(rank, weights=self.shard_bytes, minlength=num_ranks).astype(np.float64)
 
 
 def exchanges_of(work: ShardWork) -> Iterator[Exchange]:
-    """Every collective that some shard of ``work`` takes part in, in the order in which a step runs them."""
-    routes = _Routes.of(work)
+    """Yield each collective that some shard of ``work`` takes part in, in the order in which a step runs them."""
+    routes = _routes(work)
     rows = (_rows(work, phase, routes) for phase in (Phase.FORWARD_COMM, Phase.BACKWARD_COMM))
     found = (_ids(work, routes), *itertools.chain(*rows), _dense_gradients(work, routes))
     size: dict[Group, int] = {"all": work.num_ranks, "host": work.ranks_per_host, "across": work.num_hosts}
@@ -84,10 +86,10 @@ def exchanges_of(work: ShardWork) -> Iterator[Exchange]:
 
 
 def buffers(exchange: Exchange, held_bytes: Floats, group_ranks: int) -> tuple[Floats, Floats]:
-    """Bytes that each rank sends and receives, both of the shape of ``held_bytes`` (..., group_ranks).
+    """Return the bytes that each rank sends and receives, both of the shape of ``held_bytes`` (..., group_ranks).
 
-    In an all-to-all everybody gets an equal share of what each holds (forward), or gives it (backward). The other
-    collectives have one buffer size for all ranks, that of the rank that holds most.
+    In an all-to-all each rank receives an equal share of what every rank holds (forward), or sends one (backward). The
+    other collectives have one buffer size for all ranks, that of the rank that holds most.
     """
     if exchange.operation == "all_to_all":
         even = np.broadcast_to(held_bytes.mean(axis=-1, keepdims=True), held_bytes.shape)
@@ -99,38 +101,27 @@ def buffers(exchange: Exchange, held_bytes: Floats, group_ranks: int) -> tuple[F
     return sent, received
 
 
-@dataclass(frozen=True, slots=True)
-class _Routes:
-    """Which way the rows of each shard go; all (num_shards,)."""
-
-    replicated: Bools  # nowhere
-    row_wise: Bools  # added up over all ranks
-    host_rows: Bools  # added up inside hosts, then between them
-    exchanged: Bools  # from their rank to all others
-
-    @classmethod
-    def of(cls, work: ShardWork) -> "_Routes":
-        """Tell by scheme; rows of a sequence are never added up."""
-        replicated = IS_REPLICATED[work.scheme]
-        row_wise = CUTS_ROWS[work.scheme] & (HOLDERS[work.scheme] == Holders.WORLD) & work.is_pooled
-        host_rows = CUTS_ROWS[work.scheme] & (HOLDERS[work.scheme] == Holders.HOST) & work.is_pooled
-        return cls(replicated, row_wise, host_rows, ~(replicated | row_wise | host_rows))
+def _routes(work: ShardWork) -> Codes:
+    """Return the Route codes of the rows of each shard, shape (num_shards,); rows of a sequence are never added up."""
+    route = ROUTES[work.scheme]
+    is_sum = (route == Route.WORLD_SUM) | (route == Route.HOST_SUM)
+    return np.where(is_sum & ~work.is_pooled, np.int8(Route.WHOLE), route)
 
 
-def _ids(work: ShardWork, routes: _Routes) -> Exchange:
-    """Ids to the ranks that look them up, which is the uneven side: like gradients, they come in."""
+def _ids(work: ShardWork, routes: Codes) -> Exchange:
+    """Return the exchange of ids. The ranks that look them up are the uneven side: like gradients, ids come in."""
     return Exchange(
         phase=Phase.INPUT_COMM,
         operation="all_to_all",
         direction="backward",
         group="all",
-        shard_bytes=_only(~routes.replicated, work.lookups * id_bytes(work.is_weighted)),
+        shard_bytes=_only(routes != Route.NONE, work.lookups * id_bytes(work.is_weighted)),
         message_bytes=np.array([work.id_message_bytes]),
     )
 
 
-def _rows(work: ShardWork, phase: Phase, routes: _Routes) -> Iterator[Exchange]:
-    """Output rows to the ranks of their samples (forward), or their gradients back."""
+def _rows(work: ShardWork, phase: Phase, routes: Codes) -> Iterator[Exchange]:
+    """Yield the exchanges of output rows to the ranks of their samples (forward), or of their gradients back."""
     gathers = phase is Phase.BACKWARD_COMM
     direction = "backward" if gathers else "forward"
     ring = "all_gather" if gathers else "reduce_scatter"
@@ -149,21 +140,22 @@ def _rows(work: ShardWork, phase: Phase, routes: _Routes) -> Iterator[Exchange]:
             message_bytes=np.array([message_bytes]),
         )
 
-    if np.any(routes.exchanged):
+    whole, world_sum, host_sum = (routes == route for route in (Route.WHOLE, Route.WORLD_SUM, Route.HOST_SUM))
+    if np.any(whole):
         rows = np.where(work.is_pooled, bags, work.lookups * row_bytes)
-        yield exchange("all_to_all", "all", _only(routes.exchanged, rows), message)
-    if np.any(routes.row_wise):
-        yield exchange(ring, "all", _only(routes.row_wise, bags), message * work.num_ranks)
-    if np.any(routes.host_rows):
+        yield exchange("all_to_all", "all", _only(whole, rows), message)
+    if np.any(world_sum):
+        yield exchange(ring, "all", _only(world_sum, bags), message * work.num_ranks)
+    if np.any(host_sum):
         across = work.num_hosts * work.batch_outputs * row_bytes
-        inside = exchange(ring, "host", _only(routes.host_rows, bags), message * work.ranks_per_host)
-        between = exchange("all_to_all", "across", _only(routes.host_rows, across), message)
+        inside = exchange(ring, "host", _only(host_sum, bags), message * work.ranks_per_host)
+        between = exchange("all_to_all", "across", _only(host_sum, across), message)
         yield from (between, inside) if gathers else (inside, between)
 
 
-def _dense_gradients(work: ShardWork, routes: _Routes) -> Exchange:
-    """Gradients of replicated tables, summed over all ranks after the backward pass."""
-    sent = _only(routes.replicated, dense_gradient_bytes(work, work.shard_rows))
+def _dense_gradients(work: ShardWork, routes: Codes) -> Exchange:
+    """Return the all-reduce of the gradients of replicated tables after the backward pass."""
+    sent = _only(routes == Route.NONE, dense_gradient_bytes(work, work.shard_rows))
     return Exchange(
         phase=Phase.BACKWARD_COMM,
         operation="all_reduce",
@@ -175,5 +167,5 @@ def _dense_gradients(work: ShardWork, routes: _Routes) -> Exchange:
 
 
 def _only(shards: Bools, sent: NDArray[np.float64]) -> Floats:
-    """Bytes of some shards, 0 for the others."""
+    """Return the bytes of some shards, 0 for the others."""
     return np.where(shards, sent, 0.0)

@@ -1,4 +1,4 @@
-"""Which kernels a problem offers to tables that name none: host memory where the accelerators' own is too small."""
+"""Which kernels a problem allows to tables that name none: host memory if the accelerators' own is too small."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,12 +20,12 @@ _NEEDED = {
 
 
 def allow_host_memory(problem: Problem) -> Problem | None:
-    """Return the problem with kernels that keep rows in host memory; ``None`` where they are offered, or cannot be.
+    """Return the problem with kernels that store rows in host memory; ``None`` if it has them, or cannot have them.
 
     Requests are served from the cards' own memory alone.
 
-    Host memory, or storage-class memory that the runtime can use, is offered where the hardware states it and its
-    rates: a number that nobody gave is not asked for on behalf of somebody who named no such kernel.
+    Host memory, or storage-class memory that the runtime can use, is allowed if the hardware states its size and its
+    rates: a user who names no such kernel need not give these numbers.
     """
     if not _unused_tiers(problem) or numbers_of_host_memory(problem):
         return None
@@ -33,13 +33,13 @@ def allow_host_memory(problem: Problem) -> Problem | None:
 
 
 def numbers_of_host_memory(problem: Problem) -> tuple[str, ...]:
-    """Return the numbers without which memory of the host that the hardware states is not offered, by their names."""
+    """Return the names of the numbers that are missing for memory of the host whose size the hardware states."""
     needed = dict.fromkeys(number for tier in _unused_tiers(problem) for number in _NEEDED[tier])
     return tuple(number for number in needed if not problem.cluster.hardware.has(number))
 
 
 def explain_missing_host_memory(problem: Problem) -> str:
-    """Say which numbers are missing, and where they are given; nothing where none is."""
+    """Return which numbers are missing, and where to give them; ``""`` if none is."""
     numbers = numbers_of_host_memory(problem)
     if not numbers:
         return ""
@@ -49,18 +49,18 @@ def explain_missing_host_memory(problem: Problem) -> str:
 
 
 def _unused_tiers(problem: Problem) -> tuple[Tier, ...]:
-    """Return the memories of the host that could hold rows, where no kernel is offered that keeps any there."""
+    """Return the memories of the host that could hold rows, if no allowed kernel stores any there."""
     cluster = problem.cluster
     if problem.serving is not None or problem.kernels != DEVICE_KERNELS or cluster.device_tier is not Tier.HBM:
         return ()
     runtime = RUNTIMES[problem.runtime]
-    runs = [kernel for kernel in Kernel if kernel.facts.reads_bytes and _is_run(runtime, kernel, problem.tables)]
+    runs = [kernel for kernel in Kernel if kernel.facts.reads_host_memory and _is_run(runtime, kernel, problem.tables)]
     tiers = {tier for kernel in runs for tier in row_tiers(kernel, cluster, runtime)}
     return tuple(sorted(tier for tier in tiers if cluster.has_tier(tier)))
 
 
 def _is_run(runtime: Runtime, kernel: Kernel, tables: Sequence[Table]) -> bool:
-    """Whether the runtime runs a kernel of the host's memory for any of the tables."""
+    """Whether the runtime runs a kernel for any of the tables."""
     return any(runtime.kernels(table, Scheme.TABLE_WISE, frozenset({kernel})) for table in tables)
 
 
@@ -74,7 +74,7 @@ def with_kernels_of(problem: Problem, placement: Placement) -> Problem:
 
 
 def _with_share(table: Table, placed: TablePlacement | None) -> Table:
-    """List the cached share of a plan beside the usual ones, and where it splits a table, if the user names none."""
+    """List the cached share of a plan with the usual ones, and where it splits a table, if the user names none."""
     share = None if placed is None else placed.cache_load_factor
     if placed is not None and placed.hot_rows and table.constraints.hot_row_fractions is None:
         hot = placed.hot_rows / table.num_embeddings
@@ -87,5 +87,5 @@ def _with_share(table: Table, placed: TablePlacement | None) -> Table:
 
 
 def spilled_kernels() -> tuple[Kernel, ...]:
-    """Return the kernels that are offered only where the accelerators' memory is too small."""
+    """Return the kernels that are allowed only if the accelerators' memory is too small."""
     return tuple(sorted(HOST_KERNELS - DEVICE_KERNELS))

@@ -12,5 +12,5 @@ def row_tiers(kernel: Kernel, cluster: Cluster, runtime: Runtime) -> tuple[Tier,
     and the runtime can be told to use it.
     """
     usual = kernel.tier(cluster.device_tier)
-    may_be_scm = kernel.facts.reads_bytes and runtime.supports_scm and cluster.device_tier is Tier.HBM
+    may_be_scm = kernel.facts.reads_host_memory and runtime.supports_scm and cluster.device_tier is Tier.HBM
     return (usual, Tier.SCM) if may_be_scm and cluster.has_tier(Tier.SCM) else (usual,)

@@ -1,15 +1,15 @@
 r"""What checkpoints take of each shard: bytes on the store, the stall of a snapshot, and what both cost a step.
 
 A checkpoint (Check-N-Run [1]) is a snapshot, for which training stands still while every rank copies the rows that are
-stored, and an upload from host memory beside training. A stored row has its weights in the type that was asked for, at
-most as wide as they are, and the optimizer state that training needs to go on. An increment says which rows it has, by
+stored, and an upload from host memory during training. A stored row has its weights in the type that the spec names, at
+most as wide as they are, and the optimizer state that training needs to go on. An increment names its rows, by
 8 bytes for each or one bit for every row of the shard, and is never larger than the full one. Rows of the ``dense``
 kernel, whose optimizer passes over all of them, are always stored in full. A row block has its share of the modified
 rows; of a replicated table, which is stored once, every rank stores an equal part.
 
 Snapshots copy rows as they are, before they are quantised: what lies in the device's memory over the host link, what
 lies in host memory there, read and written, and what lies in storage-class memory is read there and written to host
-memory. Block storage keeps old versions by itself; rows in its caches and in those
+memory. Block storage has old versions by itself; rows in its caches and in those
 of host memory are written back first.
 
 The price of checkpoints per step, with ``s`` steps between them and ``f`` steps between failures:
@@ -18,8 +18,8 @@ The price of checkpoints per step, with ``s`` steps between them and ``f`` steps
 
 A failure loses the steps since the last checkpoint that was stored whole. Half an interval of them is lost whatever the
 plan; the upload adds its own seconds to it, and the restore adds reading. Averages over the checkpoints of a cycle.
-Reports have the snapshot of the slowest rank and the upload and restore of the slowest host, which has its rate to
-itself. Searches see loads of ranks: their prices give every rank an equal part of its host's rate.
+Reports have the snapshot of the slowest rank and the upload and restore of the slowest host, which shares its rate
+with no other host. Searches see loads of ranks: their prices give every rank an equal part of its host's rate.
 
 References
 ----------
@@ -36,7 +36,16 @@ from cost_models.analytic.tiers import return_link
 from cost_models.arrays import Floats, Ints
 from cost_models.hardware.hardware import Hardware, Quantity
 from cost_models.protocol import CostModel, ShardSeconds, ShardWork
-from cost_models.vocabulary import CACHED_KERNELS, DEVICE_KERNELS, IS_REPLICATED, Evidence, Kernel, Phase, Tier
+from cost_models.vocabulary import (
+    IN_DEVICE_MEMORY,
+    IN_HOST_MEMORY,
+    IS_CACHED,
+    IS_REPLICATED,
+    Evidence,
+    Kernel,
+    Phase,
+    Tier,
+)
 from planner.access.modified_rows import ModifiedRows
 from planner.access.table_columns import table_columns
 from planner.domain.formats.units import format_seconds
@@ -44,23 +53,22 @@ from planner.domain.problem.checkpoint import Checkpoint, CheckpointLoad, Checkp
 from planner.domain.problem.problem import Problem
 from planner.errors import Issue
 
-#: Adds up over each rank's shards what each has: (num_shards, columns) to (num_ranks, columns).
+#: Adds up what the shards of each rank have: (num_shards, columns) to (num_ranks, columns).
 ByRank = Callable[[Floats], Floats]
 
-ROW_NUMBER_BYTES = 8.0  # int64 beside each row of an increment
+ROW_NUMBER_BYTES = 8.0  # int64 with each row of an increment
 BITS_PER_BYTE = 8.0
-_IN_HOST_MEMORY = tuple(kernel for kernel in Kernel if kernel.facts.tier is Tier.DDR)
 
 
 def price_work(
     problem: Problem, work: ShardWork, *, table: Ints, cost_model: CostModel, hardware: Hardware
 ) -> ShardSeconds:
-    """Return the seconds of each shard in every phase: the cost model's, and those of checkpoints where they count."""
+    """Return the seconds of each shard in every phase: the cost model's, and those of checkpoints if they count."""
     predicted = cost_model.predict(work, hardware)
     checkpoint = problem.checkpoint
     if checkpoint is None:
         return predicted
-    copies = _Copies.of(problem, work, hardware)  # so that a rate that reports need is missed before a search
+    copies = _Copies.of(problem, work, hardware)  # a rate that reports need is found missing before a search
     if not checkpoint.balance:
         return predicted
     lost = _Shards.of(problem, checkpoint, work, table, work.shard_rows, copies).lost_seconds()
@@ -82,7 +90,7 @@ def checkpoint_load(
     step_seconds: float,
     hardware: Hardware,
 ) -> CheckpointLoad | None:
-    """Return what checkpoints take under a plan; ``None`` where the problem has none.
+    """Return what checkpoints take under a plan; ``None`` if the problem has none.
 
     ``stored_rows`` are the rows that each shard really holds, and ``step_seconds`` those of a whole step.
     """
@@ -133,7 +141,7 @@ def _size(checkpoint: Checkpoint, by_rank: Floats, snapshot: Floats, hosts: tupl
 
 
 def late_upload(load: CheckpointLoad) -> Issue | None:
-    """Return a warning where a checkpoint is not stored before the next one is due."""
+    """Return a warning if a checkpoint is not stored before the next one is due."""
     if load.fits:
         return None
     step_seconds = load.interval_seconds / load.interval_steps
@@ -152,7 +160,7 @@ def late_upload(load: CheckpointLoad) -> Issue | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Copies:
-    """Seconds that a snapshot takes per byte, by where the byte lies; 0 where nothing lies."""
+    """Seconds that a snapshot takes per byte, by where the byte lies; 0 for memories without bytes."""
 
     device: float
     host: float
@@ -165,9 +173,9 @@ class _Copies:
         """Read the rates that the shards need; raises ``MissingHardwareNumber``."""
         needed_for = "snapshots of checkpoints"
         on_device = problem.cluster.device_tier is Tier.HBM
-        is_beside = np.isin(work.kernel, _IN_HOST_MEMORY)
-        in_host_memory = (is_beside & ~work.in_scm).any() or not on_device
-        in_scm = (is_beside & work.in_scm).any()
+        in_host = IN_HOST_MEMORY[work.kernel]
+        in_ddr = (in_host & ~work.in_scm).any() or not on_device
+        in_scm = (in_host & work.in_scm).any()
         read: list[Quantity] = []
 
         def seconds(rate: Quantity) -> float:
@@ -178,7 +186,7 @@ class _Copies:
             return hardware.quantity(name, needed_for=needed_for)
 
         link = seconds(return_link(hardware, needed_for=needed_for)) if on_device else 0.0
-        host = 2 * seconds(named("ddr_bytes_per_second")) if in_host_memory else 0.0
+        host = 2 * seconds(named("ddr_bytes_per_second")) if in_ddr else 0.0
         is_stored = (work.kernel == Kernel.KEY_VALUE).any()
         return cls(
             device=link if on_device else host,
@@ -205,7 +213,7 @@ class _Shards:
     def of(
         cls, problem: Problem, checkpoint: Checkpoint, work: ShardWork, table: Ints, rows: Ints, copies: _Copies
     ) -> "_Shards":
-        """Share the modified rows of tables out to their shards of ``rows`` rows."""
+        """Distribute the modified rows of tables over their shards of ``rows`` rows."""
         modified = table_columns(problem).modified
         assert modified is not None
         held = rows / np.where(IS_REPLICATED[work.scheme], float(work.num_ranks), 1.0)
@@ -223,7 +231,7 @@ class _Shards:
         )
 
     def stored_bytes(self, rows: Floats) -> Floats:
-        """Bytes of rows on the store."""
+        """Return the bytes of rows on the store."""
         work = self.work
         weights = self.checkpoint.weight_bytes(
             as_held=stored_row_bytes(work), element_bytes=work.element_bytes, columns=work.shard_columns
@@ -231,27 +239,27 @@ class _Shards:
         return rows * (weights + work.shard_columns * work.optimizer_element_bytes + work.optimizer_row_bytes)
 
     def increment_bytes(self, rows: Floats) -> Floats:
-        """Bytes of an increment of so many rows, which says which ones they are."""
+        """Return the bytes of an increment of so many rows, with the numbers of the rows."""
         which = np.minimum(rows * ROW_NUMBER_BYTES, self.held / BITS_PER_BYTE)
         return np.minimum(self.stored_bytes(rows) + which, self.stored_bytes(self.held))
 
     def snapshot_seconds(self, rows: Floats) -> Floats:
-        """Seconds in which rows are copied to where uploads read them."""
+        """Return the seconds in which rows are copied to where uploads read them."""
         work, copies = self.work, self.copies
         weights, state = stored_row_bytes(work), work.shard_columns * work.optimizer_element_bytes
-        cached = np.where(np.isin(work.kernel, CACHED_KERNELS), np.nan_to_num(work.cache_load_factor), 0.0)
+        cached = np.where(IS_CACHED[work.kernel], np.nan_to_num(work.cache_load_factor), 0.0)
         near = np.minimum(rows, cached * self.held) * weights
-        on_device, in_host_memory = np.isin(work.kernel, tuple(DEVICE_KERNELS)), np.isin(work.kernel, _IN_HOST_MEMORY)
+        on_device, in_host_memory = IN_DEVICE_MEMORY[work.kernel], IN_HOST_MEMORY[work.kernel]
         hot = np.where(on_device, rows, np.minimum(rows, work.hot_row_share * self.held))
         device = rows * work.optimizer_row_bytes + near + hot * (weights + state)
-        beside = np.where(in_host_memory, (rows - hot) * (weights + state), 0.0)
-        host, scm = np.where(work.in_scm, 0.0, beside), np.where(work.in_scm, beside, 0.0)
+        host_bytes = np.where(in_host_memory, (rows - hot) * (weights + state), 0.0)
+        host, scm = np.where(work.in_scm, 0.0, host_bytes), np.where(work.in_scm, host_bytes, 0.0)
         written_back = np.where(work.kernel == Kernel.KEY_VALUE, near, 0.0)
         in_host = host * copies.host + scm * copies.scm
         return device * copies.device + in_host + written_back * copies.written_back
 
     def most_restored_bytes(self) -> Floats:
-        """Bytes that are read where the checkpoint before the next full one is restored."""
+        """Return the bytes that are read if the checkpoint before the next full one is restored."""
         full = self.stored_bytes(self.held)
         if not self.increments:
             return full
@@ -259,13 +267,13 @@ class _Shards:
         return full + times * self.increment_bytes(self.increments[-1])
 
     def lost_seconds(self) -> Floats:
-        """Expected seconds per step, by the formula of the module docstring, at a rank's part of its host's rate."""
+        """Return the expected seconds per step by the module's formula, at a rank's part of its host's rate."""
         snapshot, store = self.mean_seconds()
         checkpoint = self.checkpoint
         return snapshot / checkpoint.interval_steps + store * self.ranks_per_host / checkpoint.steps_between_failures
 
     def mean_seconds(self) -> tuple[Floats, Floats]:
-        """Seconds of a snapshot, and of an upload and a restore at the whole rate of a host, on average of a cycle."""
+        """Return the mean seconds over a cycle: of a snapshot; of an upload and a restore at a host's whole rate."""
         checkpoint, cycle = self.checkpoint, self.modified.full_every
         snapshot, stored = self.snapshot_seconds(self.held), self.stored_bytes(self.held)
         increments = np.zeros(self.work.num_shards)

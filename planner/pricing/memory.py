@@ -1,6 +1,6 @@
 """Bytes of shards, line by line and tier by tier, and what a rank has left for them.
 
-Weights lie where the kernel keeps them: in the device's memory, in host memory, in storage-class memory or in block
+Weights lie where the kernel stores them: in the device's memory, in host memory, in storage-class memory or in block
 storage. Whatever the kernel, the ids and outputs of a step lie in the device's memory, and so does the row-wise state
 of an optimizer (FBGEMM 1.8.0 ``construct_split_state``: "if optimizer state is rowwise, optimizer is on device,
 otherwise managed"). A cache takes its share of the rows there, 4 bytes of index for every row of the table and 16 of
@@ -9,11 +9,11 @@ tags and times for every cached one (TorchRec 1.8.0 ``_calculate_cache_aux_state
 Two ledgers. EXACT counts what a training job really holds. TORCHREC repeats TorchRec's
 ``EmbeddingStorageEstimator`` (1.8.0 ``shard_estimators.py``), with what it leaves out:
 optimizer state by a multiplier of the weights' own type, no gradients of data_parallel
-tables, no weights of ids, outputs only without a pipeline and, where the spec gives no type,
+tables, no weights of ids, outputs only without a pipeline and, if the spec gives no type,
 in the type of the weights, and bags with less than one expected id counted in part. A cache
 holds its share of the tensor's bytes, and the optimizer state of that share a second time; a
 ``key_value`` table has no cache (TorchRec gives it one by ``KeyValueParams`` alone) and keeps
-the index of one in block storage. A cost model says which ledger its plans are judged by
+the index of one in block storage. A cost model names the ledger that its plans are counted by
 (``CostModel.ledger``): TorchRec's has TorchRec's, so that both planners fill the same memory.
 """
 
@@ -32,11 +32,11 @@ from cost_models.analytic.sizes import (
 )
 from cost_models.arrays import Codes, Floats, Ints
 from cost_models.protocol import Ledger, ShardWork
-from cost_models.vocabulary import CACHED_KERNELS, IS_REPLICATED, Kernel, Tier
+from cost_models.vocabulary import IS_CACHED, IS_REPLICATED, Kernel, Tier
 from planner.domain.problem.problem import Problem
 
 #: ``hot_rows`` are weights and state per weight of the rows of a table split by heat that the device's memory holds.
-#: ``optimizer_state`` is what an optimizer keeps per weight, ``row_optimizer_state`` what it keeps per row.
+#: ``optimizer_state`` is what an optimizer stores per weight, ``row_optimizer_state`` what it stores per row.
 LINES = (
     "weights",
     "optimizer_state",
@@ -49,8 +49,8 @@ LINES = (
     "input_buffers",
     "output_buffers",
 )
-#: Lines that lie where the kernel keeps its rows; all others lie in the device's memory.
-_BESIDE_ROWS = ("weights", "optimizer_state")
+#: Lines that lie where the kernel stores its rows; all others lie in the device's memory.
+_LINES_WITH_ROWS = ("weights", "optimizer_state")
 INDEX_BYTES_PER_ROW = 4.0
 TAG_BYTES_PER_CACHED_ROW = 16.0  # int64 row and int64 time of its last use
 #: Input buffers more that fetching ahead holds: one, and six of its bursts (TorchRec ``calculate_pipeline_io_cost``).
@@ -74,7 +74,7 @@ class LedgerRules:
     counts_empty_bags: bool
     unstated_outputs_as_stored: bool  # else fp32, as kernels write them
     caches_hold_whole_rows: bool  # and no optimizer state; else a share of the bytes, with state
-    key_value_is_cached: bool  # else its index alone is counted, beside its rows
+    key_value_is_cached: bool  # else its index alone is counted, with its rows
 
 
 EXACT = LedgerRules(
@@ -136,7 +136,7 @@ def shard_ledger(
     weights = stored_rows * stored_row_bytes(work)
     dense = (work.kernel == Kernel.DENSE) & work.is_trained
     gradients = np.where(dense & rules.counts_dense_gradients, dense_gradient_bytes(work, stored_rows), 0.0)
-    is_cached = np.isin(work.kernel, CACHED_KERNELS)
+    is_cached = IS_CACHED[work.kernel]
     share = np.nan_to_num(work.cache_load_factor, nan=0.0)
     index = np.ceil(stored_rows * (INDEX_BYTES_PER_ROW + TAG_BYTES_PER_CACHED_ROW * share))
     inputs = PIPELINE_INPUTS[problem.pipeline] + np.where(is_cached & work.prefetches, PREFETCH_INPUTS, 0)
@@ -161,7 +161,7 @@ def shard_ledger(
     of_kernel = np.array([kernel.tier(device) for kernel in Kernel], dtype=np.int8)
     tier = np.full((work.num_shards, len(LINES)), device, dtype=np.int8)
     of_rows = np.where(work.in_scm, np.int8(Tier.SCM), of_kernel[work.kernel])
-    tier[:, [LINES.index(line) for line in _BESIDE_ROWS]] = of_rows[:, None]
+    tier[:, [LINES.index(line) for line in _LINES_WITH_ROWS]] = of_rows[:, None]
     tier[index_alone, LINES.index("cache_index")] = Tier.SSD
     return ShardLedger(bytes=np.stack(lines, axis=1), tier=tier)
 
@@ -175,7 +175,7 @@ def _optimizer_state(
     weights: Floats,
     rules: LedgerRules,
 ) -> tuple[Floats, Floats]:
-    """State per weight and state per row."""
+    """Return the state per weight and the state per row."""
     if rules.exact_optimizer_state:
         return cells * work.optimizer_element_bytes, stored_rows * work.optimizer_row_bytes
     state = _torchrec_state(problem, table, weights)
@@ -183,7 +183,7 @@ def _optimizer_state(
 
 
 def _torchrec_state(problem: Problem, table: Ints, tensor_bytes: Floats) -> Floats:
-    """Optimizer state of so many bytes of weights, by TorchRec's multipliers."""
+    """Return the optimizer state of so many bytes of weights, by TorchRec's multipliers."""
     by_table = [
         1.0 / t.embedding_dim
         if t.optimizer.name == "rowwise_adagrad"
@@ -197,7 +197,7 @@ def _torchrec_state(problem: Problem, table: Ints, tensor_bytes: Floats) -> Floa
 def _cache(
     problem: Problem, work: ShardWork, table: Ints, stored_rows: Ints, share: Floats, rules: LedgerRules
 ) -> Floats:
-    """Cached rows of each shard in the device's memory: whole ones, or TorchRec's share of the table's bytes."""
+    """Return the bytes of cached rows in the device's memory: whole rows, or TorchRec's share of the table's bytes."""
     if rules.caches_hold_whole_rows:
         return np.ceil(stored_rows * share) * stored_row_bytes(work)
     columns = work.table_columns.astype(np.float64)
@@ -208,18 +208,18 @@ def _cache(
 
 
 def _all_ranks(work: ShardWork) -> Floats:
-    """Batches that reach one shard: every rank's, or one for a replica."""
+    """Return the number of batches that reach one shard: every rank's, or one for a replica."""
     return np.where(IS_REPLICATED[work.scheme], 1.0, float(work.num_ranks))
 
 
 def _input_buffers(work: ShardWork, rules: LedgerRules) -> Floats:
-    """Ids that one shard receives in a step: all ranks' ids, shared by its row blocks."""
+    """Return the bytes of ids that one shard receives in a step: all ranks' ids, shared by its row blocks."""
     each = id_bytes(work.is_weighted & rules.counts_id_weights)
     return np.ceil(work.batch_ids * _all_ranks(work) / work.row_shards * each)
 
 
 def _output_buffers(problem: Problem, work: ShardWork, rules: LedgerRules) -> Floats:
-    """Pooled rows (partial ones where rows are cut) that one shard writes for all ranks."""
+    """Return the bytes of pooled rows (partial ones if rows are cut) that one shard writes for all ranks."""
     if problem.pipeline != "none" and not rules.counts_pipelined_outputs:
         return np.zeros(work.num_shards)
     outputs = work.batch_outputs if rules.counts_empty_bags else work.expected_outputs

@@ -25,7 +25,7 @@ class Storage:
             raise ValueError("Expected cache_load_factor in (0, 1].")
         if not 0 <= self.hot_row_share < 1 or (self.hot_row_share > 0 and self.kernel is not Kernel.FUSED_UVM):
             raise ValueError("Expected hot_row_share in [0, 1), above 0 only for fused_uvm.")
-        if self.in_scm and not self.kernel.facts.reads_bytes:
+        if self.in_scm and not self.kernel.facts.reads_host_memory:
             raise ValueError("Expected in_scm only where the kernel reads the host's memory by the byte.")
 
     def tier(self, device_tier: Tier) -> Tier:

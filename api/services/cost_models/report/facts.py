@@ -13,6 +13,7 @@ from cost_models.learned.ranges import TOLERANCE
 from cost_models.measurements.schema import COLLECTIVES
 from cost_models.text.number_text import counted, number_text
 from planner.domain.formats.units import format_bytes
+from planner.options.schemes.geometry import PREFERRED_ORDER
 
 #: What groups of held-out rows are by, as a reader is told it.
 _GROUPINGS = {
@@ -28,14 +29,6 @@ _FIGURES = ("Rows", "Mean error", "Median", "Tau", "Inside", "Width")
 KINDS = {"lookup": "lookups", "collective": "collectives"}
 #: Parts of a document, and the rows that each learns from.
 _PARTS = (("compute", "lookup"), ("exchange", "collective"))
-#: What each scheme runs forward and backward (cost_models/collectives/collective_bytes.py): None for nothing, "" for
-#: what is never learned.
-_SCHEMES = (
-    ("table_wise, column_wise", "all_to_all", "all_to_all"),
-    ("row_wise", "reduce_scatter", "all_gather"),
-    ("table_row_wise, grid_shard", "reduce_scatter", "all_gather"),
-    ("data_parallel", None, ""),
-)
 ROOFLINE = "roofline"
 
 
@@ -159,13 +152,13 @@ def _times(ratio: float) -> str:
 
 
 def _schemes(document: Mapping[str, Any]) -> Table:
-    """Measured rows know no scheme; what a scheme runs does."""
-    lookups = _mean_error(held_out_groups(document, "lookup", "all")) if document["compute"] else ROOFLINE
+    """Return the errors of what each scheme runs: measured rows know no scheme."""
+    lookups = _mean_error(groups_of(document, "lookup", "all")) if document["compute"] else ROOFLINE
     rows = []
-    for scheme, forward, backward in _SCHEMES:
-        compute = ROOFLINE if scheme == "data_parallel" else lookups
+    for scheme in PREFERRED_ORDER:
+        forward, backward = scheme.collectives
         of_both = (_of_collective(document, forward, "forward"), _of_collective(document, backward, "backward"))
-        rows.append((scheme, compute, *of_both))
+        rows.append((scheme.label, ROOFLINE if scheme.is_replicated else lookups, *of_both))
     return Table(
         title="Mean error by scheme",
         note="Measured rows know no scheme; these are the errors of what each scheme runs inside one host. Where it "
@@ -176,10 +169,12 @@ def _schemes(document: Mapping[str, Any]) -> Table:
     )
 
 
-def _of_collective(document: Mapping[str, Any], operation: str | None, direction: str) -> str:
+def _of_collective(document: Mapping[str, Any], operation: str, direction: str) -> str:
     """Return the error of the curve that prices a collective; as a model finds it, with or without direction."""
-    if operation is None:
+    if not operation:
         return "none"
+    if operation == "all_reduce":  # of the gradients of replicated tables: never learned
+        return ROOFLINE
     curves = document["exchange"]["curves"] if document["exchange"] else ()
     measured = {curve["direction"] for curve in curves if curve["operation"] == operation and not curve["spans_hosts"]}
     label = f"{operation} {direction}" if direction in measured else operation

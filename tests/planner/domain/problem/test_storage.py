@@ -49,7 +49,7 @@ def test_the_kernel_says_where_rows_lie_and_else_the_device(kernel: Kernel, tier
 @pytest.mark.parametrize("kernel", Kernel)
 def test_only_rows_that_are_read_from_the_host_by_the_byte_lie_in_storage_class_memory(kernel: Kernel) -> None:
     preserved = storage(kernel, 0.1 if kernel.facts.is_cached else None)
-    if kernel.facts.reads_bytes:
+    if kernel.facts.reads_host_memory:
         assert replace(preserved, in_scm=True).tier(Tier.HBM) is Tier.SCM
     else:
         with pytest.raises(ValueError, match="by the byte"):

@@ -184,12 +184,11 @@ def test_schemes_have_the_errors_of_what_they_run(both: dict[str, Any], collecti
     compute, exchange = f"{lookups['mean_relative_error']:.1%}", f"{forward['mean_relative_error']:.1%}"
     assert schemes(both) == {
         "Scheme": ["Lookups", "Forward comm.", "Backward comm."],
-        "table_wise, column_wise": [compute, exchange, "roofline"],
-        "row_wise": [compute, "roofline", "roofline"],
-        "table_row_wise, grid_shard": [compute, "roofline", "roofline"],
+        **{f"{name}_wise": [compute, exchange, "roofline"] for name in ("table", "column", "table_column")},
+        **{name: [compute, "roofline", "roofline"] for name in ("row_wise", "table_row_wise", "grid_shard")},
         "data_parallel": ["roofline", "none", "roofline"],
     }
-    assert schemes(collectives)["table_wise, column_wise"] == ["roofline", exchange, "roofline"]
+    assert schemes(collectives)["table_wise"] == ["roofline", exchange, "roofline"]
 
 
 def test_what_was_not_measured_is_named(both: dict[str, Any], collectives: dict[str, Any]) -> None:

@@ -47,8 +47,8 @@ class ShardWork:
     table_columns: Ints  # columns of the whole table
     shard_rows: Ints  # rows of this shard (row cuts: the full block)
     shard_columns: Ints  # columns of this shard
-    #: ranks that share the rows of this shard's column range: 1 (whole rows), the ranks of
-    #: a host (table_row_wise, grid_shard) or all ranks (row_wise); 1 for data_parallel
+    #: ranks that share the rows of this shard's column range, by its scheme: 1, the ranks of
+    #: a host, or all ranks
     row_shards: Ints
     element_bytes: Floats  # stored bytes of one weight (0.5 for int4)
     row_overhead_bytes: Floats  # scale and bias of a quantised row, else 0
@@ -64,21 +64,21 @@ class ShardWork:
     #: the same as TorchRec counts it: a feature with pooling factor L < 1 counts L of its bags
     expected_outputs: Floats
     lookups: Floats  # rows that this shard gathers per step, over all ranks' batches
-    distinct_rows: Floats  # expected distinct rows among them; NaN where nothing is known
-    #: share of the shard's rows that its kernel keeps in the device's memory; NaN where it has no cache
+    distinct_rows: Floats  # expected distinct rows among them; NaN if nothing is known
+    #: share of the shard's rows that its kernel caches in the device's memory; NaN if it has no cache
     cache_load_factor: Floats
-    #: share of the distinct rows of a step that the cache does not hold; NaN where it has no cache, or nothing is known
+    #: share of the distinct rows of a step that the cache does not hold; NaN if it has no cache, or nothing is known
     missed_share: Floats
-    #: share of the lookups that rows in the device's memory serve though the kernel keeps its rows in host memory
+    #: share of the lookups served by rows in the device's memory, of a kernel that stores its rows in host memory
     hot_lookup_share: Floats
     hot_distinct_share: Floats  # the same of the distinct rows of a step
-    hot_row_share: Floats  # the same of the shard's rows; 0 where it is not split by heat
-    in_scm: Bools  # whether rows that the kernel keeps in the host lie in storage-class memory, else in host memory
+    hot_row_share: Floats  # the same of the shard's rows; 0 if it is not split between tiers
+    in_scm: Bools  # whether rows that the kernel stores in the host lie in storage-class memory, else in host memory
     is_weighted: Bools
     is_pooled: Bools
     is_trained: Bools  # whether an optimizer changes the rows that were looked up
 
-    # Bytes of one element on the wire and in the output; NaN where the spec leaves it to
+    # Bytes of one element on the wire and in the output; NaN if the spec leaves it to
     # the model (TorchRec: the table's type; roofline: fp32).
     output_element_bytes: Floats
     forward_comm_element_bytes: Floats
@@ -143,6 +143,9 @@ class CostModel(Protocol):
 
     A model never guesses: a hardware number that it needs and the profile lacks raises
     ``MissingHardwareNumber``; a scheme or kernel without a formula raises ``UnsupportedWork``.
+    ``hardware.quantity`` is how a formula declares the numbers that it needs. Which numbers
+    these are depends on the work and on which numbers exist, never on their values, so that
+    one call of ``predict`` on ``hardware.collecting_missing()`` finds every missing number.
     """
 
     @property
@@ -206,7 +209,7 @@ class RankSeconds:
 
 
 class Assigned(Protocol):
-    """Shards on ranks under a model that prices ranks as a whole, ready to be asked about changes."""
+    """Shards on ranks under a model that prices ranks as a whole, ready to price changes."""
 
     @property
     def seconds(self) -> Floats:
@@ -216,7 +219,7 @@ class Assigned(Protocol):
     def after(self, shards: Ints, ranks: Ints) -> Floats:
         """Return the seconds after each of K changes, (K, num_ranks, NUM_PHASES).
 
-        In change k the shards ``shards[k]``, M different ones, go to ``ranks[k]``; a shard may stay where it is.
+        In change k the shards ``shards[k]``, M different ones, go to ``ranks[k]``, which may be where they are.
         """
         ...
 
@@ -227,10 +230,10 @@ class Assigned(Protocol):
 
 @runtime_checkable
 class AssignmentModel(CostModel, Protocol):
-    """A cost model whose shards are dearer or cheaper by what else lies on their rank.
+    """A cost model whose price of a shard depends on what else lies on its rank.
 
-    ``predict`` prices each shard additively, which is what searches need; ``predict_ranks`` judges a whole
-    assignment, ``assigned`` tells quickly what moving a few of its shards would do, and ``around`` returns the additive
+    ``predict`` prices each shard additively, which is what searches need; ``predict_ranks`` prices a whole
+    assignment, ``assigned`` prices changes of a few of its shards quickly, and ``around`` returns the additive
     model that agrees best near one.
     """
 
@@ -241,7 +244,7 @@ class AssignmentModel(CostModel, Protocol):
 
     @property
     def analytic(self) -> CostModel:
-        """The additive model that answers where nothing was measured."""
+        """The additive model that prices what was not measured."""
         ...
 
     def predict_ranks(self, work: ShardWork, rank: Ints, hardware: Hardware) -> RankSeconds:
@@ -249,7 +252,7 @@ class AssignmentModel(CostModel, Protocol):
         ...
 
     def assigned(self, work: ShardWork, rank: Ints, hardware: Hardware) -> Assigned:
-        """Return an assignment whose seconds are those of ``predict_ranks``, to be asked about changes."""
+        """Return an assignment whose seconds are those of ``predict_ranks``, ready to price changes."""
         ...
 
     def around(self, work: ShardWork, rank: Ints, hardware: Hardware) -> CostModel:
@@ -257,7 +260,7 @@ class AssignmentModel(CostModel, Protocol):
         ...
 
     def unknown(self, work: ShardWork, hardware: Hardware) -> tuple[str, ...]:
-        """Return, for each shard, what lies outside the range that was measured; ``""`` where nothing does."""
+        """Return, for each shard, what lies outside the range that was measured; ``""`` if nothing does."""
         ...
 
     def unmeasured_collectives(self, work: ShardWork) -> tuple[tuple[Phase, str], ...]:

@@ -2,7 +2,7 @@
 
 A profile is data (``cost_models/hardware/profiles/*.json``, read by :mod:`cost_models.hardware.profiles_loader`).
 A number that a profile lacks raises, it is never guessed; a number that the user states
-replaces the profile's and carries the evidence GIVEN.
+replaces the profile's and has the evidence GIVEN.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,6 +38,7 @@ class Quantity:
             raise ValueError("Expected a rate > 0; leave out what is not known.")
 
 
+#: Stands for a missing number while missing numbers are collected.
 _PLACEHOLDER = Quantity(value=1.0, unit="", evidence=Evidence.ESTIMATED, source="")
 
 
@@ -70,7 +71,7 @@ class Curve:
 
 
 class _Recorded(Mapping[str, Value]):
-    """A mapping that notes which of its keys were read."""
+    """A mapping that records which of its keys were read."""
 
     def __init__(self, values: Mapping[str, Value], read: set[str], name: str) -> None:
         self._values, self._read, self._name = values, read, name
@@ -81,7 +82,7 @@ class _Recorded(Mapping[str, Value]):
         return value
 
     def __contains__(self, key: object) -> bool:
-        return key in self._values  # whether a number exists says nothing of its value
+        return key in self._values  # no read: whether a number exists reveals nothing of its value
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -108,8 +109,8 @@ class Hardware:
     #: by collective (COLLECTIVES), inside one host
     intra_host_curves: Mapping[str, Curve] = field(default_factory=dict)
     description: str = ""  # what machine this is, for people
-    devices: tuple[str, ...] = ()  # names that drivers have for its accelerators; () where none is known
-    #: numbers that are missing, of a copy that collects them instead of raising
+    devices: tuple[str, ...] = ()  # names that drivers have for its accelerators; () if none is known
+    #: missing numbers by name, of a copy that collects them instead of raising
     _missing: dict[str, MissingHardwareNumber] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -133,11 +134,11 @@ class Hardware:
         return _PLACEHOLDER
 
     def collecting_missing(self) -> tuple["Hardware", Mapping[str, MissingHardwareNumber]]:
-        """Return a copy that lacks nothing, and the numbers that are missing, as prices ask for them.
+        """Return a copy that never raises, and the missing numbers that pricing with the copy will find.
 
-        Each call to :meth:`quantity` declares that a formula needs a number. One pricing of the copy therefore names
-        every missing number, in the order of the formulas, and no second list of needs can drift away from the
-        formulas. The copy answers with 1 for a missing number: its prices mean nothing.
+        Each call to :meth:`quantity` declares that a formula needs a number. One pricing with the copy therefore finds
+        every missing number, in the order of the formulas, and there is no second list of needs that could disagree
+        with the formulas. The copy returns 1 for a missing number: prices of it mean nothing.
         """
         missing: dict[str, MissingHardwareNumber] = {}
         copy = replace(self)
@@ -148,7 +149,7 @@ class Hardware:
         """Return a copy, and a set that collects the names of all numbers read from the copy.
 
         Curves are named ``<collective>_curve``. A plan lists the numbers that its prices
-        rest on, not everything that is known of a machine.
+        used, not everything that is known of a machine.
         """
         read: set[str] = set()
         copy = replace(self)

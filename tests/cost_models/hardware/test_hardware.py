@@ -57,6 +57,19 @@ def test_a_missing_number_says_which_and_what_for() -> None:
     assert "hardware.overrides.ddr_bytes" in raised.value.hint
 
 
+def test_a_collecting_copy_names_every_missing_number_instead_of_raising() -> None:
+    original = hardware(hbm_bytes=1e9)
+    copy, missing = original.collecting_missing()
+    for name in ("ddr_bytes", "hbm_bytes", "ssd_bytes", "ddr_bytes"):
+        copy.quantity(name, needed_for=f"what {name} is for")
+    assert list(missing) == ["ddr_bytes", "ssd_bytes"]
+    assert "needed for what ssd_bytes is for" in str(missing["ssd_bytes"])
+    assert not copy.has("ddr_bytes")
+    assert copy == original
+    with pytest.raises(MissingHardwareNumber):
+        original.quantity("ddr_bytes", needed_for="a test")
+
+
 def test_given_numbers_replace_the_profiles() -> None:
     machine = load_profile("dgx-h100-80g")
     changed = machine.with_overrides({"hbm_bytes": 1e9}, {"hbm_bytes": "bytes"})

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cost_models.analytic.additive import Additive
 from cost_models.analytic.roofline import RooflineModel
 from cost_models.arrays import Floats
 from cost_models.learned.model import COMPUTE_PHASES, LearnedModel
@@ -51,6 +52,10 @@ class TestContract(CostModelContract):
         unknown = np.array([text != "" for text in physics_model().unknown(work, MACHINE)])
         others = priced.seconds[unknown] > 0
         assert np.all(priced.evidence[unknown][others] == Evidence.ESTIMATED)
+
+
+class TestContractOfItsAdditivePrices(TestContract):
+    model = staticmethod(lambda: Additive(model=physics_model()))  # type: ignore[assignment]
 
 
 def work_of(**columns: Any) -> ShardWork:

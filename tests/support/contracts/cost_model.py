@@ -1,6 +1,7 @@
 """What every cost model promises; each model's tests inherit this class."""
 
 import dataclasses
+import itertools
 from typing import Any, get_args
 
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 
 from cost_models.errors import MissingHardwareNumber, UnsupportedWork
 from cost_models.hardware.hardware import Hardware
+from cost_models.hardware.profile_fields import FIELDS
 from cost_models.protocol import CostModel, Ledger, ShardWork
-from cost_models.vocabulary import NUM_PHASES, Evidence, Kernel, Phase, Scheme
+from cost_models.vocabulary import IS_CACHED, NUM_PHASES, Evidence, Kernel, Phase, Scheme
 from tests.support.cost_models.shard_work import hardware, plain_hardware, shard_work, table_shard, tiered_hardware
 
 
@@ -147,6 +149,31 @@ class CostModelContract:
             self.model().predict(work, machine)
         assert lacking in raised.value.hint
 
+    def test_one_call_finds_every_missing_number(self) -> None:
+        """The same numbers in the same order as one call for each: of an accelerator with all but one, or with one."""
+        work, priced_kernels = self.work(), [kernel for kernel in Kernel if kernel not in self.refused_kernels]
+        some = work.take(np.zeros(len(priced_kernels), dtype=np.int64))
+        of_kernels = dataclasses.replace(
+            some,
+            kernel=np.array(priced_kernels, dtype=np.int8),
+            cache_load_factor=np.where(IS_CACHED[priced_kernels], 0.5, np.nan),
+        )
+        known = tiered_hardware().numbers | self.machine().numbers
+        names = [name for name in known if name != "hbm_bytes"]
+        subsets = [[], *([name] for name in names), *([n for n in names if n != name] for name in names)]
+        found = []
+        for shards, present in itertools.product((work, of_kernels), subsets):
+            machine = dataclasses.replace(
+                self.machine(), numbers={name: known[name] for name in ("hbm_bytes", *present)}
+            )
+            expected = missing_one_by_one(self.model(), shards, machine)
+            collecting, missing = machine.collecting_missing()
+            self.model().predict(shards, collecting)
+            assert {name: str(error) for name, error in missing.items()} == expected
+            assert list(missing) == list(expected)
+            found.append(len(missing))
+        assert max(found) > 1
+
     def test_a_number_that_is_not_needed_may_be_missing(self) -> None:
         machine = without(self.machine(), "inter_host_bytes_per_second")
         assert self.model().predict(table_shard(Scheme.TABLE_WISE), machine).seconds.sum() > 0
@@ -161,6 +188,19 @@ class CostModelContract:
         priced = self.model().predict(self.work(), self.machine(Evidence.ESTIMATED))
         assert np.all(priced.evidence[priced.seconds == 0] == Evidence.MEASURED)
         assert np.all(priced.evidence[priced.seconds > 0] == Evidence.ESTIMATED)
+
+
+def missing_one_by_one(model: CostModel, work: ShardWork, machine: Hardware) -> dict[str, str]:
+    """Price again and again, with one more number each time; return the message of each missing number."""
+    messages: dict[str, str] = {}
+    while True:
+        try:
+            model.predict(work, machine)
+        except MissingHardwareNumber as error:
+            messages[error.name] = str(error)
+            machine = machine.with_overrides({error.name: 1.0}, {error.name: FIELDS[error.name].unit})
+        else:
+            return messages
 
 
 def without(machine: Hardware, name: str) -> Hardware:

@@ -13,8 +13,9 @@ class Runtime(Protocol):
     """The rule set of one runtime.
 
     ``kernels``, ``scheme_issue`` and ``needs_row_wise_module`` shape the options;
-    ``check`` judges a finished placement from its geometry alone and shares no code with
-    the schemes, so that an error on one side is caught by the other.
+    ``check`` looks at the geometry of a finished placement alone and shares no code with
+    the options, so that an error on one side is caught by the other. Every runtime but
+    ``generic`` lists the schemes that it has, and rejects new ones until it lists them.
     """
 
     @property
@@ -34,12 +35,12 @@ class Runtime(Protocol):
 
     @property
     def splits_off_hot_rows(self) -> bool:
-        """Whether a table's hottest rows may lie in another tier than the rest, once rows are numbered by heat."""
+        """Whether a table's most used rows may lie in another tier than the rest, once rows are numbered by use."""
         ...
 
     @property
     def supports_scm(self) -> bool:
-        """Whether kernels that read the host's memory can be told to read storage-class memory."""
+        """Whether kernels that read the host's memory can read storage-class memory."""
         ...
 
     @property
@@ -52,7 +53,7 @@ class Runtime(Protocol):
         ...
 
     def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
-        """Return why a scheme of a table would be refused or train wrongly, or ``None``."""
+        """Return why the runtime would reject a scheme of a table or train it wrongly, or ``None``."""
         ...
 
     def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:

@@ -1,9 +1,9 @@
-"""Any executor that takes a plan as it stands: shards as rectangles, several of a table on a rank, rows by heat.
+"""Any executor that takes a plan as it stands: shards as rectangles, several of a table on a rank, rows split by tier.
 
-It is asked for less than TorchRec: pooling is right however tables are cut, rows may be cut in two between tiers after
-they were renumbered by heat, and what is read from the host may lie in storage-class memory as well as in host memory:
-both are an address space of a processor. What holds everywhere (exact cover, ranks, memory, tiers) is checked by
-:mod:`planner.verification.verify`.
+It has fewer rules than TorchRec. Pooling is right however tables are cut. Rows may be split between two tiers once they
+are numbered by how often they are looked up. What is read from the host may lie in storage-class memory as well as in
+host memory: both are an address space of a processor. :mod:`planner.verification.verify` checks what holds for every
+runtime: exact cover, ranks, memory, tiers.
 """
 
 from cost_models.vocabulary import Kernel, Scheme
@@ -27,13 +27,13 @@ class Generic:
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """``dense`` replicates; the others run every other scheme, ``key_value`` without state per weight."""
-        if scheme is Scheme.DATA_PARALLEL:
+        if scheme.is_replicated:
             return tuple(offered & {Kernel.DENSE})
         stateless = table.optimizer.states_per_element == 0
         return tuple(kernel for kernel in _RUNS if kernel in offered and (stateless or kernel is not Kernel.KEY_VALUE))
 
     def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
-        """Nothing is refused."""
+        """Every scheme runs."""
         return None
 
     def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:
@@ -41,13 +41,13 @@ class Generic:
         return False
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
-        """Kernels that run the scheme; the rest is what every runtime needs."""
+        """Check that the kernel runs the scheme; every other rule holds for all runtimes."""
         tables = {table.name: table for table in problem.tables}
         issues = []
         for index, placed in enumerate(placement.tables):
-            fitting = self.kernels(tables[placed.name], placed.sharding_type, frozenset(Kernel))
-            if placed.compute_kernel not in fitting:
-                names = ", ".join(kernel.label for kernel in fitting)
+            runs = self.kernels(tables[placed.name], placed.sharding_type, frozenset(Kernel))
+            if placed.compute_kernel not in runs:
+                names = ", ".join(kernel.label for kernel in runs)
                 message = f"{placed.sharding_type.label} runs with {names}, not {placed.compute_kernel.label}"
                 issues.append(
                     Issue(code="kernel", pointer=f"/tables/{index}", message=f'table "{placed.name}": {message}')

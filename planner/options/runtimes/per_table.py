@@ -1,4 +1,4 @@
-"""What runtimes share that train fused shards and whole copies, and judge a placement table by table."""
+"""What runtimes share that train fused shards and whole copies, and check a placement table by table."""
 
 from collections.abc import Callable
 
@@ -15,8 +15,8 @@ TableIssue = tuple[str, str]
 def table_issues(
     problem: Problem, placement: Placement, issue_of: Callable[[Table, TablePlacement], TableIssue | None]
 ) -> list[Issue]:
-    """Return an issue for each placed table at fault; tables that the problem lacks are told by
-    ``planner.verification.verify``.
+    """Return the issue of each placed table that has one; ``planner.verification.verify`` reports tables that the
+    problem lacks.
     """
     tables = {table.name: table for table in problem.tables}
     issues = []
@@ -31,10 +31,10 @@ def table_issues(
 
 def kernel_of(scheme: Scheme) -> Kernel:
     """Return ``dense``, which stands for a copy whose gradients are all-reduced, or ``fused`` for everything else."""
-    return Kernel.DENSE if scheme is Scheme.DATA_PARALLEL else Kernel.FUSED
+    return Kernel.DENSE if scheme.is_replicated else Kernel.FUSED
 
 
 def kernel_issue(placed: TablePlacement) -> TableIssue | None:
-    """Return what is wrong with the kernel of a table, of runtimes with one for each scheme."""
-    scheme, kernel, fitting = placed.sharding_type, placed.compute_kernel, kernel_of(placed.sharding_type)
-    return None if kernel is fitting else ("kernel", f"{scheme.label} runs with {fitting.label}, not {kernel.label}")
+    """Return what is wrong with the kernel of a table, for runtimes with one kernel for each scheme."""
+    scheme, kernel, runs = placed.sharding_type, placed.compute_kernel, kernel_of(placed.sharding_type)
+    return None if kernel is runs else ("kernel", f"{scheme.label} runs with {runs.label}, not {kernel.label}")

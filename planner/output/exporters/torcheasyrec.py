@@ -15,7 +15,6 @@ from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.formats.canonical_json import digest
 from planner.options.runtimes.torcheasyrec.config import (
     DATA_TYPES,
-    ROW_SCHEMES,
     UndictatedTable,
     check_kernel,
     check_pooling,
@@ -24,6 +23,7 @@ from planner.options.runtimes.torcheasyrec.config import (
     in_order,
     name_issue,
 )
+from planner.options.runtimes.torchrec.rules import ROW_SCHEMES
 from planner.output.exporters.context import UnexportablePlan, check_devices, checked_digest, unexportable
 from planner.output.exporters.read_shards import shards_of
 from planner.output.plan_document import PlanDocument, TableDocument

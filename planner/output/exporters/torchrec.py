@@ -7,6 +7,7 @@ the digests.
 """
 
 from planner.domain.formats.canonical_json import digest
+from planner.options.runtimes.torchrec.rules import SCHEMES
 from planner.output.exporters.context import UnexportablePlan, checked_digest
 from planner.output.plan_document import PlanDocument, TableDocument
 
@@ -16,6 +17,7 @@ TORCHREC_MIN_VERSION = "1.8.0"
 #: Device types that carry an index per host in a placement.
 INDEXED_DEVICES = frozenset({"cuda", "mtia"})
 DEVICES = ("cuda", "cpu", "mtia")
+_SHARDING_TYPES = frozenset(scheme.label for scheme in SCHEMES)
 
 
 def to_torchrec(document: PlanDocument, *, module_path: str | None = None, device: str = "cuda") -> dict[str, object]:
@@ -89,9 +91,12 @@ def _module_path(table: TableDocument, given: str | None) -> str:
     return path
 
 
-def _parameter_sharding(table: TableDocument, device: str, ranks_per_host: int) -> dict[str, object]:
-    shards = table["shards"]
-    tiers = {shard["tier"] for shard in shards}
+def _parameter_sharding(
+    table: Mapping[str, object], shards: list[Mapping[str, int]], device: str, ranks_per_host: int
+) -> dict[str, object]:
+    if table["sharding_type"] not in _SHARDING_TYPES:
+        raise UnexportablePlan(f'Table "{table["name"]}" is {table["sharding_type"]}, which TorchRec does not have.')
+    tiers = {cast("str", cast("object", shard["tier"])) for shard in shards}
     if "scm" in tiers:
         raise UnexportablePlan(f'Table "{table["name"]}" lies in scm, where TorchRec puts no rows.')
     if len(tiers) > 1:

@@ -5,16 +5,16 @@ Read from its source (NVIDIA-Merlin/distributed-embeddings, where ``DistributedE
 
 1. Its lookup kernels are for fp32 weights (``cc/kernels/embedding_lookup_kernels.cc``) and take no weights of ids.
 2. Outputs are exchanged as one row per sample and table: lookups without pooling are for one id per sample only.
-3. Variables are trained by optimizers of Keras, none of which keeps one state per row; Adam is refused because its
+3. Variables are trained by optimizers of Keras, none of which has one state per row; Adam is rejected because its
    sparse step decays the moments of all rows through a copy as large as the table, for which no memory is planned.
 4. Tables cut by rows gather the ids of all ranks as tensors of a fixed number of ids, look up those that are not
    theirs as zeros, and add up. Shorter bags can be padded with ids that no rank has; means would count them.
 5. Tables can be left to the CPU of the host, which then looks them up itself: a speed that no kernel of ours has.
 
-Where rows and columns go is said in :mod:`planner.options.runtimes.distributed_embeddings.geometry`. Column slices must
-be even and on different ranks; the search does not keep them so, and no scheme that cuts columns is offered. Plans that
-have such slices all the same can be exported. Table-parallel tables must be on every rank, or there must be none: that
-is a rule of whole plans, and the export makes it.
+Where rows and columns go stands in :mod:`planner.options.runtimes.distributed_embeddings.geometry`. Column slices must
+be even and on different ranks; the search does not ensure that, and no scheme that cuts columns is an option. Plans
+that have such slices can still be exported. Table-parallel tables must be on every rank, or there must be none: that
+is a rule of whole plans, which the export checks.
 """
 
 from cost_models.vocabulary import Kernel, Scheme
@@ -41,7 +41,7 @@ class DistributedEmbeddings:
     row_schemes: frozenset[Scheme] = frozenset()
     splits_off_hot_rows = False
     supports_scm = False
-    #: ``custom`` is whatever the user says it is; exports refuse rows that do not lie in hbm.
+    #: ``custom`` is whatever the user describes; exports reject rows that do not lie in hbm.
     device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
@@ -51,7 +51,7 @@ class DistributedEmbeddings:
         return (runs,) if runs in offered else ()
 
     def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
-        """Say why a scheme of a table is not run, or why it is not offered."""
+        """Return why a scheme of a table is not run, or why it is not an option."""
         untrained = _untrained(table)
         if untrained is not None:
             return untrained
@@ -68,15 +68,15 @@ class DistributedEmbeddings:
         return False
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
-        """Judge a finished placement table by table."""
+        """Check a finished placement table by table."""
         return table_issues(problem, placement, lambda table, placed: _table_issue(table, placed, placement.world_size))
 
 
 def _table_issue(table: Table, placed: TablePlacement, num_ranks: int) -> TableIssue | None:
     """Return the code and the message of the first rule that a table breaks."""
-    misfit = kernel_issue(placed)
-    if misfit is not None:
-        return misfit
+    wrong_kernel = kernel_issue(placed)
+    if wrong_kernel is not None:
+        return wrong_kernel
     untrained = _untrained(table)
     if untrained is not None:
         return "untrained", f"the runtime distributed_embeddings cannot run this table: {untrained}"
@@ -86,7 +86,7 @@ def _table_issue(table: Table, placed: TablePlacement, num_ranks: int) -> TableI
             table.num_embeddings,
             table.embedding_dim,
             num_ranks,
-            is_copied=placed.sharding_type is Scheme.DATA_PARALLEL,
+            is_copied=placed.sharding_type.is_replicated,
         )
     except UnheldGeometry as error:
         return "geometry", str(error)

@@ -4,14 +4,14 @@ Read from its source (NVIDIA-Merlin/HugeCTR, where ``shard`` takes ``compression
 
 1. Tables of a fixed size keep their weights as fp32, and train with SGD, element-wise AdaGrad or FTRL
    (``embedding_storage/ragged_static_embedding.cu``); row-wise AdaGrad, which needs far less memory, is not among them.
-2. Gradients of rows wider than 256 columns are refused (``embedding/operators/multi_to_one_reduce_v2.cuh``).
+2. Gradients of rows wider than 256 columns are rejected (``embedding/operators/multi_to_one_reduce_v2.cuh``).
 3. ``embedding_lookup`` takes no weights of ids, and without pooling a fixed number of ids per sample.
 4. All rows lie in the memory of the GPU.
 5. Pools of several GPUs are added, then divided by the length of the whole bag: means are right however tables are cut.
 
-Where rows and columns go is said in :mod:`planner.options.runtimes.hugectr.geometry`. Column pieces must be equally
-wide and on as many GPUs; the search does not keep them so, and no scheme that cuts columns is offered. Plans that have
-such pieces all the same can be exported.
+Where rows and columns go stands in :mod:`planner.options.runtimes.hugectr.geometry`. Column pieces must be equally
+wide and on as many GPUs; the search does not ensure that, and no scheme that cuts columns is an option. Plans that have
+such pieces can still be exported.
 """
 
 from cost_models.vocabulary import Kernel, Scheme
@@ -36,7 +36,7 @@ class HugeCTR:
     row_schemes: frozenset[Scheme] = frozenset()
     splits_off_hot_rows = False
     supports_scm = False
-    #: ``custom`` is whatever the user says it is; exports refuse rows that do not lie in hbm.
+    #: ``custom`` is whatever the user describes; exports reject rows that do not lie in hbm.
     device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
@@ -46,7 +46,7 @@ class HugeCTR:
         return (runs,) if runs in offered else ()
 
     def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
-        """Say why HugeCTR does not run a scheme of a table, or why the scheme is not offered."""
+        """Return why HugeCTR does not run a scheme of a table, or why the scheme is not an option."""
         untrained = _untrained(table)
         if untrained is not None:
             return untrained
@@ -61,21 +61,21 @@ class HugeCTR:
         return False
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
-        """Judge a finished placement by what the embedding collection would make of it."""
+        """Check that an embedding collection can hold a finished placement."""
         return table_issues(problem, placement, lambda table, placed: _table_issue(table, placed, placement.world_size))
 
 
 def _table_issue(table: Table, placed: TablePlacement, num_gpus: int) -> TableIssue | None:
     """Return the code and the message of the first rule that a table breaks."""
-    misfit = kernel_issue(placed)
-    if misfit is not None:
-        return misfit
+    wrong_kernel = kernel_issue(placed)
+    if wrong_kernel is not None:
+        return wrong_kernel
     untrained = _untrained(table)
     if untrained is not None:
         return "untrained", f"the runtime hugectr cannot run this table: {untrained}"
     rows, columns = table.num_embeddings, table.embedding_dim
     try:
-        if placed.sharding_type is Scheme.DATA_PARALLEL:
+        if placed.sharding_type.is_replicated:
             check_copies(placed.shards, rows, columns, num_gpus)
         else:
             layout_of(placed.shards, rows, columns)

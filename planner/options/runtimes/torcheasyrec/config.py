@@ -1,10 +1,10 @@
-"""TorchEasyRec: what its config can say of a table's sharding, and what its planner then makes of it.
+"""TorchEasyRec: what its config states of a table's sharding, and what its planner then makes of it.
 
 The config names sharding types and kernels, of each table or of all, and nothing else (``ParameterConstraints`` of
 ``feature.proto``). With one of each, TorchRec's planner inside has a single option for the table: its shards follow
-from shape and cluster, caches have TorchRec's load factor, and columns are cut at TorchRec's own width, since the least
-width of a piece cannot be said. Ranks cannot be said either. They follow for tables that are on all ranks; all others
-go where the planner's partitioner puts them.
+from shape and cluster, caches have TorchRec's load factor, and columns are cut at TorchRec's own width, since no field
+states the least width of a piece. No field states ranks either. They follow for tables that are on all ranks; the
+planner's partitioner places all other tables.
 
 References
 ----------
@@ -17,41 +17,36 @@ alibaba/TorchEasyRec: ``tzrec/protos/feature.proto``, ``tzrec/features/feature.p
 import numpy as np
 
 from cost_models.arrays import Ints
-from cost_models.vocabulary import Kernel, Scheme
+from cost_models.vocabulary import Holders, Kernel, Scheme
 from planner.domain.plan.shards import Shards
+from planner.options.runtimes.torchrec.rules import SCHEMES, SEQUENCE_SCHEMES
 
-#: Share of a cached table's rows that the cache has; there is no word for another one.
+#: Share of a cached table's rows that the cache has; no field states another one.
 CACHE_LOAD_FACTOR = 0.2
 #: TorchEasyRec's words for the types that weights may have.
 DATA_TYPES = {"fp32": "FP32", "fp16": "FP16"}
-#: Kernels of everything but ``data_parallel``. ``key_value`` would need a place for its files, which cannot be said.
+#: Kernels of everything but ``data_parallel``. ``key_value`` would need a place for its files, which no field states.
 KERNELS = (Kernel.FUSED, Kernel.FUSED_UVM_CACHING, Kernel.FUSED_UVM)
-#: What is offered of tables that are looked up without pooling.
-SEQUENCE_SCHEMES = frozenset({Scheme.DATA_PARALLEL, Scheme.TABLE_WISE, Scheme.COLUMN_WISE, Scheme.ROW_WISE})
-#: Schemes that cut columns.
-COLUMN_SCHEMES = frozenset({Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD})
-#: Schemes that divide means right only among tables of their own kind.
-ROW_SCHEMES = frozenset({Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE})
-#: Columns of the narrowest piece that TorchRec cuts without being told.
+#: Columns of the narrowest piece that TorchRec cuts by default.
 MIN_PIECE_COLUMNS = 128
 _COLUMN_STEP = 4
 
 
 class UndictatedTable(ValueError):
-    """A table whose sharding TorchEasyRec's config cannot ask for, or would not get."""
+    """A table whose sharding TorchEasyRec's config cannot request, or would not get."""
 
 
 def piece_columns(num_columns: int) -> int:
     """Return how wide TorchRec cuts a table's pieces: the least divisor from 128 on that is a multiple of 4, or all."""
-    fitting = (width for width in range(MIN_PIECE_COLUMNS, num_columns, _COLUMN_STEP) if num_columns % width == 0)
-    return next(fitting, num_columns)
+    divisors = (width for width in range(MIN_PIECE_COLUMNS, num_columns, _COLUMN_STEP) if num_columns % width == 0)
+    return next(divisors, num_columns)
 
 
 def has_fixed_ranks(scheme: Scheme, *, num_hosts: int, ranks_per_host: int) -> bool:
-    """Whether the scheme alone says on which ranks the shards of a table are."""
-    if num_hosts * ranks_per_host == 1 or scheme in (Scheme.DATA_PARALLEL, Scheme.ROW_WISE):
+    """Whether the scheme alone decides on which ranks the shards of a table are."""
+    if num_hosts * ranks_per_host == 1 or scheme.facts.holders is Holders.WORLD:
         return True
-    return num_hosts == 1 and scheme in (Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD)
+    return num_hosts == 1 and scheme.facts.holders is Holders.HOST
 
 
 def name_issue(name: str) -> str | None:
@@ -60,19 +55,21 @@ def name_issue(name: str) -> str | None:
 
 
 def check_kernel(scheme: Scheme, kernel: Kernel, cache_load_factor: float | None) -> None:
-    """Check that the planner offers the kernel for the scheme, with a cache of this size.
+    """Check that the planner has the scheme, and the kernel for it, with a cache of this size.
 
     Raises
     ------
     UndictatedTable
         It does not.
     """
+    if scheme not in SCHEMES:
+        raise UndictatedTable(f"TorchRec has no {scheme.label}")
     if kernel is Kernel.KEY_VALUE:
         raise UndictatedTable("it is kept on SSD (key_value), and no field says where")
-    fitting = (Kernel.DENSE,) if scheme is Scheme.DATA_PARALLEL else KERNELS
-    if kernel not in fitting:
+    runs = (Kernel.DENSE,) if scheme.is_replicated else KERNELS
+    if kernel not in runs:
         raise UndictatedTable(
-            f"{scheme.label} runs with {', '.join(one.label for one in fitting)}, not with {kernel.label}"
+            f"{scheme.label} runs with {', '.join(one.label for one in runs)}, not with {kernel.label}"
         )
     if kernel is Kernel.FUSED_UVM_CACHING and cache_load_factor != CACHE_LOAD_FACTOR:
         raise UndictatedTable(
@@ -121,9 +118,8 @@ def _check_cut(
     scheme: Scheme, shards: Shards, num_rows: int, num_columns: int, num_hosts: int, ranks_per_host: int
 ) -> None:
     world_size = num_hosts * ranks_per_host
-    width = piece_columns(num_columns) if scheme in COLUMN_SCHEMES else num_columns
-    blocks = {Scheme.ROW_WISE: world_size, Scheme.TABLE_ROW_WISE: ranks_per_host, Scheme.GRID_SHARD: ranks_per_host}
-    num_blocks, copies = blocks.get(scheme, 1), world_size if scheme is Scheme.DATA_PARALLEL else 1
+    width = piece_columns(num_columns) if scheme.facts.cuts_columns else num_columns
+    num_blocks, copies = scheme.row_blocks(world_size, ranks_per_host), world_size if scheme.is_replicated else 1
     block = -(-num_rows // num_blocks)
     if block * (num_blocks - 1) >= num_rows:
         raise UndictatedTable(f"{num_rows} rows over {num_blocks} ranks leave one without any, which trains wrongly")
@@ -134,25 +130,25 @@ def _check_cut(
         )
     rows, columns = np.arange(0, num_rows, block), np.arange(0, num_columns, width)
     first_row, first_column = (np.repeat(np.tile(rows, len(columns)), copies), np.repeat(columns, len(rows) * copies))
-    same = len(shards) == len(first_row) and (
+    is_same = len(shards) == len(first_row) and (
         np.array_equal(shards.row_offset, first_row)
         and np.array_equal(shards.column_offset, first_column)
         and np.array_equal(shards.num_rows, np.minimum(block, num_rows - first_row))
     )
-    if not same:
+    if not is_same:
         cut = f"{len(columns)} x {num_blocks} blocks of {width} columns and {block} rows"
         raise UndictatedTable(f"its shards are others than {cut}, in as many copies as {copies}, which TorchRec makes")
 
 
 def _check_ranks(scheme: Scheme, rank: Ints, num_hosts: int, ranks_per_host: int) -> None:
     host = rank // ranks_per_host
-    if scheme in (Scheme.DATA_PARALLEL, Scheme.ROW_WISE):
+    if scheme.facts.holders is Holders.WORLD:
         if not np.array_equal(rank, np.arange(len(rank))):
             raise UndictatedTable(f"{scheme.label} is on all ranks, in their order")
-    elif scheme is Scheme.TABLE_COLUMN_WISE:
+    elif scheme.facts.keeps_host:
         if len(np.unique(host)) > 1:
-            raise UndictatedTable("table_column_wise is on one host")
-    elif scheme in (Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD):
+            raise UndictatedTable(f"{scheme.label} is on one host")
+    elif scheme.facts.holders is Holders.HOST:
         hosts = host[::ranks_per_host]
         if not np.array_equal(rank, (hosts[:, None] * ranks_per_host + np.arange(ranks_per_host)).ravel()):
             raise UndictatedTable(f"{scheme.label} has row blocks on all ranks of a host, in their order")

@@ -1,12 +1,12 @@
 """TorchEasyRec: TorchRec's rules, less what TorchEasyRec's config cannot ask for.
 
-What is planned for it can be exported (:mod:`planner.output.exporters.torcheasyrec`), and comes out with these sharding
-types, kernels and cuts. Ranks of tables that are not on all of them are its planner's business, so that ranks and hosts
-cannot be asked for. Columns are not cut: TorchRec then cuts pieces of one width, which the search does not keep to.
-Plans that have such pieces all the same can be exported.
+What is planned for it can be exported (:mod:`planner.output.exporters.torcheasyrec`) with these sharding types, kernels
+and cuts. Its planner chooses the ranks of tables that are not on all ranks, so that a spec cannot name ranks or hosts.
+Columns are not cut: TorchRec then cuts pieces of one width, and the search does not ensure that. Plans that have such
+pieces can still be exported.
 """
 
-from cost_models.vocabulary import Kernel, Scheme
+from cost_models.vocabulary import Holders, Kernel, Scheme
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
@@ -14,10 +14,8 @@ from planner.errors import Issue
 from planner.options.runtimes.per_table import TableIssue, table_issues
 from planner.options.runtimes.torcheasyrec.config import (
     CACHE_LOAD_FACTOR,
-    COLUMN_SCHEMES,
     DATA_TYPES,
     KERNELS,
-    ROW_SCHEMES,
     UndictatedTable,
     check_kernel,
     check_pooling,
@@ -26,9 +24,7 @@ from planner.options.runtimes.torcheasyrec.config import (
     name_issue,
 )
 from planner.options.runtimes.torchrec.geometry import MAX_SHARD_COLUMNS
-from planner.options.runtimes.torchrec.rules import TorchRec
-
-_ON_ALL_RANKS = (Scheme.DATA_PARALLEL, Scheme.ROW_WISE)
+from planner.options.runtimes.torchrec.rules import ROW_SCHEMES, TorchRec
 
 
 class TorchEasyRec:
@@ -43,12 +39,12 @@ class TorchEasyRec:
     device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
 
     def __init__(self) -> None:
-        """Stand on TorchRec's rules."""
+        """Take TorchRec's rules as a base."""
         self._torchrec = TorchRec()
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
-        """``dense`` replicates; a cache is offered where the table allows none but TorchRec's own load factor."""
-        if scheme is Scheme.DATA_PARALLEL:
+        """``dense`` replicates; a cache needs a table that allows TorchRec's own load factor alone."""
+        if scheme.is_replicated:
             return tuple(offered & {Kernel.DENSE})
         has_its_cache = table.constraints.cache_load_factors == (CACHE_LOAD_FACTOR,)
         return tuple(
@@ -58,20 +54,20 @@ class TorchEasyRec:
         )
 
     def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
-        """Say why TorchEasyRec would not train this scheme of the table, or cannot be asked to."""
-        unnamed = name_issue(table.name)
-        if unnamed is not None:
-            return unnamed
+        """Return why TorchEasyRec would not train this scheme of the table, or has no config for it."""
+        wrong_name = name_issue(table.name)
+        if wrong_name is not None:
+            return wrong_name
         others = {table.data_type.name, *(table.constraints.data_types or ())} - DATA_TYPES.keys()
         if others:
             return f"weights are {' or '.join(DATA_TYPES)}, not {' or '.join(sorted(others))}"
-        refused = self._torchrec.scheme_issue(table, scheme)
-        if refused is not None:
-            return refused
-        if scheme in COLUMN_SCHEMES:
+        torchrec_issue = self._torchrec.scheme_issue(table, scheme)
+        if torchrec_issue is not None:
+            return torchrec_issue
+        if scheme.facts.cuts_columns:
             return f"{scheme.label} must cut at TorchRec's own width, which is not searched for"
         is_placed = (table.constraints.ranks, table.constraints.hosts) != (None, None)
-        if is_placed and scheme not in _ON_ALL_RANKS:
+        if is_placed and scheme.facts.holders is not Holders.WORLD:
             return f"its planner chooses the ranks of {scheme.label}; they cannot be asked for"
         return None
 
@@ -80,13 +76,13 @@ class TorchEasyRec:
         return self._torchrec.needs_row_wise_module(table, scheme)
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
-        """Judge a finished placement as TorchRec's, and by what the config can ask for."""
+        """Check a finished placement by TorchRec's rules, and by what the config can request."""
         own = table_issues(problem, placement, lambda table, placed: _table_issue(table, placed, placement))
         return [*self._torchrec.check(problem, placement), *own]
 
 
 def _table_issue(table: Table, placed: TablePlacement, placement: Placement) -> TableIssue | None:
-    """Return the first thing about a table that the config cannot ask for."""
+    """Return the first property of a table that the config cannot request."""
     reason = _undictated(table, placed, placement)
     return None if reason is None else ("undictated", reason)
 

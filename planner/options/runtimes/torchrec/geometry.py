@@ -1,7 +1,8 @@
-"""TorchRec: whether the shards of a finished plan are the ones it trains correctly.
+"""TorchRec: whether the shards of a finished plan are those that it trains correctly.
 
-Written from TorchRec's rules alone, without the schemes that make our options: what one
-side gets wrong the other one catches. Exact cover is checked in :mod:`planner.verification.verify`.
+Written from TorchRec's rules alone: schemes are names here, and none of their facts is read, so that an error in the
+facts or in the options is caught. Exact cover is checked in :mod:`planner.verification.verify`. The launcher's client
+has the same rules for plain documents (``api/client/rules.py``); a test compares the two (decision 0048).
 """
 
 from collections.abc import Iterator
@@ -69,16 +70,19 @@ def _table_issues(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield (code, message, hint) for each broken rule of one table."""
     shards, scheme, kernel = placed.shards, placed.sharding_type, placed.compute_kernel
-    has_odd_width, has_empty, has_too_wide = broken_sizes
-    if table.embedding_dim % 4 or has_odd_width:
+    has_wrong_width, has_empty, has_too_wide = broken_sizes
+    if table.embedding_dim % 4 or has_wrong_width:
         yield "column-width", "a shard's width is not a multiple of 4 columns", "cut at multiples of 4"
     if has_empty:
         yield "empty-shard", "a shard has no rows or no columns; FBGEMM then updates wrong rows", "use fewer row blocks"
     if has_too_wide:
         yield "column-width", f"a shard is wider than {MAX_SHARD_COLUMNS} columns", "cut it by columns"
-    fitting = _KERNELS[scheme]
-    if kernel not in fitting:
-        names = " or ".join(one.label for one in fitting)
+    if scheme not in _KERNELS:
+        yield "scheme", f"TorchRec has no {scheme.label}", "use a scheme of TorchRec's"
+        return
+    runs = _KERNELS[scheme]
+    if kernel not in runs:
+        names = " or ".join(one.label for one in runs)
         yield "kernel", f"{scheme.label} runs with kernel {names}, not {kernel.label}", f"use kernel {names}"
     elif kernel is Kernel.KEY_VALUE and table.optimizer.name not in ("none", "rowwise_adagrad"):
         yield "kernel", f"key_value does not train with {table.optimizer.name} here", "use rowwise_adagrad"

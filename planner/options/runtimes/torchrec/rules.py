@@ -10,7 +10,7 @@ under ``tests/torchrec`` do it again). It accepts, and then trains **silently wr
 4. a shard without rows (the fused CPU backward takes it and the next table for one);
 5. a plan under a wrong module path (nothing is sharded): checked by the launcher client.
 
-The geometry of finished plans is judged in :mod:`planner.options.runtimes.torchrec.geometry`.
+The geometry of finished plans is checked in :mod:`planner.options.runtimes.torchrec.geometry`.
 """
 
 from cost_models.vocabulary import Kernel, Scheme
@@ -20,6 +20,16 @@ from planner.domain.problem.table import Table
 from planner.errors import Issue
 from planner.options.runtimes.torchrec.geometry import MAX_SHARD_COLUMNS, check_placement
 
+#: What TorchRec has. A scheme that is not listed is neither planned nor exported for it.
+SCHEMES = (
+    Scheme.DATA_PARALLEL,
+    Scheme.TABLE_WISE,
+    Scheme.COLUMN_WISE,
+    Scheme.ROW_WISE,
+    Scheme.TABLE_ROW_WISE,
+    Scheme.TABLE_COLUMN_WISE,
+    Scheme.GRID_SHARD,
+)
 #: Schemes that cut rows over all ranks of a group and reduce partial pools, as TorchRec
 #: groups them when it divides MEAN pools (grid_shard is missing from that group there).
 ROW_SCHEMES = frozenset({Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE})
@@ -47,21 +57,23 @@ class TorchRec:
         """``dense`` is the only kernel of data_parallel; the others run every scheme but that.
 
         ``dense`` also runs table_wise, with an optimizer outside the kernel; it is offered
-        only where the user asks for it, because the fused one is never slower. ``key_value``
+        only if the user names it, because the fused one is never slower. ``key_value``
         trains with few optimizers.
         """
         if scheme is Scheme.DATA_PARALLEL:
             return tuple(offered & {Kernel.DENSE})
         runs = [Kernel.FUSED, Kernel.FUSED_UVM_CACHING, Kernel.FUSED_UVM]
-        asked = table.constraints.compute_kernels
-        if scheme is Scheme.TABLE_WISE and asked is not None and Kernel.DENSE in asked:
+        named = table.constraints.compute_kernels
+        if scheme is Scheme.TABLE_WISE and named is not None and Kernel.DENSE in named:
             runs.append(Kernel.DENSE)
         if scheme in KEY_VALUE_SCHEMES and table.optimizer.name in KEY_VALUE_OPTIMIZERS:
             runs.append(Kernel.KEY_VALUE)
         return tuple(kernel for kernel in runs if kernel in offered)
 
     def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
-        """Say why TorchRec would refuse this scheme of the table, or train it wrongly."""
+        """Return why TorchRec would reject this scheme of the table, or train it wrongly."""
+        if scheme not in SCHEMES:
+            return f"TorchRec has no {scheme.label}"
         if table.embedding_dim % 4:
             padded = -(-table.embedding_dim // 4) * 4
             return f"its kernels need rows of a multiple of 4 columns: pad embedding_dim to {padded}"
@@ -76,5 +88,5 @@ class TorchRec:
         return table.pooling == "mean" and scheme in ROW_SCHEMES
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
-        """Judge a finished placement."""
+        """Check a finished placement."""
         return check_placement(problem, placement)

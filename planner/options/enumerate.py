@@ -25,13 +25,13 @@ from planner.options.schemes.widths import Widths, piece_widths, whole_width
 from planner.solver.problem import Scope
 from planner.solver.segments import ends, side_by_side
 
-#: What decides how rows can be kept: kernels, data types, cached shares and hot shares.
-_Alike = tuple[tuple[Kernel, ...], tuple[str, ...], tuple[float, ...], tuple[float, ...]]
+#: What decides the storage of rows: kernels, data types, cached shares and hot shares.
+_StorageKey = tuple[tuple[Kernel, ...], tuple[str, ...], tuple[float, ...], tuple[float, ...]]
 #: A scheme that a table cannot have, and why, in words.
 SchemeIssue = tuple[Scheme, str]
 
 
-#: Cached shares of the rows that are listed where the user names none: about three per decade, as miss curves bend.
+#: Cached shares of the rows that are listed if the user names none: about three per decade, as miss curves bend.
 CACHE_LOAD_FACTORS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
 
 
@@ -60,13 +60,13 @@ class Families:
     scheme_issues: dict[int, tuple[SchemeIssue, ...]] = field(default_factory=dict)
 
 
-#: Why a scheme is refused where it might be another matter with other column widths.
+#: Why a scheme is no option with the listed column widths; other widths might change that.
 NO_CUT = "no cut fits the table's shape, the cluster and the constraints"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cuts:
-    """The pieces of families and the listed cuts, as the waist numbers them."""
+    """The pieces of families and the listed cuts, as ``SolverProblem`` numbers them."""
 
     shape_family: Ints  # (S,)
     shape_columns: Ints  # (S,)
@@ -82,15 +82,15 @@ def enumerate_families(problem: Problem) -> Families:
     them may be used together is decided by :mod:`planner.options.compatible_families`.
     """
     runtime = RUNTIMES[problem.runtime]
-    sites, kept = _Sites(problem), _Storages(problem, runtime)
+    sites, storages = _Sites(problem), _Storages(problem, runtime)
     families: list[Family] = []
     scheme_issues: dict[int, tuple[SchemeIssue, ...]] = {}
     for index, table in enumerate(problem.tables):
-        refused: list[SchemeIssue] = []
-        mine = list(_families_of_table(problem, runtime, sites, kept, index, table, refused))
-        if not mine:
-            scheme_issues[index] = tuple(refused)
-        families.extend(mine)
+        issues: list[SchemeIssue] = []
+        families_of_table = list(_families_of_table(problem, runtime, sites, storages, index, table, issues))
+        if not families_of_table:
+            scheme_issues[index] = tuple(issues)
+        families.extend(families_of_table)
     return Families(families=tuple(families), scheme_issues=scheme_issues)
 
 
@@ -131,7 +131,7 @@ def table_rank_allowed(problem: Problem) -> Bools:
 
 
 def hot_rows_of(problem: Problem, family: Family) -> int:
-    """Return the rows of each piece that lie in the device's memory though the others do not."""
+    """Return the rows of each piece that lie in the device's memory, if its other rows lie elsewhere."""
     return round(family.storage.hot_row_share * problem.tables[family.table].num_embeddings)
 
 
@@ -167,45 +167,46 @@ def _families_of_table(
     problem: Problem,
     runtime: Runtime,
     sites: _Sites,
-    kept: "_Storages",
+    storages: "_Storages",
     index: int,
     table: Table,
-    refused: list[SchemeIssue],
+    issues: list[SchemeIssue],
 ) -> Iterator[Family]:
-    wanted = table.constraints
-    if wanted.pinned is not None:
-        yield _pinned_family(problem, index, wanted.pinned)
+    """Yield the families of a table; append to ``issues`` why it has none of a scheme."""
+    constraints = table.constraints
+    if constraints.pinned is not None:
+        yield _pinned_family(problem, index, constraints.pinned)
         return
     for scheme in PREFERRED_ORDER:
-        if wanted.sharding_types is not None and scheme not in wanted.sharding_types:
-            refused.append((scheme, "not among the allowed sharding_types"))
+        if constraints.sharding_types is not None and scheme not in constraints.sharding_types:
+            issues.append((scheme, "not among the allowed sharding_types"))
             continue
         scheme_issue = runtime.scheme_issue(table, scheme)
         if scheme_issue is not None:
-            refused.append((scheme, scheme_issue))
+            issues.append((scheme, scheme_issue))
             continue
         cut = geometry(scheme, table, problem.cluster)
-        storages = kept.of(index, scheme, cut)
-        if not storages:
-            refused.append((scheme, _no_storage(problem, runtime, index, scheme)))
+        storages_of_scheme = storages.of(index, scheme, cut)
+        if not storages_of_scheme:
+            issues.append((scheme, _no_storage(problem, runtime, index, scheme)))
             continue
         widths = None
         if cut is not None and sites.fit(index, cut):
             widths = _widths(problem, runtime, table, cut)
         if cut is None or widths is None:
-            refused.append((scheme, NO_CUT))
+            issues.append((scheme, NO_CUT))
             continue
-        for storage in storages:
+        for storage in storages_of_scheme:
             yield Family(table=index, scheme=scheme, storage=storage, geometry=cut, widths=widths)
 
 
 class _Storages:
-    """Ways to keep rows that the user, the runtime and the cluster's memory allow."""
+    """Ways to store rows that the user, the runtime and the cluster's memory allow."""
 
     def __init__(self, problem: Problem, runtime: Runtime) -> None:
         self._problem, self._runtime = problem, runtime
         cluster = problem.cluster
-        #: by kernel: whether its rows lie in storage-class memory; nothing where the cluster has no memory for them
+        #: by kernel: whether its rows lie in storage-class memory; empty if the cluster has no memory for them
         self._in_scm = {
             kernel: [
                 tier is Tier.SCM
@@ -214,26 +215,26 @@ class _Storages:
             ]
             for kernel in Kernel
         }
-        self._lists: dict[_Alike, tuple[Storage, ...]] = {}
+        self._lists: dict[_StorageKey, tuple[Storage, ...]] = {}
         self._hot: dict[int, tuple[float, ...]] = {}  # by table
 
     def of(self, index: int, scheme: Scheme, geometry: Geometry | None) -> tuple[Storage, ...]:
-        """Return those of one scheme of a table."""
+        """Return the storages of one scheme of a table."""
         table = self._problem.tables[index]
-        wanted = table.constraints
-        offered = self._problem.kernels if wanted.compute_kernels is None else wanted.compute_kernels
-        names = wanted.data_types or (table.data_type.name,)
-        kernels = self._runtime.kernels(table, scheme, offered)
+        constraints = table.constraints
+        allowed = self._problem.kernels if constraints.compute_kernels is None else constraints.compute_kernels
+        names = constraints.data_types or (table.data_type.name,)
+        kernels = self._runtime.kernels(table, scheme, allowed)
         hot: tuple[float, ...] = (0.0,)
         if Kernel.FUSED_UVM in kernels and geometry is not None and geometry.scope is Scope.RANK:
             hot += self._hot_row_shares(index)
         types = tuple(name for name in names if table.can_be_trained_as(DATA_TYPES[name]))
-        return self._listed(kernels, types, wanted.cache_load_factors or CACHE_LOAD_FACTORS, hot)
+        return self._listed(kernels, types, constraints.cache_load_factors or CACHE_LOAD_FACTORS, hot)
 
     def _listed(
         self, kernels: tuple[Kernel, ...], types: tuple[str, ...], cached: tuple[float, ...], hot: tuple[float, ...]
     ) -> tuple[Storage, ...]:
-        """Return one list for all tables that may keep their rows alike: there are few, and thousands of tables."""
+        """Return one list for all tables with the same choices: there are few of these, and thousands of tables."""
         key = (kernels, types, cached, hot)
         if key not in self._lists:
             shares: dict[Kernel, tuple[float | None, ...]] = dict.fromkeys(
@@ -252,15 +253,16 @@ class _Storages:
         return self._lists[key]
 
     def _hot_row_shares(self, index: int) -> tuple[float, ...]:
-        """Return where a table may be split by heat, each a share of its rows that is a whole number of them."""
+        """Return the shares of its rows, each a whole number of them, at which a table may be split between tiers."""
         if not self._runtime.splits_off_hot_rows:
             return ()
         if index not in self._hot:
             table = self._problem.tables[index]
-            rows, wanted = table.num_embeddings, table.constraints.hot_row_fractions
-            listed = hot_row_shares(table_columns(self._problem).hot_rows.of_table[index]) if wanted is None else wanted
+            rows, shares = table.num_embeddings, table.constraints.hot_row_fractions
+            if shares is None:
+                shares = tuple(hot_row_shares(table_columns(self._problem).hot_rows.of_table[index]))
             self._hot[index] = tuple(
-                num / rows for num in sorted({round(share * rows) for share in listed} - {0, rows})
+                num / rows for num in sorted({round(share * rows) for share in shares} - {0, rows})
             )
         return self._hot[index]
 
@@ -269,7 +271,7 @@ class _Storages:
 def _storage(
     kernel: Kernel, data_type: str, cache_load_factor: float | None, hot_row_share: float, in_scm: bool
 ) -> Storage:
-    """Return the one object of a way to keep rows: thousands of families have the same."""
+    """Return the one object of a way to store rows: thousands of families have the same."""
     return Storage(
         kernel=kernel,
         data_type=DATA_TYPES[data_type],
@@ -280,10 +282,10 @@ def _storage(
 
 
 def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) -> str:
-    """Say why no kernel keeps the rows of a table."""
+    """Return why no kernel stores the rows of a table."""
     table = problem.tables[index]
-    wanted = table.constraints.compute_kernels
-    kernels = runtime.kernels(table, scheme, problem.kernels if wanted is None else wanted)
+    named = table.constraints.compute_kernels
+    kernels = runtime.kernels(table, scheme, problem.kernels if named is None else named)
     tiers = {tier for kernel in kernels for tier in row_tiers(kernel, problem.cluster, runtime)}
     absent = sorted(tier for tier in tiers if not problem.cluster.has_tier(tier))
     if not kernels:
@@ -296,10 +298,10 @@ def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) 
 
 
 def _no_kernel(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) -> str:
-    """Say which kernels run a table, or that its optimizer keeps the allowed ones from it."""
+    """Return which kernels run a table, or that its optimizer rules the allowed ones out."""
     table = problem.tables[index]
-    wanted = table.constraints.compute_kernels
-    allowed = problem.kernels if wanted is None else wanted
+    named = table.constraints.compute_kernels
+    allowed = problem.kernels if named is None else named
     if without := runtime.kernels(replace(table, optimizer=OPTIMIZERS["none"]), scheme, allowed):
         return f"{_labels(without)} does not run with optimizer {table.optimizer.name}"
     runs = runtime.kernels(table, scheme, frozenset(Kernel))

@@ -1,9 +1,10 @@
-"""How each scheme cuts a table on a cluster: read off the facts of the scheme (``cost_models.vocabulary.Scheme``).
+"""How each scheme cuts a table on a cluster, from the facts of the scheme (``cost_models.vocabulary.Scheme``).
 
 Only geometry is decided here. Whether a runtime executes a scheme correctly is decided in
 :mod:`planner.options.runtimes`.
 """
 
+import functools
 from dataclasses import dataclass
 
 from cost_models.vocabulary import Scheme
@@ -55,19 +56,26 @@ class Geometry:
 def geometry(scheme: Scheme, table: Table, cluster: Cluster) -> Geometry | None:
     """Return how a scheme cuts a table; ``None`` if the scheme does not fit its rows or the cluster.
 
-    Row blocks are equal but for the last block, and no block is empty. Column pieces are two or more; a rank takes at
-    most one of a table in the mean, a host at most two.
+    Row blocks are equal but for the last block, and no block is empty. Column pieces are two or more: on average a rank
+    holds at most one whole piece of a table, and a host at most two pieces that are cut by rows.
     """
-    facts = scheme.facts
-    num_blocks = scheme.row_blocks(cluster.world_size, cluster.ranks_per_host)
-    if facts.cuts_rows and (num_blocks == 1 or has_empty_block(table.num_embeddings, num_blocks)):
-        return None
-    scope = Scope(facts.holders)
-    on_ranks = cluster.ranks_per_host if facts.keeps_host else cluster.world_size
+    if scheme.facts.cuts_rows:
+        num_blocks = scheme.row_blocks(cluster.world_size, cluster.ranks_per_host)
+        if num_blocks == 1 or has_empty_block(table.num_embeddings, num_blocks):
+            return None
+    return _geometry(scheme, cluster.num_hosts, cluster.ranks_per_host)
+
+
+@functools.lru_cache(maxsize=256)
+def _geometry(scheme: Scheme, num_hosts: int, ranks_per_host: int) -> Geometry:
+    """Return the one object for all tables whose rows fit: there are thousands of tables."""
+    facts, scope = scheme.facts, Scope(scheme.facts.holders)
+    num_ranks = ranks_per_host if facts.keeps_host else num_hosts * ranks_per_host
+    most_pieces = num_ranks if scope is Scope.RANK else 2 * num_hosts
     return Geometry(
         scope=scope,
         replicated=scheme.is_replicated,
         same_host=facts.keeps_host,
         min_pieces=2 if facts.cuts_columns else 1,
-        max_pieces=(on_ranks if scope is Scope.RANK else 2 * cluster.num_hosts) if facts.cuts_columns else 1,
+        max_pieces=most_pieces if facts.cuts_columns else 1,
     )

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cost_models.vocabulary import Holders, Scheme, Tier
+from cost_models.vocabulary import Scheme, Tier
 from planner.domain.formats.units import format_bytes
 from planner.domain.plan.plan import Shortfall
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.options.enumerate import NO_CUT, Families, SchemeIssue
 from planner.options.runtimes.registry import RUNTIMES
-from planner.options.schemes.blocks import COLUMN_STEP, has_empty_block
+from planner.options.schemes.blocks import COLUMN_STEP
+from planner.options.schemes.geometry import geometry
 from planner.pricing.price_options import roomiest_site
 from planner.solver.problem import SolverProblem
 
@@ -43,30 +44,30 @@ def missing_options(problem: Problem, families: Families) -> Infeasibility:
             available_bytes=0.0,
             scope="table",
             table=problem.tables[index].name,
-            message=f'table "{problem.tables[index].name}" has no legal option: {_told(refused)}',
+            message=f'table "{problem.tables[index].name}" has no legal option: {_reasons_text(issues)}',
             hint="relax the table's constraints or change its shape as the reasons say",
         )
-        for index, refused in list(families.scheme_issues.items())[:_MOST]
+        for index, issues in list(families.scheme_issues.items())[:_MOST]
     )
     proven = not all(_finer_cuts(problem, t) and _lacks_a_cut(families.scheme_issues[t]) for t in tables)
     return Infeasibility(shortfalls=shortfalls, proven=proven, tables=tables)
 
 
-def _lacks_a_cut(refused: Sequence[SchemeIssue]) -> bool:
-    """Whether a scheme is refused for its cuts; where it is for kernels or the runtime, no other cut helps."""
-    return any(why == NO_CUT for _, why in refused)
+def _lacks_a_cut(issues: Sequence[SchemeIssue]) -> bool:
+    """Whether a scheme lacks a cut alone: if kernels or the runtime rule schemes out, no other cut helps."""
+    return any(why == NO_CUT for _, why in issues)
 
 
-def _told(refused: Sequence[SchemeIssue]) -> str:
-    """Join reasons, each said once for all schemes that it holds for."""
+def _reasons_text(issues: Sequence[SchemeIssue]) -> str:
+    """Join reasons, each once with all schemes that it holds for."""
     schemes: dict[str, list[str]] = {}
-    for scheme, why in refused:
+    for scheme, why in issues:
         schemes.setdefault(why, []).append(scheme.label)
     return "; ".join(f"{', '.join(of)}: {why}" for why, of in schemes.items())
 
 
 def memory_shortfalls(problem: Problem, priced: SolverProblem) -> Infeasibility | None:
-    """Return why the tables cannot fit; ``None`` where nothing speaks against it.
+    """Return why the tables cannot fit; ``None`` if they may.
 
     ``priced`` holds all listed options, before any was dropped for its size.
     """
@@ -116,14 +117,14 @@ def _piece_shortfall(table: Table, tier: Tier, need: float, free: float) -> Shor
 def _finer_cuts(problem: Problem, index: int) -> bool:
     """Whether the table could be cut by columns in ways that are not listed."""
     table, runtime = problem.tables[index], RUNTIMES[problem.runtime]
-    wanted = table.constraints
-    narrowest = wanted.min_partition or COLUMN_STEP
+    constraints = table.constraints
+    narrowest = constraints.min_partition or COLUMN_STEP
     return (
-        wanted.pinned is None
+        constraints.pinned is None
         and 2 * narrowest <= table.embedding_dim
         and not any(index in group for group in problem.same_rank)
         and any(
-            (wanted.sharding_types is None or scheme in wanted.sharding_types)
+            (constraints.sharding_types is None or scheme in constraints.sharding_types)
             and runtime.scheme_issue(table, scheme) is None
             for scheme in _column_schemes(problem, table)
         )
@@ -132,12 +133,11 @@ def _finer_cuts(problem: Problem, index: int) -> bool:
 
 def _column_schemes(problem: Problem, table: Table) -> Iterator[Scheme]:
     """Yield the schemes that cut this table by columns on this cluster, whatever the widths."""
-    local = problem.cluster.ranks_per_host
+    cluster = problem.cluster
     for scheme in Scheme:
         facts = scheme.facts
-        needs_host = facts.keeps_host or facts.holders is Holders.HOST
-        has_rows = not (facts.cuts_rows and has_empty_block(table.num_embeddings, local))
-        if facts.cuts_columns and (local > 1 or not needs_host) and has_rows:
+        has_host = cluster.ranks_per_host > 1 or not facts.keeps_host
+        if facts.cuts_columns and has_host and geometry(scheme, table, cluster) is not None:
             yield scheme
 
 

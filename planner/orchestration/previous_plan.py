@@ -158,7 +158,7 @@ def movement_of(
     return Movement(
         previous_digest=previous.digest,
         moved_bytes=moves.moved_bytes,
-        kept_bytes=moves.kept_bytes,
+        kept_bytes=moves.unmoved_bytes,
         new_bytes=moves.new_bytes,
         pairs=moves.pairs,
         sent_bytes=tuple(sent.tolist()),

@@ -1,6 +1,6 @@
 """What moves from one placement to another, counted from their rectangles alone.
 
-Shares no code with the search, which counts the same bytes in arrays: the pipeline compares the two.
+Shares no code with the search, which counts the same bytes in arrays; the pipeline compares the two.
 
 A byte of a table is a cell with its share of the row: weights, optimizer state of the cell, and of the row spread
 evenly over its columns. A rank fetches the cells that its new shards have and its old ones lack. Each
@@ -24,9 +24,9 @@ from planner.domain.problem.table import Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """Bytes that stay, come from nowhere, and travel from rank to rank."""
+    """Bytes that do not move, that no rank had before, and that travel from rank to rank."""
 
-    kept_bytes: float
+    unmoved_bytes: float
     new_bytes: float
     pairs: tuple[RankPair, ...]
 
@@ -53,19 +53,19 @@ def transfer(tables: tuple[Table, ...], before: Placement, after: Placement) -> 
     """Count what moves between two placements of the same tables."""
     held: Mapping[str, TablePlacement] = {placed.name: placed for placed in before.tables}
     shape = {table.name: table for table in tables}
-    kept = new = 0.0
+    unmoved = new = 0.0
     moved = np.zeros((before.world_size, after.world_size))  # bytes by source and target
     for placed in after.tables:
         table, old = shape[placed.name], held.get(placed.name)
-        wanted = cell_bytes(table) * placed.shards.num_cells
+        needed = cell_bytes(table) * placed.shards.num_cells
         if old is None or not same_table(table, old):
-            new += wanted
+            new += needed
         elif old.shards.are_those_of(placed.shards, in_any_tier=True):
-            kept += wanted
+            unmoved += needed
         elif old.sharding_type.is_replicated:
-            kept += _fetch_copies(old.shards, placed.shards, cell_bytes(table), after.ranks_per_host, moved)
+            unmoved += _fetch_copies(old.shards, placed.shards, cell_bytes(table), after.ranks_per_host, moved)
         else:
-            kept += _fetch_parts(old.shards, placed.shards, cell_bytes(table), moved)
+            unmoved += _fetch_parts(old.shards, placed.shards, cell_bytes(table), moved)
     sources, targets = np.nonzero(moved)
     pairs = tuple(
         RankPair(source=source, target=target, bytes=amount)
@@ -73,11 +73,11 @@ def transfer(tables: tuple[Table, ...], before: Placement, after: Placement) -> 
             sources.tolist(), targets.tolist(), moved[sources, targets].tolist(), strict=True
         )
     )
-    return Transfer(kept_bytes=kept, new_bytes=new, pairs=pairs)
+    return Transfer(unmoved_bytes=unmoved, new_bytes=new, pairs=pairs)
 
 
 def _fetch_copies(old: Shards, new: Shards, bytes_of_cell: float, ranks_per_host: int, moved: Floats) -> float:
-    """Add what the ranks without a copy fetch, each from one that has; return the bytes that the others have."""
+    """Add what each rank without a copy fetches from a rank with one; return the bytes of the copies that exist."""
     cells = new.num_rows.astype(np.float64) * new.num_columns
     lacks = ~np.isin(new.rank, old.rank)
     hosts = new.rank // ranks_per_host
@@ -90,9 +90,9 @@ def _fetch_copies(old: Shards, new: Shards, bytes_of_cell: float, ranks_per_host
 
 
 def _fetch_parts(old: Shards, new: Shards, bytes_of_cell: float, moved: Floats) -> float:
-    """Add what each rank fetches of cells that one rank holds each; return the bytes that it has."""
-    wanted, having, cells = _common_cells(old, new)
-    source, target = old.rank[having], new.rank[wanted]
+    """Add what each rank fetches of cells that another rank holds; return the bytes of cells that do not move."""
+    needing, having, cells = _common_cells(old, new)
+    source, target = old.rank[having], new.rank[needing]
     own = source == target
     _add(moved, source[~own], target[~own], cells[~own] * bytes_of_cell)
     return float(cells[own].sum()) * bytes_of_cell
@@ -101,27 +101,27 @@ def _fetch_parts(old: Shards, new: Shards, bytes_of_cell: float, moved: Floats) 
 def _common_cells(old: Shards, new: Shards) -> tuple[Ints, Ints, Floats]:
     """Return the pairs of a new and an old shard that share cells, and how many.
 
-    Of the old shards none may share a cell: those of the same columns then follow each other by rows, and a new
-    shard meets the ones from the first that ends below its start to the last that starts above its end.
+    Old shards must not share cells: those of the same columns then follow each other by rows, and a new
+    shard meets those from the first that ends below its start to the last that starts above its end.
     """
     found: list[tuple[Ints, Ints, Floats]] = []
     in_order = np.lexsort((old.row_offset, old.column_end, old.column_offset))
     left_edge, right_edge = old.column_offset[in_order], old.column_end[in_order]
     is_other = np.flatnonzero((np.diff(left_edge) != 0) | (np.diff(right_edge) != 0)) + 1
-    for mine in np.split(in_order, is_other):
-        left, right = old.column_offset[mine[0]], old.column_end[mine[0]]
+    for column_range in np.split(in_order, is_other):
+        left, right = old.column_offset[column_range[0]], old.column_end[column_range[0]]
         width = np.minimum(new.column_end, right) - np.maximum(new.column_offset, left)
-        first = np.searchsorted(old.row_end[mine], new.row_offset, side="right")
-        last = np.searchsorted(old.row_offset[mine], new.row_end, side="left")
+        first = np.searchsorted(old.row_end[column_range], new.row_offset, side="right")
+        last = np.searchsorted(old.row_offset[column_range], new.row_end, side="left")
         count = np.where(width > 0, np.maximum(last - first, 0), 0)
-        wanted = np.repeat(np.arange(len(new)), count)
-        place = np.arange(len(wanted)) - np.repeat(np.cumsum(count) - count, count)
-        having = mine[first[wanted] + place]
-        rows = np.minimum(new.row_end[wanted], old.row_end[having])
-        rows -= np.maximum(new.row_offset[wanted], old.row_offset[having])
-        found.append((wanted, having, rows.astype(np.float64) * width[wanted]))
-    wanted, having, cells = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return wanted, having, cells
+        needing = np.repeat(np.arange(len(new)), count)
+        place = np.arange(len(needing)) - np.repeat(np.cumsum(count) - count, count)
+        having = column_range[first[needing] + place]
+        rows = np.minimum(new.row_end[needing], old.row_end[having])
+        rows -= np.maximum(new.row_offset[needing], old.row_offset[having])
+        found.append((needing, having, rows.astype(np.float64) * width[needing]))
+    needing, having, cells = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return needing, having, cells
 
 
 def _add(moved: Floats, source: Ints, target: Ints, amount: Floats) -> None:
@@ -130,7 +130,7 @@ def _add(moved: Floats, source: Ints, target: Ints, amount: Floats) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """How fast a rank sends and receives, inside its host and to others; ``None`` where nothing is known."""
+    """How fast a rank sends and receives, inside its host and to others; ``None`` if not known."""
 
     intra_host: Quantity | None
     inter_host: Quantity | None
@@ -143,7 +143,7 @@ class Links:
 
 
 def links_of(cluster: Cluster) -> Links:
-    """Return the link speeds of a cluster: where one is not stated, the other stands for it."""
+    """Return the link speeds of a cluster; a speed that is not stated is taken to be the other one."""
     intra, inter = _intra_host(cluster.hardware), cluster.hardware.numbers.get("inter_host_bytes_per_second")
     if cluster.num_hosts == 1:
         return Links(intra_host=intra or inter, inter_host=None)
@@ -162,9 +162,9 @@ def _intra_host(hardware: Hardware) -> Quantity | None:
 
 
 def seconds_per_byte(cluster: Cluster) -> float:
-    """Return what a moved byte takes where all ranks move equally many: at the speed of the slowest link on its way.
+    """Return what a moved byte takes if all ranks move equally many: at the speed of the slowest link on its way.
 
-    0 for a cluster of one rank, and where no link speed is known.
+    0 for a cluster of one rank, and if no link speed is known.
     """
     links = links_of(cluster)
     link = links.inter_host or links.intra_host
@@ -174,8 +174,8 @@ def seconds_per_byte(cluster: Cluster) -> float:
 def transfer_seconds(pairs: tuple[RankPair, ...], cluster: Cluster) -> float | None:
     """Return how long the busiest rank sends or receives over one kind of link, all ranks at once.
 
-    ``None`` where bytes travel over links whose speed is not known. Ranks of a larger
-    cluster before are on hosts of the same size.
+    ``None`` if bytes travel over links whose speed is not known. Ranks of a larger
+    previous cluster are on hosts of the same size.
     """
     if not pairs:
         return 0.0

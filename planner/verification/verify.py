@@ -1,6 +1,10 @@
-"""Whether a placement is right: cover, geometry, memory and constraints, told in words.
+"""Whether a placement is right: cover, geometry, memory and constraints.
 
-Starts from the shards alone and shares no code with schemes, options or partitioners.
+Starts from the shards alone and shares no code with options, the geometry of schemes, or partitioners (an import
+contract holds that). It shares with them the ledger of bytes (:mod:`planner.pricing.memory`), the tiers of a kernel's
+rows (:mod:`planner.options.row_tiers`), and three facts of ``cost_models.vocabulary``, as definitions of words: whether
+a scheme replicates a table, which site of a scheme a rank belongs to, whether a kernel caches. The rules of a runtime
+(``planner.options.runtimes.<runtime>``) are written apart from the options: those of TorchRec read no fact of a scheme.
 """
 
 from collections.abc import Iterator
@@ -40,7 +44,7 @@ NO_PARTITION = frozenset(
 def verify(problem: Problem, placement: Placement, *, rules: LedgerRules = EXACT) -> tuple[Issue, ...]:
     """Return everything that is wrong with a placement; empty means it may be used.
 
-    Pointers are into the plan document (``/tables/3/shards/0``). Memory is judged by the
+    Pointers are into the plan document (``/tables/3/shards/0``). Memory is counted by the
     ledger ``rules`` of the cost model that the plan was made with.
     """
     issues = [*_cluster_issues(problem, placement), *_table_set_issues(problem, placement)]
@@ -95,7 +99,7 @@ def _table_set_issues(problem: Problem, placement: Placement) -> Iterator[Issue]
 
 
 def _shard_issues(problem: Problem, tables: dict[str, Table], placement: Placement) -> dict[int, list[Issue]]:
-    """Ranks, ranges and tiers that do not exist, by the index of the table in the plan."""
+    """Return issues of ranks, ranges and tiers that do not exist, by the index of the table in the plan."""
     shards, of = placement.all_shards(), placement.table_of_shards()
     tiers = [_tier_of_rows(problem, placed) for placed in placement.tables]
     known = [tables.get(placed.name) for placed in placement.tables]
@@ -128,13 +132,13 @@ def _shard_issues(problem: Problem, tables: dict[str, Table], placement: Placeme
 
 
 def _tier_of_rows(problem: Problem, placed: TablePlacement) -> Tier:
-    """Return where the rows of a table must lie: all in storage-class memory where some do and may."""
+    """Return where the rows of a table must lie: all in storage-class memory if some lie there and may."""
     places = row_tiers(placed.compute_kernel, problem.cluster, RUNTIMES[problem.runtime])
     return Tier.SCM if placed.in_scm and Tier.SCM in places else places[0]
 
 
 def _hot_shards(problem: Problem, placement: Placement) -> Bools:
-    """Mark first rows in the device's memory whose table's other rows are on the same rank, where known."""
+    """Mark first rows in the device's memory whose table has its other rows on the same rank."""
     shards, of = placement.all_shards(), placement.table_of_shards()
     hot_rows = np.array([placed.hot_rows for placed in placement.tables], dtype=np.int64)[of]
     is_hot: Bools = (shards.row_offset == 0) & (shards.num_rows == hot_rows)
@@ -150,13 +154,15 @@ def _hot_shards(problem: Problem, placement: Placement) -> Bools:
 
 
 def _cover_issues(problem: Problem, table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
-    """Every cell exactly once, or once per rank for data_parallel."""
+    """Yield where a cell is not on exactly one rank, or not on every rank if the table is replicated."""
     if placed.sharding_type.is_replicated:
         if not _is_one_copy_per_rank(table, placed.shards, problem.world_size):
             yield Issue(
                 code="cover",
                 pointer=f"/tables/{index}",
-                message=f'table "{table.name}": data_parallel needs exactly one full copy on every rank',
+                message=(
+                    f'table "{table.name}": {placed.sharding_type.label} needs exactly one full copy on every rank'
+                ),
             )
         return
     overlap = overlapping_shards(placed.shards)
@@ -182,7 +188,7 @@ def _is_one_copy_per_rank(table: Table, shards: Shards, num_ranks: int) -> bool:
 
 
 def _model_issues(table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
-    """What the plan says of the model, where it says it: a plan for another module shards nothing."""
+    """Yield what the plan states of the model and is not so: a plan for another module shards nothing."""
     facts = (
         ("module_path", placed.module_path, table.module_path),
         ("pooling", placed.pooling, table.pooling),
@@ -198,7 +204,7 @@ def _model_issues(table: Table, index: int, placed: TablePlacement) -> Iterator[
 
 
 def _data_type_issues(table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
-    """Weights of a type that the model does not have, and that the user did not leave to the planner."""
+    """Yield weights of a type that neither the model has nor the user allows."""
     allowed = table.constraints.data_types or (table.data_type.name,)
     if placed.data_type and placed.data_type not in allowed:
         yield Issue(
@@ -213,14 +219,14 @@ def _data_type_issues(table: Table, index: int, placed: TablePlacement) -> Itera
 
 
 def _allowed_issues(problem: Problem, table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
-    """What the user allowed for the table."""
-    wanted, pointer = table.constraints, f"/tables/{index}"
+    """Yield what the constraints of the table do not allow."""
+    constraints, pointer = table.constraints, f"/tables/{index}"
     name = f'table "{table.name}"'
-    if wanted.sharding_types is not None and placed.sharding_type not in wanted.sharding_types:
+    if constraints.sharding_types is not None and placed.sharding_type not in constraints.sharding_types:
         yield Issue(
             code="sharding-type", pointer=pointer, message=f"{name}: {placed.sharding_type.label} is not allowed"
         )
-    if wanted.compute_kernels is not None and placed.compute_kernel not in wanted.compute_kernels:
+    if constraints.compute_kernels is not None and placed.compute_kernel not in constraints.compute_kernels:
         yield Issue(
             code="kernel", pointer=pointer, message=f"{name}: kernel {placed.compute_kernel.label} is not allowed"
         )
@@ -229,53 +235,51 @@ def _allowed_issues(problem: Problem, table: Table, index: int, placed: TablePla
     if has_cache != (share is not None) or (share is not None and not 0 < share <= 1):
         rule = "needs a cache_load_factor above 0, at most 1" if has_cache else "has no cache"
         yield Issue(code="cache", pointer=pointer, message=f"{name}: kernel {placed.compute_kernel.label} {rule}")
-    splits = {round(fraction * table.num_embeddings) for fraction in wanted.hot_row_fractions or ()}
-    if placed.hot_rows and wanted.hot_row_fractions is not None and placed.hot_rows not in splits:
+    splits = {round(fraction * table.num_embeddings) for fraction in constraints.hot_row_fractions or ()}
+    if placed.hot_rows and constraints.hot_row_fractions is not None and placed.hot_rows not in splits:
         message = f"{name}: a split at {placed.hot_rows} rows is none of the hot_row_fractions"
         yield Issue(code="hot-rows", pointer=pointer, message=message)
-    if wanted.cache_load_factors is not None and share is not None and share not in wanted.cache_load_factors:
+    if constraints.cache_load_factors is not None and share is not None and share not in constraints.cache_load_factors:
         yield Issue(code="cache", pointer=pointer, message=f"{name}: a cache_load_factor of {share} is not allowed")
-    if wanted.ranks is not None and (others := _ranks_of(placed) - wanted.ranks):
+    if constraints.ranks is not None and (others := _ranks_of(placed) - constraints.ranks):
         yield Issue(code="rank", pointer=pointer, message=f"{name}: rank {min(others)} is not allowed")
-    if wanted.hosts is not None:
-        others = {problem.cluster.host_of(rank) for rank in _ranks_of(placed)} - wanted.hosts
+    if constraints.hosts is not None:
+        others = {problem.cluster.host_of(rank) for rank in _ranks_of(placed)} - constraints.hosts
         if others:
             yield Issue(code="host", pointer=pointer, message=f"{name}: host {min(others)} is not allowed")
     narrowest = int(placed.shards.num_columns.min(initial=table.embedding_dim))
-    if wanted.min_partition is not None and narrowest < min(wanted.min_partition, table.embedding_dim):
+    if constraints.min_partition is not None and narrowest < min(constraints.min_partition, table.embedding_dim):
         yield Issue(
             code="min-partition",
             pointer=pointer,
-            message=f"{name}: a shard is {narrowest} columns wide, at least {wanted.min_partition} are asked for",
+            message=f"{name}: a shard is {narrowest} columns wide, at least {constraints.min_partition} are asked for",
         )
 
 
 def _pin_issues(problem: Problem, table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
-    """Where the user pinned the table; rows are judged by the rules of cover and of the runtime."""
+    """Yield where a pinned table is elsewhere; the rules of cover and of the runtime check its rows."""
     pinned = table.constraints.pinned
     if pinned is None:
         return
     hint = "plan again, or change the table's pinned placement"
-    asked = (pinned.sharding_type, pinned.compute_kernel)
+    expected = (pinned.sharding_type, pinned.compute_kernel)
     found = (placed.sharding_type, placed.compute_kernel)
-    if found == asked and placed.cache_load_factor != pinned.cache_load_factor:
+    if found == expected and placed.cache_load_factor != pinned.cache_load_factor:
         message = f"is pinned with cache_load_factor {pinned.cache_load_factor}, not {placed.cache_load_factor}"
         yield Issue(code="pinned", pointer=f"/tables/{index}", message=f'table "{table.name}" {message}', hint=hint)
         return
-    if found != asked:
-        message = (
-            f"is pinned to {asked[0].label} with kernel {asked[1].label}, not {found[0].label} with {found[1].label}"
-        )
+    if found != expected:
+        message = "is pinned to {} with kernel {}, not {} with {}".format(*(code.label for code in (*expected, *found)))
         yield Issue(code="pinned", pointer=f"/tables/{index}", message=f'table "{table.name}" {message}', hint=hint)
         return
     if placed.in_scm != pinned.in_scm:
         message = "is pinned to scm" if pinned.in_scm else "is not pinned to scm"
         yield Issue(code="pinned", pointer=f"/tables/{index}", message=f'table "{table.name}" {message}', hint=hint)
         return
-    wanted = {(piece.column_offset, piece.num_columns, piece.site) for piece in pinned.pieces}
+    sites = {(piece.column_offset, piece.num_columns, piece.site) for piece in pinned.pieces}
     for position, shard in enumerate(placed.shards):
         site = placed.sharding_type.site(shard.rank, problem.cluster.ranks_per_host)
-        if (shard.column_offset, shard.num_columns, site) not in wanted:
+        if (shard.column_offset, shard.num_columns, site) not in sites:
             columns = f"columns {shard.column_offset} to {shard.column_offset + shard.num_columns - 1}"
             yield Issue(
                 code="pinned",

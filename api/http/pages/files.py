@@ -15,7 +15,7 @@ from planner.options.schemes.geometry import PREFERRED_ORDER
 
 #: Where the files are served: below it the digest of all of them, so that what an address holds never changes.
 ADDRESS = "/ui/assets"
-SHELL = "index.html"
+INDEX = "index.html"
 _PLACE_OF_ADDRESS = b"{assets}"
 #: By the end of the name; licences have none. A file of any other kind is a mistake.
 _MEDIA_TYPES = {
@@ -40,10 +40,10 @@ class PageFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFiles:
-    """All files but the shell, by path, and the shell that leads to them."""
+    """The index page, which loads all other files, and these by path."""
 
     address: str
-    shell: PageFile
+    index: PageFile
     by_path: Mapping[str, PageFile]
 
 
@@ -56,10 +56,10 @@ def page_files() -> PageFiles:
     for path, body in bodies.items():
         everything.update(f"{path}\0{len(body)}\0".encode() + body)
     address = f"{ADDRESS}/{everything.hexdigest()[:16]}"
-    shell = bodies.pop(SHELL).replace(_PLACE_OF_ADDRESS, address.encode())
+    index = bodies.pop(INDEX).replace(_PLACE_OF_ADDRESS, address.encode())
     return PageFiles(
         address=address,
-        shell=_page_file(SHELL, shell),
+        index=_page_file(INDEX, index),
         by_path={path: _page_file(path, body) for path, body in bodies.items()},
     )
 

@@ -1,6 +1,6 @@
 """The pages for people at ``/`` and under ``/ui``: all of it comes from this server, and nothing may leave it.
 
-Every page is the same shell, whose scripts read the address and ask the HTTP API for what the page shows.
+Every page is the same index page, whose scripts read the address and ask the HTTP API for what the page shows.
 """
 
 from fastapi import FastAPI, Request, Response
@@ -33,7 +33,7 @@ CONTENT_POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types default"
 )
-_SHELL_HEADERS = {
+_INDEX_HEADERS = {
     "Content-Security-Policy": CONTENT_POLICY,
     "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
@@ -47,10 +47,10 @@ def add_pages(app: FastAPI) -> None:
     """Serve the pages and their files."""
 
     async def page(request: Request) -> Response:
-        return _answer(request, page_files().shell, _SHELL_HEADERS)
+        return _answer(request, page_files().index, _INDEX_HEADERS)
 
     async def no_page(request: Request) -> Response:
-        return _answer(request, page_files().shell, _SHELL_HEADERS, status=404)
+        return _answer(request, page_files().index, _INDEX_HEADERS, status=404)
 
     async def asset(request: Request, digest: str, path: str) -> Response:
         found = page_files().by_path.get(path)

@@ -1,9 +1,9 @@
-"""Whole shards that go to other ranks, one by one or in exchange, as long as the model of whole ranks says it pays.
+"""Moves whole shards to other ranks, alone or in exchange, while the model of whole ranks finds an improvement.
 
 A search with additive prices balances what shards cost by themselves. Near its end, what a shard costs depends on what
-else lies on its rank, and only the model itself knows: here it is asked, for many changes at a time. The slowest rank
-of each phase gives shards away or exchanges them; where no change helps, the best of those that hurt little is taken
-and the plan is improved again from there, and the best plan of all is kept. Cuts, kernels and tiers stay as they are.
+else lies on its rank, which only the model itself knows: it prices many changes at a time. The slowest rank
+of each phase gives shards away or exchanges them. If no change helps, the best of those that cost little is made
+and the plan is improved again from there; the result is the best plan of all. Cuts, kernels and tiers do not change.
 """
 
 import time
@@ -21,15 +21,15 @@ from planner.pricing.memory import capacity_bytes, ledger_rules
 from planner.pricing.phases import objective_of_ranks, phase_windows
 from planner.pricing.placed_work import PlacedWork
 
-#: Shards of these may lie on any rank each; those of others stand where their neighbours let them.
-_FREE = tuple(s for s in Scheme if s.facts.holders is Holders.RANK and not s.facts.keeps_host)
-_AT_A_TIME, _LEAST_CHANGES = 256, 32  # changes that the model is asked about together, and that looking for them costs
+#: Schemes whose shards may each lie on any rank; shards of the other schemes depend on each other.
+_FREE = tuple(scheme for scheme in Scheme if scheme.facts.holders is Holders.RANK and not scheme.facts.keeps_host)
+_AT_A_TIME, _LEAST_CHANGES = 256, 32  # changes priced together; least that a search for changes counts as
 #: Nominal work of one change: seconds, and seconds per rank; measured on one core with 4 to 128 ranks.
 _CHANGE_SECONDS, _CHANGE_RANK_SECONDS = 8e-6, 1.5e-6
 _MOST_CHANGES = 2_000_000
 _LEAST_GAIN = 1e-9  # relative
 _MOST_LOSS = 0.02  # relative to the best plan: how much worse a plan may be that is improved again
-_TABU = 12  # changes during which a shard that was moved on purpose to a worse place stays there
+_TABU = 12  # changes during which a shard that was moved on purpose to a worse place may not move
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +42,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class RefinedPlacement:
-    """What became of a plan."""
+    """The result of a refinement."""
 
-    placement: Placement  # the one it was where none is better
-    is_cut_by_clock: bool  # before its work was done: it may not come out again
+    placement: Placement  # the given one if none is better
+    is_cut_by_clock: bool  # before its work was done: the result may not repeat
 
 
 def refine_whole_ranks(
@@ -87,7 +87,7 @@ class _Refinement:
         self.is_cut_by_clock = False
 
     def run(self, limit: Limit) -> Ints | None:
-        """Move shards until a limit; return the ranks of the best plan, ``None`` where the first is."""
+        """Move shards until a limit; return the ranks of the best plan, ``None`` if that is the first."""
         ranks = self._problem.world_size
         left = min(limit.work_seconds / (_CHANGE_SECONDS + _CHANGE_RANK_SECONDS * ranks), _MOST_CHANGES)
         seconds = self._now.seconds
@@ -135,7 +135,7 @@ class _Refinement:
     def _changes(self, seconds: Floats, turn: int) -> tuple[Ints, Ints]:
         """Return changes that memory and constraints allow: shards (K, 2) and where they go.
 
-        A change moves a shard, its second shard staying where it is, or exchanges both. Half of them are of the ranks
+        A change moves a shard, and its second shard does not move, or exchanges both. Half of them are of the ranks
         that the objective waits for.
         """
         may = self.movable & (turn - self._tabu >= _TABU)
@@ -151,12 +151,12 @@ class _Refinement:
         first, second = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
         goes = self._rank[movers] != to
         movers, to = movers[goes], to[goes]
-        beside = (movers + 1) % len(self._rank)  # stays: any other shard
+        unmoved = (movers + 1) % len(self._rank)  # any other shard
         apart = self._rank[first] != self._rank[second]
         first, second = first[apart], second[apart]
-        shards = np.concatenate([np.stack([movers, beside], axis=1), np.stack([first, second], axis=1)])
+        shards = np.concatenate([np.stack([movers, unmoved], axis=1), np.stack([first, second], axis=1)])
         goals = np.concatenate(
-            [np.stack([to, self._rank[beside]], axis=1), np.stack([self._rank[second], self._rank[first]], axis=1)]
+            [np.stack([to, self._rank[unmoved]], axis=1), np.stack([self._rank[second], self._rank[first]], axis=1)]
         )
         legal = self._legal(shards, goals)
         return shards[legal], goals[legal]
@@ -168,7 +168,7 @@ class _Refinement:
         return one[pairs // len(other)], other[pairs % len(other)]
 
     def _legal(self, shards: Ints, ranks: Ints) -> Bools:
-        """Tell which changes leave every shard where it may be and every rank with memory."""
+        """Return which changes leave every shard where it may be and every rank with memory."""
         here = self._rank[shards]
         legal: Bools = np.all(self._allowed[self._table[shards], ranks] | (here == ranks), axis=1)
         gained = self._bytes[shards[:, 0]] - self._bytes[shards[:, 1]] * (here != ranks)[:, 1, None]
@@ -177,8 +177,8 @@ class _Refinement:
         legal &= np.all(-gained <= self._free[ranks[:, 1]], axis=1) | ~exchanged
         for place in range(2):
             moved = here[:, place] != ranks[:, place]
-            beside = self._pieces[self._table[shards[:, place]], ranks[:, place]]
-            legal &= (beside == 0) | ~moved  # one piece of a table on a rank
+            num_pieces = self._pieces[self._table[shards[:, place]], ranks[:, place]]
+            legal &= (num_pieces == 0) | ~moved  # one piece of a table on a rank
         return legal
 
     def _move(self, shards: Ints, ranks: Ints) -> None:
@@ -190,13 +190,13 @@ class _Refinement:
         self._now = self._now.moved(shards, ranks)
 
     def _return_to(self, rank: Ints) -> None:
-        """Take up the best plan again."""
+        """Return to the best plan."""
         other = np.flatnonzero(self._rank != rank)
         self._move(other, rank[other])
 
 
 def _movable(problem: Problem, placement: Placement) -> Bools:
-    """Tell which shards stand alone: of tables cut by columns at most, in no group, pinned nowhere."""
+    """Return which shards move alone: of tables cut by columns at most, in no group, not pinned."""
     grouped = {table for group in (*problem.same_rank, *problem.apart) for table in group}
     by_name = {table.name: i for i, table in enumerate(problem.tables)}
     free = []
@@ -208,17 +208,17 @@ def _movable(problem: Problem, placement: Placement) -> Bools:
 
 
 def _allowed_ranks(problem: Problem, placement: Placement) -> Bools:
-    """Tell where the user lets each placed table lie, (num_placed_tables, num_ranks)."""
+    """Return where the user allows each placed table, (num_placed_tables, num_ranks)."""
     tables = {table.name: table.constraints for table in problem.tables}
     ranks = np.arange(problem.world_size)
     hosts = ranks // problem.cluster.ranks_per_host
     allowed = np.ones((len(placement.tables), len(ranks)), dtype=np.bool_)
     for row, placed in zip(allowed, placement.tables, strict=True):
-        wanted = tables[placed.name]
-        if wanted.ranks is not None:
-            row &= np.isin(ranks, list(wanted.ranks))
-        if wanted.hosts is not None:
-            row &= np.isin(hosts, list(wanted.hosts))
+        constraints = tables[placed.name]
+        if constraints.ranks is not None:
+            row &= np.isin(ranks, list(constraints.ranks))
+        if constraints.hosts is not None:
+            row &= np.isin(hosts, list(constraints.hosts))
     return allowed
 
 

@@ -15,14 +15,14 @@ _PLACES = {Tier.DDR: "host memory", Tier.SCM: "storage-class memory", Tier.SSD: 
 
 
 def cut_in_words(scheme: Scheme, columns: Sequence[int]) -> str:
-    """``"cut by columns (2x48 + 32)"`` for pieces of 48, 32 and 48 columns."""
+    """Return the words of a scheme, such as ``"cut by columns (2x48 + 32)"`` for pieces of 48, 32 and 48 columns."""
     runs = [(width, len(list(run))) for width, run in itertools.groupby(sorted(columns, reverse=True))]
     widths = " + ".join(f"{count}x{width}" if count > 1 else f"{width}" for width, count in runs)
     return scheme.facts.words.format(widths)
 
 
-def kept_in_words(storage: Storage) -> str:
-    """``", in host memory behind a cache of 10% of its rows"``; nothing where all rows are in the device's memory."""
+def storage_in_words(storage: Storage) -> str:
+    """Return ``", in host memory behind a cache of 10% of its rows"``; ``""`` if the device's memory has all rows."""
     tier = storage.tier(Tier.HBM)
     if tier is Tier.HBM:
         return ""
@@ -42,7 +42,7 @@ def reason(
     objective_seconds: float,
     is_pinned: bool,
 ) -> str:
-    """Say why a table is cut so: what its next best cut would cost, and what leaving it whole would.
+    """Return why a table is cut so: what its next best cut would cost, and what leaving it whole would.
 
     Parameters
     ----------
@@ -55,34 +55,34 @@ def reason(
     is_pinned
         Whether the user fixed the table's pieces.
     """
-    now = cut_in_words(scheme, columns) + kept_in_words(storage)
+    now = cut_in_words(scheme, columns) + storage_in_words(storage)
     if is_pinned:
         return f"{now}, because the spec pins it"
     if not alternatives:
         return f"{now}; no other cut is allowed while the other tables stay as they are"
-    told = [alternatives[0]]
-    whole = (one for one in alternatives[1:] if one.scheme is Scheme.TABLE_WISE and Scheme.TABLE_WISE is not scheme)
-    told += itertools.islice(whole, 1)
+    shown = [alternatives[0]]
+    whole = (one for one in alternatives[1:] if one.scheme.is_whole and not scheme.is_whole)
+    shown += itertools.islice(whole, 1)
     lead = "no other cut fits" if alternatives[0].excess_bytes > 0 else "next best"
     return f"{now}; {lead}: " + "; ".join(
         f"{cut_in_words(one.scheme, one.columns)}{_storage(one, scheme, storage)}, which would"
         f" {_effect(one, objective_seconds)}"
-        for one in told
+        for one in shown
     )
 
 
 def _storage(one: Alternative, scheme: Scheme, storage: Storage) -> str:
-    """Say how rows are kept, and name the kernel or the type where that is all that tells two cuts apart."""
-    kept = kept_in_words(one.storage)
-    if one.scheme is not scheme or kept != kept_in_words(storage):
-        return kept
+    """Return where an alternative has its rows; its kernel or type if two cuts differ in nothing else."""
+    words = storage_in_words(one.storage)
+    if one.scheme is not scheme or words != storage_in_words(storage):
+        return words
     if one.storage.kernel is not storage.kernel:
         return f" with the {one.storage.kernel.label} kernel"
     return f" as {one.storage.data_type.name}" if one.storage.data_type is not storage.data_type else ""
 
 
 def _effect(one: Alternative, objective_seconds: float) -> str:
-    """What one alternative would do; at most that where not all its cuts and sites were tried."""
+    """Return what one alternative would do; at most that, unless all its cuts and sites were tried."""
     at_most = "" if one.is_best else "at most "
     if one.excess_bytes > 0:
         return f"exceed the memory of a rank by {at_most}{format_bytes(one.excess_bytes)}"
@@ -96,7 +96,7 @@ def _effect(one: Alternative, objective_seconds: float) -> str:
 
 
 def _where(one: Alternative) -> str:
-    """How much longer the phase becomes that lengthens most."""
+    """Return how much longer the phase becomes that lengthens most."""
     before, after = one.phase_seconds
     if one.phase is None or after < before * _LONGER:
         return ""

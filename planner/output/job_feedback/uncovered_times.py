@@ -1,7 +1,7 @@
-"""Which of a job's times have no interval to be judged by, or give no rows, and why: in words, by rank and table.
+"""Which of a job's times have no interval to compare with, or give no rows, and why: in words, by rank and table.
 
-A rank's phase is timed as a whole. Where a part of it is nothing that measured rows are of, such as the dense update of
-a replicated table beside the fused lookups, the analytic model prices that part: the total is compared, but the limits
+A rank's phase is timed as a whole. If measured rows cover only a part of it, as when the dense update of a replicated
+table runs next to the fused lookups, the analytic model prices the rest. The total is compared, but the limits
 of an analytic price have no known probability, and the time of the fused launch alone is not known.
 """
 
@@ -24,59 +24,59 @@ _NO_INTERVAL = "the analytic model priced that, so the whole time has no interva
 def uncovered_times(
     problem: Problem, placed: PlacedShards, model: AssignmentModel, phase: Phase, ranks: Ints
 ) -> list[str]:
-    """Say why the times of ``ranks`` in a phase are compared, but not judged by intervals; none for no ranks."""
+    """Return why the times of ``ranks`` in a phase are compared, but not by intervals; none for no ranks."""
     if len(ranks) == 0:
         return []
     if phase not in _COMPUTE:
         work = placed.work.take(np.unique(placed.kind))
         reasons = [f"{named(ranks)}: {why}" for of, why in model.unmeasured_collectives(work) if of is phase]
-        return _told(reasons, ranks)
+        return _without_interval(reasons, ranks)
     idle = np.setdiff1d(ranks, placed.rank)
     busy = np.setdiff1d(ranks, idle)
-    told = [f"{named(idle)}: the plan has no shards there, so nothing was predicted"] if len(idle) else []
+    texts = [f"{named(idle)}: the plan has no shards there, so nothing was predicted"] if len(idle) else []
     if len(busy) == 0:
-        return told
+        return texts
     outside = model.unknown(placed.work, problem.cluster.hardware)
     others = [_other(placed.work, kind, outside[kind]) for kind in range(placed.work.num_shards)]
-    return [*told, *_told(list(_by_reason(problem, placed, busy, others)), busy)]
+    return [*texts, *_without_interval(list(_by_reason(problem, placed, busy, others)), busy)]
 
 
 def unmeasured_parts(problem: Problem, placed: PlacedShards, ranks: Ints) -> list[str]:
-    """Say what else than fused lookups ``ranks`` run, so that the time of these alone is not known."""
+    """Return what ``ranks`` run besides fused lookups, so that the time of these alone is not known."""
     others = [_other(placed.work, kind, "") for kind in range(placed.work.num_shards)]
     return list(_by_reason(problem, placed, ranks, others))
 
 
 def named(ranks: Ints) -> str:
-    """``"rank 3"``, ``"ranks 0-7"``."""
+    """Return ``"rank 3"`` or ``"ranks 0-7"``."""
     return f"rank{'' if len(ranks) == 1 else 's'} {number_ranges(ranks.tolist())}"
 
 
-def _told(reasons: Sequence[str], ranks: Ints) -> list[str]:
+def _without_interval(reasons: Sequence[str], ranks: Ints) -> list[str]:
     found = reasons or [f"{named(ranks)}: not all of this phase was measured"]
     return [f"{reason}; {_NO_INTERVAL}" for reason in found]
 
 
 def _other(work: ShardWork, kind: int, outside: str) -> str:
-    """Say what the shards of a kind are that measured rows are not of; ``""`` of fused lookups within the range."""
+    """Return what measured rows lack of the shards of a kind; ``""`` for fused lookups within the range."""
     kernel = Kernel(int(work.kernel[kind]))
     if IS_REPLICATED[work.scheme[kind]]:
         return f"replicated (kernel {kernel.label})"
     if kernel is not Kernel.FUSED:
         return f"of the kernel {kernel.label}"
-    for text, is_so in (
+    for text, holds in (
         ("weighted", work.is_weighted[kind]),
         ("of sequences", not work.is_pooled[kind]),
         ("not trained", not work.is_trained[kind]),
         ("outside of what was measured", bool(outside)),
     ):
-        if is_so:
+        if holds:
             return text
     return ""
 
 
 def _by_reason(problem: Problem, placed: PlacedShards, ranks: Ints, reasons: Sequence[str]) -> Iterator[str]:
-    """Yield for each reason the ranks and the tables that it holds of."""
+    """Yield for each reason the ranks and the tables that it holds for."""
     here = np.isin(placed.rank, ranks)
     for reason in dict.fromkeys(filter(None, reasons)):
         shards = here & np.array([one == reason for one in reasons], dtype=np.bool_)[placed.kind]

@@ -78,7 +78,7 @@ def test_much_of_the_gain_for_a_few_of_the_bytes() -> None:
     runs = before()
     problem = problem_of(drifted(2.0, 0.2))
     free = planned(problem)
-    total = transfer(problem.tables, runs, runs).kept_bytes
+    total = transfer(problem.tables, runs, runs).unmoved_bytes
     found = planned(problem, PreviousPlan(placement=runs, max_moved_bytes=0.05 * total))
     movement = found.movement
     assert movement is not None

@@ -61,7 +61,7 @@ def test_bytes_are_those_of_cells_on_ranks_that_lacked_them(seed: int) -> None:
     was, is_now = placed_cells(before), placed_cells(after)
     each = 4 + 8
     assert cell_bytes(tables[0]) == each
-    assert found.kept_bytes == each * len(was & is_now)
+    assert found.unmoved_bytes == each * len(was & is_now)
     assert found.moved_bytes == each * len(is_now - was)
     assert found.new_bytes == 0
     for pair in found.pairs:
@@ -106,7 +106,7 @@ def test_partitions_that_no_scheme_makes() -> None:
     assert {(pair.source, pair.target): pair.bytes for pair in found.pairs} == {
         pair: 4.0 * count for pair, count in expected.items()
     }
-    assert found.kept_bytes == 4 * len(was & is_now) > 0
+    assert found.unmoved_bytes == 4 * len(was & is_now) > 0
 
 
 def test_another_order_of_the_same_shards_moves_nothing() -> None:
@@ -118,7 +118,7 @@ def test_another_order_of_the_same_shards_moves_nothing() -> None:
     )
     found = transfer((table,), before, after)
     assert (found.pairs, found.new_bytes) == ((), 0.0)
-    assert found.kept_bytes == cell_bytes(table) * 144
+    assert found.unmoved_bytes == cell_bytes(table) * 144
 
 
 def test_what_a_row_holds_besides_its_cells_is_spread_over_them() -> None:
@@ -139,7 +139,7 @@ def test_a_table_that_is_new_or_of_another_shape_does_not_move() -> None:
     )
     found = transfer(new, before, after)
     assert found.new_bytes == cell_bytes(new[0]) * 12 * (8 + 7)
-    assert found.moved_bytes + found.kept_bytes == cell_bytes(new[1]) * 12 * 7
+    assert found.moved_bytes + found.unmoved_bytes == cell_bytes(new[1]) * 12 * 7
 
 
 def test_of_several_copies_the_nearest_is_sent() -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import zstandard
 
 from api.http.pages.files import page_files
 from api.http.pages.site import ADDRESSES
+from planner.options.schemes.geometry import PREFERRED_ORDER
+from planner.output.explain.reasons import cut_in_words
 from tests.support.service.live import Live
 
 #: Of echarts 6.1.0 on npm: dist/echarts.esm.min.mjs.
@@ -138,6 +141,14 @@ def test_every_module_that_is_imported_is_there() -> None:
             folder = Path(path).parent
             resolved = (Path("/") / folder / target).resolve().relative_to("/")
             assert str(resolved) in page_files().by_path, f"{path}: {target}"
+
+
+def test_schemes_have_the_words_of_explanations() -> None:
+    """One table of words: the page leaves the widths of pieces out."""
+    shown = json.loads(text("schemes.js").partition("Object.entries(")[2].removesuffix("));\n"))
+    assert list(shown) == [scheme.label for scheme in PREFERRED_ORDER]
+    for scheme in PREFERRED_ORDER:
+        assert shown[scheme.label] == cut_in_words(scheme, ()).replace(" ()", "")
 
 
 def test_the_chart_library_is_the_published_one_with_its_licences() -> None:

@@ -8,7 +8,7 @@ from cost_models.vocabulary import Kernel, Phase, Scheme
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.storage import Storage
 from planner.output.explain.alternatives import Alternative
-from planner.output.explain.reasons import cut_in_words, kept_in_words, reason
+from planner.output.explain.reasons import cut_in_words, reason, storage_in_words
 from tests.support.planning.builders import make_assignment
 
 FUSED = Storage(kernel=Kernel.FUSED, data_type=DATA_TYPES["fp32"])
@@ -77,15 +77,17 @@ def test_other_widths_and_kernels_of_the_same_cut_are_named() -> None:
 
 
 def test_where_rows_are_preserved_is_reported_unless_it_is_the_usual() -> None:
-    assert kept_in_words(FUSED) == kept_in_words(DENSE) == ""
-    assert kept_in_words(CACHED) == ", in host memory behind a cache of 10% of its rows"
-    assert kept_in_words(replace(FUSED, kernel=Kernel.FUSED_UVM)) == ", in host memory"
+    assert storage_in_words(FUSED) == storage_in_words(DENSE) == ""
+    assert storage_in_words(CACHED) == ", in host memory behind a cache of 10% of its rows"
+    assert storage_in_words(replace(FUSED, kernel=Kernel.FUSED_UVM)) == ", in host memory"
     split = replace(FUSED, kernel=Kernel.FUSED_UVM, hot_row_share=0.02)
-    assert kept_in_words(split) == ", its hottest 2% of rows near and the others in host memory"
-    assert kept_in_words(replace(CACHED, in_scm=True)) == ", in storage-class memory behind a cache of 10% of its rows"
-    assert kept_in_words(replace(split, in_scm=True)).endswith("rows near and the others in storage-class memory")
+    assert storage_in_words(split) == ", its hottest 2% of rows near and the others in host memory"
+    assert (
+        storage_in_words(replace(CACHED, in_scm=True)) == ", in storage-class memory behind a cache of 10% of its rows"
+    )
+    assert storage_in_words(replace(split, in_scm=True)).endswith("rows near and the others in storage-class memory")
     stored = replace(CACHED, kernel=Kernel.KEY_VALUE)
-    assert kept_in_words(stored) == ", in block storage behind a cache of 10% of its rows"
+    assert storage_in_words(stored) == ", in block storage behind a cache of 10% of its rows"
     assert "cut by rows over all ranks, in host memory behind a cache of 10% of its rows, which would" in why(
         replace(NEXT, storage=CACHED)
     )

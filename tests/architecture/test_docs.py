@@ -123,5 +123,11 @@ def test_every_command_is_documented() -> None:
 
 def test_the_glossary_has_the_vocabulary() -> None:
     text = (ROOT / "docs" / "glossary.md").read_text()
-    for label in (*Scheme.labels(), *Phase.labels(), *Tier.labels()):
+    for label in (*Phase.labels(), *Tier.labels()):
         assert f"`{label}`" in text, label
+
+
+def test_concepts_have_a_row_for_each_scheme() -> None:
+    text = (ROOT / "docs" / "concepts.md").read_text()
+    for label in Scheme.labels():
+        assert f"\n| `{label}` |" in text, label

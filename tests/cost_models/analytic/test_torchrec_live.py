@@ -13,6 +13,7 @@ from cost_models.analytic.torchrec import TorchRecModel
 from cost_models.hardware.profiles_loader import load_profile
 from cost_models.protocol import ShardWork
 from cost_models.vocabulary import CACHED_KERNELS, Kernel, Phase, Scheme
+from planner.options.runtimes.torchrec.rules import SCHEMES
 from tests.support.cost_models.shard_work import shard_work
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.filterwarnings("ignore")]
@@ -33,7 +34,7 @@ class LiveTable:
     poolings: tuple[float, ...] = (5.0,)  # pooling factor of each feature
     num_poolings: tuple[float, ...] = (1.0,)
     half: bool = False
-    schemes: tuple[Scheme, ...] = field(default=tuple(Scheme))
+    schemes: tuple[Scheme, ...] = field(default=SCHEMES)
 
 
 TABLES = (

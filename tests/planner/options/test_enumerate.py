@@ -13,6 +13,7 @@ from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import TableConstraints
 from planner.options.enumerate import Family, enumerate_families, list_cuts, narrowest_pieces
+from planner.options.runtimes.torchrec.rules import SCHEMES
 from planner.options.schemes.expand import expand
 from planner.options.schemes.geometry import Piece
 from planner.solver.problem import Scope
@@ -91,8 +92,10 @@ def listed_widths(problem: Problem) -> list[list[int]]:
     return [family.widths.columns[cut].tolist() for family in families for cut in family.widths.cuts]
 
 
-def test_all_seven_schemes_on_two_hosts() -> None:
-    assert schemes(make_problem(make_table(dim=128), cluster=make_cluster(2, 4))) == set(Scheme)
+def test_all_schemes_of_a_runtime_on_two_hosts() -> None:
+    for runtime, listed in (("torchrec", set(SCHEMES)), ("generic", set(Scheme))):
+        problem = make_problem(make_table(dim=128), cluster=make_cluster(2, 4), runtime=runtime)
+        assert schemes(problem) == listed
 
 
 def test_no_rows_no_row_wise() -> None:

@@ -9,6 +9,7 @@ import pytest
 from cost_models.arrays import Floats
 from cost_models.vocabulary import CACHED_KERNELS, Kernel, Scheme, Tier
 from planner.access.table_columns import table_columns
+from planner.options.runtimes.torchrec.rules import SCHEMES
 from planner.pricing.memory import EXACT, LINES, TORCHREC, ShardLedger, shard_ledger
 from planner.pricing.shard_work import build_work
 from tests.support.planning.builders import make_cluster, make_problem, make_table
@@ -52,7 +53,7 @@ def torchrec_bytes(settings: Settings) -> list[tuple[str, str, str, int, int, li
     topology = Topology(world_size=8, local_world_size=4, compute_device="cuda")
     constraints = {
         table.name: ParameterConstraints(
-            sharding_types=[scheme.label for scheme in Scheme],
+            sharding_types=[scheme.label for scheme in SCHEMES],
             compute_kernels=list(KERNELS),
             pooling_factors=[feature.pooling_factor for feature in table.features],
             cache_params=CacheParams(load_factor=settings.share),
@@ -117,7 +118,7 @@ def ledgers(settings: Settings) -> tuple[Floats, ShardLedger, ShardLedger]:
         cache_load_factor=np.where(np.isin(kernel, CACHED_KERNELS), settings.share, np.nan),
     )
     stored_rows = np.array([rows for *_, rows, _, _ in found])
-    assert set(work.scheme) == set(Scheme)
+    assert set(work.scheme) == set(SCHEMES)
     assert set(work.kernel) == set(Kernel)
     peer, exact = (
         shard_ledger(problem, work, table=table, stored_rows=stored_rows, rules=rules) for rules in (TORCHREC, EXACT)

@@ -34,11 +34,10 @@ def test_row_shards() -> None:
     """Rows are shared by all 4 ranks, by the 2 of a host, or by none."""
     found = row_shards(np.arange(len(Scheme), dtype=np.int8), 4, 2)
     by_scheme = dict(zip(Scheme, found.tolist(), strict=True))
-    assert by_scheme == dict.fromkeys(Scheme, 1) | {
-        Scheme.ROW_WISE: 4,
-        Scheme.TABLE_ROW_WISE: 2,
-        Scheme.GRID_SHARD: 2,
-    }
+    assert by_scheme == {scheme: scheme.row_blocks(4, 2) for scheme in Scheme}
+    assert by_scheme[Scheme.ROW_WISE] == 4
+    assert by_scheme[Scheme.TABLE_ROW_WISE] == by_scheme[Scheme.GRID_SHARD] == 2
+    assert by_scheme[Scheme.COLUMN_WISE] == by_scheme[Scheme.DATA_PARALLEL] == 1
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What every scheme promises; each one's test class inherits this and states its facts.
 
-What a cut becomes on the ranks is judged cell by cell, and by :mod:`planner.verification.verify`, which
-shares no code with schemes. Listed cuts are tried, and cuts as unequal as they can be.
+What a cut becomes on the ranks is checked cell by cell, and by :mod:`planner.verification.verify`, which
+shares no code with the geometry of schemes. Listed cuts are tried, and cuts as unequal as they can be.
 """
 
 import itertools
@@ -40,7 +40,7 @@ def one(_: Cluster) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedScheme:
-    """What sets a scheme apart, said without its own code."""
+    """The facts of a scheme, stated without its own code."""
 
     scheme: Scheme
     scope: Scope  # of every piece
@@ -49,6 +49,7 @@ class ExpectedScheme:
     cuts_columns: bool = False
     same_host: bool = False
     replicated: bool = False
+    runtime: str = "torchrec"  # one that has the scheme
 
     @property
     def cuts_rows(self) -> bool:
@@ -105,10 +106,10 @@ class SchemeContract:
 
     @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
     def test_what_is_offered_may_be_trained(self, cluster: Cluster) -> None:
-        """Except tables that the runtime refuses whatever their cut (here: 62 columns)."""
-        rated = 0
+        """Except tables that the runtime rejects whatever their cut (in TorchRec: 62 columns)."""
+        num_verified = 0
         for table, pieces in self.all_cuts(cluster):
-            problem = make_problem(table, cluster=cluster)
+            problem = make_problem(table, cluster=cluster, runtime=self.expected.runtime)
             runtime = RUNTIMES[problem.runtime]
             if runtime.scheme_issue(table, self.expected.scheme) is not None:
                 continue
@@ -123,10 +124,10 @@ class SchemeContract:
                     world_size=cluster.world_size, ranks_per_host=cluster.ranks_per_host, tables=(placed,)
                 )
                 assert verify(problem, placement) == ()
-                rated += 1
+                num_verified += 1
         fits_anywhere = any(self.rows_fit(table, cluster) for table in tables())
         can_cut = not self.expected.cuts_columns or self.expected.most_pieces(cluster) > 1
-        assert (rated > 0) is (fits_anywhere and can_cut)
+        assert (num_verified > 0) is (fits_anywhere and can_cut)
 
     def all_cuts(self, cluster: Cluster) -> Iterator[tuple[Table, tuple[Piece, ...]]]:
         """Cuts of every table of the grid that the scheme's geometry allows."""

@@ -12,6 +12,7 @@ from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.problem.table import PinnedPiece, PinnedTable
 from planner.errors import InvalidProblem
+from planner.options.runtimes.torchrec.rules import SCHEMES
 from planner.options.schemes.expand import expand
 from planner.options.schemes.geometry import Piece, geometry
 from planner.solver.problem import Scope
@@ -108,7 +109,7 @@ def test_shards_become_pieces(pinned: Json, pieces: list[tuple[int, int, int]]) 
 def test_every_placement_that_a_scheme_makes_can_be_pinned(data: st.DataObject) -> None:
     request = request_of(TABLE_WISE)
     table, cluster = request.problem.tables[0], request.problem.cluster
-    scheme = data.draw(st.sampled_from(Scheme))
+    scheme = data.draw(st.sampled_from(SCHEMES))
     cut = geometry(scheme, table, cluster)
     assert cut is not None
     count = data.draw(st.integers(cut.min_pieces, cut.max_pieces))

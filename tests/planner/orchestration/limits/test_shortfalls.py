@@ -5,6 +5,7 @@ from dataclasses import replace
 from cost_models.vocabulary import HOST_KERNELS, Kernel, Scheme
 from planner.domain.problem.table import TableConstraints
 from planner.options.enumerate import NO_CUT, enumerate_families
+from planner.options.schemes.geometry import PREFERRED_ORDER
 from planner.orchestration.limits.shortfalls import missing_options, unpackable
 from planner.pricing.price_options import price
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
@@ -15,7 +16,7 @@ def test_each_reason_is_reported_once_for_all_schemes_that_it_holds_for() -> Non
     only = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
     problem = make_problem(make_table("a", 2, constraints=only), cluster=make_cluster(1, 4))
     found = missing_options(problem, enumerate_families(problem))
-    others = "table_wise, column_wise, table_row_wise, table_column_wise, grid_shard, data_parallel"
+    others = ", ".join(scheme.label for scheme in PREFERRED_ORDER if scheme is not Scheme.ROW_WISE)
     assert [short.message for short in found.shortfalls] == [
         f'table "a" has no legal option: {others}: not among the allowed sharding_types; row_wise: {NO_CUT}'
     ]

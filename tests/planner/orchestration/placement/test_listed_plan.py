@@ -25,7 +25,7 @@ def only(scheme: Scheme) -> TableConstraints:
 @pytest.mark.parametrize("scheme", list(Scheme))
 def test_every_scheme_is_found_again(scheme: Scheme, hosts: int) -> None:
     tables = [make_table(name, 4000, 128, constraints=only(scheme)) for name in ("a", "b")]
-    problem = make_problem(*tables, cluster=make_cluster(hosts, 4 // hosts))
+    problem = make_problem(*tables, cluster=make_cluster(hosts, 4 // hosts), runtime="generic")
     placement = solved(problem).placement
     turned = replace(placement, tables=placement.tables[::-1])
     found = find_plan(problem, turned, ROOFLINE)

@@ -14,6 +14,7 @@ from planner.domain.problem.table import Table, TableConstraints
 from planner.options.enumerate import enumerate_families
 from planner.options.runtimes.torcheasyrec.config import piece_columns
 from planner.options.runtimes.torcheasyrec.rules import TorchEasyRec
+from planner.options.runtimes.torchrec.rules import SCHEMES
 from planner.output.exporters.generic import to_document
 from planner.output.exporters.torcheasyrec import to_torcheasyrec
 from planner.pipeline import plan
@@ -99,7 +100,7 @@ def test_every_scheme_on_offer_is_planned_exported_and_lands(scheme: Scheme, hos
     ],
 )
 def test_tables_that_no_scheme_runs(table: Table, reason: str) -> None:
-    assert all(reason in (TorchEasyRec().scheme_issue(table, scheme) or "") for scheme in Scheme)
+    assert all(reason in (TorchEasyRec().scheme_issue(table, scheme) or "") for scheme in SCHEMES)
 
 
 def test_ranks_cannot_be_asked_for_unless_a_scheme_has_them() -> None:

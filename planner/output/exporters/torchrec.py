@@ -91,12 +91,11 @@ def _module_path(table: TableDocument, given: str | None) -> str:
     return path
 
 
-def _parameter_sharding(
-    table: Mapping[str, object], shards: list[Mapping[str, int]], device: str, ranks_per_host: int
-) -> dict[str, object]:
+def _parameter_sharding(table: TableDocument, device: str, ranks_per_host: int) -> dict[str, object]:
+    shards = table["shards"]
     if table["sharding_type"] not in _SHARDING_TYPES:
         raise UnexportablePlan(f'Table "{table["name"]}" is {table["sharding_type"]}, which TorchRec does not have.')
-    tiers = {cast("str", cast("object", shard["tier"])) for shard in shards}
+    tiers = {shard["tier"] for shard in shards}
     if "scm" in tiers:
         raise UnexportablePlan(f'Table "{table["name"]}" lies in scm, where TorchRec puts no rows.')
     if len(tiers) > 1:

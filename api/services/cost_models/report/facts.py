@@ -153,7 +153,7 @@ def _times(ratio: float) -> str:
 
 def _schemes(document: Mapping[str, Any]) -> Table:
     """Return the errors of what each scheme runs: measured rows know no scheme."""
-    lookups = _mean_error(groups_of(document, "lookup", "all")) if document["compute"] else ROOFLINE
+    lookups = _mean_error(held_out_groups(document, "lookup", "all")) if document["compute"] else ROOFLINE
     rows = []
     for scheme in PREFERRED_ORDER:
         forward, backward = scheme.collectives

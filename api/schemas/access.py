@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from api.schemas.base import Document, Moment, StrictModel, Title
-from api.store.access.keys import ApiKeyRecord
 
 ScopeName = Literal["read", "solve", "promote", "admin"]
 LONGEST_SECONDS = 10 * 366 * 86_400
@@ -40,11 +39,6 @@ class CreatedKey(KeyDocument):
     """A new key, with its secret for the one time that it is told."""
 
     key: str = Field(description="The key itself. It is not stored, and cannot be told again.")
-
-    @classmethod
-    def of(cls, record: ApiKeyRecord, text: str) -> "CreatedKey":
-        """Return the document of a key that was just made."""
-        return cls(key=text, **KeyDocument.model_validate(record).model_dump())
 
 
 class KeyList(Document):

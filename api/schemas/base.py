@@ -1,12 +1,10 @@
 """What every document that comes from outside has in common: strict types, no unknown keys."""
 
 import math
-from datetime import datetime
-from typing import Annotated, ClassVar
+from datetime import UTC, datetime
+from typing import Annotated, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-
-from api.schemas.timestamps import moment
 
 #: Names start with a letter, a digit or an underscore, so that none can be a formula in a
 #: spreadsheet, a flag on a command line or a path that climbs.
@@ -35,7 +33,7 @@ BytesThere = Annotated[int, BeforeValidator(math.floor)]
 
 
 def _moment(value: object) -> object:
-    return moment(value) if isinstance(value, int | float) else value
+    return datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) else value
 
 
 #: A time; of a record in seconds since the epoch, which is what is stored.
@@ -52,6 +50,12 @@ class StrictModel(BaseModel):
 
 
 class Document(BaseModel):
-    """A document that the service itself writes; ``model_validate`` makes one of a record that has its fields."""
+    """A document that the service itself writes."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True, from_attributes=True)
+
+    @classmethod
+    def of(cls, record: object, **fields: object) -> Self:
+        """Return the document of a record: the attributes that have the names of fields, and ``fields``."""
+        attributes = {name: getattr(record, name) for name in cls.model_fields if hasattr(record, name)}
+        return cls.model_validate({**attributes, **fields})

@@ -1,8 +1,14 @@
 """Hardware profiles, releases and kinds of problems as documents."""
 
-from pydantic import Field
+from operator import attrgetter
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
 
 from api.schemas.base import Document
+
+#: How well a number is known; of a profile the member of ``Evidence``.
+EvidenceLabel = Annotated[str, BeforeValidator(attrgetter("label"))]
 
 
 class NumberDocument(Document):
@@ -10,7 +16,7 @@ class NumberDocument(Document):
 
     value: float = Field(description="Value, in the unit.")
     unit: str = Field(description="bytes, bytes_per_second or seconds.", examples=["bytes"])
-    evidence: str = Field(description="measured, given, datasheet or estimated.", examples=["measured"])
+    evidence: EvidenceLabel = Field(description="measured, given, datasheet or estimated.", examples=["measured"])
     source: str = Field(description="Who says so.")
     note: str = Field(default="", description="What else is known about it.")
 
@@ -21,7 +27,7 @@ class CurveDocument(Document):
     message_bytes: list[float] = Field(description="Unit: bytes.")
     bus_bytes_per_second: list[float] = Field(description="Unit: bytes per second.")
     num_ranks: int = Field(description="Ranks that took part in the measurement.", examples=[8])
-    evidence: str = Field(description="How well it is known.", examples=["measured"])
+    evidence: EvidenceLabel = Field(description="How well it is known.", examples=["measured"])
     source: str = Field(description="Who says so.")
 
 

@@ -1,11 +1,10 @@
 """Channels as documents."""
 
-from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
 
-from api.schemas.base import Digest, Document, StrictModel
+from api.schemas.base import Digest, Document, Moment, StrictModel
 
 
 class ChannelUpdate(StrictModel):
@@ -31,7 +30,7 @@ class ChannelDocument(Document):
     version: int = Field(description="From 1, one more for every change.", examples=[1])
     plan_digest: str = Field(description="Digest of the plan that it points at.")
     plan_url: str = Field(description="Where the plan is.")
-    updated_at: datetime = Field(description="When it was changed last.")
+    updated_at: Moment = Field(description="When it was changed last.")
 
 
 class ChannelVersion(Document):
@@ -40,7 +39,7 @@ class ChannelVersion(Document):
     version: int = Field(description="From 1.", examples=[1])
     plan_digest: str = Field(description="Digest of the plan.")
     plan_url: str = Field(description="Where the plan is.")
-    updated_at: datetime = Field(description="When it became this.")
+    updated_at: Moment = Field(description="When it became this.")
 
 
 class ChannelHistory(Document):

@@ -1,11 +1,10 @@
 """Cost models as documents: the analytic ones, versions of learned ones, and which is active."""
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from api.schemas.base import MODEL_ID, MODEL_NAME, Digest, Document, StrictModel
+from api.schemas.base import MODEL_ID, MODEL_NAME, Digest, Document, Moment, StrictModel
 from api.schemas.measurements import Text
 
 MAX_BATCHES = 1_000
@@ -109,8 +108,8 @@ class CostModelDocument(Document):
     measurements: list[str] | None = Field(default=None, description="Digests of what it is fitted to.")
     seed: int | None = Field(default=None, description="Random seed of the fit.")
     error: FailureDocument | None = Field(default=None, description="Why it failed.")
-    created_at: datetime | None = Field(default=None, description="When it was asked for.")
-    ended_at: datetime | None = Field(default=None, description="When it was ready, or failed.")
+    created_at: Moment | None = Field(default=None, description="When it was asked for.")
+    ended_at: Moment | None = Field(default=None, description="When it was ready, or failed.")
 
 
 class CostModelList(Document):
@@ -152,7 +151,7 @@ class ActivationVersion(Document):
     version: int = Field(description="From 1, one more for every change.", examples=[1])
     cost_model: str = Field(description="Name and version.", examples=["h100-prod@3"])
     digest: str = Field(description="What specs that were read since are pinned to.")
-    updated_at: datetime = Field(description="Since when.")
+    updated_at: Moment = Field(description="Since when.")
 
 
 class ActivationDocument(ActivationVersion):

@@ -17,7 +17,7 @@ class ErrorKind:
     retryable: bool = False
 
     @property
-    def uri(self) -> str:
+    def type(self) -> str:
         """The type URI, which the server answers."""
         return f"/problems/{self.code}"
 

@@ -1,13 +1,9 @@
 """What a stream of events says about a solve."""
 
-from datetime import datetime
-
 from pydantic import Field
 
-from api.schemas.base import Document
+from api.schemas.base import Document, Moment
 from api.schemas.solve import ProgressDocument, StateName
-from api.schemas.timestamps import moment
-from api.store.solves.records import SolveRecord
 
 
 class ProgressEvent(ProgressDocument):
@@ -20,10 +16,4 @@ class StateEvent(Document):
     """Data of an event ``state``: what a solve that has not ended is at."""
 
     state: StateName = Field(description="queued or running.", examples=["running"])
-    started_at: datetime | None = Field(default=None, description="When a solver process took it.")
-
-    @classmethod
-    def of(cls, record: SolveRecord) -> "StateEvent":
-        """Return the event of a record."""
-        started = moment(record.started_at)
-        return cls(state=record.state, started_at=started)
+    started_at: Moment | None = Field(default=None, description="When a solver process took it.")

@@ -1,11 +1,10 @@
 """Measurements as documents: rows of benchmarks, or what a job saw that ran a plan."""
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
-from api.schemas.base import Digest, Document, StrictModel
+from api.schemas.base import Digest, Document, Moment, StrictModel
 from api.schemas.solve import AssumptionDocument
 from cost_models.measurements.check import MAX_ROWS
 from cost_models.measurements.schema import COLUMNS, Column
@@ -140,7 +139,7 @@ class MeasurementsSummary(Document):
     num_rows: int = Field(description="Unit: rows.")
     plan_digest: str | None = Field(description="Of a job: the plan that it ran.")
     comparison: ComparisonDocument | None = Field(description="Of a job.")
-    created_at: datetime = Field(description="When it was stored.")
+    created_at: Moment = Field(description="When it was stored.")
 
 
 class MeasurementsPage(Document):

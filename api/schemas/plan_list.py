@@ -1,10 +1,8 @@
 """Lists of plans, and what changed from one plan to another."""
 
-from datetime import datetime
-
 from pydantic import Field
 
-from api.schemas.base import Document
+from api.schemas.base import Document, Moment
 from api.schemas.described import described_by
 from planner.output.plan_document import ObjectiveDocument
 
@@ -24,7 +22,7 @@ class PlanSummaryDocument(Document):
 
     plan_digest: str = Field(description="Digest of the plan.")
     name: str = Field(description="Name of its model.", examples=["dlrm-dcnv2"])
-    created_at: datetime = Field(description="When it was published first.")
+    created_at: Moment = Field(description="When it was published first.")
     world_size: int = Field(description="Unit: ranks.", examples=[8])
     hardware_profile: str = Field(description="Profile that it was planned for.", examples=["dgx-h100-80g"])
     cost_model: str = Field(description="Cost model that priced it.", examples=["roofline@1"])

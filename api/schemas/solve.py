@@ -181,14 +181,13 @@ class SolveDocument(Document):
     assumptions: list[AssumptionDocument] = Field(default_factory=list, description="What was assumed.")
     error: SolveErrorDocument | None = Field(default=None, description="Why it failed.")
 
-    @classmethod
-    def of(cls, record: SolveRecord) -> "SolveDocument":
-        """Return the document of a record."""
-        result = dict(record.result) if record.result else None
-        if result and result["plan_digest"]:
-            result["plan_url"] = f"/v1/plans/{result['plan_digest']}"
-        fields = {name: getattr(record, name) for name in cls.model_fields if name not in ("deadline", "result")}
-        return cls.model_validate({**fields, "deadline": record.deadline_at, "result": result})
+
+def solve_document(record: SolveRecord) -> SolveDocument:
+    """Return the document of a solve."""
+    result = dict(record.result) if record.result else None
+    if result and result["plan_digest"]:
+        result["plan_url"] = f"/v1/plans/{result['plan_digest']}"
+    return SolveDocument.of(record, deadline=record.deadline_at, result=result)
 
 
 class SolvePage(Document):

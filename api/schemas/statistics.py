@@ -1,11 +1,10 @@
 """Access statistics as documents: sketches of tables, and what changed from one to another."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from api.schemas.base import Digest, Document, Name, StrictModel
+from api.schemas.base import Digest, Document, Moment, Name, StrictModel
 from api.schemas.spec import MAX_TABLES
 from planner.access.sketches.hot_rows import DEPTH, NUM_HOT_ROWS, WIDTH
 from planner.access.sketches.sketch import MAX_LOOKUPS, MAX_ROW, MAX_SEED, NUM_LEVELS
@@ -90,7 +89,7 @@ class StatisticsSummary(Document):
     statistics_url: str = Field(description="Where the statistics are.")
     num_tables: int = Field(description="Unit: tables.")
     num_lookups: int = Field(description="Of all tables. Unit: lookups.")
-    created_at: datetime = Field(description="When they were stored.")
+    created_at: Moment = Field(description="When they were stored.")
 
 
 class StatisticsPage(Document):

@@ -5,7 +5,6 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from api.schemas.base import Document, Moment, StrictModel, Title
-from api.store.webhooks.records import WAITING, DeliveryRecord, WebhookRecord
 
 EventName = Literal["solve.succeeded", "solve.failed", "solve.cancelled", "channel.promoted"]
 _URL = "https://hooks.example.com/shardplan"
@@ -47,11 +46,6 @@ class CreatedWebhook(WebhookDocument):
 
     secret: str = Field(description="What messages are signed with: whsec_ and base64.", examples=["whsec_c2VjcmV0"])
 
-    @classmethod
-    def of(cls, record: WebhookRecord, secret: str) -> "CreatedWebhook":
-        """Return the document of a webhook that was just made."""
-        return cls(secret=secret, **WebhookDocument.model_validate(record).model_dump())
-
 
 class WebhookList(Document):
     """All webhooks, oldest first."""
@@ -75,12 +69,6 @@ class DeliveryDocument(Document):
         " refused-target.",
         examples=[None],
     )
-
-    @classmethod
-    def of(cls, record: DeliveryRecord) -> "DeliveryDocument":
-        """Return the document of a delivery."""
-        fields = {name: getattr(record, name) for name in cls.model_fields if name != "next_attempt_at"}
-        return cls.model_validate({**fields, "next_attempt_at": record.due_at if record.state == WAITING else None})
 
 
 class DeliveryPage(Document):

@@ -1,6 +1,7 @@
 """``backup`` and ``restore``: all that a service keeps, in one file."""
 
 import hashlib
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,6 @@ import typer
 from api.cli.admin.database import DataDir, named, settings_of_database, settings_of_service, starting
 from api.cli.errors import BadInput, ServerTrouble, echo
 from api.cli.files import AsJson, tell_document
-from api.schemas.timestamps import moment
 from planner.domain.formats.units import format_bytes
 from planner.output.explain.text.layout import wrapped
 
@@ -74,7 +74,7 @@ def restore_command(
 def _print_result(file: Path, manifest: "Manifest", done: str, *, as_json: bool) -> None:
     with file.open("rb") as content:
         sha256 = hashlib.file_digest(content, "sha256").hexdigest()
-    size, made = file.stat().st_size, moment(manifest.created_at)
+    size, made = file.stat().st_size, datetime.fromtimestamp(manifest.created_at, UTC)
     document = {
         "file": str(file),
         "bytes": size,

@@ -66,7 +66,7 @@ def create_command(
         record, text = keys.create(
             request.name, request.scopes, expires_in_seconds=request.expires_in_seconds, by=LOCAL
         )
-    document = CreatedKey.of(record, text)
+    document = CreatedKey.of(record, key=text)
     if not tell_content(document.model_dump_json().encode(), as_json=as_json):
         echo(created_key_text(document))
     if is_new:
@@ -80,7 +80,7 @@ def list_command(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     from api.schemas.access import KeyDocument, KeyList
 
     with opened(settings_of_service(data_dir)) as database:
-        document = KeyList(keys=[KeyDocument.model_validate(record) for record in database.all_api_keys()])
+        document = KeyList(keys=[KeyDocument.of(record) for record in database.all_api_keys()])
     if not tell_content(document.model_dump_json().encode(), as_json=as_json):
         echo(keys_text(document.keys))
 
@@ -101,7 +101,7 @@ def revoke_command(
         if known is None:
             raise BadInput("there is no key of this id; `shardplan keys list` has the ids")
         record = ApiKeyService(database.for_tenant(known.tenant)).revoke(key_id, by=LOCAL)
-    if not tell_content(KeyDocument.model_validate(record).model_dump_json().encode(), as_json=as_json):
+    if not tell_content(KeyDocument.of(record).model_dump_json().encode(), as_json=as_json):
         echo(f"shardplan: the key {record.id} ({record.name}) is revoked for good")
 
 

@@ -53,7 +53,7 @@ def create_command(
         raise BadInput("--name takes 1 to 200 printable ASCII characters, the first a letter or a digit") from None
     with _webhooks(tenant, data_dir) as webhooks:
         record = webhooks.create(request.url, request.events, request.name, by=LOCAL)
-    document = CreatedWebhook.of(record, secret_text(record.secret))
+    document = CreatedWebhook.of(record, secret=secret_text(record.secret))
     is_written = tell_content(document.model_dump_json().encode(), as_json=as_json)
     echo(created_webhook_text(document, with_secret=not is_written))
 
@@ -64,7 +64,7 @@ def list_command(tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None, as
     from api.schemas.webhooks import WebhookDocument, WebhookList
 
     with _webhooks(tenant, data_dir) as webhooks:
-        document = WebhookList(webhooks=[WebhookDocument.model_validate(record) for record in webhooks.all()])
+        document = WebhookList(webhooks=[WebhookDocument.of(record) for record in webhooks.all()])
     if not tell_content(document.model_dump_json().encode(), as_json=as_json):
         echo(webhooks_text(document.webhooks))
 
@@ -79,7 +79,7 @@ def enable_command(
 
     with _webhooks(tenant, data_dir) as webhooks:
         record = webhooks.enable(webhook_id, by=LOCAL)
-    if not tell_content(WebhookDocument.model_validate(record).model_dump_json().encode(), as_json=as_json):
+    if not tell_content(WebhookDocument.of(record).model_dump_json().encode(), as_json=as_json):
         echo(f"shardplan: {record.url} is told again, at once of what waits")
 
 

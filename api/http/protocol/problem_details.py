@@ -40,7 +40,7 @@ def problem_bytes(
     """Return the body of a problem document."""
     kind = ERROR_KINDS[code]
     document: dict[str, object] = {
-        "type": kind.uri,
+        "type": kind.type,
         "title": kind.title,
         "status": kind.status,
         "code": kind.code,

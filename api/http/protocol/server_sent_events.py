@@ -15,7 +15,7 @@ from fastapi.sse import format_sse_event
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.schemas.events import ProgressEvent, StateEvent
-from api.schemas.solve import SolveDocument
+from api.schemas.solve import solve_document
 from api.services.errors import ApiError, not_found
 from api.services.solves.notifications import SolveNotifications
 from api.store.database import TenantStore
@@ -52,7 +52,7 @@ class _Feed:
             self.end_frame = b""  # deleted meanwhile: there is nothing more to say
         elif record.state in ENDED:
             self.end_frame = format_sse_event(
-                event="end", id=str(self.last_seq), data_str=SolveDocument.of(record).model_dump_json()
+                event="end", id=str(self.last_seq), data_str=solve_document(record).model_dump_json()
             )
         elif record.state != self.state:
             self.state, self.state_frame = record.state, _state_frame(record)

@@ -10,7 +10,6 @@ from api.http.protocol.responses import REVALIDATE, etagged_response
 from api.http.routes.documentation import BODY_ERRORS, HAS_IT, error_responses, json_answer, json_body
 from api.http.services import Services, ServicesDep
 from api.schemas.cost_models import ActivationDocument, ActivationUpdate, ActivationVersion
-from api.schemas.timestamps import moment
 from api.services.cost_models.activations import etag_of
 from api.specs.input.json import parse_document
 from api.store.models.activations import ActivationRecord
@@ -69,19 +68,7 @@ async def activate_cost_model(
 
 
 def _answer(services: Services, active: ActivationRecord, if_none_match: str = "", *, status: int = 200) -> Response:
-    document = ActivationDocument(
-        profile=active.profile,
-        **_version(active).model_dump(),
-        history=[_version(one) for one in services.activations.history(active.profile)[-_MAX_HISTORY:]],
-    )
+    history = services.activations.history(active.profile)[-_MAX_HISTORY:]
+    document = ActivationDocument.of(active, history=[ActivationVersion.of(record) for record in history])
     body = document.model_dump_json().encode()
     return etagged_response(if_none_match, body, etag=etag_of(active), cache_control=REVALIDATE, status=status)
-
-
-def _version(record: ActivationRecord) -> ActivationVersion:
-    return ActivationVersion(
-        version=record.version,
-        cost_model=f"{record.model_name}@{record.model_version}",
-        digest=record.digest,
-        updated_at=moment(record.updated_at),
-    )

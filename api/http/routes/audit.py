@@ -34,6 +34,6 @@ async def list_audit(
     """List promotions, rollbacks, activations and changes of keys and webhooks, newest first."""
     found = await run_sync(lambda: services.store.audit(limit=page_size + 1, before=page_token, subject=subject))
     page, token = page_of(found, page_size, lambda record: str(record.seq))
-    document = AuditPage(entries=[AuditEntry.model_validate(record) for record in page], next_page_token=token)
+    document = AuditPage(entries=[AuditEntry.of(record) for record in page], next_page_token=token)
     chosen = "" if subject is None else f"&subject={quote(subject, safe='')}"
     return json_response(document, headers=page_headers("/v1/audit", page_size, token, chosen))

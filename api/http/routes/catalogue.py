@@ -4,13 +4,7 @@ from fastapi import APIRouter, Response
 
 from api.http.protocol.responses import json_response
 from api.http.routes.documentation import error_responses
-from api.schemas.catalogue import (
-    CurveDocument,
-    NumberDocument,
-    ProfileDocument,
-    ProfileList,
-    ProfileSummary,
-)
+from api.schemas.catalogue import ProfileDocument, ProfileList, ProfileSummary
 from api.services.errors import not_found
 from cost_models.errors import UnknownProfile
 from cost_models.hardware.profiles_loader import load_profile, profile_ids
@@ -27,16 +21,7 @@ router = APIRouter(prefix="/v1", tags=["catalogue"])
 )
 def list_hardware_profiles() -> Response:
     """List the profiles that ``hardware.profile`` can name."""
-    profiles = [load_profile(profile) for profile in profile_ids()]
-    summaries = [
-        ProfileSummary(
-            id=hardware.profile,
-            family=hardware.family,
-            description=hardware.description,
-            ranks_per_host=hardware.ranks_per_host,
-        )
-        for hardware in profiles
-    ]
+    summaries = [ProfileSummary.of(load_profile(profile), id=profile) for profile in profile_ids()]
     return json_response(ProfileList(profiles=summaries))
 
 
@@ -53,31 +38,4 @@ def get_hardware_profile(profile_id: str) -> Response:
         hardware = load_profile(profile_id)
     except UnknownProfile:
         raise not_found("hardware profile") from None
-    document = ProfileDocument(
-        id=hardware.profile,
-        family=hardware.family,
-        description=hardware.description,
-        ranks_per_host=hardware.ranks_per_host,
-        devices=list(hardware.devices),
-        numbers={
-            name: NumberDocument(
-                value=quantity.value,
-                unit=quantity.unit,
-                evidence=quantity.evidence.label,
-                source=quantity.source,
-                note=quantity.note,
-            )
-            for name, quantity in hardware.numbers.items()
-        },
-        intra_host_curves={
-            name: CurveDocument(
-                message_bytes=list(curve.message_bytes),
-                bus_bytes_per_second=list(curve.bus_bytes_per_second),
-                num_ranks=curve.num_ranks,
-                evidence=curve.evidence.label,
-                source=curve.source,
-            )
-            for name, curve in hardware.intra_host_curves.items()
-        },
-    )
-    return json_response(document)
+    return json_response(ProfileDocument.of(hardware, id=profile_id))

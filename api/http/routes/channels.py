@@ -19,7 +19,6 @@ from api.schemas.channel import (
     ChannelUpdate,
     ChannelVersion,
 )
-from api.schemas.timestamps import moment
 from api.services.plans.channels import etag_of
 from api.specs.input.json import parse_document
 from api.store.plans.channels import ChannelRecord
@@ -46,7 +45,7 @@ async def list_channels(
 ) -> Response:
     """List what launchers may follow, and where it points."""
     records, token = await run_sync(lambda: services.channels.page(limit=page_size, after=page_token))
-    page = ChannelPage(channels=[_document(record) for record in records], next_page_token=token)
+    page = ChannelPage(channels=[ChannelDocument.of(record) for record in records], next_page_token=token)
     return json_response(page, headers=page_headers("/v1/channels", page_size, token))
 
 
@@ -91,7 +90,7 @@ async def get_channel_history(
     """List what the channel pointed at, and since when."""
     records, token = await run_sync(lambda: services.channels.history(name, limit=page_size, before=page_token))
     next_token = None if token is None else str(token)
-    document = ChannelHistory(versions=[_version(record) for record in records], next_page_token=next_token)
+    document = ChannelHistory(versions=[ChannelVersion.of(record) for record in records], next_page_token=next_token)
     headers = page_headers(f"/v1/channels/{name}/history", page_size, next_token)
     body = document.model_dump_json().encode()
     return etagged_response(if_none_match_of(request), body, cache_control=REVALIDATE, headers=headers)
@@ -170,20 +169,6 @@ async def put_channel(
     return _answer(channel, status=201 if channel.version == 1 else 200)
 
 
-def _version(channel: ChannelRecord) -> ChannelVersion:
-    return ChannelVersion.model_validate(_document(channel))
-
-
-def _document(channel: ChannelRecord) -> ChannelDocument:
-    return ChannelDocument(
-        name=channel.name,
-        version=channel.version,
-        plan_digest=channel.plan_digest,
-        plan_url=f"/v1/plans/{channel.plan_digest}",
-        updated_at=moment(channel.updated_at),
-    )
-
-
 def _answer(channel: ChannelRecord, if_none_match: str = "", *, status: int = 200) -> Response:
-    body = _document(channel).model_dump_json().encode()
+    body = ChannelDocument.of(channel).model_dump_json().encode()
     return etagged_response(if_none_match, body, etag=etag_of(channel), cache_control=REVALIDATE, status=status)

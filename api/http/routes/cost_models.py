@@ -25,11 +25,8 @@ from api.schemas.cost_models import (
     ComparedModel,
     CostModelDocument,
     CostModelList,
-    FailureDocument,
-    HeldOutFigures,
     ModelComparison,
 )
-from api.schemas.timestamps import moment
 from api.services.cost_models.report.html import PAGE_POLICY, report_page
 from api.services.cost_models.service import fitted_to
 from api.specs.references.cost_model import LEARNED
@@ -237,22 +234,16 @@ def _learned(record: ModelRecord) -> CostModelDocument:
     name, is_ready = id_of(record), record.digest is not None
     request = record.request or {}
     seed = request.get("seed")
-    return CostModelDocument(
+    return CostModelDocument.of(
+        record,
         id=name,
         kind="learned",
-        name=record.name,
         version=str(record.version),
         reference=f"{LEARNED}:{name}",
         counted_phases=[phase.label for phase in STEP_PHASES],
-        state=record.state,
-        digest=record.digest,
         document_url=f"/v1/cost-models/{name}/document" if is_ready else None,
         report_url=f"/v1/cost-models/{name}/report" if is_ready else None,
         device=record.device or None,
-        figures=None if record.figures is None else HeldOutFigures.model_validate(dict(record.figures)),
         measurements=fitted_to(record) or None,
         seed=seed if isinstance(seed, int) else None,
-        error=None if record.error is None else FailureDocument.model_validate(dict(record.error)),
-        created_at=moment(record.created_at),
-        ended_at=moment(record.ended_at),
     )

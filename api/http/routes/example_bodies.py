@@ -23,16 +23,7 @@ router = APIRouter(prefix="/v1", tags=["catalogue"])
 )
 async def list_examples(request: Request) -> Response:
     """List bodies that can be posted as they are, in an order in which they can be sent."""
-    summaries = [
-        ExampleSummary(
-            id=example.id,
-            summary=example.summary,
-            method="POST",
-            path=example.path,
-            url=f"/v1/examples/{example.id}",
-        )
-        for example in EXAMPLES
-    ]
+    summaries = [ExampleSummary.of(example, method="POST", url=f"/v1/examples/{example.id}") for example in EXAMPLES]
     body = ExampleList(examples=summaries).model_dump_json().encode()
     return etagged_response(if_none_match_of(request), body, cache_control=REVALIDATE)
 

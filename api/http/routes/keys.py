@@ -26,7 +26,7 @@ router = APIRouter(prefix="/v1", tags=["access"])
 async def list_keys(services: ServicesDep) -> Response:
     """List keys without their secrets, those that have ended among them."""
     records = await run_sync(services.api_keys.all)
-    return not_stored(KeyList(keys=[KeyDocument.model_validate(record) for record in records]))
+    return not_stored(KeyList(keys=[KeyDocument.of(record) for record in records]))
 
 
 @router.post(
@@ -47,7 +47,7 @@ async def create_key(request: Request, services: ServicesDep) -> Response:
     record, text = await run_sync(
         lambda: services.api_keys.create(key.name, key.scopes, expires_in_seconds=key.expires_in_seconds, by=by)
     )
-    return not_stored(CreatedKey.of(record, text), 201)
+    return not_stored(CreatedKey.of(record, key=text), 201)
 
 
 @router.delete(

@@ -15,7 +15,6 @@ from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN
 from api.schemas.measured_batch import MeasuredBatch
 from api.schemas.measurements import ComparisonDocument, JobTimes, MeasurementsPage, MeasurementsSummary
-from api.schemas.timestamps import moment
 from api.services.errors import found
 from api.services.measurements.intake import batch_of_job, is_of_job, parse_job, parse_rows
 from api.services.pages import page_of
@@ -155,13 +154,5 @@ def _keep(
 
 
 def _summary(record: MeasurementsRecord) -> MeasurementsSummary:
-    return MeasurementsSummary(
-        measurements_digest=record.digest,
-        measurements_url=f"/v1/measurements/{record.digest}",
-        source=record.source,
-        device=record.device,
-        num_rows=record.num_rows,
-        plan_digest=record.plan_digest,
-        comparison=None if record.comparison is None else ComparisonDocument.model_validate(dict(record.comparison)),
-        created_at=moment(record.created_at),
-    )
+    url = f"/v1/measurements/{record.digest}"
+    return MeasurementsSummary.of(record, measurements_digest=record.digest, measurements_url=url)

@@ -64,14 +64,4 @@ async def version() -> Response:
 )
 async def get_problem(code: str) -> Response:
     """Explain the type of a problem document."""
-    kind = found(ERROR_KINDS.get(code), "problem")
-    return json_response(
-        ProblemKindDocument(
-            type=kind.uri,
-            code=kind.code,
-            title=kind.title,
-            status=kind.status,
-            retryable=kind.retryable,
-            explanation=kind.explanation,
-        )
-    )
+    return json_response(ProblemKindDocument.of(found(ERROR_KINDS.get(code), "problem")))

@@ -14,7 +14,6 @@ from api.http.routes.plans import PlanDigest, find_plan
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN, MAX_NAME_LENGTH
 from api.schemas.plan_list import PlanDifferenceDocument, PlanObjective, PlanPage, PlanSummaryDocument
-from api.schemas.timestamps import moment
 from api.services.errors import ApiError
 from api.services.pages import page_of
 from api.store.plans.plans import PlanSummary, UnknownPlan
@@ -84,19 +83,5 @@ def _difference(services: Services, digest: str, other: str) -> bytes:
 
 
 def _document(summary: PlanSummary) -> PlanSummaryDocument:
-    return PlanSummaryDocument(
-        plan_digest=summary.plan_digest,
-        name=summary.name,
-        created_at=moment(summary.created_at),
-        world_size=summary.world_size,
-        hardware_profile=summary.hardware_profile,
-        cost_model=summary.cost_model,
-        objective=PlanObjective(
-            name=summary.objective_name,
-            seconds=summary.objective_seconds,
-            lower_bound_seconds=summary.lower_bound_seconds,
-            relative_gap=summary.relative_gap,
-        ),
-        solve_id=summary.solve_id,
-        url=f"/v1/plans/{summary.plan_digest}",
-    )
+    objective = PlanObjective.of(summary, name=summary.objective_name, seconds=summary.objective_seconds)
+    return PlanSummaryDocument.of(summary, objective=objective, url=f"/v1/plans/{summary.plan_digest}")

@@ -14,7 +14,7 @@ from api.http.routes.documentation import BODY_ERRORS, KEY_ERRORS, error_respons
 from api.http.routes.examples import SPECS
 from api.http.services import Services, ServicesDep
 from api.schemas.base import TAG_PATTERN, TIME_PATTERN
-from api.schemas.solve import SolveDocument, SolvePage, StateName
+from api.schemas.solve import SolvePage, StateName, solve_document
 from api.services.errors import ApiError
 from api.services.plans.reports import validation_of
 from api.services.solves.service import SolveOptions
@@ -44,7 +44,7 @@ def _seconds(deadline: str | None) -> float | None:
 
 def _answer(record: SolveRecord, headers: dict[str, str] | None = None, *, status: int = 200) -> Response:
     waiting = {} if record.state in ENDED else {"Retry-After": _RETRY_AFTER_SECONDS}
-    return not_stored(SolveDocument.of(record), status, {**waiting, **(headers or {})})
+    return not_stored(solve_document(record), status, {**waiting, **(headers or {})})
 
 
 def _parsed(services: Services, raw: bytes) -> SolveRequest:
@@ -134,7 +134,7 @@ async def list_solves(
     records, token = await run_sync(
         lambda: services.solves.page(limit=page_size, before=page_token, state=state, tag=tag)
     )
-    page = SolvePage(solves=[SolveDocument.of(record) for record in records], next_page_token=token)
+    page = SolvePage(solves=[solve_document(record) for record in records], next_page_token=token)
     chosen = "".join(f"&{name}={value}" for name, value in (("state", state), ("tag", tag)) if value is not None)
     return json_response(page, headers=page_headers("/v1/solves", page_size, token, chosen))
 

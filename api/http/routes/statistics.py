@@ -15,7 +15,6 @@ from api.http.routes.plans import PlanDigest, find_plan
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN
 from api.schemas.statistics import DriftDocument, StatisticsPage, StatisticsSummary
-from api.schemas.timestamps import moment
 from api.services.errors import ApiError, found
 from api.services.measurements.statistics_drift import drift_document, drift_of_tables
 from api.services.pages import page_of
@@ -165,10 +164,5 @@ def _plan_drift(services: Services, digest: str, now: Statistics) -> DriftDocume
 
 
 def _summary(record: StatisticsRecord) -> StatisticsSummary:
-    return StatisticsSummary(
-        statistics_digest=record.digest,
-        statistics_url=f"/v1/statistics/{record.digest}",
-        num_tables=record.num_tables,
-        num_lookups=record.num_lookups,
-        created_at=moment(record.created_at),
-    )
+    url = f"/v1/statistics/{record.digest}"
+    return StatisticsSummary.of(record, statistics_digest=record.digest, statistics_url=url)

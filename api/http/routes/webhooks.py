@@ -43,7 +43,7 @@ DeliveryId = Annotated[str, Path(description="Id of the delivery.", examples=["m
 async def list_webhooks(services: ServicesDep) -> Response:
     """List all webhooks without their secrets, disabled ones among them."""
     records = await run_sync(services.webhooks.all)
-    return not_stored(WebhookList(webhooks=[WebhookDocument.model_validate(record) for record in records]))
+    return not_stored(WebhookList(webhooks=[WebhookDocument.of(record) for record in records]))
 
 
 @router.post(
@@ -61,7 +61,7 @@ async def create_webhook(request: Request, services: ServicesDep) -> Response:
     """Have an address told of events, in messages that are signed with the secret of the answer."""
     webhook, by = parse_document(await request.body(), WebhookRequest), actor_of(request)
     record = await run_sync(lambda: services.webhooks.create(webhook.url, webhook.events, webhook.name, by=by))
-    return not_stored(CreatedWebhook.of(record, secret_text(record.secret)), 201)
+    return not_stored(CreatedWebhook.of(record, secret=secret_text(record.secret)), 201)
 
 
 @router.get(
@@ -72,7 +72,7 @@ async def create_webhook(request: Request, services: ServicesDep) -> Response:
 )
 async def get_webhook(services: ServicesDep, webhook_id: WebhookId) -> Response:
     """Answer with the webhook, and whether it is told anything."""
-    return not_stored(WebhookDocument.model_validate(await run_sync(services.webhooks.get, webhook_id)))
+    return not_stored(WebhookDocument.of(await run_sync(services.webhooks.get, webhook_id)))
 
 
 @router.delete(
@@ -99,7 +99,7 @@ async def enable_webhook(request: Request, services: ServicesDep, webhook_id: We
     """Have a disabled webhook told again: at once what waits, and what happens from now on."""
     by = actor_of(request)
     record = await run_sync(lambda: services.webhooks.enable(webhook_id, by=by))
-    return not_stored(WebhookDocument.model_validate(record))
+    return not_stored(WebhookDocument.of(record))
 
 
 @router.get(

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -152,17 +152,15 @@ def _comparison(
         phases=[_phase(one) for one in found.phases],
         drift=None if found.drift is None else _drift(found.drift, sum(one.num_ranks for one in found.phases)),
         left_out=list(left_out),
-        assumptions=[AssumptionDocument(**asdict(one)) for one in assumptions],
+        assumptions=[AssumptionDocument.of(one) for one in assumptions],
     )
 
 
 def _phase(one: ObservedPhase) -> PhaseComparison:
-    return PhaseComparison(
+    return PhaseComparison.of(
+        one,
         phase=one.phase.label,
-        observed_seconds=one.observed_seconds,
-        predicted_seconds=one.predicted_seconds,
         ratio=one.observed_seconds / one.predicted_seconds if one.predicted_seconds > 0 else None,
-        num_ranks=one.num_ranks,
         num_outside=one.num_outside if one.num_with_interval else None,
         in_interval=one.is_inside,
         not_judged=list(one.uncovered_times),
@@ -175,11 +173,5 @@ def _drift(drift: Drift, num_times: int) -> DriftWarning:
     verdict = "more than chance explains: fit the model again" if drift.drifted else "no more than chance explains"
     rest = num_times - drift.num_compared
     uncovered_times = f"; {counted(rest, 'time')} rest on analytic prices, too, and were not judged" if rest else ""
-    return DriftWarning(
-        drifted=drift.drifted,
-        num_compared=drift.num_compared,
-        num_outside=drift.num_outside,
-        expected_outside=expected,
-        probability=drift.probability,
-        detail=f"{outside}, {expected:.3g} expected; {verdict}{uncovered_times}",
-    )
+    detail = f"{outside}, {expected:.3g} expected; {verdict}{uncovered_times}"
+    return DriftWarning.of(drift, expected_outside=expected, detail=detail)

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from api.schemas.statistics import DriftDocument, MissChangeDocument, TableDriftDocument
+from api.schemas.statistics import DriftDocument, TableDriftDocument
 from api.specs.references.statistics_document import Statistics
-from planner.access.sketches.drift import TableDrift, drift
+from planner.access.sketches.drift import drift
 from planner.access.sketches.sketch import TableSketch
 
 
@@ -33,19 +33,7 @@ def drift_of_tables(
         now=now.digest,
         num_tables=len(drifts),
         num_drifted=sum(bool(found.reasons) for _, found in drifts),
-        tables=[_table(name, found) for name, found in drifts],
+        tables=[TableDriftDocument.of(found, table=name, drifted=bool(found.reasons)) for name, found in drifts],
         only_before=sorted(name for name, (name_now, _) in before.items() if name_now not in now.sketches),
         only_now=sorted(set(now.sketches) - names_now),
-    )
-
-
-def _table(name: str, found: TableDrift) -> TableDriftDocument:
-    return TableDriftDocument(
-        table=name,
-        drifted=bool(found.reasons),
-        reasons=list(found.reasons),
-        access_distance=found.access_distance,
-        lookups_per_sample_ratio=found.lookups_per_sample_ratio,
-        distinct_rows_ratio=found.distinct_rows_ratio,
-        misses=[MissChangeDocument.model_validate(miss) for miss in found.misses],
     )

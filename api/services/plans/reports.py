@@ -1,7 +1,6 @@
 """What is said about a spec before it is solved, and about a plan from anywhere."""
 
 import math
-from dataclasses import asdict
 
 from api.schemas.evaluation import EvaluationDocument
 from api.schemas.explanation import ExplanationDocument
@@ -34,8 +33,8 @@ def validation_of(request: SolveRequest) -> ValidationDocument:
     tables = problem.tables
     return ValidationDocument(
         spec_digest=request.spec_digest,
-        warnings=[IssueDocument(**asdict(issue)) for issue in request.warnings],
-        assumptions=[AssumptionDocument(**asdict(item)) for item in request.assumptions],
+        warnings=[IssueDocument.of(issue) for issue in request.warnings],
+        assumptions=[AssumptionDocument.of(item) for item in request.assumptions],
         totals=TotalsDocument(
             num_tables=len(tables),
             num_features=sum(len(table.features) for table in tables),
@@ -69,7 +68,7 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
         num_violations=len(violations),
         violations=[_in_plan(plan.placed(issue)) for issue in violations[:_MAX_VIOLATIONS]],
         warnings=[
-            *(IssueDocument(**asdict(issue)) for issue in request.model_warnings),
+            *map(IssueDocument.of, request.model_warnings),
             *map(
                 _in_plan,
                 (*plan.warnings, *plan.other_spec(request.stated_spec_digest, request.spec_digest), *_late(scored)),
@@ -152,4 +151,4 @@ def _late(scored: Evaluation | None) -> tuple[Issue, ...]:
 
 
 def _in_plan(issue: Issue) -> IssueDocument:
-    return IssueDocument(**{**asdict(issue), "pointer": f"/plan{issue.pointer}"})
+    return IssueDocument.of(issue, pointer=f"/plan{issue.pointer}")

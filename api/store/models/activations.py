@@ -33,6 +33,11 @@ class ActivationRecord:
     digest: str
     updated_at: float
 
+    @property
+    def cost_model(self) -> str:
+        """Name and version."""
+        return f"{self.model_name}@{self.model_version}"
+
 
 class ActivationConflict(Exception):
     """Not the version that the caller named is active, but ``current``; ``None`` if none is."""
@@ -101,5 +106,4 @@ def _audit_entry(active: ActivationRecord | None) -> Json | None:
     """Return what the audit trail has of an activation."""
     if active is None:
         return None
-    cost_model = f"{active.model_name}@{active.model_version}"
-    return {"version": active.version, "cost_model": cost_model, "digest": active.digest}
+    return {"version": active.version, "cost_model": active.cost_model, "digest": active.digest}

@@ -31,6 +31,11 @@ class ChannelRecord:
     plan_digest: str
     updated_at: float
 
+    @property
+    def plan_url(self) -> str:
+        """Address of the plan."""
+        return f"/v1/plans/{self.plan_digest}"
+
 
 class VersionConflict(Exception):
     """The channel is not at the version that the caller named, but at ``current``; ``None`` if it does not exist."""

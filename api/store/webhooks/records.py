@@ -53,6 +53,11 @@ class DeliveryRecord:
     error: str | None  # why the last attempt failed
     ended_at: float | None
 
+    @property
+    def next_attempt_at(self) -> float | None:
+        """When it is attempted next; ``None`` if it has ended."""
+        return self.due_at if self.state == WAITING else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenDelivery:

@@ -20,7 +20,7 @@ def test_version(live: Live) -> None:
 
 def test_every_problem_type_can_be_looked_up(live: Live) -> None:
     for kind in ERROR_KINDS.values():
-        document = live.get(kind.uri).json()
+        document = live.get(kind.type).json()
         assert (document["code"], document["status"]) == (kind.code, kind.status)
         assert document["explanation"]
     assert_problem(live.get("/problems/nothing"), 404, "not-found")

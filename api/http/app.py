@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from operator import attrgetter
 
 from anyio import CancelScope, CapacityLimiter, create_task_group
 from anyio.to_thread import run_sync
@@ -206,6 +207,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
+        generate_unique_id_function=attrgetter("name"),
     )
     asks_for_keys = settings.auth == "keys"
     guards = [Depends(require_scope)] if asks_for_keys else []

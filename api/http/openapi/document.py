@@ -6,30 +6,21 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
 from api.http.auth.scopes import is_open, scope_of
 from api.http.routes.documentation import error_responses
-from api.schemas.access import CreatedKey, KeyRequest
-from api.schemas.certificate import CertificateDocument
-from api.schemas.channel import ChannelDocument, ChannelHistory, ChannelRollback, ChannelUpdate
-from api.schemas.cost_models import (
-    ActivationDocument,
-    ActivationUpdate,
-    CostModelDocument,
-    CostModelRequest,
-    ModelComparison,
-)
-from api.schemas.evaluation import EvaluationDocument
+from api.schemas.access import KeyRequest
+from api.schemas.channel import ChannelRollback, ChannelUpdate
+from api.schemas.cost_models import ActivationUpdate, CostModelRequest
 from api.schemas.events import ProgressEvent, StateEvent
-from api.schemas.explanation import ExplanationDocument
-from api.schemas.measurements import JobTimes, MeasuredRows, MeasurementsDocument, MeasurementsSummary
+from api.schemas.measurements import JobTimes, MeasuredRows
 from api.schemas.plan import EvaluationRequest, PlanDocument, PlanSlice, TorchRecEvaluationRequest
-from api.schemas.plan_list import PlanDifferenceDocument, PlanPage
-from api.schemas.solve import ProblemDocument, SolveDocument, ValidationDocument
+from api.schemas.solve import ProblemDocument
 from api.schemas.spec import SpecDocument
-from api.schemas.statistics import DriftDocument, StatisticsDocument, StatisticsSummary
-from api.schemas.webhooks import CreatedWebhook, DeliveryDocument, WebhookDocument, WebhookRequest
+from api.schemas.statistics import StatisticsDocument
+from api.schemas.webhooks import WebhookRequest
 
 DESCRIPTION = """Decides how the embedding tables of a recommendation model are cut and placed on a training cluster.
 
@@ -37,44 +28,24 @@ Send a spec to **POST /v1/solves**, wait for the solve, fetch the plan by its di
 All numbers are SI seconds and plain bytes. Every error is a problem document (RFC 9457).
 """
 
-#: Documents that routes read or write as raw bytes.
-_RAW_DOCUMENTS = (
+#: Documents that routes name but do not declare: bodies, which they read as raw bytes, choices and streams.
+_UNDECLARED = (
     SpecDocument,
     PlanDocument,
     PlanSlice,
-    PlanPage,
-    PlanDifferenceDocument,
     EvaluationRequest,
     TorchRecEvaluationRequest,
-    EvaluationDocument,
-    CertificateDocument,
-    ExplanationDocument,
     StatisticsDocument,
-    StatisticsSummary,
-    DriftDocument,
     MeasuredRows,
     JobTimes,
-    MeasurementsSummary,
-    MeasurementsDocument,
     CostModelRequest,
-    CostModelDocument,
-    ModelComparison,
     ActivationUpdate,
-    ActivationDocument,
     KeyRequest,
-    CreatedKey,
     WebhookRequest,
-    WebhookDocument,
-    CreatedWebhook,
-    DeliveryDocument,
     ChannelUpdate,
     ChannelRollback,
-    ChannelHistory,
-    ChannelDocument,
-    SolveDocument,
     ProgressEvent,
     StateEvent,
-    ValidationDocument,
     ProblemDocument,
 )
 
@@ -124,8 +95,11 @@ def openapi_document(app: FastAPI, *, asked: KeyRequirement) -> dict[str, Any]:
     document = get_openapi(
         title=app.title, version=app.version, description=DESCRIPTION, routes=app.routes, tags=app.openapi_tags
     )
+    # Written again as pydantic does, defaults of null included, which the framework leaves out.
+    routes = [route for route in app.state.routes if isinstance(route, APIRoute)]
+    answers = [answer["model"] for route in routes for answer in route.responses.values() if "model" in answer]
     _, schemas = models_json_schema(
-        [(model, "validation") for model in _RAW_DOCUMENTS], ref_template="#/components/schemas/{model}"
+        [(model, "validation") for model in (*_UNDECLARED, *answers)], ref_template="#/components/schemas/{model}"
     )
     document.setdefault("components", {}).setdefault("schemas", {}).update(schemas["$defs"])
     document["info"]["description"] += f"\n{_ACCESS[asked]}\n"

@@ -24,9 +24,8 @@ ProfileId = Annotated[str, Path(description="Hardware profile.", examples=["dgx-
 @router.get(
     "/hardware-profiles/{profile_id}/cost-model",
     summary="Look at the active cost model of a hardware profile",
-    operation_id="get_active_cost_model",
     responses={
-        200: json_answer("It; its ETag is what If-Match takes.", "ActivationDocument"),
+        200: json_answer("It; its ETag is what If-Match takes.", ActivationDocument),
         304: HAS_IT,
         **error_responses("not-found"),
     },
@@ -42,11 +41,10 @@ async def get_active_cost_model(
 @router.put(
     "/hardware-profiles/{profile_id}/cost-model",
     summary="Activate a cost model for a hardware profile",
-    operation_id="activate_cost_model",
     openapi_extra=json_body("ActivationUpdate"),
     responses={
-        200: json_answer("Changed.", "ActivationDocument"),
-        201: json_answer("The first of this profile.", "ActivationDocument"),
+        200: json_answer("Changed.", ActivationDocument),
+        201: json_answer("The first of this profile.", ActivationDocument),
         **error_responses("not-found", "activation-changed", *BODY_ERRORS, "precondition-required"),
     },
 )

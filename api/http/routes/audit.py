@@ -19,7 +19,6 @@ router = APIRouter(prefix="/v1", tags=["access"])
 @router.get(
     "/audit",
     summary="Look at the audit trail",
-    operation_id="list_audit",
     response_model=AuditPage,
     responses=error_responses("invalid-parameter"),
 )

@@ -15,7 +15,6 @@ router = APIRouter(prefix="/v1", tags=["catalogue"])
 @router.get(
     "/hardware-profiles",
     summary="List hardware profiles",
-    operation_id="list_hardware_profiles",
     response_model=ProfileList,
     responses=error_responses(),
 )
@@ -28,7 +27,6 @@ def list_hardware_profiles() -> Response:
 @router.get(
     "/hardware-profiles/{profile_id}",
     summary="Look at a hardware profile",
-    operation_id="get_hardware_profile",
     response_model=ProfileDocument,
     responses=error_responses("not-found"),
 )

@@ -32,7 +32,6 @@ ChannelName = Annotated[str, Path(description="Up to 8 segments, such as ads/ran
 @router.get(
     "/channels",
     summary="List channels by name",
-    operation_id="list_channels",
     response_model=ChannelPage,
     responses=error_responses("invalid-parameter"),
 )
@@ -52,7 +51,6 @@ async def list_channels(
 @router.get(
     "/channels/{name:path}/plan",
     summary="Fetch the plan of a channel",
-    operation_id="get_channel_plan",
     responses={
         200: PLAN_OR_SLICE,
         304: HAS_IT,
@@ -73,9 +71,8 @@ async def get_channel_plan(
 @router.get(
     "/channels/{name:path}/history",
     summary="Look at the versions of a channel",
-    operation_id="get_channel_history",
     responses={
-        200: json_answer("A page, newest first.", "ChannelHistory"),
+        200: json_answer("A page, newest first.", ChannelHistory),
         304: HAS_IT,
         **error_responses("not-found", "invalid-parameter"),
     },
@@ -99,10 +96,9 @@ async def get_channel_history(
 @router.post(
     "/channels/{name:path}:rollback",
     summary="Point a channel at an earlier plan again",
-    operation_id="rollback_channel",
     openapi_extra=json_body("ChannelRollback", required=False),
     responses={
-        200: json_answer("A new version, which points at the earlier plan.", "ChannelDocument"),
+        200: json_answer("A new version, which points at the earlier plan.", ChannelDocument),
         **error_responses(
             "not-found",
             "invalid-parameter",
@@ -129,9 +125,8 @@ async def rollback_channel(
 @router.get(
     "/channels/{name:path}",
     summary="Look at a channel",
-    operation_id="get_channel",
     responses={
-        200: json_answer("The channel; its ETag is what If-Match takes.", "ChannelDocument"),
+        200: json_answer("The channel; its ETag is what If-Match takes.", ChannelDocument),
         304: HAS_IT,
         **error_responses("not-found", "invalid-parameter"),
     },
@@ -146,11 +141,10 @@ async def get_channel(
 @router.put(
     "/channels/{name:path}",
     summary="Point a channel at a plan",
-    operation_id="put_channel",
     openapi_extra=json_body("ChannelUpdate"),
     responses={
-        200: json_answer("Changed.", "ChannelDocument"),
-        201: json_answer("Created.", "ChannelDocument"),
+        200: json_answer("Changed.", ChannelDocument),
+        201: json_answer("Created.", ChannelDocument),
         **error_responses("not-found", "invalid-parameter", "channel-changed", *BODY_ERRORS, "precondition-required"),
     },
 )

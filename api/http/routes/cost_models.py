@@ -45,7 +45,6 @@ ModelId = Annotated[str, Path(description="NAME@VERSION of a learned model.", ex
 @router.get(
     "/cost-models",
     summary="List cost models",
-    operation_id="list_cost_models",
     response_model=CostModelList,
     responses=error_responses("invalid-parameter"),
 )
@@ -65,15 +64,14 @@ async def list_cost_models(
 @router.post(
     "/cost-models",
     summary="Fit a cost model, or store a fitted one",
-    operation_id="add_cost_model",
     status_code=202,
     openapi_extra=json_body("CostModelRequest", examples=COST_MODELS),
     responses={
-        202: json_answer("It is being fitted: look at Location, or again after Retry-After.", "CostModelDocument"),
-        201: json_answer("The document was stored.", "CostModelDocument"),
+        202: json_answer("It is being fitted: look at Location, or again after Retry-After.", CostModelDocument),
+        201: json_answer("The document was stored.", CostModelDocument),
         200: json_answer(
             "The fit has ended in the time of Prefer: wait=N; or an equal document was stored before.",
-            "CostModelDocument",
+            CostModelDocument,
         ),
         **error_responses("invalid-parameter", *KEY_ERRORS, *BODY_ERRORS, "queue-full"),
     },
@@ -103,9 +101,8 @@ async def add_cost_model(
 @router.get(
     "/cost-models/{model_id}",
     summary="Look at a cost model",
-    operation_id="get_cost_model",
     responses={
-        200: json_answer("The cost model.", "CostModelDocument"),
+        200: json_answer("The cost model.", CostModelDocument),
         **error_responses("not-found", "invalid-parameter"),
     },
 )
@@ -123,8 +120,7 @@ async def get_cost_model(
 @router.post(
     "/cost-models/{model_id}:cancel",
     summary="Stop a fit",
-    operation_id="cancel_fit",
-    responses={200: json_answer("It has ended.", "CostModelDocument"), **error_responses("not-found")},
+    responses={200: json_answer("It has ended.", CostModelDocument), **error_responses("not-found")},
 )
 async def cancel_fit(services: ServicesDep, model_id: ModelId) -> Response:
     """Stop a fit, which has failed then. Doing it twice is harmless."""
@@ -134,7 +130,6 @@ async def cancel_fit(services: ServicesDep, model_id: ModelId) -> Response:
 @router.get(
     "/cost-models/{model_id}/document",
     summary="Fetch the document of a learned model",
-    operation_id="get_cost_model_document",
     responses={
         200: {"description": "What --cost-model-file takes.", "content": {"application/json": {}}},
         304: HAS_IT,
@@ -152,7 +147,6 @@ async def get_cost_model_document(
 @router.get(
     "/cost-models/{model_id}/report",
     summary="Read the report of a learned model",
-    operation_id="get_cost_model_report",
     responses={
         200: {"description": "A page that needs no network.", "content": {"text/html": {}}},
         **error_responses("not-found"),
@@ -177,9 +171,8 @@ async def get_cost_model_report(services: ServicesDep, model_id: ModelId, reques
 @router.get(
     "/cost-models/{model_id}/compare/{other_id}",
     summary="Compare two learned models",
-    operation_id="compare_cost_models",
     responses={
-        200: json_answer("Both on the same rows.", "ModelComparison"),
+        200: json_answer("Both on the same rows.", ModelComparison),
         **error_responses("not-found", "invalid-parameter", "invalid-problem"),
     },
 )

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from pydantic import BaseModel
+
 from api.http.protocol.problem_details import MEDIA_TYPE
 from api.schemas.error_kinds import ERROR_KINDS
 
@@ -12,8 +14,6 @@ BODY_ERRORS = ("request-timeout", "body-too-large", "unsupported-media-type", "i
 KEY_ERRORS = ("key-in-flight", "key-reused")
 HAS_IT = {"description": "The caller has it."}
 
-_PROBLEM = {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
-
 
 def error_responses(*codes: str) -> Responses:
     """Describe the problems that a route answers with."""
@@ -22,20 +22,29 @@ def error_responses(*codes: str) -> Responses:
         kind = ERROR_KINDS[code]
         known = responses.get(kind.status)
         description = f"{known['description']}; {kind.title}" if known else kind.title
-        responses[kind.status] = {"description": description, "content": {MEDIA_TYPE: _PROBLEM}}
+        responses[kind.status] = {
+            "description": description,
+            "content": {MEDIA_TYPE: {"schema": reference("ProblemDocument")}},
+        }
     return responses
 
 
-def json_body(*schemas: str, examples: dict[str, object] | None = None, required: bool = True) -> dict[str, Any]:
-    """Describe a body that the route reads as raw bytes; any of the schemas."""
+def reference(*schemas: str, choice: str = "anyOf") -> dict[str, Any]:
+    """Refer to a schema, or to a choice of several."""
     references = [{"$ref": f"#/components/schemas/{schema}"} for schema in schemas]
-    content: dict[str, Any] = {"schema": references[0] if len(references) == 1 else {"anyOf": references}}
+    return references[0] if len(references) == 1 else {choice: references}
+
+
+def json_body(
+    *schemas: str, choice: str = "anyOf", examples: dict[str, object] | None = None, required: bool = True
+) -> dict[str, Any]:
+    """Describe a body that the route reads as raw bytes, of one of the schemas."""
+    content: dict[str, Any] = {"schema": reference(*schemas, choice=choice)}
     if examples:
         content["examples"] = {name: {"summary": name, "value": value} for name, value in examples.items()}
     return {"requestBody": {"required": required, "content": {"application/json": content}}}
 
 
-def json_answer(description: str, schema: str) -> dict[str, Any]:
+def json_answer(description: str, model: type[BaseModel]) -> dict[str, Any]:
     """Describe an answer whose bytes the route writes itself."""
-    reference = {"schema": {"$ref": f"#/components/schemas/{schema}"}}
-    return {"description": description, "content": {"application/json": reference}}
+    return {"description": description, "model": model}

@@ -17,7 +17,6 @@ router = APIRouter(prefix="/v1", tags=["catalogue"])
 @router.get(
     "/examples",
     summary="List examples of requests",
-    operation_id="list_examples",
     response_model=ExampleList,
     responses={304: HAS_IT, **error_responses()},
 )
@@ -31,7 +30,6 @@ async def list_examples(request: Request) -> Response:
 @router.get(
     "/examples/{example_id}",
     summary="Fetch an example",
-    operation_id="get_example",
     responses={
         200: {"description": "The body itself.", "content": {"application/json": {}}},
         304: HAS_IT,

@@ -19,7 +19,6 @@ router = APIRouter(prefix="/v1", tags=["access"])
 @router.get(
     "/keys",
     summary="List keys",
-    operation_id="list_keys",
     response_model=KeyList,
     responses=error_responses(),
 )
@@ -32,11 +31,10 @@ async def list_keys(services: ServicesDep) -> Response:
 @router.post(
     "/keys",
     summary="Make a key",
-    operation_id="create_key",
     status_code=201,
     openapi_extra=json_body("KeyRequest"),
     responses={
-        201: json_answer("The key, which is told this once.", "CreatedKey"),
+        201: json_answer("The key, which is told this once.", CreatedKey),
         **error_responses("forbidden", *BODY_ERRORS),
     },
 )
@@ -53,7 +51,6 @@ async def create_key(request: Request, services: ServicesDep) -> Response:
 @router.delete(
     "/keys/{key_id}",
     summary="Revoke a key",
-    operation_id="revoke_key",
     status_code=204,
     responses={204: {"description": "It is refused from now on."}, **error_responses("forbidden", "not-found")},
 )

@@ -9,12 +9,18 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from api.http.protocol.headers import page_headers
 from api.http.protocol.idempotency import IdempotencyKey, request_key
 from api.http.protocol.responses import IMMUTABLE, etag_of_digest, etagged_response, json_response
-from api.http.routes.documentation import BODY_ERRORS, KEY_ERRORS, error_responses, json_answer
+from api.http.routes.documentation import BODY_ERRORS, KEY_ERRORS, error_responses, json_answer, json_body
 from api.http.routes.examples import MEASUREMENTS
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN
 from api.schemas.measured_batch import MeasuredBatch
-from api.schemas.measurements import ComparisonDocument, JobTimes, MeasurementsPage, MeasurementsSummary
+from api.schemas.measurements import (
+    ComparisonDocument,
+    JobTimes,
+    MeasurementsDocument,
+    MeasurementsPage,
+    MeasurementsSummary,
+)
 from api.services.errors import found
 from api.services.measurements.intake import batch_of_job, is_of_job, parse_job, parse_rows
 from api.services.pages import page_of
@@ -29,33 +35,16 @@ router = APIRouter(prefix="/v1", tags=["cost models"])
 
 
 MeasurementsDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the measurements.")]
-_EITHER = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "oneOf": [
-                        {"$ref": "#/components/schemas/MeasuredRows"},
-                        {"$ref": "#/components/schemas/JobTimes"},
-                    ]
-                },
-                "examples": {name: {"summary": name, "value": value} for name, value in MEASUREMENTS.items()},
-            }
-        },
-    }
-}
 
 
 @router.post(
     "/measurements",
     summary="Store measurements",
-    operation_id="store_measurements",
     status_code=201,
-    openapi_extra=_EITHER,
+    openapi_extra=json_body("MeasuredRows", "JobTimes", choice="oneOf", examples=MEASUREMENTS),
     responses={
-        201: json_answer("Stored; of a job, with its times beside the prediction of its plan.", "MeasurementsSummary"),
-        200: json_answer("Equal measurements were stored before.", "MeasurementsSummary"),
+        201: json_answer("Stored; of a job, with its times beside the prediction of its plan.", MeasurementsSummary),
+        200: json_answer("Equal measurements were stored before.", MeasurementsSummary),
         **error_responses("invalid-parameter", *KEY_ERRORS, *BODY_ERRORS, "unsupported"),
     },
 )
@@ -74,7 +63,6 @@ async def store_measurements(
 @router.get(
     "/measurements",
     summary="List measurements by digest",
-    operation_id="list_measurements",
     response_model=MeasurementsPage,
     responses=error_responses("invalid-parameter"),
 )
@@ -95,9 +83,8 @@ async def list_measurements(
 @router.get(
     "/measurements/{digest}",
     summary="Fetch measurements",
-    operation_id="get_measurements",
     responses={
-        200: json_answer("The rows, and of a job its times.", "MeasurementsDocument"),
+        200: json_answer("The rows, and of a job its times.", MeasurementsDocument),
         304: {"description": "The caller has them."},
         **error_responses("not-found", "invalid-parameter"),
     },

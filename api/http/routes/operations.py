@@ -15,7 +15,7 @@ from api.services.errors import ApiError, found
 router = APIRouter(tags=["operations"])
 
 
-@router.get("/livez", summary="Whether the process answers", operation_id="livez", response_model=HealthDocument)
+@router.get("/livez", summary="Whether the process answers", response_model=HealthDocument)
 async def livez() -> Response:
     """Answer, which is all there is to it."""
     return json_response(HealthDocument(status="ok"))
@@ -24,7 +24,6 @@ async def livez() -> Response:
 @router.get(
     "/readyz",
     summary="Whether requests can be served",
-    operation_id="readyz",
     response_model=HealthDocument,
     responses=error_responses("not-ready", "storage-unavailable"),
 )
@@ -39,7 +38,6 @@ async def readyz(services: ServicesDep) -> Response:
 @router.get(
     "/metrics",
     summary="Metrics for Prometheus",
-    operation_id="metrics",
     responses={200: {"description": "All metrics, as text.", "content": {"text/plain": {}}}, **error_responses()},
 )
 async def metrics(request: Request, services: ServicesDep) -> Response:
@@ -49,7 +47,7 @@ async def metrics(request: Request, services: ServicesDep) -> Response:
     return Response(body, headers={"Content-Type": media_type, "Cache-Control": "no-store"})
 
 
-@router.get("/version", summary="What runs here", operation_id="version", response_model=VersionDocument)
+@router.get("/version", summary="What runs here", response_model=VersionDocument)
 async def version() -> Response:
     """Answer with the releases of the service and of what it is made of."""
     return json_response(VersionDocument(name="shardplan", version=VERSION, versions=versions()))
@@ -58,7 +56,6 @@ async def version() -> Response:
 @router.get(
     "/problems/{code}",
     summary="What a problem means",
-    operation_id="get_problem",
     response_model=ProblemKindDocument,
     responses=error_responses("not-found"),
 )

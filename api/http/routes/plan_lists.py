@@ -25,9 +25,8 @@ router = APIRouter(prefix="/v1", tags=["plans"])
 @router.get(
     "/plans",
     summary="List plans, newest first",
-    operation_id="list_plans",
     responses={
-        200: json_answer("A page.", "PlanPage"),
+        200: json_answer("A page.", PlanPage),
         304: HAS_IT,
         **error_responses("invalid-parameter"),
     },
@@ -52,9 +51,8 @@ async def list_plans(
 @router.get(
     "/plans/{digest}/diff/{other}",
     summary="Compare a plan with another",
-    operation_id="compare_plans",
     responses={
-        200: json_answer("What changed from the plan to the other.", "PlanDifferenceDocument"),
+        200: json_answer("What changed from the plan to the other.", PlanDifferenceDocument),
         304: HAS_IT,
         **error_responses("not-found", "invalid-parameter"),
     },

@@ -8,9 +8,11 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from api.http.protocol.responses import IMMUTABLE, json_response, plan_response
-from api.http.routes.documentation import BODY_ERRORS, HAS_IT, error_responses, json_answer, json_body
+from api.http.routes.documentation import BODY_ERRORS, HAS_IT, error_responses, json_answer, json_body, reference
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN, ModulePath
+from api.schemas.certificate import CertificateDocument
+from api.schemas.evaluation import EvaluationDocument
 from api.schemas.explanation import ExplanationDocument
 from api.services.errors import ApiError, found
 from api.services.plans.cache import ServedPlan, slice_key
@@ -43,20 +45,13 @@ RankOfPlan = Annotated[
 ]
 PLAN_OR_SLICE = {
     "description": "The plan, or the slice of a rank; X-Plan-Digest repeats its digest.",
-    "content": {
-        "application/json": {
-            "schema": {
-                "oneOf": [{"$ref": "#/components/schemas/PlanDocument"}, {"$ref": "#/components/schemas/PlanSlice"}]
-            }
-        }
-    },
+    "content": {"application/json": {"schema": reference("PlanDocument", "PlanSlice", choice="oneOf")}},
 }
 
 
 @router.get(
     "/plans/{digest}",
     summary="Fetch a plan",
-    operation_id="get_plan",
     responses={
         200: PLAN_OR_SLICE,
         304: HAS_IT,
@@ -72,7 +67,6 @@ async def get_plan(request: Request, services: ServicesDep, digest: PlanDigest, 
 @router.get(
     "/plans/{digest}/exports/{format}",
     summary="Export a plan for a runtime",
-    operation_id="export_plan",
     responses={
         200: {"description": "The plan in the format.", "content": {"application/json": {}}},
         **error_responses("not-found", "invalid-parameter", "export-refused"),
@@ -110,10 +104,9 @@ async def export_plan(
 @router.get(
     "/plans/{digest}/explanation",
     summary="Explain a plan",
-    operation_id="explain_plan",
     responses={
         200: json_answer(
-            "What the plan waits for, what hardware would buy, what else its tables could be.", "ExplanationDocument"
+            "What the plan waits for, what hardware would buy, what else its tables could be.", ExplanationDocument
         ),
         **error_responses("not-found", "invalid-parameter", "invalid-problem", "unsupported"),
     },
@@ -133,10 +126,9 @@ async def explain_plan(
 @router.post(
     "/plans:evaluate",
     summary="Judge a plan from anywhere",
-    operation_id="evaluate_plan",
     openapi_extra=json_body("EvaluationRequest", "TorchRecEvaluationRequest"),
     responses={
-        200: json_answer("What is wrong with it, and what it costs.", "EvaluationDocument"),
+        200: json_answer("What is wrong with it, and what it costs.", EvaluationDocument),
         **error_responses("invalid-parameter", *BODY_ERRORS),
     },
 )
@@ -156,12 +148,11 @@ async def evaluate_plan(
 @router.post(
     "/plans:certify",
     summary="Prove how good a plan from anywhere is",
-    operation_id="certify_plan",
     openapi_extra=json_body("EvaluationRequest", "TorchRecEvaluationRequest"),
     responses={
         200: json_answer(
             "The plan, the options with their prices, and a proof that check_certificate.py checks.",
-            "CertificateDocument",
+            CertificateDocument,
         ),
         **error_responses("invalid-parameter", *BODY_ERRORS, "unsupported"),
     },

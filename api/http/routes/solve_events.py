@@ -17,7 +17,6 @@ _MEDIA_TYPE = "text/event-stream"
 @router.get(
     "/solves/{solve_id}/events",
     summary="Follow a solve",
-    operation_id="stream_solve_events",
     responses={
         200: {
             "description": "Events state, progress (ProgressEvent, numbered) and at last end (SolveDocument).",

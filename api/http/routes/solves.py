@@ -14,7 +14,7 @@ from api.http.routes.documentation import BODY_ERRORS, KEY_ERRORS, error_respons
 from api.http.routes.examples import SPECS
 from api.http.services import Services, ServicesDep
 from api.schemas.base import TAG_PATTERN, TIME_PATTERN
-from api.schemas.solve import SolvePage, StateName, solve_document
+from api.schemas.solve import SolveDocument, SolvePage, StateName, ValidationDocument, solve_document
 from api.services.errors import ApiError
 from api.services.plans.reports import validation_of
 from api.services.solves.service import SolveOptions
@@ -26,7 +26,7 @@ from api.store.solves.records import ENDED, SolveRecord
 router = APIRouter(prefix="/v1", tags=["solves"])
 
 _RETRY_AFTER_SECONDS = "1"
-_SOLVE = json_answer("The solve.", "SolveDocument")
+_SOLVE = json_answer("The solve.", SolveDocument)
 MAX_TAGS = 16
 
 Tag = Annotated[str, Query(pattern=TAG_PATTERN)]
@@ -69,12 +69,11 @@ async def _submitted(
 @router.post(
     "/solves",
     summary="Ask for a plan",
-    operation_id="submit_solve",
     status_code=202,
     openapi_extra=json_body("SpecDocument", examples=SPECS),
     responses={
-        202: json_answer("Accepted: look at Location, or again after Retry-After.", "SolveDocument"),
-        200: json_answer("It has ended: in the time of Prefer: wait=N, or before, for an equal spec.", "SolveDocument"),
+        202: json_answer("Accepted: look at Location, or again after Retry-After.", SolveDocument),
+        200: json_answer("It has ended: in the time of Prefer: wait=N, or before, for an equal spec.", SolveDocument),
         **error_responses("invalid-parameter", *KEY_ERRORS, *BODY_ERRORS, "deadline-passed", "queue-full"),
     },
 )
@@ -119,7 +118,6 @@ async def submit_solve(
 @router.get(
     "/solves",
     summary="List solves, newest first",
-    operation_id="list_solves",
     response_model=SolvePage,
     responses=error_responses("invalid-parameter"),
 )
@@ -142,7 +140,6 @@ async def list_solves(
 @router.get(
     "/solves/{solve_id}",
     summary="Look at a solve",
-    operation_id="get_solve",
     responses={200: _SOLVE, **error_responses("not-found", "invalid-parameter")},
 )
 async def get_solve(
@@ -157,11 +154,10 @@ async def get_solve(
 @router.post(
     "/solves/{solve_id}:cancel",
     summary="Stop a solve",
-    operation_id="cancel_solve",
     status_code=202,
     responses={
-        202: json_answer("It will stop soon.", "SolveDocument"),
-        200: json_answer("It has ended.", "SolveDocument"),
+        202: json_answer("It will stop soon.", SolveDocument),
+        200: json_answer("It has ended.", SolveDocument),
         **error_responses("not-found"),
     },
 )
@@ -174,11 +170,10 @@ async def cancel_solve(services: ServicesDep, solve_id: str) -> Response:
 @router.post(
     "/solves/{solve_id}:retry",
     summary="Try a failed or cancelled solve again",
-    operation_id="retry_solve",
     status_code=202,
     responses={
-        202: json_answer("A new solve of the same spec: look at Location.", "SolveDocument"),
-        200: json_answer("That of the same key, which has ended.", "SolveDocument"),
+        202: json_answer("A new solve of the same spec: look at Location.", SolveDocument),
+        200: json_answer("That of the same key, which has ended.", SolveDocument),
         **error_responses("invalid-parameter", "not-found", "solve-state", *KEY_ERRORS, "queue-full"),
     },
 )
@@ -204,7 +199,6 @@ async def retry_solve(
 @router.delete(
     "/solves/{solve_id}",
     summary="Delete a solve that has ended",
-    operation_id="delete_solve",
     status_code=204,
     responses={204: {"description": "It is gone; its plan stays."}, **error_responses("not-found", "solve-state")},
 )
@@ -217,10 +211,9 @@ async def delete_solve(services: ServicesDep, solve_id: str) -> Response:
 @router.post(
     "/specs:validate",
     summary="Check a spec without solving it",
-    operation_id="validate_spec",
     openapi_extra=json_body("SpecDocument", examples=SPECS),
     responses={
-        200: json_answer("The spec may be solved.", "ValidationDocument"),
+        200: json_answer("The spec may be solved.", ValidationDocument),
         **error_responses(*BODY_ERRORS),
     },
 )

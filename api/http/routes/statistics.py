@@ -14,7 +14,7 @@ from api.http.routes.documentation import BODY_ERRORS, KEY_ERRORS, error_respons
 from api.http.routes.plans import PlanDigest, find_plan
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN
-from api.schemas.statistics import DriftDocument, StatisticsPage, StatisticsSummary
+from api.schemas.statistics import DriftDocument, StatisticsDocument, StatisticsPage, StatisticsSummary
 from api.services.errors import ApiError, found
 from api.services.measurements.statistics_drift import drift_document, drift_of_tables
 from api.services.pages import page_of
@@ -31,12 +31,11 @@ StatisticsDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Dige
 @router.post(
     "/statistics",
     summary="Store access statistics",
-    operation_id="store_statistics",
     status_code=201,
     openapi_extra=json_body("StatisticsDocument"),
     responses={
-        201: json_answer("Stored.", "StatisticsSummary"),
-        200: json_answer("Equal statistics were stored before.", "StatisticsSummary"),
+        201: json_answer("Stored.", StatisticsSummary),
+        200: json_answer("Equal statistics were stored before.", StatisticsSummary),
         **error_responses("invalid-parameter", *KEY_ERRORS, *BODY_ERRORS),
     },
 )
@@ -54,7 +53,6 @@ async def store_statistics(request: Request, services: ServicesDep, idempotency_
 @router.get(
     "/statistics",
     summary="List statistics by digest",
-    operation_id="list_statistics",
     response_model=StatisticsPage,
     responses=error_responses("invalid-parameter"),
 )
@@ -73,9 +71,8 @@ async def list_statistics(
 @router.get(
     "/statistics/{digest}",
     summary="Fetch statistics",
-    operation_id="get_statistics",
     responses={
-        200: json_answer("The statistics.", "StatisticsDocument"),
+        200: json_answer("The statistics.", StatisticsDocument),
         304: {"description": "The caller has them."},
         **error_responses("not-found", "invalid-parameter"),
     },
@@ -91,9 +88,8 @@ async def get_statistics(
 @router.get(
     "/statistics/{digest}/drift",
     summary="Compare statistics with later ones",
-    operation_id="compare_statistics",
     responses={
-        200: json_answer("What changed, the tables that changed most first.", "DriftDocument"),
+        200: json_answer("What changed, the tables that changed most first.", DriftDocument),
         **error_responses("not-found", "invalid-parameter"),
     },
 )
@@ -113,9 +109,8 @@ async def compare_statistics(
 @router.get(
     "/plans/{digest}/drift",
     summary="Compare the statistics of a plan with later ones",
-    operation_id="compare_plan_statistics",
     responses={
-        200: json_answer("What changed since the plan, the tables that changed most first.", "DriftDocument"),
+        200: json_answer("What changed since the plan, the tables that changed most first.", DriftDocument),
         **error_responses("not-found", "invalid-parameter"),
     },
 )

@@ -36,7 +36,6 @@ DeliveryId = Annotated[str, Path(description="Id of the delivery.", examples=["m
 @router.get(
     "/webhooks",
     summary="List webhooks",
-    operation_id="list_webhooks",
     response_model=WebhookList,
     responses=error_responses(),
 )
@@ -49,11 +48,10 @@ async def list_webhooks(services: ServicesDep) -> Response:
 @router.post(
     "/webhooks",
     summary="Add a webhook",
-    operation_id="create_webhook",
     status_code=201,
     openapi_extra=json_body("WebhookRequest", examples={"some events": _EXAMPLE}),
     responses={
-        201: json_answer("The webhook, with its secret, which is told this once.", "CreatedWebhook"),
+        201: json_answer("The webhook, with its secret, which is told this once.", CreatedWebhook),
         **error_responses("too-many-webhooks", *BODY_ERRORS, "webhook-refused"),
     },
 )
@@ -67,8 +65,7 @@ async def create_webhook(request: Request, services: ServicesDep) -> Response:
 @router.get(
     "/webhooks/{webhook_id}",
     summary="Look at a webhook",
-    operation_id="get_webhook",
-    responses={200: json_answer("The webhook without its secret.", "WebhookDocument"), **error_responses("not-found")},
+    responses={200: json_answer("The webhook without its secret.", WebhookDocument), **error_responses("not-found")},
 )
 async def get_webhook(services: ServicesDep, webhook_id: WebhookId) -> Response:
     """Answer with the webhook, and whether it is told anything."""
@@ -78,7 +75,6 @@ async def get_webhook(services: ServicesDep, webhook_id: WebhookId) -> Response:
 @router.delete(
     "/webhooks/{webhook_id}",
     summary="Delete a webhook",
-    operation_id="delete_webhook",
     status_code=204,
     responses={204: {"description": "It is told nothing more."}, **error_responses("not-found")},
 )
@@ -92,8 +88,7 @@ async def delete_webhook(request: Request, services: ServicesDep, webhook_id: We
 @router.post(
     "/webhooks/{webhook_id}:enable",
     summary="Enable a webhook again",
-    operation_id="enable_webhook",
-    responses={200: json_answer("The webhook, active.", "WebhookDocument"), **error_responses("not-found")},
+    responses={200: json_answer("The webhook, active.", WebhookDocument), **error_responses("not-found")},
 )
 async def enable_webhook(request: Request, services: ServicesDep, webhook_id: WebhookId) -> Response:
     """Have a disabled webhook told again: at once what waits, and what happens from now on."""
@@ -105,7 +100,6 @@ async def enable_webhook(request: Request, services: ServicesDep, webhook_id: We
 @router.get(
     "/webhooks/{webhook_id}/deliveries",
     summary="Look at the deliveries of a webhook",
-    operation_id="list_deliveries",
     response_model=DeliveryPage,
     responses=error_responses("not-found", "invalid-parameter"),
 )
@@ -126,9 +120,8 @@ async def list_deliveries(
 @router.post(
     "/webhooks/{webhook_id}/deliveries/{delivery_id}:resend",
     summary="Send a message again",
-    operation_id="resend_delivery",
     status_code=202,
-    responses={202: json_answer("The delivery, which waits.", "DeliveryDocument"), **error_responses("not-found")},
+    responses={202: json_answer("The delivery, which waits.", DeliveryDocument), **error_responses("not-found")},
 )
 async def resend_delivery(services: ServicesDep, webhook_id: WebhookId, delivery_id: DeliveryId) -> Response:
     """Attempt a delivery that has ended anew, under the same webhook-id; one that waits is left as it is."""

@@ -85,27 +85,26 @@ class WorkMetrics:
             ("state", "reason"),
             registry=registry,
         )
-        self._incumbents = Counter(
+        self.incumbents = Counter(
             "shardplan_incumbents", "Plans that solves found and that were better than those before.", registry=registry
         )
-        self._taken_over = Counter(
+        self.solves_taken_over = Counter(
             "shardplan_solves_taken_over",
             "Solves that were queued again because the process that ran them was gone.",
             registry=registry,
         )
-        self._fit_seconds = Histogram(
+        self.fit_seconds = Histogram(
             "shardplan_fit_seconds",
             "Time from the last begin of a fit to its end.",
             ("state",),
             buckets=_WORK_BUCKETS,
             registry=registry,
         )
-
-        self._pruned = Counter(
+        self.pruned = Counter(
             "shardplan_pruned", "What was removed because it was older than it is kept.", ("kind",), registry=registry
         )
         for kind in PRUNED:
-            self._pruned.labels(kind)
+            self.pruned.labels(kind)
 
     def solve_began(self, waited_seconds: float) -> None:
         """Count a solve that is begun for the first time."""
@@ -117,28 +116,12 @@ class WorkMetrics:
         if seconds is not None:
             self._seconds.labels(state).observe(seconds)
 
-    def incumbent_found(self) -> None:
-        """Count a plan that is better than those before."""
-        self._incumbents.inc()
-
-    def solves_taken_over(self, number: int) -> None:
-        """Count solves that are queued again."""
-        self._taken_over.inc(number)
-
-    def pruned(self, kind: str, number: int) -> None:
-        """Count what was removed of a kind."""
-        self._pruned.labels(kind).inc(number)
-
-    def fit_ended(self, state: str, seconds: float) -> None:
-        """Count a fit that ended."""
-        self._fit_seconds.labels(state).observe(seconds)
-
 
 class WebhookMetrics:
     """Messages to webhooks that this process sends."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._seconds = Histogram(
+        self.attempt_seconds = Histogram(
             "shardplan_webhook_attempt_seconds",
             "Time of an attempt to deliver a message, by what the delivery is after it.",
             ("state",),
@@ -146,8 +129,4 @@ class WebhookMetrics:
             registry=registry,
         )
         for state in DELIVERY_STATES:
-            self._seconds.labels(state)
-
-    def attempted(self, state: str, seconds: float) -> None:
-        """Count an attempt; a delivery that waits after it is attempted again."""
-        self._seconds.labels(state).observe(seconds)
+            self.attempt_seconds.labels(state)

@@ -13,13 +13,19 @@ class ApiError(Exception):
     """An expected answer that is an error; its code is one of ``ERROR_KINDS``."""
 
     def __init__(
-        self, code: str, detail: str, *, headers: Mapping[str, str] | None = None, issues: tuple[Issue, ...] = ()
+        self,
+        code: str,
+        detail: str | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        issues: tuple[Issue, ...] = (),
     ) -> None:
+        """Without a ``detail``, the explanation of the kind is the detail."""
         self.kind = ERROR_KINDS[code]
-        self.detail = detail
+        self.detail = self.kind.explanation if detail is None else detail
         self.headers = dict(headers or {})
         self.issues = issues
-        super().__init__(detail)
+        super().__init__(self.detail)
 
 
 def found(value: Value | None, what: str) -> Value:

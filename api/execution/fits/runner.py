@@ -97,7 +97,7 @@ class FitRunner:
             lambda: self._finish(record, answer, attempt=record.attempts), self._stopping
         ):
             state = READY if answer.error is None else FAILED
-            self._metrics.fit_ended(state, time.monotonic() - began)
+            self._metrics.fit_seconds.labels(state).observe(time.monotonic() - began)
 
     def _answer(self, record: ModelRecord, process: ProcessSlot) -> FitAnswer | None:
         """Return what became of a fit; ``None`` where the server stops first, or somebody cancelled it."""

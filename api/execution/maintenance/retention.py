@@ -90,7 +90,7 @@ class RetentionJob:
         if removed is None:
             return
         for kind, number in removed.items():
-            self._metrics.pruned(kind, number)
+            self._metrics.pruned.labels(kind).inc(number)
         if any(removed.values()):
             numbers = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in removed.items() if number)
             log.info("removed what is older than it is kept: %s", numbers)

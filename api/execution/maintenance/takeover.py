@@ -64,7 +64,7 @@ class EngineWatch:
             self._wait_for_earlier_life()
             self._store.enter_executor(self._identity.id, life=self._identity.life, host=self._identity.host)
         left_by = self._identity.id if self._is_shared else None
-        self._metrics.solves_taken_over(self._store.release_solves(left_by))
+        self._metrics.solves_taken_over.inc(self._store.release_solves(left_by))
 
     def start(self) -> None:
         """Begin to watch, once the engine runs."""
@@ -140,7 +140,7 @@ class EngineWatch:
         for gone in self._store.executors():
             if gone.silent_seconds >= self._silent_seconds and gone.id != self._identity.id:
                 num_solves = self._store.release_solves(gone.id)
-                self._metrics.solves_taken_over(num_solves)
+                self._metrics.solves_taken_over.inc(num_solves)
                 num_works = self._engine.recover(gone.id)
                 # Last, so that it is done again should this process die on the way; twice is harmless.
                 if self._store.end_executor(gone.id, life=gone.life):

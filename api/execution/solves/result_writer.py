@@ -72,7 +72,7 @@ class SolveWriter:
         if _better(run.best, incumbent) is run.best:
             return
         if run.best is None or incumbent.seconds < run.best.seconds:
-            self._metrics.incumbent_found()
+            self._metrics.incumbents.inc()
         run.best = incumbent
         assert run.attempt is not None
         try:

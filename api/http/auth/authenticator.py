@@ -1,8 +1,9 @@
 """Finds out who sends a request: by a key of this service, or by a token of an issuer that it trusts."""
 
 from api.http.auth.keys.verification import ApiKeyVerifier
-from api.http.auth.principal import Principal, Unauthenticated
+from api.http.auth.principal import Principal
 from api.http.auth.tokens.verification import TokenVerifier
+from api.services.errors import ApiError
 
 
 class Authenticator:
@@ -12,7 +13,7 @@ class Authenticator:
         """``tokens`` is ``None`` where no issuer is trusted."""
         self._keys, self._tokens = keys, tokens
 
-    async def caller(self, authorization: str | None) -> Principal | Unauthenticated:
+    async def caller(self, authorization: str | None) -> Principal | ApiError:
         """Return who shows this header."""
         if self._tokens is not None and authorization is not None:
             scheme, _, credentials = authorization.partition(" ")

@@ -6,7 +6,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.http.auth.authenticator import Authenticator
-from api.http.auth.principal import Principal, Unauthenticated, caller_of, set_principal, unauthenticated_error
+from api.http.auth.principal import Principal, caller_of, set_principal
 from api.http.auth.scopes import PRIORITY_SCOPE, is_open, scope_of
 from api.services.errors import ApiError
 
@@ -29,8 +29,8 @@ async def require_scope(request: Request) -> None:
     """Refuse a request whose caller is not known, or may not do this."""
     caller = caller_of(request.scope)
     assert caller is not None, "CallerMiddleware stands before every route that needs a scope"
-    if isinstance(caller, Unauthenticated):
-        raise unauthenticated_error(caller)
+    if isinstance(caller, ApiError):
+        raise caller
     route = request.scope["route"]
     assert isinstance(route, APIRoute)
     needed = scope_of(request.method, route.path_format)

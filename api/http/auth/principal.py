@@ -1,7 +1,6 @@
 """Who sends a request."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fastapi import Request
 from starlette.types import Scope
@@ -28,42 +27,28 @@ class Principal:
         return scope in self.scopes or ADMIN in self.scopes
 
 
-@dataclass(frozen=True, slots=True)
-class Unauthenticated:
-    """Somebody whose key or token was not verified, and the problem that this is."""
-
-    code: str
-    detail: str
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def with_bad_token(cls, detail: str) -> "Unauthenticated":
-        """Return somebody who shows something that is no key or token of this service, or none any more."""
-        return cls("unauthorized", detail, {"WWW-Authenticate": 'Bearer error="invalid_token"'})
+def bad_token(detail: str) -> ApiError:
+    """Return the error of a request that shows no key or token of this service, or one that is no longer valid."""
+    return ApiError("unauthorized", detail, headers={"WWW-Authenticate": 'Bearer error="invalid_token"'})
 
 
-def set_principal(scope: Scope, caller: Principal | Unauthenticated) -> None:
-    """Say who sends a request."""
+def set_principal(scope: Scope, caller: Principal | ApiError) -> None:
+    """Note who sends a request, or why that is not known."""
     scope.setdefault("state", {})[_STATE] = caller
 
 
-def caller_of(scope: Scope) -> Principal | Unauthenticated | None:
-    """Return who sends a request; ``None`` where nobody asked for a key."""
+def caller_of(scope: Scope) -> Principal | ApiError | None:
+    """Return who sends a request, or why that is not known; ``None`` if nobody asked for a key."""
     found = scope.get("state", {}).get(_STATE)
-    assert found is None or isinstance(found, Principal | Unauthenticated)
+    assert found is None or isinstance(found, Principal | ApiError)
     return found
-
-
-def unauthenticated_error(unauthenticated: Unauthenticated) -> ApiError:
-    """Return the answer to somebody who is not known."""
-    return ApiError(unauthenticated.code, unauthenticated.detail, headers=unauthenticated.headers)
 
 
 def tenant_of(scope: Scope) -> str:
     """Return whose things a request is about. Raises where nobody knows."""
     caller = caller_of(scope)
-    if isinstance(caller, Unauthenticated):
-        raise unauthenticated_error(caller)
+    if isinstance(caller, ApiError):
+        raise caller
     return DEFAULT_TENANT if caller is None else caller.tenant
 
 

@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.http.auth.principal import Principal, Unauthenticated, caller_of
+from api.http.auth.principal import Principal, caller_of
 from api.http.auth.scopes import is_open
 from api.http.middleware.problem_response import refuse
+from api.services.errors import ApiError
 
 #: Callers that are remembered; of more, those that have been silent for the longest are forgotten.
 MAX_CALLERS = 100_000
@@ -73,9 +74,9 @@ def _counts(scope: Scope) -> bool:
     if scope["type"] != "http" or is_open(scope["path"]):
         return False
     caller = caller_of(scope)
-    if isinstance(caller, Unauthenticated) and caller.code != "unauthorized":
+    if isinstance(caller, ApiError) and caller.kind.code != "unauthorized":
         return False  # nobody could say who it is; many may share its address, and each is refused anyway
-    return isinstance(caller, Unauthenticated) or not _is_fetch(scope["method"], scope["path"])
+    return isinstance(caller, ApiError) or not _is_fetch(scope["method"], scope["path"])
 
 
 def _is_fetch(method: str, path: str) -> bool:

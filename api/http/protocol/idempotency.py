@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import Header, Request
 
+from api.services.errors import ApiError
 from api.store.solves.idempotency import RequestKey
 from planner.domain.formats.canonical_json import digest
 
@@ -28,10 +29,6 @@ def request_key(request: Request, body: bytes, key: str | None) -> RequestKey | 
     return RequestKey(scope=request.url.path, key=key, fingerprint=digest(identity), at=time.time())
 
 
-class KeyInFlight(Exception):
-    """A request with the key is being answered at this moment."""
-
-
 class KeysInFlight:
     """The keys of a tenant's requests that are being read and stored now. To be used in the event loop."""
 
@@ -47,7 +44,7 @@ class KeysInFlight:
             return
         name = (self._tenant, key.scope, key.key)
         if name in self._keys:
-            raise KeyInFlight
+            raise ApiError("key-in-flight")
         self._keys.add(name)
         try:
             yield

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping
+from functools import partial
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -12,7 +13,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
-from api.http.protocol.idempotency import KeyInFlight
 from api.observability.request_id import HEADER, request_id_of
 from api.schemas.error_kinds import ERROR_KINDS
 from api.services.errors import ApiError
@@ -29,9 +29,11 @@ MAX_DETAIL_LENGTH = 500
 
 log = logging.getLogger(__name__)
 
-#: What drivers raise where the database cannot be used now: gone, locked, full, read only after a failover, or all
+#: What drivers raise if the database cannot be used now: gone, locked, full, read only after a failover, or all
 #: connections taken.
 _UNAVAILABLE = (OperationalError, InterfaceError, InternalError, PoolTimeout)
+#: Errors whose type says all.
+_CODES = {KeyReused: "key-reused", **dict.fromkeys(_UNAVAILABLE, "storage-unavailable")}
 
 
 def problem_bytes(
@@ -65,18 +67,18 @@ def problem_bytes(
 def problem_response(
     request: Request,
     code: str,
-    detail: str,
+    detail: str | None = None,
     *,
     headers: Mapping[str, str] | None = None,
     issues: tuple[Issue, ...] = (),
     num_issues: int | None = None,
 ) -> Response:
-    """Return a problem document as the answer to a request."""
-    request_id = request_id_of(request.scope)
-    extra = {"Retry-After": str(RETRY_AFTER_SECONDS)} if ERROR_KINDS[code].retryable else {}
+    """Return a problem document as the answer to a request; by default its detail explains the kind of problem."""
+    request_id, kind = request_id_of(request.scope), ERROR_KINDS[code]
+    extra = {"Retry-After": str(RETRY_AFTER_SECONDS)} if kind.retryable else {}
     return Response(
-        problem_bytes(code, detail, request_id, issues=issues, num_issues=num_issues),
-        status_code=ERROR_KINDS[code].status,
+        problem_bytes(code, detail or kind.explanation, request_id, issues=issues, num_issues=num_issues),
+        status_code=kind.status,
         media_type=MEDIA_TYPE,
         headers={**extra, **(headers or {}), HEADER: request_id, "Cache-Control": "no-store"},
     )
@@ -90,10 +92,8 @@ def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(CostModelError, _cost_model)
     app.add_exception_handler(RequestValidationError, _invalid_parameter)
     app.add_exception_handler(HTTPException, _http_exception)
-    app.add_exception_handler(KeyReused, _key_reused)
-    app.add_exception_handler(KeyInFlight, _key_in_flight)
-    for unavailable in _UNAVAILABLE:
-        app.add_exception_handler(unavailable, _storage)
+    for error, code in _CODES.items():
+        app.add_exception_handler(error, partial(_coded, code))
     app.add_exception_handler(Exception, _internal)
 
 
@@ -136,7 +136,7 @@ async def _http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "invalid-parameter")
     headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
-    return problem_response(request, code, ERROR_KINDS[code].explanation, headers=headers)
+    return problem_response(request, code, headers=headers)
 
 
 def _allowed(request: Request) -> str:
@@ -148,19 +148,11 @@ def _allowed(request: Request) -> str:
     return ", ".join(sorted(methods))
 
 
-async def _key_reused(request: Request, _error: Exception) -> Response:
-    return problem_response(request, "key-reused", ERROR_KINDS["key-reused"].explanation)
-
-
-async def _key_in_flight(request: Request, _error: Exception) -> Response:
-    return problem_response(request, "key-in-flight", ERROR_KINDS["key-in-flight"].explanation)
-
-
-async def _storage(request: Request, _error: Exception) -> Response:
-    return problem_response(request, "storage-unavailable", ERROR_KINDS["storage-unavailable"].explanation)
+async def _coded(code: str, request: Request, _error: Exception) -> Response:
+    return problem_response(request, code)
 
 
 async def _internal(request: Request, _error: Exception) -> Response:
     # The server logs the traceback, which knows nothing of requests.
     log.error("a request failed; its traceback follows", extra={"request_id": request_id_of(request.scope)})
-    return problem_response(request, "internal", ERROR_KINDS["internal"].explanation)
+    return problem_response(request, "internal")

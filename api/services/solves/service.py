@@ -14,7 +14,6 @@ from api.execution.base import SOLVES, SolveEngine, Work
 from api.execution.solves.runner import SolveRunner
 from api.execution.solves.time_limits import deadline_warnings, within_server_limit, without_deadline
 from api.release import VERSION
-from api.schemas.error_kinds import ERROR_KINDS
 from api.services.errors import ApiError, found
 from api.services.pages import page_of
 from api.services.solves.notifications import SolveNotifications
@@ -75,7 +74,7 @@ class SolveService:
         digest_of_request = own_digest = request_digest(request, spec_bytes)
         if options.deadline_at is not None:
             if options.deadline_at <= now:
-                raise ApiError("deadline-passed", ERROR_KINDS["deadline-passed"].explanation)
+                raise ApiError("deadline-passed")
             # A warning only: what is left is known when it starts, and without its deadline it may be tried again.
             warnings = (*warnings, *deadline_warnings(spec, options.deadline_at - now))
             # What it finds in its time must not answer those who have more.

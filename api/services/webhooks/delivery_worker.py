@@ -119,7 +119,7 @@ class DeliveryWorker:
             if not is_last:
                 log.info("attempt %d of delivery %s is over, and not the last one", taken.attempt, taken.id)
                 return
-            self._metrics.attempted(end.state, time.monotonic() - began)
+            self._metrics.attempt_seconds.labels(end.state).observe(time.monotonic() - began)
             if end.state == FAILED:
                 await self._log_failure(taken, answer)
         except SQLAlchemyError as error:

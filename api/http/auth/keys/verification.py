@@ -12,8 +12,8 @@ from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.http.auth.keys.format import Key
-from api.http.auth.principal import Principal, Unauthenticated
-from api.schemas.error_kinds import ERROR_KINDS
+from api.http.auth.principal import Principal, bad_token
+from api.services.errors import ApiError
 from api.store.access.keys import ApiKeyRecord, ApiKeyVerification
 
 #: A key that is revoked elsewhere is refused here after this time at the latest.
@@ -52,27 +52,27 @@ class ApiKeyVerifier:
         self._reading: dict[str, asyncio.Task[ApiKeyRecord | None]] = {}
         self._used_at: dict[str, float] = {}
 
-    async def caller(self, authorization: str | None) -> Principal | Unauthenticated:
+    async def caller(self, authorization: str | None) -> Principal | ApiError:
         """Return who shows this header."""
         if authorization is None:
             detail = "send the header Authorization: Bearer with a key"
-            return Unauthenticated("unauthorized", detail, {"WWW-Authenticate": "Bearer"})
+            return ApiError("unauthorized", detail, headers={"WWW-Authenticate": "Bearer"})
         scheme, _, credentials = authorization.partition(" ")
         key = Key.parse(credentials.strip()) if scheme.lower() == "bearer" else None
         if key is None:
-            return Unauthenticated.with_bad_token("the header Authorization has no key of this service")
+            return bad_token("the header Authorization has no key of this service")
         try:
             record = await self._find(key.id)
         except SQLAlchemyError:
             log.exception("the store failed; the key %s cannot be verified", key.id)
-            return Unauthenticated("storage-unavailable", ERROR_KINDS["storage-unavailable"].explanation)
+            return ApiError("storage-unavailable")
         if record is None or not key.has_digest(record.secret_digest):
-            return Unauthenticated.with_bad_token("the key is not known")
+            return bad_token("the key is not known")
         if record.revoked_at is not None:
-            return Unauthenticated.with_bad_token(f"the key {record.id} was revoked")
+            return bad_token(f"the key {record.id} was revoked")
         now = self._clock()
         if record.expires_at is not None and now >= record.expires_at:
-            return Unauthenticated.with_bad_token(f"the key {record.id} has expired")
+            return bad_token(f"the key {record.id} has expired")
         self._used_at[record.id] = now
         return Principal(record.id, frozenset(record.scopes), record.tenant)
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import jwt
 
-from api.http.auth.principal import Principal, Unauthenticated
+from api.http.auth.principal import Principal, bad_token
 from api.http.auth.tokens.claims import InvalidToken, Verified, verified
 from api.http.auth.tokens.issuer import key_fetcher
 from api.http.auth.tokens.jwks import KeySet, KeysUnavailable, VerificationKey
 from api.http.auth.tokens.trusted_issuer import ALGORITHMS, Trust
-from api.schemas.error_kinds import ERROR_KINDS
+from api.services.errors import ApiError
 from api.settings import Settings
 
 #: A token whose key its issuer has withdrawn is refused after this time at the latest, once the keys were read again.
@@ -58,7 +58,7 @@ class TokenVerifier:
         trust = Trust.of(settings)
         return None if trust is None else cls(trust, KeySet(key_fetcher(trust.issuer, trust.jwks_url)))
 
-    async def caller(self, token: str) -> Principal | Unauthenticated:
+    async def caller(self, token: str) -> Principal | ApiError:
         """Return who shows a token."""
         digest = hashlib.sha256(token.encode()).digest()
         known = self._known.get(digest)
@@ -69,9 +69,9 @@ class TokenVerifier:
             known.verified.check(self._clock())
         except InvalidToken as error:
             self._known.pop(digest, None)
-            return Unauthenticated.with_bad_token(str(error))
+            return bad_token(str(error))
         except KeysUnavailable:
-            return Unauthenticated("issuer-unavailable", ERROR_KINDS["issuer-unavailable"].explanation)
+            return ApiError("issuer-unavailable")
         return known.verified.caller
 
     def _remember(self, digest: bytes, known: _Known) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from api.http.auth import rate_limit
-from api.http.auth.principal import Principal, Unauthenticated, set_principal
+from api.http.auth.principal import Principal, set_principal
 from api.http.auth.rate_limit import RateLimit, RateLimitMiddleware
+from api.services.errors import ApiError
 from api.store.access.audit import LOCAL
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
@@ -39,7 +40,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limit.wait_seconds("c") > 0.0
 
 
-def answers(*requests: tuple[str, str, Principal | Unauthenticated | None]) -> list[int]:
+def answers(*requests: tuple[str, str, Principal | ApiError | None]) -> list[int]:
     """Statuses of requests, each from an address, for an address, by somebody; one a minute is allowed."""
 
     async def app(_scope: object, _receive: object, send: object) -> None:
@@ -66,7 +67,7 @@ def answers(*requests: tuple[str, str, Principal | Unauthenticated | None]) -> l
 
 
 ANN, BEN = Principal("ann", frozenset({"read"})), Principal("ben", frozenset({"read"}))
-OUTSIDER = Unauthenticated("unauthorized", "no")
+OUTSIDER = ApiError("unauthorized", "no")
 
 
 def test_keys_are_counted_and_not_their_addresses() -> None:
@@ -123,4 +124,4 @@ def test_a_server_with_a_limit(limited: Live) -> None:
 def test_who_could_not_be_verified_is_not_counted(code: str) -> None:
     """Launchers share addresses, and the database being down is no fault of theirs."""
     plan = "/v1/channels/ads/prod/plan"
-    assert answers(*[("1.1.1.1", plan, Unauthenticated(code, "later"))] * 3) == [200] * 3
+    assert answers(*[("1.1.1.1", plan, ApiError(code, "later"))] * 3) == [200] * 3

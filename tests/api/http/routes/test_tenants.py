@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from api.http.auth.scopes import ROUTE_SCOPES
-from api.http.protocol.idempotency import KeyInFlight
+from api.services.errors import ApiError
 from api.store.solves.idempotency import RequestKey
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
@@ -131,7 +131,12 @@ def test_a_key_in_flight_is_of_its_tenant(both: Both) -> None:
     key = RequestKey(scope="/v1/solves", key="k", fingerprint="f", at=1.0)
     tenants = both.live.app.state.memory
     ours, theirs = (tenants.peek(name).keys for name in ("ours", "theirs"))
-    with ours.holding(key), theirs.holding(key), pytest.raises(KeyInFlight), ours.holding(key):
+    with (
+        ours.holding(key),
+        theirs.holding(key),
+        pytest.raises(ApiError, match="Send the request again"),
+        ours.holding(key),
+    ):
         pass
 
 

@@ -13,7 +13,8 @@ from sqlalchemy.exc import OperationalError
 from api.http.auth.keys import verification as key_ring
 from api.http.auth.keys.format import Key
 from api.http.auth.keys.verification import ApiKeyVerifier
-from api.http.auth.principal import Principal, Unauthenticated
+from api.http.auth.principal import Principal
+from api.services.errors import ApiError
 from api.store.access.keys import ApiKeyRecord
 from tests.support.service.background import in_background
 from tests.support.waiting import PATIENCE_SECONDS
@@ -51,7 +52,7 @@ class Hands:
         self.store, self.now = Store(*records), 100.0
         self.ring = ApiKeyVerifier(self.store, clock=lambda: self.now, ticks=lambda: self.now)
 
-    async def show(self, header: str | None = HEADER) -> Principal | Unauthenticated:
+    async def show(self, header: str | None = HEADER) -> Principal | ApiError:
         return await self.ring.caller(header)
 
 
@@ -86,8 +87,8 @@ def test_others_are_outsiders(header: str | None, record: ApiKeyRecord | None) -
     async def test() -> None:
         hands = Hands(*([] if record is None else [record]))
         caller = await hands.show(header)
-        assert isinstance(caller, Unauthenticated)
-        assert caller.code == "unauthorized"
+        assert isinstance(caller, ApiError)
+        assert caller.kind.code == "unauthorized"
         assert caller.headers["WWW-Authenticate"].startswith("Bearer")
         assert KEY.secret not in repr(caller)
         await hands.ring.write_uses()
@@ -105,7 +106,7 @@ def test_a_key_that_was_revoked_elsewhere_is_refused_after_five_seconds() -> Non
         assert isinstance(await hands.show(), Principal)
         assert hands.store.reads == 1
         hands.now = 105.0
-        assert isinstance(await hands.show(), Unauthenticated)
+        assert isinstance(await hands.show(), ApiError)
 
     run(test())
 
@@ -116,7 +117,7 @@ def test_a_key_that_was_revoked_here_is_refused_at_once() -> None:
         await hands.show()
         hands.store.records[KEY.id] = replace(RECORD, revoked_at=100.0)
         hands.ring.forget(KEY.id)
-        assert isinstance(await hands.show(), Unauthenticated)
+        assert isinstance(await hands.show(), ApiError)
 
     run(test())
 
@@ -126,7 +127,7 @@ def test_a_remembered_key_expires_in_time() -> None:
         hands = Hands(replace(RECORD, expires_at=101.0))
         assert isinstance(await hands.show(), Principal)
         hands.now = 101.0
-        assert isinstance(await hands.show(), Unauthenticated)
+        assert isinstance(await hands.show(), ApiError)
         assert hands.store.reads == 1
 
     run(test())
@@ -158,8 +159,8 @@ def test_a_store_that_fails_is_no_reason_to_refuse_a_key_nor_to_take_it() -> Non
         hands = Hands(RECORD)
         hands.store.fails = True
         caller = await hands.show()
-        assert isinstance(caller, Unauthenticated)
-        assert caller.code == "storage-unavailable"
+        assert isinstance(caller, ApiError)
+        assert caller.kind.code == "storage-unavailable"
         hands.store.fails = False
         assert isinstance(await hands.show(), Principal)
 
@@ -215,7 +216,7 @@ def test_keys_that_someone_makes_up_push_out_no_other(monkeypatch: pytest.Monkey
         hands = Hands(RECORD)
         await hands.show()
         for number in range(20):
-            assert isinstance(await hands.show(f"Bearer {Key(f'{number + 1:012x}', 's' * 43).text}"), Unauthenticated)
+            assert isinstance(await hands.show(f"Bearer {Key(f'{number + 1:012x}', 's' * 43).text}"), ApiError)
         before = hands.store.reads
         assert await hands.show() == Principal(KEY.id, frozenset({"read"}))
         assert hands.store.reads == before
@@ -241,7 +242,7 @@ def test_few_reads_happen_at_once() -> None:
         hands.store.api_key = api_key
         headers = [f"Bearer {Key(f'{number:012x}', 's' * 43).text}" for number in range(40)]
         answers = await asyncio.gather(*(hands.show(header) for header in headers))
-        assert all(isinstance(answer, Unauthenticated) for answer in answers)
+        assert all(isinstance(answer, ApiError) for answer in answers)
         assert 1 <= most <= 4
 
     run(test())
@@ -266,6 +267,6 @@ def test_a_key_that_is_read_while_it_is_revoked_is_not_remembered() -> None:
         hands.ring.forget(KEY.id)
         go.set()
         await early
-        assert isinstance(await hands.show(), Unauthenticated)
+        assert isinstance(await hands.show(), ApiError)
 
     run(test())

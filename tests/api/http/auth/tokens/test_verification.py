@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from api.http.auth.principal import Principal, Unauthenticated
+from api.http.auth.principal import Principal
 from api.http.auth.tokens import verification as token_ring
 from api.http.auth.tokens.issuer import key_fetcher
 from api.http.auth.tokens.jwks import MIN_SECONDS_BETWEEN, REFRESH_SECONDS, KeySet, KeysUnavailable, parse_keys
 from api.http.auth.tokens.trusted_issuer import ALGORITHMS, Trust, UnusableIssuer
 from api.http.auth.tokens.verification import REMEMBERED_SECONDS, TokenVerifier
+from api.services.errors import ApiError
 from api.settings import Settings
 from tests.support.service.issuer import (
     AUDIENCE,
@@ -42,7 +43,7 @@ class Hands:
         self.keys = KeySet(key_fetcher(trust.issuer, trust.jwks_url), ticks=lambda: self.ticks)
         self.ring = TokenVerifier(trust, self.keys, clock=lambda: self.now, ticks=lambda: self.ticks)
 
-    async def show(self, token: str | None = None, **changes: object) -> Principal | Unauthenticated:
+    async def show(self, token: str | None = None, **changes: object) -> Principal | ApiError:
         """Show a token, by default a good one with some claims changed."""
         return await self.ring.caller(signed(claims(self.issuer.url, **changes)) if token is None else token)
 
@@ -57,9 +58,9 @@ def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(test())
 
 
-def refused(found: Principal | Unauthenticated, message: str) -> None:
-    assert isinstance(found, Unauthenticated), found
-    assert found.code == "unauthorized"
+def refused(found: Principal | ApiError, message: str) -> None:
+    assert isinstance(found, ApiError), found
+    assert found.kind.code == "unauthorized"
     assert message in found.detail
     assert found.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
 
@@ -266,8 +267,8 @@ def test_an_issuer_that_is_down_stops_no_one_whose_key_is_known(issuer: Issuer) 
         for number in range(3):
             assert isinstance(await hands.show(sub=f"new{number}"), Principal)
         new = await hands.show(signed(claims(issuer.url), kid="new"))
-        assert isinstance(new, Unauthenticated)
-        assert new.code == "issuer-unavailable"
+        assert isinstance(new, ApiError)
+        assert new.kind.code == "issuer-unavailable"
         issuer.is_down = False
         hands.ticks += MIN_SECONDS_BETWEEN
         refused(await hands.show(signed(claims(issuer.url), kid="new")), "no key")
@@ -282,8 +283,8 @@ def test_an_issuer_that_is_down_from_the_start(issuer: Issuer) -> None:
         hands = Hands(issuer)
         for _ in range(3):
             found = await hands.show()
-            assert isinstance(found, Unauthenticated)
-            assert found.code == "issuer-unavailable"
+            assert isinstance(found, ApiError)
+            assert found.kind.code == "issuer-unavailable"
         issuer.is_down = False
         hands.ticks += MIN_SECONDS_BETWEEN
         assert isinstance(await hands.show(), Principal)

@@ -13,10 +13,12 @@ from torch import nn
 
 from api.client import PlanRejected, plan_digest
 from api.client.torchrec import to_sharding_plan
-from planner.output.exporters.torchrec import to_torchrec
+from tests.support.planning.exports import exporter
 from tests.support.torchrec.hand_plans import LONELY, MIXED, hand_plan, table_document
 from tests.support.torchrec.model import TableSpec
 from tests.support.torchrec.ranks import Model
+
+export_plan = exporter("torchrec")
 
 pytestmark = pytest.mark.torchrec
 
@@ -30,7 +32,7 @@ def test_the_objects_are_those_of_the_export(world_size: int, ranks_per_host: in
         plan, module=model, device=device, world_size=world_size, ranks_per_host=ranks_per_host
     )
     serialised = json.loads(json.dumps(sharding_plan._serialize()))  # noqa: SLF001  (TorchRec's own form)
-    assert serialised["plan"] == to_torchrec(plan, device=device)["plan"]
+    assert serialised["plan"] == export_plan(plan, device=device)["plan"]
 
 
 def test_placements_count_devices_per_host() -> None:

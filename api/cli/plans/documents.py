@@ -13,9 +13,9 @@ from api.cli.plans.plan import Changes, changed_spec
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.client import PlannerClient, RetryPolicy
 from api.client.plan_file import fetch
+from planner.options.runtimes.export import ExportFacts, UnexportablePlan
 from planner.output.explain.difference import difference
 from planner.output.explain.text.difference import compare_plans
-from planner.output.exporters.context import ExportFacts, UnexportablePlan
 from planner.output.exporters.registry import EXPORTERS, exporter_of, reads_facts
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from api.specs.references.stored_models import StoredModels
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.problem.problem import Problem
 from planner.errors import Issue, UnsupportedRequest
+from planner.options.runtimes.export import ExportFacts, UnexportablePlan
 from planner.output.explain.explanation import DEFAULT_TABLES
-from planner.output.exporters.context import ExportFacts, UnexportablePlan
 from planner.output.exporters.registry import EXPORTERS, exporter_of, reads_facts
 
 router = APIRouter(prefix="/v1", tags=["plans"])

@@ -1,16 +1,19 @@
 """What a training runtime executes correctly: the legality of options and of finished plans."""
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 from cost_models.vocabulary import Kernel, Scheme
-from planner.domain.plan.placement import Placement
+from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.problem.problem import Problem
-from planner.domain.problem.table import Table
+from planner.domain.problem.table import MAX_COLUMNS, Table
 from planner.errors import Issue
 
+#: Code and message of the first rule that a table breaks.
+TableIssue = tuple[str, str]
 
-class Runtime(Protocol):
-    """The rule set of one runtime.
+
+class Runtime(ABC):
+    """The rule set of one runtime; what a subclass leaves as it is here asks for nothing special.
 
     ``kernels``, ``scheme_issue`` and ``needs_row_wise_module`` shape the options;
     ``check`` looks at the geometry of a finished placement alone and shares no code with
@@ -18,48 +21,48 @@ class Runtime(Protocol):
     ``generic`` lists the schemes that it has, and rejects new ones until it lists them.
     """
 
-    @property
-    def name(self) -> str:
-        """The name used in specs."""
-        ...
+    #: The name used in specs.
+    name: str
+    #: Widest shard that the kernels are known to read right.
+    max_columns: int = MAX_COLUMNS
+    #: Schemes that count as "cut by rows" for ``needs_row_wise_module``.
+    row_schemes: frozenset[Scheme] = frozenset()
+    #: Whether a table's hottest rows may lie in another tier than the rest, once rows are numbered by heat.
+    splits_off_hot_rows: bool = False
+    #: Whether kernels that read the host's memory can be told to read storage-class memory.
+    supports_scm: bool = False
+    #: Families of hardware profiles that it runs on; ``None`` for any.
+    device_families: frozenset[str] | None = None
+    #: Whether an export says more where the spec of the plan is at hand.
+    export_reads_spec: bool = False
 
-    @property
-    def max_columns(self) -> int:
-        """Widest shard that the kernels are known to read right."""
-        ...
-
-    @property
-    def row_schemes(self) -> frozenset[Scheme]:
-        """Schemes that count as "cut by rows" for ``needs_row_wise_module``."""
-        ...
-
-    @property
-    def splits_off_hot_rows(self) -> bool:
-        """Whether a table's most used rows may lie in another tier than the rest, once rows are numbered by use."""
-        ...
-
-    @property
-    def supports_scm(self) -> bool:
-        """Whether kernels that read the host's memory can read storage-class memory."""
-        ...
-
-    @property
-    def device_families(self) -> frozenset[str] | None:
-        """Families of hardware profiles that it runs on; ``None`` for any."""
-        ...
-
+    @abstractmethod
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """Return the kernels that run a scheme of a table, among those offered, fastest first."""
-        ...
 
     def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
-        """Return why the runtime would reject a scheme of a table or train it wrongly, or ``None``."""
-        ...
+        """Return why a scheme of a table would be refused or train wrongly, or ``None``."""
+        return None
 
     def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:
         """Return whether the scheme is right only if every table of the module is cut by rows."""
-        ...
+        return False
+
+    def table_issue(self, table: Table, placed: TablePlacement, placement: Placement) -> TableIssue | None:
+        """Return the first thing about a placed table that the runtime would not train correctly."""
+        return None
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
-        """Return everything in a placement that the runtime would not train correctly."""
-        ...
+        """Return everything in a placement that the runtime would not train correctly: an issue per table at most.
+
+        Tables that the problem lacks are reported by ``planner.verification.verify``.
+        """
+        tables = {table.name: table for table in problem.tables}
+        issues = []
+        for index, placed in enumerate(placement.tables):
+            table = tables.get(placed.name)
+            issue = None if table is None else self.table_issue(table, placed, placement)
+            if issue is not None:
+                code, message = issue
+                issues.append(Issue(code=code, pointer=f"/tables/{index}", message=f'table "{placed.name}": {message}'))
+        return issues

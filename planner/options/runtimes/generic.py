@@ -7,23 +7,19 @@ runtime: exact cover, ranks, memory, tiers.
 """
 
 from cost_models.vocabulary import Kernel, Scheme
-from planner.domain.plan.placement import Placement
-from planner.domain.problem.problem import Problem
+from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.problem.table import Table
-from planner.errors import Issue
+from planner.options.runtimes.base import Runtime, TableIssue
 
 _RUNS = (Kernel.FUSED, Kernel.FUSED_UVM_CACHING, Kernel.FUSED_UVM, Kernel.KEY_VALUE)
 
 
-class Generic:
-    """No rules of its own."""
+class Generic(Runtime):
+    """No rules of its own but which kernels run a scheme."""
 
     name = "generic"
-    max_columns = 2**14
-    row_schemes: frozenset[Scheme] = frozenset()
     splits_off_hot_rows = True
     supports_scm = True
-    device_families: frozenset[str] | None = None
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """``dense`` replicates; the others run every other scheme, ``key_value`` without state per weight."""
@@ -32,24 +28,10 @@ class Generic:
         stateless = table.optimizer.states_per_element == 0
         return tuple(kernel for kernel in _RUNS if kernel in offered and (stateless or kernel is not Kernel.KEY_VALUE))
 
-    def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
-        """Every scheme runs."""
-        return None
-
-    def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:
-        """Pools are divided where they are complete."""
-        return False
-
-    def check(self, problem: Problem, placement: Placement) -> list[Issue]:
-        """Check that the kernel runs the scheme; every other rule holds for all runtimes."""
-        tables = {table.name: table for table in problem.tables}
-        issues = []
-        for index, placed in enumerate(placement.tables):
-            runs = self.kernels(tables[placed.name], placed.sharding_type, frozenset(Kernel))
-            if placed.compute_kernel not in runs:
-                names = ", ".join(kernel.label for kernel in runs)
-                message = f"{placed.sharding_type.label} runs with {names}, not {placed.compute_kernel.label}"
-                issues.append(
-                    Issue(code="kernel", pointer=f"/tables/{index}", message=f'table "{placed.name}": {message}')
-                )
-        return issues
+    def table_issue(self, table: Table, placed: TablePlacement, placement: Placement) -> TableIssue | None:
+        """Kernels must run the scheme; the rest is what every runtime needs."""
+        fitting = self.kernels(table, placed.sharding_type, frozenset(Kernel))
+        if placed.compute_kernel in fitting:
+            return None
+        names = ", ".join(kernel.label for kernel in fitting)
+        return "kernel", f"{placed.sharding_type.label} runs with {names}, not {placed.compute_kernel.label}"

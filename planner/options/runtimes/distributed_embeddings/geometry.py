@@ -20,15 +20,22 @@ NVIDIA-Merlin/distributed-embeddings, ``distributed_embeddings/python/layers/dis
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
+from cost_models.vocabulary import Scheme
+from planner.domain.plan.placement import TablePlacement
 from planner.domain.plan.shards import Shards
-
-
-class UnheldGeometry(ValueError):
-    """Shards that distributed-embeddings cannot hold."""
+from planner.options.runtimes.geometry import (
+    Size,
+    UnheldGeometry,
+    check_copies,
+    check_row_blocks,
+    listed,
+    ranks_once,
+    sizes_in_order,
+)
 
 
 class Group(IntEnum):
@@ -39,8 +46,7 @@ class Group(IntEnum):
     ROW_SLICE = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class Holding(NamedTuple):
     """The rectangle of a table that one rank holds."""
 
     rank: int
@@ -52,27 +58,23 @@ class Holding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The group of a table, and the ranks that hold it, in rising order."""
+    """A table, its group, and the ranks that hold it, in rising order."""
 
+    num_rows: int
+    num_columns: int
     group: Group
     ranks: tuple[int, ...]
 
-    def holdings(self, num_rows: int, num_columns: int) -> Iterator[Holding]:
+    def holdings(self) -> Iterator[Holding]:
         """Yield what each of the ranks holds of a table, in their order."""
-        rows = [(0, num_rows)] * len(self.ranks)
-        columns = [(0, num_columns)] * len(self.ranks)
+        rows = [(0, self.num_rows)] * len(self.ranks)
+        columns = [(0, self.num_columns)] * len(self.ranks)
         if self.group is Group.TABLE_PARALLEL:
-            columns = even_parts(num_columns, len(self.ranks))
+            columns = even_parts(self.num_columns, len(self.ranks))
         elif self.group is Group.ROW_SLICE:
-            rows = even_parts(num_rows, len(self.ranks))
-        for rank, (first_row, row_count), (first_column, column_count) in zip(self.ranks, rows, columns, strict=True):
-            yield Holding(
-                rank=rank,
-                row_offset=first_row,
-                num_rows=row_count,
-                column_offset=first_column,
-                num_columns=column_count,
-            )
+            rows = even_parts(self.num_rows, len(self.ranks))
+        for rank, row_range, column_range in zip(self.ranks, rows, columns, strict=True):
+            yield Holding(rank, *row_range, *column_range)
 
 
 def even_parts(whole: int, num_parts: int) -> list[tuple[int, int]]:
@@ -81,80 +83,51 @@ def even_parts(whole: int, num_parts: int) -> list[tuple[int, int]]:
     return [(part * size + min(part, extra), size + (part < extra)) for part in range(num_parts)]
 
 
-def layout_of(shards: Shards, num_rows: int, num_columns: int, num_ranks: int, *, is_copied: bool) -> Layout:
-    """Return the layout that has these shards of a table, up to which rows and which columns a rank holds.
+def layout_of(placed: TablePlacement, size: Size, num_ranks: int) -> Layout:
+    """Return the layout that has the shards of a table of this size, up to which rows and which columns a rank holds.
 
     Raises
     ------
     UnheldGeometry
         There is none; the message says why.
     """
-    if is_copied:
-        return _copies(shards, num_rows, num_columns, num_ranks)
-    ranks = sorted(shards.rank.tolist())
-    twice = next((rank for rank, after in pairwise(ranks) if rank == after), None)
-    if twice is not None:
-        raise UnheldGeometry(f"two shards are on rank {twice}; a rank holds a table once")
-    wide, high = shards.num_columns == num_columns, shards.num_rows == num_rows
-    if np.all(high):
-        _check_columns(shards, num_columns)
-        return Layout(group=Group.TABLE_PARALLEL, ranks=tuple(ranks))
-    if not np.all(wide):
-        raise UnheldGeometry("it is cut by rows and by columns; it can be cut one way only")
-    _check_rows(shards, num_rows, num_ranks)
-    return Layout(group=Group.ROW_SLICE, ranks=tuple(range(num_ranks)))
-
-
-def _copies(shards: Shards, num_rows: int, num_columns: int, num_ranks: int) -> Layout:
-    whole = (shards.row_offset == 0) & (shards.num_rows == num_rows)
-    whole &= (shards.column_offset == 0) & (shards.num_columns == num_columns)
-    if sorted(shards.rank.tolist()) != list(range(num_ranks)) or not np.all(whole):
-        raise UnheldGeometry("it is data_parallel without one whole copy on every rank")
-    # A single rank has no group of copies and none of row slices.
-    group = Group.DATA_PARALLEL if num_ranks > 1 else Group.TABLE_PARALLEL
-    return Layout(group=group, ranks=tuple(range(num_ranks)))
+    (num_rows, num_columns), shards = size, placed.shards
+    ranks = list(range(num_ranks))
+    if placed.sharding_type is Scheme.DATA_PARALLEL:
+        check_copies(shards, num_rows, num_columns, num_ranks, "rank")
+        # A single rank has no group of copies and none of row slices.
+        group = Group.DATA_PARALLEL if num_ranks > 1 else Group.TABLE_PARALLEL
+    else:
+        holders = ranks_once(shards, "rank")
+        if np.all(shards.num_rows == num_rows):
+            _check_columns(shards, num_columns)
+            group, ranks = Group.TABLE_PARALLEL, holders
+        elif np.all(shards.num_columns == num_columns):
+            _check_rows(shards, num_rows, num_ranks)
+            group = Group.ROW_SLICE
+        else:
+            raise UnheldGeometry("it is cut by rows and by columns; it can be cut one way only")
+    return Layout(num_rows=num_rows, num_columns=num_columns, group=group, ranks=tuple(ranks))
 
 
 def _check_columns(shards: Shards, num_columns: int) -> None:
     """Check that the slices cover the columns, each as wide as the slice that its rank is given."""
-    _check_cover(shards.column_offset.tolist(), shards.num_columns.tolist(), num_columns, "column slices")
-    by_rank = np.argsort(shards.rank)
-    planned = [int(width) for width in shards.num_columns[by_rank]]
+    sizes_in_order(shards.column_offset, shards.num_columns, num_columns, "column slices")
+    planned: list[int] = shards.num_columns[np.argsort(shards.rank)].tolist()
     given = [size for _, size in even_parts(num_columns, len(planned))]
     if sorted(planned, reverse=True) != given:
         raise UnheldGeometry(
-            f"its column slices are {_listed(set(planned))} wide; {num_columns} columns are cut evenly,"
-            f" into slices of {_listed(set(given))}"
+            f"its column slices are {listed(planned)} wide; {num_columns} columns are cut evenly,"
+            f" into slices of {listed(given)}"
         )
     if planned != given:
-        raise UnheldGeometry(
-            f"its column slices are {_listed(set(planned))} wide; the wider ones must be on the lower ranks"
-        )
+        raise UnheldGeometry(f"its column slices are {listed(planned)} wide; the wider ones must be on the lower ranks")
 
 
 def _check_rows(shards: Shards, num_rows: int, num_ranks: int) -> None:
     """Check that the blocks cover the rows, none larger than an even share of all ranks."""
-    sizes = shards.num_rows.tolist()
-    _check_cover(shards.row_offset.tolist(), sizes, num_rows, "row blocks")
     if num_rows < num_ranks:
         raise UnheldGeometry(f"its {num_rows} rows are cut, and rows are cut over all {num_ranks} ranks")
-    share = -(-num_rows // num_ranks)
-    if max(sizes) > share:
-        raise UnheldGeometry(
-            f"a row block has {max(sizes)} rows; rows are cut evenly over all ranks, at most {share}"
-            f" to each of {num_ranks}"
-        )
-
-
-def _check_cover(offsets: list[int], sizes: list[int], whole: int, parts: str) -> None:
-    end = 0
-    for offset, size in sorted(zip(offsets, sizes, strict=True)):
-        if offset != end or size < 1:
-            raise UnheldGeometry(f"its {parts} leave gaps or overlap")
-        end += size
-    if end != whole:
-        raise UnheldGeometry(f"its {parts} leave gaps or overlap")
-
-
-def _listed(numbers: set[int]) -> str:
-    return " and ".join(str(number) for number in sorted(numbers))
+    check_row_blocks(
+        shards.row_offset, shards.num_rows, num_rows, num_ranks, how="cut evenly over all ranks", each=f"of {num_ranks}"
+    )

@@ -17,92 +17,37 @@ that have such slices can still be exported. Table-parallel tables must be on ev
 is a rule of whole plans, which the export checks.
 """
 
-from cost_models.vocabulary import Kernel, Scheme
-from planner.domain.plan.placement import Placement, TablePlacement
-from planner.domain.problem.problem import Problem
-from planner.domain.problem.table import MAX_COLUMNS, Table
-from planner.errors import Issue
-from planner.options.runtimes.distributed_embeddings.geometry import Group, UnheldGeometry, layout_of
-from planner.options.runtimes.per_table import TableIssue, kernel_issue, kernel_of, table_issues
+from cost_models.vocabulary import Scheme
+from planner.domain.plan.placement import TablePlacement
+from planner.domain.problem.table import Table
+from planner.options.runtimes.base import TableIssue
+from planner.options.runtimes.distributed_embeddings.geometry import Group, layout_of
+from planner.options.runtimes.on_device import OnDeviceRuntime
 
-#: Of those that specs can name, what Keras trains with the memory that is planned.
-OPTIMIZERS = ("sgd", "adagrad")
 #: Schemes whose shards can always be held.
 SCHEMES = frozenset({Scheme.DATA_PARALLEL, Scheme.TABLE_WISE, Scheme.ROW_WISE})
 #: Why a table with means is not cut by rows.
 NO_MEANS = "its bags have means: rows are cut for lookups of a fixed number of ids alone, which padding would change"
 
 
-class DistributedEmbeddings:
+class DistributedEmbeddings(OnDeviceRuntime):
     """Rules of ``dist_model_parallel.DistributedEmbedding``."""
 
     name = "distributed_embeddings"
-    max_columns = MAX_COLUMNS
-    row_schemes: frozenset[Scheme] = frozenset()
-    splits_off_hot_rows = False
-    supports_scm = False
-    #: ``custom`` is whatever the user describes; exports reject rows that do not lie in hbm.
-    device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
+    #: Of those that specs can name, what Keras trains with the memory that is planned.
+    optimizers = ("sgd", "adagrad")
+    pooling_reason = "it exchanges one row per sample"
+    fp32_reason = "its lookup kernels are for fp32 weights, not for"
 
-    def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
-        """One for each scheme."""
-        del table
-        runs = kernel_of(scheme)
-        return (runs,) if runs in offered else ()
-
-    def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
-        """Return why a scheme of a table is not run, or why it is not an option."""
-        untrained = _untrained(table)
-        if untrained is not None:
-            return untrained
+    def cut_issue(self, table: Table, scheme: Scheme) -> str | None:
+        """Say why a scheme of a table is not run, or why it is not offered."""
         if scheme is Scheme.TABLE_ROW_WISE:
             return "rows are cut over all ranks: row_wise does that"
         if scheme not in SCHEMES:
             return f"{scheme.label} must cut into even slices on different ranks, which is not searched for"
-        if scheme is Scheme.ROW_WISE and table.pooling == "mean":
-            return NO_MEANS
-        return None
+        return NO_MEANS if scheme is Scheme.ROW_WISE and table.pooling == "mean" else None
 
-    def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:
-        """Tables are cut one by one."""
-        return False
-
-    def check(self, problem: Problem, placement: Placement) -> list[Issue]:
-        """Check a finished placement table by table."""
-        return table_issues(problem, placement, lambda table, placed: _table_issue(table, placed, placement.world_size))
-
-
-def _table_issue(table: Table, placed: TablePlacement, num_ranks: int) -> TableIssue | None:
-    """Return the code and the message of the first rule that a table breaks."""
-    wrong_kernel = kernel_issue(placed)
-    if wrong_kernel is not None:
-        return wrong_kernel
-    untrained = _untrained(table)
-    if untrained is not None:
-        return "untrained", f"the runtime distributed_embeddings cannot run this table: {untrained}"
-    try:
-        layout = layout_of(
-            placed.shards,
-            table.num_embeddings,
-            table.embedding_dim,
-            num_ranks,
-            is_copied=placed.sharding_type.is_replicated,
-        )
-    except UnheldGeometry as error:
-        return "geometry", str(error)
-    if layout.group is Group.ROW_SLICE and table.pooling == "mean":
-        return "pooling", NO_MEANS
-    return None
-
-
-def _untrained(table: Table) -> str | None:
-    """Return why a table is not trained, wherever its shards are."""
-    if not table.is_pooled:
-        return "it exchanges one row per sample: use sum or mean pooling"
-    if table.is_weighted:
-        return "its lookups take no weights of ids"
-    if table.data_type.name != "fp32":
-        return f"its lookup kernels are for fp32 weights, not for {table.data_type.name}"
-    if table.optimizer.name not in OPTIMIZERS:
-        return f"it trains with {' or '.join(OPTIMIZERS)}, not with {table.optimizer.name}"
-    return None
+    def geometry_issue(self, table: Table, placed: TablePlacement, num_ranks: int) -> TableIssue | None:
+        """Judge shards by which of them a rank can hold."""
+        layout = layout_of(placed, (table.num_embeddings, table.embedding_dim), num_ranks)
+        return ("pooling", NO_MEANS) if layout.group is Group.ROW_SLICE and table.pooling == "mean" else None

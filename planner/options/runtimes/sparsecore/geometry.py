@@ -15,20 +15,16 @@ jax-ml/jax-tpu-embedding 0.1.0: ``lib/nn/table_stacking.py`` (padding, stacks, r
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from types import MappingProxyType
 
-from planner.domain.plan.shards import Shards
+from planner.domain.plan.placement import TablePlacement
+from planner.options.runtimes.geometry import Size, UnheldGeometry, check_row_blocks, ranks_once
 
 #: Columns, and rows on each SparseCore, are multiples of this.
 ALIGNMENT = 8
 MAX_ROW_NUMBER = 2**31 - 1
 #: Numbers of SparseCores that the library accepts of a device.
 CORES_PER_DEVICE = (2, 4)
-
-
-class UnheldTable(ValueError):
-    """A table, or a number of chips, that SparseCores do not hold as planned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,27 +67,27 @@ def cores_of(num_chips: int, profile: str | None, cores_per_chip: int | None) ->
 
     Raises
     ------
-    UnheldTable
+    UnheldGeometry
         Nobody says how many there are, or they are none that the library takes.
     """
     known = CORES_BY_PROFILE.get(profile or "")
     if known is not None:
         cores = Cores(num_chips=num_chips, devices_per_chip=known[0], cores_per_device=known[1], source=known[2])
         if cores_per_chip not in (None, cores.per_chip):
-            raise UnheldTable(f"A chip of {profile} has {cores.per_chip} SparseCores, not {cores_per_chip}.")
+            raise UnheldGeometry(f"A chip of {profile} has {cores.per_chip} SparseCores, not {cores_per_chip}.")
     elif cores_per_chip is None:
-        raise UnheldTable(
+        raise UnheldGeometry(
             f"How many SparseCores a chip of {profile or 'this hardware'} has is not known: give"
             f" sparsecores_per_chip (--sparsecores-per-chip). Known are {', '.join(CORES_BY_PROFILE)}."
         )
     elif cores_per_chip not in CORES_PER_DEVICE:
-        raise UnheldTable(f"sparsecores_per_chip is {cores_per_chip}; the library takes 2 or 4.")
+        raise UnheldGeometry(f"sparsecores_per_chip is {cores_per_chip}; the library takes 2 or 4.")
     else:
         cores = Cores(
             num_chips=num_chips, devices_per_chip=1, cores_per_device=cores_per_chip, source="sparsecores_per_chip"
         )
     if not is_power_of_two(num_chips):
-        raise UnheldTable(
+        raise UnheldGeometry(
             f"{num_chips} chips have {cores.num} SparseCores in all; rows are dealt out to a power of two."
         )
     return cores
@@ -107,28 +103,18 @@ def padded(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
 
 
-def check_shards(shards: Shards, num_rows: int, num_columns: int, num_chips: int) -> None:
-    """Check that shards are ranges of whole rows, one on each chip and none larger than an even share.
+def check_shards(placed: TablePlacement, size: Size, num_chips: int) -> None:
+    """Check that the shards of a table are ranges of whole rows, one on each chip and none larger than an even share.
 
     Raises
     ------
-    UnheldTable
+    UnheldGeometry
         They are not; the message says why.
     """
+    (num_rows, num_columns), shards = size, placed.shards
     if any(shards.column_offset) or any(shards.num_columns != num_columns):
-        raise UnheldTable("it is cut by columns; every SparseCore holds whole rows")
-    chips = sorted(shards.rank.tolist())
-    twice = next((chip for chip, after in pairwise(chips) if chip == after), None)
-    if twice is not None:
-        raise UnheldTable(f"two shards are on chip {twice}; a chip holds one share of the rows")
+        raise UnheldGeometry("it is cut by columns; every SparseCore holds whole rows")
+    chips = ranks_once(shards, "chip", "one share of the rows")
     if len(chips) != num_chips:
-        raise UnheldTable(f"it is on {len(chips)} of {num_chips} chips; every chip holds a share of the rows")
-    end, share = 0, -(-num_rows // num_chips)
-    for first, size in sorted(zip(shards.row_offset.tolist(), shards.num_rows.tolist(), strict=True)):
-        if first != end or size < 1:
-            raise UnheldTable("its row blocks leave gaps or overlap")
-        if size > share:
-            raise UnheldTable(f"a row block has {size} rows; rows are dealt out evenly, at most {share} to each chip")
-        end += size
-    if end != num_rows:
-        raise UnheldTable("its row blocks leave gaps or overlap")
+        raise UnheldGeometry(f"it is on {len(chips)} of {num_chips} chips; every chip holds a share of the rows")
+    check_row_blocks(shards.row_offset, shards.num_rows, num_rows, num_chips, how="dealt out evenly", each="chip")

@@ -11,90 +11,63 @@ Read from its source (release 0.1.0), and its preprocessing of inputs run on CPU
 4. Rows are padded to a multiple of 8 columns. Specs must say so, for plans to count the memory.
 
 Where rows go is said in :mod:`planner.options.runtimes.sparsecore.geometry`, how many ids fit in
-:mod:`.sparsecore_limits`.
+:mod:`planner.options.runtimes.sparsecore.id_limits`.
 """
 
 from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.problem.problem import Problem
-from planner.domain.problem.table import MAX_COLUMNS, Table
+from planner.domain.problem.table import Table
 from planner.errors import Issue
-from planner.options.runtimes.per_table import TableIssue, table_issues
-from planner.options.runtimes.sparsecore.geometry import (
-    ALIGNMENT,
-    MAX_ROW_NUMBER,
-    UnheldTable,
-    check_shards,
-    is_power_of_two,
-)
-
-#: Of those that specs can name, by the library's ``short_name``, which is the same.
-OPTIMIZERS = ("sgd", "adagrad", "adam")
+from planner.options.runtimes.base import TableIssue
+from planner.options.runtimes.on_device import OnDeviceRuntime
+from planner.options.runtimes.sparsecore.geometry import ALIGNMENT, MAX_ROW_NUMBER, check_shards, is_power_of_two
 
 
-class SparseCore:
-    """Rules of ``jax_tpu_embedding.sparsecore``."""
+class SparseCore(OnDeviceRuntime):
+    """Rules of ``jax_tpu_embedding.sparsecore``; ``fused`` stands for updates on the SparseCore."""
 
     name = "sparsecore"
-    max_columns = MAX_COLUMNS
-    row_schemes: frozenset[Scheme] = frozenset()
-    splits_off_hot_rows = False
-    supports_scm = False
     device_families: frozenset[str] | None = frozenset({"tpu", "custom"})
+    export_reads_spec = True
+    #: Of those that specs can name, by the library's ``short_name``, which is the same.
+    optimizers = ("sgd", "adagrad", "adam")
+    takes_id_weights = True
+    pooling_reason = "it pools the ids of every sample"
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
-        """``fused`` stands for updates on the SparseCore."""
-        del table
-        return (Kernel.FUSED,) if scheme is Scheme.ROW_WISE and Kernel.FUSED in offered else ()
+        """There is one scheme and one kernel."""
+        return super().kernels(table, scheme, offered) if scheme is Scheme.ROW_WISE else ()
 
-    def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
+    def untrained(self, table: Table) -> str | None:
+        """Return why a table is not trained; numbers of its rows must fit, too."""
+        too_long = table.num_embeddings > MAX_ROW_NUMBER
+        return super().untrained(table) or (
+            f"rows are numbered with 32 bits: at most {MAX_ROW_NUMBER}" if too_long else None
+        )
+
+    def cut_issue(self, table: Table, scheme: Scheme) -> str | None:
         """Say why SparseCores do not run a scheme of a table."""
-        untrained = _untrained(table)
-        if untrained is not None:
-            return untrained
         if table.embedding_dim % ALIGNMENT:
             return f"rows are padded to a multiple of {ALIGNMENT} columns, which take memory"
         if scheme is not Scheme.ROW_WISE:
             return f"every SparseCore holds rows of every table, which row_wise plans and {scheme.label} does not"
         return None
 
-    def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:
-        """Means are divided before ids are sent."""
-        return False
-
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
-        """Judge a finished placement by what the library would make of it."""
-        issues = table_issues(
-            problem, placement, lambda table, placed: _table_issue(table, placed, placement.world_size)
-        )
+        """Judge a finished placement by what the library would make of it, and of so many chips."""
+        issues = super().check(problem, placement)
         if not is_power_of_two(placement.world_size):
             message = f"rows are dealt out to a power of two of SparseCores, and {placement.world_size} chips have none"
             issues.insert(0, Issue(code="world-size", pointer="/world_size", message=message))
         return issues
 
+    def kernel_issue(self, placed: TablePlacement) -> str | None:
+        """Whatever the scheme, rows lie on the chip."""
+        kernel = placed.compute_kernel
+        return None if kernel is Kernel.FUSED else f"rows lie on the chip and run with fused, not {kernel.label}"
 
-def _table_issue(table: Table, placed: TablePlacement, num_chips: int) -> TableIssue | None:
-    """Return the code and the message of the first rule that a table breaks."""
-    if placed.compute_kernel is not Kernel.FUSED:
-        return "kernel", f"rows lie on the chip and run with fused, not {placed.compute_kernel.label}"
-    untrained = _untrained(table)
-    if untrained is not None:
-        return "untrained", f"the runtime sparsecore cannot run this table: {untrained}"
-    try:
-        check_shards(placed.shards, table.num_embeddings, table.embedding_dim, num_chips)
-    except UnheldTable as error:
-        return "geometry", str(error)
-    return None
-
-
-def _untrained(table: Table) -> str | None:
-    """Return why the library does not train a table, wherever its shards are."""
-    if not table.is_pooled:
-        return "it pools the ids of every sample: use sum or mean pooling"
-    if table.data_type.name != "fp32":
-        return f"it keeps weights as fp32, not as {table.data_type.name}"
-    if table.optimizer.name not in OPTIMIZERS:
-        return f"it trains with {', '.join(OPTIMIZERS[:-1])} or {OPTIMIZERS[-1]}, not with {table.optimizer.name}"
-    if table.num_embeddings > MAX_ROW_NUMBER:
-        return f"rows are numbered with 32 bits: at most {MAX_ROW_NUMBER}"
-    return None
+    def geometry_issue(self, table: Table, placed: TablePlacement, num_ranks: int) -> TableIssue | None:
+        """Every chip must hold a share of the rows."""
+        check_shards(placed, (table.num_embeddings, table.embedding_dim), num_ranks)
+        return None

@@ -26,6 +26,7 @@ class StackedTable:
     combiner: str | None
     outputs_per_core: float  # pools of a SparseCore in a step
     lookups: Lookups | None  # None where nothing is known of its accesses
+    no_lookups: str = ""  # why, then
 
     @property
     def activation_bytes(self) -> float:

@@ -18,8 +18,10 @@ import numpy as np
 
 from cost_models.arrays import Ints
 from cost_models.vocabulary import Holders, Kernel, Scheme
+from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
-from planner.options.runtimes.torchrec.rules import SCHEMES, SEQUENCE_SCHEMES
+from planner.options.runtimes.geometry import Size, UnheldGeometry, listed
+from planner.options.runtimes.torchrec.rules import SEQUENCE_SCHEMES
 
 #: Share of a cached table's rows that the cache has; no field states another one.
 CACHE_LOAD_FACTOR = 0.2
@@ -27,13 +29,9 @@ CACHE_LOAD_FACTOR = 0.2
 DATA_TYPES = {"fp32": "FP32", "fp16": "FP16"}
 #: Kernels of everything but ``data_parallel``. ``key_value`` would need a place for its files, which no field states.
 KERNELS = (Kernel.FUSED, Kernel.FUSED_UVM_CACHING, Kernel.FUSED_UVM)
-#: Columns of the narrowest piece that TorchRec cuts by default.
+#: Columns of the narrowest piece that TorchRec cuts without being told.
 MIN_PIECE_COLUMNS = 128
 _COLUMN_STEP = 4
-
-
-class UndictatedTable(ValueError):
-    """A table whose sharding TorchEasyRec's config cannot request, or would not get."""
 
 
 def piece_columns(num_columns: int) -> int:
@@ -42,11 +40,11 @@ def piece_columns(num_columns: int) -> int:
     return next(divisors, num_columns)
 
 
-def has_fixed_ranks(scheme: Scheme, *, num_hosts: int, ranks_per_host: int) -> bool:
-    """Whether the scheme alone decides on which ranks the shards of a table are."""
-    if num_hosts * ranks_per_host == 1 or scheme.facts.holders is Holders.WORLD:
-        return True
-    return num_hosts == 1 and scheme.facts.holders is Holders.HOST
+def has_fixed_ranks(scheme: Scheme, placement: Placement) -> bool:
+    """Whether the scheme alone says on which ranks the shards of a table are."""
+    one_host = placement.world_size == placement.ranks_per_host
+    holders = scheme.facts.holders
+    return placement.world_size == 1 or holders is Holders.WORLD or (one_host and holders is Holders.HOST)
 
 
 def name_issue(name: str) -> str | None:
@@ -54,64 +52,46 @@ def name_issue(name: str) -> str | None:
     return "its name has a dot, which stands between modules" if "." in name else None
 
 
-def check_kernel(scheme: Scheme, kernel: Kernel, cache_load_factor: float | None) -> None:
-    """Check that the planner has the scheme, and the kernel for it, with a cache of this size.
-
-    Raises
-    ------
-    UndictatedTable
-        It does not.
-    """
-    if scheme not in SCHEMES:
-        raise UndictatedTable(f"TorchRec has no {scheme.label}")
-    if kernel is Kernel.KEY_VALUE:
-        raise UndictatedTable("it is kept on SSD (key_value), and no field says where")
-    runs = (Kernel.DENSE,) if scheme.is_replicated else KERNELS
-    if kernel not in runs:
-        raise UndictatedTable(
-            f"{scheme.label} runs with {', '.join(one.label for one in runs)}, not with {kernel.label}"
-        )
-    if kernel is Kernel.FUSED_UVM_CACHING and cache_load_factor != CACHE_LOAD_FACTOR:
-        raise UndictatedTable(
-            f"its cache has {cache_load_factor} of the rows, and no field says so: caches have {CACHE_LOAD_FACTOR}"
-        )
-
-
-def check_pooling(scheme: Scheme, pooling: str | None) -> None:
-    """Check that the planner offers the scheme for tables that are pooled so, and that TorchRec trains it.
-
-    Raises
-    ------
-    UndictatedTable
-        It does not.
-    """
-    if pooling == "none" and scheme not in SEQUENCE_SCHEMES:
-        raise UndictatedTable(f"{scheme.label} is not offered for tables of sequences")
-    if pooling == "mean" and scheme is Scheme.GRID_SHARD:
-        raise UndictatedTable("grid_shard of a mean adds the means of partial bags")
-
-
 def in_order(shards: Shards) -> Shards:
     """Return the shards as TorchRec lists them: by columns, rows, and copies by rank."""
     return Shards(shards.columns[:, np.lexsort((shards.rank, shards.row_offset, shards.column_offset))])
 
 
-def check_shards(
-    scheme: Scheme, shards: Shards, num_rows: int, num_columns: int, *, num_hosts: int, ranks_per_host: int
-) -> None:
-    """Check that the planner cuts the table so, and that its partitioner could put the shards there.
-
-    ``shards`` are in the order of :func:`in_order`.
+def check_asked(placed: TablePlacement, size: Size, pooling: str, placement: Placement) -> None:
+    """Check that the planner offers what a table is planned as, cuts it so, and could put the shards there.
 
     Raises
     ------
-    UndictatedTable
+    UnheldGeometry
         It does not, or could not.
     """
+    scheme, (num_rows, num_columns) = placed.sharding_type, size
+    _check_kernel(scheme, placed.compute_kernel, placed.cache_load_factor)
+    if pooling == "none" and scheme not in SEQUENCE_SCHEMES:
+        raise UnheldGeometry(f"{scheme.label} is not offered for tables of sequences")
+    if pooling == "mean" and scheme is Scheme.GRID_SHARD:
+        raise UnheldGeometry("grid_shard of a mean adds the means of partial bags")
     if num_columns % _COLUMN_STEP:
-        raise UndictatedTable(f"it has {num_columns} columns, and kernels need a multiple of {_COLUMN_STEP}")
+        raise UnheldGeometry(f"it has {num_columns} columns, and kernels need a multiple of {_COLUMN_STEP}")
+    shards, ranks_per_host = in_order(placed.shards), placement.ranks_per_host
+    num_hosts = placement.world_size // ranks_per_host
     _check_cut(scheme, shards, num_rows, num_columns, num_hosts, ranks_per_host)
     _check_ranks(scheme, shards.rank, num_hosts, ranks_per_host)
+
+
+def _check_kernel(scheme: Scheme, kernel: Kernel, cache_load_factor: float | None) -> None:
+    """Check that the planner offers the kernel for the scheme, with a cache of this size."""
+    if kernel is Kernel.KEY_VALUE:
+        raise UnheldGeometry("it is kept on SSD (key_value), and no field says where")
+    fitting = (Kernel.DENSE,) if scheme is Scheme.DATA_PARALLEL else KERNELS
+    if kernel not in fitting:
+        raise UnheldGeometry(
+            f"{scheme.label} runs with {', '.join(one.label for one in fitting)}, not with {kernel.label}"
+        )
+    if kernel is Kernel.FUSED_UVM_CACHING and cache_load_factor != CACHE_LOAD_FACTOR:
+        raise UnheldGeometry(
+            f"its cache has {cache_load_factor} of the rows, and no field says so: caches have {CACHE_LOAD_FACTOR}"
+        )
 
 
 def _check_cut(
@@ -119,14 +99,15 @@ def _check_cut(
 ) -> None:
     world_size = num_hosts * ranks_per_host
     width = piece_columns(num_columns) if scheme.facts.cuts_columns else num_columns
-    num_blocks, copies = scheme.row_blocks(world_size, ranks_per_host), world_size if scheme.is_replicated else 1
+    blocks = {Scheme.ROW_WISE: world_size, Scheme.TABLE_ROW_WISE: ranks_per_host, Scheme.GRID_SHARD: ranks_per_host}
+    num_blocks, copies = blocks.get(scheme, 1), world_size if scheme is Scheme.DATA_PARALLEL else 1
     block = -(-num_rows // num_blocks)
     if block * (num_blocks - 1) >= num_rows:
-        raise UndictatedTable(f"{num_rows} rows over {num_blocks} ranks leave one without any, which trains wrongly")
-    widths = {int(found) for found in shards.num_columns}
+        raise UnheldGeometry(f"{num_rows} rows over {num_blocks} ranks leave one without any, which trains wrongly")
+    widths = set(shards.num_columns.tolist())
     if widths != {width}:
-        raise UndictatedTable(
-            f"its pieces have {_listed(widths)} columns, and no field says so: TorchRec cuts pieces of {width}"
+        raise UnheldGeometry(
+            f"its pieces have {listed(widths)} columns, and no field says so: TorchRec cuts pieces of {width}"
         )
     rows, columns = np.arange(0, num_rows, block), np.arange(0, num_columns, width)
     first_row, first_column = (np.repeat(np.tile(rows, len(columns)), copies), np.repeat(columns, len(rows) * copies))
@@ -137,25 +118,21 @@ def _check_cut(
     )
     if not is_same:
         cut = f"{len(columns)} x {num_blocks} blocks of {width} columns and {block} rows"
-        raise UndictatedTable(f"its shards are others than {cut}, in as many copies as {copies}, which TorchRec makes")
+        raise UnheldGeometry(f"its shards are others than {cut}, in as many copies as {copies}, which TorchRec makes")
 
 
 def _check_ranks(scheme: Scheme, rank: Ints, num_hosts: int, ranks_per_host: int) -> None:
     host = rank // ranks_per_host
     if scheme.facts.holders is Holders.WORLD:
         if not np.array_equal(rank, np.arange(len(rank))):
-            raise UndictatedTable(f"{scheme.label} is on all ranks, in their order")
-    elif scheme.facts.keeps_host:
+            raise UnheldGeometry(f"{scheme.label} is on all ranks, in their order")
+    elif scheme is Scheme.TABLE_COLUMN_WISE:
         if len(np.unique(host)) > 1:
-            raise UndictatedTable(f"{scheme.label} is on one host")
-    elif scheme.facts.holders is Holders.HOST:
+            raise UnheldGeometry("table_column_wise is on one host")
+    elif scheme in (Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD):
         hosts = host[::ranks_per_host]
         if not np.array_equal(rank, (hosts[:, None] * ranks_per_host + np.arange(ranks_per_host)).ravel()):
-            raise UndictatedTable(f"{scheme.label} has row blocks on all ranks of a host, in their order")
+            raise UnheldGeometry(f"{scheme.label} has row blocks on all ranks of a host, in their order")
         first = hosts[:num_hosts]
         if len(np.unique(first)) < len(first) or not np.array_equal(hosts[num_hosts:], hosts[:-num_hosts]):
-            raise UndictatedTable("pieces of a grid go round the hosts, each on the next one, all hosts in turn")
-
-
-def _listed(numbers: set[int]) -> str:
-    return " and ".join(str(number) for number in sorted(numbers))
+            raise UnheldGeometry("pieces of a grid go round the hosts, each on the next one, all hosts in turn")

@@ -18,6 +18,7 @@ from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.errors import Issue
+from planner.options.runtimes.base import Runtime
 from planner.options.runtimes.torchrec.geometry import MAX_SHARD_COLUMNS, check_placement
 
 #: What TorchRec has. A scheme that is not listed is neither planned nor exported for it.
@@ -41,17 +42,15 @@ KEY_VALUE_OPTIMIZERS = frozenset({"none", "rowwise_adagrad"})
 SEQUENCE_SCHEMES = frozenset({Scheme.DATA_PARALLEL, Scheme.TABLE_WISE, Scheme.COLUMN_WISE, Scheme.ROW_WISE})
 
 
-class TorchRec:
+class TorchRec(Runtime):
     """Rules of ``torchrec.distributed`` with FBGEMM kernels."""
 
     name = "torchrec"
     #: GPU kernels of some releases returned zeros for wider rows (torchrec issue 3673).
     max_columns = MAX_SHARD_COLUMNS
     row_schemes = ROW_SCHEMES
-    splits_off_hot_rows = False
     #: FBGEMM allocates the rows of its UVM kernels itself (``new_managed_tensor``) and takes no memory to put them in.
     supports_scm = False
-    device_families: frozenset[str] | None = None
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """``dense`` is the only kernel of data_parallel; the others run every scheme but that.
@@ -88,5 +87,5 @@ class TorchRec:
         return table.pooling == "mean" and scheme in ROW_SCHEMES
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
-        """Check a finished placement."""
-        return check_placement(problem, placement)
+        """Judge a finished placement, as a whole and then table by table."""
+        return [*check_placement(problem, placement), *super().check(problem, placement)]

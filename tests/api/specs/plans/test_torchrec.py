@@ -12,12 +12,14 @@ from api.specs.input.json import RejectedDocument
 from api.specs.parse import parse_evaluation, parse_plan, parse_spec
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.output.exporters.generic import to_document
-from planner.output.exporters.torchrec import to_torchrec
 from planner.pipeline import plan as solved
 from planner.verification.plan_from_placement import plan_of_placement
+from tests.support.planning.exports import exporter
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import raw, tiny
+
+export_plan = exporter("torchrec")
 
 _FACTS = {"sharding_type": "table_wise", "compute_kernel": "fused"}
 
@@ -72,7 +74,7 @@ def test_what_is_exported_is_read_back_as_it_was(examples: Path) -> None:
         "column_wise",
         "table_row_wise",
     }
-    given = parse_plan(json.dumps(to_torchrec(document)).encode(), request.problem)
+    given = parse_plan(json.dumps(export_plan(document)).encode(), request.problem)
     assert given.warnings == ()
     again = to_document(plan_of_placement(request.problem, given.placement, request.cost_model), **facts)
     assert again["plan_digest"] == document["plan_digest"]

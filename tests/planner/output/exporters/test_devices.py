@@ -3,7 +3,7 @@
 import pytest
 
 from planner.domain.formats.canonical_json import plan_digest
-from planner.output.exporters.context import UnexportablePlan
+from planner.options.runtimes.export import UnexportablePlan
 from planner.output.exporters.registry import EXPORTERS
 from tests.support.planning import export_documents as made
 

@@ -3,14 +3,14 @@
 from cost_models.vocabulary import Scheme
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.problem.table import TableConstraints
-from planner.output.exporters.context import ExportFacts
+from planner.options.runtimes.export import ExportFacts
 from planner.output.exporters.registry import EXPORTERS, exporter_of, reads_facts
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
+from tests.planner.options.runtimes.sparsecore.test_export import A
+from tests.planner.options.runtimes.sparsecore.test_export import document as row_wise_document
 from tests.planner.output.exporters.test_generic import document, small_plan
-from tests.planner.output.exporters.test_sparsecore import A
-from tests.planner.output.exporters.test_sparsecore import document as row_wise_document
 from tests.support.planning.builders import ROOFLINE, make_problem, make_table
 
 

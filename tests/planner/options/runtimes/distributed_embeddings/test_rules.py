@@ -13,15 +13,17 @@ from planner.domain.plan.shards import Shards
 from planner.domain.problem.table import Table, TableConstraints
 from planner.options.enumerate import enumerate_families
 from planner.options.runtimes.distributed_embeddings.rules import DistributedEmbeddings
-from planner.output.exporters.context import UnexportablePlan
-from planner.output.exporters.distributed_embeddings import to_distributed_embeddings
+from planner.options.runtimes.export import UnexportablePlan
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
 from planner.verification.verify import verify
-from tests.planner.output.exporters.test_distributed_embeddings import assert_lookups_are_right
+from tests.planner.options.runtimes.distributed_embeddings.test_export import assert_lookups_are_right
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+from tests.support.planning.exports import exporter
+
+export_plan = exporter("distributed_embeddings")
 
 OFFERED = {Scheme.DATA_PARALLEL, Scheme.TABLE_WISE, Scheme.ROW_WISE}
 
@@ -70,7 +72,7 @@ def test_every_scheme_on_offer_is_planned_exported_and_looked_up_right(
         )
         for rank in range(hosts * local)
     ]
-    export = to_distributed_embeddings(document_of(planned(*tables, hosts=hosts, local=local)))
+    export = export_plan(document_of(planned(*tables, hosts=hosts, local=local)))
     assert len(export["tables"]) == len(tables)
     assert_lookups_are_right(export, monkeypatch, tmp_path)
 
@@ -80,12 +82,12 @@ def test_a_rank_without_a_table_is_reported_by_the_export_and_repaired_by_the_sp
     whole = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
     tables = [make_table(f"t{number}", rows=900, constraints=whole) for number in range(3)]
     with pytest.raises(UnexportablePlan, match=r'there is none on rank (\d)\. .*"ranks" with one of them') as caught:
-        to_distributed_embeddings(document_of(planned(*tables)))
+        export_plan(document_of(planned(*tables)))
     rank = int(str(caught.value).split("none on rank ")[1][0])
     small = make_table("small", rows=5, constraints=replace(whole, ranks=frozenset({rank})))
     others = replace(whole, ranks=frozenset(range(4)) - {rank})
     apart = [replace(table, constraints=others) for table in tables]
-    export = to_distributed_embeddings(document_of(planned(*apart, small)))
+    export = export_plan(document_of(planned(*apart, small)))
     assert all(export["strategy"]["table_ids"])  # type: ignore[index]
 
 
@@ -93,7 +95,7 @@ def test_no_rank_has_more_rows_than_an_even_share_rounded_up() -> None:
     """Bytes were reserved for blocks; the last block of a plan may be shorter than what its rank holds."""
     wanted = TableConstraints(sharding_types=frozenset({Scheme.ROW_WISE}))
     made = planned(make_table(rows=41, constraints=wanted))
-    export = to_distributed_embeddings(document_of(made))
+    export = export_plan(document_of(made))
     assert made.placement.tables[0].shards.num_rows.tolist() == [11, 11, 11, 8]
     (reported,) = export["tables"]  # type: ignore[misc]
     assert [shard["num_rows"] for shard in reported["shards"]] == [11, 10, 10, 10]

@@ -12,13 +12,15 @@ from planner.domain.problem.table import Table, TableConstraints
 from planner.options.enumerate import enumerate_families
 from planner.options.runtimes.hugectr.rules import HugeCTR
 from planner.output.exporters.generic import to_document
-from planner.output.exporters.hugectr import to_hugectr
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
 from planner.verification.verify import verify
-from tests.planner.output.exporters.test_hugectr import assert_lookups_are_right
+from tests.planner.options.runtimes.hugectr.test_export import assert_lookups_are_right
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+from tests.support.planning.exports import exporter
+
+export_plan = exporter("hugectr")
 
 OFFERED = {Scheme.DATA_PARALLEL, Scheme.TABLE_WISE, Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE}
 
@@ -44,7 +46,7 @@ def test_every_scheme_on_offer_is_planned_exported_and_looked_up_right(scheme: S
     problem = make_problem(*tables, cluster=make_cluster(hosts, local), runtime="hugectr")
     result = plan(problem, cost_model=ROOFLINE, partitioner=Greedy(), limits=SolveLimits(time_limit_seconds=1, seed=0))
     assert result.plan is not None
-    export = to_hugectr(to_document(result.plan, name="m", spec_digest="sha256:spec", hardware_profile="test"))
+    export = export_plan(to_document(result.plan, name="m", spec_digest="sha256:spec", hardware_profile="test"))
     assert len(export["tables"]) == len(tables)
     assert_lookups_are_right(export)
 
@@ -61,7 +63,7 @@ def test_no_gpu_has_more_than_one_row_of_a_table_beyond_an_even_share() -> None:
     )
     assert result.plan is not None
     planned = result.plan.placement.tables[0].shards.num_rows.tolist()
-    export = to_hugectr(to_document(result.plan, name="m", spec_digest="sha256:spec", hardware_profile="test"))
+    export = export_plan(to_document(result.plan, name="m", spec_digest="sha256:spec", hardware_profile="test"))
     held = [shard["num_rows"] for shard in export["tables"][0]["shards"]]
     assert planned == [11, 11, 11, 8]
     assert held == [11, 10, 10, 10]

@@ -11,16 +11,18 @@ from planner.domain.plan.shards import Shards
 from planner.domain.problem.access import ZipfAccess
 from planner.domain.problem.table import Table
 from planner.options.enumerate import enumerate_families
+from planner.options.runtimes.export import ExportFacts
 from planner.options.runtimes.sparsecore.rules import SparseCore
-from planner.output.exporters.context import ExportFacts
 from planner.output.exporters.generic import to_document
-from planner.output.exporters.sparsecore import to_sparsecore
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
 from planner.verification.verify import verify
-from tests.planner.output.exporters.test_sparsecore import assert_lookups_are_right
+from tests.planner.options.runtimes.sparsecore.test_export import assert_lookups_are_right
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+from tests.support.planning.exports import exporter
+
+export_plan = exporter("sparsecore")
 
 
 def test_what_is_offered() -> None:
@@ -43,7 +45,7 @@ def test_what_is_planned_is_exported_and_looked_up_right(hosts: int, local: int)
     result = plan(problem, cost_model=ROOFLINE, partitioner=Greedy(), limits=SolveLimits(time_limit_seconds=1, seed=0))
     assert result.plan is not None
     document = to_document(result.plan, name="m", spec_digest="sha256:spec", hardware_profile="tpu-v5p")
-    export = to_sparsecore(document, facts=ExportFacts(problem=problem))
+    export = export_plan(document, facts=ExportFacts(problem=problem))
     assert sorted(one["stack"] for one in export["tables"]) == ["stack_of_2_from_t40"] * 2 + ["t64", "t77"]
     assert all(stack["max_ids_per_partition"] for stack in export["stacks"])
     assert_lookups_are_right(export)

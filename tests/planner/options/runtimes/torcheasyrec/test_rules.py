@@ -16,14 +16,16 @@ from planner.options.runtimes.torcheasyrec.config import piece_columns
 from planner.options.runtimes.torcheasyrec.rules import TorchEasyRec
 from planner.options.runtimes.torchrec.rules import SCHEMES
 from planner.output.exporters.generic import to_document
-from planner.output.exporters.torcheasyrec import to_torcheasyrec
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
 from planner.verification.verify import verify
-from tests.planner.output.exporters.test_torcheasyrec import assert_lands, assert_lookups_are_right, config_of
+from tests.planner.options.runtimes.torcheasyrec.test_export import assert_lands, assert_lookups_are_right, config_of
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+from tests.support.planning.exports import exporter
 from tests.support.runtimes.torcheasyrec_simulator import train
+
+export_plan = exporter("torcheasyrec")
 
 OFFERED = {Scheme.DATA_PARALLEL, Scheme.TABLE_WISE, Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE}
 ITS_CACHE = TableConstraints(cache_load_factors=(0.2,))
@@ -32,7 +34,7 @@ ITS_CACHE = TableConstraints(cache_load_factors=(0.2,))
 def exported(problem: Problem) -> dict[str, Any]:
     result = plan(problem, cost_model=ROOFLINE, partitioner=Greedy(), limits=SolveLimits(time_limit_seconds=1, seed=0))
     assert result.plan is not None
-    return to_torcheasyrec(to_document(result.plan, name="m", spec_digest="sha256:spec", hardware_profile="test"))
+    return export_plan(to_document(result.plan, name="m", spec_digest="sha256:spec", hardware_profile="test"))
 
 
 def test_what_is_offered() -> None:

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from planner.domain.formats.canonical_json import canonical_bytes
-from planner.output.exporters.context import UnexportablePlan
-from planner.output.exporters.distributed_embeddings import to_distributed_embeddings
+from planner.options.runtimes.export import UnexportablePlan
 from tests.support.paths import ROOT
 from tests.support.planning.export_documents import document, table
+from tests.support.planning.exports import exporter
 from tests.support.runtimes import distributed_embeddings_simulator as simulator
 from tests.support.runtimes.distributed_embeddings_simulator import DistEmbeddingStrategy, SetupFailed, together
+
+export_plan = exporter("distributed_embeddings")
 
 DOCS = ROOT / "docs" / "runtimes.md"
 
@@ -134,7 +136,7 @@ def holding(rank: int, row: int, rows: int, column: int, columns: int) -> dict[s
 
 def test_the_whole_export() -> None:
     plan = document(*ALL)
-    export = to_distributed_embeddings(plan)
+    export = export_plan(plan)
     content = {key: value for key, value in export.items() if key != "content_sha256"}
     assert export["content_sha256"] == hashlib.sha256(canonical_bytes(content)).hexdigest()
     copies = [holding(rank, 0, 30, 0, 4) for rank in range(4)]
@@ -181,12 +183,12 @@ def test_the_whole_export() -> None:
 def test_lookups_through_the_loader_equal_the_unsharded_tables(
     seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    export = to_distributed_embeddings(document(*ALL))
+    export = export_plan(document(*ALL))
     assert_lookups_are_right(export, monkeypatch, tmp_path, seed=seed)
 
 
 def test_tables_that_several_inputs_are_looked_up_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    export = to_distributed_embeddings(document(*ALL))
+    export = export_plan(document(*ALL))
     shared = [5, 3, 0, 1, 5, 4, 2, 3, 1, 0]
     assert_lookups_are_right(export, monkeypatch, tmp_path, input_table_map=shared)
 
@@ -195,7 +197,7 @@ def test_the_loader_stops_where_the_plan_is_for_another_number_of_ranks(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(SystemExit, match="the plan is for 4 ranks, not 2"):
-        load(to_distributed_embeddings(document(*ALL)), monkeypatch, tmp_path, num_ranks=2)
+        load(export_plan(document(*ALL)), monkeypatch, tmp_path, num_ranks=2)
 
 
 def set_up(export: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -216,7 +218,7 @@ def held_cells(worker: simulator.DistributedEmbedding, number: int, export: dict
 
 
 def test_what_is_written_of_shards_is_what_ranks_hold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    export = to_distributed_embeddings(document(*ALL))
+    export = export_plan(document(*ALL))
     for worker in load(export, monkeypatch, tmp_path):
         for number, one in enumerate(export["tables"]):
             reported = {
@@ -230,7 +232,7 @@ def test_what_is_written_of_shards_is_what_ranks_hold(monkeypatch: pytest.Monkey
 
 
 def test_what_is_written_of_variables_is_what_ranks_make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    export = to_distributed_embeddings(document(*ALL))
+    export = export_plan(document(*ALL))
     names = [export["tables"][number]["name"] for number in export["strategy"]["table_groups"][1]]
     for worker, reported in zip(load(export, monkeypatch, tmp_path), export["concatenated"], strict=True):
         rank = worker.strategy.ranks[worker.rank]
@@ -245,7 +247,7 @@ def test_what_is_written_of_variables_is_what_ranks_make(monkeypatch: pytest.Mon
 def test_every_rectangle_of_the_plan_is_accounted_for() -> None:
     """As many columns as planned on each rank, and of row blocks fewer than one row for each rank more."""
     plan = document(*ALL)
-    export = to_distributed_embeddings(plan)
+    export = export_plan(plan)
     for planned, exported in zip(plan["tables"], export["tables"], strict=True):
         held = {shard["rank"]: shard for shard in exported["shards"]}
         assert set(held) == {shard["rank"] for shard in planned["shards"]}
@@ -259,7 +261,7 @@ def test_every_rectangle_of_the_plan_is_accounted_for() -> None:
 def test_blocks_of_an_even_share_on_fewer_ranks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nine rows in blocks of three leave the last of four ranks out; the library gives it some all the same."""
     nine = table("t", "row_wise", [(0, 0, 3, 0, 4), (1, 3, 3, 0, 4), (2, 6, 3, 0, 4)])
-    export = to_distributed_embeddings(document(nine))
+    export = export_plan(document(nine))
     assert [(one["rank"], one["row_offset"], one["num_rows"]) for one in export["tables"][0]["shards"]] == [
         (0, 0, 3),
         (1, 3, 2),
@@ -304,14 +306,14 @@ def test_random_plans(seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     tables += [table(f"on{rank}", "table_wise", [(rank, 0, 5, 0, 4)]) for rank in range(num_ranks)]
     draw.shuffle(tables)  # type: ignore[arg-type]
     plan = document(*tables, world_size=num_ranks, ranks_per_host=num_ranks)
-    assert_lookups_are_right(to_distributed_embeddings(plan), monkeypatch, tmp_path, seed=seed)
+    assert_lookups_are_right(export_plan(plan), monkeypatch, tmp_path, seed=seed)
 
 
 @pytest.mark.parametrize("tables", [(COPIED,), (ROWS,), (ROWS, COPIED)])
 def test_plans_without_a_table_parallel_table(
     tables: tuple[dict[str, Any], ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    export = to_distributed_embeddings(document(*tables))
+    export = export_plan(document(*tables))
     assert export["strategy"]["table_ids"] == [[], [], [], []]
     assert_lookups_are_right(export, monkeypatch, tmp_path)
 
@@ -320,13 +322,13 @@ def test_one_rank_has_neither_copies_nor_row_slices(monkeypatch: pytest.MonkeyPa
     """The library falls back to tables of the rank then."""
     copied = table("a", "data_parallel", [(0, 0, 5, 0, 4)], pooling="mean")
     plan = document(copied, table("b", "row_wise", [(0, 0, 5, 0, 4)]), world_size=1, ranks_per_host=1)
-    export = to_distributed_embeddings(plan)
+    export = export_plan(plan)
     assert export["strategy"]["table_groups"] == [[], [0, 1], []]
     assert_lookups_are_right(export, monkeypatch, tmp_path)
 
 
 def test_the_simulator_reports_wrong_exports_from_right_ones(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    export = to_distributed_embeddings(document(*ALL))
+    export = export_plan(document(*ALL))
     right = export["strategy"]
     for changes, message in (
         ({"table_groups": [[1], [0, 2, 4], [3]]}, "in no group"),
@@ -336,7 +338,7 @@ def test_the_simulator_reports_wrong_exports_from_right_ones(monkeypatch: pytest
         wrong = export | {"strategy": right | changes}
         with pytest.raises(SetupFailed, match=message):
             set_up(wrong, monkeypatch, tmp_path)
-    few = to_distributed_embeddings(document(table("t", "row_wise", [(rank, rank, 1, 0, 4) for rank in range(4)])))
+    few = export_plan(document(table("t", "row_wise", [(rank, rank, 1, 0, 4) for rank in range(4)])))
     few["tables"][0]["input_dim"] = 3
     with pytest.raises(SetupFailed, match="should be positive"):
         set_up(few, monkeypatch, tmp_path)
@@ -351,7 +353,7 @@ def changed(inputs: list[list[Any]], number: int, bags: Any) -> list[list[Any]]:
 
 def test_what_the_docs_say_of_inputs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Ragged inputs of row slices stop, empty bags have no mean, mixed kinds of inputs are mistaken for one another."""
-    export = to_distributed_embeddings(document(*ALL))
+    export = export_plan(document(*ALL))
     workers, weights = load(export, monkeypatch, tmp_path), weights_of(export, 0)
     for worker in workers:
         worker.set_weights(weights)
@@ -398,7 +400,7 @@ QUARTERS = [(0, 0, 5, 0, 8), (1, 5, 4, 0, 8), (2, 0, 5, 8, 8), (3, 5, 4, 8, 8)]
 )
 def test_what_is_not_run_is_refused_by_table(wrong: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnexportablePlan, match=f'Table "t": .*{reason}') as caught:
-        to_distributed_embeddings(document(*ALL, wrong))
+        export_plan(document(*ALL, wrong))
     assert '"whole"' not in str(caught.value)
     assert 'set runtime to "distributed_embeddings" in the spec' in str(caught.value)
 
@@ -407,21 +409,21 @@ def test_rows_outside_the_gpu_are_refused() -> None:
     far = table("t", "column_wise", HALVES)
     far["shards"][1]["tier"] = "ddr"
     with pytest.raises(UnexportablePlan, match="its rows lie in ddr and hbm"):
-        to_distributed_embeddings(document(far))
+        export_plan(document(far))
 
 
 def test_ranks_that_would_not_take_part_in_exchanges_are_refused() -> None:
     with pytest.raises(UnexportablePlan, match=r"there is none on rank 1, 3\. .*sharding_types"):
-        to_distributed_embeddings(document(WHOLE, COPIED, OTHER, ROWS))
+        export_plan(document(WHOLE, COPIED, OTHER, ROWS))
     many = document(table("t", "table_wise", [(2, 0, 7, 0, 4)]), world_size=64, ranks_per_host=8)
     with pytest.raises(UnexportablePlan, match=r"none on rank 0, 1, 3, .*, 19, 20 and 43 more"):
-        to_distributed_embeddings(many)
+        export_plan(many)
 
 
 def test_every_table_that_is_refused_is_named_up_to_a_number() -> None:
     wrong = [table(f"t{number}", "table_wise", [(0, 0, 9, 0, 8)], pooling="none") for number in range(23)]
     with pytest.raises(UnexportablePlan) as caught:
-        to_distributed_embeddings(document(WHOLE, *wrong))
+        export_plan(document(WHOLE, *wrong))
     reported = str(caught.value)
     assert all(f'Table "t{number}": ' in reported for number in range(20))
     assert '"t20"' not in reported
@@ -430,6 +432,6 @@ def test_every_table_that_is_refused_is_named_up_to_a_number() -> None:
 
 def test_changed_plans_and_other_devices_are_refused() -> None:
     with pytest.raises(UnexportablePlan, match="was changed after it was published"):
-        to_distributed_embeddings(document(*ALL) | {"world_size": 8})
+        export_plan(document(*ALL) | {"world_size": 8})
     with pytest.raises(UnexportablePlan, match="device must be cuda, not cpu"):
-        to_distributed_embeddings(document(*ALL), device="cpu")
+        export_plan(document(*ALL), device="cpu")

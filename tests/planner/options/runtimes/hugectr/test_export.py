@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from planner.domain.formats.canonical_json import canonical_bytes
-from planner.output.exporters.context import UnexportablePlan
-from planner.output.exporters.hugectr import to_hugectr
+from planner.options.runtimes.export import UnexportablePlan
 from tests.support.planning.export_documents import document, table
+from tests.support.planning.exports import exporter
 from tests.support.runtimes.hugectr_simulator import Collection, SetupFailed, unsharded
+
+export_plan = exporter("hugectr")
 
 COPIED = table("copied", "data_parallel", [(rank, 0, 5, 0, 4) for rank in range(4)])
 WHOLE = table("whole", "table_wise", [(2, 0, 7, 0, 8)], pooling="mean")
@@ -40,7 +42,7 @@ def assert_lookups_are_right(export: dict[str, Any], *, seed: int = 0) -> None:
 
 def test_the_whole_export() -> None:
     plan = document(WHOLE, COPIED, PIECES)
-    export = to_hugectr(plan)
+    export = export_plan(plan)
     content = {key: value for key, value in export.items() if key != "content_sha256"}
     assert export["content_sha256"] == hashlib.sha256(canonical_bytes(content)).hexdigest()
     assert content == {
@@ -94,12 +96,12 @@ def holding(gpu: int, first: int, step: int, rows: int, column: int, columns: in
 
 @pytest.mark.parametrize("seed", range(3))
 def test_lookups_equal_the_unsharded_tables(seed: int) -> None:
-    assert_lookups_are_right(to_hugectr(document(*ALL)), seed=seed)
+    assert_lookups_are_right(export_plan(document(*ALL)), seed=seed)
 
 
 def test_the_simulator_reports_wrong_exports_from_right_ones() -> None:
     """Lookups of ids whose rows are elsewhere fail, and HugeCTR's own checks are made."""
-    export = to_hugectr(document(*ALL))
+    export = export_plan(document(*ALL))
     weights = weights_of(export, 0)
     ((_, others),) = mp_without(export, "whole")
     for changes, message in (
@@ -132,7 +134,7 @@ def mp_without(export: dict[str, Any], name: str) -> list[list[Any]]:
 def test_a_round_trip_has_the_same_placement() -> None:
     """Read back, every GPU has the piece and the share of rows that the plan put there; which one, HugeCTR says."""
     plan = document(*ALL)
-    export = to_hugectr(plan)
+    export = export_plan(plan)
     collection = Collection(export, weights_of(export, 0))
     for planned, exported in zip(plan["tables"], export["tables"], strict=True):
         name, held = planned["name"], {}
@@ -157,7 +159,7 @@ def test_a_round_trip_has_the_same_placement() -> None:
 
 
 def test_what_is_written_of_shards_is_what_hugectr_holds() -> None:
-    export = to_hugectr(document(*ALL))
+    export = export_plan(document(*ALL))
     collection = Collection(export, weights_of(export, 0))
     for one in export["tables"]:
         for shard in one["shards"]:
@@ -189,18 +191,18 @@ def test_random_plans(seed: int) -> None:
     num_gpus = int(draw.choice([1, 2, 4, 6, 8]))
     tables = [random_table(draw, f"t{number}", num_gpus) for number in range(4)]
     plan = document(*tables, world_size=num_gpus, ranks_per_host=num_gpus)
-    assert_lookups_are_right(to_hugectr(plan), seed=seed)
+    assert_lookups_are_right(export_plan(plan), seed=seed)
 
 
 def test_a_plan_of_copies_alone_has_one_group_and_compresses_nothing() -> None:
-    export = to_hugectr(document(COPIED))
+    export = export_plan(document(COPIED))
     assert export["shard_strategy"] == [["dp", ["copied"]]]
     assert export["compression_strategy"] == {}
     assert_lookups_are_right(export)
 
 
 def test_an_unknown_pooling_is_left_to_the_script() -> None:
-    export = to_hugectr(document({key: value for key, value in WHOLE.items() if key not in ("pooling", "data_type")}))
+    export = export_plan(document({key: value for key, value in WHOLE.items() if key not in ("pooling", "data_type")}))
     assert export["tables"][0]["combiner"] is None
 
 
@@ -236,20 +238,20 @@ HALVES = [(0, 0, 9, 0, 8), (1, 0, 9, 8, 8)]
 )
 def test_what_hugectr_does_not_run_is_refused_by_table(wrong: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnexportablePlan, match=f'Table "t": .*{reason}'):
-        to_hugectr(document(WHOLE, wrong))
+        export_plan(document(WHOLE, wrong))
 
 
 def test_rows_outside_the_gpu_are_refused() -> None:
     far = table("t", "column_wise", HALVES)
     far["shards"][1]["tier"] = "ddr"
     with pytest.raises(UnexportablePlan, match="its rows lie in ddr and hbm"):
-        to_hugectr(document(far))
+        export_plan(document(far))
 
 
 def test_every_table_that_is_refused_is_named_up_to_a_number() -> None:
     wrong = [table(f"t{number}", "table_wise", [(0, 0, 9, 0, 8)], pooling="none") for number in range(23)]
     with pytest.raises(UnexportablePlan) as caught:
-        to_hugectr(document(WHOLE, *wrong))
+        export_plan(document(WHOLE, *wrong))
     reported = str(caught.value)
     assert all(f'Table "t{number}": ' in reported for number in range(20))
     assert '"t20"' not in reported
@@ -259,6 +261,6 @@ def test_every_table_that_is_refused_is_named_up_to_a_number() -> None:
 
 def test_changed_plans_and_other_devices_are_refused() -> None:
     with pytest.raises(UnexportablePlan, match="was changed after it was published"):
-        to_hugectr(document(WHOLE) | {"world_size": 8})
+        export_plan(document(WHOLE) | {"world_size": 8})
     with pytest.raises(UnexportablePlan, match="device must be cuda, not cpu"):
-        to_hugectr(document(WHOLE), device="cpu")
+        export_plan(document(WHOLE), device="cpu")

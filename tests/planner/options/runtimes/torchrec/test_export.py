@@ -5,8 +5,10 @@ import hashlib
 import pytest
 
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
-from planner.output.exporters.context import UnexportablePlan
-from planner.output.exporters.torchrec import to_torchrec
+from planner.options.runtimes.export import UnexportablePlan
+from tests.support.planning.exports import exporter
+
+export_plan = exporter("torchrec")
 
 
 def document(**changes: object) -> dict[str, object]:
@@ -63,11 +65,11 @@ def test_rows_in_storage_class_memory_are_not_exported() -> None:
     for shard in tables[0]["shards"]:
         shard["tier"] = "scm"
     with pytest.raises(UnexportablePlan, match='"pieces" lies in scm'):
-        to_torchrec(document(tables=tables))
+        export_plan(document(tables=tables))
 
 
 def test_the_whole_export() -> None:
-    export = to_torchrec(document())
+    export = export_plan(document())
     content = {key: value for key, value in export.items() if key != "content_sha256"}
     assert export["content_sha256"] == hashlib.sha256(canonical_bytes(content)).hexdigest()
     assert content == {
@@ -102,32 +104,32 @@ def test_the_whole_export() -> None:
 
 
 def test_placements_on_cpu_have_no_index() -> None:
-    shards = to_torchrec(document(), device="cpu")["plan"]["sparse.bags"]["pieces"]["shards"]
+    shards = export_plan(document(), device="cpu")["plan"]["sparse.bags"]["pieces"]["shards"]
     assert [shard["placement"] for shard in shards] == ["rank:3/cpu", "rank:0/cpu"]
 
 
 @pytest.mark.parametrize("path", ["bags", ""])
 def test_a_path_is_taken_where_the_plan_has_none(path: str) -> None:
-    assert list(to_torchrec(without_paths(), module_path=path)["plan"]) == [path]
+    assert list(export_plan(without_paths(), module_path=path)["plan"]) == [path]
 
 
 def test_no_path_is_guessed() -> None:
     with pytest.raises(UnexportablePlan, match='Table "pieces" carries no module_path'):
-        to_torchrec(without_paths())
+        export_plan(without_paths())
 
 
 def test_a_path_that_contradicts_the_plan() -> None:
     with pytest.raises(UnexportablePlan, match=r'under module_path "sparse\.bags" in the plan, not "other"'):
-        to_torchrec(document(), module_path="other")
+        export_plan(document(), module_path="other")
 
 
 def test_a_changed_plan_is_not_exported() -> None:
     changed = document()
     changed["tables"][0]["shards"][0]["rank"] = 2
     with pytest.raises(UnexportablePlan, match="was changed after it was published"):
-        to_torchrec(changed)
+        export_plan(changed)
 
 
 def test_an_unknown_device() -> None:
     with pytest.raises(UnexportablePlan, match="cuda, cpu, mtia"):
-        to_torchrec(document(), device="tpu")
+        export_plan(document(), device="tpu")

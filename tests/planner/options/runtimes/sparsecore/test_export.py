@@ -11,15 +11,17 @@ from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.problem.access import MissRatioCurve, ZipfAccess
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Feature
+from planner.options.runtimes.export import ExportFacts, UnexportablePlan
 from planner.options.runtimes.sparsecore.id_limits import Lookups, limits_of
 from planner.options.runtimes.sparsecore.row_rates import RowRateBins
 from planner.options.runtimes.sparsecore.stacks import StackedTable, stacks_of
-from planner.output.exporters.context import ExportFacts, UnexportablePlan
-from planner.output.exporters.sparsecore import to_sparsecore
 from tests.support.planning import export_documents as made
 from tests.support.planning.builders import make_cluster, make_problem, make_table
 from tests.support.planning.export_documents import table
+from tests.support.planning.exports import exporter
 from tests.support.runtimes.sparsecore_simulator import Job, SetupFailed, unsharded
+
+export_plan = exporter("sparsecore")
 
 
 def row_wise(name: str, rows: int, columns: int, *, chips: int = 4, **changes: object) -> dict[str, Any]:
@@ -52,7 +54,7 @@ def problem(*, batch: int = 64, **changes: Any) -> Problem:
 
 
 def export_of(*tables: dict[str, Any], facts: Problem | None = None, **changes: Any) -> dict[str, Any]:
-    return to_sparsecore(document(*tables, **changes), facts=ExportFacts(problem=facts))
+    return export_plan(document(*tables, **changes), facts=ExportFacts(problem=facts))
 
 
 def weights_of(export: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -73,7 +75,7 @@ def assert_lookups_are_right(export: dict[str, Any], *, seed: int = 0) -> None:
 
 def test_the_whole_export() -> None:
     plan = document(A, C, B)
-    export = to_sparsecore(plan, facts=ExportFacts(problem=problem(c=make_table("c", 37, 20, pooling="mean"))))
+    export = export_plan(plan, facts=ExportFacts(problem=problem(c=make_table("c", 37, 20, pooling="mean"))))
     content = {key: value for key, value in export.items() if key != "content_sha256"}
     assert export["content_sha256"] == hashlib.sha256(canonical_bytes(content)).hexdigest()
     limits = content["stacks"][0]["max_ids_per_partition"], content["stacks"][0]["max_unique_ids_per_partition"]
@@ -269,7 +271,7 @@ def assert_places_are_right(export: dict[str, Any]) -> None:
 def test_a_round_trip_has_the_same_placement() -> None:
     """Chips have as many rows as the plan put there, or a few less or more; each row is on one; bytes are padded."""
     plan = document(A, B, C)
-    export = to_sparsecore(plan, facts=ExportFacts(problem=problem()))
+    export = export_plan(plan, facts=ExportFacts(problem=problem()))
     job = Job(export, weights_of(export, 0))
     for planned, exported in zip(plan["tables"], export["tables"], strict=True):
         held = [job.held_rows(chip, planned["name"], 4) for chip in range(4)]
@@ -405,12 +407,12 @@ def test_samples_must_be_shared_evenly() -> None:
 def test_sparsecores_that_no_one_knows_are_refused(profile: str, chips: int, given: int | None, reason: str) -> None:
     plan = document(row_wise("t", 60, 8, chips=chips), chips=chips, profile=profile)
     with pytest.raises(UnexportablePlan, match=reason):
-        to_sparsecore(plan, facts=ExportFacts(sparsecores_per_chip=given))
+        export_plan(plan, facts=ExportFacts(sparsecores_per_chip=given))
 
 
 def test_sparsecores_of_other_hardware_are_given() -> None:
     plan = document(A, profile="custom")
-    export = to_sparsecore(plan, facts=ExportFacts(sparsecores_per_chip=4))
+    export = export_plan(plan, facts=ExportFacts(sparsecores_per_chip=4))
     assert (export["num_sparsecores"], export["sparsecores_source"]) == (16, "sparsecores_per_chip")
     two_devices = export_of(A, profile="tpu7x-ironwood")
     assert [two_devices[key] for key in ("global_device_count", "num_sc_per_device", "num_sparsecores")] == [8, 2, 16]
@@ -436,4 +438,4 @@ def test_names_of_stacks_are_no_names_of_tables() -> None:
 
 def test_changed_plans_are_refused() -> None:
     with pytest.raises(UnexportablePlan, match="was changed after it was published"):
-        to_sparsecore(document(A) | {"world_size": 8})
+        export_plan(document(A) | {"world_size": 8})

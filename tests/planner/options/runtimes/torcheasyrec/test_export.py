@@ -14,10 +14,10 @@ import pytest
 from google.protobuf import text_format
 
 from planner.domain.formats.canonical_json import canonical_bytes
-from planner.output.exporters.context import UnexportablePlan
-from planner.output.exporters.torcheasyrec import to_torcheasyrec
+from planner.options.runtimes.export import UnexportablePlan
 from tests.support.paths import ROOT
 from tests.support.planning.export_documents import document, table
+from tests.support.planning.exports import exporter
 from tests.support.runtimes.torcheasyrec_simulator import (
     MESSAGES,
     Landed,
@@ -27,6 +27,8 @@ from tests.support.runtimes.torcheasyrec_simulator import (
     train,
     unsharded,
 )
+
+export_plan = exporter("torcheasyrec")
 
 COPIED = table("copied_emb", "data_parallel", [(rank, 0, 5, 0, 4) for rank in range(4)])
 WHOLE = table("whole", "table_wise", [(2, 0, 7, 0, 8)], compute_kernel="fused_uvm_caching", data_type="fp16")
@@ -56,7 +58,7 @@ def text(scheme: str, kernel: str) -> str:
 
 def test_the_whole_export() -> None:
     plan = document(WHOLE, COPIED, table("wide_emb_wide", "table_wise", [(1, 0, 7, 0, 4)]))
-    export = to_torcheasyrec(plan, module_path="ignored")
+    export = export_plan(plan, module_path="ignored")
     content = {key: value for key, value in export.items() if key != "content_sha256"}
     assert export["content_sha256"] == hashlib.sha256(canonical_bytes(content)).hexdigest()
     shared = {"data_type": "FP32", "pooling": "sum"}
@@ -114,7 +116,7 @@ def test_the_whole_export() -> None:
 
 
 def test_protobuf_reads_the_constraints_as_they_are_meant() -> None:
-    for one in to_torcheasyrec(document(*ALL))["tables"]:
+    for one in export_plan(document(*ALL))["tables"]:
         feature = text_format.Parse(one["embedding_constraints"], MESSAGES["IdFeature"]())
         assert list(feature.embedding_constraints.sharding_types) == [one["sharding_type"]]
         assert list(feature.embedding_constraints.compute_kernels) == [one["compute_kernel"]]
@@ -123,7 +125,7 @@ def test_protobuf_reads_the_constraints_as_they_are_meant() -> None:
 
 def test_every_rectangle_of_a_plan_is_in_the_export() -> None:
     plan = document(*ALL)
-    for planned, exported in zip(plan["tables"], to_torcheasyrec(plan)["tables"], strict=True):
+    for planned, exported in zip(plan["tables"], export_plan(plan)["tables"], strict=True):
         fields = ("row_offset", "num_rows", "column_offset", "num_columns")
         want = sorted((one["rank"], *(one[key] for key in fields)) for one in planned["shards"])
         assert sorted((one["planned_rank"], *(one[key] for key in fields)) for one in exported["shards"]) == want
@@ -135,7 +137,7 @@ def test_every_rectangle_of_a_plan_is_in_the_export() -> None:
 def test_on_one_host_its_row_blocks_have_one_place(kind: str) -> None:
     blocks = [(0, 0, 5, 0, 128), (1, 5, 4, 0, 128)]
     blocks += [(0, 0, 5, 128, 128), (1, 5, 4, 128, 128)] if kind == "grid_shard" else []
-    (one,) = to_torcheasyrec(document(table("t", kind, blocks), world_size=2))["tables"]
+    (one,) = export_plan(document(table("t", kind, blocks), world_size=2))["tables"]
     assert one["ranks"] == "fixed"
     assert [shard["rank"] for shard in one["shards"]] == [0, 1] * (len(blocks) // 2)
 
@@ -153,13 +155,13 @@ def test_on_one_host_its_row_blocks_have_one_place(kind: str) -> None:
 )
 def test_names_of_tables_lead_to_features(name: str, embedding_name: str, feature_name: str | None) -> None:
     alike = table("whole", "table_wise", [(0, 0, 9, 0, 8)])
-    one = to_torcheasyrec(document(alike, table(name, "table_wise", [(0, 0, 9, 0, 4)])))["tables"][1]
+    one = export_plan(document(alike, table(name, "table_wise", [(0, 0, 9, 0, 4)])))["tables"][1]
     assert (one["embedding_name"], one["feature_name"]) == (embedding_name, feature_name)
 
 
 def test_one_rank_is_certain() -> None:
     plan = document(table("t", "table_wise", [(0, 0, 9, 0, 8)]), world_size=1, ranks_per_host=1)
-    assert to_torcheasyrec(plan)["placed_by_planner"] == []
+    assert export_plan(plan)["placed_by_planner"] == []
 
 
 def config_of(export: Mapping[str, Any]) -> Any:
@@ -225,7 +227,7 @@ def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
 
 
 def test_the_script_constrains_every_feature_of_a_table(scripted: Scripted, capsys: pytest.CaptureFixture[str]) -> None:
-    export = to_torcheasyrec(document(*ALL))
+    export = export_plan(document(*ALL))
     config = config_of(export)
     second = config.feature_configs.add().id_feature
     second.feature_name, second.embedding_name = "second", "whole"
@@ -243,7 +245,7 @@ def test_the_script_constrains_every_feature_of_a_table(scripted: Scripted, caps
 
 
 def test_the_script_stops_where_it_cannot_do_it(scripted: Scripted) -> None:
-    export = to_torcheasyrec(document(COPIED, ROWS))
+    export = export_plan(document(COPIED, ROWS))
     config = config_of(export)
     del config.feature_configs[-1]
     with pytest.raises(SystemExit, match=r"no feature is looked up in \['rows_emb'\]"):
@@ -284,7 +286,7 @@ def assert_lookups_are_right(export: Mapping[str, Any], landed: Mapping[str, Lan
 @pytest.mark.torchrec
 @pytest.mark.filterwarnings("ignore")
 def test_torchrecs_planner_lands_on_what_is_exported(scripted: Scripted) -> None:
-    export = to_torcheasyrec(document(*ALL))
+    export = export_plan(document(*ALL))
     landed = train(scripted.run(export, config_of(export)), nnodes=2, nproc_per_node=2)
     assert_lands(export, landed)
     assert_lookups_are_right(export, landed, 0)
@@ -294,7 +296,7 @@ def test_torchrecs_planner_lands_on_what_is_exported(scripted: Scripted) -> None
 @pytest.mark.filterwarnings("ignore")
 def test_without_the_constraints_it_lands_elsewhere() -> None:
     """The simulator tells plans apart: TorchRec's own choice is another one."""
-    export = to_torcheasyrec(document(*ALL))
+    export = export_plan(document(*ALL))
     free = train(config_of(export), nnodes=2, nproc_per_node=2)
     differing = [
         one["name"]
@@ -310,7 +312,7 @@ def test_without_the_constraints_it_lands_elsewhere() -> None:
 def test_planned_ranks_are_not_promised(scripted: Scripted) -> None:
     """All tables on rank 3 is a plan; TorchRec's planner spreads them, which the export leaves open."""
     tables = [table(f"t{number}_emb", "table_wise", [(3, 0, 1000, 0, 64)]) for number in range(4)]
-    export = to_torcheasyrec(document(*tables))
+    export = export_plan(document(*tables))
     landed = train(scripted.run(export, config_of(export)), nnodes=2, nproc_per_node=2)
     assert_lands(export, landed)
     assert {rank for one in landed.values() for rank in one.ranks} == {0, 1, 2, 3}
@@ -322,7 +324,7 @@ def test_planned_ranks_are_not_promised(scripted: Scripted) -> None:
 def test_a_wide_table_has_the_constraints_of_its_feature(scripted: Scripted) -> None:
     narrow = table("both_emb_wide", "row_wise", [(r, 3 * r, 3 if r < 3 else 1, 0, 4) for r in range(4)])
     deep = table("both_emb", "row_wise", [(r, 3 * r, 3 if r < 3 else 1, 0, 16) for r in range(4)])
-    export = to_torcheasyrec(document(narrow, deep))
+    export = export_plan(document(narrow, deep))
     landed = train(scripted.run(export, config_of(export)), nnodes=2, nproc_per_node=2, wide=["both"])
     assert_lands(export, landed)
 
@@ -372,7 +374,7 @@ def test_random_models(seed: int, scripted: Scripted) -> None:
         )
         for name, one in first.items()
     ]
-    export = to_torcheasyrec(document(*planned, world_size=nnodes * nproc_per_node, ranks_per_host=nproc_per_node))
+    export = export_plan(document(*planned, world_size=nnodes * nproc_per_node, ranks_per_host=nproc_per_node))
     landed = train(scripted.run(export, config_of(export)), nnodes=export["nnodes"], nproc_per_node=nproc_per_node)
     assert_lands(export, landed)
     assert_lookups_are_right(export, landed, seed)
@@ -434,7 +436,7 @@ HALVES = [(0, 0, 9, 0, 128), (1, 0, 9, 128, 128)]
 )
 def test_what_cannot_be_asked_for_is_refused_by_table(wrong: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnexportablePlan, match=f'Table "{wrong["name"]}": .*{reason}') as caught:
-        to_torcheasyrec(document(WHOLE, wrong))
+        export_plan(document(WHOLE, wrong))
     assert 'Table "whole": ' not in str(caught.value)
 
 
@@ -448,20 +450,20 @@ def test_rows_in_two_tiers_or_in_another_than_the_kernels_are_refused() -> None:
         for one, tier in zip(split["shards"], tiers, strict=True):
             one["tier"] = tier
         with pytest.raises(UnexportablePlan, match=reported):
-            to_torcheasyrec(document(split))
+            export_plan(document(split))
 
 
 def test_means_cut_by_rows_are_exported_among_themselves_and_next_to_sequences() -> None:
     means = [table(f"m{n}", "row_wise", [(r, 3 * r, 3, 0, 8) for r in range(4)], pooling="mean") for n in range(2)]
     sequence = table("s", "table_wise", [(0, 0, 9, 0, 8)], pooling="none")
     elsewhere = table("e", "table_wise", [(0, 0, 9, 0, 8)], module_path="other.ebc")
-    assert len(to_torcheasyrec(document(*means, sequence, elsewhere))["tables"]) == 4
+    assert len(export_plan(document(*means, sequence, elsewhere))["tables"]) == 4
 
 
 def test_every_table_that_is_refused_is_named_up_to_a_number() -> None:
     wrong = [table(f"t{number}", "table_wise", [(0, 0, 9, 0, 6)]) for number in range(23)]
     with pytest.raises(UnexportablePlan) as caught:
-        to_torcheasyrec(document(WHOLE, *wrong))
+        export_plan(document(WHOLE, *wrong))
     reported = str(caught.value)
     assert all(f'Table "t{number}": ' in reported for number in range(20))
     assert '"t20"' not in reported
@@ -471,6 +473,6 @@ def test_every_table_that_is_refused_is_named_up_to_a_number() -> None:
 
 def test_changed_plans_and_other_devices_are_refused() -> None:
     with pytest.raises(UnexportablePlan, match="was changed after it was published"):
-        to_torcheasyrec(document(WHOLE) | {"world_size": 8})
+        export_plan(document(WHOLE) | {"world_size": 8})
     with pytest.raises(UnexportablePlan, match="device must be cuda, not cpu"):
-        to_torcheasyrec(document(WHOLE), device="cpu")
+        export_plan(document(WHOLE), device="cpu")

@@ -1,0 +1,93 @@
+"""A plan as HugeCTR's embedding collection takes it: tables, shard matrix, table groups, compression.
+
+``shard_matrix``, ``shard_strategy`` and ``compression_strategy`` are the arguments of
+``hugectr.EmbeddingCollectionConfig.shard``. Which rows and columns each GPU then holds follows from them
+(:mod:`planner.options.runtimes.hugectr.geometry`) and is written beside them, under ``shards`` of each table, for
+people and tests: HugeCTR reads none of it.
+
+Row blocks of a plan are ranges of ids, HugeCTR's are the ids of one remainder. The export keeps the GPUs, and with them
+the bytes and the expected lookups of each; it says ``"rows": "modulo"``, because the ids that a GPU holds are others.
+"""
+
+from collections.abc import Mapping
+
+from cost_models.vocabulary import Kernel
+from planner.domain.plan.placement import TablePlacement
+from planner.options.runtimes.export import PlanToExport, read_tables, require_gpus
+from planner.options.runtimes.geometry import extent
+from planner.options.runtimes.hugectr.geometry import Layout, layout_of
+from planner.options.runtimes.on_device import check_stored
+
+#: HugeCTR's combiners by our poolings.
+COMBINERS = {"sum": "sum", "mean": "average"}
+
+
+def to_hugectr(plan: PlanToExport) -> dict[str, object]:
+    """Write a plan for HugeCTR.
+
+    ``tables``, ``shard_matrix``, ``shard_strategy``, ``compression_strategy``, ``comm_strategy`` and ``vvgpu`` are as
+    HugeCTR takes them.
+    """
+    require_gpus(plan, "HugeCTR keeps tables on GPUs")
+    num_gpus, gpus_per_node = plan.placement.world_size, plan.placement.ranks_per_host
+
+    found = read_tables(plan, _layout, "HugeCTR's embedding collection cannot run this plan")
+    layouts = {placed.name: layout for placed, layout in found}
+    return {
+        "num_gpus": num_gpus,
+        "num_nodes": num_gpus // gpus_per_node,
+        "vvgpu": [list(range(gpus_per_node)) for _ in range(num_gpus // gpus_per_node)],
+        "comm_strategy": "Uniform",
+        "rows": "modulo",
+        "tables": [_table(placed, layout) for placed, layout in found],
+        "shard_matrix": _matrix(layouts, num_gpus),
+        "shard_strategy": _strategy(layouts),
+        "compression_strategy": _compression(layouts),
+    }
+
+
+def _layout(placed: TablePlacement, num_gpus: int) -> Layout:
+    check_stored(
+        placed,
+        (Kernel.DENSE, Kernel.FUSED),
+        hbm_rule="they must lie in hbm",
+        pooling_rule="concat writes a fixed number of rows per sample instead",
+        fp32_rule="they must be fp32, which HugeCTR keeps all weights in",
+    )
+    return layout_of(placed, extent(placed), num_gpus)
+
+
+def _table(placed: TablePlacement, layout: Layout) -> dict[str, object]:
+    return {
+        "name": placed.name,
+        "max_vocabulary_size": layout.num_rows,
+        "ev_size": layout.num_columns,
+        "combiner": COMBINERS.get(placed.pooling),
+        "shards": [one._asdict() for one in layout.holdings()],
+    }
+
+
+def _matrix(layouts: Mapping[str, Layout], num_gpus: int) -> list[list[str]]:
+    """Return the names of the tables that each GPU has all or part of."""
+    held: list[list[str]] = [[] for _ in range(num_gpus)]
+    for name, layout in layouts.items():
+        for gpu in layout.gpus:
+            held[gpu].append(name)
+    return held
+
+
+def _strategy(layouts: Mapping[str, Layout]) -> list[list[object]]:
+    """Return the groups of tables: those that are copied, and the others, with the number of column pieces above 1."""
+    copied = [name for name, layout in layouts.items() if layout.is_copied]
+    cut = [
+        name if layout.num_pieces == 1 else [name, layout.num_pieces]
+        for name, layout in layouts.items()
+        if not layout.is_copied
+    ]
+    return [[kind, names] for kind, names in (("dp", copied), ("mp", cut)) if names]
+
+
+def _compression(layouts: Mapping[str, Layout]) -> dict[str, list[str]]:
+    """Return that GPUs pool their rows before they send them, which is what plans are priced as."""
+    cut = [name for name, layout in layouts.items() if not layout.is_copied]
+    return {"Reduction": cut} if cut else {}

@@ -1,0 +1,88 @@
+"""A plan as TorchRec writes its own: module path, table, sharding type, kernel, ranks, shards.
+
+The inner ``plan`` object equals what ``torchrec.distributed.types.ShardingPlan._serialize``
+(TorchRec 1.8.0) returns for the same plan, plus ``cache_params`` of cached tables, which it
+leaves out. Around it stands what a launcher must compare before use: world sizes, the tables,
+the digests.
+"""
+
+from cost_models.vocabulary import Scheme, Tier
+from planner.domain.plan.placement import TablePlacement
+from planner.options.runtimes.export import PlanToExport, UnexportablePlan
+from planner.options.runtimes.geometry import extent
+
+#: The oldest TorchRec whose metadata rules this export follows.
+TORCHREC_MIN_VERSION = "1.8.0"
+#: Device types that carry an index per host in a placement.
+INDEXED_DEVICES = frozenset({"cuda", "mtia"})
+DEVICES = ("cuda", "cpu", "mtia")
+
+
+def to_torchrec(plan: PlanToExport) -> dict[str, object]:
+    """Write a plan for TorchRec: ``plan`` is as TorchRec serialises it.
+
+    TorchRec ignores a plan under a wrong path without an error, so that the path of the ``EmbeddingBagCollection`` in
+    the model given to ``DistributedModelParallel`` (``""`` where it is the model itself) has no default.
+    """
+    if plan.device not in DEVICES:
+        raise UnexportablePlan(f"Expected device to be one of {', '.join(DEVICES)}.")
+    ranks_per_host = plan.placement.ranks_per_host
+    modules: dict[str, dict[str, object]] = {}
+    tables: list[dict[str, object]] = []
+    for placed in plan.placement.tables:
+        path, (num_rows, num_columns) = _module_path(placed, plan.module_path), extent(placed)
+        modules.setdefault(path, {})[placed.name] = _parameter_sharding(placed, plan.device, ranks_per_host)
+        tables.append(
+            {"name": placed.name, "module_path": path, "num_embeddings": num_rows, "embedding_dim": num_columns}
+        )
+    return {
+        "torchrec_min_version": TORCHREC_MIN_VERSION,
+        "world_size": plan.placement.world_size,
+        "local_world_size": ranks_per_host,
+        "device": plan.device,
+        "tables": tables,
+        "plan": modules,
+    }
+
+
+def _module_path(placed: TablePlacement, given: str | None) -> str:
+    own = placed.module_path or None
+    path = given if own is None else own
+    if path is None:
+        raise UnexportablePlan(
+            f'Table "{placed.name}" carries no module_path; name the path of its EmbeddingBagCollection'
+            " in the model (module_path), or give module_path for the table in the spec."
+        )
+    if own is not None and given is not None and own != given:
+        raise UnexportablePlan(f'Table "{placed.name}" is under module_path "{own}" in the plan, not "{given}".')
+    return path
+
+
+def _parameter_sharding(placed: TablePlacement, device: str, ranks_per_host: int) -> dict[str, object]:
+    shards = placed.shards
+    tiers = set(shards.tier.tolist())
+    if Tier.SCM in tiers:
+        raise UnexportablePlan(f'Table "{placed.name}" lies in scm, where TorchRec puts no rows.')
+    if len(tiers) > 1:
+        raise UnexportablePlan(f'Table "{placed.name}" is split by heat between tiers, which TorchRec does not run.')
+    sharding: dict[str, object] = {
+        "sharding_type": placed.sharding_type.label,
+        "compute_kernel": placed.compute_kernel.label,
+        "ranks": shards.rank.tolist(),
+    }
+    if placed.sharding_type is not Scheme.DATA_PARALLEL:  # TorchRec replicates such a table itself: no shards
+        sharding["shards"] = [
+            {
+                "shard_offsets": [row_offset, column_offset],
+                "shard_sizes": [num_rows, num_columns],
+                "placement": f"rank:{rank}/{_device_name(device, rank, ranks_per_host)}",
+            }
+            for rank, row_offset, num_rows, column_offset, num_columns, _ in shards.columns.T.tolist()
+        ]
+    if placed.cache_load_factor is not None:
+        sharding["cache_params"] = {"load_factor": placed.cache_load_factor}
+    return sharding
+
+
+def _device_name(device: str, rank: int, ranks_per_host: int) -> str:
+    return f"{device}:{rank % ranks_per_host}" if device in INDEXED_DEVICES else device

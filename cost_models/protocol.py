@@ -5,12 +5,12 @@ prices the options of a solve, the shards of a foreign plan and the rows of a me
 file. Adding a column to :class:`ShardWork` is a reviewed change to this one class.
 """
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from cost_models.arrays import Bools, Codes, Floats, Ints
+from cost_models.arrays import Bools, Codes, Floats, Ints, arrays_of, freeze, take_rows
 from cost_models.hardware.hardware import Hardware
 from cost_models.vocabulary import NUM_PHASES, Phase
 
@@ -90,12 +90,10 @@ class ShardWork:
             raise ValueError("Expected num_ranks >= 1.")
         if self.ranks_per_host < 1 or self.num_ranks % self.ranks_per_host:
             raise ValueError("Expected num_ranks to be a multiple of ranks_per_host.")
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                if value.shape != self.scheme.shape:
-                    raise ValueError(f"Expected column {field.name} of shape {self.scheme.shape}.")
-                value.flags.writeable = False
+        for name, column in arrays_of(self):
+            if column.shape != self.scheme.shape:
+                raise ValueError(f"Expected column {name} of shape {self.scheme.shape}.")
+        freeze(self)
 
     @property
     def num_shards(self) -> int:
@@ -104,12 +102,7 @@ class ShardWork:
 
     def take(self, rows: Ints) -> "ShardWork":
         """Return the work of some shards, or of the same ones several times."""
-        taken: dict[str, Any] = {}
-        for field in fields(self):
-            column = getattr(self, field.name)
-            if isinstance(column, np.ndarray):
-                taken[field.name] = column[rows]
-        return replace(self, **taken)
+        return take_rows(self, rows)
 
     @property
     def num_hosts(self) -> int:
@@ -134,8 +127,7 @@ class ShardSeconds:
             raise ValueError("Expected evidence of the shape of seconds.")
         if not np.all(np.isfinite(self.seconds)) or np.any(self.seconds < 0):
             raise ValueError("Expected finite seconds >= 0.")
-        self.seconds.flags.writeable = False
-        self.evidence.flags.writeable = False
+        freeze(self)
 
 
 class CostModel(Protocol):
@@ -199,11 +191,10 @@ class RankSeconds:
 
     def __post_init__(self) -> None:
         """Check shapes and order, and make the arrays read-only."""
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value.shape != self.seconds.shape or value.ndim != 2 or value.shape[1] != NUM_PHASES:
-                raise ValueError(f"Expected {field.name} of shape (num_ranks, NUM_PHASES).")
-            value.flags.writeable = False
+        for name, array in arrays_of(self):
+            if array.shape != self.seconds.shape or array.ndim != 2 or array.shape[1] != NUM_PHASES:
+                raise ValueError(f"Expected {name} of shape (num_ranks, NUM_PHASES).")
+        freeze(self)
         if not np.all((self.lower_seconds <= self.seconds) & (self.seconds <= self.upper_seconds)):
             raise ValueError("Expected lower_seconds <= seconds <= upper_seconds.")
 

@@ -23,6 +23,7 @@ from cost_models.arrays import Floats
 from cost_models.fitting.exchange import fit_exchange
 from cost_models.fitting.exchange_rows import Part, exchanges
 from cost_models.learned.exchange import LearnedExchange
+from cost_models.learned.exchange_curve import CollectiveKind
 from cost_models.measurements.schema import Measurements
 
 DIRECTIONS = ("forward", "backward")
@@ -117,7 +118,7 @@ def boosting(train: list[Part], middle: list[Part], parts: list[Part], objective
 
 def rows_of(direction: str, rows: Measurements) -> list[Part]:
     """Exchanges of one direction, by number of ranks."""
-    return list(exchanges(rows)["all_to_all", direction, False].parts)
+    return list(exchanges(rows)[CollectiveKind("all_to_all", direction)])
 
 
 def predictions(
@@ -137,7 +138,7 @@ def predictions(
                 yield direction, name, part, predicted, None
         for part in parts:
             held, starts = part.held_bytes, part.start_seconds
-            seconds, lower, upper = learned.rank_seconds("all_to_all", direction, held, held, starts)
+            seconds, lower, upper = learned.rank_seconds(CollectiveKind("all_to_all", direction), held, held, starts)
             yield direction, "learned", part, seconds.ravel(), (lower.ravel(), upper.ravel())
 
 

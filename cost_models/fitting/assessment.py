@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.arrays import Floats
+from cost_models.arrays import Floats, take_rows
 
 #: A group of more pairs than this is judged by this many of its rows: the pairs grow as the square.
 MOST_ROWS_OF_TAU = 5000
@@ -20,15 +20,6 @@ class HeldOutResult:
     predicted_seconds: Floats
     lower_seconds: Floats
     upper_seconds: Floats
-
-    def take(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> "HeldOutResult":
-        """Return some of the rows."""
-        return HeldOutResult(
-            measured_seconds=self.measured_seconds[chosen],
-            predicted_seconds=self.predicted_seconds[chosen],
-            lower_seconds=self.lower_seconds[chosen],
-            upper_seconds=self.upper_seconds[chosen],
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +56,7 @@ def figures_by(labels: Sequence[str], rows: HeldOutResult) -> tuple[Figures, ...
     found = [figures("all", rows)]
     names = np.array(labels)
     for label in dict.fromkeys(labels):
-        found.append(figures(label, rows.take(names == label)))
+        found.append(figures(label, take_rows(rows, names == label)))
     return tuple(found)
 
 

@@ -17,15 +17,14 @@ References
 Vovk, "Cross-conformal predictors", 2015 (intervals from held-out folds).
 """
 
-import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.arrays import Floats
-from cost_models.fitting.exchange_rows import Exchanges, exchanges
+from cost_models.arrays import Floats, join_rows, take_rows
+from cost_models.fitting.exchange_rows import Part, exchanges
 from cost_models.fitting.non_negative import fit_non_negative
 from cost_models.learned.exchange import LearnedExchange
 from cost_models.learned.exchange_curve import SCALARS, ExchangeCurve, ramp_bytes, scalars, skew_terms
@@ -63,29 +62,6 @@ class Ramps:
     low_bytes: Floats
     high_bytes: Floats
     log_ranks: Floats
-
-    @property
-    def count(self) -> int:
-        """Number of ramps."""
-        return len(self.low_bytes)
-
-    def take(self, chosen: NDArray[np.bool_]) -> "Ramps":
-        """Some of them."""
-        return Ramps(
-            weights=self.weights[chosen],
-            low_bytes=self.low_bytes[chosen],
-            high_bytes=self.high_bytes[chosen],
-            log_ranks=self.log_ranks[chosen],
-        )
-
-    def joined(self, more: "Ramps") -> "Ramps":
-        """These and others."""
-        return Ramps(
-            weights=np.concatenate([self.weights, more.weights]),
-            low_bytes=np.concatenate([self.low_bytes, more.low_bytes]),
-            high_bytes=np.concatenate([self.high_bytes, more.high_bytes]),
-            log_ranks=np.concatenate([self.log_ranks, more.log_ranks]),
-        )
 
     def columns(self, counts: Floats, num_ranks: Floats) -> Floats:
         """What each ramp adds per unit of its coefficient; rows of SCALARS and ranks to (num_rows, count)."""
@@ -127,16 +103,16 @@ def fit_exchange(rows: Measurements, *, seed: int) -> dict[str, object]:
     return LearnedExchange(curves=curves, coverage=COVERAGE).to_document()
 
 
-def _fit_curve(found: Exchanges, rng: np.random.Generator) -> ExchangeCurve:
+def _fit_curve(parts: Sequence[Part], rng: np.random.Generator) -> ExchangeCurve:
     """Fit some curves, each with ramps of its own, and return their mean."""
-    counts = np.concatenate([scalars(part.held_bytes).reshape(-1, len(SCALARS)) for part in found.parts])
-    num_ranks = np.concatenate([np.full(part.held_bytes.size, part.num_ranks, np.float64) for part in found.parts])
-    seconds = np.concatenate([part.seconds.ravel() for part in found.parts])
-    starts = np.concatenate([skew_terms(part.start_seconds).reshape(-1, 3) for part in found.parts])
-    tasks = np.concatenate([np.repeat(part.task, part.num_ranks) for part in found.parts])
+    counts = np.concatenate([scalars(part.held_bytes).reshape(-1, len(SCALARS)) for part in parts])
+    num_ranks = np.concatenate([np.full(part.held_bytes.size, part.num_ranks, np.float64) for part in parts])
+    seconds = np.concatenate([part.seconds.ravel() for part in parts])
+    starts = np.concatenate([skew_terms(part.start_seconds).reshape(-1, 3) for part in parts])
+    tasks = np.concatenate([np.repeat(part.task, part.num_ranks) for part in parts])
     largest = SCALARS.index("largest")
     uneven = bool(np.mean(counts[:, largest]) > UNEVEN * np.mean(counts[:, SCALARS.index("mean")]))
-    several = len(found.parts) > 1
+    several = len(parts) > 1
     pieces = _pieces(counts, _PHYSICAL if uneven else ("largest",), with_log=several)
     fixed = np.stack([np.ones_like(seconds), (num_ranks - 1) * several], axis=1)
     rows = _Rows(
@@ -146,15 +122,15 @@ def _fit_curve(found: Exchanges, rng: np.random.Generator) -> ExchangeCurve:
         fixed=np.concatenate([fixed, starts], axis=1),
         folds=list(_folds(tasks, rng)),
     )
-    num_exchanges = sum(len(part.task) for part in found.parts)
+    num_exchanges = sum(len(part.task) for part in parts)
     draws = uneven and num_exchanges >= EXCHANGES_FOR_RAMPS
     members = [_fit_member(pieces, rows, rng, draws=draws) for _ in range(MEMBERS if draws else 1)]
     solution = np.mean([member.fixed for member in members], axis=0)
-    ramps = functools.reduce(Ramps.joined, [member.ramps for member in members])
+    ramps = join_rows([member.ramps for member in members])
     unseen = np.mean([member.unseen_seconds for member in members], axis=0)
     predicted = np.maximum(unseen, LEAST_OF_FASTEST * seconds.min())
     bin_seconds, lower, upper = _intervals(predicted, seconds, num_ranks)
-    total = np.concatenate([part.held_bytes.sum(axis=1) for part in found.parts])
+    total = np.concatenate([part.held_bytes.sum(axis=1) for part in parts])
     return ExchangeCurve(
         start_seconds=float(solution[0]),
         peer_seconds=float(solution[1]),
@@ -164,7 +140,7 @@ def _fit_curve(found: Exchanges, rng: np.random.Generator) -> ExchangeCurve:
         log_ranks=ramps.log_ranks,
         seconds_per_byte=np.concatenate([member.seconds_per_byte for member in members]) / len(members),
         skew=solution[2:],
-        rank_counts=np.array([part.num_ranks for part in found.parts], dtype=np.int64),
+        rank_counts=np.array([part.num_ranks for part in parts], dtype=np.int64),
         least_bytes=float(total.min()),
         most_bytes=float(total.max()),
         bin_seconds=bin_seconds,
@@ -183,7 +159,7 @@ def _fit_member(pieces: Ramps, rows: "_Rows", rng: np.random.Generator, *, draws
         ramps = _learned(ramps, *of, rng)
     matrix = np.concatenate([rows.fixed, ramps.columns(rows.counts, rows.num_ranks)], axis=1)
     used = fit_non_negative(matrix, rows.seconds)[width:] > 0
-    ramps, matrix = ramps.take(used), matrix[:, np.concatenate([np.ones(width, np.bool_), used])]
+    ramps, matrix = take_rows(ramps, used), matrix[:, np.concatenate([np.ones(width, np.bool_), used])]
     solution = fit_non_negative(matrix, rows.seconds)
     # One task alone has nothing else to be fitted on: its interval is that of the fit itself.
     unseen = matrix @ solution
@@ -200,11 +176,11 @@ def _learned(
     for _ in range(RAMP_ROUNDS):
         drawn = _draw(counts, rng, with_log=bool(np.any(num_ranks != num_ranks[0])))
         columns = np.concatenate([columns, drawn.columns(counts, num_ranks)], axis=1)
-        ramps = ramps.joined(drawn)
+        ramps = join_rows([ramps, drawn])
         solution = fit_non_negative(np.concatenate([fixed, columns], axis=1), seconds, rounds=SEARCH_ROUNDS)
         # Straight pieces stay candidates: a ramp that is dropped later may bring them back.
-        is_used = (solution[fixed.shape[1] :] > 0) | (np.arange(ramps.count) < pieces.count)
-        ramps, columns = ramps.take(is_used), columns[:, is_used]
+        is_used = (solution[fixed.shape[1] :] > 0) | (np.arange(len(ramps.low_bytes)) < len(pieces.low_bytes))
+        ramps, columns = take_rows(ramps, is_used), columns[:, is_used]
     return ramps
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.arrays import Floats
+from cost_models.arrays import Floats, take_rows
 from cost_models.learned.exchange import held_bytes
-from cost_models.learned.exchange_document import DIRECTIONS, CurveKey
+from cost_models.learned.exchange_curve import CollectiveKind
+from cost_models.learned.exchange_document import DIRECTIONS
 from cost_models.measurements.schema import COLLECTIVES, Measurements
 
 
@@ -22,26 +23,9 @@ class Part:
     seconds: Floats
     task: NDArray[np.str_]
 
-    def take(self, chosen: NDArray[np.bool_]) -> "Part":
-        """Return some of the exchanges."""
-        return Part(
-            num_ranks=self.num_ranks,
-            held_bytes=self.held_bytes[chosen],
-            start_seconds=self.start_seconds[chosen],
-            seconds=self.seconds[chosen],
-            task=self.task[chosen],
-        )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchanges:
-    """All exchanges of one kind, by increasing number of ranks."""
-
-    parts: tuple[Part, ...]
-
-
-def exchanges(rows: Measurements) -> Mapping[CurveKey, Exchanges]:
-    """Group the collectives of ``rows`` by operation, direction, and whether they span hosts.
+def exchanges(rows: Measurements) -> Mapping[CollectiveKind, tuple[Part, ...]]:
+    """Group the collectives of ``rows`` by their kind, and those of a kind by increasing number of ranks.
 
     Ranks of one exchange share ``launch``, operation and direction. One row of rank -1 stands for ranks that all did
     the same. Exchanges of one rank, and of no bytes, say nothing and are left out.
@@ -65,17 +49,18 @@ def exchanges(rows: Measurements) -> Mapping[CurveKey, Exchanges]:
     sent = rows.numbers("sent_bytes")
     received = np.where(np.isnan(rows.numbers("received_bytes")), sent, rows.numbers("received_bytes"))
     spans = num_ranks > rows.counts("ranks_per_host")
-    kinds: dict[CurveKey, Exchanges] = {}
+    kinds: dict[CollectiveKind, tuple[Part, ...]] = {}
     for key in sorted(set(zip(operation.tolist(), direction.tolist(), spans.tolist(), strict=True))):
-        of_kind = (operation == key[0]) & (direction == key[1]) & (spans == key[2])
-        held = held_bytes(key[0], key[1], sent, received)
+        kind = CollectiveKind(*key)
+        of_kind = (operation == kind.operation) & (direction == kind.direction) & (spans == kind.spans_hosts)
+        held = held_bytes(kind, sent, received)
         parts = []
         for n in np.unique(num_ranks[of_kind]):
             here = np.flatnonzero(of_kind & (num_ranks == n))
             parts.append(_part(int(n), rows.take(here), held[here], rank[here], launch[here]))
         parts = [part for part in parts if len(part.task)]
         if parts:
-            kinds[key] = Exchanges(parts=tuple(parts))
+            kinds[kind] = tuple(parts)
     return kinds
 
 
@@ -101,11 +86,11 @@ def _part(num_ranks: int, rows: Measurements, held: Floats, rank: NDArray[np.int
         return np.concatenate([column[order].reshape(-1, num_ranks), together])
 
     task = np.concatenate([tasks[order][::num_ranks], tasks[alone]])
-    has_traffic = by_rank(held).sum(axis=1) > 0
-    return Part(
+    part = Part(
         num_ranks=num_ranks,
-        held_bytes=by_rank(held)[has_traffic],
-        start_seconds=by_rank(starts)[has_traffic],
-        seconds=by_rank(seconds)[has_traffic],
-        task=task[has_traffic],
+        held_bytes=by_rank(held),
+        start_seconds=by_rank(starts),
+        seconds=by_rank(seconds),
+        task=task,
     )
+    return take_rows(part, part.held_bytes.sum(axis=1) > 0)

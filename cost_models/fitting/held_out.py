@@ -9,12 +9,12 @@ from dataclasses import asdict
 
 import numpy as np
 
-from cost_models.arrays import Floats
+from cost_models.arrays import Floats, join_rows, take_rows
 from cost_models.fitting.assessment import Figures, HeldOutResult, figures_by, points, size_labels
 from cost_models.fitting.exchange_rows import Part, exchanges
 from cost_models.fitting.launches import Launches
 from cost_models.learned.exchange import LearnedExchange
-from cost_models.learned.exchange_document import CurveKey
+from cost_models.learned.exchange_curve import CollectiveKind
 from cost_models.learned.reported_figures import MOST_POINTS
 from cost_models.measurements.schema import Measurements
 
@@ -55,18 +55,18 @@ def exchange_figures(exchange: LearnedExchange, test: Measurements, seed: int) -
     found, _ = held_out_exchanges(exchange, test)
     if not found:
         return None
-    together = _joined([result for _, _, result in found])
+    together = join_rows([result for _, _, result in found])
     of_kind, of_ranks, of_bytes = [], [], []
-    for key, part, result in found:
+    for kind, part, result in found:
         count = len(result.measured_seconds)
-        of_kind += [collective_label(key)] * count
+        of_kind += [collective_label(kind)] * count
         of_ranks += [f"{part.num_ranks} ranks"] * count
         of_bytes += np.repeat(part.held_bytes.max(axis=1), part.num_ranks).tolist()
     labels = {"collective": of_kind, "bytes": bytes_labels(np.array(of_bytes)), "ranks": of_ranks}
     # In any order: rank correlation looks at the first rows of many.
     order = np.random.default_rng(seed).permutation(len(of_kind))
     mixed = {by: [names[i] for i in order.tolist()] for by, names in labels.items()}
-    return {"groups": _groups("collective", together.take(order), mixed), "points": _pairs(together, seed)}
+    return {"groups": _groups("collective", take_rows(together, order), mixed), "points": _pairs(together, seed)}
 
 
 def held_out_document(
@@ -89,25 +89,25 @@ def held_out_document(
 
 def held_out_exchanges(
     exchange: LearnedExchange, rows: Measurements
-) -> tuple[list[tuple[CurveKey, Part, HeldOutResult]], list[str]]:
+) -> tuple[list[tuple[CollectiveKind, Part, HeldOutResult]], list[str]]:
     """Return, for every kind and number of ranks, the exchanges that a model prices, with what it predicts row by row.
 
     Beside them stands, each reason once, why it does not price others: plans do not either.
     """
     found, reasons = [], []
-    for key, measured in exchanges(rows).items():
-        for part in measured.parts:
-            reason = exchange.unmeasured(key[0], key[1], num_ranks=part.num_ranks, spans_hosts=key[2])
+    for kind, measured in exchanges(rows).items():
+        for part in measured:
+            reason = exchange.unmeasured(kind, part.num_ranks)
             if reason:
                 reasons.append(reason)
             else:
-                found.append((key, part, _held_out_exchange(exchange, key, part)))
+                found.append((kind, part, _held_out_exchange(exchange, kind, part)))
     return found, list(dict.fromkeys(reasons))
 
 
-def collective_label(key: CurveKey) -> str:
+def collective_label(kind: CollectiveKind) -> str:
     """``"all_to_all forward"``, ``"reduce_scatter over several hosts"``."""
-    return " ".join([*filter(None, key[:2]), *(["over several hosts"] if key[2] else [])])
+    return f"{kind.name} over several hosts" if kind.spans_hosts else kind.name
 
 
 def bytes_labels(num_bytes: Floats) -> list[str]:
@@ -115,25 +115,14 @@ def bytes_labels(num_bytes: Floats) -> list[str]:
     return [next((text for end, text in _BYTES_ENDS if held <= end), _MORE_BYTES) for held in num_bytes.tolist()]
 
 
-def _held_out_exchange(exchange: LearnedExchange, key: CurveKey, part: Part) -> HeldOutResult:
-    found = exchange.rank_seconds(
-        key[0], key[1], part.held_bytes, part.held_bytes, part.start_seconds, spans_hosts=key[2]
-    )
+def _held_out_exchange(exchange: LearnedExchange, kind: CollectiveKind, part: Part) -> HeldOutResult:
+    found = exchange.rank_seconds(kind, part.held_bytes, part.held_bytes, part.start_seconds)
     seconds, lower, upper = (np.maximum(one, _SMALLEST_SECONDS).reshape(-1) for one in found)
     return HeldOutResult(
         measured_seconds=part.seconds.reshape(-1),
         predicted_seconds=seconds,
         lower_seconds=lower,
         upper_seconds=upper,
-    )
-
-
-def _joined(parts: Sequence[HeldOutResult]) -> HeldOutResult:
-    return HeldOutResult(
-        measured_seconds=np.concatenate([part.measured_seconds for part in parts]),
-        predicted_seconds=np.concatenate([part.predicted_seconds for part in parts]),
-        lower_seconds=np.concatenate([part.lower_seconds for part in parts]),
-        upper_seconds=np.concatenate([part.upper_seconds for part in parts]),
     )
 
 

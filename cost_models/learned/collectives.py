@@ -7,9 +7,10 @@ hosts or across them are measured by nobody here: these stay analytic.
 
 from dataclasses import dataclass
 
-from cost_models.arrays import Bools, Floats
+from cost_models.arrays import Floats
 from cost_models.collectives.collective_bytes import Exchange, Group, exchanges_of
 from cost_models.learned.exchange import LearnedExchange
+from cost_models.learned.exchange_curve import CollectiveKind
 from cost_models.protocol import ShardWork
 from cost_models.vocabulary import Phase
 
@@ -19,12 +20,9 @@ class Collective:
     """One collective of a step that was measured."""
 
     phase: Phase
-    operation: str
-    direction: str
+    kind: CollectiveKind
     group: Group
-    spans_hosts: bool
-    shards: Bools  # (num_shards,): whose rows travel in it
-    shard_bytes: Floats  # (num_shards,): 0 for the others
+    shard_bytes: Floats  # (num_shards,): 0 for shards whose rows do not travel in it
     message_bytes: float  # of one rank's buffer when all tables use it
 
 
@@ -40,13 +38,10 @@ def learned_and_left(
         learned.append(
             Collective(
                 phase=one.phase,
-                operation=one.operation,
-                direction=one.direction,
+                kind=_kind(one, work),
                 group=one.group,
-                spans_hosts=work.num_hosts > 1,
-                shards=one.shard_bytes > 0,
                 shard_bytes=one.shard_bytes,
-                message_bytes=_message_bytes(one),
+                message_bytes=float(one.message_bytes[0]),
             )
         )
     return tuple(learned), tuple(left)
@@ -67,12 +62,7 @@ def _why_not(one: Exchange, work: ShardWork, exchange: LearnedExchange | None) -
         return f"{one.operation} {where}, as table_row_wise and grid_shard run it, is not learned"
     if one.operation == "all_reduce":
         return "all_reduce of replicated tables, beside the backward pass, is not learned"
-    return exchange.unmeasured(
-        one.operation,
-        one.direction,
-        num_ranks=work.num_ranks,
-        spans_hosts=work.num_hosts > 1,
-    )
+    return exchange.unmeasured(_kind(one, work), work.num_ranks)
 
 
 def _is_of_all(one: Exchange, work: ShardWork) -> bool:
@@ -80,5 +70,5 @@ def _is_of_all(one: Exchange, work: ShardWork) -> bool:
     return one.group == "all" or (one.group == "host" and work.num_hosts == 1)
 
 
-def _message_bytes(one: Exchange) -> float:
-    return float(one.message_bytes[0])
+def _kind(one: Exchange, work: ShardWork) -> CollectiveKind:
+    return CollectiveKind(one.operation, one.direction, spans_hosts=work.num_hosts > 1)

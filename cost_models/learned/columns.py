@@ -4,12 +4,12 @@ The same columns come from :class:`~cost_models.protocol.ShardWork` when a plan 
 model is fitted, so that both are sure to mean the same.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from cost_models.analytic.sizes import element_bytes, output_rows, stored_row_bytes
-from cost_models.arrays import Floats
+from cost_models.arrays import Floats, take_rows
 from cost_models.measurements.schema import Measurements
 from cost_models.protocol import ShardWork
 
@@ -34,7 +34,7 @@ class LookupColumns:
 
     def take(self, rows: np.ndarray | slice) -> "LookupColumns":
         """Return some of the shards."""
-        return LookupColumns(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+        return take_rows(self, rows)
 
 
 def columns_of_work(work: ShardWork) -> LookupColumns:

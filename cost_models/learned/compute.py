@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.arrays import Floats, Ints
+from cost_models.arrays import Floats, Ints, freeze
 from cost_models.learned.columns import LookupColumns
 from cost_models.learned.features import FEATURES, FREE_FEATURES, TERMS, feature_matrix, term_seconds
 from cost_models.learned.network import EXPONENTS, MonotoneNetwork
@@ -45,7 +45,7 @@ class Physics:
         ):
             if value.shape != shape or np.any(value < 0):
                 raise ValueError(f"Expected seconds of physics of shape {shape}, none of them negative.")
-            value.flags.writeable = False
+        freeze(self)
 
     def of_shards(self, columns: LookupColumns, contention: float) -> Floats:
         """Return the seconds of each shard without those of the launch, (num_shards, num_targets)."""
@@ -88,8 +88,7 @@ class LearnedCompute:
             network.check_signs(np.array([name in FREE_FEATURES for name in self.features], dtype=np.bool_))
         if self.typical.shape != (self.num_parts, len(self.targets)) or np.any(self.typical < 0):
             raise ValueError(f"Expected typical >= 0 of shape {(self.num_parts, len(self.targets))}.")
-        for value in (self.feature_mean, self.feature_scale, self.typical):
-            value.flags.writeable = False
+        freeze(self)
 
     @property
     def num_parts(self) -> int:

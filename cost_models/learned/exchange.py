@@ -12,10 +12,9 @@ from types import MappingProxyType
 import numpy as np
 
 from cost_models.arrays import Floats
-from cost_models.learned.exchange_curve import ExchangeCurve
+from cost_models.learned.exchange_curve import CollectiveKind, ExchangeCurve
 from cost_models.learned.exchange_document import (
     MOST_CURVES,
-    CurveKey,
     InvalidExchange,
     curve_document,
     items,
@@ -28,23 +27,15 @@ from cost_models.learned.fitted import REACH_PER_DOUBLING
 VERSION = 1
 #: How far beyond the measured rank counts a curve is still used.
 REACH = 2.0
-#: Relative step of the slope that :meth:`LearnedExchange.around` takes.
+#: Relative step of the slope that :meth:`LearnedExchange.seconds_per_byte` takes.
 STEP = 0.02
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slope:
-    """A line through the time of a collective: seconds = start + seconds_per_byte x bytes of the slowest rank."""
-
-    start_seconds: float
-    seconds_per_byte: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedExchange:
     """Seconds of collectives by rank, with intervals that hold each with the probability ``coverage``."""
 
-    curves: Mapping[CurveKey, ExchangeCurve]
+    curves: Mapping[CollectiveKind, ExchangeCurve]
     coverage: float
 
     def __post_init__(self) -> None:
@@ -62,7 +53,7 @@ class LearnedExchange:
         coverage = number(top["coverage"], "exchange.coverage")
         if not 0 < coverage < 1:
             raise InvalidExchange("exchange.coverage: expected a number between 0 and 1.")
-        curves: dict[CurveKey, ExchangeCurve] = {}
+        curves: dict[CollectiveKind, ExchangeCurve] = {}
         for i, item in enumerate(items(top["curves"], MOST_CURVES, "exchange.curves")):
             key, curve = parse_curve(item, f"exchange.curves[{i}]")
             if key in curves:
@@ -75,21 +66,14 @@ class LearnedExchange:
         curves = [curve_document(key, curve) for key, curve in sorted(self.curves.items())]
         return {"version": VERSION, "coverage": self.coverage, "curves": curves}
 
-    def unmeasured(
-        self,
-        operation: str,
-        direction: str,
-        *,
-        num_ranks: int,
-        spans_hosts: bool = False,
-    ) -> str:
+    def unmeasured(self, kind: CollectiveKind, num_ranks: int) -> str:
         """Say why a collective has no learned time; ``""`` where it has one.
 
         Rank counts may lie up to a factor :data:`REACH` beyond what was measured. Bytes may lie anywhere: the last
         straight piece of a curve goes on for ever, and a cheaper price beyond some size would be one to exploit.
         """
-        curve = self._curve(operation, direction, spans_hosts)
-        what = f"{f'{operation} {direction}'.strip()} {'over several hosts' if spans_hosts else 'inside one host'}"
+        curve = self._curve(kind)
+        what = f"{kind.name} {'over several hosts' if kind.spans_hosts else 'inside one host'}"
         if curve is None:
             return f"{what} was not measured"
         least, most = int(curve.rank_counts[0]), int(curve.rank_counts[-1])
@@ -98,14 +82,7 @@ class LearnedExchange:
         return ""
 
     def rank_seconds(
-        self,
-        operation: str,
-        direction: str,
-        sent_bytes: Floats,
-        received_bytes: Floats,
-        start_seconds: Floats | None = None,
-        *,
-        spans_hosts: bool = False,
+        self, kind: CollectiveKind, sent_bytes: Floats, received_bytes: Floats, start_seconds: Floats | None = None
     ) -> tuple[Floats, Floats, Floats]:
         """Seconds of every rank from its own start, and the limits of their intervals.
 
@@ -117,33 +94,24 @@ class LearnedExchange:
         KeyError
             The collective was not measured; see :meth:`unmeasured`.
         """
-        curve = self._required(operation, direction, spans_hosts)
-        held = self._held(operation, direction, sent_bytes, received_bytes, spans_hosts)
+        curve = self._required(kind)
+        held = held_bytes(kind if kind in self.curves else CollectiveKind(kind.operation), sent_bytes, received_bytes)
         seconds = curve.rank_seconds(held, start_seconds)
         lower, upper = curve.interval(seconds, held.shape[-1])
         wider = np.exp(REACH_PER_DOUBLING * _doublings(held.sum(axis=-1, keepdims=True), curve.most_bytes))
         return seconds, lower / wider, upper * wider
 
-    def is_beyond(self, operation: str, direction: str, total_bytes: float, *, spans_hosts: bool = False) -> bool:
+    def is_beyond(self, kind: CollectiveKind, total_bytes: float) -> bool:
         """Tell whether all ranks together hold more than was measured."""
-        return total_bytes > self._required(operation, direction, spans_hosts).most_bytes
+        return total_bytes > self._required(kind).most_bytes
 
-    def shard_seconds(
-        self,
-        operation: str,
-        direction: str,
-        shard_bytes: Floats,
-        *,
-        num_ranks: int,
-        total_bytes: float,
-        spans_hosts: bool = False,
-    ) -> Floats:
+    def shard_seconds(self, kind: CollectiveKind, shard_bytes: Floats, *, num_ranks: int, total_bytes: float) -> Floats:
         """Additive price of each shard's bytes, shape (num_shards,): its share of an evenly loaded rank's time.
 
         The rate is that of ``total_bytes`` spread evenly over the ranks, less the start, which is paid once per
         collective whatever the plan is.
         """
-        curve = self._required(operation, direction, spans_hosts)
+        curve = self._required(kind)
         if num_ranks < 2 or total_bytes <= 0:
             return np.zeros(shard_bytes.shape)
         even = np.full(num_ranks, total_bytes / num_ranks)
@@ -151,18 +119,17 @@ class LearnedExchange:
         rate = max(float(curve.rank_seconds(even)[0]) - start, 0.0) / float(even[0])
         return shard_bytes * rate
 
-    def around(self, operation: str, direction: str, held_bytes: Floats, *, spans_hosts: bool = False) -> Slope:
-        """Line through the slowest rank's time, near the bytes (num_ranks,) that the ranks hold.
+    def seconds_per_byte(self, kind: CollectiveKind, held_bytes: Floats) -> float:
+        """Return what the slowest rank's time changes by per byte, near the bytes (num_ranks,) that the ranks hold.
 
-        The slope is what the slowest rank's time changes by when bytes move from all others to the rank that holds
-        most: a search moves bytes, it does not add any. It is at least the rate of an even load, times 1/100, so
-        that no byte is free.
+        Bytes move from all others to the rank that holds most: a search moves bytes, it does not add any. The change is
+        at least the rate of an even load, times 1/100, so that no byte is free.
         """
-        curve = self._required(operation, direction, spans_hosts)
+        curve = self._required(kind)
         num_ranks = held_bytes.shape[-1]
         total = float(held_bytes.sum())
         if num_ranks < 2 or total <= 0:
-            return Slope(start_seconds=0.0, seconds_per_byte=0.0)
+            return 0.0
         busiest = int(np.argmax(held_bytes))
         moved = max(STEP * float(held_bytes[busiest]), 1.0)
         others = total - float(held_bytes[busiest])
@@ -170,33 +137,18 @@ class LearnedExchange:
         more = held_bytes - min(moved, others) * share
         more[busiest] = held_bytes[busiest] + moved
         now, then = (float(curve.rank_seconds(held).max()) for held in (held_bytes, more))
-        even = self.shard_seconds(
-            operation,
-            direction,
-            np.ones(1),
-            num_ranks=num_ranks,
-            total_bytes=total,
-            spans_hosts=spans_hosts,
-        )[0]
-        slope = max((then - now) / moved, 0.01 * float(even))
-        return Slope(start_seconds=now - slope * float(held_bytes[busiest]), seconds_per_byte=slope)
+        even = self.shard_seconds(kind, np.ones(1), num_ranks=num_ranks, total_bytes=total)[0]
+        return max((then - now) / moved, 0.01 * float(even))
 
-    def _curve(self, operation: str, direction: str, spans_hosts: bool) -> ExchangeCurve | None:
+    def _curve(self, kind: CollectiveKind) -> ExchangeCurve | None:
         """The curve of this direction, or the one measured outside a training step."""
-        return self.curves.get((operation, direction, spans_hosts)) or self.curves.get((operation, "", spans_hosts))
+        return self.curves.get(kind) or self.curves.get(kind._replace(direction=""))
 
-    def _required(self, operation: str, direction: str, spans_hosts: bool) -> ExchangeCurve:
-        found = self._curve(operation, direction, spans_hosts)
+    def _required(self, kind: CollectiveKind) -> ExchangeCurve:
+        found = self._curve(kind)
         if found is None:
-            raise KeyError(f"{operation} {direction}".strip())
+            raise KeyError(kind.name)
         return found
-
-    def _held(
-        self, operation: str, direction: str, sent_bytes: Floats, received_bytes: Floats, spans_hosts: bool
-    ) -> Floats:
-        """Bytes by which the curve goes."""
-        directed = (operation, direction, spans_hosts) in self.curves
-        return held_bytes(operation, direction if directed else "", sent_bytes, received_bytes)
 
 
 def _doublings(total_bytes: Floats, most_bytes: float) -> Floats:
@@ -205,15 +157,15 @@ def _doublings(total_bytes: Floats, most_bytes: float) -> Floats:
     return beyond
 
 
-def held_bytes(operation: str, direction: str, sent_bytes: Floats, received_bytes: Floats) -> Floats:
+def held_bytes(kind: CollectiveKind, sent_bytes: Floats, received_bytes: Floats) -> Floats:
     """The side of a collective that depends on who holds which tables, any shape.
 
     An all-to-all sends what a rank holds (forward) and brings its gradients back (backward). The others have one
     buffer size for all ranks: the input of a reduce-scatter, the output of an all-gather. Where an all-to-all has no
     direction, the busier side counts.
     """
-    if operation == "all_to_all" and direction == "forward":
+    if kind.operation == "all_to_all" and kind.direction == "forward":
         return sent_bytes
-    if operation == "all_to_all" and direction == "backward":
+    if kind.operation == "all_to_all" and kind.direction == "backward":
         return received_bytes
     return np.maximum(sent_bytes, received_bytes)

@@ -23,15 +23,29 @@ bytes together are needed where ranks share one memory bus.
 """
 
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.arrays import Floats
+from cost_models.arrays import Floats, freeze
 
 #: Byte counts that a ramp may weigh: the rank's own, and the mean, largest, second largest, mean of the larger half
 #: and root mean square over all ranks.
 SCALARS = ("own", "mean", "largest", "second", "larger_half", "root_mean_square")
+
+
+class CollectiveKind(NamedTuple):
+    """What has a curve of its own: an operation, its direction in a training step ("" for any), and its reach."""
+
+    operation: str
+    direction: str = ""
+    spans_hosts: bool = False
+
+    @property
+    def name(self) -> str:
+        """``"all_to_all forward"``, ``"all_reduce"``."""
+        return f"{self.operation} {self.direction}".strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +92,6 @@ class ExchangeCurve:
                 raise ValueError(f"Expected {field.name} to be finite.")
             if np.any(np.less(value, 0)):
                 raise ValueError(f"Expected {field.name} >= 0.")
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
         if counts < 1 or np.any(self.rank_counts < 2) or np.any(np.diff(self.rank_counts) <= 0):
             raise ValueError("Expected rank_counts to increase, from 2 at least.")
         if np.any(np.abs(self.weights.sum(axis=1) - 1) > 1e-6):
@@ -92,6 +104,7 @@ class ExchangeCurve:
             raise ValueError("Expected bin_seconds to increase.")
         if np.any(self.lower > 1) or np.any(self.upper < 1):
             raise ValueError("Expected lower <= 1 <= upper.")
+        freeze(self)
 
     def rank_seconds(self, held_bytes: Floats, start_seconds: Floats | None = None) -> Floats:
         """Seconds of every rank from its own start, shape (..., num_ranks), >= 0.

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.arrays import Floats
-from cost_models.learned.exchange_curve import SCALARS, ExchangeCurve
+from cost_models.learned.exchange_curve import SCALARS, CollectiveKind, ExchangeCurve
 from cost_models.measurements.schema import COLLECTIVES
 
 DIRECTIONS = ("forward", "backward", "")
@@ -18,20 +18,15 @@ MOST_BINS = 64
 #: Larger numbers are no bytes, seconds or ranks of any machine, and overflow when they are multiplied.
 LARGEST_NUMBER = 1e18
 
-#: What was measured: the operation, its direction in a training step ("" for any), and whether it spans hosts.
-CurveKey = tuple[str, str, bool]
-
 
 class InvalidExchange(ValueError):
     """A document of exchange curves breaks the rules; the text says where and how."""
 
 
-def curve_document(key: CurveKey, curve: ExchangeCurve) -> dict[str, object]:
+def curve_document(kind: CollectiveKind, curve: ExchangeCurve) -> dict[str, object]:
     """Turn a curve into JSON values; an infinite ``high_bytes`` is null."""
     return {
-        "operation": key[0],
-        "direction": key[1],
-        "spans_hosts": key[2],
+        **kind._asdict(),
         "start_seconds": curve.start_seconds,
         "peer_seconds": curve.peer_seconds,
         "ramps": {
@@ -56,7 +51,7 @@ def curve_document(key: CurveKey, curve: ExchangeCurve) -> dict[str, object]:
     }
 
 
-def parse_curve(document: object, place: str) -> tuple[CurveKey, ExchangeCurve]:
+def parse_curve(document: object, place: str) -> tuple[CollectiveKind, ExchangeCurve]:
     """Turn one document into a curve; raises ``InvalidExchange``."""
     names = ("operation", "direction", "spans_hosts", "start_seconds", "peer_seconds", "ramps", "skew", "range")
     top = members(document, (*names, "interval", "num_rows"), place)
@@ -95,7 +90,7 @@ def parse_curve(document: object, place: str) -> tuple[CurveKey, ExchangeCurve]:
         raise
     except ValueError as error:
         raise InvalidExchange(f"{place}: {error}") from error
-    return (operation, direction, spans_hosts), curve
+    return CollectiveKind(operation, direction, spans_hosts), curve
 
 
 def members(document: object, names: tuple[str, ...], place: str) -> Mapping[str, object]:

@@ -24,7 +24,7 @@ from cost_models.learned.assigned import LearnedAssignment, RankLaw
 from cost_models.learned.collectives import Collective, learned_and_left, unmeasured
 from cost_models.learned.columns import LookupColumns, columns_of_work
 from cost_models.learned.compute import sum_by_rank
-from cost_models.learned.exchange import LearnedExchange, Slope
+from cost_models.learned.exchange import LearnedExchange
 from cost_models.learned.fallback import anchored, nearest_measured
 from cost_models.learned.fitted import FittedCompute
 from cost_models.learned.ranges import known_shards, rank_sums, why_unknown
@@ -85,9 +85,9 @@ class LearnedModel:
         return self.priced(work, hardware, None, {})
 
     def priced(
-        self, work: ShardWork, hardware: Hardware, prices: Floats | None, slopes: Mapping[SlopeKey, Slope]
+        self, work: ShardWork, hardware: Hardware, prices: Floats | None, slopes: Mapping[SlopeKey, float]
     ) -> ShardSeconds:
-        """Price every row by the prices of parts and the slopes of collectives; the typical ones where not given."""
+        """Price every row by prices of parts and seconds per byte of collectives; typical ones if not given."""
         columns = columns_of_work(work)
         known = self._known(work, columns)
         collectives, left = learned_and_left(work, self.exchange)
@@ -96,22 +96,19 @@ class LearnedModel:
         if self.fitted:
             self._price_compute(seconds, evidence, known, work, columns, hardware, prices)
         for one in collectives:
-            slope = slopes.get((one.phase, one.operation, one.group))
+            slope, total_bytes = (
+                slopes.get((one.phase, one.kind.operation, one.group)),
+                one.message_bytes * work.num_ranks,
+            )
             if slope is None:
                 assert self.exchange is not None
-                learned = self.exchange.shard_seconds(
-                    one.operation,
-                    one.direction,
-                    one.shard_bytes,
-                    num_ranks=work.num_ranks,
-                    total_bytes=one.message_bytes * work.num_ranks,
-                    spans_hosts=one.spans_hosts,
+                seconds[:, one.phase] += self.exchange.shard_seconds(
+                    one.kind, one.shard_bytes, num_ranks=work.num_ranks, total_bytes=total_bytes
                 )
             else:
-                learned = one.shard_bytes * slope.seconds_per_byte
-            seconds[:, one.phase] += learned
-            if self._is_estimated(one, one.message_bytes * work.num_ranks):
-                evidence[one.shards, one.phase] = Evidence.ESTIMATED
+                seconds[:, one.phase] += one.shard_bytes * slope
+            if self._is_estimated(one, total_bytes):
+                evidence[one.shard_bytes > 0, one.phase] = Evidence.ESTIMATED
         return ShardSeconds(seconds=seconds, evidence=evidence)
 
     def predict_ranks(self, work: ShardWork, rank: Ints, hardware: Hardware) -> RankSeconds:
@@ -163,13 +160,11 @@ class LearnedModel:
             parts = self.fitted.compute.parts(columns, contention)
             sums = sum_by_rank(parts[known], rank[known], work.num_ranks)
             prices = self.fitted.compute.linear_at(sums, contention)
-        slopes: dict[SlopeKey, Slope] = {}
+        slopes: dict[SlopeKey, float] = {}
         for one in learned_and_left(work, self.exchange)[0]:
             assert self.exchange is not None
             held = _held(one, by_rank(one.shard_bytes, rank, work.num_ranks))
-            slopes[one.phase, one.operation, one.group] = self.exchange.around(
-                one.operation, one.direction, held, spans_hosts=one.spans_hosts
-            )
+            slopes[one.phase, one.kind.operation, one.group] = self.exchange.seconds_per_byte(one.kind, held)
         return LinearModel(model=self, prices=prices, slopes=slopes)
 
     def unknown(self, work: ShardWork, hardware: Hardware) -> tuple[str, ...]:
@@ -275,7 +270,7 @@ class LearnedModel:
     def _is_estimated(self, one: Collective, total_bytes: float) -> bool:
         """Tell whether a curve goes on beyond what was measured."""
         assert self.exchange is not None
-        return self.exchange.is_beyond(one.operation, one.direction, total_bytes, spans_hosts=one.spans_hosts)
+        return self.exchange.is_beyond(one.kind, total_bytes)
 
     def _collective_seconds(self, one: Collective, held: Floats) -> Floats:
         """Return the seconds of ranks that hold bytes, both (..., num_ranks)."""
@@ -284,8 +279,8 @@ class LearnedModel:
     def _collective_times(self, one: Collective, held: Floats) -> tuple[Floats, Floats, Floats]:
         assert self.exchange is not None
         even = np.broadcast_to(held.mean(axis=-1, keepdims=True), held.shape)
-        sent, received = (even, held) if one.direction == "backward" else (held, even)
-        return self.exchange.rank_seconds(one.operation, one.direction, sent, received, spans_hosts=one.spans_hosts)
+        sent, received = (even, held) if one.kind.direction == "backward" else (held, even)
+        return self.exchange.rank_seconds(one.kind, sent, received)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +289,7 @@ class LinearModel(Additive):
 
     model: LearnedModel
     prices: Floats | None
-    slopes: Mapping[SlopeKey, Slope]
+    slopes: Mapping[SlopeKey, float]
 
     def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:
         """Price every row of ``work``."""
@@ -303,4 +298,4 @@ class LinearModel(Additive):
 
 def _held(one: Collective, held: Floats) -> Floats:
     """Return the bytes that count, (..., num_ranks): but for all-to-alls, all have what the fullest rank has."""
-    return held if one.operation == "all_to_all" else np.broadcast_to(held.max(axis=-1, keepdims=True), held.shape)
+    return held if one.kind.operation == "all_to_all" else np.broadcast_to(held.max(axis=-1, keepdims=True), held.shape)

@@ -14,12 +14,12 @@ Zaheer et al., "Deep Sets" (arXiv 1703.06114); Runje and Shankaranarayana, "Cons
 (arXiv 2205.11775): units of both curvatures under non-negative weights.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.arrays import Floats, Singles
+from cost_models.arrays import Floats, Singles, arrays_of, freeze
 
 #: Parts of z below this are nothing: keeps logarithms finite for ranks without work.
 NOTHING = 1e-9
@@ -62,11 +62,10 @@ class MonotoneNetwork:
             "rank_past": (parts + 1 + targets, targets),
             "rank_bias": (targets,),
         }
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value.shape != shapes[field.name]:
-                raise ValueError(f"Expected {field.name} of shape {shapes[field.name]}, not {value.shape}.")
-            value.flags.writeable = False
+        for name, weights in arrays_of(self):
+            if weights.shape != shapes[name]:
+                raise ValueError(f"Expected {name} of shape {shapes[name]}, not {weights.shape}.")
+        freeze(self)
 
     @property
     def num_features(self) -> int:

@@ -12,12 +12,12 @@ from a list; a search may make any other cut of the shapes.
 """
 
 import enum
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from cost_models.arrays import Bools, Codes, Floats, Ints
+from cost_models.arrays import Bools, Codes, Floats, Ints, freeze
 
 
 class Scope(enum.IntEnum):
@@ -71,10 +71,7 @@ class MovePrice:
             raise ValueError("Expected prices and a budget of 0 or more.")
         if np.any(np.diff(self.shard_table) < 0):
             raise ValueError("Expected shards in the order of their tables.")
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
+        freeze(self)
 
     def of_families(self, keep: Bools) -> "MovePrice":
         """Return the same prices with some of the families, shape (F,)."""
@@ -141,10 +138,7 @@ class SolverProblem:
         for name in ("family_table", "shape_family", "option_family", "unit_option"):
             if np.any(np.diff(getattr(self, name)) < 0):
                 raise ValueError(f"Expected {name} to be sorted.")
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
+        freeze(self)
 
     @property
     def num_tables(self) -> int:
@@ -272,8 +266,7 @@ class Assignment:
         """Freeze the arrays."""
         if self.piece_shape.shape != self.piece_site.shape:
             raise ValueError("Expected one site per piece.")
-        self.piece_shape.flags.writeable = False
-        self.piece_site.flags.writeable = False
+        freeze(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,8 @@ DRIVERS = {"psycopg"}
 OF_THE_TRAINING_ENVIRONMENT = {"torch", "torchrec", "fbgemm-gpu"}
 #: Imported where they are needed, and extras of ours: traces and measured rows in Parquet, solves on a Ray cluster.
 OF_AN_EXTRA = {"pyarrow", "ray"}
+#: Modules of type checkers, which nothing imports when it runs.
+OF_TYPE_CHECKERS = {"_typeshed"}
 
 
 def canonical(name: str) -> str:
@@ -45,7 +47,7 @@ def imported(root: Path) -> set[str]:
                     names.update(alias.name.partition(".")[0] for alias in node.names)
                 elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
                     names.add(node.module.partition(".")[0])
-    outside = names - OURS - set(sys.stdlib_module_names)
+    outside = names - OURS - OF_TYPE_CHECKERS - set(sys.stdlib_module_names)
     return {canonical(DISTRIBUTION_OF.get(name, name)) for name in outside}
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cost_models.arrays import Ints
+from cost_models.arrays import Ints, freeze
 from planner.access.sketches.cardinality import STANDARD_ERROR, Registers, estimate
 from planner.access.sketches.hashing import row_hashes
 from planner.access.sketches.hot_rows import DEPTH, NUM_HOT_ROWS, WIDTH, HotRow, estimated, hottest
@@ -64,8 +64,7 @@ class TableSketch:
 
     def __post_init__(self) -> None:
         """Check that the parts agree."""
-        for name in ("reuse_rows", "reuse_lookups", "registers", "hot_rows", "hot_most", "cells", "windows"):
-            getattr(self, name).flags.writeable = False
+        freeze(self)
         if not 0 <= self.hash_seed <= MAX_SEED:
             raise ValueError(f"Expected hash_seed in [0, {MAX_SEED}].")
         if any(not 0 <= count <= MAX_LOOKUPS for count in (self.samples, self.lookups, self.batches)):
@@ -115,7 +114,7 @@ class TableSketch:
             batches=self.batches, lookups=self.lookups, registers=np.full(2**THINNED_INDEX_BITS, 255, dtype=np.uint8)
         )
         for number, level in enumerate(self.thinned, start=1):
-            level.registers.flags.writeable = False
+            freeze(level)
             if not (0 <= level.batches <= before.batches and 0 <= level.lookups <= before.lookups):
                 raise ValueError(f"level {number} of thinned batches has more than the level before")
             if np.any(level.registers > before.registers) or level.registers.any() != (level.lookups > 0):

@@ -27,9 +27,9 @@ class Runtime(ABC):
     max_columns: int = MAX_COLUMNS
     #: Schemes that count as "cut by rows" for ``needs_row_wise_module``.
     row_schemes: frozenset[Scheme] = frozenset()
-    #: Whether a table's hottest rows may lie in another tier than the rest, once rows are numbered by heat.
+    #: Whether a table's most used rows may lie in another tier than the rest, once rows are numbered by use.
     splits_off_hot_rows: bool = False
-    #: Whether kernels that read the host's memory can be told to read storage-class memory.
+    #: Whether kernels that read the host's memory can read storage-class memory.
     supports_scm: bool = False
     #: Families of hardware profiles that it runs on; ``None`` for any.
     device_families: frozenset[str] | None = None
@@ -41,7 +41,7 @@ class Runtime(ABC):
         """Return the kernels that run a scheme of a table, among those offered, fastest first."""
 
     def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
-        """Return why a scheme of a table would be refused or train wrongly, or ``None``."""
+        """Return why the runtime would reject a scheme of a table or train it wrongly, or ``None``."""
         return None
 
     def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:

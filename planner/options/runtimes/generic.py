@@ -29,9 +29,9 @@ class Generic(Runtime):
         return tuple(kernel for kernel in _RUNS if kernel in offered and (stateless or kernel is not Kernel.KEY_VALUE))
 
     def table_issue(self, table: Table, placed: TablePlacement, placement: Placement) -> TableIssue | None:
-        """Kernels must run the scheme; the rest is what every runtime needs."""
-        fitting = self.kernels(table, placed.sharding_type, frozenset(Kernel))
-        if placed.compute_kernel in fitting:
+        """Return whether the kernel runs the scheme; every other rule holds for all runtimes."""
+        runs = self.kernels(table, placed.sharding_type, frozenset(Kernel))
+        if placed.compute_kernel in runs:
             return None
-        names = ", ".join(kernel.label for kernel in fitting)
+        names = ", ".join(kernel.label for kernel in runs)
         return "kernel", f"{placed.sharding_type.label} runs with {names}, not {placed.compute_kernel.label}"

@@ -13,7 +13,7 @@ from planner.options.runtimes.geometry import UnheldGeometry
 class OnDeviceRuntime(Runtime):
     """Runs ``dense`` for copies whose gradients are all-reduced, and ``fused`` for everything else."""
 
-    #: ``custom`` is whatever the user says it is; exports refuse rows that do not lie in hbm.
+    #: ``custom`` is whatever the user describes; exports reject rows that do not lie in hbm.
     device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
     #: Of those that specs can name, what it trains with the memory that is planned.
     optimizers: tuple[str, ...]
@@ -28,14 +28,14 @@ class OnDeviceRuntime(Runtime):
         return (runs,) if runs in offered else ()
 
     def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
-        """Say why a scheme of a table is not run, or why it is not offered."""
+        """Return why a scheme of a table is not run, or why it is not an option."""
         return self.untrained(table) or self.cut_issue(table, scheme)
 
     def table_issue(self, table: Table, placed: TablePlacement, placement: Placement) -> TableIssue | None:
-        """Judge a finished table by what the runtime would make of it."""
-        misfit = self.kernel_issue(placed)
-        if misfit is not None:
-            return "kernel", misfit
+        """Check a finished table: its kernel, its training, its shards."""
+        wrong_kernel = self.kernel_issue(placed)
+        if wrong_kernel is not None:
+            return "kernel", wrong_kernel
         untrained = self.untrained(table)
         if untrained is not None:
             return "untrained", f"the runtime {self.name} cannot run this table: {untrained}"
@@ -46,8 +46,8 @@ class OnDeviceRuntime(Runtime):
 
     def kernel_issue(self, placed: TablePlacement) -> str | None:
         """Return what is wrong with the kernel of a placed table."""
-        scheme, kernel, fitting = placed.sharding_type, placed.compute_kernel, _kernel_of(placed.sharding_type)
-        return None if kernel is fitting else f"{scheme.label} runs with {fitting.label}, not {kernel.label}"
+        scheme, kernel, runs = placed.sharding_type, placed.compute_kernel, _kernel_of(placed.sharding_type)
+        return None if kernel is runs else f"{scheme.label} runs with {runs.label}, not {kernel.label}"
 
     def untrained(self, table: Table) -> str | None:
         """Return why a table is not trained, wherever its shards are."""
@@ -72,13 +72,13 @@ class OnDeviceRuntime(Runtime):
 
 
 def _kernel_of(scheme: Scheme) -> Kernel:
-    return Kernel.DENSE if scheme is Scheme.DATA_PARALLEL else Kernel.FUSED
+    return Kernel.DENSE if scheme.is_replicated else Kernel.FUSED
 
 
 def check_stored(
     placed: TablePlacement, kernels: Collection[Kernel], *, hbm_rule: str, pooling_rule: str, fp32_rule: str
 ) -> None:
-    """Refuse to export what no runtime of this kind does, wherever the shards are; rules are words of the messages.
+    """Reject for export what no runtime of this kind does, wherever the shards are; rules are words of the messages.
 
     Raises
     ------

@@ -8,11 +8,12 @@ from cost_models.fitting import exchange
 from cost_models.fitting.exchange import fit_exchange
 from cost_models.fitting.non_negative import fit_non_negative
 from cost_models.learned.exchange import LearnedExchange
-from cost_models.learned.exchange_curve import scalars
+from cost_models.learned.exchange_curve import CollectiveKind, scalars
 from cost_models.measurements.schema import Measurements, measurements
 from tests.support.cost_models.exchange_rows import all_to_alls, together
 
 MIB = 2.0**20
+FORWARD = CollectiveKind("all_to_all", "forward")
 
 
 def of_the_busiest(held: Floats, late: Floats) -> Floats:
@@ -35,7 +36,7 @@ def error(model: LearnedExchange, rows: Measurements, num_ranks: int, direction:
         rows.numbers(name).reshape(-1, num_ranks)
         for name in ("sent_bytes", "received_bytes", "start_seconds", "seconds")
     )
-    found, _, _ = model.rank_seconds("all_to_all", direction, sent, received, starts)
+    found, _, _ = model.rank_seconds(CollectiveKind("all_to_all", direction), sent, received, starts)
     return float(np.mean(np.abs(found / seconds - 1)))
 
 
@@ -50,7 +51,7 @@ def test_the_truth_is_recovered_at_measured_and_other_rank_counts(truth, directi
 
 def test_what_late_ranks_do_not_wait_is_recovered() -> None:
     model = learned(all_to_alls(of_the_busiest, num_ranks=4, count=150, skewed=True))
-    assert model.curves["all_to_all", "forward", False].skew == pytest.approx([1, 0, 0], abs=0.05)
+    assert model.curves[FORWARD].skew == pytest.approx([1, 0, 0], abs=0.05)
     unseen = all_to_alls(of_the_busiest, num_ranks=4, count=50, seed=9, skewed=True)
     assert error(model, unseen, 4) < 0.03
 
@@ -69,7 +70,7 @@ def test_a_curve_is_the_mean_of_fits_with_other_ramps(monkeypatch: pytest.Monkey
     held = np.array([1.0, 2.0, 5.0, 9.0]) * MIB
     ranks = np.full(4, 4.0)
     alone = [m.fixed[0] + m.ramps.columns(scalars(held), ranks) @ m.seconds_per_byte for m in members]
-    found = model.curves["all_to_all", "forward", False].rank_seconds(held)
+    found = model.curves[FORWARD].rank_seconds(held)
     np.testing.assert_allclose(found, np.mean(alone, axis=0))
 
 
@@ -77,7 +78,7 @@ def test_intervals_cover_what_they_promise() -> None:
     model = learned(all_to_alls(of_the_busiest, num_ranks=4, count=500, noise=0.2))
     unseen = all_to_alls(of_the_busiest, num_ranks=4, count=1000, seed=5, noise=0.2)
     sent, seconds = (unseen.numbers(name).reshape(-1, 4) for name in ("sent_bytes", "seconds"))
-    _, lower, upper = model.rank_seconds("all_to_all", "forward", sent, sent)
+    _, lower, upper = model.rank_seconds(FORWARD, sent, sent)
     assert 0.87 < np.mean((lower <= seconds) & (seconds <= upper)) < 0.93
 
 
@@ -94,7 +95,7 @@ def test_even_exchanges_are_priced_by_the_busiest_rank() -> None:
     even = np.full(4, 16 * MIB)
     skewed = np.array([40.0, 8, 8, 8]) * MIB
     at_even, at_skewed, at_busiest = (
-        model.rank_seconds("all_to_all", "forward", held, held)[0] for held in (even, skewed, np.full(4, 40 * MIB))
+        model.rank_seconds(FORWARD, held, held)[0] for held in (even, skewed, np.full(4, 40 * MIB))
     )
     assert np.all(at_skewed > at_even)
     assert at_skewed == pytest.approx(at_busiest)
@@ -118,7 +119,9 @@ def test_rows_that_stand_for_all_ranks_are_enough() -> None:
     )
     model = learned(rows)
     held = np.full(8, 3 * MIB)
-    assert model.rank_seconds("all_reduce", "", held, held)[0] == pytest.approx(2e-5 + 3 * MIB / 1e11, rel=0.02)
+    assert model.rank_seconds(CollectiveKind("all_reduce"), held, held)[0] == pytest.approx(
+        2e-5 + 3 * MIB / 1e11, rel=0.02
+    )
 
 
 def test_the_same_rows_and_seed_give_the_same_document() -> None:

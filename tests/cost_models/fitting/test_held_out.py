@@ -8,6 +8,7 @@ from cost_models.fitting.exchange_split import held_out_exchanges
 from cost_models.fitting.held_out import bytes_labels, exchange_figures, held_out_document
 from cost_models.fitting.model import fit_model
 from cost_models.learned.exchange import LearnedExchange
+from cost_models.learned.exchange_curve import CollectiveKind
 from cost_models.learned.file import model_bytes, parse_model
 from cost_models.learned.reported_figures import MOST_POINTS, checked_figures
 from cost_models.measurements.schema import Measurements
@@ -68,7 +69,7 @@ def test_a_curve_does_not_run_away_beyond_the_bytes_that_it_was_fitted_to() -> N
         fit_exchange(Measurements({**rows.columns, "sent_bytes": sent, "seconds": seconds}), seed=0)
     )
     held = np.array([[1.5, 1.2, 1.3, 1.4]]) * 2**25
-    found, _, _ = model.rank_seconds("all_to_all", "forward", held, held)
+    found, _, _ = model.rank_seconds(CollectiveKind("all_to_all", "forward"), held, held)
     assert np.abs(found / (1e-4 + 1.5 * 2**25 / 1e10) - 1).max() < 0.2
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from cost_models.analytic.roofline import RooflineModel
 from cost_models.learned.exchange import LearnedExchange
-from cost_models.learned.exchange_curve import SCALARS, ExchangeCurve
+from cost_models.learned.exchange_curve import SCALARS, CollectiveKind, ExchangeCurve
 from cost_models.learned.model import LearnedModel
 from cost_models.vocabulary import Evidence, Phase, Scheme
 from tests.support.cost_models.launches import quick_model
@@ -37,7 +37,7 @@ def model() -> LearnedModel:
         upper=np.full((1, 1), 2.0),
         num_rows=100,
     )
-    exchange = LearnedExchange(curves={("all_to_all", "forward", False): curve}, coverage=0.8)
+    exchange = LearnedExchange(curves={CollectiveKind("all_to_all", "forward"): curve}, coverage=0.8)
     return dataclasses.replace(quick_model(40), exchange=exchange)
 
 
@@ -78,8 +78,8 @@ def test_all_ranks_of_a_ring_have_what_the_fullest_has() -> None:
     """As rows of measured rings have it, whoever holds the shards."""
     with_ring = model()
     assert with_ring.exchange is not None
-    curve = with_ring.exchange.curves["all_to_all", "forward", False]
-    exchange = LearnedExchange(curves={("reduce_scatter", "", False): curve}, coverage=0.8)
+    curve = with_ring.exchange.curves[CollectiveKind("all_to_all", "forward")]
+    exchange = LearnedExchange(curves={CollectiveKind("reduce_scatter"): curve}, coverage=0.8)
     work = shard_work(
         num_ranks=4,
         ranks_per_host=4,
@@ -135,8 +135,8 @@ def test_a_model_without_collectives_says_so_once_for_each_phase() -> None:
 def test_a_phase_is_reported_where_its_seconds_are_the_rooflines_and_nowhere_else(columns: dict[str, object]) -> None:
     learned = model()
     assert learned.exchange is not None
-    curve = learned.exchange.curves["all_to_all", "forward", False]
-    curves = {("all_to_all", "forward", False): curve, ("all_to_all", "backward", False): curve}
+    curve = learned.exchange.curves[CollectiveKind("all_to_all", "forward")]
+    curves = {CollectiveKind("all_to_all", "forward"): curve, CollectiveKind("all_to_all", "backward"): curve}
     learned = dataclasses.replace(learned, exchange=LearnedExchange(curves=curves, coverage=0.8))
     work = shard_work(**({"num_ranks": 4, "ranks_per_host": 4} | columns))  # type: ignore[arg-type]
     ranks = learned.predict_ranks(work, np.array([0]), MACHINE)
@@ -173,7 +173,7 @@ def test_collectives_inside_the_only_host_are_those_of_all_ranks() -> None:
     measured = model().exchange
     assert measured is not None
     (curve,) = measured.curves.values()
-    rings = LearnedExchange(curves={("reduce_scatter", "", False): curve}, coverage=0.8)
+    rings = LearnedExchange(curves={CollectiveKind("reduce_scatter"): curve}, coverage=0.8)
     learned = dataclasses.replace(model(), exchange=rings)
     by_scheme = []
     for scheme in (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE):

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from cost_models.arrays import Floats
 from cost_models.learned.exchange import LearnedExchange
-from cost_models.learned.exchange_curve import SCALARS, ExchangeCurve
+from cost_models.learned.exchange_curve import SCALARS, CollectiveKind, ExchangeCurve
 from cost_models.learned.exchange_document import InvalidExchange
 
 MIB = 2.0**20
+FORWARD = CollectiveKind("all_to_all", "forward")
 
 
 def curve(**changes: object) -> ExchangeCurve:
@@ -44,11 +45,11 @@ def curve(**changes: object) -> ExchangeCurve:
 
 @pytest.fixture
 def model() -> LearnedExchange:
-    return LearnedExchange(curves={("all_to_all", "forward", False): curve()}, coverage=0.9)
+    return LearnedExchange(curves={FORWARD: curve()}, coverage=0.9)
 
 
 def seconds(model: LearnedExchange, held: Floats, starts: Floats | None = None) -> Floats:
-    return model.rank_seconds("all_to_all", "forward", held, held, starts)[0]
+    return model.rank_seconds(FORWARD, held, held, starts)[0]
 
 
 def test_the_formula_by_hand(model) -> None:
@@ -87,10 +88,10 @@ def test_time_never_falls_with_anybodys_bytes(data, num_ranks, grown, more) -> N
 
 def test_many_assignments_at_once_are_each_as_alone(model) -> None:
     held = np.random.default_rng(0).uniform(0, 32, (3, 5, 8)) * MIB
-    found = model.rank_seconds("all_to_all", "forward", held, held)
+    found = model.rank_seconds(FORWARD, held, held)
     for i in range(3):
         for j in range(5):
-            alone = model.rank_seconds("all_to_all", "forward", held[i, j], held[i, j])
+            alone = model.rank_seconds(FORWARD, held[i, j], held[i, j])
             for many, one in zip(found, alone, strict=True):
                 assert many[i, j] == pytest.approx(one)
 
@@ -98,9 +99,7 @@ def test_many_assignments_at_once_are_each_as_alone(model) -> None:
 def test_intervals_lie_around_and_widen_beyond_the_measured_rank_counts(model) -> None:
     width = {}
     for num_ranks in (4, 6, 8, 16):
-        found, lower, upper = model.rank_seconds(
-            "all_to_all", "forward", np.full(num_ranks, 16 * MIB), np.full(num_ranks, 16 * MIB)
-        )
+        found, lower, upper = model.rank_seconds(FORWARD, np.full(num_ranks, 16 * MIB), np.full(num_ranks, 16 * MIB))
         assert np.all((lower <= found) & (found <= upper))
         width[num_ranks] = float((upper / lower)[0])
     assert width[4] == pytest.approx(1.5)
@@ -117,49 +116,44 @@ def test_time_grows_smoothly_with_ranks(model) -> None:
 
 
 def test_what_was_not_measured_is_reported_and_refused(model) -> None:
-    def why(operation="all_to_all", direction="forward", **about) -> str:
-        return model.unmeasured(operation, direction, **({"num_ranks": 8} | about))
+    def why(num_ranks=8, **kind) -> str:
+        return model.unmeasured(FORWARD._replace(**kind), num_ranks)
 
     assert why() == why(num_ranks=16) == why(num_ranks=2) == ""
     assert "not with 17" in why(num_ranks=17)
     assert "over several hosts was not measured" in why(spans_hosts=True)
-    assert "all_reduce inside one host was not measured" in why("all_reduce", "")
+    assert "all_reduce inside one host was not measured" in why(operation="all_reduce", direction="")
     assert "all_to_all backward inside one host was not measured" in why(direction="backward")
     with pytest.raises(KeyError, match="all_reduce"):
-        model.rank_seconds("all_reduce", "", np.ones(4), np.ones(4))
+        model.rank_seconds(CollectiveKind("all_reduce"), np.ones(4), np.ones(4))
 
 
 def test_a_curve_without_direction_serves_both_by_the_busier_side() -> None:
-    model = LearnedExchange(curves={("all_to_all", "", False): curve()}, coverage=0.9)
+    model = LearnedExchange(curves={CollectiveKind("all_to_all"): curve()}, coverage=0.9)
     held, even = np.array([16.0, 4, 2, 2]) * MIB, np.full(4, 6 * MIB)
-    forward = model.rank_seconds("all_to_all", "forward", held, even)[0]
-    backward = model.rank_seconds("all_to_all", "backward", even, held)[0]
+    forward = model.rank_seconds(FORWARD, held, even)[0]
+    backward = model.rank_seconds(CollectiveKind("all_to_all", "backward"), even, held)[0]
     assert forward == pytest.approx(backward)
     assert forward == pytest.approx(curve().rank_seconds(np.maximum(held, even)))
 
 
 def test_shards_of_an_even_load_pay_the_time_less_its_start(model) -> None:
     held = np.full(8, 16 * MIB)
-    prices = model.shard_seconds(
-        "all_to_all", "forward", np.array([12.0, 4, 0]) * MIB, num_ranks=8, total_bytes=float(held.sum())
-    )
+    prices = model.shard_seconds(FORWARD, np.array([12.0, 4, 0]) * MIB, num_ranks=8, total_bytes=float(held.sum()))
     assert prices.sum() == pytest.approx(float(seconds(model, held)[0]) - 1e-4 - 7e-6)
     assert prices[0] == pytest.approx(3 * prices[1])
     assert prices[2] == 0
 
 
-def test_the_line_around_an_assignment_is_its_tangent(model) -> None:
+def test_the_price_of_a_byte_is_the_slope_at_an_assignment(model) -> None:
     held = np.array([32.0, 16, 16, 16]) * MIB
-    line = model.around("all_to_all", "forward", held)
-    slowest = float(seconds(model, held).max())
-    assert line.start_seconds + line.seconds_per_byte * 32 * MIB == pytest.approx(slowest)
-    assert line.seconds_per_byte == pytest.approx(3e-9, rel=1e-3)
+    assert model.seconds_per_byte(FORWARD, held) == pytest.approx(3e-9, rel=1e-3)
 
 
 def test_no_byte_is_free_where_the_curve_is_flat() -> None:
     flat = curve(seconds_per_byte=np.array([1e-12, 0.0, 5e-9]))
-    model = LearnedExchange(curves={("all_to_all", "forward", False): flat}, coverage=0.9)
-    assert model.around("all_to_all", "forward", np.full(4, 64 * MIB)).seconds_per_byte > 1e-12
+    model = LearnedExchange(curves={FORWARD: flat}, coverage=0.9)
+    assert model.seconds_per_byte(FORWARD, np.full(4, 64 * MIB)) > 1e-12
 
 
 def test_documents_survive_json(model) -> None:
@@ -171,7 +165,7 @@ def test_documents_survive_json(model) -> None:
 
 def broken(path: str, value: object) -> object:
     """The document with one value changed; DELETE removes it."""
-    document = LearnedExchange(curves={("all_to_all", "forward", False): curve()}, coverage=0.9).to_document()
+    document = LearnedExchange(curves={FORWARD: curve()}, coverage=0.9).to_document()
     document = copy.deepcopy(document)
     at: object = document
     *parents, last = path.split(".")

@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cost_models.vocabulary import Scheme
 from planner.domain.plan.placement import TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.options.runtimes.geometry import (
@@ -93,7 +92,7 @@ def layout_of(placed: TablePlacement, size: Size, num_ranks: int) -> Layout:
     """
     (num_rows, num_columns), shards = size, placed.shards
     ranks = list(range(num_ranks))
-    if placed.sharding_type is Scheme.DATA_PARALLEL:
+    if placed.sharding_type.is_replicated:
         check_copies(shards, num_rows, num_columns, num_ranks, "rank")
         # A single rank has no group of copies and none of row slices.
         group = Group.DATA_PARALLEL if num_ranks > 1 else Group.TABLE_PARALLEL

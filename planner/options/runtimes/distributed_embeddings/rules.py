@@ -40,7 +40,7 @@ class DistributedEmbeddings(OnDeviceRuntime):
     fp32_reason = "its lookup kernels are for fp32 weights, not for"
 
     def cut_issue(self, table: Table, scheme: Scheme) -> str | None:
-        """Say why a scheme of a table is not run, or why it is not offered."""
+        """Return why a scheme of a table is not run, or why it is not an option."""
         if scheme is Scheme.TABLE_ROW_WISE:
             return "rows are cut over all ranks: row_wise does that"
         if scheme not in SCHEMES:
@@ -48,6 +48,6 @@ class DistributedEmbeddings(OnDeviceRuntime):
         return NO_MEANS if scheme is Scheme.ROW_WISE and table.pooling == "mean" else None
 
     def geometry_issue(self, table: Table, placed: TablePlacement, num_ranks: int) -> TableIssue | None:
-        """Judge shards by which of them a rank can hold."""
+        """Check that ranks can hold the shards."""
         layout = layout_of(placed, (table.num_embeddings, table.embedding_dim), num_ranks)
         return ("pooling", NO_MEANS) if layout.group is Group.ROW_SLICE and table.pooling == "mean" else None

@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cost_models.vocabulary import Scheme
 from planner.domain.plan.placement import TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.options.runtimes.geometry import (
@@ -81,7 +80,7 @@ def layout_of(placed: TablePlacement, size: Size, num_gpus: int) -> Layout:
         There is none; the message says why.
     """
     (num_rows, num_columns), shards = size, placed.shards
-    is_copied = placed.sharding_type is Scheme.DATA_PARALLEL
+    is_copied = placed.sharding_type.is_replicated
     gpus, num_pieces = list(range(num_gpus)), 1
     if is_copied:
         _check_width(num_columns)

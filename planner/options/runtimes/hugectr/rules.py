@@ -34,7 +34,7 @@ class HugeCTR(OnDeviceRuntime):
     pooling_reason = "it looks up a fixed number of ids per sample without pooling"
 
     def cut_issue(self, table: Table, scheme: Scheme) -> str | None:
-        """Say why HugeCTR does not run a scheme of a table, or why the scheme is not offered."""
+        """Return why HugeCTR does not run a scheme of a table, or why the scheme is not an option."""
         if scheme not in SCHEMES:
             return f"{scheme.label} must cut into equal pieces, which is not searched for"
         if table.embedding_dim > MAX_PIECE_COLUMNS:
@@ -42,6 +42,6 @@ class HugeCTR(OnDeviceRuntime):
         return None
 
     def geometry_issue(self, table: Table, placed: TablePlacement, num_ranks: int) -> TableIssue | None:
-        """Judge shards by what the embedding collection would make of them."""
+        """Check that an embedding collection can hold the shards."""
         layout_of(placed, (table.num_embeddings, table.embedding_dim), num_ranks)
         return None

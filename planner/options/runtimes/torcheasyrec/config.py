@@ -21,7 +21,7 @@ from cost_models.vocabulary import Holders, Kernel, Scheme
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.options.runtimes.geometry import Size, UnheldGeometry, listed
-from planner.options.runtimes.torchrec.rules import SEQUENCE_SCHEMES
+from planner.options.runtimes.torchrec.rules import SCHEMES, SEQUENCE_SCHEMES
 
 #: Share of a cached table's rows that the cache has; no field states another one.
 CACHE_LOAD_FACTOR = 0.2
@@ -29,7 +29,7 @@ CACHE_LOAD_FACTOR = 0.2
 DATA_TYPES = {"fp32": "FP32", "fp16": "FP16"}
 #: Kernels of everything but ``data_parallel``. ``key_value`` would need a place for its files, which no field states.
 KERNELS = (Kernel.FUSED, Kernel.FUSED_UVM_CACHING, Kernel.FUSED_UVM)
-#: Columns of the narrowest piece that TorchRec cuts without being told.
+#: Columns of the narrowest piece that TorchRec cuts by default.
 MIN_PIECE_COLUMNS = 128
 _COLUMN_STEP = 4
 
@@ -80,13 +80,15 @@ def check_asked(placed: TablePlacement, size: Size, pooling: str, placement: Pla
 
 
 def _check_kernel(scheme: Scheme, kernel: Kernel, cache_load_factor: float | None) -> None:
-    """Check that the planner offers the kernel for the scheme, with a cache of this size."""
+    """Check that the planner has the scheme, and the kernel for it, with a cache of this size."""
+    if scheme not in SCHEMES:
+        raise UnheldGeometry(f"TorchRec has no {scheme.label}")
     if kernel is Kernel.KEY_VALUE:
         raise UnheldGeometry("it is kept on SSD (key_value), and no field says where")
-    fitting = (Kernel.DENSE,) if scheme is Scheme.DATA_PARALLEL else KERNELS
-    if kernel not in fitting:
+    runs = (Kernel.DENSE,) if scheme.is_replicated else KERNELS
+    if kernel not in runs:
         raise UnheldGeometry(
-            f"{scheme.label} runs with {', '.join(one.label for one in fitting)}, not with {kernel.label}"
+            f"{scheme.label} runs with {', '.join(one.label for one in runs)}, not with {kernel.label}"
         )
     if kernel is Kernel.FUSED_UVM_CACHING and cache_load_factor != CACHE_LOAD_FACTOR:
         raise UnheldGeometry(
@@ -99,8 +101,7 @@ def _check_cut(
 ) -> None:
     world_size = num_hosts * ranks_per_host
     width = piece_columns(num_columns) if scheme.facts.cuts_columns else num_columns
-    blocks = {Scheme.ROW_WISE: world_size, Scheme.TABLE_ROW_WISE: ranks_per_host, Scheme.GRID_SHARD: ranks_per_host}
-    num_blocks, copies = blocks.get(scheme, 1), world_size if scheme is Scheme.DATA_PARALLEL else 1
+    num_blocks, copies = scheme.row_blocks(world_size, ranks_per_host), world_size if scheme.is_replicated else 1
     block = -(-num_rows // num_blocks)
     if block * (num_blocks - 1) >= num_rows:
         raise UnheldGeometry(f"{num_rows} rows over {num_blocks} ranks leave one without any, which trains wrongly")
@@ -126,10 +127,10 @@ def _check_ranks(scheme: Scheme, rank: Ints, num_hosts: int, ranks_per_host: int
     if scheme.facts.holders is Holders.WORLD:
         if not np.array_equal(rank, np.arange(len(rank))):
             raise UnheldGeometry(f"{scheme.label} is on all ranks, in their order")
-    elif scheme is Scheme.TABLE_COLUMN_WISE:
+    elif scheme.facts.keeps_host:
         if len(np.unique(host)) > 1:
-            raise UnheldGeometry("table_column_wise is on one host")
-    elif scheme in (Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD):
+            raise UnheldGeometry(f"{scheme.label} is on one host")
+    elif scheme.facts.holders is Holders.HOST:
         hosts = host[::ranks_per_host]
         if not np.array_equal(rank, (hosts[:, None] * ranks_per_host + np.arange(ranks_per_host)).ravel()):
             raise UnheldGeometry(f"{scheme.label} has row blocks on all ranks of a host, in their order")

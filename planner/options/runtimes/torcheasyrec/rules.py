@@ -1,9 +1,9 @@
 """TorchEasyRec: TorchRec's rules, less what TorchEasyRec's config cannot ask for.
 
-What is planned for it can be exported (:mod:`planner.options.runtimes.torcheasyrec.export`), and comes out with these
-sharding types, kernels and cuts. Ranks of tables that are not on all of them are its planner's business, so that ranks
-and hosts cannot be asked for. Columns are not cut: TorchRec then cuts pieces of one width, which the search does not
-keep to. Plans that have such pieces all the same can be exported.
+What is planned for it can be exported (:mod:`planner.options.runtimes.torcheasyrec.export`) with these sharding
+types, kernels and cuts. Its planner chooses the ranks of tables that are not on all ranks, so that a spec cannot name
+ranks or hosts. Columns are not cut: TorchRec then cuts pieces of one width, and the search does not ensure that. Plans
+that have such pieces can still be exported.
 """
 
 from cost_models.vocabulary import Holders, Kernel, Scheme
@@ -47,9 +47,9 @@ class TorchEasyRec(TorchRec):
         others = {table.data_type.name, *(table.constraints.data_types or ())} - DATA_TYPES.keys()
         if others:
             return f"weights are {' or '.join(DATA_TYPES)}, not {' or '.join(sorted(others))}"
-        refused = super().scheme_issue(table, scheme)
-        if refused is not None:
-            return refused
+        torchrec_issue = super().scheme_issue(table, scheme)
+        if torchrec_issue is not None:
+            return torchrec_issue
         if scheme.facts.cuts_columns:
             return f"{scheme.label} must cut at TorchRec's own width, which is not searched for"
         is_placed = (table.constraints.ranks, table.constraints.hosts) != (None, None)
@@ -66,5 +66,5 @@ class TorchEasyRec(TorchRec):
             check_asked(placed, (table.num_embeddings, table.embedding_dim), table.pooling, placement)
         except UnheldGeometry as error:
             return "undictated", str(error)
-        unnamed = name_issue(table.name)
-        return None if unnamed is None else ("undictated", unnamed)
+        wrong_name = name_issue(table.name)
+        return None if wrong_name is None else ("undictated", wrong_name)

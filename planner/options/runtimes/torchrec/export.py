@@ -6,10 +6,11 @@ leaves out. Around it stands what a launcher must compare before use: world size
 the digests.
 """
 
-from cost_models.vocabulary import Scheme, Tier
+from cost_models.vocabulary import Tier
 from planner.domain.plan.placement import TablePlacement
 from planner.options.runtimes.export import PlanToExport, UnexportablePlan
 from planner.options.runtimes.geometry import extent
+from planner.options.runtimes.torchrec.rules import SCHEMES
 
 #: The oldest TorchRec whose metadata rules this export follows.
 TORCHREC_MIN_VERSION = "1.8.0"
@@ -60,6 +61,8 @@ def _module_path(placed: TablePlacement, given: str | None) -> str:
 
 def _parameter_sharding(placed: TablePlacement, device: str, ranks_per_host: int) -> dict[str, object]:
     shards = placed.shards
+    if placed.sharding_type not in SCHEMES:
+        raise UnexportablePlan(f'Table "{placed.name}" is {placed.sharding_type.label}, which TorchRec does not have.')
     tiers = set(shards.tier.tolist())
     if Tier.SCM in tiers:
         raise UnexportablePlan(f'Table "{placed.name}" lies in scm, where TorchRec puts no rows.')
@@ -70,7 +73,7 @@ def _parameter_sharding(placed: TablePlacement, device: str, ranks_per_host: int
         "compute_kernel": placed.compute_kernel.label,
         "ranks": shards.rank.tolist(),
     }
-    if placed.sharding_type is not Scheme.DATA_PARALLEL:  # TorchRec replicates such a table itself: no shards
+    if not placed.sharding_type.is_replicated:  # TorchRec replicates such a table itself: no shards
         sharding["shards"] = [
             {
                 "shard_offsets": [row_offset, column_offset],

@@ -87,5 +87,5 @@ class TorchRec(Runtime):
         return table.pooling == "mean" and scheme in ROW_SCHEMES
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
-        """Judge a finished placement, as a whole and then table by table."""
+        """Check a finished placement, as a whole and then table by table."""
         return [*check_placement(problem, placement), *super().check(problem, placement)]

@@ -3,12 +3,10 @@
 import pytest
 
 from cost_models.vocabulary import Holders, Kernel, Scheme, SchemeFacts, Tier
-from planner.domain.formats.canonical_json import plan_digest
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
-from planner.options.runtimes.registry import RUNTIMES
-from planner.output.exporters.context import UnexportablePlan
-from planner.output.exporters.torchrec import to_torchrec
+from planner.options.runtimes.export import ExportFacts, PlanToExport, UnexportablePlan
+from planner.options.runtimes.registry import EXPORTS, RUNTIMES
 from tests.support.planning.builders import make_problem, make_table
 
 OTHERS = sorted(RUNTIMES.keys() - {"generic"})
@@ -22,6 +20,12 @@ def new_scheme() -> Scheme:
     return scheme
 
 
+def placement_of_new_scheme() -> Placement:
+    shards = Shards.of_columns(rank=0, row_offset=0, num_rows=1000, column_offset=0, num_columns=64, tier=Tier.HBM)
+    placed = TablePlacement(name="t", sharding_type=new_scheme(), compute_kernel=Kernel.FUSED, shards=shards)
+    return Placement(world_size=4, ranks_per_host=4, tables=(placed,))
+
+
 @pytest.mark.parametrize("runtime", OTHERS)
 def test_it_is_no_option(runtime: str) -> None:
     table = make_table()
@@ -32,9 +36,7 @@ def test_it_is_no_option(runtime: str) -> None:
 @pytest.mark.parametrize("runtime", ["torchrec", "torcheasyrec"])
 def test_a_plan_with_it_is_rejected(runtime: str) -> None:
     """By runtimes whose plans name schemes; the other runtimes look at shards alone."""
-    shards = Shards.of_columns(rank=0, row_offset=0, num_rows=1000, column_offset=0, num_columns=64, tier=Tier.HBM)
-    placed = TablePlacement(name="t", sharding_type=new_scheme(), compute_kernel=Kernel.FUSED, shards=shards)
-    placement = Placement(world_size=4, ranks_per_host=4, tables=(placed,))
+    placement = placement_of_new_scheme()
     problem = make_problem(runtime=runtime)
     messages = [issue.message for issue in RUNTIMES[runtime].check(problem, placement)]
     assert messages
@@ -42,8 +44,13 @@ def test_a_plan_with_it_is_rejected(runtime: str) -> None:
 
 
 def test_a_plan_with_it_is_not_exported_for_torchrec() -> None:
-    shard = {"rank": 0, "row_offset": 0, "num_rows": 8, "column_offset": 0, "num_columns": 8, "tier": "hbm"}
-    table = {"name": "t", "module_path": "m", "sharding_type": "spiral", "compute_kernel": "fused", "shards": [shard]}
-    plan = {"schema_version": 1, "spec_digest": "", "world_size": 1, "ranks_per_host": 1, "tables": [table]}
+    plan = PlanToExport(
+        runtime="torchrec",
+        placement=placement_of_new_scheme(),
+        hardware_profile=None,
+        device="cuda",
+        module_path="m",
+        facts=ExportFacts(),
+    )
     with pytest.raises(UnexportablePlan, match='Table "t" is spiral, which TorchRec does not have'):
-        to_torchrec({"plan_digest": plan_digest(plan), **plan})
+        EXPORTS["torchrec"](plan)

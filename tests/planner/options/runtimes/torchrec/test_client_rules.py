@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from api.client.model_check import judge
+from api.client.model_check import plan_differences
 from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shard, Shards
@@ -146,7 +146,7 @@ def client_rejects(problem: Problem, *tables: TablePlacement) -> bool:
         for t in problem.tables
     ]
     world = {"world_size": cluster.world_size, "ranks_per_host": cluster.ranks_per_host}
-    return bool(judge(document, live, digest=digest, device="cuda", **world))
+    return bool(plan_differences(document, live, digest=digest, device="cuda", **world))
 
 
 def changed_shards() -> Iterator[tuple[str, tuple[int, int], list[Rectangle]]]:

@@ -2,6 +2,7 @@
 
 import platform
 import re
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 
@@ -18,3 +19,11 @@ def device_text(name: str) -> str:
     """Return a name as measurements take it: printable, short, and no formula of a spreadsheet."""
     cleaned = re.sub(r"[^ -~]+|\((?:R|TM)\)", "", name).strip()
     return re.sub(r"^[^A-Za-z0-9_]+", "", re.sub(r" +", " ", cleaned))[:80].strip() or "unknown device"
+
+
+def fbgemm_library() -> str | None:
+    """Return the name and version of FBGEMM, which runs the lookups; ``None`` where it is not installed."""
+    found = packages_distributions().get("fbgemm_gpu")
+    if not found:
+        return None
+    return f"{found[0].replace('-', '_').removesuffix('_cpu')} {version(found[0])}"

@@ -10,7 +10,8 @@ import torch
 
 from api.cli.measuring.embeddings import best_implementation
 from api.cli.measuring.machine import this_machine
-from api.client.torchrec.clocks import HostClock, StreamClock, clock_for, device_name, library_name
+from api.client.device_names import fbgemm_library
+from api.client.torchrec.clocks import HostClock, StreamClock, clock_for, device_name
 
 pytestmark = pytest.mark.torchrec
 CPU = torch.device("cpu")
@@ -48,4 +49,4 @@ def test_names_are_those_of_benchmarks(ranks: int, monkeypatch: pytest.MonkeyPat
     for name, value in torchrun.items():
         monkeypatch.setenv(name, str(value))
     assert device_name(CPU) == this_machine().name
-    assert library_name() == best_implementation().library
+    assert fbgemm_library() == best_implementation().library

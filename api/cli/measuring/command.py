@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from api.cli.errors import MAX_COLUMNS, BadInput, ServerTrouble, echo
+from api.cli.errors import MAX_COLUMNS, BadInput, echo
 
 if TYPE_CHECKING:
     from api.cli.measuring.rows import RowFile
@@ -47,8 +47,10 @@ def measure_command(
     seconds = _seconds(budget)
     path = _checked_output(output, resume)
 
-    from api.cli.measuring.errors import CannotMeasure, OtherRun, RanksLost
     from api.cli.measuring.machine import this_machine
+
+    machine = this_machine(ranks)  # what follows imports torch
+
     from api.cli.measuring.ranks import is_first_rank
     from api.cli.measuring.rows import RowFile
     from api.cli.measuring.session import Plan, follow, measure, num_rows_of
@@ -56,18 +58,12 @@ def measure_command(
 
     kinds = frozenset(kind for kind in KINDS if only is None or kind == _KINDS[only])
     plan = Plan(kinds=kinds, budget_seconds=seconds, seed=seed, began=began)
-    try:
-        machine = this_machine(ranks)
-        if not is_first_rank():
-            follow(plan, machine)
-            return
-        file = RowFile(path, machine.name)
-        if resume:
-            file.go_on(seed, lambda kind, index: num_rows_of(kind, index, plan, machine))
-    except (CannotMeasure, OtherRun) as error:
-        raise BadInput(str(error)) from None
-    except RanksLost as error:
-        raise ServerTrouble(str(error)) from None
+    if not is_first_rank():
+        follow(plan, machine)
+        return
+    file = RowFile(path, machine.name)
+    if resume:
+        file.go_on(seed, lambda kind, index: num_rows_of(kind, index, plan, machine))
     before = file.num_rows
     with _progress(file, quiet) as report:
         try:

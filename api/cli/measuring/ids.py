@@ -4,8 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from api.cli.measuring.lookup_design import TableDesign
-from cost_models.measurements.schema import NUM_REUSE_BINS
+from cost_models.measurements.schema import NUM_REUSE_BINS, REUSE_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,19 +18,8 @@ class Batch:
     ids: Any  # (lookups,), int64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reuse:
-    """What the batches of one table look up, on average."""
-
-    lookups: float
-    distinct_rows: float
-    shares: tuple[float, ...]  # (NUM_REUSE_BINS,): distinct rows by how often a batch looks them up
-
-
 def draw_batches(table: TableDesign, num_samples: int, count: int, device: str) -> list[Batch]:
     """Return batches of a table; the same for a seed, device and version of torch."""
-    import torch
-
     generator = torch.Generator(device=device).manual_seed(table.seed)
     mean = torch.full((num_samples,), table.pooling, device=device)
     batches = []
@@ -44,8 +35,6 @@ def _zipf(table: TableDesign, count: int, generator: Any, device: str) -> Any:
 
     The scatter is a multiplication modulo the number of rows by a number without common factor.
     """
-    import torch
-
     rows, alpha = table.rows, table.alpha
     share = torch.rand(count, generator=generator, device=device, dtype=torch.float64)
     if abs(alpha - 1) < 1e-9:
@@ -58,18 +47,17 @@ def _zipf(table: TableDesign, count: int, generator: Any, device: str) -> Any:
     return (place.long().clamp_(0, rows - 1) * factor + 12_345) % rows
 
 
-def reuse(batches: list[Batch]) -> Reuse:
-    """Count how often the ids of batches repeat, each batch for itself."""
-    import torch
-
+def reuse_columns(batches: list[Batch]) -> dict[str, object]:
+    """Return how often the ids of batches repeat, each batch for itself, as columns of a measured row."""
     bins = torch.zeros(NUM_REUSE_BINS, dtype=torch.float64)
     for batch in batches:
         _, counts = torch.unique(batch.ids, return_counts=True)
         of_row = torch.log2(counts.double()).ceil().long().clamp_(max=NUM_REUSE_BINS - 1)
         bins += torch.bincount(of_row, minlength=NUM_REUSE_BINS).cpu()
     distinct = float(bins.sum())
-    return Reuse(
-        lookups=sum(len(batch.ids) for batch in batches) / len(batches),
-        distinct_rows=distinct / len(batches),
-        shares=tuple(float(f"{share:.7g}") for share in (bins / distinct).tolist()),
-    )
+    shares = [float(f"{share:.7g}") for share in (bins / distinct).tolist()]
+    return {
+        "lookups": sum(len(batch.ids) for batch in batches) / len(batches),
+        "distinct_rows": distinct / len(batches),
+        **dict(zip(REUSE_COLUMNS, shares, strict=True)),
+    }

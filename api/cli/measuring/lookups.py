@@ -5,14 +5,16 @@ slower for a while, because of what else it does, then slows down some laps of a
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+import torch
+
 from api.cli.measuring.embeddings import Implementation
-from api.cli.measuring.ids import Batch, draw_batches, reuse
+from api.cli.measuring.ids import Batch, draw_batches, reuse_columns
 from api.cli.measuring.lookup_design import LookupLaunch
 from api.cli.measuring.rows import Row
-from api.cli.measuring.stopwatch import Stopwatch, rounded, times
-from cost_models.measurements.schema import REUSE_COLUMNS
+from api.cli.measuring.stopwatch import Stopwatch, median_and_spread, rounded
 
 _WARM_UPS = 2
 _VISITS = 8
@@ -46,14 +48,12 @@ class _Timed:
     """A launch with its tables and ids, and the laps that it has run."""
 
     def __init__(self, launch: LookupLaunch, implementation: Implementation, device: str, watch: Stopwatch) -> None:
-        import torch
-
         self._launch, self._watch = launch, watch
         self._batches = [draw_batches(table, launch.batch, _BATCHES, device) for table in launch.tables]
         self._inputs = [_input([batches[turn] for batches in self._batches]) for turn in range(_BATCHES)]
         columns = sum(table.columns for table in launch.tables)
         self._gradient = torch.full((launch.batch, columns), 1e-3, device=device)
-        self._tables = implementation.build(launch, device)
+        self._embeddings = implementation.build(launch.tables, launch.data_type, device)
         self._forward: list[float] = []
         self._backward: list[float] = []
         self._laps(_WARM_UPS)
@@ -72,17 +72,21 @@ class _Timed:
         forward, backward = [], []
         for turn in range(count):
             ids, offsets = self._inputs[(len(self._forward) + turn) % _BATCHES]
-            output, lap = self._watch.time(lambda ids=ids, offsets=offsets: self._tables.forward(ids, offsets))  # type: ignore[misc]
+            output, lap = self._watch.time(partial(self._embeddings, ids, offsets))
             forward.append(lap)
-            _, lap = self._watch.time(lambda output=output: self._tables.backward(output, self._gradient))  # type: ignore[misc]
+            _, lap = self._watch.time(partial(output.backward, self._gradient))
             backward.append(lap)
         self._watch.finish()
         return [lap() for lap in forward], [lap() for lap in backward]
 
     def rows(self, implementation: Implementation) -> list[Row]:
         """Return a row for each table, with the medians of all laps."""
-        launch, forward, backward = self._launch, times(self._forward), times(self._backward)
-        both = times([one + other for one, other in zip(self._forward, self._backward, strict=True)])
+        launch = self._launch
+        forward_seconds, _ = median_and_spread(self._forward)
+        backward_seconds, _ = median_and_spread(self._backward)
+        _, spread_seconds = median_and_spread(
+            [one + other for one, other in zip(self._forward, self._backward, strict=True)]
+        )
         timed: Row = {
             "kind": "lookup",
             "task": launch.task,
@@ -91,10 +95,10 @@ class _Timed:
             "num_ranks": 1,
             "ranks_per_host": 1,
             "repeats": len(self._forward),
-            "forward_seconds": rounded(forward.seconds),
-            "backward_seconds": rounded(backward.seconds),
-            "seconds": rounded(forward.seconds + backward.seconds),
-            "spread_seconds": rounded(both.spread_seconds),
+            "forward_seconds": rounded(forward_seconds),
+            "backward_seconds": rounded(backward_seconds),
+            "seconds": rounded(forward_seconds + backward_seconds),
+            "spread_seconds": rounded(spread_seconds),
         }
         return [
             timed
@@ -109,24 +113,13 @@ class _Timed:
                 "outputs": launch.batch,
                 "zipf_alpha": table.alpha,
             }
-            | _counts(batches)
+            | reuse_columns(batches)
             for table, batches in zip(launch.tables, self._batches, strict=True)
         ]
 
 
 def _input(batches: list[Batch]) -> tuple[Any, Any]:
     """Ids and offsets of all tables, table by table."""
-    import torch
-
     lengths = torch.cat([batch.lengths for batch in batches])
     offsets = torch.cat([torch.zeros(1, dtype=torch.long, device=lengths.device), lengths.cumsum(0)])
     return torch.cat([batch.ids for batch in batches]), offsets
-
-
-def _counts(batches: list[Batch]) -> Row:
-    found = reuse(batches)
-    return {
-        "lookups": found.lookups,
-        "distinct_rows": found.distinct_rows,
-        **dict(zip(REUSE_COLUMNS, found.shares, strict=True)),
-    }

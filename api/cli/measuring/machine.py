@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from api.cli.measuring.errors import CannotMeasure
+from api.cli.errors import BadInput
 from api.client.device_names import cpu_name, device_text
 from planner.solver.machine import usable_cores
 
@@ -47,11 +47,11 @@ def this_machine(wanted_ranks: int | None = None) -> Machine:
 
     Raises
     ------
-    CannotMeasure
+    BadInput
         Where torch is missing, or there are fewer devices or cores than ranks.
     """
     if find_spec("torch") is None:
-        raise CannotMeasure("measuring needs PyTorch: pip install 'shardplan[train]'")
+        raise BadInput("measuring needs PyTorch: pip install 'shardplan[train]'")
     import torch
 
     cores = usable_cores()
@@ -59,12 +59,12 @@ def this_machine(wanted_ranks: int | None = None) -> Machine:
     most = torch.cuda.device_count() if is_cuda else cores
     if started_by_torchrun():
         if wanted_ranks is not None:
-            raise CannotMeasure("--ranks: torchrun has said how many there are; leave it out")
+            raise BadInput("--ranks: torchrun has said how many there are; leave it out")
         num_ranks, here = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
     else:
         num_ranks = here = wanted_ranks or (most if is_cuda else min(_DEFAULT_CPU_RANKS, most))
     if here > most:
-        raise CannotMeasure(f"{here} ranks: this machine has {most} {'CUDA devices' if is_cuda else 'cores'}")
+        raise BadInput(f"{here} ranks: this machine has {most} {'CUDA devices' if is_cuda else 'cores'}")
     threads = max(cores // here, 1)
     if is_cuda:
         properties = torch.cuda.get_device_properties(0)

@@ -32,6 +32,17 @@ class CollectiveLaunch:
     part_bytes: tuple[int, ...]
     start_seconds: tuple[float, ...]  # how long each rank waits before it joins
 
+    def columns(self, rank: int, backend: str) -> dict[str, object]:
+        """Return what a row says of the launch."""
+        return {
+            "kind": "collective",
+            "task": self.task,
+            "implementation": backend,
+            "operation": self.operation,
+            "direction": self.direction,
+            "start_seconds": self.start_seconds[rank],
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyLaunch:
@@ -42,6 +53,18 @@ class CopyLaunch:
     copied_bytes: int
     row_bytes: int  # of a gather, else 0
     contending: int
+
+    def columns(self, _rank: int, _backend: str) -> dict[str, object]:
+        """Return what a row says of the launch."""
+        return {
+            "kind": "copy",
+            "task": self.task,
+            "implementation": "torch_index_select" if self.operation == "gather" else "torch_copy",
+            "operation": self.operation,
+            "copied_bytes": self.copied_bytes,
+            "row_bytes": self.row_bytes or None,
+            "contending": self.contending,
+        }
 
 
 def collective_launch(index: int, seed: int, num_ranks: int) -> CollectiveLaunch:

@@ -2,11 +2,14 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch import distributed
+
 from api.cli.measuring.rank_design import CollectiveLaunch, CopyLaunch
-from api.cli.measuring.stopwatch import Stopwatch, Times, times
+from api.cli.measuring.rows import Row
+from api.cli.measuring.stopwatch import Stopwatch, median_and_spread, rounded
 
 _WARM_UPS = 2
 _LEAST_REPEATS, _MOST_REPEATS = 5, 20
@@ -15,42 +18,28 @@ _SECONDS_OF_REPEATS = 0.25
 _GATHERED_BYTES = {"cpu": 256 * 1024**2, "cuda": 4 * 1024**3}
 
 
-@dataclass(frozen=True, slots=True)
-class RankTimes:
-    """What one rank saw of a launch."""
-
-    times: Times
-    repeats: int
-    sent_bytes: int = 0
-    received_bytes: int = 0
-
-
 class RankWork:
     """Buffers and clock of one rank in a process group; the group has been joined."""
 
     def __init__(self, rank: int, num_ranks: int, device: str) -> None:
-        import torch
-        import torch.distributed
-
-        self._torch, self._group = torch, torch.distributed
         self._rank, self._num_ranks, self._device = rank, num_ranks, device
         self._watch = Stopwatch(device)
         self._table: Any = None
 
-    def collective(self, launch: CollectiveLaunch) -> RankTimes:
-        """Run a collective with all other ranks."""
-        work, sent, received = self._collective(launch)
-        measured, repeats = self._repeat(work, launch.start_seconds[self._rank], everyone=True)
-        return RankTimes(measured, repeats, sent, received)
+    def run(self, launch: CollectiveLaunch | CopyLaunch) -> Row | None:
+        """Run a collective with all other ranks, or copy at the same time as those that take part.
 
-    def copy(self, launch: CopyLaunch) -> RankTimes | None:
-        """Copy at the same time as the other ranks that take part; ``None`` where this one does not."""
+        Returns what this rank measured, as columns of a row; ``None`` where it takes no part.
+        """
+        if isinstance(launch, CollectiveLaunch):
+            work, sent, received = self._collective(launch)
+            found = self._repeat(work, launch.start_seconds[self._rank], everyone=True)
+            return {**found, "sent_bytes": sent, "received_bytes": received}
         takes_part = self._rank < launch.contending
-        work = self._copy(launch) if takes_part else lambda: None
-        measured, repeats = self._repeat(work, 0.0, everyone=False)
-        return RankTimes(measured, repeats) if takes_part else None
+        found = self._repeat(self._copy(launch) if takes_part else lambda: None, 0.0, everyone=False)
+        return found if takes_part else None
 
-    def _repeat(self, work: Callable[[], object], wait_seconds: float, *, everyone: bool) -> tuple[Times, int]:
+    def _repeat(self, work: Callable[[], object], wait_seconds: float, *, everyone: bool) -> Row:
         """Time ``work`` as often as all ranks agree on; they start together, or each after its wait."""
         for _ in range(_WARM_UPS):
             began = time.perf_counter()
@@ -61,23 +50,24 @@ class RankWork:
         laps = []
         for lap in range(repeats):
             if everyone or lap == 0:
-                self._group.barrier()
+                distributed.barrier()
             if wait_seconds:
                 _wait(wait_seconds)
             laps.append(self._watch.time(work)[1])
             if everyone:
                 self._watch.finish()
         self._watch.finish()
-        return times([lap() for lap in laps]), repeats
+        seconds, spread_seconds = median_and_spread([lap() for lap in laps])
+        return {"repeats": repeats, "seconds": rounded(seconds), "spread_seconds": rounded(spread_seconds)}
 
     def _agreed(self, repeats: int) -> int:
         """The fewest repeats that any rank asks for."""
-        fewest = self._torch.tensor([repeats], device=self._device)
-        self._group.all_reduce(fewest, op=self._group.ReduceOp.MIN)
+        fewest = torch.tensor([repeats], device=self._device)
+        distributed.all_reduce(fewest, op=distributed.ReduceOp.MIN)
         return int(fewest.item())
 
     def _empty(self, num_bytes: int) -> Any:
-        return self._torch.ones(num_bytes // 4, dtype=self._torch.float32, device=self._device)
+        return torch.ones(num_bytes // 4, dtype=torch.float32, device=self._device)
 
     def _collective(self, launch: CollectiveLaunch) -> tuple[Callable[[], object], int, int]:
         """Return the work, the bytes that this rank sends and those that it receives, its own part included."""
@@ -92,20 +82,18 @@ class RankWork:
             case "all_reduce":
                 gives = takes = mine
         source, target = self._empty(4 * sum(gives)), self._empty(4 * sum(takes))
-        group = self._group
         # Called otherwise before torch 2.13, which deprecates the old names.
-        gather = getattr(group, "all_gather_single", None) or group.all_gather_into_tensor
-        scatter = getattr(group, "reduce_scatter_single", None) or group.reduce_scatter_tensor
+        gather = getattr(distributed, "all_gather_single", None) or distributed.all_gather_into_tensor
+        scatter = getattr(distributed, "reduce_scatter_single", None) or distributed.reduce_scatter_tensor
         works: dict[str, Callable[[], object]] = {
-            "all_to_all": lambda: group.all_to_all_single(target, source, takes, gives),
+            "all_to_all": lambda: distributed.all_to_all_single(target, source, takes, gives),
             "all_gather": lambda: gather(target, source),
             "reduce_scatter": lambda: scatter(target, source),
-            "all_reduce": lambda: group.all_reduce(source),
+            "all_reduce": lambda: distributed.all_reduce(source),
         }
         return works[launch.operation], 4 * sum(gives), 4 * sum(takes)
 
     def _copy(self, launch: CopyLaunch) -> Callable[[], object]:
-        torch = self._torch
         if launch.operation == "gather":
             rows = self._rows(launch.row_bytes // 4)
             ids = torch.randint(len(rows), (launch.copied_bytes // launch.row_bytes,), device=self._device)

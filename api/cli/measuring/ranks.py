@@ -15,12 +15,20 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from api.cli.measuring.errors import RanksLost
+import torch
+from torch import distributed
+
+from api.cli.errors import ServerTrouble
 from api.cli.measuring.machine import Machine, started_by_torchrun
 from api.cli.measuring.rank_design import CollectiveLaunch, CopyLaunch
-from api.cli.measuring.rank_work import RankTimes, RankWork
+from api.cli.measuring.rank_work import RankWork
+from api.cli.measuring.rows import Row
 
 _PATIENCE = timedelta(seconds=120)
+
+
+class RanksLost(ServerTrouble):
+    """The ranks that measure collectives and copies could not start, or one of them ended."""
 
 
 class Ranks:
@@ -29,34 +37,25 @@ class Ranks:
     def __init__(self, work: RankWork, control: Any, num_ranks: int) -> None:
         self._work, self._control, self._num_ranks = work, control, num_ranks
 
-    def run(self, launch: CollectiveLaunch | CopyLaunch) -> list[RankTimes | None]:
-        """Measure a launch on all ranks, and return what each saw; of rank 0 only."""
-        from torch import distributed
-
+    def run(self, launch: CollectiveLaunch | CopyLaunch) -> list[Row | None]:
+        """Measure a launch on all ranks, and return what each measured; of rank 0 only."""
         distributed.broadcast_object_list([launch], src=0, group=self._control)
-        found: list[RankTimes | None] = [None] * self._num_ranks
-        distributed.gather_object(self._run(launch), found, dst=0, group=self._control)
+        found: list[Row | None] = [None] * self._num_ranks
+        distributed.gather_object(self._work.run(launch), found, dst=0, group=self._control)
         return found
 
     def follow(self) -> None:
         """Run what rank 0 says until it says no more; of the other ranks."""
-        from torch import distributed
-
         while True:
             launch: list[CollectiveLaunch | CopyLaunch | None] = [None]
             distributed.broadcast_object_list(launch, src=0, group=self._control)
             if launch[0] is None:
                 return
-            distributed.gather_object(self._run(launch[0]), None, dst=0, group=self._control)
+            distributed.gather_object(self._work.run(launch[0]), None, dst=0, group=self._control)
 
     def release(self) -> None:
         """Let the other ranks go."""
-        from torch import distributed
-
         distributed.broadcast_object_list([None], src=0, group=self._control)
-
-    def _run(self, launch: CollectiveLaunch | CopyLaunch) -> RankTimes | None:
-        return self._work.collective(launch) if isinstance(launch, CollectiveLaunch) else self._work.copy(launch)
 
 
 def is_first_rank() -> bool:
@@ -103,9 +102,6 @@ def _other_rank(machine: Machine, rank: int, store: str) -> None:
 
 @contextlib.contextmanager
 def _group(machine: Machine, rank: int, store: str | None) -> Iterator[Ranks]:
-    import torch
-    from torch import distributed
-
     if sys.platform == "linux" and store is not None:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # one machine: its name need not resolve
     torch.set_num_threads(machine.num_threads)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from api.cli.measuring.errors import OtherRun
+from api.cli.errors import BadInput
 from cost_models.measurements.csv_rows import csv_text
 from cost_models.measurements.files import read_measurements
 from cost_models.measurements.json_rows import rows_from_json
@@ -37,7 +37,7 @@ class RowFile:
 
         Raises
         ------
-        OtherRun
+        BadInput
             Where the rows are of another machine or seed.
         """
         if self._path is None or not self._path.exists() or not _drop_torn_line(self._path):
@@ -45,10 +45,10 @@ class RowFile:
         rows = read_measurements(self._path)
         for device in np.unique(rows.text("device")).tolist():
             if device != self._device:
-                raise OtherRun(f'{self._path} was measured on "{device}", and this is "{self._device}"')
+                raise BadInput(f'{self._path} was measured on "{device}", and this is "{self._device}"')
         if not all(task.startswith(f"seed{seed}-") for task in rows.text("task").tolist()):
             first = rows.text("task")[0].item()
-            raise OtherRun(f"{self._path} begins with {first}, and the seed is {seed}: give the one that it began with")
+            raise BadInput(f"{self._path} begins with {first}, and the seed is {seed}: give the one that it began with")
         rows = _without_partial_launch(rows, num_rows_of)
         self._count(rows)
         part = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")
@@ -87,7 +87,7 @@ def _drop_torn_line(path: Path) -> bool:
     """Cut a file after its last whole line; tell whether rows are left."""
     content, head = path.read_bytes(), ",".join(COLUMN_NAMES).encode()
     if content.partition(b"\n")[0] != head and not (head + b"\n").startswith(content):
-        raise OtherRun(f"{path} does not begin as a file of shardplan measure does")
+        raise BadInput(f"{path} does not begin as a file of shardplan measure does")
     whole = content[: content.rfind(b"\n") + 1]
     if len(whole) < len(content):
         path.write_bytes(whole)

@@ -4,17 +4,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+
 from api.cli.measuring.allocator import keep_freed_memory
 from api.cli.measuring.embeddings import best_implementation
-from api.cli.measuring.errors import RanksLost
 from api.cli.measuring.lookup_design import LookupLaunch, LookupLimits, lookup_launch
 from api.cli.measuring.lookups import measure_lookups
 from api.cli.measuring.machine import Machine
 from api.cli.measuring.rank_design import CollectiveLaunch, CopyLaunch, collective_launch, copy_launch
-from api.cli.measuring.rank_work import RankTimes
-from api.cli.measuring.ranks import Ranks, joined_ranks
+from api.cli.measuring.ranks import Ranks, RanksLost, joined_ranks
 from api.cli.measuring.rows import Row, RowFile
-from api.cli.measuring.stopwatch import Stopwatch, rounded
+from api.cli.measuring.stopwatch import Stopwatch
 from cost_models.measurements.schema import Kind
 
 #: Of the budget, for collectives and copies together, where lookups are measured, too.
@@ -115,8 +115,6 @@ def measure(plan: Plan, machine: Machine, file: RowFile, report: Progress) -> li
 
 
 def _measure_lookups(plan: Plan, machine: Machine, file: RowFile, report: Progress) -> None:
-    import torch
-
     torch.set_num_threads(machine.num_threads)
     device = machine.device(0)
     implementation, watch = best_implementation(), Stopwatch(device)
@@ -156,16 +154,16 @@ def _weight_bytes(launch: LookupLaunch) -> float:
 def _measure_ranks(
     plan: Plan, kinds: frozenset[Kind], until: float, machine: Machine, ranks: Ranks, file: RowFile, report: Progress
 ) -> None:
+    launch: CollectiveLaunch | CopyLaunch
     began, done = plan.gone(), 0
     # Once the ranks are there, one turn is measured even where their start took all the time that they had.
     while done < _LAUNCHES_PER_TURN or not _is_last(plan, until, began, done):
         # Two collectives for each copy: collectives have more axes.
         if "collective" in kinds and ("copy" not in kinds or done % _LAUNCHES_PER_TURN < 2):
-            collective = collective_launch(file.done("collective"), plan.seed, machine.num_ranks)
-            file.add(_collective_rows(collective, ranks.run(collective), machine))
+            launch = collective_launch(file.done("collective"), plan.seed, machine.num_ranks)
         else:
-            copy = copy_launch(file.done("copy"), plan.seed, machine.num_ranks, machine.is_cuda)
-            file.add(_copy_rows(copy, ranks.run(copy), machine))
+            launch = copy_launch(file.done("copy"), plan.seed, machine.num_ranks, machine.is_cuda)
+        file.add(_rows(launch, ranks.run(launch), machine))
         done += 1
         report("collectives and copies", plan.gone())
 
@@ -177,50 +175,17 @@ def _is_last(plan: Plan, until: float, began: float, done: int) -> bool:
     return gone + mean / 2 >= until
 
 
-def _of_rank(times: RankTimes, rank: int, machine: Machine) -> Row:
-    import torch
-
-    return {
-        "library": f"torch {torch.__version__}",
-        "num_ranks": machine.num_ranks,
-        "ranks_per_host": machine.ranks_per_host,
-        "rank": rank,
-        "repeats": times.repeats,
-        "seconds": rounded(times.times.seconds),
-        "spread_seconds": rounded(times.times.spread_seconds),
-    }
-
-
-def _collective_rows(launch: CollectiveLaunch, found: list[RankTimes | None], machine: Machine) -> list[Row]:
+def _rows(launch: CollectiveLaunch | CopyLaunch, found: list[Row | None], machine: Machine) -> list[Row]:
+    """Return a row for each rank that took part."""
     return [
-        _of_rank(times, rank, machine)
-        | {
-            "kind": "collective",
-            "task": launch.task,
-            "implementation": machine.backend,
-            "operation": launch.operation,
-            "direction": launch.direction,
-            "sent_bytes": times.sent_bytes,
-            "received_bytes": times.received_bytes,
-            "start_seconds": launch.start_seconds[rank],
+        {
+            "library": f"torch {torch.__version__}",
+            "num_ranks": machine.num_ranks,
+            "ranks_per_host": machine.ranks_per_host,
+            "rank": rank,
+            **launch.columns(rank, machine.backend),
+            **measured,
         }
-        for rank, times in enumerate(found)
-        if times is not None
-    ]
-
-
-def _copy_rows(launch: CopyLaunch, found: list[RankTimes | None], machine: Machine) -> list[Row]:
-    return [
-        _of_rank(times, rank, machine)
-        | {
-            "kind": "copy",
-            "task": launch.task,
-            "implementation": "torch_index_select" if launch.operation == "gather" else "torch_copy",
-            "operation": launch.operation,
-            "copied_bytes": launch.copied_bytes,
-            "row_bytes": launch.row_bytes or None,
-            "contending": launch.contending,
-        }
-        for rank, times in enumerate(found)
-        if times is not None
+        for rank, measured in enumerate(found)
+        if measured is not None
     ]

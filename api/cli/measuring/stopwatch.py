@@ -3,8 +3,9 @@
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+import torch
 
 Value = TypeVar("Value")
 #: More than the level-2 cache of any accelerator: written before every lap, so that none finds its rows there.
@@ -15,23 +16,21 @@ class Stopwatch:
     """Laps by the wall clock on a CPU, by events of the stream on a CUDA device."""
 
     def __init__(self, device: str) -> None:
-        import torch
-
-        self._cuda = torch.cuda if device.startswith("cuda") else None
-        self._flush = torch.empty(_FLUSH_BYTES, dtype=torch.uint8, device=device) if self._cuda else None
+        is_cuda = device.startswith("cuda")
+        self._flush = torch.empty(_FLUSH_BYTES, dtype=torch.uint8, device=device) if is_cuda else None
 
     def time(self, work: Callable[[], Value]) -> tuple[Value, Callable[[], float]]:
         """Return what ``work`` returns, and its seconds, to be asked for after ``finish``.
 
         The device is not waited for: its queue stays filled, and no lap holds the time that Python takes.
         """
-        if self._cuda is None or self._flush is None:
+        if self._flush is None:
             began = time.perf_counter()
             result = work()
             seconds = time.perf_counter() - began
             return result, lambda: seconds
         self._flush.zero_()
-        first, last = self._cuda.Event(enable_timing=True), self._cuda.Event(enable_timing=True)
+        first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         first.record()
         result = work()
         last.record()
@@ -39,22 +38,14 @@ class Stopwatch:
 
     def finish(self) -> None:
         """Wait for the device."""
-        if self._cuda is not None:
-            self._cuda.synchronize()
+        if self._flush is not None:
+            torch.cuda.synchronize()
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Repeats of one piece of work."""
-
-    seconds: float  # median
-    spread_seconds: float  # distance of the quartiles
-
-
-def times(seconds: Sequence[float]) -> Times:
-    """Return the median and the spread of at least two repeats."""
+def median_and_spread(seconds: Sequence[float]) -> tuple[float, float]:
+    """Return the median of at least two repeats, and the distance of their quartiles."""
     low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
-    return Times(middle, high - low)
+    return middle, high - low
 
 
 def rounded(seconds: float) -> float:

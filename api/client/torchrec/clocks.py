@@ -1,8 +1,7 @@
-"""What a job's phases are timed with, and on: the clock of its device, the device's name, the library's."""
+"""What a job's phases are timed with, and on: the clock of its device, and the device's name."""
 
 import os
 import time
-from importlib.metadata import packages_distributions, version
 from typing import Any, Protocol
 
 import torch
@@ -60,11 +59,3 @@ def device_name(device: torch.device) -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = max(cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1)
     return device_text(f"{cpu_name()}, {threads} of {cores} cores")
-
-
-def library_name() -> str | None:
-    """Return the name and version of the library that runs the lookups; None where they are not told."""
-    found = packages_distributions().get("fbgemm_gpu")
-    if not found:
-        return None
-    return f"{found[0].replace('-', '_').removesuffix('_cpu')} {version(found[0])}"

@@ -10,6 +10,7 @@ from torchrec.distributed.embedding import ShardedEmbeddingCollection
 from torchrec.distributed.embeddingbag import ShardedEmbeddingBagCollection
 
 from ..client import PlannerClient
+from ..device_names import fbgemm_library
 from ..errors import NotPosted, NotTimed
 from ..job_times import (
     BACKWARD_COMM,
@@ -20,7 +21,7 @@ from ..job_times import (
     job_times,
     median_seconds,
 )
-from .clocks import clock_for, device_name, library_name
+from .clocks import clock_for, device_name
 from .phase_hooks import ModuleHooks, StepRecord, device_of, num_lookups
 
 #: Tables by sharding type or kernel, the phases that cannot be told of them, and why.
@@ -164,7 +165,7 @@ class PhaseTimes:
             seconds=self.seconds(),
             num_steps=self.num_timed,
             device=self._device_name or device_name(self._device),
-            library=library_name(),
+            library=fbgemm_library(),
             left_out=self.left_out
             or (f"the job ran {self._num_steps} steps, {self._warmup_steps} of them to warm up",),
         )

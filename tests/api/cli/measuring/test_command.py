@@ -19,12 +19,6 @@ from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 
-@pytest.fixture(autouse=True)
-def freed_memory_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a run tells the C library would hold for all later tests of this process."""
-    monkeypatch.setattr("api.cli.measuring.session.keep_freed_memory", lambda: True)
-
-
 def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as stop:
         main(["measure", *(str(argument) for argument in arguments)])

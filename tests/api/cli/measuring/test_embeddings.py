@@ -1,18 +1,27 @@
 """All ways to look up embeddings compute the same sums and the same updates."""
 
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'shardplan[train]'")
 
-from api.cli.measuring.embedding_bag import EmbeddingBags  # noqa: E402
-from api.cli.measuring.embeddings import FusedTables, best_implementation  # noqa: E402
+from api.cli.measuring.embeddings import (  # noqa: E402
+    EPSILON,
+    INITIAL_WEIGHT,
+    LEARNING_RATE,
+    EmbeddingBags,
+    Embeddings,
+    best_implementation,
+    fbgemm_embeddings,
+)
 from api.cli.measuring.ids import draw_batches  # noqa: E402
 from api.cli.measuring.lookup_design import LookupLaunch, TableDesign  # noqa: E402
 from api.cli.measuring.lookups import measure_lookups  # noqa: E402
 from api.cli.measuring.stopwatch import Stopwatch  # noqa: E402
-from api.cli.measuring.training_constants import EPSILON, INITIAL_WEIGHT, LEARNING_RATE  # noqa: E402
 from cost_models.measurements.json_rows import rows_from_json  # noqa: E402
 
 TABLES = tuple(
@@ -22,13 +31,13 @@ TABLES = tuple(
 SAMPLES, WIDTH = 16, 40
 
 
-def step(tables: Any, seed: int) -> Any:
+def step(embeddings: Embeddings, seed: int) -> Any:
     """One step of training on drawn ids: the sums before it."""
     generator = torch.Generator().manual_seed(seed)
     batches = [draw_batches(table, SAMPLES, 3, "cpu")[seed] for table in TABLES]
     offsets = torch.cat([torch.zeros(1, dtype=torch.long), torch.cat([batch.lengths for batch in batches]).cumsum(0)])
-    output = tables.forward(torch.cat([batch.ids for batch in batches]), offsets)
-    tables.backward(output, torch.randn(SAMPLES, WIDTH, generator=generator))
+    output = embeddings(torch.cat([batch.ids for batch in batches]), offsets)
+    output.backward(torch.randn(SAMPLES, WIDTH, generator=generator))
     return output.detach()
 
 
@@ -36,9 +45,9 @@ def test_one_row_by_hand() -> None:
     """Sample 0 looks row 2 up twice, sample 1 once: its gradient is 2 g0 + g1."""
     table = TableDesign(name="t", rows=5, columns=2, pooling=1.0, alpha=0.0, seed=0)
     bags = EmbeddingBags([table], "fp32", "cpu")
-    output = bags.forward(torch.tensor([2, 2, 2]), torch.tensor([0, 2, 3]))
+    output = bags(torch.tensor([2, 2, 2]), torch.tensor([0, 2, 3]))
     assert output.flatten().tolist() == pytest.approx([2 * INITIAL_WEIGHT] * 2 + [INITIAL_WEIGHT] * 2)
-    bags.backward(output, torch.tensor([[1.0, 2.0], [1.0, -4.0]]))
+    output.backward(torch.tensor([[1.0, 2.0], [1.0, -4.0]]))
     gradient, state = (3.0, 0.0), (3.0**2 + 0.0**2) / 2
     expected = [INITIAL_WEIGHT - LEARNING_RATE * g / (state**0.5 + EPSILON) for g in gradient]
     assert bags.weights[0][2].tolist() == pytest.approx(expected)
@@ -47,9 +56,7 @@ def test_one_row_by_hand() -> None:
 
 def test_fbgemm_does_the_same() -> None:
     pytest.importorskip("fbgemm_gpu", reason="fbgemm_gpu is not installed")
-    from api.cli.measuring.fbgemm_tbe import build
-
-    ours, theirs = EmbeddingBags(TABLES, "fp32", "cpu"), build(TABLES, "fp32", "cpu")
+    ours, theirs = EmbeddingBags(TABLES, "fp32", "cpu"), fbgemm_embeddings(TABLES, "fp32", "cpu")
     for seed in range(3):
         torch.testing.assert_close(step(theirs, seed), step(ours, seed))
 
@@ -72,31 +79,22 @@ def test_launches_take_turns() -> None:
     """Visits to one launch lie between visits to the others."""
     visited: list[int] = []
     implementation = best_implementation()
+    numbers = itertools.count(1)
 
-    class Noted:
-        def __init__(self, number: int, tables: FusedTables) -> None:
-            self.number, self.tables = number, tables
+    def build(tables: Sequence[TableDesign], data_type: Any, device: str) -> Embeddings:
+        number, embeddings = next(numbers), implementation.build(tables, data_type, device)
 
-        def forward(self, ids: Any, offsets: Any) -> Any:
-            visited.append(self.number)
-            return self.tables.forward(ids, offsets)
+        def noted(ids: Any, offsets: Any) -> Any:
+            visited.append(number)
+            return embeddings(ids, offsets)
 
-        def backward(self, output: Any, gradient: Any) -> None:
-            self.tables.backward(output, gradient)
-
-    class Noting:
-        name, library = implementation.name, implementation.library
-        built = 0
-
-        def build(self, launch: LookupLaunch, device: str) -> Noted:
-            self.built += 1
-            return Noted(self.built, implementation.build(launch, device))
+        return noted
 
     launches = [LookupLaunch(task=f"seed0-round{i}", batch=SAMPLES, data_type="fp32", tables=TABLES) for i in (1, 2)]
     heard: list[int] = []
     found = measure_lookups(
         launches,
-        Noting(),  # type: ignore[arg-type]
+        replace(implementation, build=build),
         "cpu",
         Stopwatch("cpu"),
         lambda: heard.append(len(visited)),

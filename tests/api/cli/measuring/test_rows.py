@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from api.cli.measuring.errors import OtherRun
+from api.cli.errors import BadInput
 from api.cli.measuring.rows import RowFile
 from cost_models.measurements.files import read_measurements
 from cost_models.measurements.schema import Kind
@@ -79,9 +79,9 @@ def test_a_file_that_is_not_there_yet(tmp_path: Path) -> None:
 
 
 def test_rows_of_another_machine_or_seed_are_not_mixed(path: Path) -> None:
-    with pytest.raises(OtherRun, match='measured on "Test CPU", and this is "Other CPU"'):
+    with pytest.raises(BadInput, match='measured on "Test CPU", and this is "Other CPU"'):
         RowFile(path, "Other CPU").go_on(0, sizes)
-    with pytest.raises(OtherRun, match="the seed is 1"):
+    with pytest.raises(BadInput, match="the seed is 1"):
         RowFile(path, "Test CPU").go_on(1, sizes)
 
 

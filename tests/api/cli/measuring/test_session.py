@@ -4,6 +4,8 @@ import itertools
 
 import pytest
 
+pytest.importorskip("torch", reason="torch is not installed: pip install 'shardplan[train]'")
+
 from api.cli.measuring.lookups import _Timed
 from api.cli.measuring.machine import this_machine
 from api.cli.measuring.rows import RowFile
@@ -16,7 +18,6 @@ def test_progress_is_reported_visit_by_visit_as_a_share_of_the_budget(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Four launches take turns, eight visits to each, and the budget is over after two such rounds."""
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'shardplan[train]'")
     visits, visit = itertools.count(1), _Timed.visit
     gone = [0]
 
@@ -40,7 +41,6 @@ def test_progress_is_reported_visit_by_visit_as_a_share_of_the_budget(
 
 
 def test_a_library_that_gives_freed_memory_back_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'shardplan[train]'")
     monkeypatch.setattr(Plan, "gone", lambda _: 1.0)
     machine = this_machine(1)
     plan = Plan(kinds=frozenset({"lookup"}), budget_seconds=100.0, seed=0, began=0.0)

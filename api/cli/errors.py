@@ -2,7 +2,8 @@
 
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 
 from api.client import TOKEN_VARIABLE, ClientError, ProblemError
@@ -38,6 +39,15 @@ class ServerTrouble(Exception):
     """The service cannot run; the message is for people."""
 
 
+@contextmanager
+def system_errors(attempt: str) -> Iterator[None]:
+    """Raise ``BadInput`` where the system refuses an attempt, such as ``cannot read spec.json``."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"{attempt}: {error.strerror or error}") from None
+
+
 #: What commands raise on purpose; anything else is a defect and shows its traceback.
 EXPECTED = (
     BadInput,
@@ -55,22 +65,14 @@ def report(error: Exception) -> ExitCode:
     """Tell people on stderr what went wrong, and return the exit code that says so to scripts."""
     match error:
         case InvalidProblem():
-            count = max(len(error.issues), getattr(error, "num_issues", 0))
-            echo(f"shardplan: {count} {'problem' if count == 1 else 'problems'} in the input")
-            print_issues(error.issues)
-            if count > len(error.issues):
-                echo(f"  ... and {count - len(error.issues)} more")
+            _print_problems("input", error.issues, max(len(error.issues), getattr(error, "num_issues", 0)))
             return ExitCode.BAD_INPUT
         case UnsupportedRequest():
             echo("shardplan: this version cannot do that")
             print_issues(issues_of(error))
             return ExitCode.BAD_INPUT
         case InvalidMeasurements():
-            count = error.num_issues
-            echo(f"shardplan: {count} {'problem' if count == 1 else 'problems'} in the measurements")
-            print_row_issues(error.issues)
-            if count > len(error.issues):
-                echo(f"  ... and {count - len(error.issues)} more")
+            _print_problems("measurements", error.issues, error.num_issues)
             return ExitCode.BAD_INPUT
         case CostModelError():
             echo(f"shardplan: {error}")
@@ -94,6 +96,14 @@ def report(error: Exception) -> ExitCode:
             return ExitCode.BAD_INPUT
 
 
+def _print_problems(where: str, issues: Sequence[Issue] | Sequence[RowIssue], number: int) -> None:
+    """List some of a number of issues."""
+    echo(f"shardplan: {number} {'problem' if number == 1 else 'problems'} in the {where}")
+    print_issues(issues)
+    if number > len(issues):
+        echo(f"  ... and {number - len(issues)} more")
+
+
 def issues_of(error: InvalidProblem | UnsupportedRequest) -> Sequence[Issue]:
     """Return everything that a refusal lists."""
     if isinstance(error, InvalidProblem):
@@ -107,21 +117,18 @@ def echo(text: str = "") -> None:
     print(text, file=sys.stderr)
 
 
-def print_issues(issues: Sequence[Issue]) -> None:
-    """List issues in at most 80 columns: where, what, the way out."""
+def print_issues(issues: Sequence[Issue] | Sequence[RowIssue]) -> None:
+    """List issues in at most 80 columns: where, what, the way out; the first row after the head line is row 1."""
     for issue in issues:
-        text = f"{issue.severity} at {issue.pointer or 'the whole document'}: {issue.message}"
-        for line in (*_wrapped(text, "  "), *_wrapped(issue.hint, "    ")):
-            echo(line)
-
-
-def print_row_issues(issues: Sequence[RowIssue]) -> None:
-    """List findings in measured rows in at most 80 columns; the first row after the head line is row 1."""
-    for issue in issues:
-        where = "the file" if issue.row < 0 else f"row {issue.row + 1}"
-        column = f", {issue.column}" if issue.column else ""
-        value = f" ({issue.value})" if issue.value else ""
-        for line in _wrapped(f"{where}{column}{value}: {issue.reason}", "  "):
+        if isinstance(issue, Issue):
+            text = f"{issue.severity} at {issue.pointer or 'the whole document'}: {issue.message}"
+            lines = [*_wrapped(text, "  "), *_wrapped(issue.hint, "    ")]
+        else:
+            where = "the file" if issue.row < 0 else f"row {issue.row + 1}"
+            column = f", {issue.column}" if issue.column else ""
+            value = f" ({issue.value})" if issue.value else ""
+            lines = _wrapped(f"{where}{column}{value}: {issue.reason}", "  ")
+        for line in lines:
             echo(line)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from api.cli.errors import BadInput, echo
+from api.cli.errors import BadInput, echo, system_errors
 from api.client.plan_file import write_atomically
 from api.schemas.described import fields_of
 from api.schemas.plan import PlanDocument as AcceptedPlan
@@ -28,11 +28,8 @@ def read_bytes(path: str) -> bytes:
     if path == STDIN:
         raw = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
     else:
-        try:
-            with Path(path).open("rb") as file:
-                raw = file.read(MAX_FILE_BYTES + 1)
-        except OSError as error:
-            raise BadInput(f"cannot read {path}: {error.strerror or error}") from None
+        with system_errors(f"cannot read {path}"), Path(path).open("rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)
     if len(raw) > MAX_FILE_BYTES:
         raise BadInput(f"{path} is larger than {MAX_FILE_BYTES:,} bytes")
     if not raw:
@@ -89,10 +86,8 @@ def write_content(content: bytes, path: str | None) -> None:
         sys.stdout.buffer.write(content + b"\n")
         sys.stdout.buffer.flush()
         return
-    try:
+    with system_errors(f"cannot write {path}"):
         write_atomically(Path(path), content)
-    except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def with_changes(raw: bytes, changes: Mapping[Sequence[str], object]) -> bytes:

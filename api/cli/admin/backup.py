@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.cli.admin.database import DataDir, named, settings_of_database, settings_of_service, starting
-from api.cli.errors import BadInput, ServerTrouble, echo
+from api.cli.admin.database import DataDir, named, settings_of_database, settings_of_service
+from api.cli.errors import BadInput, ServerTrouble, echo, system_errors
 from api.cli.files import AsJson, tell_document
 from planner.domain.formats.units import format_bytes
 from planner.output.explain.text.layout import wrapped
@@ -24,6 +24,7 @@ def backup_command(
     as_json: AsJson = False,
 ) -> None:
     """Write all that the service keeps into one file, as of one moment, also while servers run."""
+    from api.cli.service.process import start_errors
     from api.services.backup.taking import back_up
 
     settings = settings_of_service(data_dir)
@@ -31,11 +32,8 @@ def backup_command(
         raise BadInput(f"{file} is there already; name another file, or say --overwrite")
     if not file.absolute().parent.is_dir():
         raise BadInput(f"there is no folder {file.absolute().parent}")
-    with starting(settings):
-        try:
-            manifest = back_up(settings, file)
-        except OSError as error:
-            raise BadInput(f"cannot write {file}: {error.strerror or error}") from None
+    with start_errors(settings), system_errors(f"cannot write {file}"):
+        manifest = back_up(settings, file)
     _print_result(file, manifest, f"backup of {named(settings)}", as_json=as_json)
     echo("shardplan: keep the file as safe as the service: it has specs, plans,")
     echo("  digests of keys and secrets of webhooks")
@@ -51,6 +49,7 @@ def restore_command(
     as_json: AsJson = False,
 ) -> None:
     """Put a backup into a new database of either kind: all of it, or nothing."""
+    from api.cli.service.process import start_errors
     from api.services.backup.archive import DamagedArchive, NewerArchive
     from api.services.backup.restoring import InUse, NotEmpty, check, restore
 
@@ -61,7 +60,7 @@ def restore_command(
         if check_only:
             manifest = check(file)
         else:
-            with starting(settings):
+            with start_errors(settings):
                 manifest = restore(file, settings, replace=replace)
     except (DamagedArchive, NewerArchive, NotEmpty) as error:
         raise BadInput(str(error)) from error

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.cli.errors import BadInput, ServerTrouble
+from api.cli.errors import BadInput
 from api.cli.service.settings import settings_of
 from api.settings import Settings
 from api.store.data_directory import make_private
@@ -47,25 +47,14 @@ def settings_of_service(data_dir: str | None, **options: Any) -> Settings:
 @contextmanager
 def opened(settings: Settings) -> "Iterator[Database]":
     """Open a database, made where there is none. Raises ``ServerTrouble``."""
+    from api.cli.service.process import start_errors
     from api.store.database import open_store
 
-    with starting(settings):
+    with start_errors(settings):
         if settings.database_url is None:
             make_private(settings.data_dir)
         with closing(open_store(settings)) as database:
             yield database
-
-
-@contextmanager
-def starting(settings: Settings) -> Iterator[None]:
-    """Tell as ``ServerTrouble`` what a server would not start for."""
-    from api.cli.service.process import StartFailed, start_errors
-
-    try:
-        with start_errors(settings):
-            yield
-    except StartFailed as error:
-        raise ServerTrouble(str(error)) from error
 
 
 def check_tenant(tenant: str) -> None:

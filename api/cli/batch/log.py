@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from api.cli.batch.items import Item
-from api.cli.errors import BadInput
+from api.cli.errors import system_errors
 
 _FILE = "batch.jsonl"
 
@@ -46,11 +46,9 @@ class BatchLog:
         """Read what there is. Raises ``BadInput`` where the folder cannot be used."""
         self._folder, self._path = folder, folder / _FILE
         self._known: dict[str, Outcome] = {}
-        try:
+        with system_errors(f"cannot use {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
             text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
-        except OSError as error:
-            raise BadInput(f"cannot use {folder}: {error.strerror or error}") from None
         # The next line must not be written at the end of one that was cut off.
         self._before = "\n" if text and not text.endswith("\n") else ""
         for line in text.splitlines():
@@ -69,13 +67,10 @@ class BatchLog:
 
     def add(self, outcome: Outcome) -> None:
         """Write down what became of an item, durably, after its plan."""
-        try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(self._before + json.dumps(asdict(outcome)) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise BadInput(f"cannot write {self._path}: {error.strerror or error}") from None
+        with system_errors(f"cannot write {self._path}"), self._path.open("a", encoding="utf-8") as file:
+            file.write(self._before + json.dumps(asdict(outcome)) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
         self._before = ""
         self._known[outcome.name] = outcome
 

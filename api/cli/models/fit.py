@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.cli.errors import BadInput, echo
+from api.cli.errors import BadInput, echo, system_errors
 from api.cli.files import STDIN, check_output, write_content
 from api.cli.interruptible import interruptible
 from api.schemas.base import MODEL_NAME
@@ -104,10 +104,8 @@ def _rates(rows: "Measurements") -> dict[str, float]:
 def _read(path: str) -> "Measurements":
     from cost_models.measurements.files import read_measurements
 
-    try:
+    with system_errors(f"cannot read {path}"):
         return read_measurements(Path(path))
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror or error}") from None
 
 
 def _refuse_twice(files: list[str]) -> None:

@@ -1,13 +1,12 @@
 """``compare``, ``export`` and ``fetch``: commands that take a plan."""
 
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from api.cli.admin.client_key import TokenFile, address_of, token_in
-from api.cli.errors import BadInput, echo
+from api.cli.errors import BadInput, echo, system_errors
 from api.cli.files import AsJson, check_output, read_plan, tell_document, write_document
 from api.cli.plans.plan import Changes, changed_spec
 from api.cli.statistics.command import StatisticsFiles, found_statistics
@@ -27,13 +26,6 @@ PlanFile = Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan that 
 Output = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write the result, else stdout.")
 ]
-
-
-class Device(StrEnum):
-    """Devices of an export."""
-
-    CUDA = "cuda"
-    CPU = "cpu"
 
 
 def compare_command(
@@ -57,7 +49,7 @@ def export_command(
         str | None,
         typer.Option(help="Path of the embedding module in the model, for plans whose spec gave none."),
     ] = None,
-    device: Annotated[Device, typer.Option(help="Where the tables are trained.")] = Device.CUDA,
+    device: Annotated[Literal["cuda", "cpu"], typer.Option(help="Where the tables are trained.")] = "cuda",
     spec: Annotated[
         str | None,
         typer.Option(
@@ -82,7 +74,7 @@ def export_command(
         problem = _problem_of(spec, statistics, changes, document)
     facts = ExportFacts(problem=problem, sparsecores_per_chip=sparsecores_per_chip)
     try:
-        exported = exporter_of(export_format, facts)(document, module_path=module_path, device=device.value)
+        exported = exporter_of(export_format, facts)(document, module_path=module_path, device=device)
     except UnexportablePlan as error:
         raise BadInput(str(error)) from error
     write_document(exported, output)
@@ -113,12 +105,11 @@ def fetch_command(
     check_output(output)
     url, token = address_of(server), token_in(token_file)
     try:
-        with PlannerClient(url, token=token, timeout=timeout, retry=RetryPolicy(attempts=attempts)) as client:
+        client = PlannerClient(url, token=token, timeout=timeout, retry=RetryPolicy(attempts=attempts))
+        with client, system_errors(f"cannot write {output}"):
             file = fetch(client, channel, output)
     except ValueError as error:
         raise BadInput(str(error)) from error
-    except OSError as error:
-        raise BadInput(f"cannot write {output}: {error.strerror or error}") from error
     written = {"path": str(file.path), "plan_digest": file.digest, "changed": file.changed}
     tell_document(written, as_json=as_json)
     echo(f"{file.path}: {'new plan' if file.changed else 'unchanged'} {file.digest}")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from api.cli.errors import ServerTrouble
 from api.execution.base import EngineUnavailable
 from api.http.auth.tokens.trusted_issuer import UnusableIssuer
 from api.observability.tracing import MissingExtra
@@ -32,24 +33,20 @@ _EXPECTED = (
 )
 
 
-class StartFailed(Exception):
-    """The service could not start; the message is for people."""
-
-
 @contextlib.contextmanager
 def start_errors(settings: Settings) -> Iterator[None]:
-    """Turn what fails at the start into ``StartFailed``."""
+    """Turn what fails at the start into ``ServerTrouble``."""
     try:
         yield
     except _EXPECTED as error:
-        raise StartFailed(str(error)) from error
+        raise ServerTrouble(str(error)) from error
     except OSError as error:
-        raise StartFailed(f"cannot use {settings.data_dir}: {error.strerror or error}") from error
+        raise ServerTrouble(f"cannot use {settings.data_dir}: {error.strerror or error}") from error
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or error).strip()
         # The address of a database may have a password, and is not repeated.
         where = f" {settings.database}" if settings.database_url is None else ""
-        raise StartFailed(f"cannot use the database{where}: {reason}") from error
+        raise ServerTrouble(f"cannot use the database{where}: {reason}") from error
 
 
 #: New containers after which the youngest generation is collected (Python's own number is 700 in 3.11).

@@ -15,8 +15,8 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from api.cli.service import process as collector
-from api.cli.service.process import StartFailed, force_exit_after_timeout, start_errors
+from api.cli.errors import ServerTrouble
+from api.cli.service.process import force_exit_after_timeout, start_errors, tune_gc
 from api.execution.processes.solve import PlanFunction, plan_in_full
 from api.http.app import create_app
 from api.http.middleware.header_limits import bounded_heads
@@ -43,7 +43,7 @@ def serve(settings: Settings, *, plan: PlanFunction = plan_in_full) -> None:
 
     Raises
     ------
-    StartFailed
+    ServerTrouble
         The data folder, the database, a model of the package or the port cannot be used.
     """
     is_terminal = sys.stderr.isatty()
@@ -80,14 +80,14 @@ async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> No
     async with contextlib.AsyncExitStack() as stack:
         with start_errors(settings):
             await stack.enter_async_context(app.router.lifespan_context(app))
-        collector.tune_gc()
+        tune_gc()
         server = _Server(config, app.state.services)
         try:
             await server.serve()
         except (SystemExit, UnicodeError):  # a name that DNS cannot be asked for is no OSError to uvicorn
             reason = _why_not(settings)
     if reason:  # outside of the lifespan, whose group of tasks would wrap what is raised in it
-        raise StartFailed(f"cannot listen on {settings.host}, port {settings.port}: {reason}")
+        raise ServerTrouble(f"cannot listen on {settings.host}, port {settings.port}: {reason}")
 
 
 def _why_not(settings: Settings) -> str:

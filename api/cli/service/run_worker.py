@@ -9,7 +9,8 @@ from types import FrameType
 
 from prometheus_client import CollectorRegistry, start_http_server
 
-from api.cli.service.process import StartFailed, force_exit_after_timeout, start_errors
+from api.cli.errors import ServerTrouble
+from api.cli.service.process import force_exit_after_timeout, start_errors
 from api.execution.host import EngineHost
 from api.execution.processes.fit import FitFunction, fit_model
 from api.execution.processes.solve import PlanFunction, plan_in_full
@@ -29,11 +30,11 @@ def work(settings: Settings, *, plan: PlanFunction = plan_in_full, fit: FitFunct
 
     Raises
     ------
-    StartFailed
+    ServerTrouble
         There is no database to share, or it or the data folder cannot be used.
     """
     if wrong := wrong_setting(settings):
-        raise StartFailed(wrong)
+        raise ServerTrouble(wrong)
     with contextlib.closing(LogQueue(sys.stderr)) as lines:
         set_up(settings, lines, is_terminal=sys.stderr.isatty())
         _work(settings, plan, fit)
@@ -89,7 +90,7 @@ def _metrics_served(settings: Settings, registry: CollectorRegistry) -> Iterator
         server, thread = start_http_server(settings.worker_metrics_port, settings.host, registry)
     except OSError as error:
         where = f"{settings.host}, port {settings.worker_metrics_port}"
-        raise StartFailed(f"cannot listen on {where}: {error.strerror}") from error
+        raise ServerTrouble(f"cannot listen on {where}: {error.strerror}") from error
     try:
         yield
     finally:

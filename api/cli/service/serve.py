@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli.errors import BadInput, ServerTrouble, echo
+from api.cli.errors import BadInput, echo
 from api.cli.service.settings import settings_of
 
 _WORKERS_REFUSED = (
@@ -27,7 +27,6 @@ def serve_command(
     ] = None,
 ) -> None:
     """Run the service: pages under /, REST under /v1, console under /docs. Settings come from SHARDPLAN_* variables."""
-    from api.cli.service.process import StartFailed
     from api.cli.service.run_server import serve
 
     settings = settings_of(host=host, port=port, data_dir=data_dir, insecure=insecure)
@@ -35,10 +34,7 @@ def serve_command(
         if not settings.insecure:
             raise BadInput(_WORKERS_REFUSED.format(host=settings.host))
         echo(f"shardplan: listening on {settings.host} without authentication; keep it inside a trusted network")
-    try:
-        serve(settings)
-    except StartFailed as error:
-        raise ServerTrouble(str(error)) from error
+    serve(settings)
 
 
 def _is_loopback(host: str) -> bool:

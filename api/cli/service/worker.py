@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli.errors import BadInput, ServerTrouble, echo
+from api.cli.errors import BadInput, echo
 from api.cli.service.settings import settings_of
 
 
@@ -14,14 +14,10 @@ def worker_command(
     ] = None,
 ) -> None:
     """Run solves for the servers that share the database of SHARDPLAN_DATABASE_URL."""
-    from api.cli.service.process import StartFailed
     from api.cli.service.run_worker import work, wrong_setting
 
     settings = settings_of(data_dir=data_dir)
     if wrong := wrong_setting(settings):
         raise BadInput(wrong)
     echo(f"shardplan: working on up to {settings.solver_processes} solves at a time; SIGTERM stops it")
-    try:
-        work(settings)
-    except StartFailed as error:
-        raise ServerTrouble(str(error)) from error
+    work(settings)

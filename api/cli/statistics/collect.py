@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from api.cli.statistics.traces.base import UnreadableTrace
+from api.cli.errors import BadInput
 from api.cli.statistics.traces.registry import read_trace
 from api.specs.references.statistics_document import Statistics
 from planner.access.sketches.collector import Collector
@@ -36,7 +36,7 @@ def collect(
 
     Raises
     ------
-    UnreadableTrace
+    BadInput
         With the file and the place.
     """
     columns = None if tables is None else tuple(dict.fromkeys(name for names in tables.values() for name in names))
@@ -54,7 +54,7 @@ def collect(
                     collector.add(joined, num_samples=piece.num_samples)
                 except ValueError as error:
                     where = f"{path}, samples {first} to {first + piece.num_samples - 1}, table {table}"
-                    raise UnreadableTrace(f"{where}: {error}") from None
+                    raise BadInput(f"{where}: {error}") from None
                 lookups += len(joined)
             first += piece.num_samples
             if on_progress is not None:
@@ -62,5 +62,5 @@ def collect(
         for collector in collectors.values():
             collector.end_trace()
     if not collectors:
-        raise UnreadableTrace("the traces have no samples")
+        raise BadInput("the traces have no samples")
     return Statistics(sketches={name: collector.sketch() for name, collector in collectors.items()})

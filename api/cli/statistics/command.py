@@ -59,7 +59,6 @@ def stats_command(
 ) -> None:
     """Sketch the lookups of id traces, table by table; merge or compare such sketches."""
     from api.cli.statistics.collect import collect
-    from api.cli.statistics.traces.base import UnreadableTrace
     from api.specs.references.statistics_document import merge_statistics
     from planner.access.sketches.sketch import OtherSketch
 
@@ -87,7 +86,7 @@ def stats_command(
                 hash_seed=hash_seed or 0,
                 on_progress=report,
             )
-    except (UnreadableTrace, OtherSketch) as error:
+    except OtherSketch as error:
         raise BadInput(str(error)) from None
     write_content(statistics.canonical, output)
     if not quiet:

@@ -17,7 +17,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from api.cli.service.process import StartFailed, start_errors
+from api.cli.errors import ServerTrouble
+from api.cli.service.process import start_errors
 from api.http.app import create_app
 from api.observability.logging import set_up
 from api.observability.request_log import AccessLog
@@ -161,7 +162,7 @@ def test_a_missing_extra_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for module in ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http.trace_exporter"):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, module, None)
-            with pytest.raises(StartFailed, match=r"pip install 'shardplan\[otel\]'"), start_errors(settings):
+            with pytest.raises(ServerTrouble, match=r"pip install 'shardplan\[otel\]'"), start_errors(settings):
                 tracing_of(settings)
 
 

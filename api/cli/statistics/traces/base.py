@@ -12,11 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from api.cli.errors import BadInput
 from cost_models.arrays import Ints
-
-
-class UnreadableTrace(Exception):
-    """A trace that cannot be read: which file, which place in it, why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +26,7 @@ class Piece:
 
 
 #: Reads a file in pieces of a number of samples, the last one shorter; of these columns, or of all without a choice.
-#: Raises ``UnreadableTrace``.
+#: Raises ``BadInput``.
 Reader = Callable[[Path, int, tuple[str, ...] | None], Iterator[Piece]]
 
 
@@ -38,19 +35,19 @@ def ids_of(where: str, values: NDArray[Any]) -> Ints:
 
     Raises
     ------
-    UnreadableTrace
+    BadInput
         With ``where`` and the first unsigned number that is 2^63 or more, which would come out negative.
     """
     if values.dtype.kind == "u" and values.dtype.itemsize == np.dtype(np.int64).itemsize:
         too_large = np.flatnonzero(values > np.uint64(np.iinfo(np.int64).max))
         if len(too_large):
-            raise UnreadableTrace(f"{where}: id {values[too_large[0]]} is no row number in [0, 2^40)")
+            raise BadInput(f"{where}: id {values[too_large[0]]} is no row number in [0, 2^40)")
     return values.astype(np.int64, copy=False)
 
 
 def chosen_columns(path: Path, there: list[str], wanted: tuple[str, ...] | None) -> list[str]:
-    """Return the columns to read; raises ``UnreadableTrace`` for one that is not there."""
+    """Return the columns to read; raises ``BadInput`` for one that is not there."""
     missing = [name for name in wanted or () if name not in there]
     if missing:
-        raise UnreadableTrace(f"{path} has no column {missing[0]}; it has {', '.join(there[:20])}")
+        raise BadInput(f"{path} has no column {missing[0]}; it has {', '.join(there[:20])}")
     return there if wanted is None else list(wanted)

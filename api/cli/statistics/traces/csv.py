@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from api.cli.statistics.traces.base import Piece, UnreadableTrace, chosen_columns
+from api.cli.errors import BadInput
+from api.cli.statistics.traces.base import Piece, chosen_columns
 from cost_models.arrays import Ints
 
 _MAX_CELL = 16_000_000
@@ -27,15 +28,13 @@ def read_csv(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None
             head = next(lines, [])
             names = chosen_columns(path, head, columns)
             if len(set(head)) != len(head) or not head:
-                raise UnreadableTrace(f"{path}: expected a first line with the name of each column, once each")
+                raise BadInput(f"{path}: expected a first line with the name of each column, once each")
             places = [head.index(name) for name in names]
             line = 2
             while samples := list(islice(lines, samples_per_piece)):
                 for offset, sample in enumerate(samples):
                     if len(sample) != len(head):
-                        raise UnreadableTrace(
-                            f"{path}, line {line + offset}: {len(sample)} cells, and {len(head)} columns"
-                        )
+                        raise BadInput(f"{path}, line {line + offset}: {len(sample)} cells, and {len(head)} columns")
                 ids = {
                     name: _ids(path, line, name, [sample[place] for sample in samples])
                     for name, place in zip(names, places, strict=True)
@@ -43,7 +42,7 @@ def read_csv(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None
                 line += len(samples)
                 yield Piece(num_samples=len(samples), ids=ids, read_fraction=min(raw.tell() / size, 1.0))
         except (csv.Error, UnicodeDecodeError) as error:
-            raise UnreadableTrace(f"{path}, line {lines.line_num}: {error}") from None
+            raise BadInput(f"{path}, line {lines.line_num}: {error}") from None
 
 
 def _ids(path: Path, first_line: int, name: str, cells: list[str]) -> Ints:
@@ -53,9 +52,7 @@ def _ids(path: Path, first_line: int, name: str, cells: list[str]) -> Ints:
         for offset, cell in enumerate(cells):
             for word in cell.split():
                 if not _is_id(word):
-                    raise UnreadableTrace(
-                        f"{path}, line {first_line + offset}, column {name}: not a whole number"
-                    ) from None
+                    raise BadInput(f"{path}, line {first_line + offset}, column {name}: not a whole number") from None
         raise
 
 

@@ -12,7 +12,8 @@ from typing import IO
 
 import numpy as np
 
-from api.cli.statistics.traces.base import Piece, UnreadableTrace, chosen_columns, ids_of
+from api.cli.errors import BadInput
+from api.cli.statistics.traces.base import Piece, chosen_columns, ids_of
 from cost_models.arrays import Ints
 
 _SUFFIX = ".npy"
@@ -33,7 +34,7 @@ class _Column:
         wanted = num_samples * self.ids_per_sample * self.data_type.itemsize
         content = self.stream.read(wanted)
         if len(content) != wanted:
-            raise UnreadableTrace(f"{path}: the array {name} ends early")
+            raise BadInput(f"{path}: the array {name} ends early")
         where = f"{path}: the array {name} at or after sample {first_sample}"
         return ids_of(where, np.frombuffer(content, dtype=self.data_type))
 
@@ -48,14 +49,14 @@ def read_npz(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None
             num_samples = {name: column.num_samples for name, column in opened.items()}
             if len(set(num_samples.values())) > 1:
                 counts = ", ".join(f"{name} {count:,}" for name, count in list(num_samples.items())[:5])
-                raise UnreadableTrace(f"{path}: arrays of different numbers of samples: {counts}")
+                raise BadInput(f"{path}: arrays of different numbers of samples: {counts}")
             total = next(iter(num_samples.values()), 0)
             for start in range(0, total, samples_per_piece):
                 count = min(samples_per_piece, total - start)
                 ids = {name: column.read(path, name, start, count) for name, column in opened.items()}
                 yield Piece(num_samples=count, ids=ids, read_fraction=(start + count) / total)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
-        raise UnreadableTrace(f"{path} is no NPZ archive that can be read: {error}") from None
+        raise BadInput(f"{path} is no NPZ archive that can be read: {error}") from None
 
 
 def _column(path: Path, name: str, stream: IO[bytes]) -> _Column:
@@ -64,15 +65,13 @@ def _column(path: Path, name: str, stream: IO[bytes]) -> _Column:
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, in_columns, data_type = read(stream)
     except ValueError as error:
-        raise UnreadableTrace(f"{path}: {name} is no array: {error}") from None
+        raise BadInput(f"{path}: {name} is no array: {error}") from None
     if data_type.kind not in "iu" or len(shape) not in (1, 2) or (in_columns and len(shape) == 2):
-        raise UnreadableTrace(
+        raise BadInput(
             f"{path}: {name} is {data_type} of shape {shape}: whole numbers of shape (samples,) or (samples, ids) in C "
             "order are read"
         )
     ids_per_sample = shape[1] if len(shape) == 2 else 1
     if ids_per_sample > _MAX_IDS_OF_SAMPLE:
-        raise UnreadableTrace(
-            f"{path}: {name} has {ids_per_sample:,} ids in each sample; {_MAX_IDS_OF_SAMPLE:,} at most"
-        )
+        raise BadInput(f"{path}: {name} has {ids_per_sample:,} ids in each sample; {_MAX_IDS_OF_SAMPLE:,} at most")
     return _Column(stream=stream, data_type=data_type, num_samples=shape[0], ids_per_sample=ids_per_sample)

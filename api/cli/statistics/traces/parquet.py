@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from api.cli.statistics.traces.base import Piece, UnreadableTrace, chosen_columns, ids_of
+from api.cli.errors import BadInput
+from api.cli.statistics.traces.base import Piece, chosen_columns, ids_of
 from cost_models.arrays import Ints
 
 
@@ -16,7 +17,7 @@ def read_parquet(path: Path, samples_per_piece: int, columns: tuple[str, ...] | 
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise UnreadableTrace(f"{path}: reading Parquet needs pyarrow: pip install 'shardplan[traces]'") from None
+        raise BadInput(f"{path}: reading Parquet needs pyarrow: pip install 'shardplan[traces]'") from None
     try:
         with pyarrow.parquet.ParquetFile(path, pre_buffer=False) as file:
             names = chosen_columns(path, list(file.schema_arrow.names), columns)
@@ -28,7 +29,7 @@ def read_parquet(path: Path, samples_per_piece: int, columns: tuple[str, ...] | 
                 done += rows.num_rows
                 yield Piece(num_samples=rows.num_rows, ids=ids, read_fraction=done / total)
     except pyarrow.ArrowException as error:
-        raise UnreadableTrace(f"{path} is no Parquet file that can be read: {error}") from None
+        raise BadInput(f"{path} is no Parquet file that can be read: {error}") from None
 
 
 def _whole_pieces(batches: Iterator[Any], samples_per_piece: int) -> Iterator[Any]:
@@ -54,7 +55,7 @@ def _check_type(path: Path, name: str, data_type: Any) -> None:
 
     inner = data_type.value_type if types.is_list(data_type) or types.is_large_list(data_type) else data_type
     if not types.is_integer(inner):
-        raise UnreadableTrace(f"{path}: column {name} is {data_type}: whole numbers or lists of them are read")
+        raise BadInput(f"{path}: column {name} is {data_type}: whole numbers or lists of them are read")
 
 
 def _ids(path: Path, name: str, column: Any, first_row: int) -> Ints:
@@ -66,7 +67,7 @@ def _ids(path: Path, name: str, column: Any, first_row: int) -> Ints:
         is_list = types.is_list(chunk.type) or types.is_large_list(chunk.type)
         values = chunk.flatten() if is_list else chunk
         if values.null_count:
-            raise UnreadableTrace(f"{path}: column {name} has an id that is null at or after row {first_row}")
+            raise BadInput(f"{path}: column {name} has an id that is null at or after row {first_row}")
         where = f"{path}: column {name} at or after row {first_row}"
         parts.append(ids_of(where, values.to_numpy(zero_copy_only=False)))
         first_row += len(chunk)

@@ -81,7 +81,7 @@ def test_two_servers_never_share_a_folder(server: Server, root: Path, tmp_path: 
     second.process.wait(timeout=PATIENCE_SECONDS)
     errors = second.stop()
     assert "another server works with" in errors
-    assert second.process.returncode == 1  # StartFailed, which the command line tells in one line
+    assert second.process.returncode == 1  # ServerTrouble, which the command line tells in one line
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])

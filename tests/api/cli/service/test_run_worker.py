@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api.cli.service.process import StartFailed
+from api.cli.errors import ServerTrouble
 from api.cli.service.run_worker import work
 from api.settings import Settings
 from benchmarks.service.local_postgres import Postgres
@@ -115,12 +115,12 @@ def test_a_worker_that_is_reported_to_stop_hands_over_at_once(server: Server, st
 
 
 def test_a_worker_needs_a_database_to_share(tmp_path: Path) -> None:
-    with pytest.raises(StartFailed, match="SHARDPLAN_DATABASE_URL"):
+    with pytest.raises(ServerTrouble, match="SHARDPLAN_DATABASE_URL"):
         work(Settings(data_dir=tmp_path))
 
 
 def test_a_worker_that_would_run_nothing_says_so(tmp_path: Path, url: str) -> None:
-    with pytest.raises(StartFailed, match="SHARDPLAN_SOLVER_PROCESSES"):
+    with pytest.raises(ServerTrouble, match="SHARDPLAN_SOLVER_PROCESSES"):
         work(Settings(data_dir=tmp_path, database_url=url, solver_processes=0))
 
 

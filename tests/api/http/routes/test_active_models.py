@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from api.cli.service.process import StartFailed
+from api.cli.errors import ServerTrouble
 from api.cli.service.run_server import serve
 from api.services.cost_models.report.html import report_page
 from cost_models.learned.shipped import shipped_models
@@ -94,7 +94,7 @@ def test_a_server_whose_installation_has_a_damaged_model_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, reported: str
 ) -> None:
     monkeypatch.setattr("api.http.app.shipped_models", lambda: {"torn": content})
-    with pytest.raises(StartFailed) as failed:
+    with pytest.raises(ServerTrouble) as failed:
         serve(settings_for(tmp_path, port=0))
     assert "cost model torn of this installation is damaged" in str(failed.value)
     assert reported in str(failed.value)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from api.cli.service.process import StartFailed, start_errors
+from api.cli.errors import ServerTrouble
+from api.cli.service.process import start_errors
 from api.store.webhooks import records as limits
 from tests.support.service.live import Live, settings_for
 from tests.support.service.problems import assert_problem
@@ -86,7 +87,7 @@ def test_there_are_only_so_many(service: Live, monkeypatch: pytest.MonkeyPatch) 
 def test_a_list_that_cannot_be_read_is_reported_at_the_start(tmp_path: Path) -> None:
     settings = settings_for(tmp_path, webhook_hosts="ftp://x")
     with (
-        pytest.raises(StartFailed, match="SHARDPLAN_WEBHOOK_HOSTS"),
+        pytest.raises(ServerTrouble, match="SHARDPLAN_WEBHOOK_HOSTS"),
         start_errors(settings),
         Live.of(tmp_path, webhook_hosts="ftp://x"),
     ):

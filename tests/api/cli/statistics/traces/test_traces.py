@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from api.cli.statistics.traces.base import UnreadableTrace
+from api.cli.errors import BadInput
 from api.cli.statistics.traces.registry import read_trace
 
 USER = [5, 0, 7, 7, 1]
@@ -48,7 +48,7 @@ def test_every_format_has_the_same_pieces(write, tmp_path: Path) -> None:  # typ
 def test_columns_may_be_chosen(write, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     path = write(tmp_path)
     assert [list(piece.ids) for piece in read_trace(path, 10, ("item",))] == [["item"]]
-    with pytest.raises(UnreadableTrace, match=r"no column goods; it has user, item"):
+    with pytest.raises(BadInput, match=r"no column goods; it has user, item"):
         list(read_trace(path, 10, ("goods",)))
 
 
@@ -65,10 +65,10 @@ def test_lists_that_are_null_have_no_ids_and_ids_must_not_be_null(tmp_path: Path
     (piece,) = read_trace(tmp_path / "t.parquet", 10)
     assert (piece.num_samples, piece.ids["a"].tolist()) == (3, [1, 2, 3])
     parquet.write_table(pyarrow.table({"a": [1, None]}), tmp_path / "t.parquet")
-    with pytest.raises(UnreadableTrace, match="column a has an id that is null at or after row 0"):
+    with pytest.raises(BadInput, match="column a has an id that is null at or after row 0"):
         list(read_trace(tmp_path / "t.parquet", 10))
     parquet.write_table(pyarrow.table({"a": [0.5]}), tmp_path / "t.parquet")
-    with pytest.raises(UnreadableTrace, match="column a is double"):
+    with pytest.raises(BadInput, match="column a is double"):
         list(read_trace(tmp_path / "t.parquet", 10))
 
 
@@ -85,7 +85,7 @@ def test_lists_that_are_null_have_no_ids_and_ids_must_not_be_null(tmp_path: Path
 )
 def test_broken_csv(tmp_path: Path, content: str, reason: str) -> None:
     (tmp_path / "t.csv").write_text(content)
-    with pytest.raises(UnreadableTrace, match=reason):
+    with pytest.raises(BadInput, match=reason):
         list(read_trace(tmp_path / "t.csv", 10))
 
 
@@ -104,7 +104,7 @@ def test_broken_csv(tmp_path: Path, content: str, reason: str) -> None:
 )
 def test_broken_npz(tmp_path: Path, arrays: dict[str, np.ndarray], reason: str) -> None:
     np.savez(tmp_path / "t.npz", **arrays)
-    with pytest.raises(UnreadableTrace, match=reason):
+    with pytest.raises(BadInput, match=reason):
         list(read_trace(tmp_path / "t.npz", 10))
 
 
@@ -122,7 +122,7 @@ def test_an_unsigned_id_is_reported_as_it_stands(tmp_path: Path, suffix: str) ->
     else:
         pyarrow = pytest.importorskip("pyarrow")
         pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"a": ids}), path)
-    with pytest.raises(UnreadableTrace, match=r"a at or after (sample|row) 2: id 18446744073709551614 is no row"):
+    with pytest.raises(BadInput, match=r"a at or after (sample|row) 2: id 18446744073709551614 is no row"):
         list(read_trace(path, 2))
 
 
@@ -131,19 +131,19 @@ def test_files_of_something_else(tmp_path: Path, name: str) -> None:
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
     (tmp_path / name).write_bytes(b"something else")
-    with pytest.raises(UnreadableTrace, match="can be read"):
+    with pytest.raises(BadInput, match="can be read"):
         list(read_trace(tmp_path / name, 10))
 
 
 def test_a_cut_off_archive(tmp_path: Path) -> None:
     path = as_npz(tmp_path)
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(UnreadableTrace, match="no NPZ archive"):
+    with pytest.raises(BadInput, match="no NPZ archive"):
         list(read_trace(path, 10))
 
 
 def test_other_names_and_files_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableTrace, match=r"traces end in \.parquet, \.npz, \.csv"):
+    with pytest.raises(BadInput, match=r"traces end in \.parquet, \.npz, \.csv"):
         list(read_trace(tmp_path / "t.txt", 10))
-    with pytest.raises(UnreadableTrace, match="cannot read"):
+    with pytest.raises(BadInput, match="cannot read"):
         list(read_trace(tmp_path / "t.csv", 10))

@@ -9,7 +9,7 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 from prometheus_client import CollectorRegistry
 
-from api.execution.base import SolveEngine
+from api.execution.queue.dbos import DbosEngine
 from api.http.auth.keys.service import ApiKeyService
 from api.http.auth.principal import tenant_of
 from api.http.protocol.idempotency import KeysInFlight
@@ -39,7 +39,7 @@ class Services:
     tenants: "Tenants[Services]"
     settings: Settings
     store: TenantStore
-    engine: SolveEngine
+    engine: DbosEngine
     solves: SolveService
     streams: SolveStreams
     channels: ChannelService

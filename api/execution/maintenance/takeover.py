@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.execution.base import FITS, SOLVES, EngineUnavailable, SolveEngine, Work, fields_of
+from api.execution.base import FITS, SOLVES, EngineUnavailable, Work, fields_of
 from api.execution.executor_identity import Identity
+from api.execution.queue.dbos import DbosEngine
 from api.observability.metrics import WorkMetrics
 from api.store.database import Database
 from api.store.models.models import fit_id, model_id
@@ -34,7 +35,7 @@ class EngineWatch:
     def __init__(
         self,
         store: Database,
-        engine: SolveEngine,
+        engine: DbosEngine,
         identity: Identity,
         metrics: WorkMetrics,
         *,

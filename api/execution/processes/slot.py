@@ -33,7 +33,7 @@ _KILL_SECONDS = 10.0
 #: What multiprocessing says of a process where it has not seen how it ended.
 _UNKNOWN_CODE = 255
 
-Job = TypeVar("Job")
+Given = TypeVar("Given")
 Answer = TypeVar("Answer")
 
 
@@ -87,7 +87,7 @@ class ProcessSlot:
             while not pool.has_settled() and time.monotonic() < deadline and not stopping.wait(_LOOK_SECONDS):
                 pass
 
-    def schedule(self, work: Callable[[Job], Answer], job: Job, limit_seconds: float | None) -> "Future[Answer]":
+    def schedule(self, work: Callable[[Given], Answer], job: Given, limit_seconds: float | None) -> "Future[Answer]":
         """Run a function at the top of a module on a job; the process is killed at the limit, where there is one.
 
         Raises ``BrokenExecutor`` where no process could be had, which says nothing about the job; the future does so
@@ -128,7 +128,7 @@ class _Pool:
         # The pool starts its process with its first work.
         self._started = _STARTER.submit(self._pool.schedule, warm_up)
         self._lock = threading.Lock()
-        self._jobs: set[_Job[Any]] = set()
+        self._jobs: set[Job[Any]] = set()
         self._is_stopped = False
 
     def has_settled(self) -> bool:
@@ -143,13 +143,13 @@ class _Pool:
             return self._is_stopped
         return self._started.exception() is not None or not self._pool.active
 
-    def schedule(self, work: Callable[[Job], Answer], job: Job, limit_seconds: float | None) -> "_Job[Answer]":
+    def schedule(self, work: Callable[[Given], Answer], job: Given, limit_seconds: float | None) -> "Job[Answer]":
         """Run a job. Raises ``OSError``, ``EOFError``, ``RuntimeError`` or ``CancelledError`` without a process."""
         self._started.result(timeout=_BEGIN_SECONDS)
         with self._lock:
             if self._is_stopped:
                 raise RuntimeError("it was discarded")
-            begun = _Job[Answer](self._pool.schedule(work, args=[job], timeout=limit_seconds))
+            begun = Job[Answer](self._pool.schedule(work, args=[job], timeout=limit_seconds))
             self._jobs.add(begun)
         begun.add_done_callback(self._forget)
         self._watch(begun, limit_seconds, time.monotonic() + _BEGIN_SECONDS)
@@ -175,17 +175,17 @@ class _Pool:
         with self._lock:
             self._jobs.discard(job)
 
-    def _after(self, seconds: float, job: "_Job[Any]", look: Callable[[], None]) -> None:
+    def _after(self, seconds: float, job: "Job[Any]", look: Callable[[], None]) -> None:
         """Look at a job after a while, unless it has ended by then."""
         timer = threading.Timer(seconds, look)
         timer.daemon = True
         timer.start()
         job.add_done_callback(lambda _: timer.cancel())
 
-    def _watch(self, job: "_Job[Any]", limit_seconds: float | None, deadline: float) -> None:
+    def _watch(self, job: "Job[Any]", limit_seconds: float | None, deadline: float) -> None:
         self._after(_WATCH_SECONDS, job, lambda: self._expect_begin(job, limit_seconds, deadline))
 
-    def _expect_begin(self, job: "_Job[Any]", limit_seconds: float | None, deadline: float) -> None:
+    def _expect_begin(self, job: "Job[Any]", limit_seconds: float | None, deadline: float) -> None:
         """The pool counts the limit from the begin: without one it would wait for ever."""
         if job.running() or job.done():
             if limit_seconds is not None:
@@ -199,12 +199,15 @@ class _Pool:
             self._watch(job, limit_seconds, deadline)
 
 
-class _Job(Future[Answer]):
-    """What becomes of a job: what the pool says of it, unless somebody else has said so before."""
+class Job(Future[Answer]):
+    """What becomes of a job: what the future of its work says, unless somebody else has said so before."""
 
-    def __init__(self, work: "Future[Answer]") -> None:
+    def __init__(
+        self, work: "Future[Answer]", error_of: Callable[[BaseException], BaseException] = lambda error: error
+    ) -> None:
+        """``error_of`` turns an error of the work into that of the job."""
         super().__init__()
-        self._work = work
+        self._work, self._error_of = work, error_of
         work.add_done_callback(self._set_answer)
 
     def cancel(self) -> bool:
@@ -227,5 +230,6 @@ class _Job(Future[Answer]):
             with contextlib.suppress(InvalidStateError):
                 self.set_result(work.result())
         else:
+            error = self._error_of(error)
             # What ends a process that raises it must not end the thread here that hears of it.
             self.fail(error if isinstance(error, Exception) else RuntimeError(f"the job raised {error!r}"))

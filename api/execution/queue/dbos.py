@@ -45,7 +45,10 @@ log = logging.getLogger(__name__)
 
 
 class DbosEngine:
-    """Fulfils ``api.execution.base.SolveEngine``. One at a time in a process."""
+    """Hands works to the runners of this process, or of others that share its database.
+
+    Keeps the guarantees of ``api.execution.base``. One at a time in a process. Thread safe.
+    """
 
     def __init__(self, executor_id: str, runners: Mapping[str, Runner], *, file: Path, url: str | None) -> None:
         """Hand works to ``runners`` by kind, with a queue in a PostgreSQL database, or else in a file."""
@@ -56,7 +59,7 @@ class DbosEngine:
         self._is_started = False
 
     def start(self) -> None:
-        """Launch DBOS, which takes up what an earlier life of this executor left."""
+        """Launch DBOS, which takes up what an earlier life of this executor left. Raises ``EngineUnavailable``."""
         with _current.lock:
             if _current.engine is not None:
                 raise EngineUnavailable("another engine runs in this process")
@@ -108,7 +111,7 @@ class DbosEngine:
         DBOS.launch()
 
     def stop(self) -> None:
-        """Wait for the runners, and let go of the database."""
+        """Wait for the runners, which are stopping already, and let go of the database."""
         with self._lock:
             self._is_stopping = True
         while self._num_active:
@@ -123,7 +126,10 @@ class DbosEngine:
         return self._is_started and all(f"queue-worker-{kind}" in names for kind in kinds)
 
     def submit(self, work: Work, *, priority: int = 0) -> None:
-        """Enqueue a work under an id that is its own. A failure is logged: ``unknown`` will tell of it."""
+        """Enqueue a work under an id that is its own, so that twice is once; -100 to 100, the highest goes first.
+
+        A failure is logged: ``unknown`` will report the work.
+        """
         try:
             with (
                 SetWorkflowID(_workflow_id(work)),

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from api.execution.base import NotNow
 from api.execution.processes.child import start_process
 from api.execution.processes.solve import SolveAnswer, SolveJob, leave, solve
 from api.release import VERSION
@@ -30,10 +31,6 @@ _CANCEL_SECONDS = 2.0  # less than what pebble waits before it kills
 _CPUS_PER_SOLVE = 1  # searches have one thread
 
 Piece = None | bytes | SolveAnswer  # the begin, an improvement as files have it, the end
-
-
-class RayUnavailable(Exception):
-    """The cluster cannot be used now; the message is for people."""
 
 
 class RayWorkerLost(BrokenExecutor):
@@ -77,17 +74,17 @@ def _end(_number: int, _frame: FrameType | None) -> None:
 
 
 def check_cluster(place: RayPlace) -> str:
-    """Return what was found of a cluster that can be used. Raises ``RayUnavailable``."""
+    """Return what was found of a cluster that can be used. Raises ``NotNow``."""
     ray = _connected(place)
     try:
         there = ray.get(ray.remote(num_cpus=0, max_retries=0)(worker_release).remote(), timeout=_ANSWER_SECONDS)
     except ray.exceptions.GetTimeoutError:
-        raise RayUnavailable(f"the Ray cluster at {place.address} starts no process in {_ANSWER_SECONDS:g} s") from None
+        raise NotNow(f"the Ray cluster at {place.address} starts no process in {_ANSWER_SECONDS:g} s") from None
     except ray.exceptions.RayError as error:
         reason = str(error).strip().splitlines()[-1]
-        raise RayUnavailable(f"the Ray cluster at {place.address} does not run shardplan: {reason}") from None
+        raise NotNow(f"the Ray cluster at {place.address} does not run shardplan: {reason}") from None
     if there != VERSION:
-        raise RayUnavailable(f"the Ray cluster at {place.address} has shardplan {there}, and this is {VERSION}")
+        raise NotNow(f"the Ray cluster at {place.address} has shardplan {there}, and this is {VERSION}")
     cpus = ray.cluster_resources().get("CPU", 0.0)
     return f"Ray {ray.__version__} at {place.address} has {len(ray.nodes())} nodes and {cpus:g} CPUs"
 
@@ -98,7 +95,7 @@ def worker_release() -> str:
 
 
 def connect(place: RayPlace) -> None:
-    """Connect, so that the first solve need not wait for it. Raises ``RayUnavailable``."""
+    """Connect, so that the first solve need not wait for it. Raises ``NotNow``."""
     _connected(place)
 
 
@@ -107,7 +104,7 @@ def run_on_ray(wanted: RayJob) -> SolveAnswer:
 
     Raises
     ------
-    RayUnavailable
+    NotNow
         The cluster cannot be used, or had no processor for it until its deadline.
     RayWorkerLost
         What ran the solve is gone.
@@ -138,7 +135,7 @@ def _followed(ray: Any, wanted: RayJob) -> SolveAnswer:
             raise TimeoutError
         if deadline is None and left_seconds is not None and time.monotonic() > handed_over + left_seconds:
             _cancel(ray, pieces)
-            raise RayUnavailable(f"the Ray cluster at {wanted.place.address} had no processor for it in time")
+            raise NotNow(f"the Ray cluster at {wanted.place.address} had no processor for it in time")
         try:
             if not ray.wait([pieces], timeout=_POLL_SECONDS)[0]:
                 continue
@@ -198,7 +195,7 @@ def _connected(place: RayPlace) -> Any:
     try:
         import ray
     except ImportError:
-        raise RayUnavailable("SHARDPLAN_RUNNER=ray needs pip install 'shardplan[ray]'") from None
+        raise NotNow("SHARDPLAN_RUNNER=ray needs pip install 'shardplan[ray]'") from None
     if ray.is_initialized():
         return ray
     _reach(place.address)
@@ -207,18 +204,18 @@ def _connected(place: RayPlace) -> Any:
         ray.init(place.address, namespace="shardplan", log_to_driver=False, logging_level="ERROR")
     except (OSError, RuntimeError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
-        raise RayUnavailable(f"cannot use the Ray cluster at {place.address}: {reason}") from None
+        raise NotNow(f"cannot use the Ray cluster at {place.address}: {reason}") from None
     # Ray has put a handler of its own in the place of ours.
     signal.signal(signal.SIGTERM, _end)
     return ray
 
 
 def _reach(address: str) -> None:
-    """Raise ``RayUnavailable`` where nobody listens: Ray itself would look for minutes."""
+    """Raise ``NotNow`` where nobody listens: Ray itself would look for minutes."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=_REACH_SECONDS):
             pass
     except (OSError, ValueError, OverflowError) as error:
         form = "SHARDPLAN_RAY_ADDRESS is written like head.internal:6379"
-        raise RayUnavailable(f"cannot reach the Ray cluster at {address}: {error}; {form}") from None
+        raise NotNow(f"cannot reach the Ray cluster at {address}: {error}; {form}") from None

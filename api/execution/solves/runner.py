@@ -21,14 +21,14 @@ from opentelemetry.trace import Tracer
 from pebble import ProcessExpired
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.execution.base import Interrupted
+from api.execution.base import Interrupted, NotNow
 from api.execution.maintenance.retry import retried
 from api.execution.processes.compile_ahead import Compiling
 from api.execution.processes.solve import Incumbent, PlanFunction, SolveAnswer, SolveJob
 from api.execution.ray.slot import RaySlot, place_of
 from api.execution.solves.result_writer import SolveRun, SolveWriter
 from api.execution.solves.results import Stop
-from api.execution.solves.slot import LocalSlot, NotNow, SolverSlot
+from api.execution.solves.slot import SolverSlot
 from api.execution.solves.slots import Slots
 from api.execution.solves.time_limits import spec_in_time
 from api.observability.metrics import WorkMetrics
@@ -179,7 +179,7 @@ class SolveRunner:
     def _new_slot(self) -> SolverSlot:
         if self._settings.runner == "ray":
             return RaySlot(place_of(self._settings))
-        return LocalSlot(self._settings.solver_memory_bytes)
+        return SolverSlot(self._settings.solver_memory_bytes)
 
     def _new_run(self, solve_id: str, attempt: int | None, best: Incumbent | None) -> SolveRun:
         file = self._folder / f"{solve_id}-{attempt}.plan"

@@ -6,10 +6,11 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from anyio.to_thread import run_sync
 
-from api.execution.base import FITS, SolveEngine, Work
+from api.execution.base import FITS, Work
 from api.execution.fits.runner import FitRunner
 from api.schemas.base import MODEL_ID, MODEL_NAME
 from api.schemas.cost_models import MAX_BATCHES, CostModelRequest
@@ -32,6 +33,9 @@ from cost_models.text.number_text import counted
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.errors import Issue
 
+if TYPE_CHECKING:
+    from api.execution.queue.dbos import DbosEngine  # commands that start no engine need not load it
+
 _HINT = "GET /v1/measurements lists what there is"
 
 
@@ -45,7 +49,7 @@ class ModelService:
     def __init__(
         self,
         store: TenantStore,
-        engine: SolveEngine,
+        engine: "DbosEngine",
         runner: FitRunner,
         signals: SolveNotifications,
         settings: Settings,

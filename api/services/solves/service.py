@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from anyio.to_thread import run_sync
 from opentelemetry.trace import get_current_span
 
-from api.execution.base import SOLVES, SolveEngine, Work
+from api.execution.base import SOLVES, Work
+from api.execution.queue.dbos import DbosEngine
 from api.execution.solves.runner import SolveRunner
 from api.execution.solves.time_limits import deadline_warnings, within_server_limit, without_deadline
 from api.release import VERSION
@@ -44,7 +45,7 @@ class SolveService:
     def __init__(
         self,
         store: TenantStore,
-        engine: SolveEngine,
+        engine: DbosEngine,
         runner: SolveRunner,
         signals: SolveNotifications,
         settings: Settings,

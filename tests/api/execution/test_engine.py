@@ -15,11 +15,12 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import update
 
+from api.execution.base import NotNow
 from api.execution.processes.slot import ProcessSlot
 from api.execution.solves import runner as solve_runner
 from api.execution.solves.results import STOPPED, Stop
 from api.execution.solves.runner import MAX_ATTEMPTS
-from api.execution.solves.slot import LocalSlot, NotNow
+from api.execution.solves.slot import SolverSlot
 from api.store.database import Database
 from api.store.solves.records import ACCIDENTS, RUNNING
 from api.store.sql import tables
@@ -362,12 +363,12 @@ def test_a_solve_is_tried_only_where_its_process_is_ready(folder: Path, monkeypa
     """Servers that are killed while they start must not use its attempts up."""
     waits = threading.Event()
 
-    def wait_for_the_end(_: LocalSlot, stopping: threading.Event) -> None:
+    def wait_for_the_end(_: SolverSlot, stopping: threading.Event) -> None:
         waits.set()
         stopping.wait(60)
 
     with monkeypatch.context() as patched, Live.of(folder) as live:
-        patched.setattr(LocalSlot, "wait_until_ready", wait_for_the_end)
+        patched.setattr(SolverSlot, "wait_until_ready", wait_for_the_end)
         solve_id = live.post("/v1/solves", TINY).json()["id"]
         assert waits.wait(30)
         assert live.get(f"/v1/solves/{solve_id}?wait=1").json()["state"] == "queued"
@@ -422,7 +423,7 @@ def test_a_solve_that_waits_for_its_turn_elsewhere_ends_at_its_deadline(
         future.set_exception(NotNow("the cluster is gone"))
         return future
 
-    monkeypatch.setattr(LocalSlot, "solve", later)
+    monkeypatch.setattr(SolverSlot, "solve", later)
     monkeypatch.setattr(solve_runner, "_PAUSE_SECONDS", 3600.0)
     with Live.of(folder) as live:
         deadline = quote((datetime.now(UTC) + timedelta(seconds=1)).isoformat(), safe="")

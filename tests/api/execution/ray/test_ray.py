@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from api.cli.service.process import StartFailed, start_errors
-from api.execution.base import EngineUnavailable
+from api.cli.errors import ServerTrouble
+from api.cli.service.process import start_errors
+from api.execution.base import EngineUnavailable, NotNow
 from api.execution.ray.slot import RaySlot, place_of
-from api.execution.ray.solve import RayPlace, RayUnavailable, check_cluster
+from api.execution.ray.solve import RayPlace, check_cluster
 from tests.api.execution.test_engine import plan_is_valid, wait_for_pid, wait_for_progress
 from tests.support.service import planners
 from tests.support.service.live import Live, settings_for
@@ -148,7 +149,7 @@ def test_a_cluster_that_no_one_reaches_is_reported_at_the_start(folder: Path) ->
     address = f"127.0.0.1:{free_port()}"
     settings = settings_for(folder, runner="ray", ray_address=address)
     with (
-        pytest.raises(StartFailed, match=f"cannot reach the Ray cluster at {address}"),
+        pytest.raises(ServerTrouble, match=f"cannot reach the Ray cluster at {address}"),
         start_errors(settings),
         Live.of(folder, runner="ray", ray_address=address),
     ):
@@ -168,11 +169,11 @@ def test_addresses_that_are_none_say_how_to_write_one(address: str, monkeypatch:
             return False
 
     monkeypatch.setitem(__import__("sys").modules, "ray", Ray)
-    with pytest.raises(RayUnavailable, match="is written like"):
+    with pytest.raises(NotNow, match="is written like"):
         check_cluster(RayPlace(address=address))
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(RayUnavailable, match="shardplan\\[ray\\]"):
+    with pytest.raises(NotNow, match="shardplan\\[ray\\]"):
         check_cluster(RayPlace(address="127.0.0.1:1"))

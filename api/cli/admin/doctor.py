@@ -120,8 +120,8 @@ def _solver() -> str:
 
 def _planner() -> str:
     """Two equal tables on two ranks, table-wise: one on each is the optimum, and both ranks are equal."""
+    from api.execution.processes.solve import planned
     from api.specs.parse import parse_spec
-    from planner.pipeline import plan
 
     table = {"num_embeddings": 1000, "embedding_dim": 64, "pooling_factor": 4.0}
     constraints = {"sharding_types": ["table_wise"]}
@@ -133,10 +133,7 @@ def _planner() -> str:
         "hardware": {"profile": "dgx-h100-80g", "num_hosts": 1, "ranks_per_host": 2},
         "solver": {"partitioner": "portfolio", "time_limit_seconds": 10},
     }
-    request = parse_spec(canonical_bytes(spec))
-    result = plan(
-        request.problem, cost_model=request.cost_model, partitioner=request.partitioner, limits=request.limits
-    )
+    result = planned(parse_spec(canonical_bytes(spec)))
     if result.plan is None:
         raise Failed(f"no plan for a problem that has one: {result.reason} {result.detail}")
     ranks = sorted(shard.rank for table in result.plan.placement.tables for shard in table.shards)

@@ -16,7 +16,7 @@ from api.cli.batch.log import BatchLog, Outcome
 from api.cli.batch.summary import summary_csv, summary_text
 from api.cli.errors import MAX_COLUMNS, UNAUTHORIZED, BadInput, ExitCode, echo, issues_of
 from api.cli.files import write_content
-from api.cli.plans.solve_locally import compile_search, facts_of, solved
+from api.cli.plans.solve_locally import compile_search
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.specs.input.json import read_json
 from cost_models.errors import CostModelError
@@ -163,6 +163,7 @@ def _invalid_on_server(error: "ProblemError") -> str:
 
 def _local_planner(find_statistics: "FindStatistics") -> Planner:
     """Plan in this process."""
+    from api.execution.processes.solve import facts_of, planned
     from api.specs.parse import parse_spec
     from planner.output.exporters.generic import to_bytes
     from planner.solver.problem import Reason
@@ -171,13 +172,13 @@ def _local_planner(find_statistics: "FindStatistics") -> Planner:
 
     def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, bytes | None]:
         request = parse_spec(spec, find_statistics=find_statistics)
-        result = solved(request)
+        result = planned(request)
         blank = Outcome.of(item, request_digest)
         if result.plan is None:
             state = "infeasible" if result.reason == Reason.INFEASIBLE else "no-plan"
             return replace(blank, state=state, detail=result.detail), None
         document, content = to_bytes(result.plan, **facts_of(request))
-        return _planned(blank, document), content
+        return _outcome_of(blank, document), content
 
     return run
 
@@ -229,12 +230,12 @@ def _remote_planner(url: str, tag: str, token: str | None) -> Planner:
             detail = result["termination"]["detail"] if isinstance(result, dict) else str(solve.get("error"))
             return replace(blank, state=state, detail=detail), None
         plan = client.plan_of(solve)
-        return _planned(blank, cast("PlanDocument", plan.document)), plan.content
+        return _outcome_of(blank, cast("PlanDocument", plan.document)), plan.content
 
     return run
 
 
-def _planned(blank: Outcome, document: PlanDocument) -> Outcome:
+def _outcome_of(blank: Outcome, document: PlanDocument) -> Outcome:
     """Return the outcome of a solve that found a plan."""
     objective, provenance = document["objective"], document["provenance"]
     return replace(

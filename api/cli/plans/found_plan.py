@@ -1,6 +1,6 @@
 """Solves a request on the command line and writes the plan, as far as there is one."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -8,7 +8,7 @@ import typer
 from api.cli.errors import ExitCode, echo
 from api.cli.files import STDIN, tell_document, write_content
 from api.cli.interruptible import interruptible
-from api.cli.plans.solve_locally import compile_search, facts_of, solved
+from api.cli.plans.solve_locally import compile_search
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.output.explain.text.infeasible import explain_no_plan
 from planner.output.exporters.generic import to_bytes
@@ -27,12 +27,13 @@ def write_found(request: "SolveRequest", output: str | None) -> Plan:
     typer.Exit
         There is no plan; why not was told.
     """
+    from api.execution.processes.solve import facts_of, planned
     from planner.solver.problem import Reason
 
     compile_search()
     best: list[PlanResult] = []
     try:
-        result = interruptible(lambda: solved(request, best.append))
+        result = interruptible(lambda: planned(request, best.append))
     except KeyboardInterrupt:
         result = _interrupted(best)
         echo("shardplan: interrupted; this is the best plan until then")
@@ -60,11 +61,9 @@ def _interrupted(found: list[PlanResult]) -> PlanResult:
 
 def _result_document(result: PlanResult) -> dict[str, object]:
     """A solve without a plan, as ``result`` of a solve over HTTP."""
-    from api.execution.solves.results import result_of
+    from api.execution.processes.solve import answer_of
+    from api.execution.solves.results import result_of_answer
     from api.schemas.solve import ResultDocument
 
-    shortfalls = [asdict(shortfall) for shortfall in result.shortfalls]
-    diagnosis = None if result.diagnosis is None else asdict(result.diagnosis)
-    found = result_of(None, str(result.reason), result.limit, result.detail, shortfalls, diagnosis)
-    document = ResultDocument.model_validate({**found, "lower_bound_seconds": result.lower_bound_seconds})
+    document = ResultDocument.model_validate(result_of_answer(answer_of(result, None), None))
     return document.model_dump(mode="json", exclude={"plan_url"})

@@ -9,43 +9,25 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from api.execution.processes.child import start_process
 from api.specs.parse import SolveRequest, parse_spec
 from api.specs.references.cost_model import OneModel
 from cost_models.errors import CostModelError
-from cost_models.protocol import CostModel
 from planner.domain.formats.canonical_json import canonical_bytes
-from planner.domain.plan.movement import PreviousPlan
 from planner.domain.plan.plan import Assumption, Plan, PlanResult
 from planner.domain.problem.problem import Problem
 from planner.errors import PlannerError
 from planner.output.exporters.generic import to_bytes
-from planner.solver.partitioners.base import Partitioner, SolveLimits
 from planner.solver.partitioners.kernels.cache import is_warm
 from planner.solver.partitioners.registry import make_partitioner, partitioner_names
 
-
-class PlanFunction(Protocol):
-    """``plan_in_full``, or a stand-in for tests."""
-
-    def __call__(
-        self,
-        problem: Problem,
-        *,
-        cost_model: CostModel,
-        partitioner: Partitioner,
-        limits: SolveLimits,
-        assumptions: tuple[Assumption, ...] = (),
-        previous: PreviousPlan | None = None,
-        on_result: Callable[[PlanResult], None] | None = None,
-    ) -> PlanResult:
-        """Plan a problem."""
-        ...
+#: ``plan_in_full``, or a stand-in for tests.
+PlanFunction = Callable[..., PlanResult]
 
 
 def plan_in_full(problem: Problem, **options: Any) -> PlanResult:
@@ -106,13 +88,7 @@ class Incumbent:
 
     def to_file(self) -> bytes:
         """Return a line of what the server wants to know at once, then the plan, whose megabytes it need not read."""
-        head = {
-            "digest": self.digest,
-            "objective": self.objective,
-            "partitioner": self.partitioner,
-            "movement": self.movement,
-            "head": self.head,
-        }
+        head = {name: getattr(self, name) for name in ("digest", "objective", "partitioner", "movement", "head")}
         return canonical_bytes(head) + b"\n" + self.document
 
     @property
@@ -198,20 +174,35 @@ def solve(job: SolveJob, found: Callable[[Incumbent], None]) -> SolveAnswer:
     try:
         model = None if job.learned_model is None else OneModel(job.learned_model)
         request = parse_spec(job.spec_bytes, find_model=model)
-        result = job.plan(
-            request.problem,
-            cost_model=request.cost_model,
-            partitioner=request.partitioner,
-            limits=request.limits,
-            assumptions=tuple(Assumption(**item) for item in job.assumptions),
-            previous=request.previous,
-            on_result=keep,
-        )
+        request = replace(request, assumptions=tuple(Assumption(**item) for item in job.assumptions))
+        result = planned(request, keep, job.plan)
     except (PlannerError, CostModelError) as error:
         refusal = {"code": error.code, "message": str(error), "hint": getattr(error, "hint", "")}
         return SolveAnswer(refusal=refusal)
     except MemoryError:
         return SolveAnswer(is_out_of_memory=True)
+    return answer_of(result, None if result.plan is None else _incumbent(result.plan, request))
+
+
+def planned(
+    request: SolveRequest,
+    on_result: Callable[[PlanResult], None] | None = None,
+    plan: PlanFunction = plan_in_full,
+) -> PlanResult:
+    """Plan a request."""
+    return plan(
+        request.problem,
+        cost_model=request.cost_model,
+        partitioner=request.partitioner,
+        limits=request.limits,
+        assumptions=request.assumptions,
+        previous=request.previous,
+        on_result=on_result,
+    )
+
+
+def answer_of(result: PlanResult, best: Incumbent | None) -> SolveAnswer:
+    """Return what a search came to, with the plan that it has found."""
     return SolveAnswer(
         reason=str(result.reason),
         limit=result.limit,
@@ -219,15 +210,22 @@ def solve(job: SolveJob, found: Callable[[Incumbent], None]) -> SolveAnswer:
         lower_bound_seconds=result.lower_bound_seconds,
         shortfalls=tuple(asdict(shortfall) for shortfall in result.shortfalls),
         diagnosis=None if result.diagnosis is None else asdict(result.diagnosis),
-        best=None if result.plan is None else _incumbent(result.plan, request),
+        best=best,
     )
+
+
+def facts_of(request: SolveRequest) -> dict[str, str]:
+    """Return what a plan document says of the request that it answers."""
+    return {
+        "name": request.name,
+        "spec_digest": request.spec_digest,
+        "hardware_profile": request.hardware_profile,
+    }
 
 
 def _incumbent(plan: Plan, request: SolveRequest) -> Incumbent:
     """Turn a plan into its document."""
-    head, document = to_bytes(
-        plan, name=request.name, spec_digest=request.spec_digest, hardware_profile=request.hardware_profile
-    )
+    head, document = to_bytes(plan, **facts_of(request))
     return Incumbent.of_plan(head, document)
 
 

@@ -21,7 +21,7 @@ from api.execution.solves.results import (
     plan_record_of,
     progress_of,
     reason_of,
-    result_of,
+    result_of_answer,
     result_of_stopped,
 )
 from api.observability.metrics import WorkMetrics
@@ -103,11 +103,7 @@ class SolveWriter:
             self._finish(run, FAILED, error=error)
         elif answer is not None:
             best = _better(answer.best, run.best)
-            reason = "FEASIBLE" if best is not None and answer.best is None else answer.reason
-            result = result_of(best, reason, answer.limit, answer.detail, answer.shortfalls, answer.diagnosis)
-            if best is answer.best:
-                result["lower_bound_seconds"] = answer.lower_bound_seconds
-            self._finish(run, SUCCEEDED, result=result, best=best)
+            self._finish(run, SUCCEEDED, result=result_of_answer(answer, best), best=best)
 
     def _finish(
         self,

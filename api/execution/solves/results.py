@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-from api.execution.processes.solve import Incumbent
+from api.execution.processes.solve import Incumbent, SolveAnswer
 from api.store.plans.plans import PlanRecord, PlanSummary
 from api.store.sql.blobs import Json
 
@@ -73,6 +73,15 @@ def result_of_stopped(best: Incumbent | None, stop: Stop) -> dict[str, object]:
     if best is None:
         return result_of(None, "NO_SOLUTION_FOUND", stop, "stopped before a plan was found")
     return result_of(best, "FEASIBLE", stop, _DETAIL[stop])
+
+
+def result_of_answer(answer: SolveAnswer, best: Incumbent | None) -> dict[str, object]:
+    """Return the result of a search that came to an end, with the best plan of it and of earlier attempts."""
+    reason = "FEASIBLE" if best is not None and answer.best is None else answer.reason
+    result = result_of(best, reason, answer.limit, answer.detail, answer.shortfalls, answer.diagnosis)
+    if best is answer.best:
+        result["lower_bound_seconds"] = answer.lower_bound_seconds
+    return result
 
 
 def result_of(

@@ -4,8 +4,8 @@ Needs Python and httpx, nothing else; ``shardplan_client.torchrec`` additionally
 """
 
 from .check import check_plan
-from .client import TOKEN_VARIABLE, FetchedPlan, PlannerClient
-from .documents import PlanDocument, ShardDocument, TableDocument, canonical_bytes, parse_plan, plan_digest
+from .client import TOKEN_VARIABLE, PlannerClient
+from .documents import canonical_bytes, parse_plan, plan_digest
 from .errors import (
     ClientError,
     DigestMismatch,
@@ -20,9 +20,10 @@ from .errors import (
     Unreachable,
     UnsupportedModel,
 )
+from .fetched import FetchedPlan, RankSlice, RankSliceDocument
 from .memory import MemoryFacts
 from .plan_file import PlanFile, fetch, read
-from .rank_slice import RankSlice, RankSliceDocument
+from .plan_types import PlanDocument, ShardDocument, TableDocument
 from .transport import RetryPolicy
 from .verdicts import Verdict
 

@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from .documents import SCHEMA_VERSION, PlanDocument, ShardDocument, TableDocument, plan_digest
+from .documents import plan_digest
 from .errors import PlanRejected
+from .plan_types import SCHEMA_VERSION, PlanDocument, ShardDocument, TableDocument
 from .verdicts import Difference, refuse, replan, verdict_of
 
 DATA_PARALLEL = "data_parallel"

@@ -3,17 +3,16 @@
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self, cast
+from typing import Self
 from urllib.parse import quote
 
 import httpx
 
 from .channel_calls import channel_path, rolled_back
-from .documents import PlanDocument, canonical_bytes, parse_object, parse_plan
-from .errors import DigestMismatch, NoPlan, ProblemError, SolveTimeout, UnexpectedAnswer
-from .rank_slice import RankSlice, parse_slice
+from .documents import canonical_bytes, parse_object
+from .errors import NoPlan, ProblemError, SolveTimeout, UnexpectedAnswer
+from .fetched import FetchedPlan, RankSlice, fetched_plan, fetched_slice
 from .transport import RetryPolicy, Transport
 
 #: The longest that the service holds an answer back, seconds (its ``Prefer: wait`` limit).
@@ -21,17 +20,6 @@ MAX_SERVER_WAIT_SECONDS = 60.0
 ENDED_STATES = frozenset({"succeeded", "failed", "cancelled"})
 #: Where a key is looked for that was not given.
 TOKEN_VARIABLE = "SHARDPLAN_TOKEN"
-DIGEST_HEADER = "X-Plan-Digest"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchedPlan:
-    """A plan as it came over the wire, its digest recomputed here."""
-
-    content: bytes = field(repr=False)  # megabytes, which nobody wants in a log
-    document: PlanDocument = field(repr=False)
-    digest: str
-    etag: str | None
 
 
 class PlannerClient:
@@ -177,10 +165,7 @@ class PlannerClient:
             The content is another plan.
         """
         response, _ = self._transport.request("GET", f"/v1/plans/{quote(digest, safe=':')}")
-        plan = _fetched(response)
-        if plan.digest != digest:
-            raise DigestMismatch(digest, plan.digest, "the request")
-        return plan
+        return fetched_plan(response, digest)
 
     def fetch_channel(self, name: str, *, etag: str | None = None) -> FetchedPlan | None:
         """Fetch the plan that a channel points to; ``None`` where it is still the one with ``etag``.
@@ -190,12 +175,8 @@ class PlannerClient:
         DigestMismatch
             The content is not the plan that the channel points to.
         """
-        headers = {"If-None-Match": etag} if etag else {}
-        response, _ = self._transport.request("GET", f"{channel_path(name)}/plan", headers=headers)
-        if response.status_code == httpx.codes.NOT_MODIFIED:
-            _check_asked(etag)
-            return None
-        return _fetched(response)
+        response = self._channel_plan(name, etag, {})
+        return None if response is None else fetched_plan(response)
 
     def get_rank_slice(self, digest: str, rank: int) -> RankSlice:
         """Fetch the part of a plan that one rank needs: its head, and the shards of that rank.
@@ -209,21 +190,25 @@ class PlannerClient:
             It is of another plan.
         """
         response, _ = self._transport.request("GET", f"/v1/plans/{quote(digest, safe=':')}", params={"rank": str(rank)})
-        return _slice(response, rank, {"the request": digest})
+        return fetched_slice(response, rank, digest)
 
     def fetch_channel_slice(self, name: str, rank: int, *, etag: str | None = None) -> RankSlice | None:
         """Fetch one rank's part of the plan that a channel points to; ``None`` where it is the one with ``etag``.
 
         Ranks that ask at different moments may see different plans: compare ``digest`` over all ranks.
         """
+        response = self._channel_plan(name, etag, {"rank": str(rank)})
+        return None if response is None else fetched_slice(response, rank)
+
+    def _channel_plan(self, name: str, etag: str | None, params: dict[str, str | list[str]]) -> httpx.Response | None:
+        """Return the answer with a channel's plan, or a part of it; ``None`` where it is the one with ``etag``."""
         headers = {"If-None-Match": etag} if etag else {}
-        response, _ = self._transport.request(
-            "GET", f"{channel_path(name)}/plan", headers=headers, params={"rank": str(rank)}
-        )
-        if response.status_code == httpx.codes.NOT_MODIFIED:
-            _check_asked(etag)
-            return None
-        return _slice(response, rank, {})
+        response, _ = self._transport.request("GET", f"{channel_path(name)}/plan", headers=headers, params=params)
+        if response.status_code != httpx.codes.NOT_MODIFIED:
+            return response
+        if etag is None:
+            raise UnexpectedAnswer("the service says 304 although no ETag was sent")
+        return None
 
     def get_channel(self, name: str) -> tuple[dict[str, object], str | None]:
         """The channel's document and its ETag, which ``promote`` takes as ``if_match``."""
@@ -290,16 +275,6 @@ class PlannerClient:
         return rolled_back(self._transport, name, if_match=if_match, version=version)
 
 
-def _check_asked(etag: str | None) -> None:
-    if etag is None:
-        raise UnexpectedAnswer("the service says 304 although no ETag was sent")
-
-
-def _slice(response: httpx.Response, rank: int, claimed: Mapping[str, str]) -> RankSlice:
-    claims = {**claimed, f"the header {DIGEST_HEADER}": cast("str | None", response.headers.get(DIGEST_HEADER))}
-    return parse_slice(response.content, rank, claims, response.headers.get("ETag"))
-
-
 def _json(response: httpx.Response) -> dict[str, object]:
     return parse_object(response.content, f"the answer to {response.request.method} {response.request.url.path}")
 
@@ -309,15 +284,3 @@ def _solve_document(response: httpx.Response) -> dict[str, object]:
     if not isinstance(document.get("id"), str) or not isinstance(document.get("state"), str):
         raise UnexpectedAnswer("the answer is not the document of a solve: no id or no state")
     return document
-
-
-def _fetched(response: httpx.Response) -> FetchedPlan:
-    document, digest = parse_plan(response.content)
-    claimed = {
-        f"the header {DIGEST_HEADER}": cast("str | None", response.headers.get(DIGEST_HEADER)),
-        "the plan": document.get("plan_digest", "nothing"),
-    }
-    for where, value in claimed.items():
-        if value is not None and value != digest:
-            raise DigestMismatch(value, digest, where)
-    return FetchedPlan(content=response.content, document=document, digest=digest, etag=response.headers.get("ETag"))

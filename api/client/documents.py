@@ -6,18 +6,7 @@ from collections.abc import Mapping
 from typing import NoReturn, cast
 
 from .errors import UnexpectedAnswer
-from .plan_types import DERIVED_SHARD_KEYS, DIGEST_KEYS, SCHEMA_VERSION, PlanDocument, ShardDocument, TableDocument
-
-__all__ = [
-    "SCHEMA_VERSION",
-    "PlanDocument",
-    "ShardDocument",
-    "TableDocument",
-    "canonical_bytes",
-    "parse_object",
-    "parse_plan",
-    "plan_digest",
-]
+from .plan_types import DERIVED_SHARD_KEYS, DIGEST_KEYS, SCHEMA_VERSION, PlanDocument
 
 
 def canonical_bytes(document: object) -> bytes:
@@ -54,6 +43,21 @@ def parse_object(content: bytes, what: str) -> dict[str, object]:
     return document
 
 
+def parse_versioned(content: bytes, what: str) -> dict[str, object]:
+    """Parse a JSON object of the version that this client reads.
+
+    Raises
+    ------
+    UnexpectedAnswer
+        It is not a JSON object, or of another version.
+    """
+    document = parse_object(content, what)
+    version = document.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise UnexpectedAnswer(f"{what} has schema_version {version!r}; this client reads {SCHEMA_VERSION}")
+    return document
+
+
 def parse_plan(content: bytes) -> tuple[PlanDocument, str]:
     """Parse the bytes of a plan; returns it with the digest of its content.
 
@@ -62,11 +66,7 @@ def parse_plan(content: bytes) -> tuple[PlanDocument, str]:
     UnexpectedAnswer
         The bytes are not a plan document of this version.
     """
-    document = parse_object(content, "the plan")
-    if document.get("schema_version") != SCHEMA_VERSION:
-        raise UnexpectedAnswer(
-            f"the plan has schema_version {document.get('schema_version')!r}; this client reads {SCHEMA_VERSION}"
-        )
+    document = parse_versioned(content, "the plan")
     try:
         return cast("PlanDocument", document), plan_digest(document)
     except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .documents import PlanDocument
 from .live_table import LiveTable
 from .memory import MemoryFacts, memory_issues
+from .plan_types import PlanDocument
 from .verdicts import Difference, ranks_text, refuse, replan
 
 #: Facts that every rank must have alike, and how a message calls them.

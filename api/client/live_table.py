@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 
 from .documents import canonical_bytes
 from .verdicts import Difference, refuse
@@ -25,7 +25,7 @@ class LiveTable:
 
 def fingerprint(tables: Sequence[LiveTable]) -> str:
     """Return the digest of everything that is known of a model's tables, and of their order."""
-    return "sha256:" + hashlib.sha256(canonical_bytes([facts_of(table) for table in tables])).hexdigest()
+    return "sha256:" + hashlib.sha256(canonical_bytes([asdict(table) for table in tables])).hexdigest()
 
 
 def rank_differences(mine: Sequence[LiveTable], first: Sequence[LiveTable]) -> list[Difference]:
@@ -36,24 +36,16 @@ def rank_differences(mine: Sequence[LiveTable], first: Sequence[LiveTable]) -> l
     found += [f'table "{t.name}" is in the model of rank 0, and not in its own' for t in first if t.name not in names]
     for table in mine:
         if table.name in theirs:
+            other = asdict(theirs[table.name])
             found += [
-                of_table(table, f"{name} is {value} in its model, {other} in that of rank 0")
-                for name, value, other in _unequal(table, theirs[table.name])
+                of_table(table, f"{name} is {value} in its model, {other[name]} in that of rank 0")
+                for name, value in asdict(table).items()
+                if value != other[name]
             ]
     if not found:
-        pairs = [(one.name, other.name) for one, other in zip(mine, first, strict=True) if one.name != other.name][:1]
+        pairs = [(one.name, their.name) for one, their in zip(mine, first, strict=True) if one.name != their.name][:1]
         found = [f'table "{one}" stands in its model where "{other}" stands in that of rank 0' for one, other in pairs]
     return [refuse(text) for text in found]
-
-
-def facts_of(table: LiveTable) -> dict[str, object]:
-    """Return the facts of a table by name."""
-    return {field.name: getattr(table, field.name) for field in fields(table)}
-
-
-def _unequal(one: LiveTable, other: LiveTable) -> list[tuple[str, object, object]]:
-    theirs = facts_of(other)
-    return [(name, value, theirs[name]) for name, value in facts_of(one).items() if value != theirs[name]]
 
 
 def of_table(table: LiveTable, text: str) -> str:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .documents import PlanDocument
+from .plan_types import PlanDocument
 from .verdicts import Difference, ranks_text, replan
 
 DEVICE, HOST = "hbm", "ddr"

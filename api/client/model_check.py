@@ -2,10 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 from .check import content_differences, extent
-from .documents import PlanDocument, TableDocument
-from .live_table import LiveTable, facts_of, of_table
+from .live_table import LiveTable, of_table
+from .plan_types import PlanDocument, TableDocument
 from .rules import geometry_reasons, kernel_reasons, pooling_reasons
 from .verdicts import Difference, refuse, replan
 
@@ -83,7 +84,7 @@ def spec_differences(spec: Mapping[str, object], live: Sequence[LiveTable]) -> l
             stated = _stated(by_name[table.name])
             found += [
                 of_table(table, f"{name} is {stated[name]} in the spec, {value} in the model")
-                for name, value in facts_of(table).items()
+                for name, value in asdict(table).items()
                 if value is not None and stated.get(name, value) != value
             ]
     return [replan(text) for text in found]

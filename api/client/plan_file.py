@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .client import PlannerClient
-from .documents import PlanDocument, parse_plan
-from .errors import DigestMismatch, UnexpectedAnswer
+from .documents import parse_plan
+from .errors import DigestMismatch
+from .plan_types import PlanDocument
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +41,10 @@ def fetch(client: PlannerClient, channel: str, path: str | os.PathLike[str]) -> 
     note = target.with_name(target.name + ".etag")
     stored = _stored_content(target, note)
     plan = client.fetch_channel(channel, etag=stored[1] if stored else None)
-    if plan is None and stored is not None:
+    if plan is None:
+        assert stored is not None  # whose ETag was sent
         document, digest = parse_plan(stored[0])
         return PlanFile(path=target, document=document, digest=digest, changed=False)
-    if plan is None:
-        raise UnexpectedAnswer("the service says 304 although no ETag was sent")
     write_atomically(target, plan.content)
     if plan.etag is None:
         note.unlink(missing_ok=True)

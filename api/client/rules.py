@@ -8,8 +8,8 @@ model). So a plan from anywhere passes these rules before it reaches a model.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from .documents import ShardDocument, TableDocument
 from .live_table import LiveTable
+from .plan_types import ShardDocument, TableDocument
 
 #: Kernels of ``EmbeddingComputeKernel`` that a plan of this version can name.
 FUSED_KERNELS = frozenset({"fused", "fused_uvm", "fused_uvm_caching"})

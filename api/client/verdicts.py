@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 #: ``go``: train under this plan. ``replan``: the model, the cluster or the free memory is no
@@ -10,7 +11,7 @@ from typing import Literal
 Verdict = Literal["go", "replan", "refuse"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Difference:
     """One reason against a plan, with both values and the way out where it is not plain."""
 
@@ -18,14 +19,8 @@ class Difference:
     verdict: Literal["replan", "refuse"]
 
 
-def replan(text: str) -> Difference:
-    """Return a difference that a new plan would end."""
-    return Difference(text=text, verdict="replan")
-
-
-def refuse(text: str) -> Difference:
-    """Return a difference that a new plan would not end."""
-    return Difference(text=text, verdict="refuse")
+#: A difference that a new plan would end, and one that it would not.
+replan, refuse = partial(Difference, verdict="replan"), partial(Difference, verdict="refuse")
 
 
 def verdict_of(differences: Iterable[Difference]) -> Verdict:

@@ -16,11 +16,12 @@ from torch import nn
 from torchrec.distributed.types import ShardingPlan
 
 from ..check import shape_differences
-from ..documents import PlanDocument, parse_plan
+from ..documents import parse_plan
 from ..errors import ClientError, PlanRejected, PlanUnavailable, UnsupportedModel
 from ..job import RankFacts, expected_differences, job_issues
 from ..live_table import LiveTable, rank_differences
 from ..model_check import pairs_by_path, plan_differences, spec_differences
+from ..plan_types import PlanDocument
 from ..verdicts import Difference, Verdict, ranks_text, refuse, verdict_of
 from .facts import MemoryProbe, rank_facts
 from .model import live_tables

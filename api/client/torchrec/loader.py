@@ -8,7 +8,8 @@ from torch import nn
 from torchrec.distributed.planner.types import Perf, PlanLoader, Shard, ShardingOption, Storage
 from torchrec.distributed.types import ParameterSharding, ShardingPlan
 
-from ..documents import PlanDocument, TableDocument, parse_plan
+from ..documents import parse_plan
+from ..plan_types import PlanDocument, TableDocument
 from .plan import to_sharding_plan
 
 #: TorchRec's key of an option (``ShardingOption.storage_hash``).

@@ -11,10 +11,11 @@ from torchrec.distributed.comm import get_local_size
 from torchrec.distributed.types import CacheParams, EmbeddingModuleShardingPlan, ParameterSharding, ShardingPlan
 
 from ..check import shape_differences
-from ..documents import PlanDocument, ShardDocument, TableDocument, plan_digest
+from ..documents import plan_digest
 from ..errors import PlanRejected
 from ..job import pod_differences
 from ..model_check import Pair, pairs_by_path, plan_differences
+from ..plan_types import PlanDocument, ShardDocument, TableDocument
 from ..verdicts import verdict_of
 from .facts import pod_ranks
 from .model import live_tables

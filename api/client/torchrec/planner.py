@@ -12,9 +12,10 @@ from torchrec.distributed.sharding_plan import get_default_sharders
 from torchrec.distributed.types import ModuleSharder, ShardingPlan, ShardingPlanner
 
 from ..client import PlannerClient
-from ..documents import PlanDocument, parse_plan
+from ..documents import parse_plan
 from ..errors import ClientError, PlanUnavailable, ProblemError, SolveTimeout, Unreachable
 from ..local_solve import solve_locally
+from ..plan_types import PlanDocument
 from .constraints import (
     feature_numbers,
     fused_optimizer,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from torch import nn
 
-from ..documents import SCHEMA_VERSION
 from ..errors import UnsupportedModel
 from ..live_table import LiveTable
+from ..plan_types import SCHEMA_VERSION
 from .model import dense_parameters, live_tables
 
 

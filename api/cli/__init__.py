@@ -4,64 +4,75 @@ Exit codes: 0 plan found, 1 bad input, 3 infeasible, 4 server or solver trouble,
 130 interrupted. Machine
 output goes to stdout, people's to stderr.
 
-Commands import the solver and the web framework in their bodies, so that ``fetch``, which
-every launcher runs, does not wait two seconds for code that it does not use.
+A command is imported when it is run, so that ``fetch``, which every launcher runs, does not wait two seconds for a
+solver and a web framework that it does not use.
 """
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import Annotated, NoReturn
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
-from api.cli.admin import backup, doctor, keys, prune, webhooks
-from api.cli.batch import command as batch
 from api.cli.errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, echo, report
-from api.cli.measuring import command as measure
-from api.cli.models import fit
-from api.cli.models import report as model
-from api.cli.plans import certify, documents, evaluate, explain, improve, plan
-from api.cli.service import serve, worker
-from api.cli.statistics import command as stats
 from api.release import VERSION
+
+#: Where each command is, and what it does, in a line of a terminal of 80 columns; ``COMMAND --help`` says more.
+_COMMANDS = {
+    "plan": ("plans.plan", "Plan a spec: the plan, and a summary for people."),
+    "batch": ("batch.command", "Plan many specs, each on many shapes of clusters."),
+    "validate": ("plans.plan", "Check a spec without solving it."),
+    "evaluate": ("plans.evaluate", "Score and verify a plan from anywhere."),
+    "improve": ("plans.improve", "Search on from a plan from anywhere."),
+    "import": ("plans.improve", "Write a plan from anywhere as one of shardplan's."),
+    "certify": ("plans.certify", "Write the certificate of a plan and its bound."),
+    "check": ("plans.certify", "Check a certificate."),
+    "explain": ("plans.explain", "Tell why a plan is as it is, and what would help."),
+    "compare": ("plans.documents", "Tell what changed from one plan to another."),
+    "export": ("plans.documents", "Write a plan in the form that a runtime takes."),
+    "stats": ("statistics.command", "Sketch traces of lookups; merge or compare sketches."),
+    "measure": ("measuring.command", "Measure embeddings, collectives and copies here."),
+    "fit": ("models.fit", "Fit a learned cost model to measured rows."),
+    "model": ("models.report", "Report on a learned cost model."),
+    "fetch": ("plans.fetch", "Bring a file up to date with a channel."),
+    "serve": ("service.serve", "Run the service: pages, REST, console."),
+    "worker": ("service.worker", "Run solves for servers that share a database."),
+    "backup": ("admin.backup", "Write all that a service keeps into one file."),
+    "restore": ("admin.backup", "Put a backup into a new database."),
+    "prune": ("admin.prune", "Remove what is older than the settings keep."),
+    "doctor": ("admin.doctor", "Check this installation."),
+    "keys": ("admin.keys", "Make, list and revoke the keys of a service."),
+    "webhooks": ("admin.webhooks", "Say where a service posts what happened."),
+}
+
+
+class _Commands(TyperGroup):
+    """Imports the command that is run; of the others it knows names and summaries."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command that arguments begin with, and the arguments that are its own."""
+        name, _, own_args = super().resolve_command(ctx, args)
+        module = import_module(f"api.cli.{_COMMANDS[args[0]][0]}")
+        commands = getattr(module, "app", None)  # of a command that has commands of its own
+        if commands is None:
+            commands = typer.Typer(rich_markup_mode=None, add_completion=False)
+            commands.command()(getattr(module, f"{name}_command"))
+        return name, typer.main.get_command(commands), own_args
+
 
 app = typer.Typer(
     name="shardplan",
+    cls=_Commands,
     help="Plan how the embedding tables of a recommendation model are cut and placed on a cluster.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-#: What each command does, in a line of a terminal of 80 columns; ``COMMAND --help`` says more.
-_COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
-    ("plan", plan.plan_command, "Plan a spec: the plan, and a summary for people."),
-    ("batch", batch.batch_command, "Plan many specs, each on many shapes of clusters."),
-    ("validate", plan.validate_command, "Check a spec without solving it."),
-    ("evaluate", evaluate.evaluate_command, "Score and verify a plan from anywhere."),
-    ("improve", improve.improve_command, "Search on from a plan from anywhere."),
-    ("import", improve.import_command, "Write a plan from anywhere as one of shardplan's."),
-    ("certify", certify.certify_command, "Write the certificate of a plan and its bound."),
-    ("check", certify.check_command, "Check a certificate."),
-    ("explain", explain.explain_command, "Tell why a plan is as it is, and what would help."),
-    ("compare", documents.compare_command, "Tell what changed from one plan to another."),
-    ("export", documents.export_command, "Write a plan in the form that a runtime takes."),
-    ("stats", stats.stats_command, "Sketch traces of lookups; merge or compare sketches."),
-    ("measure", measure.measure_command, "Measure embeddings, collectives and copies here."),
-    ("fit", fit.fit_command, "Fit a learned cost model to measured rows."),
-    ("model", model.model_command, "Report on a learned cost model."),
-    ("fetch", documents.fetch_command, "Bring a file up to date with a channel."),
-    ("serve", serve.serve_command, "Run the service: pages, REST, console."),
-    ("worker", worker.worker_command, "Run solves for servers that share a database."),
-    ("backup", backup.backup_command, "Write all that a service keeps into one file."),
-    ("restore", backup.restore_command, "Put a backup into a new database."),
-    ("prune", prune.prune_command, "Remove what is older than the settings keep."),
-    ("doctor", doctor.doctor_command, "Check this installation."),
-)
-for _name, _command, _summary in _COMMANDS:
-    app.command(_name, short_help=_summary)(_command)
-app.add_typer(keys.app, name="keys", short_help="Make, list and revoke the keys of a service.")
-app.add_typer(webhooks.app, name="webhooks", short_help="Say where a service posts what happened.")
+for _name, (_, _summary) in _COMMANDS.items():
+    app.command(_name, short_help=_summary)(lambda: None)  # in the place of the command
 
 
 def _print_version(wanted: bool) -> None:

@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from api.schemas.access import CreatedKey, KeyDocument
+from api.schemas.webhooks import CreatedWebhook, WebhookDocument
 from planner.output.explain.text.layout import paragraph, wrapped
 
-if TYPE_CHECKING:
-    from api.schemas.access import CreatedKey, KeyDocument
-    from api.schemas.webhooks import CreatedWebhook, WebhookDocument
 
-
-def created_key_text(key: "CreatedKey") -> str:
+def created_key_text(key: CreatedKey) -> str:
     """Tell a new key, with its secret."""
     return "\n".join(
         [
@@ -41,7 +38,7 @@ def keys_text(keys: Sequence["KeyDocument"]) -> str:
     return "\n".join(lines)
 
 
-def created_webhook_text(hook: "CreatedWebhook", *, with_secret: bool) -> str:
+def created_webhook_text(hook: CreatedWebhook, *, with_secret: bool) -> str:
     """Tell a new webhook, what to do with its secret, and how to see that it works."""
     secret = [f"  secret   {hook.secret}"] if with_secret else []
     lines = [

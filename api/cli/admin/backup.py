@@ -3,18 +3,19 @@
 import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from api.cli.admin.database import DataDir, named, settings_of_database, settings_of_service
 from api.cli.errors import BadInput, ServerTrouble, echo, system_errors
 from api.cli.files import AsJson, tell_document
+from api.cli.service.process import start_errors
+from api.services.backup.archive import DamagedArchive, Manifest, NewerArchive
+from api.services.backup.restoring import InUse, NotEmpty, check, restore
+from api.services.backup.taking import back_up
 from planner.domain.formats.units import format_bytes
 from planner.output.explain.text.layout import wrapped
-
-if TYPE_CHECKING:
-    from api.services.backup.archive import Manifest
 
 
 def backup_command(
@@ -24,9 +25,6 @@ def backup_command(
     as_json: AsJson = False,
 ) -> None:
     """Write all that the service keeps into one file, as of one moment, also while servers run."""
-    from api.cli.service.process import start_errors
-    from api.services.backup.taking import back_up
-
     settings = settings_of_service(data_dir)
     if file.exists() and not overwrite:
         raise BadInput(f"{file} is there already; name another file, or say --overwrite")
@@ -49,10 +47,6 @@ def restore_command(
     as_json: AsJson = False,
 ) -> None:
     """Put a backup into a new database of either kind: all of it, or nothing."""
-    from api.cli.service.process import start_errors
-    from api.services.backup.archive import DamagedArchive, NewerArchive
-    from api.services.backup.restoring import InUse, NotEmpty, check, restore
-
     settings = settings_of_database(data_dir)
     if not file.is_file():
         raise BadInput(f"there is no file {file}")
@@ -70,7 +64,7 @@ def restore_command(
     _print_result(file, manifest, done, as_json=as_json)
 
 
-def _print_result(file: Path, manifest: "Manifest", done: str, *, as_json: bool) -> None:
+def _print_result(file: Path, manifest: Manifest, done: str, *, as_json: bool) -> None:
     with file.open("rb") as content:
         sha256 = hashlib.file_digest(content, "sha256").hexdigest()
     size, made = file.stat().st_size, datetime.fromtimestamp(manifest.created_at, UTC)

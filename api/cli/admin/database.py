@@ -2,18 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from api.cli.errors import BadInput
+from api.cli.service.process import start_errors
 from api.cli.service.settings import settings_of
 from api.settings import Settings
 from api.store.data_directory import make_private
+from api.store.database import Database, open_store
 from api.store.tenants import is_tenant
-
-if TYPE_CHECKING:
-    from api.store.database import Database
 
 DataDir = Annotated[
     str | None,
@@ -45,11 +44,8 @@ def settings_of_service(data_dir: str | None, **options: Any) -> Settings:
 
 
 @contextmanager
-def opened(settings: Settings) -> "Iterator[Database]":
+def opened(settings: Settings) -> Iterator[Database]:
     """Open a database, made where there is none. Raises ``ServerTrouble``."""
-    from api.cli.service.process import start_errors
-    from api.store.database import open_store
-
     with start_errors(settings):
         if settings.database_url is None:
             make_private(settings.data_dir)

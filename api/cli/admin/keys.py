@@ -4,6 +4,7 @@ import re
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from api.cli.admin.access_text import created_key_text, keys_text
 from api.cli.admin.database import (
@@ -16,11 +17,17 @@ from api.cli.admin.database import (
 )
 from api.cli.errors import BadInput, echo
 from api.cli.files import AsJson, tell_content
+from api.http.auth.keys.service import ApiKeyService
 from api.http.auth.scopes import SCOPES
+from api.schemas.access import CreatedKey, KeyDocument, KeyList, KeyRequest
+from api.store.access.audit import LOCAL
 from api.store.tenants import DEFAULT_TENANT
 
 app = typer.Typer(
-    help="Make, list and revoke the keys that a service with SHARDPLAN_AUTH=keys asks for.", no_args_is_help=True
+    help="Make, list and revoke the keys that a service with SHARDPLAN_AUTH=keys asks for.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
 )
 
 _UNITS = {"m": 60, "h": 3600, "d": 86_400}
@@ -43,12 +50,6 @@ def create_command(
     as_json: AsJson = False,
 ) -> None:
     """Make a key and write it to stdout, this once."""
-    from pydantic import ValidationError
-
-    from api.http.auth.keys.service import ApiKeyService
-    from api.schemas.access import CreatedKey, KeyRequest
-    from api.store.access.audit import LOCAL
-
     scopes = [part.strip() for given in scope for part in given.split(",")]
     unknown = [part for part in scopes if part not in SCOPES]
     if unknown:
@@ -77,8 +78,6 @@ def create_command(
 @app.command("list")
 def list_command(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List the keys of all tenants without their secrets, those that have ended among them."""
-    from api.schemas.access import KeyDocument, KeyList
-
     with opened(settings_of_service(data_dir)) as database:
         document = KeyList(keys=[KeyDocument.of(record) for record in database.all_api_keys()])
     if not tell_content(document.model_dump_json().encode(), as_json=as_json):
@@ -92,10 +91,6 @@ def revoke_command(
     as_json: AsJson = False,
 ) -> None:
     """Revoke a key for good; servers refuse it within 5 seconds."""
-    from api.http.auth.keys.service import ApiKeyService
-    from api.schemas.access import KeyDocument
-    from api.store.access.audit import LOCAL
-
     with opened(settings_of_service(data_dir)) as database:
         known = database.api_key(key_id)
         if known is None:

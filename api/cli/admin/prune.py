@@ -1,5 +1,6 @@
 """``prune``: removes what is old now, or tells what that would be."""
 
+import time
 from typing import Annotated
 
 import typer
@@ -7,6 +8,7 @@ import typer
 from api.cli.admin.database import DataDir, opened, settings_of_service
 from api.cli.errors import ServerTrouble, echo
 from api.cli.files import AsJson, tell_document
+from api.execution.maintenance.retention import cutoffs, prune
 
 
 def prune_command(
@@ -28,10 +30,6 @@ def prune_command(
     as_json: AsJson = False,
 ) -> None:
     """Remove what is older than the settings keep, as servers do every hour; also while they run."""
-    import time
-
-    from api.execution.maintenance.retention import cutoffs, prune
-
     settings = settings_of_service(
         data_dir,
         retain_solves_days=solves_days,

@@ -2,21 +2,29 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from api.cli.admin.access_text import created_webhook_text, webhooks_text
 from api.cli.admin.database import DataDir, check_tenant, opened, settings_of_service
 from api.cli.errors import BadInput, echo
 from api.cli.files import AsJson, tell_content
+from api.schemas.webhooks import CreatedWebhook, WebhookDocument, WebhookList, WebhookRequest
+from api.services.errors import ApiError
+from api.services.webhooks.service import WebhookService
+from api.services.webhooks.signature import secret_text
+from api.services.webhooks.targets import HostAllowList
+from api.store.access.audit import LOCAL
 from api.store.tenants import DEFAULT_TENANT
-
-if TYPE_CHECKING:
-    from api.services.webhooks.service import WebhookService
+from api.store.webhooks.records import EVENTS
 
 app = typer.Typer(
-    help="Add, list, enable and delete the addresses that a service tells of events.", no_args_is_help=True
+    help="Add, list, enable and delete the addresses that a service tells of events.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
 )
 
 OfTenant = Annotated[str, typer.Option("--tenant", metavar="NAME", help="Whose webhooks.")]
@@ -35,13 +43,6 @@ def create_command(
     as_json: AsJson = False,
 ) -> None:
     """Add a webhook, and write it with its secret to stdout, this once."""
-    from pydantic import ValidationError
-
-    from api.schemas.webhooks import CreatedWebhook, WebhookRequest
-    from api.services.webhooks.signature import secret_text
-    from api.store.access.audit import LOCAL
-    from api.store.webhooks.records import EVENTS
-
     events = [part.strip() for given in event or EVENTS for part in given.split(",")]
     unknown = [part for part in events if part not in EVENTS]
     if unknown:
@@ -61,8 +62,6 @@ def create_command(
 @app.command("list")
 def list_command(tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List webhooks without their secrets, disabled ones among them."""
-    from api.schemas.webhooks import WebhookDocument, WebhookList
-
     with _webhooks(tenant, data_dir) as webhooks:
         document = WebhookList(webhooks=[WebhookDocument.of(record) for record in webhooks.all()])
     if not tell_content(document.model_dump_json().encode(), as_json=as_json):
@@ -74,9 +73,6 @@ def enable_command(
     webhook_id: WebhookId, tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None, as_json: AsJson = False
 ) -> None:
     """Have a disabled webhook told again."""
-    from api.schemas.webhooks import WebhookDocument
-    from api.store.access.audit import LOCAL
-
     with _webhooks(tenant, data_dir) as webhooks:
         record = webhooks.enable(webhook_id, by=LOCAL)
     if not tell_content(WebhookDocument.of(record).model_dump_json().encode(), as_json=as_json):
@@ -86,19 +82,13 @@ def enable_command(
 @app.command("delete")
 def delete_command(webhook_id: WebhookId, tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None) -> None:
     """Delete a webhook, and what waits for it."""
-    from api.store.access.audit import LOCAL
-
     with _webhooks(tenant, data_dir) as webhooks:
         webhooks.delete(webhook_id, by=LOCAL)
     echo(f"shardplan: the webhook {webhook_id} is deleted, and what waited for it")
 
 
 @contextmanager
-def _webhooks(tenant: str, data_dir: str | None) -> "Iterator[WebhookService]":
-    from api.services.errors import ApiError
-    from api.services.webhooks.service import WebhookService
-    from api.services.webhooks.targets import HostAllowList
-
+def _webhooks(tenant: str, data_dir: str | None) -> Iterator[WebhookService]:
     check_tenant(tenant)
     settings = settings_of_service(data_dir)
     try:

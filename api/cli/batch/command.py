@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from api.cli.admin.client_key import TokenFile, address_of, token_in
 from api.cli.batch.items import Item, items_of, parse_shape
@@ -18,16 +20,18 @@ from api.cli.errors import MAX_COLUMNS, UNAUTHORIZED, BadInput, ExitCode, echo, 
 from api.cli.files import write_content
 from api.cli.plans.solve_locally import compile_search
 from api.cli.statistics.command import StatisticsFiles, found_statistics
+from api.client import ClientError, PlannerClient, ProblemError, SolveTimeout, Unreachable
+from api.execution.processes.solve import facts_of, planned
 from api.specs.input.json import read_json
+from api.specs.parse import parse_spec
+from api.specs.references.statistics import FindStatistics
 from cost_models.errors import CostModelError
 from planner.domain.formats.canonical_json import digest
 from planner.errors import InvalidProblem, PlannerError, UnsupportedRequest
 from planner.output.explain.text.layout import paragraph
+from planner.output.exporters.generic import to_bytes
 from planner.output.plan_document import PlanDocument
-
-if TYPE_CHECKING:
-    from api.client import ProblemError
-    from api.specs.references.statistics import FindStatistics
+from planner.solver.problem import Reason
 
 #: Plans one spec, as normalised canonical bytes or as it was sent; returns what became of it, and the plan's bytes.
 Planner = Callable[[Item, bytes, str], tuple[Outcome, bytes | None]]
@@ -97,9 +101,6 @@ def _report_details(outcomes: Sequence[Outcome]) -> None:
 
 
 def _run(items: Sequence[Item], log: BatchLog, plan: Planner, *, quiet: bool) -> list[Outcome]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True, markup=False)
     outcomes = []
@@ -153,7 +154,7 @@ def _in_words(pointer: str, message: str, hint: str, num_issues: int) -> str:
     return f"{where}{message}{way_out}" + (f" (and {num_issues - 1} more)" if num_issues > 1 else "")
 
 
-def _invalid_on_server(error: "ProblemError") -> str:
+def _invalid_on_server(error: ProblemError) -> str:
     """Return what a service finds wrong with a spec, in the words of a spec that is planned here."""
     if not error.errors:
         return str(error)
@@ -161,13 +162,8 @@ def _invalid_on_server(error: "ProblemError") -> str:
     return _in_words(pointer, message, hint, len(error.errors))
 
 
-def _local_planner(find_statistics: "FindStatistics") -> Planner:
+def _local_planner(find_statistics: FindStatistics) -> Planner:
     """Plan in this process."""
-    from api.execution.processes.solve import facts_of, planned
-    from api.specs.parse import parse_spec
-    from planner.output.exporters.generic import to_bytes
-    from planner.solver.problem import Reason
-
     compile_search()
 
     def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, bytes | None]:
@@ -185,8 +181,6 @@ def _local_planner(find_statistics: "FindStatistics") -> Planner:
 
 def _remote_planner(url: str, tag: str, token: str | None) -> Planner:
     """Let a service plan; solves carry the tag of the batch."""
-    from api.client import ClientError, PlannerClient, ProblemError, SolveTimeout, Unreachable
-
     try:
         client = PlannerClient(url, token=token)
     except ValueError as error:

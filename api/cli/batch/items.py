@@ -10,6 +10,7 @@ from pathlib import Path
 
 from api.cli.errors import BadInput, echo
 from api.cli.files import parse_assignment, read_bytes, with_changes
+from api.specs.checks.names import names_hint
 from cost_models.hardware.profiles_loader import profile_ids
 from planner.output.explain.text.layout import paragraph
 
@@ -57,8 +58,6 @@ def parse_shape(text: str) -> Shape:
     if found is None:
         raise BadInput(f"--shape takes PROFILE:HOSTSxRANKS, such as dgx-h100-80g:4x8, not {text!r}")
     if found[1] not in profile_ids():
-        from api.specs.checks.names import names_hint
-
         way_out = "\n".join(paragraph(names_hint(found[1], profile_ids())))
         raise BadInput(f"--shape {text}: no hardware profile of this name\n{way_out}")
     return Shape(found[1], int(found[2]), int(found[3]))

@@ -1,14 +1,13 @@
 """Files of learned cost models on the command line."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from api.cli.errors import BadInput
 from api.cli.files import read_bytes
-
-if TYPE_CHECKING:
-    from api.specs.references.cost_model import FindModel
+from api.specs.references.cost_model import LEARNED, FindModel, OneModel, pinned_name
+from api.specs.references.learned_model import load_model
 
 CostModelFile = Annotated[
     str | None,
@@ -16,7 +15,7 @@ CostModelFile = Annotated[
 ]
 
 
-def chosen_cost_model(name: str | None, path: str | None) -> "tuple[str | None, FindModel | None]":
+def chosen_cost_model(name: str | None, path: str | None) -> tuple[str | None, FindModel | None]:
     """Return what replaces ``cost_model`` of a spec, and where learned models are looked up.
 
     Raises
@@ -28,9 +27,6 @@ def chosen_cost_model(name: str | None, path: str | None) -> "tuple[str | None, 
     """
     if path is None:
         return name, None
-    from api.specs.references.cost_model import LEARNED, OneModel, pinned_name
-    from api.specs.references.learned_model import load_model
-
     if name not in (None, LEARNED):
         raise BadInput(f"give either --cost-model {name} or --cost-model-file")
     content = read_bytes(path)

@@ -1,8 +1,9 @@
 """``fit``: a learned cost model out of measured rows."""
 
+import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,9 +11,12 @@ from api.cli.errors import BadInput, echo, system_errors
 from api.cli.files import STDIN, check_output, write_content
 from api.cli.interruptible import interruptible
 from api.schemas.base import MODEL_NAME
-
-if TYPE_CHECKING:
-    from cost_models.measurements.schema import Measurements
+from api.services.cost_models.report.html import report_page
+from api.services.cost_models.report.text import model_text
+from api.specs.references.learned_model import CannotFit, fit
+from cost_models.fitting.copies import copy_rates
+from cost_models.measurements.files import read_measurements
+from cost_models.measurements.schema import Measurements, joined
 
 
 def fit_command(
@@ -38,13 +42,6 @@ def fit_command(
     """Fit a learned cost model to measured rows; tells what it learned, and how well."""
     _check_apart(files, output=output, report=report, overrides=overrides)
     called = _name(name, output)
-
-    import json
-
-    from api.services.cost_models.report.html import report_page
-    from api.services.cost_models.report.text import model_text
-    from api.specs.references.learned_model import CannotFit, fit
-    from cost_models.measurements.schema import joined
 
     _refuse_twice(files)
     rows = joined([_read(path) for path in files])
@@ -88,10 +85,8 @@ def _check_apart(files: list[str], **outputs: str | None) -> None:
             raise BadInput(f"--{option} and --{other} name the same file")
 
 
-def _rates(rows: "Measurements") -> dict[str, float]:
+def _rates(rows: Measurements) -> dict[str, float]:
     """Return the rates of measured copies; refuse where there are none."""
-    from cost_models.fitting.copies import copy_rates
-
     try:
         rates = copy_rates(rows)
     except ValueError as error:
@@ -101,9 +96,7 @@ def _rates(rows: "Measurements") -> dict[str, float]:
     return rates
 
 
-def _read(path: str) -> "Measurements":
-    from cost_models.measurements.files import read_measurements
-
+def _read(path: str) -> Measurements:
     with system_errors(f"cannot read {path}"):
         return read_measurements(Path(path))
 

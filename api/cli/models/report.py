@@ -1,5 +1,6 @@
 """``model``: the report of a learned cost model that exists, and which come with shardplan."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +8,11 @@ import typer
 
 from api.cli.errors import BadInput
 from api.cli.files import STDIN, check_output, read_bytes, write_content
+from api.services.cost_models.report.html import report_page
+from api.services.cost_models.report.text import list_text, model_text
+from api.specs.references.cost_model import ShippedModels, is_reference, learned_digest
+from api.specs.references.learned_model import load_model
+from cost_models.learned.shipped import shipped_models
 
 
 def model_command(
@@ -27,13 +33,6 @@ def model_command(
     if model is None and report is not None:
         raise BadInput("--report writes the page of one model: name it")
 
-    import json
-
-    from api.services.cost_models.report.html import report_page
-    from api.services.cost_models.report.text import list_text, model_text
-    from api.specs.references.learned_model import load_model
-    from cost_models.learned.shipped import shipped_models
-
     if model is None:
         listing = list_text([json.loads(content) for content in shipped_models().values()])
     else:
@@ -49,9 +48,6 @@ def model_command(
 
 def _content(model: str) -> bytes:
     """Return the bytes of what a model is called; a name of the package goes before a file that is called so."""
-    from api.specs.references.cost_model import ShippedModels, is_reference, learned_digest
-    from cost_models.learned.shipped import shipped_models
-
     shipped = shipped_models()
     if model in shipped:
         return shipped[model]

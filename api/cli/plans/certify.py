@@ -13,8 +13,10 @@ from api.cli.plans.documents import Output
 from api.cli.plans.given import PlanFile, given
 from api.cli.plans.plan import Changes, CostModelName, SpecFile
 from api.cli.statistics.command import StatisticsFiles
+from api.services.plans.reports import certificate_of
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.formats.units import format_seconds
+from planner.output.certificate.check import check
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -29,8 +31,6 @@ def certify_command(
     changes: Changes = None,
 ) -> None:
     """Write the certificate of a plan: what it states, and dual data that prove how far it is from the best."""
-    from api.services.plans.reports import certificate_of
-
     check_output(output, spec, plan_file)
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     certificate = certificate_of(request, plan)
@@ -48,8 +48,6 @@ def check_command(
     ] = None,
 ) -> None:
     """Check a certificate as check_certificate.py does, which needs nothing of shardplan."""
-    from planner.output.certificate.check import check
-
     given = [_document(path) for path in (certificate, plan_file) if path is not None]
     try:
         claims = check(*given)

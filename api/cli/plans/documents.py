@@ -1,26 +1,20 @@
-"""``compare``, ``export`` and ``fetch``: commands that take a plan."""
+"""``compare`` and ``export``: commands that take a plan."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from api.cli.admin.client_key import TokenFile, address_of, token_in
-from api.cli.errors import BadInput, echo, system_errors
+from api.cli.errors import BadInput, echo
 from api.cli.files import AsJson, check_output, read_plan, tell_document, write_document
 from api.cli.plans.plan import Changes, changed_spec
 from api.cli.statistics.command import StatisticsFiles, found_statistics
-from api.client import PlannerClient, RetryPolicy
-from api.client.plan_file import fetch
+from api.specs.parse import parse_spec
+from planner.domain.problem.problem import Problem
 from planner.options.runtimes.export import ExportFacts, UnexportablePlan
 from planner.output.explain.difference import difference
 from planner.output.explain.text.difference import compare_plans
 from planner.output.exporters.registry import EXPORTERS, exporter_of, reads_facts
-
-if TYPE_CHECKING:
-    from planner.domain.problem.problem import Problem
-
-DEFAULT_SERVER = "http://127.0.0.1:8080"
 
 PlanFile = Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan that shardplan wrote; - is standard input.")]
 Output = Annotated[
@@ -80,36 +74,9 @@ def export_command(
     write_document(exported, output)
 
 
-def _problem_of(spec: str, statistics: StatisticsFiles, changes: Changes, document: Mapping[str, object]) -> "Problem":
+def _problem_of(spec: str, statistics: StatisticsFiles, changes: Changes, document: Mapping[str, object]) -> Problem:
     """Return what a plan was made for, and say so where its spec is another."""
-    from api.specs.parse import parse_spec
-
     request = parse_spec(changed_spec(spec, {}, changes), find_statistics=found_statistics(statistics).get)
     if document["spec_digest"] != request.spec_digest:
         echo(f"warning: the plan was made for the spec {document['spec_digest']}, and {spec} is {request.spec_digest}")
     return request.problem
-
-
-def fetch_command(
-    channel: Annotated[str, typer.Argument(metavar="CHANNEL", help="Such as ads/ranker/prod.")],
-    output: Annotated[str, typer.Option("--output", "-o", metavar="PLAN.json", help="The file to keep up to date.")],
-    server: Annotated[
-        str, typer.Option(metavar="URL", envvar="SHARDPLAN_SERVER", help="The service.")
-    ] = DEFAULT_SERVER,
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one attempt.")] = 30.0,
-    attempts: Annotated[int, typer.Option(min=1, help="How often a server that does not answer is asked.")] = 6,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Bring a file up to date with a channel: what a launcher runs before its job starts."""
-    check_output(output)
-    url, token = address_of(server), token_in(token_file)
-    try:
-        client = PlannerClient(url, token=token, timeout=timeout, retry=RetryPolicy(attempts=attempts))
-        with client, system_errors(f"cannot write {output}"):
-            file = fetch(client, channel, output)
-    except ValueError as error:
-        raise BadInput(str(error)) from error
-    written = {"path": str(file.path), "plan_digest": file.digest, "changed": file.changed}
-    tell_document(written, as_json=as_json)
-    echo(f"{file.path}: {'new plan' if file.changed else 'unchanged'} {file.digest}")

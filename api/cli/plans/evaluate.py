@@ -11,6 +11,7 @@ from api.cli.plans.given import PlanFile, given
 from api.cli.plans.plan import Changes, CostModelName, SpecFile
 from api.cli.statistics.command import StatisticsFiles
 from api.schemas.evaluation import EvaluationDocument
+from api.services.plans.reports import evaluation_of
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_bytes, format_seconds
 from planner.errors import Issue
@@ -28,8 +29,6 @@ def evaluate_command(
     as_json: AsJson = False,
 ) -> None:
     """Score and verify a plan, wherever it comes from, under any cost model."""
-    from api.services.plans.reports import evaluation_of
-
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     evaluation = evaluation_of(request, plan)
     tell_document(evaluation.model_dump(mode="json"), as_json=as_json)

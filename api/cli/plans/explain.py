@@ -10,6 +10,8 @@ from api.cli.models.files import CostModelFile
 from api.cli.plans.given import PlanFile, given
 from api.cli.plans.plan import Changes, CostModelName, SpecFile
 from api.cli.statistics.command import StatisticsFiles
+from api.services.plans.reports import explain_given, explanation_document
+from planner.output.explain.text.explanation import explanation_text
 
 
 def explain_command(
@@ -25,9 +27,6 @@ def explain_command(
     as_json: AsJson = False,
 ) -> None:
     """Tell what a plan waits for, what more hardware would buy, and what else its tables could be."""
-    from api.services.plans.reports import explain_given, explanation_document
-    from planner.output.explain.text.explanation import explanation_text
-
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     explanation = explain_given(request, plan, max_tables=tables)
     tell_document(explanation_document(request, plan, explanation).model_dump(mode="json"), as_json=as_json)

@@ -1,7 +1,6 @@
 """Solves a request on the command line and writes the plan, as far as there is one."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -9,17 +8,19 @@ from api.cli.errors import ExitCode, echo
 from api.cli.files import STDIN, tell_document, write_content
 from api.cli.interruptible import interruptible
 from api.cli.plans.solve_locally import compile_search
+from api.execution.processes.solve import answer_of, facts_of, planned
+from api.execution.solves.results import result_of_answer
+from api.schemas.solve import ResultDocument
+from api.specs.parse import SolveRequest
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.output.explain.text.infeasible import explain_no_plan
 from planner.output.exporters.generic import to_bytes
-
-if TYPE_CHECKING:
-    from api.specs.parse import SolveRequest
+from planner.solver.problem import Reason
 
 FEASIBLE, CANCELLED = "FEASIBLE", "cancelled"
 
 
-def write_found(request: "SolveRequest", output: str | None) -> Plan:
+def write_found(request: SolveRequest, output: str | None) -> Plan:
     """Plan a request, write the plan to a file or to standard output, and return it.
 
     Raises
@@ -27,9 +28,6 @@ def write_found(request: "SolveRequest", output: str | None) -> Plan:
     typer.Exit
         There is no plan; why not was told.
     """
-    from api.execution.processes.solve import facts_of, planned
-    from planner.solver.problem import Reason
-
     compile_search()
     best: list[PlanResult] = []
     try:
@@ -61,9 +59,5 @@ def _interrupted(found: list[PlanResult]) -> PlanResult:
 
 def _result_document(result: PlanResult) -> dict[str, object]:
     """A solve without a plan, as ``result`` of a solve over HTTP."""
-    from api.execution.processes.solve import answer_of
-    from api.execution.solves.results import result_of_answer
-    from api.schemas.solve import ResultDocument
-
     document = ResultDocument.model_validate(result_of_answer(answer_of(result, None), None))
     return document.model_dump(mode="json", exclude={"plan_url"})

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,11 +10,9 @@ from api.cli.files import read_bytes, refuse_spec, refuse_swapped
 from api.cli.models.files import CostModelFile, chosen_cost_model
 from api.cli.plans.plan import Changes, CostModelName, SpecFile, changed_spec
 from api.cli.statistics.command import StatisticsFiles, found_statistics
+from api.specs.parse import SolveRequest, parse_plan, parse_spec
+from api.specs.plans.document import GivenPlan
 from planner.errors import InvalidProblem
-
-if TYPE_CHECKING:
-    from api.specs.parse import SolveRequest
-    from api.specs.plans.document import GivenPlan
 
 PlanFile = Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan from anywhere, TorchRec's too; - is stdin.")]
 
@@ -27,13 +25,11 @@ def given(
     statistics: StatisticsFiles,
     changes: Changes,
     options: Mapping[tuple[str, ...], object] = MappingProxyType({}),
-) -> "tuple[SolveRequest, GivenPlan]":
+) -> tuple[SolveRequest, GivenPlan]:
     """Read and check both, the spec with ``options`` in place of its fields; TorchRec's plans are read, too.
 
     Raises what both readers raise, and ``BadInput`` where the files are swapped.
     """
-    from api.specs.parse import parse_plan, parse_spec
-
     refuse_swapped(spec, plan_file)
     cost_model, find_model = chosen_cost_model(cost_model, cost_model_file)
     request = parse_spec(

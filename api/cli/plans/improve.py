@@ -1,7 +1,7 @@
 """``improve`` and ``import``: a plan from anywhere, TorchRec's too, made better, or made a plan of ours."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,15 +15,16 @@ from api.cli.plans.given import PlanFile, given
 from api.cli.plans.plan import Changes, CostModelName, SpecFile
 from api.cli.plans.solve_locally import document_of
 from api.cli.statistics.command import StatisticsFiles
+from api.schemas.evaluation import EvaluationDocument
+from api.services.plans.reports import evaluation_of
+from api.specs.parse import SolveRequest
+from api.specs.plans.document import GivenPlan
+from planner.domain.plan.movement import DEFAULT_MIN_RELATIVE_GAIN, MAX_REMAINING_STEPS, PreviousPlan
 from planner.errors import Issue
 from planner.output.explain.text.difference import compare_plans
 from planner.output.explain.text.improvement import explain_improvement
 from planner.output.plan_document import PlanDocument
-
-if TYPE_CHECKING:
-    from api.schemas.evaluation import EvaluationDocument
-    from api.specs.parse import SolveRequest
-    from api.specs.plans.document import GivenPlan
+from planner.verification.plan_from_placement import plan_of_placement
 
 
 def improve_command(
@@ -46,9 +47,6 @@ def improve_command(
     changes: Changes = None,
 ) -> None:
     """Search on from a plan from anywhere: writes the better plan, and tells what was gained and what is proven."""
-    from api.services.plans.reports import evaluation_of
-    from planner.domain.plan.movement import DEFAULT_MIN_RELATIVE_GAIN, MAX_REMAINING_STEPS, PreviousPlan
-
     check_output(output, spec, plan_file)
     options: dict[tuple[str, ...], object] = {
         ("solver", "time_limit_seconds"): time_limit,
@@ -83,8 +81,6 @@ def import_command(
     changes: Changes = None,
 ) -> None:
     """Write a plan from anywhere, which breaks no rule, as shardplan writes its own: scored, with its digest."""
-    from api.services.plans.reports import evaluation_of
-
     check_output(output, spec, plan_file)
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     evaluation = evaluation_of(request, plan)
@@ -96,13 +92,11 @@ def import_command(
     echo(f"{request.name}: {document['plan_digest']}")
 
 
-def _report_warnings(evaluation: "EvaluationDocument") -> None:
+def _report_warnings(evaluation: EvaluationDocument) -> None:
     print_issues([Issue(**warning.model_dump()) for warning in evaluation.warnings])
 
 
-def _document(request: "SolveRequest", plan: "GivenPlan") -> PlanDocument:
+def _document(request: SolveRequest, plan: GivenPlan) -> PlanDocument:
     """Return the document of a plan that was not searched for."""
-    from planner.verification.plan_from_placement import plan_of_placement
-
     given_plan = plan_of_placement(request.problem, plan.placement, request.cost_model, assumptions=request.assumptions)
     return document_of(request, given_plan)

@@ -19,7 +19,10 @@ from api.cli.models.files import CostModelFile, chosen_cost_model
 from api.cli.plans.found_plan import write_found
 from api.cli.plans.solve_locally import document_of
 from api.cli.statistics.command import StatisticsFiles, found_statistics
+from api.services.plans.reports import validation_of
 from api.specs.input.json import read_json
+from api.specs.parse import parse_spec
+from api.specs.plans.torchrec import is_torchrec
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.output.explain.text.plan import explain_plan
 
@@ -60,8 +63,6 @@ def plan_command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
 ) -> None:
     """Plan a spec: writes the plan, and a summary for people on stderr."""
-    from api.specs.parse import parse_spec
-
     cost_model, find_model = chosen_cost_model(cost_model, cost_model_file)
     options: dict[tuple[str, ...], object] = {
         ("cost_model",): cost_model,
@@ -89,8 +90,6 @@ def plan_command(
 
 def _previous(path: str) -> object:
     """Return a plan that shardplan wrote, checked; one of TorchRec's as it is, for it is read with the spec."""
-    from api.specs.plans.torchrec import is_torchrec
-
     content = read_json(read_bytes(path))
     return content if is_torchrec(content) else read_plan(path)
 
@@ -103,9 +102,6 @@ def validate_command(
     as_json: AsJson = False,
 ) -> None:
     """Check a spec without solving: problems with their place and the way out."""
-    from api.services.plans.reports import validation_of
-    from api.specs.parse import parse_spec
-
     cost_model, find_model = chosen_cost_model(None, cost_model_file)
     try:
         request = parse_spec(

@@ -1,28 +1,22 @@
 """Solves in the process of a command."""
 
-from typing import TYPE_CHECKING
-
 from api.cli.errors import echo
+from api.execution.processes.solve import facts_of
+from api.specs.parse import SolveRequest
 from planner.domain.plan.plan import Plan
 from planner.output.exporters.generic import to_document
 from planner.output.plan_document import PlanDocument
-
-if TYPE_CHECKING:
-    from api.specs.parse import SolveRequest
+from planner.solver.partitioners.kernels.cache import is_warm
+from planner.solver.partitioners.kernels.warm_up import warm
 
 
 def compile_search() -> None:
     """Compile the search for this machine, with a message, unless that was done before."""
-    from planner.solver.partitioners.kernels.cache import is_warm
-    from planner.solver.partitioners.kernels.warm_up import warm
-
     if not is_warm():
         echo("shardplan: compiling the search for this machine, once; this takes about half a minute")
         warm()
 
 
-def document_of(request: "SolveRequest", plan: Plan) -> PlanDocument:
+def document_of(request: SolveRequest, plan: Plan) -> PlanDocument:
     """Return the document of a plan for a request."""
-    from api.execution.processes.solve import facts_of
-
     return to_document(plan, **facts_of(request))

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from api.cli.errors import BadInput, echo
+from api.cli.service.run_server import serve
 from api.cli.service.settings import settings_of
 
 _WORKERS_REFUSED = (
@@ -27,8 +28,6 @@ def serve_command(
     ] = None,
 ) -> None:
     """Run the service: pages under /, REST under /v1, console under /docs. Settings come from SHARDPLAN_* variables."""
-    from api.cli.service.run_server import serve
-
     settings = settings_of(host=host, port=port, data_dir=data_dir, insecure=insecure)
     if settings.auth == "none" and not _is_loopback(settings.host):
         if not settings.insecure:

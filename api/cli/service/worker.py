@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from api.cli.errors import BadInput, echo
+from api.cli.service.run_worker import work, wrong_setting
 from api.cli.service.settings import settings_of
 
 
@@ -14,8 +15,6 @@ def worker_command(
     ] = None,
 ) -> None:
     """Run solves for the servers that share the database of SHARDPLAN_DATABASE_URL."""
-    from api.cli.service.run_worker import work, wrong_setting
-
     settings = settings_of(data_dir=data_dir)
     if wrong := wrong_setting(settings):
         raise BadInput(wrong)

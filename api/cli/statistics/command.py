@@ -5,16 +5,20 @@ import re
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from api.cli.errors import BadInput, echo
 from api.cli.files import check_output, read_bytes, write_content, write_document
+from api.cli.statistics.collect import collect
+from api.cli.statistics.text import drift_text, hot_rows_text, statistics_text
+from api.cli.statistics.traces.registry import read_trace
 from api.schemas.base import MAX_NAME_LENGTH, NAME_PATTERN
-
-if TYPE_CHECKING:
-    from api.specs.references.statistics_document import Statistics
+from api.services.measurements.statistics_drift import drift_document
+from api.specs.input.json import UNREADABLE, RejectedDocument
+from api.specs.references.statistics_document import SCHEMA_VERSION, Statistics, merge_statistics, parse_statistics
+from planner.access.sketches.sketch import OtherSketch
 
 DEFAULT_BATCH_SIZE = 65_536
 _SECONDS_BETWEEN_LINES = 2.0
@@ -58,10 +62,6 @@ def stats_command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on stderr.")] = False,
 ) -> None:
     """Sketch the lookups of id traces, table by table; merge or compare such sketches."""
-    from api.cli.statistics.collect import collect
-    from api.specs.references.statistics_document import merge_statistics
-    from planner.access.sketches.sketch import OtherSketch
-
     check_output(output, *files)
     if merge and compare:
         raise BadInput("give either --merge or --compare")
@@ -90,16 +90,11 @@ def stats_command(
         raise BadInput(str(error)) from None
     write_content(statistics.canonical, output)
     if not quiet:
-        from api.cli.statistics.text import hot_rows_text, statistics_text
-
         echo(hot_rows_text(statistics) + "\n")
         echo(statistics_text(statistics))  # ends with the digest that a spec names
 
 
 def _compare(files: list[str], output: str | None, quiet: bool) -> None:
-    from api.cli.statistics.text import drift_text
-    from api.services.measurements.statistics_drift import drift_document
-
     if len(files) != 2:
         raise BadInput("--compare takes two files: the old statistics and the new ones")
     old, new = (_read_statistics(path) for path in files)
@@ -122,7 +117,7 @@ def _columns_of_tables(assignments: list[str] | None) -> dict[str, list[str]] | 
     return columns
 
 
-def _parts(files: list[str]) -> "list[Statistics]":
+def _parts(files: list[str]) -> list[Statistics]:
     parts = [_read_statistics(path) for path in files]
     _refuse_twice((path, part.digest) for path, part in zip(files, parts, strict=True))
     seeds = [next(iter(part.sketches.values())).hash_seed for part in parts]
@@ -134,11 +129,8 @@ def _parts(files: list[str]) -> "list[Statistics]":
     return parts
 
 
-def _read_statistics(path: str) -> "Statistics":
+def _read_statistics(path: str) -> Statistics:
     """Read statistics; a file that is none is refused by its name, with what is wrong and the way out."""
-    from api.specs.input.json import UNREADABLE, RejectedDocument
-    from api.specs.references.statistics_document import SCHEMA_VERSION, parse_statistics
-
     try:
         return parse_statistics(read_bytes(path))
     except RejectedDocument as error:
@@ -167,8 +159,6 @@ def _refuse_twice(files: Iterable[tuple[str, str]]) -> None:
 
 def _check_names(files: list[str], tables: dict[str, list[str]] | None) -> None:
     """Refuse names that no table has, by the first sample of every trace: before hours of reading, not after."""
-    from api.cli.statistics.traces.registry import read_trace
-
     columns = None if tables is None else tuple(dict.fromkeys(name for names in tables.values() for name in names))
     found = dict.fromkeys(tables or ())
     for path in files:

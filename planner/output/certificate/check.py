@@ -271,11 +271,8 @@ def check(certificate: Document, plan: Document | None = None) -> str:
     bare = [{**t, "shards": [{k: s[k] for k in s if k != "bytes"} for s in t["shards"]]} for t in plan["tables"]]
     actual = digest({**{key: plan.get(key) for key in DIGEST_KEYS}, "tables": bare})
     need(actual == plan.get("plan_digest", actual) == certificate["plan_digest"], "the plan is not the certified one")
-    stated_objective = {key: (plan.get("objective") or {}).get(key) for key in claim["plan_objective"]}
-    need(
-        stated_objective == claim["plan_objective"],
-        f"the plan states {stated_objective}, and {claim['plan_objective']} was certified",
-    )
+    found = {key: (plan.get("objective") or {}).get(key) for key in claim["plan_objective"]}
+    need(found == claim["plan_objective"], f"the plan states {found}, and {claim['plan_objective']} was certified")
     tables, facts = {table["name"]: table for table in plan["tables"]}, problem.stated
     same = [plan["world_size"], plan["ranks_per_host"]] == [facts["num_ranks"], facts["ranks_per_host"]]
     need(same and len(tables) == len(bare) == len(facts["tables"]), "the plan has other ranks or tables")

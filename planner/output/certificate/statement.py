@@ -87,7 +87,7 @@ def statement(priced: SolverProblem, rules: Sequence[Rule], names: Names, rest_s
         "phases": [names.phases[phase] for phase in axes.phases],
         "phase_weight": priced.phase_weight[axes.phases].tolist(),
         "window_seconds": priced.phase_window_seconds[axes.phases].tolist(),
-        "rest_seconds": rest_seconds,
+        "beside_seconds": rest_seconds,
         "tiers": [names.tiers[tier] for tier in axes.tiers],
         "capacity_bytes": _exact(priced.capacity_bytes[:, axes.tiers]),
         "slowdown": None if np.all(slowdown == 1) else slowdown.tolist(),

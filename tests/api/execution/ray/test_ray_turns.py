@@ -101,7 +101,6 @@ def wait_for_ever(_wanted: RayJob) -> SolveAnswer:
 
 def test_a_solve_that_gets_no_processor_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     turn = Turn(begins_after=3600, takes=0)
-    began = time.monotonic()
     with pytest.raises(NotNow, match="no processor for it in time"):
         run(turn, monkeypatch, limit_seconds=60, seconds_left=0.5)
     assert 0.5 <= turn.now < 1.0

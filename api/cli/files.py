@@ -24,7 +24,7 @@ MAX_FILE_BYTES = 256 * 1024 * 1024
 
 
 def read_bytes(path: str) -> bytes:
-    """The bytes of a file, or of standard input for ``-``; an empty one is told by its name."""
+    """The bytes of a file, or of standard input for ``-``; an empty one is reported by its name."""
     if path == STDIN:
         raw = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
     else:
@@ -42,7 +42,7 @@ def check_output(output: str | None, *inputs: str) -> None:
     if output is None or output == STDIN:
         return
     path = Path(output)
-    if os.path.isdir(path):  # Path.is_dir raises where a name is too long, which is told when it is written
+    if os.path.isdir(path):  # Path.is_dir raises where a name is too long, which is reported when it is written
         raise BadInput(f"{output} is a folder: name a file in it")
     if not path.absolute().parent.is_dir():
         raise BadInput(f"there is no folder {path.parent}: make it first, or write to another one")
@@ -55,17 +55,17 @@ AsJson = Annotated[bool, typer.Option("--json", help="Write the JSON where stdou
 
 
 def on_terminal() -> bool:
-    """Whether somebody reads what goes to standard output: people are told in words, and programs in JSON."""
+    """Whether a person reads what goes to standard output: people get words, and programs JSON."""
     return sys.stdout.isatty()
 
 
 def tell_document(document: object, *, as_json: bool) -> bool:
-    """Write JSON to standard output, as canonical bytes, unless a terminal is there and nobody asked for it."""
+    """Write JSON to standard output, as canonical bytes, unless a terminal is there and JSON was not asked for."""
     return tell_content(canonical_bytes(document), as_json=as_json)
 
 
 def tell_content(content: bytes, *, as_json: bool) -> bool:
-    """Write the bytes of a document, as ``tell_document``; returns whether it did, else people are told in words."""
+    """Write the bytes of a document, as ``tell_document``; returns whether it did, else people get words."""
     is_written = as_json or not on_terminal()
     if is_written:
         write_content(content, STDIN)
@@ -93,13 +93,12 @@ def write_content(content: bytes, path: str | None) -> None:
 def with_changes(raw: bytes, changes: Mapping[Sequence[str], object]) -> bytes:
     """A spec with fields replaced; ``changes`` maps paths such as ``("solver", "seed")`` to values.
 
-    The spec itself must already be well formed: an option never hides a broken file.
+    A spec that is not well formed is returned as it is, to be rejected: an option never hides a broken file.
     """
-    if not changes:
-        return raw
-    from api.specs.parse import check_form
+    from api.specs.parse import is_well_formed
 
-    check_form(raw)
+    if not changes or not is_well_formed(raw):
+        return raw
     document = json.loads(raw)
     for path, value in changes.items():
         target = document
@@ -146,7 +145,7 @@ def refuse_swapped(spec: str, plan: str) -> None:
 
 
 def refuse_spec(path: str, raw: bytes) -> None:
-    """Say so where what should be a plan is a spec, of which every field would be told as unknown."""
+    """Say so where what should be a plan is a spec, of which every field would be reported as unknown."""
     if is_spec(_document_of(raw)):
         raise BadInput(f"{path} is a spec, and a plan is asked for: `shardplan plan` makes one of it")
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 #: Names start with a letter, a digit or an underscore, so that none can be a formula in a
 #: spreadsheet, a flag on a command line or a path that climbs.
@@ -47,6 +48,11 @@ class StrictModel(BaseModel):
 
     #: Where a reader of the document, or of what is wrong with it, finds its fields.
     listed: ClassVar[str] = "under /docs of a server"
+
+
+def fields_disagree(message: str, *names: str) -> PydanticCustomError:
+    """Return the error of an object whose fields do not go together; ``names`` are those fields."""
+    return PydanticCustomError("fields_disagree", "{message}", {"message": message, "fields": names})
 
 
 class Document(BaseModel):

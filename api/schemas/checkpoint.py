@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from api.schemas.base import StrictModel
 from planner.domain.problem.checkpoint import (
@@ -62,9 +62,3 @@ class CheckpointSpec(StrictModel):
         description="Whether what checkpoints cost is a part of the objective, as the phase checkpoint.",
         examples=[False],
     )
-
-    @model_validator(mode="after")
-    def _full_is_full(self) -> "CheckpointSpec":
-        if self.policy == "full" and self.full_every not in (None, 1):
-            raise ValueError("with the policy full every checkpoint is: leave full_every out, or name another policy")
-        return self

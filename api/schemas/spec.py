@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from api.schemas.base import Digest, Name, StrictModel, Title
+from api.schemas.base import Digest, Name, StrictModel, Title, fields_disagree
 from api.schemas.checkpoint import CheckpointSpec
 from api.schemas.table import Fraction, TableSpec
 from cost_models.hardware.profile_fields import FIELDS
@@ -161,18 +161,6 @@ class SolverSpec(StrictModel):
         examples=[10],
     )
 
-    @model_validator(mode="after")
-    def _work_within_time(self) -> "SolverSpec":
-        if self.work_limit_seconds is not None:
-            if not self.reproducible:
-                raise ValueError("work_limit_seconds is for reproducible solves: leave it out, or set reproducible")
-            if self.work_limit_seconds > self.time_limit_seconds:
-                raise ValueError(
-                    f"work_limit_seconds {self.work_limit_seconds:g} exceeds time_limit_seconds"
-                    f" {self.time_limit_seconds:g}: lower it, or raise the time limit"
-                )
-        return self
-
 
 class ServingSpec(StrictModel):
     """What a host that serves is asked for; its ranks are cards that work on one request together."""
@@ -221,7 +209,7 @@ class PreviousPlanSpec(StrictModel):
     @model_validator(mode="after")
     def _plan_or_digest(self) -> "PreviousPlanSpec":
         if (self.plan is None) == (self.digest is None):
-            raise ValueError("give either plan or digest")
+            raise fields_disagree("give either plan or digest", "plan", "digest")
         return self
 
 

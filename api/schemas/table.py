@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from api.schemas.base import ModulePath, Name, StatisticsReference, StrictModel
+from api.schemas.base import ModulePath, Name, StatisticsReference, StrictModel, fields_disagree
 from api.schemas.shard import MAX_SHARDS_OF_TABLE, PinnedShardSpec
 from planner.domain.problem.cluster import MAX_RANKS
 
@@ -80,9 +80,8 @@ class AccessSpec(StrictModel):
     @model_validator(mode="after")
     def _exactly_one(self) -> "AccessSpec":
         if len([value for value in self.__dict__.values() if value is not None]) != 1:
-            raise ValueError(
-                "give exactly one of zipf_alpha, reuse_histogram, access_cdf, miss_ratio_curve, statistics"
-            )
+            names = tuple(type(self).model_fields)
+            raise fields_disagree(f"give exactly one of {', '.join(names)}", *names)
         return self
 
 
@@ -186,5 +185,6 @@ class TableSpec(StrictModel):
     @model_validator(mode="after")
     def _features_or_shorthand(self) -> "TableSpec":
         if (self.features is None) == (self.pooling_factor is None):
-            raise ValueError("give either features or pooling_factor")
+            message = "give either features or pooling_factor"
+            raise fields_disagree(message, "features", "pooling_factor")
         return self

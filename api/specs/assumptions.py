@@ -15,7 +15,6 @@ from cost_models.vocabulary import Scheme
 from planner.domain.plan.plan import Assumption
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
-from planner.errors import Issue
 from planner.options.runtimes.registry import RUNTIMES
 from planner.options.schemes.geometry import DEFAULT_MIN_PARTITION
 
@@ -38,7 +37,7 @@ _SILENT = frozenset(
         "data_types",
     }
 )
-#: Fields of tables that are told where they are left out.
+#: Fields of tables whose defaults are reported.
 _TABLE_DEFAULTS = ("data_type", "pooling", "is_weighted", "optimizer", "module_path", "access")
 _COLUMN_SCHEMES = frozenset(scheme for scheme in Scheme if scheme.facts.cuts_columns)
 _LEFT_TO_MODEL = {
@@ -60,49 +59,13 @@ def assumptions_of(spec: SpecDocument, problem: Problem) -> tuple[Assumption, ..
     )
 
 
-def unused_tables(problem: Problem, base: str) -> tuple[Issue, ...]:
-    """Return one warning that names the tables that are never looked up."""
-    names = [table.name for table in problem.tables if table.ids_per_sample == 0]
-    if not names:
-        return ()
-    return (
-        Issue(
-            code="tables-never-looked-up",
-            pointer=f"{base}/model/tables",
-            message=f"{len(names)} of {counted(len(problem.tables), 'table')} "
-            f"{'is never looked up and still takes' if len(names) == 1 else 'are never looked up and still take'} "
-            f"memory: {_shown(names)}",
-            hint="drop them from the model, or check their pooling factors",
-            severity="warning",
-        ),
-    )
-
-
-def statistics_of_caches(spec: SpecDocument, base: str) -> tuple[Issue, ...]:
-    """Return one warning that names the tables whose statistics say nothing of distinct rows."""
-    names = [table.name for table in spec.model.tables if _tells_caches_alone(table)]
-    if not names:
-        return ()
-    first = next(index for index, table in enumerate(spec.model.tables) if _tells_caches_alone(table))
-    where = f"/model/tables/{first}/access/miss_ratio_curve" if len(names) == 1 else "/model/tables"
-    return (
-        Issue(
-            code="statistics-not-used",
-            pointer=base + where,
-            message=f"the miss_ratio_curve of {counted(len(names), 'table')} prices caches and says nothing of distinct"
-            f" rows: {_shown(names)}",
-            hint="give zipf_alpha, reuse_histogram or access_cdf; until then every id may be a different row",
-            severity="warning",
-        ),
-    )
-
-
-def _tells_caches_alone(table: TableSpec) -> bool:
-    """A miss-ratio curve is about caches."""
+def prices_caches_alone(table: TableSpec) -> bool:
+    """Whether the statistics of a table are silent on distinct rows: a miss-ratio curve is about caches."""
     return table.access is not None and table.access.miss_ratio_curve is not None
 
 
-def _shown(names: list[str]) -> str:
+def shown_names(names: list[str]) -> str:
+    """Return the first names of a list, and how many more there are."""
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
     return ", ".join(quoted(name) for name in names[:_NAMES_SHOWN]) + more
 
@@ -146,7 +109,7 @@ def _defaults(spec: SpecDocument) -> Iterator[Assumption]:
 def _table_defaults(tables: list[TableSpec]) -> Iterator[Assumption]:
     """Defaults of tables, one line for each field, with the number of tables, and curves that price caches alone."""
     given = Counter(chain.from_iterable(table.model_fields_set for table in tables))
-    for_caches = sum(_tells_caches_alone(table) for table in tables)
+    for_caches = sum(prices_caches_alone(table) for table in tables)
     if for_caches:
         yield Assumption(
             subject="model.tables.access.miss_ratio_curve",
@@ -226,7 +189,7 @@ def _notes(problem: Problem) -> Iterator[Assumption]:
     if names:
         yield Assumption(
             subject="model.tables",
-            value=f"{len(names)} never looked up: {_shown(names)}",
+            value=f"{len(names)} never looked up: {shown_names(names)}",
             evidence="note",
             source="pooling factors of the spec; they take memory and no time",
         )

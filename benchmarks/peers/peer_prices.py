@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from api.specs.parse import SolveRequest, parse_spec
+from api.specs.parse import parse_spec
+from api.specs.request import SolveRequest
 from benchmarks.peers.piece_costs import PieceCosts, halved_widths
 from benchmarks.peers.torchrec_options import Cluster, Option, placement_of
 from cost_models.vocabulary import Phase, Scheme

@@ -14,7 +14,8 @@ import json
 import sys
 from dataclasses import dataclass, replace
 
-from api.specs.parse import SolveRequest, parse_spec
+from api.specs.parse import parse_spec
+from api.specs.request import SolveRequest
 from benchmarks.inputs.instances import meta_family
 from cost_models.vocabulary import STEP_PHASES
 from planner.domain.plan.plan import Evaluation, Plan

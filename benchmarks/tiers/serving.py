@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from api.specs.parse import SolveRequest, parse_spec
+from api.specs.parse import parse_spec
+from api.specs.request import SolveRequest
 from benchmarks.convert_workloads import to_spec
 from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.formats.units import format_seconds

@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from api.schemas.spec import HardwareOverrides, SpecDocument
-from api.specs.parse import SolveRequest, parse_spec
+from api.specs.parse import parse_spec
+from api.specs.request import SolveRequest
 from cost_models.hardware.profile_fields import FIELDS
 from cost_models.hardware.profiles_loader import CUSTOM, load_profile, profile_ids
 from cost_models.registry import cost_model_names

@@ -1,5 +1,7 @@
 """Small specs made up by hypothesis: JSON as a user would write it, shorthand and all."""
 
+import copy
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import strategies as st
@@ -120,3 +122,35 @@ def specs(draw: st.DrawFn) -> Json:
             runtime=st.just("torchrec"),
         )
     )
+
+
+#: In the place of values: most are wrong in most places.
+WRONG = (None, True, -1, 0, 3, 1e30, "", "x", "table_wise", [], {}, [3], {"a": 1})
+
+
+def places(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths of all values inside of a document."""
+    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield (*path, key)
+        yield from places(value[key], (*path, key))
+
+
+@st.composite
+def broken_specs(draw: st.DrawFn) -> Json:
+    """A spec with one to four slips: a value of another kind, a field left out or misspelt, an item twice."""
+    spec = copy.deepcopy(draw(specs()))
+    for _ in range(draw(st.integers(1, 4))):
+        *parents, last = draw(st.sampled_from([*places(spec)]))
+        place: Any = spec
+        for part in parents:
+            place = place[part]
+        slip = draw(st.sampled_from(("value", "left out", "misspelt", "twice")))
+        if slip == "left out":
+            del place[last]
+        elif slip == "misspelt" and isinstance(place, dict):
+            place[f"{last}s"] = place.pop(last)
+        elif slip == "twice" and isinstance(place, list):
+            place.append(copy.deepcopy(place[last]))
+        else:
+            place[last] = copy.deepcopy(draw(st.sampled_from(WRONG)))
+    return spec

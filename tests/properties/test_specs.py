@@ -2,16 +2,20 @@
 
 import json
 
+import pytest
 from hypothesis import given, settings
 
-from api.specs.parse import SolveRequest, parse_plan, parse_spec
+from api.specs.parse import parse_plan, parse_spec
+from api.specs.request import SolveRequest
+from cost_models.errors import CostModelError
+from planner.errors import InvalidProblem, Issue
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.pricing.memory import ledger_rules
 from planner.solver.problem import Reason
 from planner.verification.evaluate_placement import score
 from planner.verification.verify import verify
-from tests.properties.specs import Json, specs
+from tests.properties.specs import Json, broken_specs, specs
 
 CAREFUL = settings(derandomize=True, deadline=None, database=None)
 
@@ -31,6 +35,41 @@ def test_a_normalised_spec_is_the_same_problem(spec: Json) -> None:
     assert again.problem == first.problem
     assert (again.name, again.limits) == (first.name, first.limits)
     assert (again.cost_model.name, again.partitioner.name) == (first.cost_model.name, first.partitioner.name)
+
+
+def issues_of(spec: Json) -> tuple[Issue, ...]:
+    """What is wrong with a spec, each at a place of its own; nothing if it is right, or has no price."""
+    try:
+        parsed(spec)
+    except InvalidProblem as error:
+        places = {issue.pointer for issue in error.issues}
+        return error.issues if len(places) == len(error.issues) else pytest.fail(f"two issues at one place: {error}")
+    except CostModelError:
+        pass
+    return ()
+
+
+def leads_into(pointer: str, document: object) -> bool:
+    """Whether a pointer names a value of a document, or a field that one of its objects may have."""
+    parts = pointer.split("/")[1:]
+    for number, part in enumerate(parts):
+        if isinstance(document, list):
+            if int(part) >= len(document):
+                return False
+            document = document[int(part)]
+        elif isinstance(document, dict) and part in document:
+            document = document[part]
+        else:
+            return isinstance(document, dict) and number == len(parts) - 1
+    return True
+
+
+@settings(CAREFUL, max_examples=300)
+@given(broken_specs())
+def test_a_broken_spec_is_rejected_with_places_in_the_document_as_it_was_sent(spec: Json) -> None:
+    for issue in issues_of(spec):
+        assert issue.message
+        assert leads_into(issue.pointer, spec), issue
 
 
 @settings(CAREFUL, max_examples=60)

@@ -16,7 +16,8 @@ from torchrec.modules.embedding_modules import EmbeddingBagCollection
 
 from api.client.torchrec import plan_as_json, spec_from_model
 from api.services.plans.reports import evaluation_of
-from api.specs.parse import SolveRequest, parse_plan, parse_spec
+from api.specs.parse import parse_plan, parse_spec
+from api.specs.request import SolveRequest
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.filterwarnings("ignore::FutureWarning")]
 

@@ -133,7 +133,8 @@ def _planner() -> str:
         "hardware": {"profile": "dgx-h100-80g", "num_hosts": 1, "ranks_per_host": 2},
         "solver": {"partitioner": "portfolio", "time_limit_seconds": 10},
     }
-    result = planned(parse_spec(canonical_bytes(spec)))
+    request = parse_spec(canonical_bytes(spec))
+    result = planned(request, request.assumptions)
     if result.plan is None:
         raise Failed(f"no plan for a problem that has one: {result.reason} {result.detail}")
     ranks = sorted(shard.rank for table in result.plan.placement.tables for shard in table.shards)

@@ -168,12 +168,12 @@ def _local_planner(find_statistics: FindStatistics) -> Planner:
 
     def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, bytes | None]:
         request = parse_spec(spec, find_statistics=find_statistics)
-        result = planned(request)
+        result = planned(request, request.assumptions)
         blank = Outcome.of(item, request_digest)
         if result.plan is None:
             state = "infeasible" if result.reason == Reason.INFEASIBLE else "no-plan"
             return replace(blank, state=state, detail=result.detail), None
-        document, content = to_bytes(result.plan, **facts_of(request))
+        document, content = to_bytes(result.plan, **facts_of(request, request.spec_digest))
         return _outcome_of(blank, document), content
 
     return run

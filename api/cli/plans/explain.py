@@ -29,6 +29,6 @@ def explain_command(
     """Tell what a plan waits for, what more hardware would buy, and what else its tables could be."""
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     explanation = explain_given(request, plan, max_tables=tables)
-    tell_document(explanation_document(request, plan, explanation).model_dump(mode="json"), as_json=as_json)
+    tell_document(explanation_document(request.spec_digest, plan, explanation).model_dump(mode="json"), as_json=as_json)
     print_issues((*request.model_warnings, *plan.other_spec(request.stated_spec_digest, request.spec_digest)))
     echo(explanation_text(explanation, name=request.name))

@@ -11,7 +11,7 @@ from api.cli.plans.solve_locally import compile_search
 from api.execution.processes.solve import answer_of, facts_of, planned
 from api.execution.solves.results import result_of_answer
 from api.schemas.solve import ResultDocument
-from api.specs.parse import SolveRequest
+from api.specs.request import SolveRequest
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.output.explain.text.infeasible import explain_no_plan
 from planner.output.exporters.generic import to_bytes
@@ -31,7 +31,7 @@ def write_found(request: SolveRequest, output: str | None) -> Plan:
     compile_search()
     best: list[PlanResult] = []
     try:
-        result = interruptible(lambda: planned(request, best.append))
+        result = interruptible(lambda: planned(request, request.assumptions, best.append))
     except KeyboardInterrupt:
         result = _interrupted(best)
         echo("shardplan: interrupted; this is the best plan until then")
@@ -40,7 +40,7 @@ def write_found(request: SolveRequest, output: str | None) -> Plan:
         if output in (None, STDIN):
             tell_document(_result_document(result), as_json=output == STDIN)
         raise typer.Exit(ExitCode.INFEASIBLE if result.reason == Reason.INFEASIBLE else ExitCode.TROUBLE)
-    _, content = to_bytes(result.plan, **facts_of(request))
+    _, content = to_bytes(result.plan, **facts_of(request, request.spec_digest))
     write_content(content, output)
     return result.plan
 

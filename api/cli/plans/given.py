@@ -10,8 +10,9 @@ from api.cli.files import read_bytes, refuse_spec, refuse_swapped
 from api.cli.models.files import CostModelFile, chosen_cost_model
 from api.cli.plans.plan import Changes, CostModelName, SpecFile, changed_spec
 from api.cli.statistics.command import StatisticsFiles, found_statistics
-from api.specs.parse import SolveRequest, parse_plan, parse_spec
+from api.specs.parse import parse_plan, parse_spec
 from api.specs.plans.document import GivenPlan
+from api.specs.request import SolveRequest
 from planner.errors import InvalidProblem
 
 PlanFile = Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan from anywhere, TorchRec's too; - is stdin.")]

@@ -17,8 +17,8 @@ from api.cli.plans.solve_locally import document_of
 from api.cli.statistics.command import StatisticsFiles
 from api.schemas.evaluation import EvaluationDocument
 from api.services.plans.reports import evaluation_of
-from api.specs.parse import SolveRequest
 from api.specs.plans.document import GivenPlan
+from api.specs.request import SolveRequest
 from planner.domain.plan.movement import DEFAULT_MIN_RELATIVE_GAIN, MAX_REMAINING_STEPS, PreviousPlan
 from planner.errors import Issue
 from planner.output.explain.text.difference import compare_plans

@@ -2,7 +2,7 @@
 
 from api.cli.errors import echo
 from api.execution.processes.solve import facts_of
-from api.specs.parse import SolveRequest
+from api.specs.request import SolveRequest
 from planner.domain.plan.plan import Plan
 from planner.output.exporters.generic import to_document
 from planner.output.plan_document import PlanDocument
@@ -19,4 +19,4 @@ def compile_search() -> None:
 
 def document_of(request: SolveRequest, plan: Plan) -> PlanDocument:
     """Return the document of a plan for a request."""
-    return to_document(plan, **facts_of(request))
+    return to_document(plan, **facts_of(request, request.spec_digest))

@@ -1,7 +1,7 @@
 """What runs in a solver process: one solve after another, each of which may be killed.
 
-Every improved plan is put into a file at once, whole or not at all (written beside and
-renamed), so that a killed process loses nothing and can disturb nobody: there is no queue
+Every improved plan is put into a file at once, whole or not at all (written next to it and
+renamed), so that a killed process loses nothing and disturbs no other: there is no queue
 or lock that it could die holding.
 """
 
@@ -9,14 +9,15 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from api.execution.processes.child import start_process
-from api.specs.parse import SolveRequest, parse_spec
+from api.specs.parse import parse_stored_spec
 from api.specs.references.cost_model import OneModel
+from api.specs.request import SolveInputs
 from cost_models.errors import CostModelError
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.plan.plan import Assumption, Plan, PlanResult
@@ -41,7 +42,8 @@ def plan_in_full(problem: Problem, **options: Any) -> PlanResult:
 class SolveJob:
     """One solve, as it is handed to a solver process."""
 
-    spec_bytes: bytes  # canonical bytes of the normalised spec
+    spec_bytes: bytes  # canonical bytes of the normalised spec, which was checked when it was accepted
+    spec_digest: str
     assumptions: Sequence[dict[str, str]]  # what was assumed when the spec was first read
     incumbent_file: Path  # where the best plan so far goes
     plan: PlanFunction
@@ -119,8 +121,8 @@ class SolveAnswer:
     shortfalls: tuple[dict[str, object], ...] = ()
     diagnosis: dict[str, object] | None = None
     best: Incumbent | None = None
-    #: code, message and hint of something that planning refused
-    refusal: dict[str, str] | None = None
+    #: code, message and hint of what planning raised
+    error: dict[str, str] | None = None
     is_out_of_memory: bool = False
 
 
@@ -165,38 +167,37 @@ def leave(job: SolveJob, content: bytes) -> None:
 
 
 def solve(job: SolveJob, found: Callable[[Incumbent], None]) -> SolveAnswer:
-    """Plan one spec, and tell of every improvement."""
+    """Plan one spec, and report every improvement."""
 
     def keep(result: PlanResult) -> None:
         if result.plan is not None:
-            found(_incumbent(result.plan, request))
+            found(_incumbent(result.plan, inputs, job.spec_digest))
 
     try:
         model = None if job.learned_model is None else OneModel(job.learned_model)
-        request = parse_spec(job.spec_bytes, find_model=model)
-        request = replace(request, assumptions=tuple(Assumption(**item) for item in job.assumptions))
-        result = planned(request, keep, job.plan)
+        inputs = parse_stored_spec(job.spec_bytes, find_model=model)
+        result = planned(inputs, tuple(Assumption(**item) for item in job.assumptions), keep, job.plan)
     except (PlannerError, CostModelError) as error:
-        refusal = {"code": error.code, "message": str(error), "hint": getattr(error, "hint", "")}
-        return SolveAnswer(refusal=refusal)
+        return SolveAnswer(error={"code": error.code, "message": str(error), "hint": getattr(error, "hint", "")})
     except MemoryError:
         return SolveAnswer(is_out_of_memory=True)
-    return answer_of(result, None if result.plan is None else _incumbent(result.plan, request))
+    return answer_of(result, None if result.plan is None else _incumbent(result.plan, inputs, job.spec_digest))
 
 
 def planned(
-    request: SolveRequest,
+    inputs: SolveInputs,
+    assumptions: tuple[Assumption, ...],
     on_result: Callable[[PlanResult], None] | None = None,
     plan: PlanFunction = plan_in_full,
 ) -> PlanResult:
-    """Plan a request."""
+    """Plan what a spec asks for."""
     return plan(
-        request.problem,
-        cost_model=request.cost_model,
-        partitioner=request.partitioner,
-        limits=request.limits,
-        assumptions=request.assumptions,
-        previous=request.previous,
+        inputs.problem,
+        cost_model=inputs.cost_model,
+        partitioner=inputs.partitioner,
+        limits=inputs.limits,
+        assumptions=assumptions,
+        previous=inputs.previous,
         on_result=on_result,
     )
 
@@ -214,23 +215,23 @@ def answer_of(result: PlanResult, best: Incumbent | None) -> SolveAnswer:
     )
 
 
-def facts_of(request: SolveRequest) -> dict[str, str]:
+def facts_of(inputs: SolveInputs, spec_digest: str) -> dict[str, str]:
     """Return what a plan document says of the request that it answers."""
     return {
-        "name": request.name,
-        "spec_digest": request.spec_digest,
-        "hardware_profile": request.hardware_profile,
+        "name": inputs.name,
+        "spec_digest": spec_digest,
+        "hardware_profile": inputs.hardware_profile,
     }
 
 
-def _incumbent(plan: Plan, request: SolveRequest) -> Incumbent:
+def _incumbent(plan: Plan, inputs: SolveInputs, spec_digest: str) -> Incumbent:
     """Turn a plan into its document."""
-    head, document = to_bytes(plan, **facts_of(request))
+    head, document = to_bytes(plan, **facts_of(inputs, spec_digest))
     return Incumbent.of_plan(head, document)
 
 
 def _write_whole(path: Path, content: bytes) -> None:
     """Replace a file in one step."""
-    beside = path.with_suffix(".part")
-    beside.write_bytes(content)
-    os.replace(beside, path)
+    part = path.with_suffix(".part")
+    part.write_bytes(content)
+    os.replace(part, path)

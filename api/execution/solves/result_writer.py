@@ -89,7 +89,7 @@ class SolveWriter:
 
     def end(self, run: SolveRun, answer: SolveAnswer | None, stop: Stop | None) -> None:
         """Write down how a solve ended."""
-        error = None if answer is None else answer.refusal
+        error = None if answer is None else answer.error
         if error is not None and run.best is not None:
             log.error("refused with %s after it had found a plan", error["code"], extra={"solve_id": run.id})
             stop = Stop.DEFECT

@@ -209,6 +209,7 @@ class SolveRunner:
                 return None, Stop.DEADLINE
             job = SolveJob(
                 spec_bytes=in_time,
+                spec_digest=solve.spec_digest,
                 assumptions=[{key: str(value) for key, value in item.items()} for item in solve.assumptions],
                 incumbent_file=run.incumbent_file,
                 plan=self._plan,

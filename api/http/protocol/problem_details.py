@@ -18,7 +18,7 @@ from api.schemas.error_kinds import ERROR_KINDS
 from api.services.errors import ApiError
 from api.specs.checks.hardware_numbers import cost_model_issue
 from api.specs.input.json import RejectedDocument, pointer
-from api.specs.input.messages import told_of_parameter
+from api.specs.input.messages import describe_parameter
 from api.store.solves.idempotency import KeyReused
 from cost_models.errors import CostModelError
 from planner.errors import InvalidProblem, Issue, UnsupportedRequest
@@ -124,9 +124,9 @@ async def _cost_model(request: Request, error: Exception) -> Response:
 async def _invalid_parameter(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     issues = tuple(
-        Issue(code="invalid-parameter", pointer=pointer(finding["loc"]), message=message, hint=hint)
-        for finding in error.errors()[:10]
-        for message, hint in (told_of_parameter(finding),)
+        Issue(code="invalid-parameter", pointer=pointer(detail["loc"]), message=message, hint=hint)
+        for detail in error.errors()[:10]
+        for message, hint in (describe_parameter(detail),)
     )
     return problem_response(request, "invalid-parameter", "a parameter is not accepted", issues=issues)
 

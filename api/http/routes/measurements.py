@@ -25,7 +25,7 @@ from api.services.errors import found
 from api.services.measurements.intake import batch_of_job, is_of_job, parse_job, parse_rows
 from api.services.pages import page_of
 from api.specs.input.json import RejectedDocument
-from api.specs.parse import parse_plan, parse_spec
+from api.specs.parse import parse_plan, parse_stored_spec
 from api.specs.references.stored_models import StoredModels
 from api.store.models.measurements import MeasurementsRecord
 from api.store.solves.idempotency import RequestKey
@@ -117,7 +117,7 @@ def _of_job(services: Services, job: JobTimes) -> tuple[MeasuredBatch, Compariso
             hint="send the times to the service that made the plan",
         )
         raise RejectedDocument([issue])
-    measured = batch_of_job(job, parse_spec(spec, find_model=StoredModels(services.store)), plan)
+    measured = batch_of_job(job, parse_stored_spec(spec, find_model=StoredModels(services.store)), plan)
     return measured.batch, measured.comparison
 
 

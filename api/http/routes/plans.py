@@ -17,10 +17,11 @@ from api.schemas.explanation import ExplanationDocument
 from api.services.errors import ApiError, found
 from api.services.plans.cache import ServedPlan, slice_key
 from api.services.plans.reports import certificate_of, evaluation_of, explain_given, explanation_document
-from api.specs.parse import SolveRequest, parse_evaluation, parse_plan, parse_spec
+from api.specs.parse import parse_evaluation, parse_plan, parse_stored_spec
 from api.specs.plans.document import GivenPlan
 from api.specs.references.cost_model import COST_MODEL_PATTERN
 from api.specs.references.stored_models import StoredModels
+from api.specs.request import SolveRequest
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.problem.problem import Problem
 from planner.errors import Issue, UnsupportedRequest
@@ -218,7 +219,7 @@ def find_plan(services: Services, digest: str) -> ServedPlan:
 def _problem_of(services: Services, document: Mapping[str, object]) -> Problem | None:
     """Return what a plan was made for, where its spec is stored."""
     spec = services.store.spec_of_problem(str(document.get("spec_digest")))
-    return None if spec is None else parse_spec(spec, find_model=StoredModels(services.store)).problem
+    return None if spec is None else parse_stored_spec(spec, find_model=StoredModels(services.store)).problem
 
 
 def _too_many_tables(num_tables: int) -> Issue:
@@ -233,6 +234,7 @@ def _too_many_tables(num_tables: int) -> Issue:
 def _explanation(services: Services, digest: str, max_tables: int) -> ExplanationDocument:
     served = find_plan(services, digest)
     plan = parse_plan(served.canonical)
-    spec = found(services.store.spec_of_problem(plan.stated_spec_digest or ""), "spec of this plan")
-    request = parse_spec(spec, find_model=StoredModels(services.store))
-    return explanation_document(request, plan, explain_given(request, plan, max_tables=max_tables))
+    spec_digest = plan.stated_spec_digest or ""
+    spec = found(services.store.spec_of_problem(spec_digest), "spec of this plan")
+    inputs = parse_stored_spec(spec, find_model=StoredModels(services.store))
+    return explanation_document(spec_digest, plan, explain_given(inputs, plan, max_tables=max_tables))

@@ -18,8 +18,9 @@ from api.schemas.solve import SolveDocument, SolvePage, StateName, ValidationDoc
 from api.services.errors import ApiError
 from api.services.plans.reports import validation_of
 from api.services.solves.service import SolveOptions
-from api.specs.parse import SolveRequest, parse_spec
+from api.specs.parse import parse_spec
 from api.specs.references.stored_models import StoredModels
+from api.specs.request import SolveRequest
 from api.store.solves.idempotency import RequestKey
 from api.store.solves.records import ENDED, SolveRecord
 

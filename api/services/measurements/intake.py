@@ -17,8 +17,8 @@ from api.schemas.measurements import (
 from api.schemas.solve import AssumptionDocument
 from api.services.measurements.job_defaults import CompletedJob, completed
 from api.specs.input.json import RejectedDocument, parse_document
-from api.specs.parse import SolveRequest
 from api.specs.plans.document import GivenPlan
+from api.specs.request import SolveInputs
 from cost_models.errors import InvalidMeasurements
 from cost_models.measurements.check import check
 from cost_models.measurements.json_rows import rows_from_json
@@ -58,7 +58,7 @@ def parse_rows(raw: bytes) -> MeasuredBatch:
     Raises
     ------
     RejectedDocument
-        With the row and column of each finding, the first 50 of them.
+        With the row and column of each issue, the first 50 of them.
     """
     parse_document(raw, MeasuredRows)
     try:
@@ -73,7 +73,7 @@ def parse_job(raw: bytes) -> JobTimes:
     return parse_document(raw, JobTimes)
 
 
-def batch_of_job(job: JobTimes, request: SolveRequest, plan: GivenPlan) -> JobBatch:
+def batch_of_job(job: JobTimes, inputs: SolveInputs, plan: GivenPlan) -> JobBatch:
     """Turn what a job saw into rows, and put it beside the prediction of its plan.
 
     Raises
@@ -82,7 +82,7 @@ def batch_of_job(job: JobTimes, request: SolveRequest, plan: GivenPlan) -> JobBa
         A rank stands twice or is not in the plan; times that cannot be, such as milliseconds for seconds; or what ran
         is neither said nor known.
     """
-    world_size = request.problem.world_size
+    world_size = inputs.problem.world_size
     seconds = np.full((world_size, NUM_PHASES), np.nan)
     issues = []
     for index, rank in enumerate(job.ranks):
@@ -93,7 +93,7 @@ def batch_of_job(job: JobTimes, request: SolveRequest, plan: GivenPlan) -> JobBa
         else:
             for phase, value in rank.seconds.items():
                 seconds[rank.rank, Phase.from_label(phase)] = value
-    complete = completed(job, profile=request.hardware_profile, runtime=str(request.spec["runtime"]))
+    complete = completed(job, profile=inputs.hardware_profile, runtime=inputs.problem.runtime)
     if not isinstance(complete, CompletedJob):
         issues += complete
     if issues:
@@ -109,7 +109,7 @@ def batch_of_job(job: JobTimes, request: SolveRequest, plan: GivenPlan) -> JobBa
         implementation=stored_job["implementation"],
         communication=stored_job["communication"],
     )
-    rows, left_out = rows_of(request.problem, plan.placement, observation)
+    rows, left_out = rows_of(inputs.problem, plan.placement, observation)
     if rows.num_rows:
         try:
             check(rows)
@@ -125,13 +125,13 @@ def batch_of_job(job: JobTimes, request: SolveRequest, plan: GivenPlan) -> JobBa
     return JobBatch(
         batch=MeasuredBatch(rows=rows, source=JOB, facts=facts),
         comparison=_comparison(
-            compared(request.problem, plan.placement, request.cost_model, seconds), left_out, complete.assumptions
+            compared(inputs.problem, plan.placement, inputs.cost_model, seconds), left_out, complete.assumptions
         ),
     )
 
 
 def _rejected(error: InvalidMeasurements) -> RejectedDocument:
-    """Return findings without the values that stood there."""
+    """Return issues without the values that stood there."""
     issues = [
         Issue(code="invalid-value", pointer=f"/rows{issue.pointer}", message=issue.reason, hint=_HINT)
         for issue in error.issues

@@ -6,8 +6,8 @@ from api.schemas.evaluation import EvaluationDocument
 from api.schemas.explanation import ExplanationDocument
 from api.schemas.solve import AssumptionDocument, IssueDocument, TotalsDocument, ValidationDocument
 from api.specs.checks.hardware_numbers import cost_model_issue
-from api.specs.parse import SolveRequest
 from api.specs.plans.document import GivenPlan
+from api.specs.request import SolveInputs, SolveRequest
 from cost_models.errors import CostModelError
 from planner.domain.plan.placement import Placement
 from planner.domain.plan.plan import Evaluation
@@ -78,7 +78,7 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
     )
 
 
-def explain_given(request: SolveRequest, plan: GivenPlan, *, max_tables: int) -> Explanation:
+def explain_given(inputs: SolveInputs, plan: GivenPlan, *, max_tables: int) -> Explanation:
     """Explain a plan from anywhere.
 
     Raises
@@ -91,7 +91,7 @@ def explain_given(request: SolveRequest, plan: GivenPlan, *, max_tables: int) ->
     if false := tuple(plan.false_digest()):
         raise InvalidProblem(false)
     try:
-        return explain(request.problem, plan.placement, request.cost_model, max_tables=max_tables)
+        return explain(inputs.problem, plan.placement, inputs.cost_model, max_tables=max_tables)
     except InvalidProblem as error:
         raise InvalidProblem(tuple(plan.placed(issue) for issue in error.issues)) from None
     except UnsupportedRequest as error:
@@ -128,10 +128,10 @@ def certificate_of(request: SolveRequest, plan: GivenPlan, *, spec_base: str = "
         raise UnsupportedRequest(plan.placed(error.issue).below(base)) from error
 
 
-def explanation_document(request: SolveRequest, plan: GivenPlan, explanation: Explanation) -> ExplanationDocument:
+def explanation_document(spec_digest: str, plan: GivenPlan, explanation: Explanation) -> ExplanationDocument:
     """Return an explanation as a document."""
     return ExplanationDocument.model_validate(
-        {"plan_digest": plan.actual_digest, "spec_digest": request.spec_digest, **explanation.to_document()}
+        {"plan_digest": plan.actual_digest, "spec_digest": spec_digest, **explanation.to_document()}
     )
 
 

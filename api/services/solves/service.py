@@ -19,7 +19,7 @@ from api.services.errors import ApiError, found
 from api.services.pages import page_of
 from api.services.solves.notifications import SolveNotifications
 from api.settings import Settings
-from api.specs.parse import SolveRequest
+from api.specs.request import SolveRequest
 from api.store.database import TenantStore
 from api.store.solves.idempotency import RequestKey
 from api.store.solves.records import CANCELLED, ENDED, FAILED, NewSolve, QueueFull, SolveRecord

@@ -6,6 +6,7 @@ every number that is missing.
 
 from dataclasses import replace
 
+from api.specs.issues import IssueCollector
 from cost_models.errors import CostModelError, MissingHardwareNumber
 from cost_models.protocol import CostModel
 from planner.domain.problem.problem import Problem
@@ -15,8 +16,8 @@ from planner.options.enumerate import enumerate_families
 from planner.pricing.price_options import price
 
 
-def missing_numbers(problem: Problem, cost_model: CostModel, base: str) -> tuple[Issue, ...]:
-    """Return one issue for each number that prices of the problem need and its hardware lacks.
+def check_hardware_numbers(problem: Problem, cost_model: CostModel, issues: IssueCollector) -> None:
+    """Report each number that prices of the problem need and its hardware lacks.
 
     Raises
     ------
@@ -27,16 +28,17 @@ def missing_numbers(problem: Problem, cost_model: CostModel, base: str) -> tuple
     without_families = enumerate_families(sample).scheme_issues
     priced = [index for index in range(len(sample.tables)) if index not in without_families]
     if not priced:  # infeasible, which needs no number
-        return ()
+        return
     sample = _subset(sample, priced)
     hardware, missing = sample.cluster.hardware.collecting_missing()
     sample = replace(sample, cluster=replace(sample.cluster, hardware=hardware))
     price(sample, enumerate_families(sample), cost_model)
-    return tuple(cost_model_issue(error, base) for error in missing.values())
+    for error in missing.values():
+        issues.add(cost_model_issue(error, ""))
 
 
 def cost_model_issue(error: CostModelError, base: str) -> Issue:
-    """Return what a cost model refused, with the field of the spec that can mend it."""
+    """Return why a cost model cannot price a spec, at the field of the spec that can be changed."""
     where = f"/hardware/overrides/{error.name}" if isinstance(error, MissingHardwareNumber) else "/cost_model"
     return Issue(code=error.code, pointer=base + where, message=str(error), hint=error.hint)
 
@@ -53,7 +55,7 @@ def _one_of_each_kind(problem: Problem) -> list[int]:
 
 
 def _subset(problem: Problem, indices: list[int]) -> Problem:
-    """Return the problem with some of its tables; who was in a group is in one alone."""
+    """Return the problem with some of its tables; a table of a group becomes a group of its own."""
     together, apart = _members(problem.same_rank), _members(problem.apart)
     return replace(
         problem,
@@ -68,12 +70,12 @@ def _members(groups: tuple[frozenset[int], ...]) -> frozenset[int]:
 
 
 def _kind(table: Table) -> tuple[object, ...]:
-    wanted, pinned = table.constraints, table.constraints.pinned
+    constraints, pinned = table.constraints, table.constraints.pinned
     how = None if pinned is None else (pinned.sharding_type, pinned.compute_kernel)
-    return (table.pooling, wanted.sharding_types, wanted.compute_kernels, how)
+    return (table.pooling, constraints.sharding_types, constraints.compute_kernels, how)
 
 
 def _breadth(table: Table) -> tuple[bool, int]:
     """How likely a table has every option of its kind."""
-    wanted = table.constraints
-    return (wanted.ranks is None and wanted.hosts is None, table.num_embeddings * table.embedding_dim)
+    constraints = table.constraints
+    return (constraints.ranks is None and constraints.hosts is None, table.num_embeddings * table.embedding_dim)

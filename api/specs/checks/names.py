@@ -1,82 +1,75 @@
-"""Rules of single fields of a spec that its schema cannot tell: names of parts.
+"""Names of tables and features: each stands once, and groups use names of tables that exist."""
 
-They read plain JSON, so that a document whose form is broken elsewhere is told of them at once.
-"""
+from collections import Counter
 
-import difflib
-from collections.abc import Iterator, Mapping
+from api.specs.input.json import quoted
+from api.specs.issues import IssueCollector
+from api.specs.state import GroupKind, SpecState
 
-from api.schemas.spec import HardwareOverrides
-from api.specs.input.json import is_quotable
-from api.specs.references.cost_model import LEARNED, SPELLINGS, is_reference
-from cost_models.hardware.profile_fields import FIELDS
-from cost_models.hardware.profiles_loader import profile_ids
-from cost_models.registry import cost_model_names
-from planner.errors import Issue
-from planner.solver.partitioners.registry import partitioner_names
-
-_LISTS_BY_RANK = tuple(HardwareOverrides.model_fields)
-#: Nothing is slower, and what takes bytes at such a rate is still a number of seconds.
-_LEAST_RATE = 1
-_MAX_COMPARED_LENGTH = 80
+MAX_TOTAL_NAME_LENGTH = 4 * 1024**2
 
 
-def single_fields(spec: object, base: str) -> Iterator[Issue]:
-    """Yield what is wrong with single fields of a spec, whatever the form of the rest."""
-    hardware = _object(spec, "hardware")
-    overrides = _object(hardware, "overrides")
-    yield from check_overrides({key: overrides[key] for key in overrides if key not in _LISTS_BY_RANK}, base)
-    names = (hardware.get("profile"), _object(spec).get("cost_model"), _object(spec, "solver").get("partitioner"))
-    yield from check_names_of_parts(*names, base)
-
-
-def check_names_of_parts(profile: object, cost_model: object, partitioner: object, base: str) -> Iterator[Issue]:
-    """Yield the names of parts that do not exist; what is no text is not judged."""
-    for where, what, name, known in (
-        ("/cost_model", "cost model", cost_model, (*cost_model_names(), LEARNED)),
-        ("/solver/partitioner", "partitioner", partitioner, partitioner_names()),
-        ("/hardware/profile", "hardware profile", profile, profile_ids()),
-    ):
-        if what == "cost model" and isinstance(name, str) and name.startswith(LEARNED):
-            if not is_reference(name):
-                yield Issue(
-                    code="unknown-cost-model",
-                    pointer=base + where,
-                    message="no name of a learned cost model",
-                    hint=f"spell it {SPELLINGS}",
-                )
-        elif isinstance(name, str) and name not in known:
-            yield Issue(
-                code=f"unknown-{what.replace(' ', '-')}",
-                pointer=base + where,
-                message=f"no {what} of this name",
-                hint=names_hint(name, known),
+def check_names(state: SpecState, issues: IssueCollector) -> None:
+    """Report names that stand twice, also those of tables that could not be read otherwise."""
+    first: dict[str, int] = {}
+    for number, name in enumerate(state.originals.table_names):
+        if name is not None and first.setdefault(name, number) != number:
+            issues.report(
+                f"/model/tables/{number}/name",
+                f"table {quoted(name)} is also table number {first[name]} (counted from 0)",
+                "give every table its own name",
+                code="duplicate-name",
             )
+    total = sum(len(name) for name in state.originals.table_names if name is not None)
+    for where, table in state.written_tables():
+        seen: set[str] = set()
+        for number, feature in enumerate(table.features or ()):
+            total += len(feature.name)
+            if feature.name in seen:
+                issues.report(
+                    f"{where}/features/{number}/name",
+                    f"feature {quoted(feature.name)} stands twice in this table",
+                    "name every feature of a table once",
+                    code="duplicate-name",
+                )
+            seen.add(feature.name)
+    if total > MAX_TOTAL_NAME_LENGTH:
+        issues.report(
+            "/model/tables",
+            f"names are {total} characters in all, and at most {MAX_TOTAL_NAME_LENGTH} are taken",
+            "shorten the names",
+        )
 
 
-def names_hint(name: str, known: tuple[str, ...]) -> str:
-    """Return the way out where a name is none of the known ones: all of these, before them those that are close."""
-    close = difflib.get_close_matches(name[:_MAX_COMPARED_LENGTH], known, n=3)
-    suggestion = f"did you mean {' or '.join(close)}? " if close else ""
-    return f"{suggestion}use one of {', '.join(known)}"
+def check_groups(state: SpecState, issues: IssueCollector) -> None:
+    """Report what is wrong with groups of tables."""
+    known = set(state.originals.table_names)
+    group_of: dict[str, int] = {}
+    for number, group in state.groups("same_rank"):
+        _check_members("same_rank", number, group, known, issues)
+        for name in group:
+            if group_of.setdefault(name, number) != number:
+                message = f"{quoted(name)} is also in group {group_of[name]}"
+                issues.report(f"/constraints/same_rank/{number}", message, "merge the two groups")
+    for number, group in state.groups("apart"):
+        _check_members("apart", number, group, known, issues)
+        together = Counter(group_of[name] for name in set(group) if name in group_of)
+        for other, count in together.items():
+            if count > 1:
+                issues.report(
+                    f"/constraints/apart/{number}",
+                    f"{count} of these tables must share a rank by same_rank group {other}",
+                    "take them out of one of the two groups",
+                )
 
 
-def check_overrides(values: Mapping[str, object], base: str) -> Iterator[Issue]:
-    """Yield the overrides that name no number of a profile, and rates that nothing has."""
-    for name, value in values.items():
-        where = f"{base}/hardware/overrides" + (f"/{name}" if is_quotable(name) else "")
-        if name not in FIELDS:
-            close = difflib.get_close_matches(name[:_MAX_COMPARED_LENGTH], FIELDS, n=1)
-            hint = f"did you mean {close[0]}?" if close else "the names are listed in docs/spec.md and under /docs"
-            message = "no hardware number of this name"
-            yield Issue(code="unknown-field", pointer=where, message=message, hint=hint)
-        elif isinstance(value, int | float) and not FIELDS[name].may_be_zero and value < _LEAST_RATE:
-            message = f"a rate below {_LEAST_RATE} {FIELDS[name].unit.replace('_', ' ')}"
-            yield Issue(code="invalid-value", pointer=where, message=message, hint="leave out what is not known")
-
-
-def _object(value: object, key: str | None = None) -> Mapping[str, object]:
-    """Return an object, or the object behind a key of it; an empty one where there is none."""
-    if key is not None:
-        value = _object(value).get(key)
-    return value if isinstance(value, dict) else {}
+def _check_members(
+    kind: GroupKind, number: int, group: list[str], known: set[str | None], issues: IssueCollector
+) -> None:
+    where = f"/constraints/{kind}/{number}"
+    for position, name in enumerate(group):
+        if name not in known and None not in known:  # it may be the name that cannot be read
+            issues.report(f"{where}/{position}", f"no table {quoted(name)}", "name a table of the spec")
+    for name, count in Counter(group).items():
+        if count > 1:
+            issues.report(where, f"{quoted(name)} stands {count} times in the group", "name it once")

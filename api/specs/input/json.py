@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from api.schemas.base import StrictModel
-from api.specs.input.messages import told
+from api.specs.input.messages import describe
 from planner.errors import InvalidProblem, Issue
 
 MAX_ISSUES = 50
@@ -45,7 +45,7 @@ class RejectedDocument(InvalidProblem):
         self.num_issues = len(issues) if num_issues is None else num_issues
 
 
-class KeysRefused(ValueError):
+class UntrustedKeys(ValueError):
     """A JSON object names a key twice, or the document names too many that nobody knows."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -77,13 +77,21 @@ def parse_document(raw: bytes, model: type[Model]) -> Model:
         With one issue where the bytes are no JSON that can be trusted, else with one issue
         for each broken rule of the model (the first 50 of them, and their number).
     """
-    _refuse_untrusted_json(raw, _ObjectReader(field_names(model)))
+    check_json(raw, model)
     try:
         return model.model_validate_json(raw, strict=True)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_input=False)
-        issues = [_issue(detail, model) for detail in details[:MAX_ISSUES]]
-        raise RejectedDocument(issues, error.error_count()) from None
+        details = form_errors(error)
+        raise RejectedDocument([form_issue(detail, model) for detail in details[:MAX_ISSUES]], len(details)) from None
+
+
+def form_errors(error: ValidationError) -> list[ErrorDetails]:
+    """Return what pydantic found; raises ``RejectedDocument`` if it could not read the JSON itself."""
+    details = error.errors(include_url=False, include_input=False)
+    if details[0]["type"] == "json_invalid":
+        message, hint = describe(details[0])
+        raise _not_json(message, hint)
+    return details
 
 
 def read_json(raw: bytes) -> Any:
@@ -95,9 +103,9 @@ def read_json(raw: bytes) -> Any:
 
 
 class _ObjectReader:
-    """Refuses objects that name a key twice, and documents that are mostly unknown keys.
+    """Rejects objects that name a key twice, and documents that are mostly unknown keys.
 
-    The second rule bounds the number of findings that one body can cause.
+    The second rule bounds the number of issues that one body can cause.
     """
 
     def __init__(self, known: Iterable[str]) -> None:
@@ -114,17 +122,24 @@ class _ObjectReader:
         if len(keys) != len(shape):
             twice = Counter(shape).most_common(1)[0][0]
             name = f'"{twice}"' if is_quotable(twice) else "a key"
-            raise KeysRefused("duplicate-key", f"{name} stands twice in one object")
+            raise UntrustedKeys("duplicate-key", f"{name} stands twice in one object")
         num_unknown = len(keys - self._known)
         self._num_unknown += num_unknown
         if self._num_unknown > MAX_UNKNOWN_KEYS:
-            raise KeysRefused("unknown-field", f"more than {MAX_UNKNOWN_KEYS} unknown fields")
+            raise UntrustedKeys("unknown-field", f"more than {MAX_UNKNOWN_KEYS} unknown fields")
         if num_unknown == 0 and len(self._right) < _MAX_SHAPES:
             self._right.add(shape)
 
 
-def _refuse_untrusted_json(raw: bytes, reader: _ObjectReader) -> None:
-    """Refuse bytes that two JSON readers could take for two different documents."""
+def check_json(raw: bytes, model: type[BaseModel]) -> None:
+    """Reject bytes that two JSON readers could take for two different documents, and documents of unknown fields.
+
+    Raises
+    ------
+    RejectedDocument
+        With one issue, at the whole document.
+    """
+    reader = _ObjectReader(field_names(model))
     if not raw.strip():
         raise _not_json("the document is empty", "a JSON object is expected")
     if raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
@@ -137,7 +152,7 @@ def _refuse_untrusted_json(raw: bytes, reader: _ObjectReader) -> None:
         raise _not_json("the document holds NUL characters", "write UTF-8, not UTF-16")
     try:
         json.loads(text, object_pairs_hook=reader, parse_constant=_no_constant)
-    except KeysRefused as error:
+    except UntrustedKeys as error:
         raise _not_json(str(error), "name every known key once", code=error.code) from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
@@ -161,23 +176,26 @@ def _not_json(message: str, hint: str, *, code: str = "not-json") -> RejectedDoc
     return RejectedDocument([Issue(code=code, pointer="", message=message, hint=hint)])
 
 
-def _issue(detail: ErrorDetails, model: type[StrictModel]) -> Issue:
-    """Turn one finding of pydantic into an issue that repeats nothing of the input."""
+def form_issue(detail: ErrorDetails, model: type[StrictModel]) -> Issue:
+    """Turn an error of pydantic into an issue that repeats nothing of the input."""
     kind, location = detail["type"], list(detail["loc"])
-    message, hint = told(detail)
-    if kind == "json_invalid":
-        return Issue(code="not-json", pointer="", message=message, hint=hint)
+    message, hint = describe(detail)
     if kind == "extra_forbidden":
-        key = str(location[-1])
-        if is_quotable(key):
-            close = difflib.get_close_matches(key, _fields_at(model, location[:-1]), n=1, cutoff=_LEAST_LIKENESS)
-            hint = f"did you mean {close[0]}?" if close else f"remove it; the fields are listed {model.listed}"
-        else:
-            location, hint = location[:-1], f"remove it; the fields are listed {model.listed}"
-    elif location and isinstance(location[-1], str) and not is_quotable(location[-1]):
+        likely = likely_field(detail, model)
+        hint = f"did you mean {likely}?" if likely else f"remove it; the fields are listed {model.listed}"
+    if location and isinstance(location[-1], str) and not is_quotable(location[-1]):
         location = location[:-1]
     code = _CODES.get(kind, "invalid-value")
     return Issue(code=code, pointer=pointer(location), message=message, hint=hint)
+
+
+def likely_field(detail: ErrorDetails, model: type[BaseModel]) -> str | None:
+    """Return the field of the same object that an unknown field is probably a slip of."""
+    *parents, key = detail["loc"]
+    if not is_quotable(str(key)):
+        return None
+    close = difflib.get_close_matches(str(key), _fields_at(model, parents), n=1, cutoff=_LEAST_LIKENESS)
+    return close[0] if close else None
 
 
 def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> tuple[str, ...]:
@@ -186,15 +204,15 @@ def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> tuple[s
     for part in location:
         if isinstance(part, str):
             annotations = [found.model_fields[part].annotation for found in here if part in found.model_fields]
-            here = [found for annotation in annotations for found in _models_in(annotation)]
+            here = [found for annotation in annotations for found in models_in(annotation)]
     return tuple(name for found in here for name in found.model_fields)
 
 
-def _models_in(annotation: object) -> list[type[BaseModel]]:
+def models_in(annotation: object) -> list[type[BaseModel]]:
     """Return the models of an annotation such as ``Annotated[list[TableSpec], ...] | None``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    return [found for part in get_args(annotation) for found in _models_in(part)]
+    return [found for part in get_args(annotation) for found in models_in(part)]
 
 
 @cache

@@ -19,7 +19,7 @@ _PLAIN = {
     "dict_type": ("expected an object", "write it in curly braces"),
     "none_required": ("expected null", "write null, or leave the field out"),
 }
-#: Kind of finding: what is wrong, and the way out, with the limit of the field.
+#: Kind of error: what is wrong, and the way out, with the limit of the field.
 _LIMITS = {
     "greater_than_equal": ("ge", "below the least value", "use at least {}"),
     "greater_than": ("gt", "not above the limit", "use more than {}"),
@@ -40,8 +40,8 @@ _PATTERNS = {
 }
 
 
-def told(detail: ErrorDetails) -> tuple[str, str]:
-    """Return what is wrong and the way out, for one finding of pydantic."""
+def describe(detail: ErrorDetails) -> tuple[str, str]:
+    """Return what is wrong and the way out, for one error of pydantic."""
     kind, limits = detail["type"], detail.get("ctx", {})
     if kind in _PLAIN:
         return _PLAIN[kind]
@@ -63,9 +63,9 @@ _PARAMETERS = {
 }
 
 
-def told_of_parameter(detail: ErrorDetails) -> tuple[str, str]:
-    """Return the same as ``told`` for a parameter of an address: query, path or header."""
-    message, hint = told(detail)
+def describe_parameter(detail: ErrorDetails) -> tuple[str, str]:
+    """Return the same as ``describe`` for a parameter of an address: query, path or header."""
+    message, hint = describe(detail)
     name = str(detail["loc"][-1])
     if detail["type"] == "string_pattern_mismatch":
         message = "the value is not one that this parameter takes"

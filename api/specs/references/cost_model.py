@@ -16,6 +16,7 @@ from typing import Protocol
 
 from api.schemas.base import MODEL_ID
 from api.specs.input.json import RejectedDocument
+from api.specs.issues import IssueCollector
 from api.specs.references.learned_model import load_model
 from cost_models.hardware.profiles_loader import CUSTOM, load_profile
 from cost_models.learned.model import LearnedModel
@@ -154,30 +155,31 @@ def learned_digest(name: str) -> str | None:
     return None if found is None else found["digest"]
 
 
-def choose_model(name: str, profile: str, base: str, find: FindModel) -> ChosenModel | Issue:
-    """Return the cost model of a name that is spelled as it may be, or why there is none."""
+def choose_model(name: str, profile: str, find: FindModel, issues: IssueCollector) -> ChosenModel | None:
+    """Return the cost model of a name that is spelled as one, or report why there is none."""
     found = _REFERENCE.fullmatch(name)
     if found is None:
         return ChosenModel(name=name, model=make_cost_model(name))
     if found["digest"] is not None:
         document = find.of_digest(found["digest"])
     elif found["id"] is not None:
-        called, _, version = found["id"].partition("@")
-        document = find.named(called, int(version))
+        model_name, _, version = found["id"].partition("@")
+        document = find.named(model_name, int(version))
     else:
         document = find.active(profile)
     if document is None:
-        return _missing(name, profile, base, find.available())
+        issues.add(_missing(name, profile, find.available()))
+        return None
     try:
         learned = load_model(document.canonical)
-    except RejectedDocument as refused:
-        return _unreadable(document.called, refused.issues[0], base)
-    is_active = name == LEARNED
+    except RejectedDocument as error:
+        issues.add(_unreadable(document.called, error.issues[0]))
+        return None
     return ChosenModel(
         name=pinned_name(learned),
         model=learned,
-        assumptions=(_said(name, profile, document.called, learned),),
-        warnings=() if is_active else tuple(_of_other_device(learned, document.called, profile, base, find)),
+        assumptions=(_assumption(name, profile, document.called, learned),),
+        warnings=() if name == LEARNED else tuple(_other_device(learned, document.called, profile, find)),
     )
 
 
@@ -186,7 +188,7 @@ def pinned_name(learned: LearnedModel) -> str:
     return f"{LEARNED}:{learned.digest}"
 
 
-def _said(name: str, profile: str, called: str, learned: LearnedModel) -> Assumption:
+def _assumption(name: str, profile: str, called: str, learned: LearnedModel) -> Assumption:
     why = f", which was active for {profile} when the spec was read" if name == LEARNED else ""
     device = f"fitted to measurements of {learned.device}"
     return Assumption(
@@ -194,7 +196,7 @@ def _said(name: str, profile: str, called: str, learned: LearnedModel) -> Assump
     )
 
 
-def _of_other_device(learned: LearnedModel, called: str, profile: str, base: str, find: FindModel) -> Iterator[Issue]:
+def _other_device(learned: LearnedModel, called: str, profile: str, find: FindModel) -> Iterator[Issue]:
     """Yield a warning where nothing says that a model was measured on the device of the profile."""
     hardware = load_profile(profile)
     known = {device.casefold() for device in (*hardware.devices, find.device_of(profile) or "")}
@@ -202,7 +204,7 @@ def _of_other_device(learned: LearnedModel, called: str, profile: str, base: str
         return
     yield Issue(
         code="other-device",
-        pointer=f"{base}/cost_model",
+        pointer="/cost_model",
         message=f"the learned cost model {called} was measured on {learned.device}, and nothing says that this is "
         f"the device of the hardware profile {profile} ({hardware.description}): its seconds may be another machine's",
         hint=f"if it is the same, make the model active for the profile (PUT /v1/hardware-profiles/{profile}/cost-model"
@@ -211,13 +213,13 @@ def _of_other_device(learned: LearnedModel, called: str, profile: str, base: str
     )
 
 
-def _unreadable(called: str, why: Issue, base: str) -> Issue:
+def _unreadable(called: str, why: Issue) -> Issue:
     """Say which model another version wrote: the way out names no field of the spec's."""
     message = f"this version cannot read the learned cost model {called}: {why.pointer} {why.message}"
-    return Issue(code=why.code, pointer=f"{base}/cost_model", message=message, hint=why.hint)
+    return Issue(code=why.code, pointer="/cost_model", message=message, hint=why.hint)
 
 
-def _missing(name: str, profile: str, base: str, available: Sequence[str]) -> Issue:
+def _missing(name: str, profile: str, available: Sequence[str]) -> Issue:
     if name == LEARNED:
         message = f"no learned cost model is active for the hardware profile {profile}"
     else:
@@ -226,4 +228,4 @@ def _missing(name: str, profile: str, base: str, available: Sequence[str]) -> Is
     if len(available) > _MAX_LISTED:
         listed += f" and {counted(len(available) - _MAX_LISTED, 'other')}"
     hint = f"{listed if available else 'there is none'}; {_HOW_TO_GET_ONE}; or use roofline"
-    return Issue(code="unknown-cost-model", pointer=f"{base}/cost_model", message=message, hint=hint)
+    return Issue(code="unknown-cost-model", pointer="/cost_model", message=message, hint=hint)

@@ -1,18 +1,19 @@
 """References of a spec to statistics become access CDFs, and the answer says which were used.
 
 A reference is the digest of statistics, and after ``#`` the name of a table in them, where it
-is not the table's own. What is planned and kept has the CDF itself, so that it can be read
+is not the table's own. What is planned and stored has the CDF itself, so that it can be read
 again without the statistics.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from api.schemas.spec import SpecDocument
 from api.schemas.table import AccessSpec, TableSpec
 from api.specs.input.json import RejectedDocument, quoted
+from api.specs.issues import IssueCollector
 from api.specs.references.statistics_document import Statistics, parse_statistics
+from api.specs.state import SpecState
 from cost_models.text.number_text import counted
 from planner.access.sketches.drift import MAX_RATIO, rates_of
 from planner.access.sketches.sketch import TableSketch
@@ -55,38 +56,39 @@ class _Lookup:
         return self.found[digest]
 
 
-def inline_statistics(
-    spec: SpecDocument, base: str, find: FindStatistics | None
-) -> tuple[SpecDocument, list[Issue], tuple[Assumption, ...], list[Issue]]:
-    """Return the spec with CDFs instead of references, what is wrong with these, what was used, and warnings.
+def inline_statistics(state: SpecState, find: FindStatistics | None, issues: IssueCollector) -> SpecState:
+    """Return the spec with CDFs instead of references, which statistics were used, and warnings.
 
     The warnings are of tables whose pooling factors are not those of their statistics.
     """
-    if not any(table.access is not None and table.access.statistics is not None for table in spec.model.tables):
-        return spec, [], (), []
-    lookup, tables, issues, used = _Lookup(find), list(spec.model.tables), list[Issue](), list[Assumption]()
-    apart: list[_Apart] = []
-    for index, table in enumerate(spec.model.tables):
+    lookup, tables = _Lookup(find), list(state.spec.model.tables)
+    used, compared = list[Assumption](), list[_Compared]()
+    for position, (where, table) in enumerate(state.written_tables()):
         if table.access is None or table.access.statistics is None:
             continue
-        reference, where = table.access.statistics, f"{base}/model/tables/{index}/access/statistics"
+        reference = table.access.statistics
         try:
             access, source, seen = _measured(table, reference, lookup)
         except _Unusable as error:
-            issues.append(Issue(code=error.code, pointer=where, message=str(error), hint=error.hint))
-            access, source = AccessSpec(zipf_alpha=0.0), ""
+            issues.report(f"{where}/access/statistics", str(error), error.hint, code=error.code)
+            access = None
         else:
             value = reference if "#" in reference else f"{reference}#{table.name}"
             used.append(Assumption(subject=subject_of(table.name), value=value, evidence=EVIDENCE, source=source))
-            apart.append(_Apart(index=index, name=table.name, stated=_ids_per_sample(table), seen=seen))
-        tables[index] = table.model_copy(update={"access": access})
+            compared.append(_Compared(pointer=where, name=table.name, stated=_ids_per_sample(table), seen=seen))
+        tables[position] = table.model_copy(update={"access": access})
     if used:
         digests = {item.value.partition("#")[0] for item in used}
-        told = ", ".join(f"{digest[:_SHOWN_DIGEST]}..." for digest in sorted(digests)[:3])
-        value = f"access of {counted(len(used), 'table')} from statistics {told}"
+        shown = ", ".join(f"{digest[:_SHOWN_DIGEST]}..." for digest in sorted(digests)[:3])
+        value = f"access of {counted(len(used), 'table')} from statistics {shown}"
         used.append(Assumption(subject="model.tables.access.statistics", value=value, evidence="note"))
-    model = spec.model.model_copy(update={"tables": tables})
-    return spec.model_copy(update={"model": model}), issues, tuple(used), _warnings(apart, base)
+    model = state.spec.model.model_copy(update={"tables": tables})
+    return replace(
+        state,
+        spec=state.spec.model_copy(update={"model": model}),
+        statistics=tuple(used),
+        statistics_warnings=tuple(_warnings(compared)),
+    )
 
 
 class _Unusable(Exception):
@@ -98,17 +100,17 @@ class _Unusable(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Apart:
+class _Compared:
     """Ids per sample of a table, as the spec states them and as its statistics saw them."""
 
-    index: int
+    pointer: str
     name: str
     stated: float
     seen: float
 
     @property
-    def times(self) -> float:
-        """By which one is larger than the other; infinite where one of them alone is 0."""
+    def ratio(self) -> float:
+        """By which factor the larger exceeds the smaller; infinite if only one of them is 0."""
         least, most = sorted((self.stated, self.seen))
         return 1.0 if most == least else most / least if least > 0 else math.inf
 
@@ -119,26 +121,21 @@ def _ids_per_sample(table: TableSpec) -> float:
     return sum(feature.pooling_factor * feature.num_poolings for feature in table.features)
 
 
-def _warnings(tables: Sequence[_Apart], base: str) -> list[Issue]:
-    """Return one warning for each table whose numbers differ most; the last one counts the others."""
-    apart = sorted(
-        (table for table in tables if table.times > MAX_RATIO), key=lambda table: (-table.times, table.index)
-    )
-    warnings = []
-    for number, table in enumerate(apart[:_MOST_WARNINGS], start=1):
-        more = len(apart) - number if number == _MOST_WARNINGS else 0
+def _warnings(tables: Sequence[_Compared]) -> Iterator[Issue]:
+    """Yield one warning for each table whose numbers differ most; the last one counts the others."""
+    differing = [table for table in tables if table.ratio > MAX_RATIO]
+    differing.sort(key=lambda table: -table.ratio)  # equal ones stay in the order of the spec
+    for number, table in enumerate(differing[:_MOST_WARNINGS], start=1):
+        more = len(differing) - number if number == _MOST_WARNINGS else 0
         also = f"; {counted(more, 'more table differs', 'more tables differ')} as well" if more else ""
-        warnings.append(
-            Issue(
-                code="pooling-factor-mismatch",
-                pointer=f"{base}/model/tables/{table.index}",
-                message=f"table {quoted(table.name)}: the spec states {table.stated:.4g} ids per sample,"
-                f" and its statistics saw {table.seen:.4g}: more than {MAX_RATIO - 1:.0%} apart{also}",
-                hint="state the pooling factor that was seen, or use statistics of these features; the spec's counts",
-                severity="warning",
-            )
+        yield Issue(
+            code="pooling-factor-mismatch",
+            pointer=table.pointer,
+            message=f"table {quoted(table.name)}: the spec states {table.stated:.4g} ids per sample,"
+            f" and its statistics saw {table.seen:.4g}: more than {MAX_RATIO - 1:.0%} apart{also}",
+            hint="state the pooling factor that was seen, or use statistics of these features; the spec's counts",
+            severity="warning",
         )
-    return warnings
 
 
 def _measured(table: TableSpec, reference: str, lookup: _Lookup) -> tuple[AccessSpec, str, float]:

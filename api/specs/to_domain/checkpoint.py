@@ -11,10 +11,8 @@ from planner.domain.problem.checkpoint import DEFAULT_FULL_EVERY, Checkpoint
 _RATES = ("upload_bytes_per_second", "download_bytes_per_second")
 
 
-def checkpoint_of(spec: CheckpointSpec | None) -> Checkpoint | None:
-    """Return how the job is checkpointed; ``None`` where the spec says nothing of it."""
-    if spec is None:
-        return None
+def checkpoint_of(spec: CheckpointSpec) -> Checkpoint:
+    """Return how the job is checkpointed."""
     return Checkpoint(
         interval_steps=spec.interval_steps,
         policy=spec.policy,
@@ -29,7 +27,7 @@ def checkpoint_of(spec: CheckpointSpec | None) -> Checkpoint | None:
 
 
 def _rate_evidence(spec: CheckpointSpec) -> Evidence:
-    """Told by value: a stored spec has its defaults filled in, and must mean the same."""
+    """Return the evidence by value: a stored spec has its defaults filled in, and must mean the same."""
     is_default = any(getattr(spec, name) == CheckpointSpec.model_fields[name].default for name in _RATES)
     return Evidence.ESTIMATED if is_default else Evidence.GIVEN
 

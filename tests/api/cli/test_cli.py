@@ -180,6 +180,21 @@ def test_every_problem_is_listed_with_its_place_and_the_way_out(run: Run, tmp_pa
         assert pointer in answer.err
 
 
+@pytest.mark.parametrize("arguments", [(), ("--set", "name=other")])
+def test_problems_of_every_kind_are_in_one_answer(run: Run, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    broken = spec(table("a"), table("a"), table("b", rows=0), constraints={"apart": [["a", "b"], ["a", "c"]]})
+    broken["cost_model"] = "guess"
+    answer = run("validate", written(tmp_path, broken), *arguments)
+    assert answer.code == 1
+    found = [problem["pointer"] for problem in answer.document["problems"]]
+    assert found == [
+        "/model/tables/2/num_embeddings",
+        "/cost_model",
+        "/model/tables/1/name",
+        "/constraints/apart/1/1",
+    ]
+
+
 def test_a_hundred_thousand_errors_make_a_short_answer(run: Run, tmp_path: Path) -> None:
     answer = run("validate", written(tmp_path, {f"k{i}": i for i in range(100_000)}))
     assert answer.code == 1

@@ -13,7 +13,8 @@ import pytest
 from api.execution.processes.solve import SolveAnswer, SolveJob, solve
 from api.schemas.spec import SpecDocument
 from api.services.plans.reports import evaluation_of, validation_of
-from api.specs.parse import SolveRequest, parse_evaluation, parse_spec
+from api.specs.parse import parse_evaluation, parse_spec
+from api.specs.request import SolveRequest
 from cost_models.hardware.profile_fields import FIELDS
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.pipeline import plan as plan_pipeline
@@ -156,7 +157,13 @@ def edges_of(path: tuple[str | int, ...]) -> list[float]:
 
 def solved(request: SolveRequest, folder: Path) -> SolveAnswer:
     """What a solver process does, in this one."""
-    job = SolveJob(spec_bytes=raw(request.spec), assumptions=[], incumbent_file=folder / "plan", plan=plan_pipeline)
+    job = SolveJob(
+        spec_bytes=raw(request.spec),
+        spec_digest=request.spec_digest,
+        assumptions=[],
+        incumbent_file=folder / "plan",
+        plan=plan_pipeline,
+    )
     return solve(job, lambda incumbent: None)
 
 
@@ -205,7 +212,7 @@ def test_a_number_is_refused_with_its_place_or_planned_with(tmp_path: Path, name
     small_ranks = [one for one in accepted if one[3].problem.world_size <= 64]
     for path, number, changed, request in small_ranks[:: 1 if _SOLVES_ALL else 7]:
         answer = solved(request, tmp_path)
-        assert (answer.refusal or {}).get("code") != "solver-defect", (path, number, answer)
+        assert (answer.error or {}).get("code") != "solver-defect", (path, number, answer)
         if answer.best is not None:
             check_plan(changed, answer.best.document)
 

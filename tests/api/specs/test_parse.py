@@ -7,7 +7,8 @@ import pytest
 from api.schemas.spec import CommTypeName
 from api.schemas.table import DataTypeName, KernelName, OptimizerName, SchemeName
 from api.specs.input.json import RejectedDocument
-from api.specs.parse import SolveRequest, parse_evaluation, parse_plan, parse_spec
+from api.specs.parse import parse_evaluation, parse_plan, parse_spec
+from api.specs.request import SolveRequest
 from cost_models.hardware.profiles_loader import load_profile
 from cost_models.vocabulary import Evidence, Kernel, Scheme, Tier
 from planner.domain.formats.canonical_json import canonical_bytes
@@ -279,7 +280,7 @@ class SixteenColumns:
 
 
 def test_the_runtime_is_asked_which_tables_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.specs.checks.tables.RUNTIMES", {"torchrec": SixteenColumns()})
+    monkeypatch.setattr("api.specs.to_domain.tables.RUNTIMES", {"torchrec": SixteenColumns()})
     with pytest.raises(InvalidProblem) as caught:
         request_of(model__tables__1__pooling="none")  # table a has 8 columns, table b 16
     width, sequence = caught.value.issues
@@ -293,11 +294,12 @@ def test_a_runtime_that_does_not_train_a_table_says_so_before_a_solve() -> None:
     """Optimizers and types are asked about, too; row-wise AdaGrad is the default."""
     with pytest.raises(InvalidProblem) as caught:
         request_of(runtime="hugectr", model__tables__1__optimizer="sgd", model__tables__1__data_type="int8")
-    adagrad, *others = caught.value.issues
+    trained, adagrad, weights = caught.value.issues
+    assert trained.pointer == "/model/tables/1/optimizer"
     assert adagrad.pointer == "/model/tables/0"
     assert "trains with sgd or adagrad, not with rowwise_adagrad" in adagrad.message
-    assert [issue.pointer for issue in others] == ["/model/tables/1", "/model/tables/1/optimizer"]
-    assert "keeps weights as fp32, not as int8" in others[0].message
+    assert weights.pointer == "/model/tables/1"
+    assert "keeps weights as fp32, not as int8" in weights.message
     trained = {f"model__tables__{index}__optimizer": "adagrad" for index in (0, 1)}
     assert request_of(runtime="hugectr", **trained).problem.runtime == "hugectr"
 

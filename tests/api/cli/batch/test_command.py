@@ -14,8 +14,9 @@ from api.cli.batch.log import BatchLog, Outcome
 from api.cli.batch.summary import summary_csv, summary_text
 from api.cli.errors import BadInput
 from api.client import DigestMismatch, PlannerClient, Unreachable
-from api.specs.checks.names import check_names_of_parts
+from api.specs.references.resolve import names_hint
 from cost_models.errors import UnsupportedWork
+from cost_models.hardware.profiles_loader import profile_ids
 from planner import pipeline
 from planner.domain.problem.problem import Problem
 from planner.errors import SolverDefect
@@ -258,8 +259,7 @@ def test_a_profile_that_is_none_is_reported_once_with_those_that_may_be_meant(ru
     assert answer.code == 1
     reported = " ".join(answer.err.split())
     assert reported.count("did you mean dgx-h100-80g or ") == 1
-    (issue,) = check_names_of_parts("dgx-h100-80", None, None, "")
-    assert issue.hint in reported  # as of a spec that names it
+    assert names_hint("dgx-h100-80", profile_ids()) in reported  # as of a spec that names it
     assert all(len(line) <= 80 for line in answer.err.splitlines())
     assert not (tmp_path / "out").exists()
 

@@ -1,6 +1,5 @@
 """A plan on its way: what the server reads of it, and a solver process that loses no time before it."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,24 @@ from planner.pipeline import plan
 from planner.solver.partitioners.kernels.cache import is_warm
 from tests.support.service import planners
 from tests.support.service.live import Live
-from tests.support.service.specs import TINY
+from tests.support.service.specs import TINY, raw
+
+
+def job_of(spec: object, folder: Path) -> SolveJob:
+    """The job of a spec that was accepted."""
+    request = parse_spec(raw(spec))
+    return SolveJob(
+        spec_bytes=raw(request.spec),
+        spec_digest=request.spec_digest,
+        assumptions=(),
+        incumbent_file=folder / "a.plan",
+        plan=plan,
+    )
 
 
 def solved(folder: Path) -> tuple[Incumbent, bytes]:
     """The best plan of an answer, and the file of the last plan on its way."""
-    spec = json.dumps(parse_spec(json.dumps(TINY).encode()).spec).encode()
-    job = SolveJob(spec_bytes=spec, assumptions=(), incumbent_file=folder / "a.plan", plan=plan)
+    job = job_of(TINY, folder)
     best = run_solve(job).best
     assert best is not None
     return best, (folder / "a.plan").read_bytes()
@@ -53,6 +63,5 @@ def test_memory_that_ends_while_the_spec_is_read_is_reported_as_such(
     def full(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(solver_process, "parse_spec", full)
-    job = SolveJob(spec_bytes=b"{}", assumptions=(), incumbent_file=tmp_path / "a.plan", plan=plan)
-    assert run_solve(job).is_out_of_memory
+    monkeypatch.setattr(solver_process, "parse_stored_spec", full)
+    assert run_solve(job_of(TINY, tmp_path)).is_out_of_memory

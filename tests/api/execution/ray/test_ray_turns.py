@@ -76,7 +76,12 @@ def run(
     monkeypatch.setitem(sys.modules, "ray", ray_of(turn))
     monkeypatch.setattr(ray_solve, "time", SimpleNamespace(monotonic=lambda: turn.now))
     job = SolveJob(
-        spec_bytes=b"{}", assumptions=[], incumbent_file=Path("unused"), plan=hang, seconds_left=seconds_left
+        spec_bytes=b"{}",
+        spec_digest="",
+        assumptions=[],
+        incumbent_file=Path("unused"),
+        plan=hang,
+        seconds_left=seconds_left,
     )
     return run_on_ray(RayJob(job=job, place=RayPlace(address="head:6379"), limit_seconds=limit_seconds))
 
@@ -85,7 +90,7 @@ def test_a_cancel_ends_a_solve_that_waits_for_its_turn(monkeypatch: pytest.Monke
     monkeypatch.setattr(ray_slot, "run_on_ray", wait_for_ever)
     place = RaySlot(RayPlace(address="head:6379"))
     try:
-        job = SolveJob(spec_bytes=b"{}", assumptions=[], incumbent_file=Path("unused"), plan=hang)
+        job = SolveJob(spec_bytes=b"{}", spec_digest="", assumptions=[], incumbent_file=Path("unused"), plan=hang)
         work = place.solve(job, 60)
         time.sleep(0.5)
         assert work.cancel()

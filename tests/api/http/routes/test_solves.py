@@ -8,7 +8,7 @@ import pytest
 from api.http.routes.examples import SPECS
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
-from tests.support.service.specs import TINY, raw, tiny
+from tests.support.service.specs import TINY, tiny
 
 JSON = {"Content-Type": "application/json"}
 
@@ -180,11 +180,32 @@ def test_validation_reports_what_a_solve_would_assume(live: Live) -> None:
     assert live.num_solves() == before
 
 
-def test_validation_and_submission_refuse_alike(live: Live) -> None:
-    body = raw(tiny(cost_model="guess"))
-    answers = [live.request("POST", url, content=body, headers=JSON) for url in ("/v1/specs:validate", "/v1/solves")]
+def test_validation_and_submission_reject_alike_and_all_at_once(live: Live) -> None:
+    """A typo, a wrong value, a table that is left out, a name twice and one that is not there, and a bad pin."""
+    shard = {"rank": 1, "row_offset": 0, "num_rows": 999, "column_offset": 0, "num_columns": 8}
+    tables = [
+        {"name": "a", "num_embeddings": 1000, "embedding_dim": 8},
+        {"name": "b", "num_embeddings": 1000, "embedding_dim": 8, "pooling_factor": 1.0},
+        {"name": "b", "num_embeddings": 1000, "embedding_dim": 8, "pooling_factor": 1.0},
+        {"name": "c", "num_embeddings": 1000, "embedding_dim": 8, "pooling_factor": 1.0},
+    ]
+    pinned = {"sharding_type": "table_wise", "compute_kernel": "fused", "shards": [shard]}
+    tables[3]["constraints"] = {"pinned": pinned}
+    spec = tiny(
+        model__tables=tables, constraints={"apart": [["a", "d"]]}, solver__sead=1, solver__relative_gap=2, name=""
+    )
+    answers = [live.post(url, spec) for url in ("/v1/specs:validate", "/v1/solves")]
     documents = [assert_problem(answer, 422, "invalid-problem") for answer in answers]
     assert documents[0]["errors"] == documents[1]["errors"]
+    assert [error["pointer"] for error in documents[0]["errors"]] == [
+        "/name",
+        "/model/tables/0",
+        "/solver/relative_gap",
+        "/solver/sead",
+        "/model/tables/2/name",
+        "/constraints/apart/0/1",
+        "/model/tables/3/constraints/pinned/shards/0/num_rows",
+    ]
 
 
 def test_a_previous_plan_is_found_by_its_digest(live: Live) -> None:

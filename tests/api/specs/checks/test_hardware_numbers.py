@@ -2,7 +2,8 @@
 
 import pytest
 
-from api.specs.checks.hardware_numbers import cost_model_issue, missing_numbers
+from api.specs.checks.hardware_numbers import check_hardware_numbers, cost_model_issue
+from api.specs.issues import IssueCollector
 from api.specs.parse import parse_evaluation, parse_spec
 from cost_models.errors import MissingHardwareNumber, UnsupportedWork
 from planner.errors import InvalidProblem
@@ -79,7 +80,7 @@ def test_the_least_constrained_table_of_a_kind_speaks_for_it() -> None:
             return self._model.predict(work, hardware)
 
     model = parse_spec(raw(custom(*RATES))).cost_model
-    assert missing_numbers(narrow, Recorder(model), "") == ()
+    check_hardware_numbers(narrow, Recorder(model), IssueCollector())
     assert seen == [{500}]  # table b, priced once
 
 
@@ -97,7 +98,7 @@ def test_a_thousand_tables_are_priced_as_one() -> None:
             priced.append(work.num_shards)
             return request.cost_model.predict(work, hardware)
 
-    assert missing_numbers(request.problem, Counter(), "") == ()
+    check_hardware_numbers(request.problem, Counter(), IssueCollector())
     assert len(priced) == 1
     assert priced[0] < 100
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from api.specs.input.json import RejectedDocument
+from api.specs.issues import IssueCollector
 from api.specs.parse import parse_spec
 from api.specs.references import cost_model as model_reference
 from api.specs.references.cost_model import ChosenModel, OneModel, ShippedModels, choose_model, learned_digest
@@ -34,17 +35,26 @@ def test_models_of_the_package_can_be_read_and_their_profiles_exist() -> None:
         assert shipped_for(profile) in (None, *shipped_models())
 
 
+def issue_of_choice(name: str, profile: str) -> Issue:
+    """Why there is no model of a name."""
+    issues = IssueCollector()
+    assert choose_model(name, profile, ShippedModels(), issues) is None
+    with pytest.raises(RejectedDocument) as rejected:
+        issues.raise_if_any()
+    (issue,) = rejected.value.issues
+    return issue
+
+
 def test_a_shipped_model_is_active_for_its_profile_alone(shipped: str) -> None:
-    chosen = choose_model("learned", PROFILE, "", ShippedModels())
+    chosen = choose_model("learned", PROFILE, ShippedModels(), IssueCollector())
     assert isinstance(chosen, ChosenModel)
     assert chosen.name == f"learned:{shipped}"
-    missing = choose_model("learned", "dgx-a100-80g", "", ShippedModels())
-    assert isinstance(missing, Issue)
+    missing = issue_of_choice("learned", "dgx-a100-80g")
     assert missing.pointer == "/cost_model"
     assert f"learned:{shipped}" in missing.hint
-    by_digest = choose_model(f"learned:{shipped}", "dgx-a100-80g", "", ShippedModels())
+    by_digest = choose_model(f"learned:{shipped}", "dgx-a100-80g", ShippedModels(), IssueCollector())
     assert isinstance(by_digest, ChosenModel)
-    assert isinstance(choose_model("learned:m@1", PROFILE, "", ShippedModels()), Issue)
+    assert issue_of_choice("learned:m@1", PROFILE).code == "unknown-cost-model"
 
 
 def test_a_spec_that_was_read_means_the_same_when_it_is_read_again(shipped: str) -> None:
@@ -61,11 +71,10 @@ def test_a_model_of_another_version_is_reported_as_the_model_of_the_spec(monkeyp
     older = json.dumps(json.loads(model_bytes()) | {"format_version": 1}).encode()
     monkeypatch.setattr(model_reference, "shipped_models", lambda: {"older": older, "h100": model_bytes()})
     monkeypatch.setattr(model_reference, "shipped_for", {PROFILE: "older"}.get)
-    refused = choose_model("learned", PROFILE, "", ShippedModels())
-    assert isinstance(refused, Issue)
-    assert (refused.code, refused.pointer) == ("invalid-model-file", "/cost_model")
-    assert refused.message == "this version cannot read the learned cost model older: /format_version expected 2"
-    assert "fit the model again" in refused.hint
+    issue = issue_of_choice("learned", PROFILE)
+    assert (issue.code, issue.pointer) == ("invalid-model-file", "/cost_model")
+    assert issue.message == "this version cannot read the learned cost model older: /format_version expected 2"
+    assert "fit the model again" in issue.hint
     # Another model for the same profile is none the worse for it.
     assert ShippedModels().device_of(PROFILE) is None
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.specs.parse import SolveRequest, parse_spec
+from api.specs.parse import parse_spec
+from api.specs.request import SolveRequest
 from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.problem.table import PinnedPiece, PinnedTable

@@ -86,6 +86,13 @@ def test_defaults_are_assumptions() -> None:
     assert reported == {"previous_plan.min_relative_gain": "0.01"}
 
 
+def test_a_number_that_is_not_finite_is_an_issue_of_the_plan() -> None:
+    spec = raw(tiny(previous_plan={"plan": a_plan(note=1)})).replace(b'"note": 1', b'"note": 1e999')
+    with pytest.raises(InvalidProblem) as rejected:
+        parse_spec(spec)
+    assert [issue.pointer for issue in rejected.value.issues] == ["/previous_plan/plan"]
+
+
 def test_a_digest_that_no_one_knows() -> None:
     digest = a_plan()["plan_digest"]
     assert issues(digest=digest) == [("/previous_plan/digest", "unknown-plan")]

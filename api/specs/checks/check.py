@@ -1,0 +1,56 @@
+"""The rules that a spec must keep: those of the document, and those of the problem that it becomes."""
+
+from api.specs.checks.cluster import check_cluster, check_memory
+from api.specs.checks.hardware_numbers import check_hardware_numbers, cost_model_issue
+from api.specs.checks.names import check_groups, check_names
+from api.specs.checks.serving import check_serving
+from api.specs.checks.tables import check_tables
+from api.specs.issues import IssueCollector
+from api.specs.state import SpecState
+from cost_models.errors import CostModelError
+
+_HINT = "docs/spec.md and /docs describe every field"
+
+
+def check(state: SpecState, issues: IssueCollector) -> None:
+    """Report the rules of the document that are broken: fields that contradict other fields."""
+    check_cluster(state, issues)
+    check_names(state, issues)
+    check_tables(state, issues)
+    check_groups(state, issues)
+    check_serving(state, issues)
+    _check_settings(state, issues)
+
+
+def check_domain(state: SpecState, issues: IssueCollector) -> None:
+    """Report what only values of the domain show: tables beyond all memory, hardware numbers that prices lack.
+
+    Both are true of a part of the tables, too: what is too large or cannot be priced stays so with more tables.
+    """
+    check_memory(state, issues)
+    if state.problem is None or state.model is None or not issues.is_sound("/cost_model"):
+        return
+    try:
+        check_hardware_numbers(state.problem, state.model.model, issues)
+    except CostModelError as error:
+        if not issues.num_issues:
+            raise
+        issues.add(cost_model_issue(error, ""))
+
+
+def _check_settings(state: SpecState, issues: IssueCollector) -> None:
+    """Report settings that contradict each other."""
+    solver, checkpoint = state.spec.solver, state.spec.checkpoint
+    if solver.work_limit_seconds is not None:
+        if not solver.reproducible:
+            message = "work_limit_seconds is for reproducible solves: leave it out, or set reproducible"
+            issues.report("/solver", message, _HINT, reads=("/solver/reproducible",))
+        elif solver.work_limit_seconds > solver.time_limit_seconds:
+            message = (
+                f"work_limit_seconds {solver.work_limit_seconds:g} exceeds time_limit_seconds"
+                f" {solver.time_limit_seconds:g}: lower it, or raise the time limit"
+            )
+            issues.report("/solver", message, _HINT, reads=("/solver/time_limit_seconds",))
+    if checkpoint is not None and checkpoint.policy == "full" and checkpoint.full_every not in (None, 1):
+        message = "with the policy full every checkpoint is: leave full_every out, or name another policy"
+        issues.report("/checkpoint", message, _HINT, reads=("/checkpoint/policy",))

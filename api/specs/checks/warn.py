@@ -1,0 +1,181 @@
+"""The last stage: what is legal in a spec and probably not meant, or will surprise, before anything is solved."""
+
+from collections.abc import Iterator
+
+from api.schemas.spec import SpecDocument
+from api.specs.assumptions import prices_caches_alone, shown_names
+from api.specs.state import SpecState
+from cost_models.hardware.hardware import Hardware
+from cost_models.hardware.profiles_loader import CUSTOM, load_profile
+from cost_models.protocol import Ledger
+from cost_models.text.number_text import counted
+from cost_models.vocabulary import DEVICE_KERNELS, Kernel, Tier
+from planner.domain.formats.units import format_bytes
+from planner.domain.plan.movement import PreviousPlan
+from planner.domain.problem.problem import Problem
+from planner.domain.problem.table import Table
+from planner.errors import Issue
+from planner.options.host_memory_fallback import allow_host_memory, explain_missing_host_memory, spilled_kernels
+from planner.pricing.memory import capacity_bytes, ledger_rules
+
+#: GB for bytes, TB/s for bytes/s and the like are off by a thousand and more; changed hardware hardly ever is.
+_LEAST_FACTOR = 500.0
+
+
+def warn(state: SpecState) -> Iterator[Issue]:
+    """Yield the warnings of a spec without issues."""
+    problem, model, hardware = state.problem, state.model, state.hardware
+    assert problem is not None
+    assert model is not None
+    assert hardware is not None
+    yield from model.warnings
+    yield from _unused_tables(problem)
+    yield from _statistics_of_caches(state.spec)
+    yield from _exceeded_memory(problem, model.model.ledger)
+    yield from _unlikely_numbers(state.spec, hardware)
+    yield from state.statistics_warnings
+    if state.previous is not None:
+        yield from state.previous.warnings
+        yield from _previous_plan(state.previous.plan, problem)
+
+
+def _unused_tables(problem: Problem) -> Iterator[Issue]:
+    """Warn of tables that are never looked up."""
+    names = [table.name for table in problem.tables if table.ids_per_sample == 0]
+    if names:
+        yield Issue(
+            code="tables-never-looked-up",
+            pointer="/model/tables",
+            message=f"{len(names)} of {counted(len(problem.tables), 'table')} "
+            f"{'is never looked up and still takes' if len(names) == 1 else 'are never looked up and still take'} "
+            f"memory: {shown_names(names)}",
+            hint="drop them from the model, or check their pooling factors",
+            severity="warning",
+        )
+
+
+def _statistics_of_caches(spec: SpecDocument) -> Iterator[Issue]:
+    """Warn of tables whose statistics are silent on distinct rows."""
+    indices = [index for index, table in enumerate(spec.model.tables) if prices_caches_alone(table)]
+    if indices:
+        where = f"/model/tables/{indices[0]}/access/miss_ratio_curve" if len(indices) == 1 else "/model/tables"
+        yield Issue(
+            code="statistics-not-used",
+            pointer=where,
+            message=f"the miss_ratio_curve of {counted(len(indices), 'table')} prices caches and says nothing of"
+            f" distinct rows: {shown_names([spec.model.tables[index].name for index in indices])}",
+            hint="give zipf_alpha, reuse_histogram or access_cdf; until then every id may be a different row",
+            severity="warning",
+        )
+
+
+def _exceeded_memory(problem: Problem, ledger: Ledger) -> Iterator[Issue]:
+    """Warn of weights that exceed the device's memory, and say what will be done about it.
+
+    Counts what every plan needs at least: no buffers, the narrowest of the allowed data types, and optimizer state
+    where the ``ledger`` of the cost model counts the real one.
+    """
+    device = problem.cluster.device_tier
+    room = capacity_bytes(problem).sum(axis=0)
+    has_state = ledger_rules(ledger).exact_optimizer_state
+    bound_bytes = needed_bytes = 0.0  # bound: of tables that name kernels of the device
+    for table in problem.tables:
+        named = _kernels(table)
+        if not named <= DEVICE_KERNELS:
+            continue
+        size = _least_bytes(table, has_state=has_state)
+        needed_bytes += size
+        if named:
+            bound_bytes += size
+    device_bytes = float(room[device])
+    if needed_bytes <= device_bytes:
+        return
+    what = "weights and optimizer state" if has_state else "weights"
+    message = f"{what} take at least {format_bytes(needed_bytes)}, and all ranks together have"
+    message += f" {format_bytes(device_bytes)} of {device.label} after reservations"
+    wider = allow_host_memory(problem)
+    host_bytes = float(room[Tier.DDR]) if wider is not None else 0.0
+    if wider is not None and bound_bytes <= device_bytes and needed_bytes <= device_bytes + host_bytes:
+        kernels = " and ".join(kernel.label for kernel in spilled_kernels())
+        message += f": {kernels} will be considered for tables that name no compute_kernels, in"
+        message += f" {format_bytes(host_bytes)} of ddr"
+        hint = _host_memory_hint(problem)
+    else:
+        if host_bytes and bound_bytes <= device_bytes:
+            message += f" and {format_bytes(host_bytes)} of ddr"
+        message += ": there will be no plan"
+        hint = (
+            explain_missing_host_memory(problem)
+            or "use more ranks, a smaller data_type or an optimizer with less state"
+        )
+    yield Issue(code="larger-than-memory", pointer="/model/tables", message=message, hint=hint, severity="warning")
+
+
+def _host_memory_hint(problem: Problem) -> str:
+    """Return what would help a plan that reads rows from host memory."""
+    spilling = [table for table in problem.tables if not _kernels(table)]
+    unknown = sum(table.access is None for table in spilling)
+    if unknown == 0:
+        return "more ranks or a smaller data_type would keep more rows in the accelerators' memory"
+    of = "these tables are" if unknown == len(spilling) else f"{unknown} of these {len(spilling)} tables are"
+    return f"say how {of} looked up (access): it tells how much of them a cache must hold"
+
+
+def _kernels(table: Table) -> frozenset[Kernel]:
+    """Return the kernels that a table names, none if the choice is left."""
+    constraints = table.constraints
+    if constraints.pinned is not None:
+        return frozenset({constraints.pinned.compute_kernel})
+    return frozenset() if constraints.compute_kernels is None else constraints.compute_kernels
+
+
+def _least_bytes(table: Table, *, has_state: bool) -> float:
+    state = table.optimizer.state_bytes(table.num_embeddings, table.embedding_dim) if has_state else 0.0
+    return table.least_weight_bytes + state
+
+
+def _unlikely_numbers(spec: SpecDocument, hardware: Hardware) -> Iterator[Issue]:
+    """Warn of numbers whose order of magnitude no version of the profile's hardware has.
+
+    A number of 0 says that there is none of it, which is likely enough.
+    """
+    if spec.hardware.profile == CUSTOM:
+        return
+    of_profile = load_profile(spec.hardware.profile).numbers
+    for name in spec.hardware.overrides.__pydantic_extra__:
+        if name not in of_profile or not of_profile[name].value or not hardware.numbers[name].value:
+            continue
+        given, usual = hardware.numbers[name].value, of_profile[name].value
+        if max(given / usual, usual / given) >= _LEAST_FACTOR:
+            unit = of_profile[name].unit.replace("_per_", " per ")
+            yield Issue(
+                code="unlikely-number",
+                pointer=f"/hardware/overrides/{name}",
+                message=f"{name} is {given:g}, and the profile {spec.hardware.profile} has {usual:g}: in {unit}",
+                hint=f"give it in {unit}, or leave it out for the number of the profile",
+                severity="warning",
+            )
+
+
+def _previous_plan(previous: PreviousPlan, problem: Problem) -> Iterator[Issue]:
+    """Warn of a previous plan for another cluster, or for other tables."""
+    placement, cluster = previous.placement, problem.cluster
+    before = (placement.world_size, placement.ranks_per_host)
+    if before != (cluster.world_size, cluster.ranks_per_host):
+        yield Issue(
+            code="other-cluster",
+            pointer="/previous_plan",
+            message=f"the previous plan is for {counted(before[0], 'rank')}, {before[1]} per host, and the cluster has "
+            f"{cluster.world_size}, {cluster.ranks_per_host} per host: ranks of one number count as one rank",
+            hint="rows that were on other ranks than they will be count as moved",
+            severity="warning",
+        )
+    names = {table.name for table in problem.tables}
+    if not any(placed.name in names for placed in placement.tables):
+        yield Issue(
+            code="no-common-table",
+            pointer="/previous_plan",
+            message="no table of the previous plan has the name of a table of this spec: nothing can stay",
+            hint="check that it is a plan of this model",
+            severity="warning",
+        )

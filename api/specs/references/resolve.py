@@ -1,0 +1,140 @@
+"""The second stage: what a spec names or points to is looked up, and stands in its place."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from api.schemas.spec import HardwareSpec, SpecDocument
+from api.specs.input.json import is_quotable
+from api.specs.issues import IssueCollector
+from api.specs.plans.torchrec import PlannedJob
+from api.specs.references.cost_model import (
+    LEARNED,
+    SPELLINGS,
+    ChosenModel,
+    FindModel,
+    ShippedModels,
+    choose_model,
+    is_reference,
+)
+from api.specs.references.previous_plan import FindPlan, read_previous_plan
+from api.specs.references.statistics import FindStatistics, inline_statistics
+from api.specs.state import SpecState
+from cost_models.hardware.hardware import Hardware
+from cost_models.hardware.profile_fields import FIELDS
+from cost_models.hardware.profiles_loader import load_profile, profile_ids
+from cost_models.registry import cost_model_names
+from planner.errors import Issue
+from planner.solver.partitioners.registry import partitioner_names
+
+#: Nothing is slower, and what takes bytes at such a rate is still a number of seconds.
+_LEAST_RATE = 1
+#: Longer texts are cut before they are compared with names, which takes time.
+_MAX_COMPARED_LENGTH = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """Where plans and statistics are found by their digests, and learned models; without any, those of the package."""
+
+    find_plan: FindPlan | None = None
+    find_statistics: FindStatistics | None = None
+    find_model: FindModel | None = None
+
+
+def resolve_references(
+    state: SpecState, library: Library, issues: IssueCollector, *, cost_model: str | None = None
+) -> SpecState:
+    """Look up hardware, cost model, statistics and previous plan; ``cost_model`` replaces the spec's own."""
+    spec, find_model = state.spec, library.find_model or ShippedModels()
+    stated_cost_model = None
+    if cost_model is not None:
+        stated = _choose_model(spec, find_model, IssueCollector())
+        stated_cost_model = spec.cost_model if stated is None else stated.name
+        spec = spec.model_copy(update={"cost_model": cost_model})
+    hardware = _resolve_hardware(spec.hardware, issues)
+    _check_part_names(spec, issues)
+    model = _choose_model(spec, find_model, issues)
+    if model is not None and model.name != spec.cost_model:  # a default stays unset: it is reported as an assumption
+        spec = spec.model_copy(update={"cost_model": model.name})
+    state = replace(state, spec=spec, hardware=hardware, model=model, stated_cost_model=stated_cost_model)
+    if any(table.access is not None and table.access.statistics is not None for table in spec.model.tables):
+        state = inline_statistics(state, library.find_statistics, issues)
+    if spec.previous_plan is not None:
+        previous = read_previous_plan(spec.previous_plan, library.find_plan, _planned_job(state, issues), issues)
+        state = replace(state, previous=previous)
+    return state
+
+
+def _choose_model(spec: SpecDocument, find: FindModel, issues: IssueCollector) -> ChosenModel | None:
+    """Return the cost model of a spec; ``None`` without an issue of its own if a name is unknown."""
+    known = spec.cost_model in cost_model_names() or is_reference(spec.cost_model)
+    if not known or spec.hardware.profile not in profile_ids():
+        return None
+    return choose_model(spec.cost_model, spec.hardware.profile, find, issues)
+
+
+def _planned_job(state: SpecState, issues: IssueCollector) -> PlannedJob | None:
+    """Return the tables and the cluster of a spec; ``None`` if they are not all known."""
+    num_unread = len(state.originals.table_names) - len(state.spec.model.tables)
+    if state.hardware is None or num_unread or not issues.is_sound(*state.rank_fields):
+        return None
+    return PlannedJob.of_spec(state.spec, state.hardware)
+
+
+def _resolve_hardware(spec: HardwareSpec, issues: IssueCollector) -> Hardware | None:
+    """Return the hardware with the numbers that the user states; ``None`` if the profile is unknown."""
+    stated: Mapping[str, float] = spec.overrides.__pydantic_extra__
+    usable = {name: value for name, value in stated.items() if _check_override(name, value, stated, issues)}
+    if spec.profile not in profile_ids():
+        return None
+    profile = load_profile(spec.profile)
+    return profile.with_overrides(usable, {name: field.unit for name, field in FIELDS.items()})
+
+
+def _check_override(name: str, value: float, stated: Mapping[str, float], issues: IssueCollector) -> bool:
+    """Report an override that names no number of a profile, or a rate that nothing has."""
+    pointer = "/hardware/overrides"
+    if name not in FIELDS:
+        close = difflib.get_close_matches(name[:_MAX_COMPARED_LENGTH], FIELDS, n=1)
+        hint = f"did you mean {close[0]}?" if close else "the names are listed in docs/spec.md and under /docs"
+        issue = Issue(
+            code="unknown-field",
+            pointer=f"{pointer}/{name}" if is_quotable(name) else pointer,
+            message="no hardware number of this name",
+            hint=hint,
+        )
+        issues.add_unknown_field(issue)
+        if close and close[0] not in stated:
+            issues.mark_broken(f"{pointer}/{close[0]}")
+        return False
+    if not FIELDS[name].may_be_zero and value < _LEAST_RATE:
+        message = f"a rate below {_LEAST_RATE} {FIELDS[name].unit.replace('_', ' ')}"
+        issues.report(f"{pointer}/{name}", message, "leave out what is not known")
+        return False
+    return True
+
+
+def _check_part_names(spec: SpecDocument, issues: IssueCollector) -> None:
+    """Report the names of parts that do not exist."""
+    if spec.cost_model.startswith(LEARNED):
+        if not is_reference(spec.cost_model):
+            message, hint = "no name of a learned cost model", f"spell it {SPELLINGS}"
+            issues.report("/cost_model", message, hint, code="unknown-cost-model")
+    else:
+        _check_name("cost model", "/cost_model", spec.cost_model, (*cost_model_names(), LEARNED), issues)
+    _check_name("partitioner", "/solver/partitioner", spec.solver.partitioner, partitioner_names(), issues)
+    _check_name("hardware profile", "/hardware/profile", spec.hardware.profile, profile_ids(), issues)
+
+
+def _check_name(kind: str, pointer: str, name: str, known: tuple[str, ...], issues: IssueCollector) -> None:
+    if name not in known:
+        code = f"unknown-{kind.replace(' ', '-')}"
+        issues.report(pointer, f"no {kind} of this name", names_hint(name, known), code=code)
+
+
+def names_hint(name: str, known: tuple[str, ...]) -> str:
+    """Return the way out if a name is none of the known ones: all of these, before them those that are close."""
+    close = difflib.get_close_matches(name[:_MAX_COMPARED_LENGTH], known, n=3)
+    suggestion = f"did you mean {' or '.join(close)}? " if close else ""
+    return f"{suggestion}use one of {', '.join(known)}"

@@ -1,0 +1,159 @@
+"""The tables of a spec as values of the domain: those that have a value, and what is wrong with the others."""
+
+from api.schemas.table import AccessSpec, TableConstraintsSpec, TableSpec
+from api.specs.issues import IssueCollector
+from api.specs.state import SpecState
+from cost_models.vocabulary import Kernel, Scheme
+from planner.domain.problem.access import AccessCdf, AccessStatistics, MissRatioCurve, ReuseHistogram, ZipfAccess
+from planner.domain.problem.data_type import DATA_TYPES
+from planner.domain.problem.optimizer import OPTIMIZERS
+from planner.domain.problem.table import MAX_COLUMNS, Feature, Table, TableConstraints
+from planner.options.runtimes.base import Runtime
+from planner.options.runtimes.registry import RUNTIMES
+
+_ROUNDING = 1e-6  # of sums of fractions
+#: Of most tables: made once, for specs have thousands.
+_NO_CONSTRAINTS = TableConstraints()
+#: For a table that a runtime cannot run, widths of up to so many columns more are tried.
+_MAX_PADDING = 128
+_SCHEMES = tuple(Scheme)
+#: Of tables that runtimes are asked about whatever the user allows.
+_ANY_FEATURES = (Feature(name="any", pooling_factor=1.0),)
+
+
+def tables_of(state: SpecState, issues: IssueCollector) -> dict[str, Table]:
+    """Return the tables by pointer; without those that have an issue, or that the runtime cannot run."""
+    runtime, is_runtime_known = RUNTIMES[state.spec.runtime], issues.is_sound("/runtime")
+    tables: dict[str, Table] = {}
+    for where, written in state.written_tables():
+        access = None if written.access is None else _access(written, written.access, where, issues)
+        table = _table_of(written, access) if issues.is_sound(where) else None
+        if is_runtime_known and (table is None or not _runs(table, runtime)):
+            _check_runtime(written, runtime, where, issues)
+        if table is not None and issues.is_sound(where):
+            tables[where] = table
+    return tables
+
+
+def _access(table: TableSpec, access: AccessSpec, where: str, issues: IssueCollector) -> AccessStatistics | None:
+    """Return what is known of a table's accesses, or report why it cannot be."""
+    histogram = access.reuse_histogram
+    try:
+        if histogram is not None and sum(histogram) > table.num_embeddings * (1 + _ROUNDING):
+            raise ValueError(
+                f"{sum(histogram):.10g} distinct rows in one batch, and the table has {table.num_embeddings}"
+            )
+        return _access_of(access)
+    except ValueError as error:
+        name = next(iter(access.model_dump(exclude_none=True)))
+        issues.report(f"{where}/access/{name}", str(error), "see the field's description")
+        return None
+
+
+def _table_of(spec: TableSpec, access: AccessStatistics | None) -> Table:
+    """Return a table with what is known of its accesses."""
+    return Table(
+        name=spec.name,
+        num_embeddings=spec.num_embeddings,
+        embedding_dim=spec.embedding_dim,
+        features=_features(spec),
+        data_type=DATA_TYPES[spec.data_type],
+        pooling=spec.pooling,
+        is_weighted=spec.is_weighted,
+        optimizer=OPTIMIZERS[spec.optimizer],
+        access=access,
+        constraints=_constraints(spec.constraints),
+        module_path=spec.module_path,
+    )
+
+
+def _features(spec: TableSpec) -> tuple[Feature, ...]:
+    if spec.features is None:
+        return (Feature(name=spec.name, pooling_factor=spec.pooling_factor or 0.0),)
+    return tuple(
+        Feature(name=feature.name, pooling_factor=feature.pooling_factor, num_poolings=feature.num_poolings)
+        for feature in spec.features
+    )
+
+
+def _access_of(spec: AccessSpec) -> AccessStatistics:
+    """Return the statistics that stand in a spec; raises ``ValueError`` if they are none."""
+    if spec.zipf_alpha is not None:
+        return ZipfAccess(alpha=spec.zipf_alpha)
+    if spec.reuse_histogram is not None:
+        return ReuseHistogram(distinct_rows=tuple(spec.reuse_histogram))
+    if spec.access_cdf is not None:
+        return AccessCdf(points=_points(spec.access_cdf))
+    return MissRatioCurve(points=_points(spec.miss_ratio_curve or []))
+
+
+def _points(points: list[list[float]]) -> tuple[tuple[float, float], ...]:
+    return tuple((first, second) for first, second in points)
+
+
+def _constraints(spec: TableConstraintsSpec) -> TableConstraints:
+    if not spec.model_fields_set:
+        return _NO_CONSTRAINTS
+    return TableConstraints(
+        sharding_types=None
+        if spec.sharding_types is None
+        else frozenset(Scheme.from_label(label) for label in spec.sharding_types),
+        compute_kernels=None
+        if spec.compute_kernels is None
+        else frozenset(Kernel.from_label(label) for label in spec.compute_kernels),
+        ranks=None if spec.ranks is None else frozenset(spec.ranks),
+        hosts=None if spec.hosts is None else frozenset(spec.hosts),
+        min_partition=spec.min_partition,
+        cache_load_factors=None if spec.cache_load_factors is None else tuple(sorted(set(spec.cache_load_factors))),
+        hot_row_fractions=None if spec.hot_row_fractions is None else tuple(sorted(set(spec.hot_row_fractions))),
+        data_types=None if spec.data_types is None else tuple(sorted(set(spec.data_types))),
+    )
+
+
+def _runs(table: Table, runtime: Runtime) -> bool:
+    """Whether the runtime runs any scheme of a table, within the user's constraints."""
+    for scheme in _SCHEMES:  # noqa: SIM110, for specs have thousands of tables and the first scheme will do
+        if runtime.scheme_issue(table, scheme) is None:
+            return True
+    return False
+
+
+def _check_runtime(table: TableSpec, runtime: Runtime, where: str, issues: IssueCollector) -> None:
+    """Report a table that the runtime runs under no scheme at all, whatever the user allows."""
+    reason = _scheme_issue(table, runtime, table.embedding_dim)
+    if reason is None:
+        return
+    read = ["data_type", "pooling", "is_weighted", *(["optimizer"] if DATA_TYPES[table.data_type].trainable else [])]
+    reads = tuple(f"{where}/{name}" for name in read)
+    widest = min(table.embedding_dim + _MAX_PADDING, MAX_COLUMNS)
+    wider = range(table.embedding_dim + 1, widest + 1)
+    padded = next((width for width in wider if _scheme_issue(table, runtime, width) is None), None)
+    if padded is None:
+        message = f"the runtime {runtime.name} cannot run this table: {reason}"
+        issues.report(where, message, "change the table", reads=reads)
+    else:
+        message = f"the runtime {runtime.name} cannot run {table.embedding_dim} columns: {reason}"
+        issues.report(f"{where}/embedding_dim", message, f"pad the table to {padded} columns", reads=reads)
+
+
+def _scheme_issue(table: TableSpec, runtime: Runtime, num_columns: int) -> str | None:
+    """Return why the runtime rejects every scheme of a table of this width, or ``None``."""
+    data_type = DATA_TYPES[table.data_type]
+    probe = Table(
+        name=table.name,
+        num_embeddings=table.num_embeddings,
+        embedding_dim=num_columns,
+        features=_ANY_FEATURES,
+        pooling=table.pooling,
+        is_weighted=table.is_weighted,
+        data_type=data_type,
+        optimizer=OPTIMIZERS[table.optimizer if data_type.trainable else "none"],
+        constraints=_NO_CONSTRAINTS,
+    )
+    first = None
+    for scheme in _SCHEMES:
+        reason = runtime.scheme_issue(probe, scheme)
+        if reason is None:
+            return None
+        first = first or reason
+    return first

@@ -1,0 +1,133 @@
+"""The fourth stage: documents become values of the domain, as far as they are sound."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from api.schemas.spec import HardwareOverrides, HardwareSpec, JointConstraintsSpec, ModelSpec, ServingSpec, SpecDocument
+from api.specs.issues import IssueCollector
+from api.specs.state import SpecState
+from api.specs.to_domain.checkpoint import checkpoint_of
+from api.specs.to_domain.pinned_tables import pin_tables
+from api.specs.to_domain.tables import tables_of
+from cost_models.hardware.hardware import Hardware
+from cost_models.vocabulary import Tier
+from planner.domain.problem.cluster import Cluster
+from planner.domain.problem.problem import (
+    SERVING_DENSE_MULTIPLIER,
+    SERVING_INPUT_COPIES,
+    Dense,
+    Problem,
+    Reservation,
+)
+from planner.domain.problem.serving import Serving
+from planner.domain.problem.table import Table
+
+
+def _fields(section: str, names: Iterable[str], *without: str) -> tuple[str, ...]:
+    return tuple(f"/{section}/{name}" for name in names if name not in without)
+
+
+#: What says how much memory ranks have, and how fast they are.
+_RANK_SETTINGS = _fields(
+    "hardware/overrides", (*(f"{tier.label}_bytes" for tier in Tier), *HardwareOverrides.model_fields)
+)
+#: What a problem is made of, apart from its cluster, its tables and their groups.
+_SETTINGS = (
+    *("/runtime", "/objective", "/serving", "/checkpoint"),
+    *_fields("model", ModelSpec.model_fields, "tables"),
+    *_fields("constraints", JointConstraintsSpec.model_fields, "same_rank", "apart"),
+)
+
+
+def to_domain(state: SpecState, issues: IssueCollector) -> SpecState:
+    """Return the tables, the cluster and the problem of a spec; what has an issue is left out.
+
+    Without any issue, all of the spec is in the problem. Otherwise the problem has the sound tables alone, and there is
+    none if one of its settings is not known: it shows what else is wrong, and is never solved.
+    """
+    cluster, tables = None, tables_of(state, issues)
+    if state.hardware is not None and issues.is_sound(*state.rank_fields, *_RANK_SETTINGS):
+        cluster = _cluster(state.spec.hardware, state.hardware)
+        pins = {where: pin for where, table in state.written_tables() if (pin := table.constraints.pinned)}
+        if pins and issues.is_sound("/runtime"):
+            tables = pin_tables(state, tables, pins, cluster, issues)
+    state = replace(state, cluster=cluster, tables=tables)
+    repeated = state.originals.repeated_names()
+    tables = {where: table for where, table in tables.items() if table.name not in repeated}
+    if cluster is None or not tables or not (state.originals.has_all_groups and issues.is_sound(*_SETTINGS)):
+        return state
+    names, is_partial = [table.name for table in tables.values()], issues.num_issues > 0
+    problem = _problem(
+        state.spec,
+        tuple(tables.values()),
+        cluster,
+        same_rank=tuple(group for _, group in state.group_indices("same_rank", names, is_partial=is_partial) if group),
+        apart=tuple(group for _, group in state.group_indices("apart", names, is_partial=is_partial) if group),
+    )
+    return replace(state, problem=problem)
+
+
+def _cluster(spec: HardwareSpec, hardware: Hardware) -> Cluster:
+    """Return the cluster of a spec that has ``hardware``."""
+    return Cluster(
+        hardware=hardware,
+        num_hosts=spec.num_hosts,
+        ranks_per_host=spec.ranks_per_host or hardware.ranks_per_host,
+        hbm_bytes_by_rank=_by_rank(spec.overrides.hbm_bytes_by_rank),
+        relative_speed_by_rank=_by_rank(spec.overrides.relative_speed_by_rank),
+    )
+
+
+def _problem(
+    spec: SpecDocument,
+    tables: tuple[Table, ...],
+    cluster: Cluster,
+    *,
+    same_rank: tuple[frozenset[int], ...],
+    apart: tuple[frozenset[int], ...],
+) -> Problem:
+    """Return what a spec asks for; the groups are indices of ``tables``."""
+    return Problem(
+        tables=tables,
+        cluster=cluster,
+        batch_size_per_rank=spec.model.batch_size_per_rank,
+        serving=None if spec.serving is None else _serving(spec.serving),
+        forward_comm_dtype=spec.model.forward_comm_dtype,
+        backward_comm_dtype=spec.model.backward_comm_dtype,
+        output_dtype=spec.model.output_dtype,
+        dense=Dense(
+            forward_seconds=spec.model.dense.forward_seconds,
+            backward_seconds=spec.model.dense.backward_seconds,
+            parameter_bytes=spec.model.dense.parameter_bytes,
+        ),
+        pipeline=spec.model.pipeline,
+        reservation=_reservation(spec),
+        same_rank=same_rank,
+        apart=apart,
+        runtime=spec.runtime,
+        objective=spec.objective,
+        checkpoint=None if spec.checkpoint is None else checkpoint_of(spec.checkpoint),
+    )
+
+
+def _serving(spec: ServingSpec) -> Serving:
+    return Serving(
+        samples_per_request=spec.samples_per_request,
+        requests_per_second=spec.requests_per_second,
+        utilization_limit=spec.utilization_limit,
+    )
+
+
+def _reservation(spec: SpecDocument) -> Reservation:
+    margin = Reservation(
+        hbm_fraction=spec.constraints.reserved_hbm_fraction,
+        ddr_fraction=spec.constraints.reserved_ddr_fraction,
+        collective_bytes=spec.constraints.reserved_collective_bytes or 0.0,
+    )
+    if spec.serving is None:
+        return margin
+    return replace(margin, dense_multiplier=SERVING_DENSE_MULTIPLIER, input_copies=SERVING_INPUT_COPIES)
+
+
+def _by_rank(numbers: list[float] | None) -> tuple[float, ...] | None:
+    return None if numbers is None else tuple(numbers)

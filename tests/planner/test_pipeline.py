@@ -27,9 +27,12 @@ from planner.solver.partitioners.registry import make_partitioner, partitioner_n
 from planner.solver.problem import Assignment, Outcome, Reason, RelaxationHint, Scope, SolverProblem, Termination
 from planner.verification.verify import verify
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+from tests.support.waiting import PATIENCE_SECONDS
 
 #: Of which counted work is a part, so that searches end well before it.
 LIMITS = SolveLimits(time_limit_seconds=1.0)
+#: For what ends with a proof, long before the limit.
+LONG = SolveLimits(time_limit_seconds=PATIENCE_SECONDS)
 
 
 def solve(problem: Problem, partitioner: Partitioner | None = None, limits: SolveLimits = LIMITS) -> PlanResult:
@@ -302,7 +305,7 @@ def test_infeasible_by_constraints_is_proved_by_the_search() -> None:
     tables = [make_table(name, 10**6, 64) for name in "ab"]
     cluster = make_cluster(hbm_bytes=300e6, ddr_bytes=0)
     problem = make_problem(*tables, cluster=cluster, same_rank=(frozenset({0, 1}),))
-    result = solve(problem)
+    result = solve(problem, limits=LONG)
     assert result.reason == "INFEASIBLE"
     assert result.shortfalls[0].resource == "constraints"
 
@@ -550,7 +553,7 @@ def test_columns_that_no_width_could_help_are_proven() -> None:
     """table_column_wise on hosts of one rank: there is no second rank to cut to."""
     only = TableConstraints(sharding_types=frozenset({Scheme.TABLE_COLUMN_WISE}))
     problem = make_problem(make_table(constraints=only), cluster=make_cluster(2, 1))
-    assert solve(problem).reason == "INFEASIBLE"
+    assert solve(problem, limits=LONG).reason == "INFEASIBLE"
 
 
 def nothing_found(limit: str = "deterministic_time") -> Outcome:

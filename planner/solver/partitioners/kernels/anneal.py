@@ -80,15 +80,12 @@ def anneal(
     penalty: float,
     cuts: bool,
     rates: ProposalRates,
-) -> int:
-    """Try a number of moves at one temperature, some of them deals; return how many were kept."""
+) -> None:
+    """Try a number of moves at one temperature, some of them redistributions."""
     refresh(data, state, smoothness, penalty)
-    num_stored = 0
     value = cost(data, state)
     reprice(data, state)
     for _ in range(proposals):
         if propose(data, state, value, -temperature * np.log(1.0 - random_unit(state)), cuts, rates):
-            num_stored += 1
             value = cost(data, state)
             reprice(data, state)
-    return num_stored

@@ -21,11 +21,8 @@ def construct(data: Data, state: State, order: np.ndarray, options: np.ndarray, 
         item = order[i]
         if i % every == 0:
             rescale(data, state)
-        option = options[item]
         begin(state)
-        if not place_units(
-            data, state, item, data.option_family[option], data.option_unit[option], data.option_unit[option + 1]
-        ):
+        if not place_units(data, state, item, options[item]):
             return False
     return True
 

@@ -70,16 +70,12 @@ def host_is_legal(data: Data, state: State, item: int, host: int) -> bool:
 
 
 @compiled
-def may_change_host(data: Data, state: State, slot: int, host: int) -> bool:
-    """Whether the piece of a slot, which lies on a whole host, may go to another host."""
-    item = data.slot_item[slot]
-    return not data.item_fixed[item] and host_is_legal(data, state, item, host)
-
-
-@compiled
 def may_change_site(data: Data, state: State, scope: int, slot: int, site: int) -> bool:
     """Whether the piece of a slot may go to another rank, or to another host, the others staying where they are."""
-    return may_move(data, state, slot, site) if scope == RANK else may_change_host(data, state, slot, site)
+    if scope == RANK:
+        return may_move(data, state, slot, site)
+    item = data.slot_item[slot]
+    return not data.item_fixed[item] and host_is_legal(data, state, item, site)
 
 
 @compiled
@@ -192,11 +188,12 @@ def best_host(data: Data, state: State, item: int, shape: int) -> int:
 
 
 @compiled
-def place_units(data: Data, state: State, item: int, family: int, first_unit: int, last_unit: int) -> bool:
-    """Place listed pieces of an item, which has none, one after the other where each hurts least.
+def place_units(data: Data, state: State, item: int, option: int) -> bool:
+    """Place the listed pieces of an option of an item, which has none, one after the other where each hurts least.
 
     ``False`` where a piece has no legal site; what was placed stays for the caller to take off.
     """
+    family, first_unit = data.option_family[option], data.option_unit[option]
     scope = data.family_scope[family]
     ranks = data.rank_host.shape[0]
     low, high = 0, ranks
@@ -209,7 +206,7 @@ def place_units(data: Data, state: State, item: int, family: int, first_unit: in
             return False
         low = anchor // local * local
         high = low + local
-    for unit in range(first_unit, last_unit):
+    for unit in range(first_unit, data.option_unit[option + 1]):
         shape = data.unit_shape[unit]
         site = 0
         if scope == RANK:

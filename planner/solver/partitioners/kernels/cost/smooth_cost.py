@@ -31,7 +31,7 @@ _HIDDEN = 1e-3
 @compiled
 def refresh(data: Data, state: State, smoothness: float, penalty: float) -> None:
     """Set the smoothness (slowest load / tau) and count weights and overflow anew."""
-    state.counters[0].smoothness, state.counters[0].overflow_penalty = smoothness, penalty
+    state.counters[0].overflow_penalty = penalty
     for q in range(state.tau.shape[0]):
         state.reference[q] = slowest_load(state, q)
         state.tau[q] = max((state.reference[q] + state.world_loads[q]) / smoothness, 1e-30)

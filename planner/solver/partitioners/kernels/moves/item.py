@@ -36,27 +36,18 @@ def put_back(data: Data, state: State, item: int, pieces: int, family: int) -> N
 
 
 @compiled
-def change_option(data: Data, state: State, item: int, option: int, before: float, bar: float) -> bool:
-    """Place an item again under an option, every piece where it hurts least."""
-    pieces, family = take_off(data, state, item)
-    placed = place_units(
-        data, state, item, data.option_family[option], data.option_unit[option], data.option_unit[option + 1]
-    )
-    if placed and keeps(data, state, before, bar):
-        return True
-    put_back(data, state, item, pieces, family)
-    return False
-
-
-@compiled
 def replace_item(data: Data, state: State, before: float, bar: float) -> bool:
-    """Take an item off and place it again under a random listed option."""
+    """Take an item off and place it again under a random listed option, every piece where it hurts least."""
     item = pick_item(data, state)
     if data.item_fixed[item]:
         return False
     options = data.item_option[item + 1] - data.item_option[item]
     option = data.item_option[item] + random_below(state, options)
-    return change_option(data, state, item, option, before, bar)
+    pieces, family = take_off(data, state, item)
+    if place_units(data, state, item, option) and keeps(data, state, before, bar):
+        return True
+    put_back(data, state, item, pieces, family)
+    return False
 
 
 @compiled

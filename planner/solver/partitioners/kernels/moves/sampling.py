@@ -33,15 +33,10 @@ def pick_rank(data: Data, state: State, heavy: bool) -> int:
 
 
 @compiled
-def pick_host(data: Data, state: State, heavy: bool) -> int:
-    """Return the host of the most, or least, pressed of a few random ranks."""
-    return data.rank_host[pick_rank(data, state, heavy)]
-
-
-@compiled
 def pick_site(data: Data, state: State, scope: int, heavy: bool) -> int:
     """Return the most, or least, pressed of a few random ranks, or its host."""
-    return pick_rank(data, state, heavy) if scope == RANK else pick_host(data, state, heavy)
+    rank = pick_rank(data, state, heavy)
+    return rank if scope == RANK else data.rank_host[rank]
 
 
 @compiled

@@ -10,14 +10,10 @@ import numpy as np
 
 from cost_models.arrays import Floats, Ints
 from planner.solver.partitioners.kernels.compiled import compiled
-from planner.solver.partitioners.kernels.cost.site_choice import may_change_site
-from planner.solver.partitioners.kernels.cost.smooth_cost import cost
+from planner.solver.partitioners.kernels.moves.gather import gather, redistribute
 from planner.solver.partitioners.kernels.moves.meet_in_the_middle import Terms, Wanted, find_cheap_sets
-from planner.solver.partitioners.kernels.state.pieces import relist
-from planner.solver.partitioners.kernels.state.rng import random_below
-from planner.solver.partitioners.kernels.state.sites_index import place_of, ranks_of_site
+from planner.solver.partitioners.kernels.state.sites_index import ranks_of_site
 from planner.solver.partitioners.kernels.state.state import State
-from planner.solver.partitioners.kernels.state.undo_log import shift
 from planner.solver.partitioners.local_search.search_data import Data
 
 MAX_REDISTRIBUTED = 18  # pieces at once: with 22 a deal takes four times as long
@@ -35,30 +31,6 @@ def linear_cost(data: Data, state: State, scope: int, site: int, weights: Floats
         for q in range(state.tau.shape[0]):
             total += state.price[q] * state.tau[q] * weights[r, q]
     return total
-
-
-@compiled
-def gather_three(data: Data, state: State, scope: int, sites: Ints, slots: Ints, home: Ints) -> int:
-    """List pieces that may lie on any of the three sites, at most as many as there is room for; return how many."""
-    count, seen = 0, 0
-    for s in range(3):
-        place = place_of(state, scope, sites[s])
-        for i in range(state.site_count[place]):
-            slot = state.site_slots[place, i]
-            if not may_change_site(data, state, scope, slot, sites[(s + 1) % 3]):
-                continue
-            if not may_change_site(data, state, scope, slot, sites[(s + 2) % 3]):
-                continue
-            seen += 1
-            listed = count
-            if count == slots.shape[0]:
-                listed = random_below(state, seen)
-                if listed >= count:
-                    continue
-            else:
-                count += 1
-            slots[listed], home[listed] = slot, s
-    return count
 
 
 @compiled
@@ -164,7 +136,7 @@ def redistribute_three(
     if not budget > 0:
         return False
     slots, home = np.empty(MAX_REDISTRIBUTED, dtype=np.int64), np.empty(MAX_REDISTRIBUTED, dtype=np.int64)
-    count = gather_three(data, state, scope, sites, slots, home)
+    count = gather(data, state, scope, sites, slots, home)
     phases, tiers = state.tau.shape[0], state.world_bytes.shape[0]
     pieces, base, capacity = np.empty((count, phases + tiers)), np.empty((3, phases + tiers)), np.empty((3, tiers))
     for s in range(3):
@@ -178,13 +150,4 @@ def redistribute_three(
     redistribution = home[:count].copy()
     if not best_three_rank_redistribution(terms, budget, pieces, base, capacity, redistribution):
         return False
-    for i in range(count):
-        if redistribution[i] != home[i]:
-            shift(data, state, scope, state.slot_shape[slots[i]], sites[home[i]], -1.0)
-            shift(data, state, scope, state.slot_shape[slots[i]], sites[redistribution[i]], 1.0)
-    if cost(data, state) - before > bar:
-        return False
-    for i in range(count):
-        if redistribution[i] != home[i]:
-            relist(state, slots[i], scope, sites[home[i]], sites[redistribution[i]])
-    return True
+    return redistribute(data, state, scope, sites, slots, home, redistribution, before, bar)

@@ -7,42 +7,16 @@ ranks by factors that are known beforehand, so that a way costs a few multiplica
 
 import numpy as np
 
+from cost_models.arrays import Ints
 from planner.solver.partitioners.kernels.compiled import compiled
-from planner.solver.partitioners.kernels.cost.site_choice import may_change_site
-from planner.solver.partitioners.kernels.cost.smooth_cost import cost
-from planner.solver.partitioners.kernels.state.pieces import relist
-from planner.solver.partitioners.kernels.state.rng import random_below
+from planner.solver.partitioners.kernels.moves.gather import gather, redistribute
 from planner.solver.partitioners.kernels.state.sites_index import place_of, ranks_of_site
 from planner.solver.partitioners.kernels.state.state import MOST_PIECES, State
-from planner.solver.partitioners.kernels.state.undo_log import begin, moved_by, shift, undo
+from planner.solver.partitioners.kernels.state.undo_log import begin, moved_by, undo
 from planner.solver.partitioners.local_search.search_data import Data
 
 #: Exponents of the weights stay within the range of floats: a rank may hold all that two hold now.
 _SHARPEST = 150.0
-
-
-@compiled
-def gather(data: Data, state: State, scope: int, here: int, there: int, slots: np.ndarray, side: np.ndarray) -> int:
-    """List pieces of both sites that may change sides, at most as many as there is room for."""
-    count, seen = 0, 0
-    for s in range(2):
-        site, other = (here, there) if s == 0 else (there, here)
-        place = place_of(state, scope, site)
-        for i in range(state.site_count[place]):
-            slot = state.site_slots[place, i]
-            if not may_change_site(data, state, scope, slot, other):
-                continue
-            seen += 1
-            listed = count
-            if count == slots.shape[0]:
-                listed = random_below(state, seen)
-                if listed >= count:
-                    continue
-            else:
-                count += 1
-            slots[listed] = slot
-            side[listed] = s
-    return count
 
 
 @compiled
@@ -56,9 +30,7 @@ def fits(room: np.ndarray) -> bool:
 
 
 @compiled
-def best_redistribution(
-    data: Data, state: State, scope: int, here: int, there: int, slots: np.ndarray, side: np.ndarray, count: int
-) -> int:
+def best_redistribution(data: Data, state: State, scope: int, sites: Ints, slots: Ints, side: Ints, count: int) -> int:
     """Return the deal of least cost as bits, one per piece that changes sides; 0 where none is better."""
     phases = state.tau.shape[0]
     local = ranks_of_site(data, scope)
@@ -71,31 +43,29 @@ def best_redistribution(
     if data.columns_before.shape[0] > 0:
         for i in range(count):
             shape = state.slot_shape[slots[i]]
-            source, target = (here, there) if side[i] == 0 else (there, here)
-            change = moved_by(data, state, place_of(state, scope, source), shape, -1.0)
-            change += moved_by(data, state, place_of(state, scope, target), shape, 1.0)
+            source, target = place_of(state, scope, sites[side[i]]), place_of(state, scope, sites[1 - side[i]])
+            change = moved_by(data, state, source, shape, -1.0) + moved_by(data, state, target, shape, 1.0)
             moving[i] = state.counters[0].move_price * change
     for q in range(phases):
         tau = max(state.tau[q], (state.reference[q] + state.world_loads[q]) / _SHARPEST)
-        weight[0, q], weight[1, q] = 0.0, 0.0
-        for r in range(local):
-            weight[0, q] += np.exp((state.loads[here * local + r, q] - state.reference[q]) / tau)
-            weight[1, q] += np.exp((state.loads[there * local + r, q] - state.reference[q]) / tau)
+        for s in range(2):
+            weight[s, q] = 0.0
+            for r in range(sites[s] * local, (sites[s] + 1) * local):
+                weight[s, q] += np.exp((state.loads[r, q] - state.reference[q]) / tau)
         price[q] = data.weight[q] * tau
         now += price[q] * (weight[0, q] + weight[1, q])
         for i in range(count):
             shape = state.slot_shape[slots[i]]
-            source, target = (here, there) if side[i] == 0 else (there, here)
-            out[i, q] = np.exp(-data.shape_seconds[data.rank_class[source * local], shape, q] / tau)
-            into[i, q] = np.exp(data.shape_seconds[data.rank_class[target * local], shape, q] / tau)
+            source, target = sites[side[i]] * local, sites[1 - side[i]] * local
+            out[i, q] = np.exp(-data.shape_seconds[data.rank_class[source], shape, q] / tau)
+            into[i, q] = np.exp(data.shape_seconds[data.rank_class[target], shape, q] / tau)
     tiers = state.world_bytes.shape[0]
     room = np.empty((2, tiers))  # bytes that fit on top
     for m in range(tiers):
-        room[0, m], room[1, m] = np.inf, np.inf
-        for r in range(local):
-            one, other = here * local + r, there * local + r
-            room[0, m] = min(room[0, m], data.capacity[one, m] - state.world_bytes[m] - state.bytes[one, m])
-            room[1, m] = min(room[1, m], data.capacity[other, m] - state.world_bytes[m] - state.bytes[other, m])
+        for s in range(2):
+            room[s, m] = np.inf
+            for r in range(sites[s] * local, (sites[s] + 1) * local):
+                room[s, m] = min(room[s, m], data.capacity[r, m] - state.world_bytes[m] - state.bytes[r, m])
     best, least, redistribution = 0, now * (1 - 1e-9), 0
     for step in range(1, 1 << count):
         bit = 0
@@ -128,23 +98,18 @@ def best_redistribution(
 @compiled
 def redistribute_pair(data: Data, state: State, scope: int, here: int, there: int, before: float, bar: float) -> bool:
     """Share the pieces of two ranks, or hosts, out in the best way, if that is worth it."""
-    slots = np.empty(MOST_PIECES, dtype=np.int64)
-    side = np.empty(MOST_PIECES, dtype=np.int64)
-    count = gather(data, state, scope, here, there, slots, side)
-    redistribution = best_redistribution(data, state, scope, here, there, slots, side, count)
+    sites = np.array([here, there])
+    slots, side = np.empty(MOST_PIECES, dtype=np.int64), np.empty(MOST_PIECES, dtype=np.int64)
+    count = gather(data, state, scope, sites, slots, side)
+    redistribution = best_redistribution(data, state, scope, sites, slots, side, count)
     if redistribution == 0:
         return False
+    goal = side[:count].copy()
+    for i in range(count):
+        if redistribution >> i & 1:
+            goal[i] = 1 - side[i]
     begin(state)
-    for i in range(count):
-        if redistribution >> i & 1:
-            source, target = (here, there) if side[i] == 0 else (there, here)
-            shift(data, state, scope, state.slot_shape[slots[i]], source, -1.0)
-            shift(data, state, scope, state.slot_shape[slots[i]], target, 1.0)
-    if cost(data, state) - before > bar:
-        undo(data, state)
-        return False
-    for i in range(count):
-        if redistribution >> i & 1:
-            source, target = (here, there) if side[i] == 0 else (there, here)
-            relist(state, slots[i], scope, source, target)
-    return True
+    if redistribute(data, state, scope, sites, slots, side, goal, before, bar):
+        return True
+    undo(data, state)
+    return False

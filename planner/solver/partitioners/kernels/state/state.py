@@ -16,7 +16,6 @@ MOST_SWAPS = 24  #: in which ranks hand on what they have too much of
 #: The scalars of a state, as one record: Python and compiled functions read and write them by name.
 COUNTERS = np.dtype(
     [
-        ("smoothness", np.float64),  # slowest load / tau
         ("overflow_penalty", np.float64),  # cost of one capacity's worth of overflow
         ("overflow", np.float64),  # sum of State.over, and of bytes moved beyond the budget
         ("proposal", np.float64),  # number of this proposal

@@ -20,7 +20,7 @@ from planner.options.enumerate import enumerate_families
 from planner.pricing.price_options import price, prune
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import objective_of
-from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.base import SearchOptions, SolveLimits
 from planner.solver.partitioners.exact.cp_sat import CpSat
 from planner.solver.partitioners.kernels.warm_up import warm
 from planner.solver.partitioners.local_search.local_search import LocalSearch
@@ -60,11 +60,15 @@ def blame(priced: SolverProblem, *, work_seconds: float, prove_seconds: float) -
     """Plan, bound and prove; ``None`` where no plan was found."""
     bound = lower_bound(priced, max_boxes=_MOST_BOXES)
     limits = SolveLimits(time_limit_seconds=600.0, work_limit_seconds=work_seconds, relative_gap=0.0)
-    plan = LocalSearch().solve(priced, limits, lower_bound_seconds=bound.seconds, hint=bound.hint).assignment
+    plan = (
+        LocalSearch()
+        .solve(priced, limits, SearchOptions(lower_bound_seconds=bound.seconds, hint=bound.hint))
+        .assignment
+    )
     if plan is None:
         return None
     proof = CpSat().solve(
-        priced, SolveLimits(time_limit_seconds=prove_seconds, relative_gap=0.0), lower_bound_seconds=0.0, start=plan
+        priced, SolveLimits(time_limit_seconds=prove_seconds, relative_gap=0.0), SearchOptions(start=plan)
     )
     best = plan if proof.assignment is None else proof.assignment
     return Blame(

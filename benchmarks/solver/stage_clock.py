@@ -14,9 +14,9 @@ from unittest import mock
 from planner.orchestration import finish_plan as finishing
 from planner.orchestration import list_options as listing
 from planner.orchestration import solve_compatible_sets as mode_search
-from planner.solver.partitioners.base import OnIncumbent, Partitioner, SolveLimits
+from planner.solver.partitioners.base import NO_OPTIONS, Partitioner, SearchOptions, SolveLimits
 from planner.solver.partitioners.greedy import Greedy
-from planner.solver.problem import Assignment, Outcome, RelaxationHint, SolverProblem
+from planner.solver.problem import Outcome, SolverProblem
 
 #: By stage, in the order of a solve: the module that calls them, and the functions.
 _FUNCTIONS = {
@@ -88,26 +88,10 @@ class Timed:
         """The name of the partitioner inside."""
         return self._inner.name
 
-    def solve(
-        self,
-        priced: SolverProblem,
-        limits: SolveLimits,
-        *,
-        lower_bound_seconds: float = 0.0,
-        start: Assignment | None = None,
-        hint: RelaxationHint | None = None,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Outcome:
+    def solve(self, priced: SolverProblem, limits: SolveLimits, options: SearchOptions = NO_OPTIONS) -> Outcome:
         """Search as the partitioner inside does."""
         with self._clock.within(self._stage):
-            return self._inner.solve(
-                priced,
-                limits,
-                lower_bound_seconds=lower_bound_seconds,
-                start=start,
-                hint=hint,
-                on_incumbent=on_incumbent,
-            )
+            return self._inner.solve(priced, limits, options)
 
 
 def _first_plan(clock: StageClock, **given: bool) -> Timed:

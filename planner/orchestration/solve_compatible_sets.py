@@ -26,7 +26,7 @@ from planner.solver.bounds.chain import Bound, lower_bound, quick_bound
 from planner.solver.evaluate import objective_of
 from planner.solver.listed_cuts import lists_all_cuts
 from planner.solver.movement import moved_bytes
-from planner.solver.partitioners.base import Partitioner
+from planner.solver.partitioners.base import Partitioner, SearchOptions
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.resume import resume
 from planner.solver.partitioners.valid_start import within_move_budget
@@ -87,10 +87,12 @@ def solve_compatible_sets(
             partitioner.solve(
                 family_set.priced,
                 limits,
-                lower_bound_seconds=max(family_set.bound.seconds, reporter.bound),
-                start=family_set.outcome.assignment,
-                hint=family_set.bound.hint,
-                on_incumbent=functools.partial(reporter.report, family_set.priced),
+                SearchOptions(
+                    lower_bound_seconds=max(family_set.bound.seconds, reporter.bound),
+                    start=family_set.outcome.assignment,
+                    hint=family_set.bound.hint,
+                    on_incumbent=functools.partial(reporter.report, family_set.priced),
+                ),
             ),
         )
     return _conclude(context, priced, family_sets, reporter.bound, exhaustive=found.exhaustive)
@@ -106,7 +108,7 @@ def _first(context: SolveContext, priced: SolverProblem, reporter: IncumbentRepo
         priced = with_home_sites(priced, before)
         outcome = resume(priced, before, limits, on_incumbent=report)
     if outcome is None or outcome.assignment is None:
-        outcome = Greedy(first_of_few=True).solve(priced, limits, on_incumbent=report)
+        outcome = Greedy(first_of_few=True).solve(priced, limits, SearchOptions(on_incumbent=report))
     return _FamilySet(priced=priced, outcome=outcome, bound=Bound(seconds=0.0, hint=None))
 
 

@@ -311,3 +311,11 @@ class Outcome:
         solved = self.termination.reason in (Reason.OPTIMAL, Reason.FEASIBLE)
         if solved != (self.assignment is not None):
             raise ValueError("Expected an assignment exactly when the reason is OPTIMAL or FEASIBLE.")
+
+    @classmethod
+    def without_plan(
+        cls, partitioner: str, limit: str | None, detail: str = "", bound_seconds: float = 0.0
+    ) -> "Outcome":
+        """Return the outcome of a search that a limit ended before any plan was found."""
+        termination = Termination(reason=Reason.NO_SOLUTION_FOUND, limit=limit, detail=detail)
+        return cls(assignment=None, termination=termination, bound_seconds=bound_seconds, partitioner=partitioner)

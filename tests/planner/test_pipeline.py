@@ -20,11 +20,11 @@ from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.bounds.chain import Bound, lower_bound
 from planner.solver.evaluate import objective_of
-from planner.solver.partitioners.base import OnIncumbent, Partitioner, SolveLimits
+from planner.solver.partitioners.base import NO_OPTIONS, Partitioner, SearchOptions, SolveLimits
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.partitioners.registry import make_partitioner, partitioner_names
-from planner.solver.problem import Assignment, Outcome, Reason, RelaxationHint, Scope, SolverProblem, Termination
+from planner.solver.problem import Assignment, Outcome, Reason, Scope, SolverProblem, Termination
 from planner.verification.verify import verify
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 from tests.support.waiting import PATIENCE_SECONDS
@@ -78,12 +78,10 @@ def test_equal_problems_give_equal_bytes() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a partitioner is told besides the problem."""
+    """What a partitioner is given besides the problem."""
 
     limits: SolveLimits
-    lower_bound_seconds: float
-    start: Assignment | None
-    hint: RelaxationHint | None
+    options: SearchOptions
 
 
 class Scripted:
@@ -95,17 +93,8 @@ class Scripted:
         self._outcome_of = outcome_of
         self.heard: list[Heard] = []
 
-    def solve(
-        self,
-        priced: SolverProblem,
-        limits: SolveLimits,
-        *,
-        lower_bound_seconds: float = 0.0,
-        start: Assignment | None = None,
-        hint: RelaxationHint | None = None,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Outcome:
-        self.heard.append(Heard(limits, lower_bound_seconds, start, hint))
+    def solve(self, priced: SolverProblem, limits: SolveLimits, options: SearchOptions = NO_OPTIONS) -> Outcome:
+        self.heard.append(Heard(limits, options))
         return self._outcome_of(priced, limits)
 
 
@@ -215,13 +204,13 @@ def test_the_search_starts_from_what_is_known() -> None:
     problem = make_problem(*whole_tables(5))
     result = solve(problem, scripted, SolveLimits(time_limit_seconds=5.0, relative_gap=0.0))
     (heard,) = scripted.heard
-    assert heard.start is not None
-    assert heard.hint is not None
-    assert heard.lower_bound_seconds > 0
+    assert heard.options.start is not None
+    assert heard.options.hint is not None
+    assert heard.options.lower_bound_seconds > 0
     assert heard.limits.time_limit_seconds <= 5
     assert result.plan is not None, "the first plan stays where the search finds none"
     assert result.plan.partitioner == "greedy"
-    assert heard.lower_bound_seconds <= result.plan.evaluation.objective_seconds
+    assert heard.options.lower_bound_seconds <= result.plan.evaluation.objective_seconds
     assert result.limit == "iterations", "as the search says"
 
 

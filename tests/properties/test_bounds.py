@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from planner.pricing.price_options import prune
 from planner.solver.bounds.chain import lower_bound, quick_bound
 from planner.solver.evaluate import objective_of, violations
-from planner.solver.partitioners.base import Incumbent, SolveLimits
+from planner.solver.partitioners.base import Incumbent, SearchOptions, SolveLimits
 from planner.solver.partitioners.exact.cp_sat import CpSat
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.problem import Objective, SolverProblem
@@ -41,7 +41,7 @@ def instances(draw: st.DrawFn) -> SolverProblem:
 def test_no_plan_beats_its_bound(priced: SolverProblem) -> None:
     """Neither the plans on the way nor the last one, and dropping families loses nothing."""
     reported: list[Incumbent] = []
-    outcome = Portfolio().solve(priced, LIMITS, on_incumbent=reported.append)
+    outcome = Portfolio().solve(priced, LIMITS, SearchOptions(on_incumbent=reported.append))
     pruned = prune(priced)
     if len(set(pruned.family_table.tolist())) < priced.num_tables:
         assert outcome.assignment is None, "a table that fits nowhere has no plan"

@@ -95,13 +95,28 @@ class Incumbent:
 OnIncumbent = Callable[[Incumbent], None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """What a caller knows about good plans, and where better ones are reported."""
+
+    lower_bound_seconds: float = 0.0  # that the caller has proved: a search stops early when it comes close
+    start: Assignment | None = None  # to improve on
+    hint: RelaxationHint | None = None
+    on_incumbent: OnIncumbent | None = None
+
+    def good_seconds(self, limits: SolveLimits) -> float:
+        """Return the objective at which a search ends: within the gap of the bound."""
+        return self.lower_bound_seconds * (1 + limits.ending_gap)
+
+
+NO_OPTIONS = SearchOptions()
+
+
 class Partitioner(Protocol):
     """Chooses cuts and sites. Deterministic for equal arguments unless a wall clock ends it.
 
     Returns a valid assignment, or the reason why there is none; only a partitioner that
-    proves it may return INFEASIBLE. ``lower_bound_seconds`` is a bound that the caller has
-    already proved, for stopping early; ``start`` is an assignment to improve on; ``hint`` is what a
-    relaxation says about good plans.
+    proves it may return INFEASIBLE.
     """
 
     @property
@@ -109,15 +124,6 @@ class Partitioner(Protocol):
         """The name used in specs."""
         ...
 
-    def solve(
-        self,
-        priced: SolverProblem,
-        limits: SolveLimits,
-        *,
-        lower_bound_seconds: float = 0.0,
-        start: Assignment | None = None,
-        hint: RelaxationHint | None = None,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Outcome:
+    def solve(self, priced: SolverProblem, limits: SolveLimits, options: SearchOptions = NO_OPTIONS) -> Outcome:
         """Search until the limit, the gap or a proof."""
         ...

@@ -7,12 +7,12 @@ the one that overflows least is mended by moving and swapping pieces.
 
 import sys
 
-from planner.solver.partitioners.base import Effort, OnIncumbent, SolveLimits
+from planner.solver.partitioners.base import NO_OPTIONS, Effort, SearchOptions, SolveLimits
 from planner.solver.partitioners.incumbent import IncumbentTracker
 from planner.solver.partitioners.local_search.chain import REPAIR, Chain
 from planner.solver.partitioners.local_search.constructions import constructions
 from planner.solver.partitioners.local_search.search_data import search_view
-from planner.solver.problem import Assignment, Outcome, RelaxationHint, SolverProblem
+from planner.solver.problem import Outcome, SolverProblem
 
 _REPAIR_FROM = 0.5  # of the limit, where nothing fits
 #: Items times ranks of the constructions that a first plan may be the best of: they take five milliseconds.
@@ -29,25 +29,16 @@ class Greedy:
         self._first_only = first_only or first_of_few
         self._first_looks = _FIRST_LOOKS if first_of_few else 0
 
-    def solve(
-        self,
-        priced: SolverProblem,
-        limits: SolveLimits,
-        *,
-        lower_bound_seconds: float = 0.0,
-        start: Assignment | None = None,
-        hint: RelaxationHint | None = None,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Outcome:
-        """Try every choice and order; ``start`` competes with them."""
+    def solve(self, priced: SolverProblem, limits: SolveLimits, options: SearchOptions = NO_OPTIONS) -> Outcome:
+        """Try every choice and order; the start competes with them."""
         effort = Effort(limits)
-        good_seconds = lower_bound_seconds * (1 + limits.ending_gap)
-        best = IncumbentTracker(priced, self.name, None if self._first_only else on_incumbent)
-        best.consider(start)
+        good_seconds = options.good_seconds(limits)
+        best = IncumbentTracker(priced, self.name, None if self._first_only else options.on_incumbent)
+        best.consider(options.start)
         nearest: Chain | None = None
         view = search_view(priced)
         looks = len(view.data.item_columns) * len(view.data.rank_class)
-        for tried, chain in enumerate(constructions(view, hint, limits.seed, effort), start=1):
+        for tried, chain in enumerate(constructions(view, options.hint, limits.seed, effort), start=1):
             best.consider(chain.assignment())
             is_enough = self._first_only and (tried + 1) * looks > self._first_looks
             if best.seconds <= good_seconds or (is_enough and best.assignment is not None):
@@ -60,10 +51,9 @@ class Greedy:
             nearest.run(REPAIR, effort, 1.0, sys.float_info.max)
             best.consider(nearest.assignment())
         if self._first_only:
-            only = (
-                best.assignment
-            )  # what was tried beside it is not told: to check a plan takes longer than to make one
-            best = IncumbentTracker(priced, self.name, on_incumbent)
-            best.consider(only)
+            # The other plans that were tried are not reported: to check a plan takes longer than to make one.
+            first = best.assignment
+            best = IncumbentTracker(priced, self.name, options.on_incumbent)
+            best.consider(first)
         detail = "" if best.assignment is not None else "no construction fits the memory of every rank"
         return best.outcome(effort.limit if effort.fraction >= 1 else "iterations", detail)

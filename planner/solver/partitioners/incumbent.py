@@ -37,11 +37,7 @@ class IncumbentTracker:
     def outcome(self, limit: str | None, detail: str = "") -> Outcome:
         """Return what the search found, telling it first if that was not worth it before."""
         if self.assignment is None:
-            return Outcome(
-                assignment=None,
-                termination=Termination(reason=Reason.NO_SOLUTION_FOUND, limit=limit, detail=detail),
-                partitioner=self._partitioner,
-            )
+            return Outcome.without_plan(self._partitioner, limit, detail)
         if self.seconds < self._reported_seconds:
             self._report()
         return Outcome(

@@ -7,11 +7,11 @@ import numpy as np
 
 from planner.errors import SolverDefect
 from planner.solver.evaluate import objective_of
-from planner.solver.partitioners.base import OnIncumbent, Partitioner, SolveLimits
+from planner.solver.partitioners.base import NO_OPTIONS, Partitioner, SearchOptions, SolveLimits
 from planner.solver.partitioners.exact.columns import num_placements
 from planner.solver.partitioners.exact.cp_sat import MAX_PLACEMENTS, CpSat
 from planner.solver.partitioners.local_search.local_search import LocalSearch
-from planner.solver.problem import Assignment, Outcome, Reason, RelaxationHint, SolverProblem, Termination
+from planner.solver.problem import Outcome, Reason, SolverProblem, Termination
 
 _SHORTEST_RUN_SECONDS = 0.05
 #: What the exact model is given of the limit where it may prove something.
@@ -29,16 +29,7 @@ class Portfolio:
 
     name = "portfolio"
 
-    def solve(
-        self,
-        priced: SolverProblem,
-        limits: SolveLimits,
-        *,
-        lower_bound_seconds: float = 0.0,
-        start: Assignment | None = None,
-        hint: RelaxationHint | None = None,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Outcome:
+    def solve(self, priced: SolverProblem, limits: SolveLimits, options: SearchOptions = NO_OPTIONS) -> Outcome:
         """Run the members one after the other, each from the best plan so far, within one limit."""
         deadline = time.monotonic() + limits.time_limit_seconds
         work = limits.work_limit_seconds or limits.time_limit_seconds
@@ -57,13 +48,10 @@ class Portfolio:
                     time_limit_seconds=max(left * (1 if limits.reproducible else of_left), 1e-3),
                     work_limit_seconds=work * member.share,
                 ),
-                lower_bound_seconds=lower_bound_seconds,
-                start=start if outcome is None else outcome.assignment,
-                hint=hint,
-                on_incumbent=on_incumbent,
+                options if outcome is None else replace(options, start=outcome.assignment),
             )
             outcome = found if outcome is None else _better(priced, outcome, found)
-            if _is_done(priced, outcome, lower_bound_seconds * (1 + limits.ending_gap)):
+            if _is_done(priced, outcome, options.good_seconds(limits)):
                 break
         if outcome is None:
             raise SolverDefect("a portfolio without members")

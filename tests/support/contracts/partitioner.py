@@ -8,7 +8,7 @@ import pytest
 from planner.pricing.price_options import restrict
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import objective_of, violations
-from planner.solver.partitioners.base import Incumbent, Partitioner, SolveLimits
+from planner.solver.partitioners.base import Incumbent, Partitioner, SearchOptions, SolveLimits
 from planner.solver.problem import Objective, Reason, Scope, SolverProblem
 from tests.support.planning.builders import best_assignment, brute_force, narrowest_shape, random_priced
 
@@ -102,7 +102,7 @@ class PartitionerContract:
             assert listed is not None
             want = objective_of(priced, start)
             assert seed != 1 or want < listed
-            outcome = self.partitioner.solve(priced, self.limits, start=start)
+            outcome = self.partitioner.solve(priced, self.limits, SearchOptions(start=start))
             assert outcome.assignment is not None
             assert violations(priced, outcome.assignment) == []
             assert objective_of(priced, outcome.assignment) <= want * (1 + 1e-12)
@@ -116,7 +116,7 @@ class PartitionerContract:
         allowed[1] = [False, True, False, False]
         limited = replace(priced, table_rank_allowed=allowed)
         assert violations(limited, start) != []
-        outcome = self.partitioner.solve(limited, self.limits, start=start)
+        outcome = self.partitioner.solve(limited, self.limits, SearchOptions(start=start))
         assert outcome.assignment is not None
         assert violations(limited, outcome.assignment) == []
 
@@ -128,7 +128,7 @@ class PartitionerContract:
         assert hint is not None
         misleading = replace(hint, option=priced.options_of_table[1] - 1, slowest_seconds=hint.slowest_seconds / 10)
         for given in (hint, misleading):
-            outcome = self.partitioner.solve(priced, self.limits, hint=given)
+            outcome = self.partitioner.solve(priced, self.limits, SearchOptions(hint=given))
             assert outcome.assignment is not None
             assert violations(priced, outcome.assignment) == []
             assert objective_of(priced, outcome.assignment) >= best * (1 - 1e-12)
@@ -137,7 +137,7 @@ class PartitionerContract:
         """Each search tells what it has found, better every time; the answer is the best of all."""
         reported: list[Incumbent] = []
         priced = random_priced(7, num_tables=6)
-        outcome = self.partitioner.solve(priced, self.limits, on_incumbent=reported.append)
+        outcome = self.partitioner.solve(priced, self.limits, SearchOptions(on_incumbent=reported.append))
         assert reported
         assert outcome.assignment is not None
         of_search: dict[str, float] = {}
@@ -155,7 +155,7 @@ class PartitionerContract:
             best = brute_force(priced, listed=True)
             assert best is not None
             for known in (0.0, lower_bound(priced).seconds):
-                outcome = self.partitioner.solve(priced, self.limits, lower_bound_seconds=known)
+                outcome = self.partitioner.solve(priced, self.limits, SearchOptions(lower_bound_seconds=known))
                 assert outcome.bound_seconds <= best * (1 + 1e-12)
                 if outcome.termination.reason is Reason.OPTIMAL:
                     assert outcome.assignment is not None

@@ -31,12 +31,12 @@ from ortools.sat.python import cp_model
 
 from planner.errors import SolverDefect
 from planner.solver.evaluate import objective_of
-from planner.solver.partitioners.base import Incumbent, OnIncumbent, SolveLimits
+from planner.solver.partitioners.base import NO_OPTIONS, Incumbent, OnIncumbent, SearchOptions, SolveLimits
 from planner.solver.partitioners.exact.columns import num_placements
 from planner.solver.partitioners.exact.cp_sat_model import Model, build, hint, read
 from planner.solver.partitioners.exact.listed_cuts import with_cuts_of
 from planner.solver.partitioners.valid_start import keep_better_start, valid_or_none
-from planner.solver.problem import Assignment, Outcome, Reason, RelaxationHint, SolverProblem, Termination
+from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem, Termination
 
 #: Ticks of the dearest piece of every table and all pins together. A coarser tick loosens the bound, by up to
 #: one tick per piece and phase; with a finer one (2**27) the same work proved fewer instances.
@@ -59,42 +59,32 @@ class CpSat:
 
     name = "cp_sat"
 
-    def solve(
-        self,
-        priced: SolverProblem,
-        limits: SolveLimits,
-        *,
-        lower_bound_seconds: float = 0.0,
-        start: Assignment | None = None,
-        hint: RelaxationHint | None = None,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Outcome:
-        """Build the model, hint ``start``, search until a limit or a proof; a guide tells it nothing.
+    def solve(self, priced: SolverProblem, limits: SolveLimits, options: SearchOptions = NO_OPTIONS) -> Outcome:
+        """Build the model, hint the start, search until a limit or a proof; the relaxation's hint is not used.
 
         A valid start is returned where nothing better is found, whatever ended the search.
         """
-        start = valid_or_none(priced, start)
+        start = valid_or_none(priced, options.start)
         listed = priced if start is None else with_cuts_of(priced, start)
-        return keep_better_start(priced, self._search(listed, limits, lower_bound_seconds, start, on_incumbent), start)
+        return keep_better_start(priced, self._search(listed, limits, replace(options, start=start)), start)
 
-    def _search(
-        self,
-        priced: SolverProblem,
-        limits: SolveLimits,
-        lower_bound_seconds: float,
-        start: Assignment | None,
-        on_incumbent: OnIncumbent | None,
-    ) -> Outcome:
+    def _search(self, priced: SolverProblem, limits: SolveLimits, options: SearchOptions) -> Outcome:
         placements = num_placements(priced)
         if placements > MAX_PLACEMENTS:
-            return _nothing("size", f"{placements} placement variables, at most {MAX_PLACEMENTS} are tried")
+            return Outcome.without_plan(
+                CpSat.name, "size", f"{placements} placement variables, at most {MAX_PLACEMENTS} are tried"
+            )
         budget = _Budget(limits)
-        outcome = _run(priced, TICKS, budget, lower_bound_seconds, start, on_incumbent, dives=start is not None)
+        outcome = _run(priced, TICKS, budget, options, dives=options.start is not None)
         if not _is_coarse(priced, outcome, limits):
             return outcome
         # Dives, which look for better plans, took ten times as long where there is none.
-        report = _report_if_better(priced, outcome.assignment, on_incumbent)
-        finer = _run(priced, FINE_TICKS, budget, outcome.bound_seconds, outcome.assignment, report, dives=False)
+        proven = SearchOptions(
+            lower_bound_seconds=outcome.bound_seconds,
+            start=outcome.assignment,
+            on_incumbent=_report_if_better(priced, outcome.assignment, options.on_incumbent),
+        )
+        finer = _run(priced, FINE_TICKS, budget, proven, dives=False)
         # What ended the second run ends the search: where it was a limit, another run may come further.
         bound_seconds = max(outcome.bound_seconds, finer.bound_seconds)
         return replace(keep_better_start(priced, finer, outcome.assignment), bound_seconds=bound_seconds)
@@ -140,24 +130,15 @@ def _report_if_better(
     return lambda found: on_incumbent(found) if found.objective_seconds < seconds else None
 
 
-def _run(
-    priced: SolverProblem,
-    num_ticks: int,
-    budget: _Budget,
-    lower_bound_seconds: float,
-    start: Assignment | None,
-    on_incumbent: OnIncumbent | None,
-    *,
-    dives: bool,
-) -> Outcome:
+def _run(priced: SolverProblem, num_ticks: int, budget: _Budget, options: SearchOptions, *, dives: bool) -> Outcome:
     """Build the model and search until a limit or a proof."""
     limits = budget.limits
-    model = build(priced, num_ticks, lower_bound_seconds)
-    if start is not None:
-        hint(model, start)
+    model = build(priced, num_ticks, options.lower_bound_seconds)
+    if options.start is not None:
+        hint(model, options.start)
     left_seconds = budget.left_seconds  # building a large model takes seconds of its own
     if left_seconds <= 0:
-        return _nothing("time", "the limit was over before the model was built")
+        return Outcome.without_plan(CpSat.name, "time", "the limit was over before the model was built")
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.catch_sigint_signal = False  # an interrupt is for whoever runs the search
@@ -173,7 +154,7 @@ def _run(
     solver.parameters.max_time_in_seconds = left_seconds * (1 - _STOPPING)
     if limits.reproducible:
         solver.parameters.max_deterministic_time = budget.left_work
-    reporter = _Reporter(model, on_incumbent)
+    reporter = _Reporter(model, options.on_incumbent)
     status = solver.solve(model.proto, reporter)
     budget.spend(solver.response_proto.deterministic_time)
     by_the_clock = budget.left_seconds <= 0 or not limits.reproducible
@@ -199,11 +180,6 @@ class _Reporter(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]  # ort
                 self._on_incumbent(self.best)
 
 
-def _nothing(limit: str, detail: str = "") -> Outcome:
-    termination = Termination(reason=Reason.NO_SOLUTION_FOUND, limit=limit, detail=detail)
-    return Outcome(assignment=None, termination=termination, partitioner=CpSat.name)
-
-
 def _outcome(status: cp_model.CpSolverStatus, best: Incumbent | None, bound_seconds: float, limit: str) -> Outcome:
     if status == cp_model.INFEASIBLE:
         termination = Termination(reason=Reason.INFEASIBLE, detail="proved by CP-SAT")
@@ -211,7 +187,7 @@ def _outcome(status: cp_model.CpSolverStatus, best: Incumbent | None, bound_seco
     if status == cp_model.MODEL_INVALID:
         raise SolverDefect("CP-SAT refused the model")
     if best is None:
-        return replace(_nothing(limit), bound_seconds=bound_seconds)
+        return Outcome.without_plan(CpSat.name, limit, bound_seconds=bound_seconds)
     optimal = status == cp_model.OPTIMAL
     return Outcome(
         assignment=best.assignment,

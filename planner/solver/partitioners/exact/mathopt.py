@@ -25,19 +25,19 @@ as a last resort, which the root node of a large model can reach.
 
 import datetime
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 from ortools.math_opt.python import mathopt
 
 from planner.errors import SolverDefect
 from planner.solver.evaluate import objective_of, violations
-from planner.solver.partitioners.base import Incumbent, OnIncumbent, SolveLimits
+from planner.solver.partitioners.base import NO_OPTIONS, Incumbent, SearchOptions, SolveLimits
 from planner.solver.partitioners.exact.columns import num_placements
 from planner.solver.partitioners.exact.listed_cuts import with_cuts_of
 from planner.solver.partitioners.exact.mathopt_model import Model, build, hint, read
 from planner.solver.partitioners.valid_start import keep_better_start, valid_or_none
-from planner.solver.problem import Assignment, Outcome, Reason, RelaxationHint, SolverProblem, Termination
+from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem, Termination
 
 #: Placement variables beyond which the model is left to other partitioners: with about as many, the root
 #: node alone takes most of 10 s.
@@ -58,39 +58,21 @@ class MathOpt:
 
     name = "mathopt"
 
-    def solve(
-        self,
-        priced: SolverProblem,
-        limits: SolveLimits,
-        *,
-        lower_bound_seconds: float = 0.0,
-        start: Assignment | None = None,
-        hint: RelaxationHint | None = None,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Outcome:
-        """Build the model, hint ``start``, search until a limit or a proof; a guide tells it nothing.
+    def solve(self, priced: SolverProblem, limits: SolveLimits, options: SearchOptions = NO_OPTIONS) -> Outcome:
+        """Build the model, hint the start, search until a limit or a proof; the relaxation's hint is not used.
 
         A valid start is returned where nothing better is found, whatever ended the search. The solvers
-        tell nothing while they run: ``on_incumbent`` is called once, with the plan found.
+        report nothing while they run: ``on_incumbent`` is called once, with the plan found.
         """
-        start = valid_or_none(priced, start)
+        start = valid_or_none(priced, options.start)
         listed = priced if start is None else with_cuts_of(priced, start)
-        outcome = _search(listed, limits, lower_bound_seconds, start)
-        if outcome.assignment is not None and on_incumbent is not None:
+        outcome = _search(listed, limits, options.lower_bound_seconds, start)
+        if outcome.assignment is not None and options.on_incumbent is not None:
             value = objective_of(priced, outcome.assignment)
-            on_incumbent(Incumbent(assignment=outcome.assignment, objective_seconds=value, partitioner=self.name))
+            options.on_incumbent(
+                Incumbent(assignment=outcome.assignment, objective_seconds=value, partitioner=self.name)
+            )
         return keep_better_start(priced, outcome, start)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    """What one run of a solver came to."""
-
-    assignment: Assignment | None  # valid
-    overflows: bool  # a plan was found, and it breaks a rule by rounding
-    reason: Reason
-    limit: str | None
-    bound_seconds: float
 
 
 def _search(
@@ -99,38 +81,28 @@ def _search(
     deadline = time.monotonic() + limits.time_limit_seconds
     placements = num_placements(priced)
     if placements > MAX_PLACEMENTS:
-        return _nothing("size", f"{placements} placement variables, at most {MAX_PLACEMENTS} are tried")
-    answer = _run(build(priced, lower_bound_seconds, 0.0), limits, deadline, start)
-    detail, bound_seconds = "", answer.bound_seconds
-    if answer.overflows:
-        # A start may use the last byte: it is no hint here.
-        answer = _run(build(priced, lower_bound_seconds, SPARE_FRACTION), limits, deadline, None)
-        detail = "rounding asked for a little memory to be left free"
-        if answer.assignment is None:
-            return _nothing(answer.limit or "iterations", detail, bound_seconds)
-    if answer.assignment is None:
-        if answer.reason is Reason.INFEASIBLE:
-            termination = Termination(reason=Reason.INFEASIBLE, detail="proved by branch and bound")
-            return Outcome(assignment=None, termination=termination, partitioner=MathOpt.name)
-        return _nothing(answer.limit or "iterations", detail, bound_seconds)
-    value = objective_of(priced, answer.assignment)
-    optimal = answer.reason is Reason.OPTIMAL and not detail
-    return Outcome(
-        assignment=answer.assignment,
-        termination=Termination(
-            reason=Reason.OPTIMAL if optimal else Reason.FEASIBLE, limit=answer.limit, detail=detail
-        ),
-        bound_seconds=min(bound_seconds, value),
-        partitioner=MathOpt.name,
+        return Outcome.without_plan(
+            MathOpt.name, "size", f"{placements} placement variables, at most {MAX_PLACEMENTS} are tried"
+        )
+    outcome, overflows = _run(build(priced, lower_bound_seconds, 0.0), limits, deadline, start)
+    if not overflows:
+        return outcome
+    # A start may use the last byte: it is no hint here.
+    again, _ = _run(build(priced, lower_bound_seconds, SPARE_FRACTION), limits, deadline, None)
+    detail = "rounding asked for a little memory to be left free"
+    if again.assignment is None:
+        return Outcome.without_plan(
+            MathOpt.name, again.termination.limit or "iterations", detail, outcome.bound_seconds
+        )
+    return replace(
+        again,
+        termination=Termination(reason=Reason.FEASIBLE, limit=again.termination.limit, detail=detail),
+        bound_seconds=min(outcome.bound_seconds, objective_of(priced, again.assignment)),
     )
 
 
-def _nothing(limit: str, detail: str, bound_seconds: float = 0.0) -> Outcome:
-    termination = Termination(reason=Reason.NO_SOLUTION_FOUND, limit=limit, detail=detail)
-    return Outcome(assignment=None, termination=termination, bound_seconds=bound_seconds, partitioner=MathOpt.name)
-
-
-def _run(model: Model, limits: SolveLimits, deadline: float, start: Assignment | None) -> _Answer:
+def _run(model: Model, limits: SolveLimits, deadline: float, start: Assignment | None) -> tuple[Outcome, bool]:
+    """Return what a solver found, and whether that is a plan that breaks a rule by rounding, and left out."""
     hints = [] if start is None else [hint(model, start)]
     failure: Exception | None = None
     for solver in SOLVERS:
@@ -147,10 +119,10 @@ def _run(model: Model, limits: SolveLimits, deadline: float, start: Assignment |
         except Exception as error:  # MathOpt turns every status into another error, most often AttributeError
             failure = error
             continue
-        return _answer(model, result, TOLERANCE[solver])
+        return _outcome(model, result, TOLERANCE[solver])
     if failure is not None:
         raise SolverDefect(f"MathOpt failed: {failure}") from failure
-    return _Answer(assignment=None, overflows=False, reason=Reason.NO_SOLUTION_FOUND, limit="time", bound_seconds=0.0)
+    return Outcome.without_plan(MathOpt.name, "time"), False
 
 
 def _parameters(
@@ -177,7 +149,7 @@ def _parameters(
     return parameters
 
 
-def _answer(model: Model, result: mathopt.SolveResult, tolerance: float) -> _Answer:
+def _outcome(model: Model, result: mathopt.SolveResult, tolerance: float) -> tuple[Outcome, bool]:
     reasons = mathopt.TerminationReason
     reason = {
         reasons.OPTIMAL: Reason.OPTIMAL,
@@ -188,20 +160,25 @@ def _answer(model: Model, result: mathopt.SolveResult, tolerance: float) -> _Ans
     }.get(result.termination.reason)
     if reason is None:
         raise SolverDefect(f"MathOpt ended with {result.termination.reason}: {result.termination.detail}")
-    assignment = None
-    if reason in (Reason.OPTIMAL, Reason.FEASIBLE):
-        assignment = read(model, result.variable_values())
-    valid = assignment is not None and not violations(model.priced, assignment)
+    bound_seconds = _bound_seconds(model, result.termination.objective_bounds.dual_bound, tolerance)
+    if reason is Reason.INFEASIBLE:
+        termination = Termination(reason=reason, detail="proved by branch and bound")
+        return Outcome(assignment=None, termination=termination, partitioner=MathOpt.name), False
     limit = None
-    if reason in (Reason.FEASIBLE, Reason.NO_SOLUTION_FOUND):
+    if reason is not Reason.OPTIMAL:
         limit = "deterministic_time" if result.termination.limit == mathopt.Limit.NODE else "time"
-    return _Answer(
-        assignment=assignment if valid else None,
-        overflows=reason in (Reason.OPTIMAL, Reason.FEASIBLE) and not valid,
-        reason=reason,
-        limit=limit,
-        bound_seconds=_bound_seconds(model, result.termination.objective_bounds.dual_bound, tolerance),
+    if reason is Reason.NO_SOLUTION_FOUND:
+        return Outcome.without_plan(MathOpt.name, limit, bound_seconds=bound_seconds), False
+    assignment = read(model, result.variable_values())
+    if assignment is None or violations(model.priced, assignment):
+        return Outcome.without_plan(MathOpt.name, limit, bound_seconds=bound_seconds), True
+    outcome = Outcome(
+        assignment=assignment,
+        termination=Termination(reason=reason, limit=limit),
+        bound_seconds=min(bound_seconds, objective_of(model.priced, assignment)),
+        partitioner=MathOpt.name,
     )
+    return outcome, False
 
 
 def _bound_seconds(model: Model, dual_bound: float, tolerance: float) -> float:

@@ -14,14 +14,14 @@ import numpy as np
 
 from cost_models.arrays import Ints
 from planner.solver.evaluate import objective_of, rank_loads
-from planner.solver.partitioners.base import Effort, OnIncumbent, SolveLimits
+from planner.solver.partitioners.base import NO_OPTIONS, Effort, SearchOptions, SolveLimits
 from planner.solver.partitioners.incumbent import IncumbentTracker
 from planner.solver.partitioners.ldm.rank_symmetry import Balance, interchanged, is_movable
 from planner.solver.partitioners.local_search.chain import REPAIR, Chain
 from planner.solver.partitioners.local_search.constructions import heaviest_first
 from planner.solver.partitioners.local_search.search_data import View, search_view, to_assignment
 from planner.solver.partitioners.local_search.starts import Target, starts, target_of
-from planner.solver.problem import Assignment, Objective, Outcome, RelaxationHint, SolverProblem
+from planner.solver.problem import Assignment, Objective, Outcome, SolverProblem
 
 #: None of them is best for all instances of several phases.
 _SHARPNESSES = (4.0, 15.0, 60.0)
@@ -38,22 +38,13 @@ class Ldm:
 
     name = "ldm"
 
-    def solve(
-        self,
-        priced: SolverProblem,
-        limits: SolveLimits,
-        *,
-        lower_bound_seconds: float = 0.0,
-        start: Assignment | None = None,
-        hint: RelaxationHint | None = None,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Outcome:
-        """Difference every choice of options, and ``start`` where there is one."""
+    def solve(self, priced: SolverProblem, limits: SolveLimits, options: SearchOptions = NO_OPTIONS) -> Outcome:
+        """Difference every choice of options, and the start if there is one."""
         effort = Effort(limits)
-        best = IncumbentTracker(priced, self.name, on_incumbent)
-        search = _Search(priced, effort, best, lower_bound_seconds * (1 + limits.ending_gap))
+        best = IncumbentTracker(priced, self.name, options.on_incumbent)
+        search = _Search(priced, effort, best, options.good_seconds(limits))
         view = search_view(priced)
-        for draft in _drafts(view, start, hint, limits.seed, effort):
+        for draft in _drafts(view, options, limits.seed, effort):
             search.difference(draft)
             if search.done:
                 break
@@ -127,14 +118,12 @@ class _Draft(Chain):
         return to_assignment(self._view, state.slot_shape, state.slot_site, state.num_pieces)
 
 
-def _drafts(
-    view: View, start: Assignment | None, hint: RelaxationHint | None, seed: int, effort: Effort
-) -> Iterator[Assignment]:
+def _drafts(view: View, known: SearchOptions, seed: int, effort: Effort) -> Iterator[Assignment]:
     """Yield plans whose memory may overflow: the start, then one per choice of options, the most promising first."""
-    if start is not None:
-        yield start
-    target = target_of(view, hint)
-    for options in starts(view, target, hint):
+    if known.start is not None:
+        yield known.start
+    target = target_of(view, known.hint)
+    for options in starts(view, target, known.hint):
         draft = _Draft(view, seed)
         effort.spend(_LOOK_SECONDS * float(np.sum(view.option_pieces[options])) * view.priced.num_ranks)
         if draft.build(options, target, _bound_first(view, options, target)):

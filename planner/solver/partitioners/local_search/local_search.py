@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.solver.evaluate import rank_loads
-from planner.solver.partitioners.base import Effort, OnIncumbent, SolveLimits
+from planner.solver.partitioners.base import NO_OPTIONS, Effort, SearchOptions, SolveLimits
 from planner.solver.partitioners.incumbent import IncumbentTracker
 from planner.solver.partitioners.local_search.chain import FINAL_REFINEMENT, REPAIR, Chain, Stage, annealing, settle
 from planner.solver.partitioners.local_search.constructions import by_choice_rule, constructions
@@ -53,24 +53,15 @@ class LocalSearch:
 
     name = "local_search"
 
-    def solve(
-        self,
-        priced: SolverProblem,
-        limits: SolveLimits,
-        *,
-        lower_bound_seconds: float = 0.0,
-        start: Assignment | None = None,
-        hint: RelaxationHint | None = None,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Outcome:
-        """Search from the constructions, and from ``start`` where there is one."""
+    def solve(self, priced: SolverProblem, limits: SolveLimits, options: SearchOptions = NO_OPTIONS) -> Outcome:
+        """Search from the constructions, and from from the start if there is one."""
         effort = Effort(limits)
-        best = IncumbentTracker(priced, self.name, on_incumbent)
-        start = valid_or_none(priced, start)
+        best = IncumbentTracker(priced, self.name, options.on_incumbent)
+        start = valid_or_none(priced, options.start)
         best.consider(start)
-        good_seconds = lower_bound_seconds * (1 + limits.ending_gap)
+        good_seconds = options.good_seconds(limits)
         search = _Search(search_view(priced), limits.seed, effort, best, good_seconds)
-        search.settle(hint, start)
+        search.settle(options.hint, start)
         search.reheat()
         search.refine()
         if best.seconds <= good_seconds:

@@ -4,6 +4,7 @@ import pytest
 
 from planner.solver.evaluate import objective_of
 from planner.solver.partitioners import greedy
+from planner.solver.partitioners.base import SearchOptions
 from planner.solver.partitioners.greedy import Greedy
 from tests.support.contracts.partitioner import LIMITS, PartitionerContract
 from tests.support.planning.builders import random_priced
@@ -25,7 +26,9 @@ def test_a_first_plan_is_the_best_of_a_few_where_they_take_no_time(monkeypatch: 
             found = Greedy(first_of_few=True).solve(
                 priced,
                 LIMITS,
-                on_incumbent=lambda incumbent, reported=reported: reported.append(incumbent.objective_seconds),
+                SearchOptions(
+                    on_incumbent=lambda incumbent, reported=reported: reported.append(incumbent.objective_seconds)
+                ),
             )
             assert found.assignment is not None
             reached.append(objective_of(priced, found.assignment))

@@ -34,7 +34,7 @@ class Patient:
     def __init__(self) -> None:
         self.limits: list[SolveLimits] = []
 
-    def solve(self, priced: SolverProblem, limits: SolveLimits, **_: object) -> Outcome:
+    def solve(self, priced: SolverProblem, limits: SolveLimits, _: object) -> Outcome:
         self.limits.append(limits)
         return Greedy().solve(priced, limits)
 

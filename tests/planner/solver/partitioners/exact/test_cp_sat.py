@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from planner.solver.evaluate import objective_of, violations
-from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.base import SearchOptions, SolveLimits
 from planner.solver.partitioners.exact import cp_sat
 from planner.solver.problem import Objective, Outcome, Reason, Scope, SolverProblem
 from tests.support.contracts.partitioner import LIMITS, PartitionerContract
@@ -27,7 +27,7 @@ def test_large_models_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.undo()
     start = cp_sat.CpSat().solve(priced, LIMITS).assignment
     monkeypatch.setattr(cp_sat, "MAX_PLACEMENTS", 3)
-    preserved = cp_sat.CpSat().solve(priced, LIMITS, start=start)
+    preserved = cp_sat.CpSat().solve(priced, LIMITS, SearchOptions(start=start))
     assert preserved.assignment is start
     assert (preserved.termination.reason, preserved.termination.limit) == (Reason.FEASIBLE, "size")
 
@@ -40,7 +40,7 @@ def test_rounding_keeps_the_bound_admissible(monkeypatch: pytest.MonkeyPatch) ->
         assert best is not None
         for ticks in (4, 16, 64, 1024):
             monkeypatch.setattr(cp_sat, "TICKS", ticks)
-            outcome = cp_sat.CpSat().solve(priced, LIMITS, lower_bound_seconds=best)
+            outcome = cp_sat.CpSat().solve(priced, LIMITS, SearchOptions(lower_bound_seconds=best))
             assert outcome.bound_seconds <= best
             assert outcome.assignment is not None  # neither does a caller's bound cut off what rounding made cheaper
         assert outcome.bound_seconds > 0.9 * best
@@ -113,7 +113,7 @@ def test_pinned_tables_cost_no_variables(monkeypatch: pytest.MonkeyPatch) -> Non
     others = priced.shape_table[whole.piece_shape] > 0
     pinned = replace(priced, pinned_shape=whole.piece_shape[others], pinned_site=whole.piece_site[others])
     monkeypatch.setattr(cp_sat, "MAX_PLACEMENTS", 14)  # 4 whole, 4 of each of two widths, 2 per host
-    outcome = cp_sat.CpSat().solve(pinned, LIMITS, start=whole)
+    outcome = cp_sat.CpSat().solve(pinned, LIMITS, SearchOptions(start=whole))
     assert outcome.termination.reason is Reason.OPTIMAL
     assert outcome.assignment is not None
     assert violations(pinned, outcome.assignment) == []

@@ -7,7 +7,7 @@ from ortools.math_opt.python import mathopt as solvers
 from planner.errors import SolverDefect
 from planner.pricing.price_options import restrict
 from planner.solver.evaluate import objective_of, violations
-from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.base import SearchOptions, SolveLimits
 from planner.solver.partitioners.exact import mathopt
 from planner.solver.partitioners.exact.cp_sat import CpSat
 from planner.solver.partitioners.exact.mathopt_model import build, read
@@ -48,7 +48,7 @@ def test_the_bound_is_close_to_the_optimum() -> None:
         priced = random_priced(9, num_tables=2, objective=objective, slowdown=True, windows=True)
         best = brute_force(priced, listed=True)
         assert best is not None
-        outcome = mathopt.MathOpt().solve(priced, LIMITS, lower_bound_seconds=best)
+        outcome = mathopt.MathOpt().solve(priced, LIMITS, SearchOptions(lower_bound_seconds=best))
         assert best * (1 - 1e-5) <= outcome.bound_seconds <= best
 
 

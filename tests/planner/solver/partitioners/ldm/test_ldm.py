@@ -5,6 +5,7 @@ import pytest
 
 from planner.pricing.price_options import restrict
 from planner.solver.evaluate import rank_loads, violations
+from planner.solver.partitioners.base import SearchOptions
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.ldm.ldm import Ldm
 from planner.solver.problem import Assignment, Objective, Reason, Scope, SolverProblem
@@ -51,7 +52,7 @@ def test_a_start_that_overflows_is_no_plan_but_something_to_repair() -> None:
     priced = whole_tables(0, 12, objective=Objective.STEP_TIME)
     everything = Assignment(piece_shape=np.arange(12), piece_site=np.zeros(12, dtype=np.int64))
     assert violations(priced, everything) != []
-    outcome = Ldm().solve(priced, replace(LIMITS, work_limit_seconds=1e-4), start=everything)
+    outcome = Ldm().solve(priced, replace(LIMITS, work_limit_seconds=1e-4), SearchOptions(start=everything))
     assert outcome.assignment is not None
     assert violations(priced, outcome.assignment) == []
 

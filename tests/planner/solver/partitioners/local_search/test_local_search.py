@@ -9,7 +9,7 @@ import pytest
 from planner.pricing.price_options import restrict
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import objective_of, violations
-from planner.solver.partitioners.base import Effort
+from planner.solver.partitioners.base import Effort, SearchOptions
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.incumbent import IncumbentTracker
 from planner.solver.partitioners.local_search import local_search
@@ -162,6 +162,6 @@ def test_a_plan_within_the_gap_ends_the_search() -> None:
     first = LocalSearch().solve(priced, LIMITS)
     assert first.assignment is not None
     known = objective_of(priced, first.assignment)
-    again = LocalSearch().solve(priced, LIMITS, start=first.assignment, lower_bound_seconds=known)
+    again = LocalSearch().solve(priced, LIMITS, SearchOptions(start=first.assignment, lower_bound_seconds=known))
     assert again.termination.limit == "gap"
     assert again.assignment is first.assignment

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from planner.solver.evaluate import violations
-from planner.solver.partitioners.base import Effort
+from planner.solver.partitioners.base import Effort, SearchOptions
 from planner.solver.partitioners.local_search import parallel_chains as num_parallel
 from planner.solver.partitioners.local_search.chain import Chain
 from planner.solver.partitioners.local_search.local_search import LocalSearch
@@ -86,10 +86,14 @@ def test_a_search_by_the_clock_uses_two_cores_and_a_reproducible_one_does_not(mo
         reporting.release()
 
     monkeypatch.setattr(Chain, "run", noted)
-    found = LocalSearch().solve(priced, replace(BY_THE_CLOCK, time_limit_seconds=1.0), on_incumbent=report).assignment
+    found = (
+        LocalSearch()
+        .solve(priced, replace(BY_THE_CLOCK, time_limit_seconds=1.0), SearchOptions(on_incumbent=report))
+        .assignment
+    )
     assert found is not None
     assert violations(priced, found) == []
     assert len(threads) >= 2
     threads.clear()
-    LocalSearch().solve(priced, LIMITS, on_incumbent=report)
+    LocalSearch().solve(priced, LIMITS, SearchOptions(on_incumbent=report))
     assert threads == {threading.get_ident()}

@@ -9,7 +9,7 @@ its geometry differs from what the search believed.
 
 import functools
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cost_models.protocol import AssignmentModel, CostModel
 from planner.diagnosis.diagnose import diagnose
@@ -24,8 +24,8 @@ from planner.options.host_memory_fallback import (
     with_kernels_of,
 )
 from planner.orchestration.finish_plan import OnResult, SolveContext, result_of, within_bound
-from planner.orchestration.limits.shortfalls import Infeasibility
-from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step, shortfall_of, with_limits
+from planner.orchestration.limits.shortfalls import Infeasibility, no_plan
+from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step, tier_too_slow, with_limits
 from planner.orchestration.list_options import is_short_of_memory, list_and_price
 from planner.orchestration.previous_plan import (
     allow_previous_piece_widths,
@@ -33,7 +33,7 @@ from planner.orchestration.previous_plan import (
     with_move_price,
 )
 from planner.orchestration.relinearise import plan_by_relinearisation
-from planner.orchestration.solve_compatible_sets import BYTES_MOVED, no_plan, solve_compatible_sets
+from planner.orchestration.solve_compatible_sets import BYTES_MOVED, solve_compatible_sets
 from planner.pricing.serving import REQUEST_RATE, within_rate
 from planner.solver.machine import no_collection
 from planner.solver.partitioners.base import Partitioner, SolveLimits
@@ -104,16 +104,15 @@ def _plan_by_shards(
     began = time.monotonic()
     if previous is not None:
         problem = with_kernels_of(allow_previous_piece_widths(problem, previous), previous.placement)
-    request = _PlanRequest(
+    solve = functools.partial(
+        _solve,
         cost_model=cost_model,
         partitioner=partitioner,
-        limits=limits,
-        assumptions=assumptions,
         previous=previous,
         on_result=on_result,
         began_seconds=began,
     )
-    result = _solve(problem, request)
+    result = solve(problem, limits, assumptions)
     if result.plan is not None or result.limit in _OF_THE_USER or not is_short_of_memory(problem, cost_model):
         return _diagnosed(result, problem, cost_model, limits)
     wider = allow_host_memory(problem)
@@ -121,8 +120,7 @@ def _plan_by_shards(
         details = "; ".join(part for part in (result.detail, explain_missing_host_memory(problem)) if part)
         return _diagnosed(replace(result, detail=details), problem, cost_model, limits)
     if any(table.constraints.compute_kernels is None for table in problem.tables):
-        again = replace(request, limits=_extended(limits, began), assumptions=(*assumptions, _spilled(problem)))
-        result = _solve(wider, again)
+        result = solve(wider, _extended(limits, began), (*assumptions, _spilled(problem)))
     return _diagnosed(result, wider, cost_model, limits)
 
 
@@ -132,21 +130,8 @@ def _extended(limits: SolveLimits, began_seconds: float) -> SolveLimits:
     return replace(
         limits,
         time_limit_seconds=max(limits.time_limit_seconds, needed),
-        work_limit_seconds=limits.work_limit_seconds or limits.time_limit_seconds,
+        work_limit_seconds=limits.work_seconds,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PlanRequest:
-    """What the caller of ``plan`` asked for, without the problem."""
-
-    cost_model: CostModel
-    partitioner: Partitioner
-    limits: SolveLimits
-    assumptions: tuple[Assumption, ...]
-    previous: PreviousPlan | None
-    on_result: OnResult | None
-    began_seconds: float  # monotonic clock
 
 
 def _spilled(problem: Problem) -> Assumption:
@@ -161,9 +146,18 @@ def _spilled(problem: Problem) -> Assumption:
     )
 
 
-def _solve(problem: Problem, request: _PlanRequest) -> PlanResult:
-    """Plan a problem with the kernels that it offers."""
-    cost_model, previous = request.cost_model, request.previous
+def _solve(
+    problem: Problem,
+    limits: SolveLimits,
+    assumptions: tuple[Assumption, ...],
+    *,
+    cost_model: CostModel,
+    partitioner: Partitioner,
+    previous: PreviousPlan | None,
+    on_result: OnResult | None,
+    began_seconds: float,
+) -> PlanResult:
+    """Plan a problem with the kernels that it offers; ``began_seconds`` is of the monotonic clock."""
     listed = list_and_price(problem, cost_model)
     if isinstance(listed, Infeasibility):
         return no_plan(listed)
@@ -176,30 +170,22 @@ def _solve(problem: Problem, request: _PlanRequest) -> PlanResult:
         problem=problem,
         families=families,
         cost_model=cost_model,
-        limits=request.limits,
-        assumptions=request.assumptions,
-        began_seconds=request.began_seconds,
+        limits=limits,
+        assumptions=assumptions,
+        began_seconds=began_seconds,
         previous_state=previous_state,
     )
-    result = within_rate(solve_compatible_sets(context, priced, request.partitioner, request.on_result))
+    result = within_rate(solve_compatible_sets(context, priced, partitioner, on_result))
     if result.plan is None or not any(overloaded(result.plan.evaluation)):
         return result
     shortest = shortest_step(problem, result.lower_bound_seconds)
     for times in _STEPS:
         limited = with_limits(priced, problem, families, step_seconds=times * shortest)
-        context = replace(context, limits=_extended(request.limits, request.began_seconds))
-        found = solve_compatible_sets(context, limited, request.partitioner, request.on_result)
+        context = replace(context, limits=_extended(limits, began_seconds))
+        found = solve_compatible_sets(context, limited, partitioner, on_result)
         if found.plan is not None and not any(overloaded(found.plan.evaluation)):
-            return result_of(within_bound(found.plan, result.lower_bound_seconds, request.limits.relative_gap))
-    shortfall = shortfall_of(result.plan.evaluation)
-    return PlanResult(
-        plan=None,
-        reason=Reason.NO_SOLUTION_FOUND,
-        limit="tier_bandwidth",
-        detail=shortfall.message,
-        lower_bound_seconds=result.lower_bound_seconds,
-        shortfalls=(shortfall,),
-    )
+            return result_of(within_bound(found.plan, result.lower_bound_seconds, limits.relative_gap))
+    return tier_too_slow(result.plan.evaluation, result.lower_bound_seconds)
 
 
 def _diagnosed(result: PlanResult, problem: Problem, cost_model: CostModel, limits: SolveLimits) -> PlanResult:

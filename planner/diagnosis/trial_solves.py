@@ -62,7 +62,7 @@ def attempt_limits(limits: SolveLimits, num_tables: int) -> SolveLimits:
     Part of their time is counted work, so that the clock rarely ends a reproducible diagnosis.
     """
     most_seconds = max(MOST_SECONDS, MOST_TABLE_SECONDS * num_tables)
-    work_seconds = limits.work_limit_seconds or limits.time_limit_seconds
+    work_seconds = limits.work_seconds
     return replace(
         limits,
         time_limit_seconds=min(most_seconds, SHARE * limits.time_limit_seconds),

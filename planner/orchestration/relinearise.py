@@ -11,21 +11,21 @@ the bound of the additive model that it was found with.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
 from cost_models.analytic.additive import Additive
 from cost_models.protocol import AssignmentModel, CostModel
 from planner.domain.plan.movement import PreviousPlan
-from planner.domain.plan.plan import Plan, PlanResult, Surrogate
+from planner.domain.plan.plan import Evaluation, Plan, PlanResult, Surrogate
 from planner.domain.problem.problem import Problem
 from planner.errors import SolverDefect
 from planner.orchestration.finish_plan import OnResult, result_of
-from planner.orchestration.limits.tier_bandwidth import overloaded, shortfall_of
+from planner.orchestration.limits.tier_bandwidth import overloaded, tier_too_slow
 from planner.orchestration.previous_plan import reprice_movement
-from planner.orchestration.refine.whole_rank import Limit, refine_whole_ranks
+from planner.orchestration.refine.whole_rank import refine_whole_ranks
 from planner.pricing.memory import ledger_rules
 from planner.pricing.placed_work import linearise_around
 from planner.solver.partitioners.base import SolveLimits
@@ -41,12 +41,8 @@ _SAME = 1e-12  # relative difference below which two plans cost the same
 _DETAIL = "the cost model prices ranks as a whole: of its plans no bound is known, of the additive model's one is"
 
 
-class AdditiveSolve(Protocol):
-    """A solve under an additive model, within limits."""
-
-    def __call__(self, cost_model: CostModel, limits: SolveLimits, on_result: OnResult) -> PlanResult:
-        """Return the best plan found."""
-        ...
+#: Returns the best plan found under an additive model, within limits.
+AdditiveSolve = Callable[[CostModel, SolveLimits, OnResult], PlanResult]
 
 
 def plan_by_relinearisation(
@@ -77,7 +73,7 @@ def plan_by_relinearisation(
             break  # the same plan again, or none that any tier can serve
         surrogate = linearise_around(problem, evaluator.best.placement, model)
     if evaluator.best is None:
-        return evaluator.refused(last)
+        return evaluator.rejected(last)
     found = solve(model.analytic, _part_of(limits, _ANALYTIC_PART), evaluator.first_of(_NUM_ROUNDS, model.analytic))
     evaluator.consider(found, _NUM_ROUNDS, model.analytic)
     if previous is None:  # else moves would have a price
@@ -129,7 +125,7 @@ class _WholeRankEvaluator:
         if found.plan is None:
             return
         evaluation = score(self._problem, found.plan.placement, self._model)
-        reevaluated = self._reevaluated(found.plan, number, replace(found.plan, evaluation=evaluation))
+        reevaluated = self._reevaluated(found.plan, number, evaluation)
         if any(overloaded(evaluation)):
             self._busiest = reevaluated
         elif evaluation.objective_seconds < self.best_seconds * (1 - _SAME):
@@ -141,12 +137,8 @@ class _WholeRankEvaluator:
         """Move shards of the best plan within limits, and keep what is better; what comes out is verified."""
         assert self.best is not None
         assert self.best.surrogate is not None
-        limit = Limit(
-            work_seconds=limits.work_limit_seconds or limits.time_limit_seconds,
-            until_seconds=until_seconds,
-        )
         before, surrogate = self.best.placement, self.best.surrogate
-        found = refine_whole_ranks(self._problem, before, self._model, limit, limits.seed)
+        found = refine_whole_ranks(self._problem, before, self._model, limits.seed, limits.work_seconds, until_seconds)
         if found.is_cut_by_clock:
             self.best = replace(self.best, limit="time")
         placement = found.placement
@@ -169,26 +161,19 @@ class _WholeRankEvaluator:
         if self._on_result is not None:
             self._on_result(result_of(self.best))
 
-    def refused(self, last: PlanResult) -> PlanResult:
-        """Say which tier is too slow for every plan that was found."""
+    def rejected(self, last: PlanResult) -> PlanResult:
+        """Return no plan, and which tier is too slow for the plans that were found."""
         if self._busiest is None:
             return last
-        shortfall = shortfall_of(self._busiest.evaluation)
-        return replace(
-            last,
-            plan=None,
-            reason=Reason.NO_SOLUTION_FOUND,
-            limit="tier_bandwidth",
-            detail=shortfall.message,
-            shortfalls=(shortfall,),
-        )
+        return tier_too_slow(self._busiest.evaluation, last.lower_bound_seconds)
 
-    def _reevaluated(self, found: Plan, number: int, plan: Plan) -> Plan:
-        movement = plan.movement
+    def _reevaluated(self, found: Plan, number: int, evaluation: Evaluation) -> Plan:
+        movement = found.movement
         if movement is not None and movement.previous_seconds is not None and self._previous_seconds is not None:
-            movement = reprice_movement(movement, self._previous_seconds(), plan.evaluation.objective_seconds)
+            movement = reprice_movement(movement, self._previous_seconds(), evaluation.objective_seconds)
         return replace(
-            plan,
+            found,
+            evaluation=evaluation,
             lower_bound_seconds=0.0,
             relative_gap=None,
             reason=Reason.FEASIBLE,

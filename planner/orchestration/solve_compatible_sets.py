@@ -14,7 +14,7 @@ from planner.domain.formats.units import format_bytes
 from planner.domain.plan.plan import PlanResult, Shortfall
 from planner.options.compatible_families import compatible_family_sets
 from planner.orchestration.finish_plan import IncumbentReporter, OnResult, SolveContext, finish, result_of
-from planner.orchestration.limits.shortfalls import Infeasibility, unpackable, unsatisfiable_modules
+from planner.orchestration.limits.shortfalls import no_plan, unmet, unpackable, unsatisfiable_modules
 from planner.orchestration.previous_plan import (
     warm_start_from,
     with_home_sites,
@@ -79,7 +79,7 @@ def solve_compatible_sets(
         limits = replace(
             context.limits,
             time_limit_seconds=max(left / (len(open_sets) - index), 1e-3),
-            work_limit_seconds=_SEARCHED * _work_seconds(context) / len(open_sets),
+            work_limit_seconds=_SEARCHED * context.limits.work_seconds / len(open_sets),
         )
         family_set.outcome = _marked_if_cut_by_clock(
             reporter.until_seconds - _LATE * context.limits.time_limit_seconds,
@@ -100,7 +100,7 @@ def solve_compatible_sets(
 
 def _first(context: SolveContext, priced: SolverProblem, reporter: IncumbentReporter) -> _FamilySet:
     """Construct a plan of a mode before anything that takes time: from the plan that runs already, where one does."""
-    limits = replace(context.limits, work_limit_seconds=_FIRST * _work_seconds(context))
+    limits = replace(context.limits, work_limit_seconds=_FIRST * context.limits.work_seconds)
     report = functools.partial(reporter.report, priced)
     outcome = None
     if context.previous_state is not None:
@@ -155,14 +155,9 @@ def _better(family_set: _FamilySet, found: Outcome) -> Outcome:
     return found
 
 
-def _work_seconds(context: SolveContext) -> float:
-    """Return what a reproducible solve may spend."""
-    return context.limits.work_limit_seconds or context.limits.time_limit_seconds
-
-
 def _max_boxes(context: SolveContext, priced: SolverProblem) -> int:
     """Return how many boxes the bound may look at: by size and work, not by the clock, so that plans repeat."""
-    return affordable_boxes(_BOUNDED * _work_seconds(context), priced.num_options, priced.num_ranks)
+    return affordable_boxes(_BOUNDED * context.limits.work_seconds, priced.num_options, priced.num_ranks)
 
 
 def _bound_of_all(
@@ -225,30 +220,10 @@ def _over_budget(context: SolveContext, family_sets: list[_FamilySet], bound: fl
         message=message,
         hint=f"raise previous_plan.max_moved_bytes to {math.ceil(least)}, or leave it out",
     )
-    return PlanResult(
-        plan=None,
-        reason=Reason.NO_SOLUTION_FOUND,
-        limit=BYTES_MOVED,
-        detail=message,
-        lower_bound_seconds=bound,
-        shortfalls=(shortfall,),
-    )
+    return unmet(shortfall, BYTES_MOVED, bound)
 
 
 def _value(family_set: _FamilySet) -> float:
     if family_set.outcome.assignment is None:
         return float("inf")
     return objective_of(family_set.priced, family_set.outcome.assignment)
-
-
-def no_plan(infeasibility: Infeasibility) -> PlanResult:
-    """INFEASIBLE where it is proven; else nothing was found among the cuts that were listed."""
-    unproven = "" if infeasibility.proven else "; other column widths than the listed ones were not tried"
-    return PlanResult(
-        plan=None,
-        reason=Reason.INFEASIBLE if infeasibility.proven else Reason.NO_SOLUTION_FOUND,
-        limit=None if infeasibility.proven else "listed_cuts",
-        detail=infeasibility.shortfalls[0].message + unproven,
-        lower_bound_seconds=0.0,
-        shortfalls=infeasibility.shortfalls,
-    )

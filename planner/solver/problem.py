@@ -161,11 +161,6 @@ class SolverProblem:
         return int(self.option_family.shape[0])
 
     @property
-    def num_units(self) -> int:
-        """U."""
-        return int(self.unit_option.shape[0])
-
-    @property
     def num_ranks(self) -> int:
         """R."""
         return int(self.host_of_rank.shape[0])
@@ -236,11 +231,6 @@ class SolverProblem:
     def families_of_table(self) -> tuple[Ints, Ints]:
         """First family of each table and one past its last, each (T,)."""
         return _ranges(self.family_table, self.num_tables)
-
-    @cached_property
-    def options_of_table(self) -> tuple[Ints, Ints]:
-        """First option of each table and one past its last, each (T,)."""
-        return _ranges(self.option_table, self.num_tables)
 
     @cached_property
     def table_is_pinned(self) -> Bools:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cost_models.vocabulary import Scheme, Tier
 from planner.domain.formats.units import format_bytes
-from planner.domain.plan.plan import Shortfall
+from planner.domain.plan.plan import PlanResult, Shortfall
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.options.enumerate import NO_CUT, Families, SchemeIssue
@@ -20,7 +20,7 @@ from planner.options.runtimes.registry import RUNTIMES
 from planner.options.schemes.blocks import COLUMN_STEP
 from planner.options.schemes.geometry import geometry
 from planner.pricing.price_options import roomiest_site
-from planner.solver.problem import SolverProblem
+from planner.solver.problem import Reason, SolverProblem
 
 _MOST = 20  # tables that are named
 
@@ -32,6 +32,31 @@ class Infeasibility:
     shortfalls: tuple[Shortfall, ...]
     proven: bool
     tables: tuple[int, ...] = ()  # tables that finer column cuts might help
+
+
+def no_plan(infeasibility: Infeasibility) -> PlanResult:
+    """Return INFEASIBLE if that is proven; else nothing was found among the cuts that were listed."""
+    unproven = "" if infeasibility.proven else "; other column widths than the listed ones were not tried"
+    return PlanResult(
+        plan=None,
+        reason=Reason.INFEASIBLE if infeasibility.proven else Reason.NO_SOLUTION_FOUND,
+        limit=None if infeasibility.proven else "listed_cuts",
+        detail=infeasibility.shortfalls[0].message + unproven,
+        lower_bound_seconds=0.0,
+        shortfalls=infeasibility.shortfalls,
+    )
+
+
+def unmet(shortfall: Shortfall, limit: str, lower_bound_seconds: float) -> PlanResult:
+    """Return that plans exist, and that none of those found keeps a limit."""
+    return PlanResult(
+        plan=None,
+        reason=Reason.NO_SOLUTION_FOUND,
+        limit=limit,
+        detail=shortfall.message,
+        lower_bound_seconds=lower_bound_seconds,
+        shortfalls=(shortfall,),
+    )
 
 
 def missing_options(problem: Problem, families: Families) -> Infeasibility:

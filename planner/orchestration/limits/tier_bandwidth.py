@@ -14,10 +14,11 @@ import numpy as np
 
 from cost_models.vocabulary import Tier
 from planner.domain.formats.units import format_seconds
-from planner.domain.plan.plan import Evaluation, Shortfall
+from planner.domain.plan.plan import Evaluation, PlanResult, Shortfall
 from planner.domain.problem.problem import Problem
 from planner.errors import Issue
 from planner.options.enumerate import Families
+from planner.orchestration.limits.shortfalls import unmet
 from planner.pricing.phases import phase_windows
 from planner.pricing.price_options import shape_work
 from planner.pricing.tier_traffic import shard_traffic
@@ -68,12 +69,12 @@ def shortest_step(problem: Problem, lower_bound_seconds: float) -> float:
     return problem.dense.window_seconds + max(lower_bound_seconds - hidden, 0.0)
 
 
-def shortfall_of(evaluation: Evaluation) -> Shortfall:
-    """Say which tier has too few bytes per second, and how many of its seconds are short."""
+def tier_too_slow(evaluation: Evaluation, lower_bound_seconds: float) -> PlanResult:
+    """Return no plan, and which tier has too few bytes per second for the plan that was found."""
     issue = next(overloaded(evaluation))
     worst = max(evaluation.tiers, key=lambda load: load.utilization)
     moved = worst.read_bytes + worst.written_bytes
-    return Shortfall(
+    shortfall = Shortfall(
         resource=f"{Tier(worst.tier).label}_bytes_per_second",
         required_bytes=moved,
         available_bytes=moved / worst.utilization,
@@ -81,3 +82,4 @@ def shortfall_of(evaluation: Evaluation) -> Shortfall:
         message=f"{issue.message}; none of the plans found leaves it time",
         hint=issue.hint,
     )
+    return unmet(shortfall, "tier_bandwidth", lower_bound_seconds)

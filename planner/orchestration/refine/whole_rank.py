@@ -32,14 +32,6 @@ _MOST_LOSS = 0.02  # relative to the best plan: how much worse a plan may be tha
 _TABU = 12  # changes during which a shard that was moved on purpose to a worse place may not move
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
-    """When to stop: by counted work, so that plans repeat, and by the clock."""
-
-    work_seconds: float
-    until_seconds: float  # monotonic clock
-
-
 @dataclass(frozen=True, slots=True)
 class RefinedPlacement:
     """The result of a refinement."""
@@ -49,9 +41,12 @@ class RefinedPlacement:
 
 
 def refine_whole_ranks(
-    problem: Problem, placement: Placement, model: AssignmentModel, limit: Limit, seed: int
+    problem: Problem, placement: Placement, model: AssignmentModel, seed: int, work_seconds: float, until_seconds: float
 ) -> RefinedPlacement:
-    """Return the best placement that was found by moving shards of ``placement``."""
+    """Return the best placement that was found by moving shards of ``placement``.
+
+    Ends by counted work, so that plans repeat, and at ``until_seconds`` of the monotonic clock.
+    """
     if min(problem.world_size, len(placement.all_shards())) < 2:
         return RefinedPlacement(placement, False)
     if any(placed.hot_rows for placed in placement.tables):  # their shards go in pairs
@@ -59,7 +54,7 @@ def refine_whole_ranks(
     start = _Refinement(problem, placement, model, seed)
     if not start.movable.any():
         return RefinedPlacement(placement, False)
-    best = start.run(limit)
+    best = start.run(work_seconds, until_seconds)
     return RefinedPlacement(placement if best is None else _with_ranks(placement, best), start.is_cut_by_clock)
 
 
@@ -86,15 +81,15 @@ class _Refinement:
         self._tabu = np.full(len(self._rank), -_TABU)
         self.is_cut_by_clock = False
 
-    def run(self, limit: Limit) -> Ints | None:
+    def run(self, work_seconds: float, until_seconds: float) -> Ints | None:
         """Move shards until a limit; return the ranks of the best plan, ``None`` if that is the first."""
         ranks = self._problem.world_size
-        left = min(limit.work_seconds / (_CHANGE_SECONDS + _CHANGE_RANK_SECONDS * ranks), _MOST_CHANGES)
+        left = min(work_seconds / (_CHANGE_SECONDS + _CHANGE_RANK_SECONDS * ranks), _MOST_CHANGES)
         seconds = self._now.seconds
         first = now = self._objective(seconds[None])[0]
         best_seconds, best, turn = first, self._rank.copy(), 0
         while left > 0:
-            if time.monotonic() >= limit.until_seconds:
+            if time.monotonic() >= until_seconds:
                 self.is_cut_by_clock = True
                 break
             shards, to = self._changes(seconds, turn)

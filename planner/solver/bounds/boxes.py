@@ -75,11 +75,6 @@ class Branched:
     box: Box | None
     nodes: tuple[Node, ...]  # the first one is the root
 
-    @property
-    def num_boxes(self) -> int:
-        """How many boxes were looked at."""
-        return len(self.nodes)
-
 
 def affordable_boxes(seconds: float, num_options: int, num_ranks: int) -> int:
     """Return how many boxes may be looked at: by size and work, not by the clock, so that bounds repeat."""

@@ -35,6 +35,11 @@ class SolveLimits:
             raise ValueError("Expected seed in [0, 2**31).")
 
     @property
+    def work_seconds(self) -> float:
+        """What a reproducible search may spend."""
+        return self.work_limit_seconds or self.time_limit_seconds
+
+    @property
     def ending_gap(self) -> float:
         """The relative gap at which a search ends, safely inside what is called optimal."""
         return self.relative_gap + RESOLUTION / 2
@@ -51,7 +56,7 @@ class Effort:
     def __init__(self, limits: SolveLimits) -> None:
         self.reproducible = limits.reproducible
         self._time_seconds = limits.time_limit_seconds
-        self._work_limit_seconds = limits.work_limit_seconds or limits.time_limit_seconds
+        self._work_limit_seconds = limits.work_seconds
         #: all that may be spent
         self.total_seconds = self._work_limit_seconds if limits.reproducible else self._time_seconds
         self._began_seconds = time.monotonic()

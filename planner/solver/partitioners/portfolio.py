@@ -32,7 +32,7 @@ class Portfolio:
     def solve(self, priced: SolverProblem, limits: SolveLimits, options: SearchOptions = NO_OPTIONS) -> Outcome:
         """Run the members one after the other, each from the best plan so far, within one limit."""
         deadline = time.monotonic() + limits.time_limit_seconds
-        work = limits.work_limit_seconds or limits.time_limit_seconds
+        work = limits.work_seconds
         outcome: Outcome | None = None
         members = _members(priced)
         for number, member in enumerate(members):

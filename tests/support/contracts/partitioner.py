@@ -126,7 +126,11 @@ class PartitionerContract:
         best, hint = brute_force(priced), lower_bound(priced).hint
         assert best is not None
         assert hint is not None
-        misleading = replace(hint, option=priced.options_of_table[1] - 1, slowest_seconds=hint.slowest_seconds / 10)
+        misleading = replace(
+            hint,
+            option=np.searchsorted(priced.option_table, np.arange(priced.num_tables), side="right") - 1,
+            slowest_seconds=hint.slowest_seconds / 10,
+        )
         for given in (hint, misleading):
             outcome = self.partitioner.solve(priced, self.limits, SearchOptions(hint=given))
             assert outcome.assignment is not None

@@ -96,7 +96,7 @@ class _Budget:
     def __init__(self, limits: SolveLimits) -> None:
         self.limits = limits
         self._deadline = time.monotonic() + limits.time_limit_seconds
-        self._work_seconds = limits.work_limit_seconds or limits.time_limit_seconds
+        self._work_seconds = limits.work_seconds
 
     @property
     def left_seconds(self) -> float:

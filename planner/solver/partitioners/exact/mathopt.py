@@ -136,7 +136,7 @@ def _parameters(
         absolute_gap_tolerance=0.0,
     )
     if limits.reproducible:
-        work = limits.work_limit_seconds or limits.time_limit_seconds
+        work = limits.work_seconds
         parameters.node_limit = max(1, int(work * NODE_ENTRIES_PER_SECOND / max(model.num_entries, 1)))
     if solver == mathopt.SolverType.GSCIP:
         parameters.threads = 1  # HiGHS refuses to be told

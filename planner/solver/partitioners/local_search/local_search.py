@@ -224,9 +224,6 @@ class _Search:
     def _done(self) -> bool:
         return self._effort.fraction >= 1 or min(self._best.seconds, self._pool.seconds) <= self._good_seconds
 
-    def _found(self, chain: Chain) -> bool:
-        return chain.best_seconds <= self._good_seconds
-
     def _report(self, chain: Chain) -> None:
         with self._reporting:
             if self._best.is_worth_considering(chain.best_seconds):

@@ -13,7 +13,7 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
-from planner.orchestration.refine.whole_rank import Limit, RefinedPlacement, refine_whole_ranks
+from planner.orchestration.refine.whole_rank import RefinedPlacement, refine_whole_ranks
 from planner.verification.evaluate_placement import score
 from planner.verification.verify import verify
 from tests.support.planning.builders import make_cluster, make_problem, make_table
@@ -23,9 +23,11 @@ MODEL = LaunchingModel(launch_seconds=3e-7)
 RANKS = 3
 
 
-def work(seconds: float = 0.02) -> Limit:
-    """Some hundreds of changes, whatever the clock says."""
-    return Limit(work_seconds=seconds, until_seconds=math.inf)
+def refined(
+    problem: Problem, start: Placement, seed: int = 0, work_seconds: float = 0.02, until_seconds: float = math.inf
+) -> RefinedPlacement:
+    """Refine by some hundreds of changes, whatever the clock says."""
+    return refine_whole_ranks(problem, start, MODEL, seed, work_seconds, until_seconds)
 
 
 def tables(seed: int, count: int = 6) -> tuple[Table, ...]:
@@ -78,7 +80,7 @@ def test_from_one_rank_it_comes_to_the_best_of_all_plans(seed: int, objective: s
     problem = problem_of(*tables(seed, count=5), objective=objective)
     everywhere = itertools.product(range(RANKS), repeat=5)
     best = min(score(problem, placed_whole(problem, list(r)), MODEL).objective_seconds for r in everywhere)
-    found = refine_whole_ranks(problem, placed_whole(problem, [0] * 5), MODEL, work(), seed=0).placement
+    found = refined(problem, placed_whole(problem, [0] * 5)).placement
     assert score(problem, found, MODEL).objective_seconds == pytest.approx(best, rel=1e-9)
     assert verify(problem, found) == ()
 
@@ -86,22 +88,19 @@ def test_from_one_rank_it_comes_to_the_best_of_all_plans(seed: int, objective: s
 def test_equal_seeds_find_equal_plans_and_no_work_finds_none() -> None:
     problem = problem_of(*tables(7, count=9))
     start = placed_whole(problem, [0] * 9)
-    assert refine_whole_ranks(problem, start, MODEL, work(), seed=3) == refine_whole_ranks(
-        problem, start, MODEL, work(), seed=3
-    )
-    assert refine_whole_ranks(problem, start, MODEL, work(0.0), seed=3) == RefinedPlacement(start, False)
-    late = Limit(work_seconds=1.0, until_seconds=time.monotonic())
-    assert refine_whole_ranks(problem, start, MODEL, late, seed=3) == RefinedPlacement(start, True)
+    assert refined(problem, start, 3) == refined(problem, start, 3)
+    assert refined(problem, start, 3, 0.0) == RefinedPlacement(start, False)
+    assert refined(problem, start, 3, 1.0, time.monotonic()) == RefinedPlacement(start, True)
 
 
 def test_what_cannot_get_better_stays_the_plan_it_was() -> None:
     equal = [make_table(f"t{i}", rows=1000, pooling_factor=10) for i in range(4)]
     problem = problem_of(*equal, ranks=4)
     start = placed_whole(problem, [0, 1, 2, 3])
-    assert refine_whole_ranks(problem, start, MODEL, work(), seed=0).placement is start
+    assert refined(problem, start).placement is start
     alone = problem_of(*equal, ranks=1)
     start = placed_whole(alone, [0] * 4)
-    assert refine_whole_ranks(alone, start, MODEL, work(), seed=0).placement is start
+    assert refined(alone, start).placement is start
 
 
 def test_constraints_of_the_user_hold() -> None:
@@ -110,7 +109,7 @@ def test_constraints_of_the_user_hold() -> None:
     problem = problem_of(first, second, *others)
     problem = replace(problem, same_rank=(frozenset({1, 2}),), apart=(frozenset({3, 4}),))
     start = placed_whole(problem, [0, 0, 0, 0, 1, 0])
-    found = refine_whole_ranks(problem, start, MODEL, work(), seed=0).placement
+    found = refined(problem, start).placement
     assert verify(problem, found) == ()
     assert score(problem, found, MODEL).objective_seconds < score(problem, start, MODEL).objective_seconds
     assert ranks_of(found)[1:5] == [0, 0, 0, 1]  # groups stay where they are
@@ -125,8 +124,8 @@ def test_memory_is_never_exceeded() -> None:
     start = placed_whole(problem, [0, 1, 1, 1, 2, 2])
     assert verify(problem, start) == ()
     roomy = problem_of(large, *rest)
-    assert ranks_of(refine_whole_ranks(roomy, start, MODEL, work(), seed=0).placement) != ranks_of(start)
-    found = refine_whole_ranks(problem, start, MODEL, work(), seed=0).placement
+    assert ranks_of(refined(roomy, start).placement) != ranks_of(start)
+    found = refined(problem, start).placement
     assert verify(problem, found) == ()
     assert ranks_of(found).count(ranks_of(found)[0]) == 1
 
@@ -162,7 +161,7 @@ def test_pieces_of_a_table_stay_on_different_ranks_and_row_cuts_where_they_are()
         ),
     )
     assert verify(problem, start) == ()
-    found = refine_whole_ranks(problem, start, MODEL, work(), seed=0).placement
+    found = refined(problem, start).placement
     assert verify(problem, found) == ()
     assert found.tables[1] == start.tables[1]
     assert len(set(found.tables[0].shards.rank.tolist())) == 2

@@ -263,8 +263,8 @@ def test_a_guide_names_listed_options_and_seconds_of_every_phase(objective: Obje
 
 def test_boxes_are_counted() -> None:
     (model,) = relaxations(random_priced(1))
-    assert branch(model, max_boxes=1).num_boxes == 1
-    assert 1 < branch(model, max_boxes=9).num_boxes <= 10
+    assert len(branch(model, max_boxes=1).nodes) == 1
+    assert 1 < len(branch(model, max_boxes=9).nodes) <= 10
 
 
 def whole_choices(model: Relaxation) -> float:
@@ -289,7 +289,7 @@ def test_to_the_end_branching_takes_whole_choices(objective: Objective) -> None:
         (model,) = relaxations(priced)
         want = whole_choices(model)
         found = branch(model, max_boxes=100_000)
-        assert found.num_boxes < 10_000
+        assert len(found.nodes) < 10_000
         assert found.bound_seconds == pytest.approx(want, rel=CLOSE)
         assert found.bound_seconds <= want * (1 + 1e-9)
         assert found.box is not None
@@ -324,7 +324,7 @@ def test_half_of_a_piece_on_top_of_what_all_ranks_carry_does_not_exist(
     assert whole_choices(model) == pytest.approx(want)
     found = branch(model, max_boxes=10)
     assert found.bound_seconds == pytest.approx(want)
-    assert found.num_boxes == 3
+    assert len(found.nodes) == 3
     assert found.box is not None
     assert np.flatnonzero(found.box.choices).tolist() == choices
 

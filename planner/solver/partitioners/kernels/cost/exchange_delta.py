@@ -17,8 +17,8 @@ from planner.solver.partitioners.kernels.cost.smooth_cost import (
     sum_of_weights,
 )
 from planner.solver.partitioners.kernels.state.sites_index import place_of, ranks_of_site
-from planner.solver.partitioners.kernels.state.state import HOST, RANK, State
-from planner.solver.partitioners.kernels.state.undo_log import begin, moved_by, shift, swap, undo
+from planner.solver.partitioners.kernels.state.state import RANK, State
+from planner.solver.partitioners.kernels.state.undo_log import begin, change, moved_by, undo
 from planner.solver.partitioners.local_search.search_data import Data
 
 _MOST = 500.0  # exponents are clipped
@@ -62,18 +62,6 @@ def try_out(data: Data, state: State, exchange: Exchange, before: float, bar: fl
         return True
     undo(data, state)
     return False
-
-
-@compiled
-def change(data: Data, state: State, scope: int, site: int, off: int, on: int) -> None:
-    """Take a shape off a site, and put another there."""
-    if off >= 0 and on >= 0 and scope <= HOST:
-        swap(data, state, scope, site, off, on)
-        return
-    if off >= 0:
-        shift(data, state, scope, off, site, -1.0)
-    if on >= 0:
-        shift(data, state, scope, on, site, 1.0)
 
 
 @compiled

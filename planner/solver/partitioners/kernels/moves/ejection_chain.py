@@ -8,14 +8,14 @@ takes the piece hands the excess on, in exchanges of pieces that differ by less 
 import numpy as np
 
 from planner.solver.partitioners.kernels.compiled import compiled
-from planner.solver.partitioners.kernels.cost.exchange_delta import change, gained
+from planner.solver.partitioners.kernels.cost.exchange_delta import gained
 from planner.solver.partitioners.kernels.cost.site_choice import has_room, has_room_for_swap, may_move
 from planner.solver.partitioners.kernels.cost.smooth_cost import keeps, sum_of_weights
 from planner.solver.partitioners.kernels.moves.sampling import pick_rank, slot_on
 from planner.solver.partitioners.kernels.state.pieces import relist
 from planner.solver.partitioners.kernels.state.rng import random_below
 from planner.solver.partitioners.kernels.state.state import MOST_SWAPS, RANK, State
-from planner.solver.partitioners.kernels.state.undo_log import begin, undo
+from planner.solver.partitioners.kernels.state.undo_log import begin, change, undo
 from planner.solver.partitioners.local_search.search_data import Data
 
 _ATTEMPTS = 40  # pairs of ranks that are looked at

@@ -8,7 +8,7 @@ from planner.solver.partitioners.kernels.state.pieces import relist
 from planner.solver.partitioners.kernels.state.rng import random_below
 from planner.solver.partitioners.kernels.state.sites_index import place_of
 from planner.solver.partitioners.kernels.state.state import State
-from planner.solver.partitioners.kernels.state.undo_log import shift
+from planner.solver.partitioners.kernels.state.undo_log import change
 from planner.solver.partitioners.local_search.search_data import Data
 
 
@@ -56,8 +56,8 @@ def redistribute(
     """
     for i in range(goal.shape[0]):
         if goal[i] != home[i]:
-            shift(data, state, scope, state.slot_shape[slots[i]], sites[home[i]], -1.0)
-            shift(data, state, scope, state.slot_shape[slots[i]], sites[goal[i]], 1.0)
+            change(data, state, scope, sites[home[i]], state.slot_shape[slots[i]], -1)
+            change(data, state, scope, sites[goal[i]], -1, state.slot_shape[slots[i]])
     if not keeps(data, state, before, bar):
         return False
     for i in range(goal.shape[0]):

@@ -7,7 +7,7 @@ what lies on all ranks is in no list.
 from planner.solver.partitioners.kernels.compiled import compiled
 from planner.solver.partitioners.kernels.state.sites_index import place_of
 from planner.solver.partitioners.kernels.state.state import HOST, State
-from planner.solver.partitioners.kernels.state.undo_log import shift
+from planner.solver.partitioners.kernels.state.undo_log import change
 from planner.solver.partitioners.local_search.search_data import Data
 
 
@@ -55,11 +55,11 @@ def put(data: Data, state: State, slot: int, scope: int, shape: int, site: int) 
     state.slot_shape[slot] = shape
     state.slot_site[slot] = site
     enlist(state, slot, scope, site)
-    shift(data, state, scope, shape, site, 1.0)
+    change(data, state, scope, site, -1, shape)
 
 
 @compiled
 def take(data: Data, state: State, slot: int, scope: int) -> None:
     """Take a piece out of its slot."""
     delist(state, slot, scope, state.slot_site[slot])
-    shift(data, state, scope, state.slot_shape[slot], state.slot_site[slot], -1.0)
+    change(data, state, scope, state.slot_site[slot], state.slot_shape[slot], -1)

@@ -9,8 +9,6 @@ from planner.solver.partitioners.kernels.compiled import compiled
 from planner.solver.partitioners.kernels.cost.smooth_cost import count_overflow, move_overflow, rank_overflow
 from planner.solver.partitioners.kernels.state.sites_index import place_of, ranks_of_site
 from planner.solver.partitioners.kernels.state.state import (
-    HOST,
-    RANK,
     WORLD,
     State,
 )
@@ -115,54 +113,33 @@ def set_load(state: State, r: int, q: int, load: float) -> None:
 
 
 @compiled
-def recount_overflow(data: Data, state: State, r: int) -> None:
-    """Count a rank's bytes beyond its capacity anew, after they changed."""
+def change_on_rank(data: Data, state: State, r: int, off: int, on: int) -> None:
+    """Take a piece off a rank's load and add another; -1 stands for none."""
+    note(state, r)
+    kind = data.rank_class[r]
+    for q in range(state.tau.shape[0]):
+        load = state.loads[r, q]
+        if off >= 0:
+            load -= data.shape_seconds[kind, off, q]
+        if on >= 0:
+            load += data.shape_seconds[kind, on, q]
+        set_load(state, r, q, load)
+    for m in range(state.world_bytes.shape[0]):
+        more = data.shape_bytes[on, m] if on >= 0 else 0.0
+        more -= data.shape_bytes[off, m] if off >= 0 else 0.0
+        state.bytes[r, m] += more
     over = rank_overflow(data, state, r)
     state.counters[0].overflow += over - state.over[r]
     state.over[r] = over
 
 
 @compiled
-def shift_rank(data: Data, state: State, r: int, shape: int, sign: float) -> None:
-    """Add a piece to a rank's load, or take it off."""
-    note(state, r)
-    kind = data.rank_class[r]
-    for q in range(state.tau.shape[0]):
-        load = state.loads[r, q] + sign * data.shape_seconds[kind, shape, q]
-        set_load(state, r, q, load)
-    for m in range(state.world_bytes.shape[0]):
-        state.bytes[r, m] += sign * data.shape_bytes[shape, m]
-    recount_overflow(data, state, r)
-
-
-@compiled
-def swap_on_rank(data: Data, state: State, r: int, out: int, into: int) -> None:
-    """Take one piece off a rank's load and add another."""
-    note(state, r)
-    kind = data.rank_class[r]
-    for q in range(state.tau.shape[0]):
-        load = state.loads[r, q] - data.shape_seconds[kind, out, q] + data.shape_seconds[kind, into, q]
-        set_load(state, r, q, load)
-    for m in range(state.world_bytes.shape[0]):
-        state.bytes[r, m] += data.shape_bytes[into, m] - data.shape_bytes[out, m]
-    recount_overflow(data, state, r)
-
-
-@compiled
-def shift(data: Data, state: State, scope: int, shape: int, site: int, sign: float) -> None:
-    """Add a piece to all ranks of its site, or take it off."""
-    carry(data, state, scope, shape, site, sign)
-    if scope == RANK:
-        shift_rank(data, state, site, shape, sign)
-        return
-    if scope == HOST:
-        local = ranks_of_site(data, scope)
-        for r in range(site * local, (site + 1) * local):
-            shift_rank(data, state, r, shape, sign)
-        return
+def change_on_all_ranks(data: Data, state: State, shape: int, sign: float) -> None:
+    """Add a piece to the load of all ranks, or take it off."""
+    carry(data, state, WORLD, shape, 0, sign)
     if data.shape_seconds.shape[0] > 1:  # ranks of unequal speed
         for r in range(state.loads.shape[0]):
-            shift_rank(data, state, r, shape, sign)
+            change_on_rank(data, state, r, shape if sign < 0 else -1, shape if sign > 0 else -1)
         return
     for q in range(state.tau.shape[0]):
         state.world_loads[q] += sign * data.shape_seconds[0, shape, q]
@@ -173,10 +150,18 @@ def shift(data: Data, state: State, scope: int, shape: int, site: int, sign: flo
 
 
 @compiled
-def swap(data: Data, state: State, scope: int, site: int, out: int, into: int) -> None:
-    """Take one piece off all ranks of a rank or host and add another; cheaper than one after the other."""
-    carry(data, state, scope, out, site, -1.0)
-    carry(data, state, scope, into, site, 1.0)
+def change(data: Data, state: State, scope: int, site: int, off: int, on: int) -> None:
+    """Take a piece off all ranks of its site and add another, cheaper than one after the other; -1 stands for none."""
+    if scope == WORLD:
+        if off >= 0:
+            change_on_all_ranks(data, state, off, -1.0)
+        if on >= 0:
+            change_on_all_ranks(data, state, on, 1.0)
+        return
+    if off >= 0:
+        carry(data, state, scope, off, site, -1.0)
+    if on >= 0:
+        carry(data, state, scope, on, site, 1.0)
     local = ranks_of_site(data, scope)
     for r in range(site * local, (site + 1) * local):
-        swap_on_rank(data, state, r, out, into)
+        change_on_rank(data, state, r, off, on)

@@ -12,7 +12,7 @@ import pytest
 from planner.solver.partitioners.base import Effort
 from planner.solver.partitioners.kernels.cost.smooth_cost import cost, refresh, reprice, sum_of_weights
 from planner.solver.partitioners.kernels.state.state import RANK, State
-from planner.solver.partitioners.kernels.state.undo_log import begin, set_load, shift, undo
+from planner.solver.partitioners.kernels.state.undo_log import begin, change, set_load, undo
 from planner.solver.partitioners.local_search.chain import Chain
 from planner.solver.partitioners.local_search.constructions import by_choice_rule
 from planner.solver.partitioners.local_search.search_data import Data, search_view
@@ -60,12 +60,18 @@ def smooth_cost(chain: Chain) -> float:
     return float(np.sum(view.weight * (arrays.world_loads + slowest + arrays.tau * np.log(sums))))
 
 
+def shift(chain: Chain, data: Data, state: State, rank: int, sign: int) -> None:
+    """Add one more piece of a rank's to it, or take one off."""
+    shape = shape_on_rank(chain, rank)
+    change(data, state, RANK, rank, *((-1, shape) if sign > 0 else (shape, -1)))
+
+
 @pytest.mark.parametrize("smoothness", [SHARP, 30 * SHARP])
 def test_the_cost_is_right_when_the_slowest_rank_loses_its_pieces(chain: Chain, smoothness: float) -> None:
     data, state, arrays = records(chain, smoothness)
     begin(state)
     for rank in np.flatnonzero(on_ranks(arrays) > 0):  # the slowest of every phase is among them
-        shift(data, state, RANK, shape_on_rank(chain, rank), rank, -1.0)
+        shift(chain, data, state, rank, -1)
         assert cost(data, state) == pytest.approx(smooth_cost(chain), rel=1e-9)
 
 
@@ -74,9 +80,9 @@ def test_the_cost_is_right_when_ranks_carry_too_much_for_a_while(chain: Chain, s
     data, state, arrays = records(chain, smoothness)
     before, ranks = cost(data, state), np.flatnonzero(on_ranks(arrays) > 0)
     begin(state)
-    for sign in (1.0, -1.0):
+    for sign in (1, -1):
         for rank in ranks:
-            shift(data, state, RANK, shape_on_rank(chain, rank), rank, sign)
+            shift(chain, data, state, rank, sign)
     assert cost(data, state) == pytest.approx(before, rel=1e-7)
 
 
@@ -96,8 +102,8 @@ def test_what_is_undone_leaves_no_mark(chain: Chain) -> None:
     data, state, arrays = records(chain)
     before, sums, rank = cost(data, state), arrays.sums.copy(), slowest_with_pieces(arrays)
     begin(state)
-    for sign in (1.0, -1.0, -1.0):
-        shift(data, state, RANK, shape_on_rank(chain, rank), rank, sign)
+    for sign in (1, -1, -1):
+        shift(chain, data, state, rank, sign)
     undo(data, state)
     assert np.array_equal(arrays.sums, sums)
     assert cost(data, state) == before
@@ -107,8 +113,8 @@ def test_weights_are_counted_again_once_such_a_change_is_preserved(chain: Chain)
     data, state, arrays = records(chain)
     rank = slowest_with_pieces(arrays)
     begin(state)
-    for sign in (1.0, -1.0, -1.0, -1.0):
-        shift(data, state, RANK, shape_on_rank(chain, rank), rank, sign)
+    for sign in (1, -1, -1, -1):
+        shift(chain, data, state, rank, sign)
     preserved = cost(data, state)
     assert np.any(arrays.sums < 0)
     for q in range(len(arrays.sums)):
@@ -125,7 +131,7 @@ def test_where_weights_are_flat_sums_need_no_second_look(chain: Chain) -> None:
     data, state, arrays = records(chain, smoothness=5.0)
     begin(state)
     rank = slowest_with_pieces(arrays)
-    shift(data, state, RANK, shape_on_rank(chain, rank), rank, -1.0)
+    shift(chain, data, state, rank, -1)
     assert np.all(arrays.sums > 0)
     reference = arrays.reference.copy()
     reprice(data, state)

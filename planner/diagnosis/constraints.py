@@ -1,22 +1,14 @@
 """The user's own constraints, one by one: where each stands in the spec, and the problem with only some of them."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
 
-TABLE_FIELDS = (
-    "sharding_types",
-    "compute_kernels",
-    "ranks",
-    "hosts",
-    "min_partition",
-    "cache_load_factors",
-    "data_types",
-    "pinned",
-)
+#: Splits by access frequency are an offer and no constraint.
+TABLE_FIELDS = tuple(field.name for field in fields(TableConstraints) if field.name != "hot_row_fractions")
 GROUP_FIELDS = ("same_rank", "apart")
 RESERVATION = "reserved_hbm_fraction"
 _MOST_NAMED = 4
@@ -89,13 +81,13 @@ def _table_with_only(table: Table, index: int, by_field: dict[str, set[int]]) ->
     return replace(table, constraints=_without(table, dropped))
 
 
-def _without(table: Table, fields: Collection[str]) -> TableConstraints:
+def _without(table: Table, dropped: Collection[str]) -> TableConstraints:
     """Return the constraints of a table without some: as wide as they can be.
 
     Leaving ``data_types`` out would mean the table's own type, which may be larger than those listed: without the
-    constraint it has any type that can be trained. Splits by heat are an offer and stay.
+    constraint it has any type that can be trained.
     """
-    wide: dict[str, object] = dict.fromkeys(fields)
+    wide: dict[str, object] = dict.fromkeys(dropped)
     if "data_types" in wide and table.constraints.data_types is not None:
         wide["data_types"] = all_data_types(table)
     return replace(table.constraints, **wide)  # type: ignore[arg-type]

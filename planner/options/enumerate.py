@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -135,11 +135,17 @@ def hot_rows_of(problem: Problem, family: Family) -> int:
     return round(family.storage.hot_row_share * problem.tables[family.table].num_embeddings)
 
 
-def narrowest_pieces(table: Table) -> Table:
-    """Return the table with the narrowest pieces allowed, unless the user named a width or the pieces themselves."""
-    if table.constraints.min_partition is not None or table.constraints.pinned is not None:
-        return table
-    return replace(table, constraints=replace(table.constraints, min_partition=COLUMN_STEP))
+def with_narrowest_pieces(problem: Problem, tables: Collection[int]) -> Problem:
+    """Return the problem with the narrowest pieces allowed for some tables.
+
+    A table of which the user named the width of pieces, or the pieces themselves, stays as it is.
+    """
+    narrowed = list(problem.tables)
+    for index in tables:
+        constraints = narrowed[index].constraints
+        if constraints.min_partition is None and constraints.pinned is None:
+            narrowed[index] = replace(narrowed[index], constraints=replace(constraints, min_partition=COLUMN_STEP))
+    return replace(problem, tables=tuple(narrowed))
 
 
 class _Sites:

@@ -1,10 +1,8 @@
 """From a problem to its priced options, or to the reason why some table has none."""
 
-from dataclasses import replace
-
 from cost_models.protocol import CostModel
 from planner.domain.problem.problem import Problem
-from planner.options.enumerate import Families, enumerate_families, narrowest_pieces
+from planner.options.enumerate import Families, enumerate_families, with_narrowest_pieces
 from planner.orchestration.limits.shortfalls import Infeasibility, least_total_bytes, memory_shortfalls, missing_options
 from planner.pricing.price_options import price
 from planner.solver.problem import SolverProblem
@@ -17,10 +15,7 @@ def list_and_price(problem: Problem, cost_model: CostModel) -> tuple[Families, S
     listed = _list_once(problem, cost_model)
     if not isinstance(listed, Infeasibility) or not listed.tables:
         return listed
-    tables = tuple(
-        narrowest_pieces(table) if index in listed.tables else table for index, table in enumerate(problem.tables)
-    )
-    finer = _list_once(replace(problem, tables=tables), cost_model)
+    finer = _list_once(with_narrowest_pieces(problem, listed.tables), cost_model)
     return listed if isinstance(finer, Infeasibility) else finer
 
 

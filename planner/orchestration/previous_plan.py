@@ -10,7 +10,7 @@ from planner.domain.plan.movement import Movement, PreviousPlan
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
-from planner.options.enumerate import Families, narrowest_pieces
+from planner.options.enumerate import Families, with_narrowest_pieces
 from planner.options.schemes.geometry import DEFAULT_MIN_PARTITION
 from planner.orchestration.placement.from_placement import Pieces, cuts_of
 from planner.pricing.memory import ledger_rules
@@ -37,12 +37,9 @@ class PreviousPlanState:
 def allow_previous_piece_widths(problem: Problem, previous: PreviousPlan) -> Problem:
     """Return the problem with narrower pieces listed for the tables that the previous plan has in such."""
     by_name = {placed.name: placed for placed in previous.placement.tables}
-
-    def is_finer(name: str) -> bool:
-        return name in by_name and bool(np.any(by_name[name].shards.num_columns < DEFAULT_MIN_PARTITION))
-
-    tables = tuple(narrowest_pieces(table) if is_finer(table.name) else table for table in problem.tables)
-    return replace(problem, tables=tables)
+    placed = {index: by_name[table.name] for index, table in enumerate(problem.tables) if table.name in by_name}
+    finer = [index for index, one in placed.items() if np.any(one.shards.num_columns < DEFAULT_MIN_PARTITION)]
+    return with_narrowest_pieces(problem, finer)
 
 
 def locate_previous_plan(
@@ -152,10 +149,7 @@ def movement_of(
     for pair in moves.pairs:
         sent[pair.source] += pair.bytes
         received[pair.target] += pair.bytes
-    seconds = transfer_seconds(moves.pairs, cluster)
-    saved = None if previous_state.seconds is None else previous_state.seconds - step_seconds
-    pays = saved is not None and saved > 0 and seconds is not None
-    return Movement(
+    moved = Movement(
         previous_digest=previous.digest,
         moved_bytes=moves.moved_bytes,
         kept_bytes=moves.unmoved_bytes,
@@ -163,25 +157,25 @@ def movement_of(
         pairs=moves.pairs,
         sent_bytes=tuple(sent.tolist()),
         received_bytes=tuple(received.tolist()),
-        seconds=seconds,
+        seconds=transfer_seconds(moves.pairs, cluster),
         link_evidence=links_of(cluster).evidence,
         previous_seconds=previous_state.seconds,
         previous_issue=previous_state.issue,
-        saved_seconds_per_step=saved,
-        break_even_steps=math.ceil(seconds / saved) if pays and saved and seconds is not None else None,
+        saved_seconds_per_step=None,
+        break_even_steps=None,
         charged_seconds=charged_seconds,
         remaining_steps=previous.remaining_steps,
         max_moved_bytes=previous.max_moved_bytes,
     )
+    return moved if previous_state.seconds is None else reprice_movement(moved, previous_state.seconds, step_seconds)
 
 
 def reprice_movement(movement: Movement, previous_seconds: float, step_seconds: float) -> Movement:
-    """Return what moves with the objectives of both plans under another cost model."""
+    """Return what moves with the objectives of both plans under a cost model."""
     saved = previous_seconds - step_seconds
-    pays = saved > 0 and movement.seconds is not None
     return replace(
         movement,
         previous_seconds=previous_seconds,
         saved_seconds_per_step=saved,
-        break_even_steps=math.ceil(movement.seconds / saved) if pays and movement.seconds is not None else None,
+        break_even_steps=math.ceil(movement.seconds / saved) if saved > 0 and movement.seconds is not None else None,
     )

@@ -24,17 +24,7 @@ def hosts_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder | 
     most = min(MAX_RANKS // cluster.ranks_per_host, _MOST_TIMES * cluster.num_hosts) - cluster.num_hosts
     if most < 1 or _pins(problem, _ON_ALL_RANKS) or problem.serving is not None:  # requests stay on one host
         return None
-
-    def step(number: int) -> Step:
-        larger = _larger(cluster, cluster.num_hosts + number, cluster.ranks_per_host)
-        return Step(
-            problem=replace(problem, cluster=larger),
-            message=f"{counted(number, 'host')} more, {larger.num_hosts} in all, at the same batch per rank",
-            changes=(SpecChange(pointer="/hardware/num_hosts", value=larger.num_hosts), *_list_changes(larger)),
-        )
-
-    guess, failing = _steps(cluster, cluster.num_hosts, shortfalls)
-    return Ladder(kind="ranks", num_steps=most, step=step, guess=guess, failing=min(failing, most - 1))
+    return _ladder(problem, shortfalls, "host", most, "at the same batch per rank")
 
 
 def ranks_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder | None:
@@ -46,19 +36,24 @@ def ranks_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder | 
     if any(table.constraints.hosts is not None for table in problem.tables):
         return None  # another cut of the host is another constraint
     load = "at the same batch per rank" if problem.serving is None else "for the same request"
+    return _ladder(problem, shortfalls, "rank", most, load)
+
+
+def _ladder(problem: Problem, shortfalls: Sequence[Shortfall], noun: str, most: int, load: str) -> Ladder:
+    """Add hosts, or ranks of the only host, up to ``most``; ``load`` is what stays the same, in words."""
+    cluster, field = problem.cluster, "num_hosts" if noun == "host" else "ranks_per_host"
+    have = int(getattr(cluster, field))
 
     def step(number: int) -> Step:
-        larger = _larger(cluster, 1, cluster.ranks_per_host + number)
+        count = have + number
+        larger = _larger(cluster, count, cluster.ranks_per_host) if noun == "host" else _larger(cluster, 1, count)
         return Step(
             problem=replace(problem, cluster=larger),
-            message=f"{counted(number, 'rank')} more, {larger.ranks_per_host} in all, {load}",
-            changes=(
-                SpecChange(pointer="/hardware/ranks_per_host", value=larger.ranks_per_host),
-                *_list_changes(larger),
-            ),
+            message=f"{counted(number, noun)} more, {count} in all, {load}",
+            changes=(SpecChange(pointer=f"/hardware/{field}", value=count), *_list_changes(larger)),
         )
 
-    guess, failing = _steps(cluster, cluster.ranks_per_host, shortfalls)
+    guess, failing = _steps(cluster, have, shortfalls)
     return Ladder(kind="ranks", num_steps=most, step=step, guess=guess, failing=min(failing, most - 1))
 
 

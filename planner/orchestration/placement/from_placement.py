@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from cost_models.arrays import Ints
-from cost_models.vocabulary import Kernel
+from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.plan.placement import TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
@@ -69,9 +69,21 @@ class _Cut:
         return tuple(zip(self.num_columns.tolist(), sites.tolist(), strict=True))
 
 
-def storage_key(placed: TablePlacement) -> tuple[Kernel, bool, float | None, int, str]:
-    """Return how a placement keeps rows: kernel, whether in scm, cached share, hot rows, type (empty where unknown)."""
-    return (placed.compute_kernel, placed.in_scm, placed.cache_load_factor, placed.hot_rows, placed.data_type)
+StorageKey = tuple[Scheme, Kernel, bool, float | None, int, str]
+
+
+def placed_key(placed: TablePlacement, unknown_type: str) -> StorageKey:
+    """Return scheme, kernel, whether in scm, cached share, hot rows and type, ``unknown_type`` if it has none."""
+    data_type = placed.data_type or unknown_type
+    how = (placed.sharding_type, placed.compute_kernel, placed.in_scm)
+    return (*how, placed.cache_load_factor, placed.hot_rows, data_type)
+
+
+def family_key(problem: Problem, family: Family) -> StorageKey:
+    """Return the same of a family."""
+    storage, hot_rows = family.storage, hot_rows_of(problem, family)
+    how = (family.scheme, storage.kernel, storage.in_scm)
+    return (*how, storage.cache_load_factor, hot_rows, storage.data_type.name)
 
 
 def pieces_of(problem: Problem, family: Family, placed: TablePlacement) -> Pieces | None:
@@ -83,15 +95,11 @@ def cuts_of(
     problem: Problem, families: Families, mine: Iterable[int], placed: TablePlacement
 ) -> Iterator[tuple[int, Pieces]]:
     """Yield the families of a table, among ``mine``, that give it its shards; its own scheme and storage come first."""
-    named = (placed.sharding_type, *storage_key(placed))
     cut = _Cut.of(placed.shards)
 
     def is_other(index: int) -> bool:
         family = families.families[index]
-        storage = family.storage
-        type_name = storage.data_type.name if placed.data_type else ""
-        key = (storage.kernel, storage.in_scm, storage.cache_load_factor, hot_rows_of(problem, family), type_name)
-        return (family.scheme, *key) != named
+        return family_key(problem, family) != placed_key(placed, unknown_type=family.storage.data_type.name)
 
     for index in sorted(mine, key=is_other):
         pieces = cut.pieces_of(problem, families.families[index])

@@ -3,7 +3,7 @@
 Needs the problem and the placement alone: plans are explained long after their search, by whoever has the spec.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,10 +11,10 @@ from cost_models.protocol import CostModel
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.problem.problem import Problem
 from planner.errors import Issue, UnsupportedRequest
-from planner.options.enumerate import Families, enumerate_families, hot_rows_of, narrowest_pieces
+from planner.options.enumerate import Families, enumerate_families, with_narrowest_pieces
 from planner.options.host_memory_fallback import with_kernels_of
 from planner.options.schemes.blocks import COLUMN_STEP
-from planner.orchestration.placement.from_placement import Pieces, pieces_of, storage_key
+from planner.orchestration.placement.from_placement import Pieces, family_key, pieces_of, placed_key
 from planner.pricing.price_options import price
 from planner.solver.problem import Assignment, SolverProblem
 
@@ -46,8 +46,7 @@ def find_plan(problem: Problem, placement: Placement, cost_model: CostModel) -> 
     families = enumerate_families(problem)
     found, missing = _find(problem, families, placed)
     if missing:
-        tables = (narrowest_pieces(t) if index in missing else t for index, t in enumerate(problem.tables))
-        problem = replace(problem, tables=tuple(tables))
+        problem = with_narrowest_pieces(problem, missing)
         families = enumerate_families(problem)
         found, missing = _find(problem, families, placed)
     if missing:
@@ -71,19 +70,11 @@ def _find(
     problem: Problem, families: Families, placed: list[TablePlacement]
 ) -> tuple[list[tuple[int, Pieces]], list[int]]:
     """Return family and pieces of every table, and the tables that are nothing that is listed for them."""
-    index_of = {
-        (
-            *(one.table, one.scheme, one.kernel, one.storage.in_scm, one.storage.cache_load_factor),
-            *(hot_rows_of(problem, one), one.storage.data_type.name),
-        ): index
-        for index, one in enumerate(families.families)
-    }
+    index_of = {(one.table, *family_key(problem, one)): index for index, one in enumerate(families.families)}
     found: list[tuple[int, Pieces]] = []
     missing: list[int] = []
     for table, one in enumerate(placed):
-        kernel, in_scm, share, hot_rows, type_name = storage_key(one)
-        stored = type_name or problem.tables[table].data_type.name
-        key = (table, one.sharding_type, kernel, in_scm, share, hot_rows, stored)
+        key = (table, *placed_key(one, unknown_type=problem.tables[table].data_type.name))
         family = index_of.get(key)
         pieces = None if family is None else pieces_of(problem, families.families[family], one)
         if family is None or pieces is None:

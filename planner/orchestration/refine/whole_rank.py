@@ -17,6 +17,7 @@ from cost_models.vocabulary import Holders, Scheme
 from planner.domain.plan.placement import Placement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
+from planner.options.enumerate import table_rank_allowed
 from planner.pricing.memory import capacity_bytes, ledger_rules
 from planner.pricing.phases import objective_of_ranks, phase_windows
 from planner.pricing.placed_work import PlacedWork
@@ -70,7 +71,8 @@ class _Refinement:
         self._rank = placement.all_shards().rank.copy()
         self._table = placement.table_of_shards()
         self._bytes = placed.ledger(problem, ledger_rules(model.ledger)).by_tier()[placed.kind]
-        self._allowed = _allowed_ranks(problem, placement)
+        index_of = {table.name: index for index, table in enumerate(problem.tables)}
+        self._allowed = table_rank_allowed(problem)[[index_of[table.name] for table in placement.tables]]
         self._free = capacity_bytes(problem)
         np.subtract.at(self._free, self._rank, self._bytes)
         self._pieces = np.zeros((len(placement.tables), problem.world_size), dtype=np.int64)
@@ -200,21 +202,6 @@ def _movable(problem: Problem, placement: Placement) -> Bools:
         pinned = problem.tables[table].constraints.pinned is not None
         free.append(placed.sharding_type in _FREE and table not in grouped and not pinned)
     return np.array(free, dtype=np.bool_)[placement.table_of_shards()]
-
-
-def _allowed_ranks(problem: Problem, placement: Placement) -> Bools:
-    """Return where the user allows each placed table, (num_placed_tables, num_ranks)."""
-    tables = {table.name: table.constraints for table in problem.tables}
-    ranks = np.arange(problem.world_size)
-    hosts = ranks // problem.cluster.ranks_per_host
-    allowed = np.ones((len(placement.tables), len(ranks)), dtype=np.bool_)
-    for row, placed in zip(allowed, placement.tables, strict=True):
-        constraints = tables[placed.name]
-        if constraints.ranks is not None:
-            row &= np.isin(ranks, list(constraints.ranks))
-        if constraints.hosts is not None:
-            row &= np.isin(hosts, list(constraints.hosts))
-    return allowed
 
 
 def _with_ranks(placement: Placement, rank: Ints) -> Placement:

@@ -50,27 +50,14 @@ class Relaxation:
     pieces: Ints
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Speeds:
-    """How work at relative speed 1 turns into the seconds that count.
-
-    For step_time, phase p: over all ranks, the slowest rank's seconds are at least the work
-    times ``average[p]``; a piece takes at least ``least[p]`` times its work. For max_rank_time the same
-    for the weighted sum of phases.
-    """
-
-    average: Floats  # (P,)
-    least: Floats  # (P,)
-
-
 @memoized_on_problem
 def relaxations(priced: SolverProblem) -> list[Relaxation]:
     """Return one relaxation per way in which ranks of unequal speed can be added up (one where they are equal)."""
-    return [_relaxation(priced, speeds) for speeds in _speeds(priced)]
+    return [_relaxation(priced, average) for average in _average_speeds(priced)]
 
 
-def _speeds(priced: SolverProblem) -> list[Speeds]:
-    """Weigh ranks so that their sum is a bound.
+def _average_speeds(priced: SolverProblem) -> list[Floats]:
+    """Weigh ranks so that their sum is a bound: what the slowest rank takes of all work at relative speed 1, (P,) each.
 
     step_time: z[p] >= s[r, p] w[r, p] for every rank gives z[p] >= sum_r w[r, p] / sum_r 1 / s[r, p].
     max_rank_time: z >= sum_p s[r, p] w[r, p]; with weights a[r] >= 0 that add up to 1, z >=
@@ -78,10 +65,9 @@ def _speeds(priced: SolverProblem) -> list[Speeds]:
     loads that follow the ranks' speeds.
     """
     slow = priced.rank_slowdown
-    least = np.min(slow, axis=0)
     if priced.objective is Objective.STEP_TIME:
-        return [Speeds(average=1.0 / np.sum(1.0 / slow, axis=0), least=least)]
-    return [Speeds(average=np.min(a[:, None] * slow, axis=0), least=least) for a in rank_weights(priced)]
+        return [1.0 / np.sum(1.0 / slow, axis=0)]
+    return [np.min(a[:, None] * slow, axis=0) for a in rank_weights(priced)]
 
 
 def rank_weights(priced: SolverProblem) -> list[Floats]:
@@ -93,12 +79,13 @@ def rank_weights(priced: SolverProblem) -> list[Floats]:
     return [way / np.sum(way) for way in ways]
 
 
-def _relaxation(priced: SolverProblem, speeds: Speeds) -> Relaxation:
+def _relaxation(priced: SolverProblem, average: Floats) -> Relaxation:
     family, pieces, total, big, total_bytes = _choices(priced)
     world = np.where((priced.family_scope[family] == Scope.WORLD)[:, None], total, 0.0)
     big = np.where((priced.family_scope[family] == Scope.WORLD)[:, None], 0.0, big)
     ranks = np.array([1, priced.ranks_per_host, priced.num_ranks])[priced.family_scope[family]][:, None]
-    total, big, world = total * ranks * speeds.average, big * speeds.least, world * speeds.least
+    least = np.min(priced.rank_slowdown, axis=0)  # a piece takes at least so many times its work
+    total, big, world = total * ranks * average, big * least, world * least
     weight, window = priced.phase_weight, priced.phase_window_seconds
     if priced.objective is Objective.MAX_RANK_TIME:
         total, big, world = ((each @ weight)[:, None] for each in (total, big, world))
@@ -168,18 +155,13 @@ def _choices_of_alike(priced: SolverProblem, families: Ints, shapes: Ints) -> tu
     rows = []
     for start, after in zip(starts, [*starts[1:], most + 1], strict=True):
         total, total_bytes = (
-            np.min([_least_in_all(cost, widths, columns, k) for k in _ends(start, after - 1)], axis=0).T
+            np.min([_least_in_all(cost, widths, columns, k) for k in range(start, after)], axis=0).T
             for cost in (seconds, sizes)
         )
         widest = np.searchsorted(widths, np.ceil(columns / (after - 1)))
         rows.append((families, np.full(len(families), start), total, least_from[widest].T, total_bytes))
     family, pieces, total, big, total_bytes = (np.concatenate(column) for column in zip(*rows, strict=True))
     return family, pieces, np.maximum(total, 0.0), big, np.maximum(total_bytes, 0.0)
-
-
-def _ends(first: int, last: int) -> range:
-    """Numbers of pieces from first to last."""
-    return range(first, last + 1)
 
 
 def _least_in_all(cost: Floats, widths: Floats, columns: float, pieces: int) -> Floats:

@@ -12,7 +12,7 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import TableConstraints
-from planner.options.enumerate import Family, enumerate_families, list_cuts, narrowest_pieces
+from planner.options.enumerate import Family, enumerate_families, list_cuts, with_narrowest_pieces
 from planner.options.runtimes.torchrec.rules import SCHEMES
 from planner.options.schemes.expand import expand
 from planner.options.schemes.geometry import Piece
@@ -195,10 +195,11 @@ def test_one_rank_has_nothing_to_cut_for() -> None:
 
 
 def test_narrowest_pieces_keep_what_the_user_says() -> None:
-    free = make_table(dim=64)
-    assert narrowest_pieces(free).constraints.min_partition == 4
-    message = replace(free, constraints=TableConstraints(min_partition=16))
-    assert narrowest_pieces(message) is message
+    free, other = make_table("free", dim=64), make_table("other", dim=64)
+    named = replace(make_table("named", dim=64), constraints=TableConstraints(min_partition=16))
+    narrowed = with_narrowest_pieces(make_problem(free, named, other), (0, 1)).tables
+    assert narrowed[0].constraints.min_partition == 4
+    assert narrowed[1:] == (named, other)
 
 
 def test_shapes_and_cuts_are_numbered_through() -> None:

@@ -75,7 +75,7 @@ def blame(priced: SolverProblem, *, work_seconds: float, prove_seconds: float) -
         bound_seconds=bound.seconds,
         plan_seconds=objective_of(priced, plan),
         best_seconds=objective_of(priced, best),
-        is_proven=proof.termination.reason is Reason.OPTIMAL,
+        is_proven=proof.reason is Reason.OPTIMAL,
     )
 
 

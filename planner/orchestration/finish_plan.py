@@ -23,7 +23,7 @@ from planner.pricing.serving import latency_without_shards, overrun
 from planner.solver.evaluate import move_seconds_of, step_seconds_of
 from planner.solver.movement import moved_bytes
 from planner.solver.partitioners.base import RESOLUTION, Incumbent, SolveLimits
-from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem, Termination
+from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem
 from planner.verification.evaluate_placement import score
 from planner.verification.provenance import used_assumptions, versions
 from planner.verification.verify import verify
@@ -34,7 +34,6 @@ _AGREEMENT = 1e-9  # relative difference allowed between the search's arithmetic
 _WORTH_REPORTING = 1e-3  # relative improvement of an incumbent that is streamed out
 _CLOCK = "time"
 _REST = 6.0  # times as long as an incumbent took to verify, until the next one is
-_RUNNING = Termination(reason=Reason.FEASIBLE, detail="the search is still running")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +69,7 @@ def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, b
     bound = min(bound, found)
     gap = _relative_gap(found, bound)
     close_enough = gap is not None and gap <= context.limits.relative_gap + RESOLUTION
-    limit, detail = outcome.termination.limit, outcome.termination.detail
+    limit, detail = outcome.limit, outcome.detail
     if not close_enough and limit is None:
         limit, detail = _limit_of_a_proof(outcome.bound_seconds + rest_seconds, bound)
     if close_enough:
@@ -173,7 +172,12 @@ class IncumbentReporter:
             or began + self.finish_seconds > self.until_seconds
         ):
             return
-        outcome = Outcome(assignment=found.assignment, termination=_RUNNING, partitioner=found.partitioner)
+        outcome = Outcome(
+            assignment=found.assignment,
+            reason=Reason.FEASIBLE,
+            detail="the search is still running",
+            partitioner=found.partitioner,
+        )
         finished = finish(self._context, family_set, outcome, self.bound)
         if not any(overloaded(finished.evaluation)) and not any(overrun(finished.evaluation)):
             self._reported_seconds, self._last = found.objective_seconds, finished

@@ -138,20 +138,18 @@ def _moved_bytes(family_set: _FamilySet) -> float:
 def _marked_if_cut_by_clock(late_from_seconds: float, family_set: _FamilySet, found: Outcome) -> Outcome:
     """Keep the better plan, and say so where the clock may have cut the search: it may not come out again."""
     best = _better(family_set, found)
-    proven = best.termination.reason in (Reason.OPTIMAL, Reason.INFEASIBLE)
-    if proven or time.monotonic() < late_from_seconds or best.termination.limit == "cancelled":
+    proven = best.reason in (Reason.OPTIMAL, Reason.INFEASIBLE)
+    if proven or time.monotonic() < late_from_seconds or best.limit == "cancelled":
         return best
-    return replace(best, termination=replace(best.termination, limit="time"))
+    return replace(best, limit="time")
 
 
 def _better(family_set: _FamilySet, found: Outcome) -> Outcome:
     """Keep the first plan where a search has none or a worse one."""
     if found.assignment is not None and not within_move_budget(family_set.priced, found.assignment):
-        found = replace(found, assignment=None, termination=replace(found.termination, reason=Reason.NO_SOLUTION_FOUND))
+        found = replace(found, assignment=None, reason=Reason.NO_SOLUTION_FOUND)
     if found.assignment is None and family_set.outcome.assignment is not None:
-        return replace(
-            family_set.outcome, termination=replace(family_set.outcome.termination, limit=found.termination.limit)
-        )
+        return replace(family_set.outcome, limit=found.limit)
     return found
 
 
@@ -176,21 +174,19 @@ def _conclude(
     solved = [family_set for family_set in family_sets if family_set.outcome.assignment is not None]
     complete = exhaustive and all(lists_all_cuts(family_set.priced) for family_set in family_sets)
     if complete:
-        feasible = [
-            family_set for family_set in family_sets if family_set.outcome.termination.reason is not Reason.INFEASIBLE
-        ]
+        feasible = [family_set for family_set in family_sets if family_set.outcome.reason is not Reason.INFEASIBLE]
         proven = min(
             (max(family_set.bound.seconds, family_set.outcome.bound_seconds) for family_set in feasible), default=0.0
         )
         bound = max(bound, proven)
     if not solved:
         outcomes = [family_set.outcome for family_set in family_sets]
-        if all(found.termination.reason is Reason.INFEASIBLE for found in outcomes):
+        if all(found.reason is Reason.INFEASIBLE for found in outcomes):
             return no_plan(unpackable(context.problem, priced, proven=exhaustive))
         if (over := _over_budget(context, family_sets, bound)) is not None:
             return over
-        detail = "; ".join(sorted({found.termination.detail for found in outcomes} - {""}))
-        limit = next((found.termination.limit for found in outcomes if found.termination.limit), None)
+        detail = "; ".join(sorted({found.detail for found in outcomes} - {""}))
+        limit = next((found.limit for found in outcomes if found.limit), None)
         return PlanResult(
             plan=None, reason=Reason.NO_SOLUTION_FOUND, limit=limit, detail=detail, lower_bound_seconds=bound
         )

@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from cost_models.arrays import Bools, Codes, Floats, Ints, freeze
+from planner.solver.segments import ranges_of
 
 
 class Scope(enum.IntEnum):
@@ -215,22 +216,22 @@ class SolverProblem:
     @cached_property
     def units_of_option(self) -> tuple[Ints, Ints]:
         """First unit of each option and one past its last, each (O,)."""
-        return _ranges(self.unit_option, self.num_options)
+        return ranges_of(self.unit_option, self.num_options)
 
     @cached_property
     def options_of_family(self) -> tuple[Ints, Ints]:
         """First option of each family and one past its last, each (F,)."""
-        return _ranges(self.option_family, self.num_families)
+        return ranges_of(self.option_family, self.num_families)
 
     @cached_property
     def shapes_of_family(self) -> tuple[Ints, Ints]:
         """First shape of each family and one past its last, each (F,)."""
-        return _ranges(self.shape_family, self.num_families)
+        return ranges_of(self.shape_family, self.num_families)
 
     @cached_property
     def families_of_table(self) -> tuple[Ints, Ints]:
         """First family of each table and one past its last, each (T,)."""
-        return _ranges(self.family_table, self.num_tables)
+        return ranges_of(self.family_table, self.num_tables)
 
     @cached_property
     def table_is_pinned(self) -> Bools:
@@ -238,11 +239,6 @@ class SolverProblem:
         pinned = np.zeros(self.num_tables, dtype=np.bool_)
         pinned[self.shape_table[self.pinned_shape]] = True
         return pinned
-
-
-def _ranges(owner: Ints, count: int) -> tuple[Ints, Ints]:
-    owners = np.arange(count)
-    return np.searchsorted(owner, owners), np.searchsorted(owner, owners, side="right")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,27 +274,20 @@ class Reason(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Termination:
-    """Why a search ended; a value, never an exception."""
+class Outcome:
+    """What a partitioner returns: a plan or none, and why the search ended; a value, never an exception."""
 
+    assignment: Assignment | None
     reason: Reason
     limit: str | None = None  # "time", "deterministic_time", "size", "iterations", "cancelled"
     detail: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a partitioner returns."""
-
-    assignment: Assignment | None
-    termination: Termination
     #: lower bound over the listed options that the search itself proved, seconds; 0 where it proved nothing
     bound_seconds: float = 0.0
     partitioner: str = ""
 
     def __post_init__(self) -> None:
         """An assignment comes with OPTIMAL or FEASIBLE, and only then."""
-        solved = self.termination.reason in (Reason.OPTIMAL, Reason.FEASIBLE)
+        solved = self.reason in (Reason.OPTIMAL, Reason.FEASIBLE)
         if solved != (self.assignment is not None):
             raise ValueError("Expected an assignment exactly when the reason is OPTIMAL or FEASIBLE.")
 
@@ -307,5 +296,11 @@ class Outcome:
         cls, partitioner: str, limit: str | None, detail: str = "", bound_seconds: float = 0.0
     ) -> "Outcome":
         """Return the outcome of a search that a limit ended before any plan was found."""
-        termination = Termination(reason=Reason.NO_SOLUTION_FOUND, limit=limit, detail=detail)
-        return cls(assignment=None, termination=termination, bound_seconds=bound_seconds, partitioner=partitioner)
+        return cls(
+            assignment=None,
+            reason=Reason.NO_SOLUTION_FOUND,
+            limit=limit,
+            detail=detail,
+            bound_seconds=bound_seconds,
+            partitioner=partitioner,
+        )

@@ -38,3 +38,9 @@ def by_owner(owner: Ints, of: Ints) -> Iterator[tuple[int, Ints]]:
 def ends(count: Ints) -> Ints:
     """Return where the things of every owner begin, and where the last end, shape (owners + 1,)."""
     return np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+
+
+def ranges_of(owner: Ints, count: int) -> tuple[Ints, Ints]:
+    """Return the first thing of each of ``count`` owners and one past its last, each (count,); ``owner`` is sorted."""
+    owners = np.arange(count)
+    return np.searchsorted(owner, owners), np.searchsorted(owner, owners, side="right")

@@ -24,7 +24,7 @@ from planner.solver.partitioners.base import NO_OPTIONS, Partitioner, SearchOpti
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.partitioners.registry import make_partitioner, partitioner_names
-from planner.solver.problem import Assignment, Outcome, Reason, Scope, SolverProblem, Termination
+from planner.solver.problem import Assignment, Outcome, Reason, Scope, SolverProblem
 from planner.verification.verify import verify
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 from tests.support.waiting import PATIENCE_SECONDS
@@ -132,18 +132,17 @@ def boastful(priced: SolverProblem, limits: SolveLimits) -> Outcome:
 
 def hopeless(priced: SolverProblem, limits: SolveLimits) -> Outcome:
     """Calls everything infeasible."""
-    return Outcome(assignment=None, termination=Termination(reason=Reason.INFEASIBLE))
+    return Outcome(assignment=None, reason=Reason.INFEASIBLE)
 
 
 def nothing(priced: SolverProblem, limits: SolveLimits) -> Outcome:
     """Finds no plan."""
-    return Outcome(assignment=None, termination=Termination(reason=Reason.NO_SOLUTION_FOUND, limit="iterations"))
+    return Outcome(assignment=None, reason=Reason.NO_SOLUTION_FOUND, limit="iterations")
 
 
 def hurried(priced: SolverProblem, limits: SolveLimits) -> Outcome:
     """Greedy's plan, cut by the clock."""
-    termination = Termination(reason=Reason.FEASIBLE, limit="time")
-    return replace(Greedy().solve(priced, limits), termination=termination)
+    return replace(Greedy().solve(priced, limits), reason=Reason.FEASIBLE, limit="time", detail="")
 
 
 @pytest.fixture
@@ -190,7 +189,7 @@ def test_a_proof_over_the_listed_cuts_is_reported_as_one_where_the_bound_over_al
         found = Greedy().solve(priced, limits)
         assert found.assignment is not None
         seconds = share * lower_bound(priced).seconds if share < 1 else objective_of(priced, found.assignment)
-        return replace(found, termination=Termination(reason=Reason.OPTIMAL), bound_seconds=seconds)
+        return replace(found, reason=Reason.OPTIMAL, bound_seconds=seconds)
 
     problem = make_problem(make_table("a", dim=256), make_table("b", dim=256), make_table("c", dim=256))
     result = solve(problem, Scripted(proven), SolveLimits(time_limit_seconds=5.0, relative_gap=0.0))
@@ -257,7 +256,7 @@ def test_cuts_that_are_not_listed_become_shards() -> None:
     def unequal(priced: SolverProblem, limits: SolveLimits) -> Outcome:
         wide, narrow = (int(np.flatnonzero(priced.shape_columns == columns)[0]) for columns in (96, 32))
         assignment = Assignment(piece_shape=np.array([wide, narrow]), piece_site=np.array([3, 1]))
-        return Outcome(assignment=assignment, termination=Termination(reason=Reason.FEASIBLE, limit="iterations"))
+        return Outcome(assignment=assignment, reason=Reason.FEASIBLE, limit="iterations")
 
     result = solve(problem, Scripted(unequal))
     assert result.plan is not None
@@ -546,7 +545,7 @@ def test_columns_that_no_width_could_help_are_proven() -> None:
 
 
 def nothing_found(limit: str = "deterministic_time") -> Outcome:
-    return Outcome(assignment=None, termination=Termination(reason=Reason.NO_SOLUTION_FOUND, limit=limit))
+    return Outcome(assignment=None, reason=Reason.NO_SOLUTION_FOUND, limit=limit)
 
 
 def test_a_search_with_host_memory_has_time_of_its_own() -> None:

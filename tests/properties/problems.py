@@ -117,7 +117,7 @@ def optimum(problem: Problem, cost_model: CostModel = ROOFLINE) -> float:
         if len(set(mode.family_table.tolist())) < mode.num_tables:
             continue
         outcome = CpSat().solve(mode, LIMITS)
-        assume(outcome.termination.reason in (Reason.OPTIMAL, Reason.INFEASIBLE))
+        assume(outcome.reason in (Reason.OPTIMAL, Reason.INFEASIBLE))
         if outcome.assignment is not None:
             assert verify(problem, to_placement(problem, families, mode, outcome.assignment)) == ()
             best = min(best, objective_of(mode, outcome.assignment))

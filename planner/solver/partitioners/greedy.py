@@ -5,11 +5,9 @@ tried (see :mod:`planner.solver.partitioners.local_search.starts`). Where none o
 the one that overflows least is mended by moving and swapping pieces.
 """
 
-import sys
-
 from planner.solver.partitioners.base import NO_OPTIONS, Effort, SearchOptions, SolveLimits
 from planner.solver.partitioners.incumbent import IncumbentTracker
-from planner.solver.partitioners.local_search.chain import REPAIR, Chain
+from planner.solver.partitioners.local_search.chain import Chain
 from planner.solver.partitioners.local_search.constructions import constructions
 from planner.solver.partitioners.local_search.search_data import search_view
 from planner.solver.problem import Outcome, SolverProblem
@@ -48,7 +46,7 @@ class Greedy:
             if effort.fraction >= (1.0 if best.assignment is not None else _REPAIR_FROM):
                 break
         if best.assignment is None and nearest is not None:
-            nearest.run(REPAIR, effort, 1.0, sys.float_info.max)
+            nearest.repair(effort)
             best.consider(nearest.assignment())
         if self._first_only:
             # The other plans that were tried are not reported: to check a plan takes longer than to make one.

@@ -1,16 +1,16 @@
-"""The best plan that a search has found, evaluated by code that it does not share, and told as it improves."""
+"""The best plan that a search has found, evaluated by code that it does not share, and reported as it improves."""
 
 import numpy as np
 
 from planner.solver.evaluate import objective_of, violations
 from planner.solver.partitioners.base import Incumbent, OnIncumbent
-from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem, Termination
+from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem
 
 _WORTH_REPORTING = 1e-3  # relative
 
 
 class IncumbentTracker:
-    """Keeps the better of what it is offered."""
+    """Stores the best assignment of those that it is given."""
 
     def __init__(self, priced: SolverProblem, partitioner: str, on_incumbent: OnIncumbent | None) -> None:
         self._priced, self._partitioner, self._on_incumbent = priced, partitioner, on_incumbent
@@ -19,30 +19,30 @@ class IncumbentTracker:
         self.assignment: Assignment | None = None
 
     def consider(self, assignment: Assignment | None) -> bool:
-        """Keep an assignment that is valid and better than the best; say whether it was."""
+        """Store an assignment if it is valid and better than the best; return whether it was."""
         if assignment is None:
             return False
         seconds = objective_of(self._priced, assignment)
         if seconds >= self.seconds or violations(self._priced, assignment):
             return False
         self.seconds, self.assignment = seconds, assignment
-        if self._on_incumbent is not None and seconds <= self._reported_seconds * (1 - _WORTH_REPORTING):
+        if self.is_worth_considering(seconds):
             self._report()
         return True
 
     def is_worth_considering(self, seconds: float) -> bool:
-        """Whether a plan of this objective would be told; spares the search from making an assignment of it."""
+        """Whether a plan of this objective would be reported; if not, a search need not make an assignment of it."""
         return self._on_incumbent is not None and seconds <= self._reported_seconds * (1 - _WORTH_REPORTING)
 
     def outcome(self, limit: str | None, detail: str = "") -> Outcome:
-        """Return what the search found, telling it first if that was not worth it before."""
-        if self.assignment is None:
-            return Outcome.without_plan(self._partitioner, limit, detail)
+        """Return what the search found, and report it if that was not worth it before."""
         if self.seconds < self._reported_seconds:
             self._report()
         return Outcome(
             assignment=self.assignment,
-            termination=Termination(reason=Reason.FEASIBLE, limit=limit, detail=detail),
+            reason=Reason.NO_SOLUTION_FOUND if self.assignment is None else Reason.FEASIBLE,
+            limit=limit,
+            detail=detail,
             partitioner=self._partitioner,
         )
 

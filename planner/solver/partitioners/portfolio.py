@@ -1,7 +1,7 @@
 """portfolio: the default. Search first, then the exact model where it is small; the best plan wins."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,17 +11,11 @@ from planner.solver.partitioners.base import NO_OPTIONS, Partitioner, SearchOpti
 from planner.solver.partitioners.exact.columns import num_placements
 from planner.solver.partitioners.exact.cp_sat import MAX_PLACEMENTS, CpSat
 from planner.solver.partitioners.local_search.local_search import LocalSearch
-from planner.solver.problem import Outcome, Reason, SolverProblem, Termination
+from planner.solver.problem import Outcome, Reason, SolverProblem
 
 _SHORTEST_RUN_SECONDS = 0.05
 #: What the exact model is given of the limit where it may prove something.
 _EXACT_SHARE = 0.4
-
-
-@dataclass(frozen=True, slots=True)
-class _Member:
-    partitioner: Partitioner
-    share: float  # of the limit
 
 
 class Portfolio:
@@ -35,18 +29,18 @@ class Portfolio:
         work = limits.work_seconds
         outcome: Outcome | None = None
         members = _members(priced)
-        for number, member in enumerate(members):
+        for number, (partitioner, share) in enumerate(members):
             left = deadline - time.monotonic()
             if outcome is not None and left < _SHORTEST_RUN_SECONDS:
-                return replace(outcome, termination=replace(outcome.termination, limit="time"))
+                return replace(outcome, limit="time")
             # By the clock, what one member has left over goes to those after it.
-            of_left = member.share / sum(other.share for other in members[number:])
-            found = member.partitioner.solve(
+            of_left = share / sum(other for _, other in members[number:])
+            found = partitioner.solve(
                 priced,
                 replace(
                     limits,
                     time_limit_seconds=max(left * (1 if limits.reproducible else of_left), 1e-3),
-                    work_limit_seconds=work * member.share,
+                    work_limit_seconds=work * share,
                 ),
                 options if outcome is None else replace(options, start=outcome.assignment),
             )
@@ -58,37 +52,32 @@ class Portfolio:
         return outcome
 
 
-def _members(priced: SolverProblem) -> list[_Member]:
+def _members(priced: SolverProblem) -> list[tuple[Partitioner, float]]:
+    """Return the searches that are run, and their shares of the limit."""
     exact = num_placements(priced) <= MAX_PLACEMENTS
-    searching = 1.0 - (_EXACT_SHARE if exact else 0.0)
-    members = [_Member(LocalSearch(), searching)]
-    return [*members, _Member(CpSat(), _EXACT_SHARE)] if exact else members
+    return [(LocalSearch(), 1.0 - _EXACT_SHARE), (CpSat(), _EXACT_SHARE)] if exact else [(LocalSearch(), 1.0)]
 
 
 def _is_done(priced: SolverProblem, outcome: Outcome, good_seconds: float) -> bool:
-    if outcome.termination.reason in (Reason.INFEASIBLE, Reason.OPTIMAL):
+    if outcome.reason in (Reason.INFEASIBLE, Reason.OPTIMAL):
         return True
     return outcome.assignment is not None and objective_of(priced, outcome.assignment) <= good_seconds
 
 
 def _better(priced: SolverProblem, first: Outcome, second: Outcome) -> Outcome:
     """Keep the better plan and the better bound; say what ended the search."""
-    if second.termination.reason is Reason.INFEASIBLE:
+    if second.reason is Reason.INFEASIBLE:
         if first.assignment is not None:
             # What is proven holds over the listed cuts; another cut of the same tables may well fit.
             return replace(first, bound_seconds=0.0)
         return second
     bound = max(first.bound_seconds, second.bound_seconds)
     if second.assignment is None:
-        detail = "; ".join(part for part in (first.termination.detail, second.termination.detail) if part)
-        limit = second.termination.limit or first.termination.limit
-        return replace(
-            first,
-            termination=Termination(reason=first.termination.reason, limit=limit, detail=detail),
-            bound_seconds=bound,
-        )
+        detail = "; ".join(part for part in (first.detail, second.detail) if part)
+        limit = second.limit or first.limit
+        return replace(first, limit=limit, detail=detail, bound_seconds=bound)
     winner = second if _value(priced, second) < _value(priced, first) else first
-    return replace(winner, termination=second.termination, bound_seconds=bound)
+    return replace(winner, reason=second.reason, limit=second.limit, detail=second.detail, bound_seconds=bound)
 
 
 def _value(priced: SolverProblem, outcome: Outcome) -> float:

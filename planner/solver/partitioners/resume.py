@@ -4,15 +4,13 @@ Tables that may stay where they are stay; those that are new, or may not, are pl
 they hurt least; where the memory of some rank is too small, pieces move until it is not.
 """
 
-import sys
-
 import numpy as np
 
 from cost_models.arrays import Bools
 from planner.solver.evaluate import touched_ranks
 from planner.solver.partitioners.base import Effort, OnIncumbent, SolveLimits
 from planner.solver.partitioners.incumbent import IncumbentTracker
-from planner.solver.partitioners.local_search.chain import REPAIR, Chain
+from planner.solver.partitioners.local_search.chain import Chain
 from planner.solver.partitioners.local_search.constructions import heaviest_first
 from planner.solver.partitioners.local_search.search_data import search_view
 from planner.solver.partitioners.local_search.starts import choose, target_of
@@ -36,7 +34,7 @@ def resume(
     ):
         best.consider(chain.assignment())
         if best.assignment is None:
-            chain.run(REPAIR, effort, 1.0, sys.float_info.max)
+            chain.repair(effort)
             best.consider(chain.assignment())
     detail = "" if best.assignment is not None else "the previous plan could not be mended"
     return best.outcome(effort.limit if effort.fraction >= 1 else "iterations", detail)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.solver.evaluate import objective_of, violations
-from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem, Termination
+from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem
 
 
 def valid_or_none(priced: SolverProblem, start: Assignment | None) -> Assignment | None:
@@ -33,7 +33,4 @@ def keep_better_start(priced: SolverProblem, outcome: Outcome, start: Assignment
         and within_move_budget(priced, found)
     ):
         return outcome
-    termination = outcome.termination
-    if found is None:
-        termination = Termination(reason=Reason.FEASIBLE, limit=termination.limit, detail=termination.detail)
-    return replace(outcome, assignment=start, termination=termination)
+    return replace(outcome, assignment=start, reason=Reason.FEASIBLE if found is None else outcome.reason)

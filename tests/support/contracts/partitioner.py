@@ -64,7 +64,7 @@ class PartitionerContract:
         impossible = replace(tight, capacity_bytes=np.full((2, 1), 59.0))
         outcome = self.partitioner.solve(impossible, self.limits)
         assert outcome.assignment is None
-        assert outcome.termination.reason is (Reason.INFEASIBLE if self.exact else Reason.NO_SOLUTION_FOUND)
+        assert outcome.reason is (Reason.INFEASIBLE if self.exact else Reason.NO_SOLUTION_FOUND)
 
     def test_rank_constraints(self) -> None:
         """Table 0 may use rank 2 alone, table 1 the ranks of host 0."""
@@ -161,6 +161,6 @@ class PartitionerContract:
             for known in (0.0, lower_bound(priced).seconds):
                 outcome = self.partitioner.solve(priced, self.limits, SearchOptions(lower_bound_seconds=known))
                 assert outcome.bound_seconds <= best * (1 + 1e-12)
-                if outcome.termination.reason is Reason.OPTIMAL:
+                if outcome.reason is Reason.OPTIMAL:
                     assert outcome.assignment is not None
                     assert objective_of(priced, outcome.assignment) <= best * (1 + 1e-5)

@@ -36,7 +36,7 @@ from planner.solver.partitioners.exact.columns import num_placements
 from planner.solver.partitioners.exact.cp_sat_model import Model, build, hint, read
 from planner.solver.partitioners.exact.listed_cuts import with_cuts_of
 from planner.solver.partitioners.valid_start import keep_better_start, valid_or_none
-from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem, Termination
+from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem
 
 #: Ticks of the dearest piece of every table and all pins together. A coarser tick loosens the bound, by up to
 #: one tick per piece and phase; with a finer one (2**27) the same work proved fewer instances.
@@ -115,7 +115,7 @@ class _Budget:
 
 def _is_coarse(priced: SolverProblem, outcome: Outcome, limits: SolveLimits) -> bool:
     """Whether a plan is proven, but in ticks that are too coarse for the gap that is asked for."""
-    if outcome.termination.reason is not Reason.OPTIMAL or outcome.assignment is None:
+    if outcome.reason is not Reason.OPTIMAL or outcome.assignment is None:
         return False
     return objective_of(priced, outcome.assignment) > outcome.bound_seconds * (1 + limits.ending_gap)
 
@@ -182,8 +182,7 @@ class _Reporter(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]  # ort
 
 def _outcome(status: cp_model.CpSolverStatus, best: Incumbent | None, bound_seconds: float, limit: str) -> Outcome:
     if status == cp_model.INFEASIBLE:
-        termination = Termination(reason=Reason.INFEASIBLE, detail="proved by CP-SAT")
-        return Outcome(assignment=None, termination=termination, partitioner=CpSat.name)
+        return Outcome(assignment=None, reason=Reason.INFEASIBLE, detail="proved by CP-SAT", partitioner=CpSat.name)
     if status == cp_model.MODEL_INVALID:
         raise SolverDefect("CP-SAT refused the model")
     if best is None:
@@ -191,9 +190,8 @@ def _outcome(status: cp_model.CpSolverStatus, best: Incumbent | None, bound_seco
     optimal = status == cp_model.OPTIMAL
     return Outcome(
         assignment=best.assignment,
-        termination=Termination(
-            reason=Reason.OPTIMAL if optimal else Reason.FEASIBLE, limit=None if optimal else limit
-        ),
+        reason=Reason.OPTIMAL if optimal else Reason.FEASIBLE,
+        limit=None if optimal else limit,
         bound_seconds=bound_seconds,
         partitioner=CpSat.name,
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from cost_models.arrays import Ints
 from planner.solver.problem import Assignment, SolverProblem
+from planner.solver.segments import ranges_of
 
 
 def options_of(priced: SolverProblem, assignment: Assignment) -> Ints:
@@ -18,7 +19,7 @@ def options_of(priced: SolverProblem, assignment: Assignment) -> Ints:
     The order of the pieces of a cut does not count. The assignment has pieces of every table.
     """
     shape = assignment.piece_shape
-    first, last = _pieces_of_table(priced, shape)
+    first, last = ranges_of(priced.shape_table[shape], priced.num_tables)
     family = priced.shape_family[shape[first]]
     option_first, option_last = priced.options_of_family
     unit_first, unit_last = priced.units_of_option
@@ -44,7 +45,7 @@ def with_cuts_of(priced: SolverProblem, assignment: Assignment) -> SolverProblem
     if len(missing) == 0:
         return priced
     shape = assignment.piece_shape
-    first, last = _pieces_of_table(priced, shape)
+    first, last = ranges_of(priced.shape_table[shape], priced.num_tables)
     sizes = last[missing] - first[missing]
     new_unit_shape = np.concatenate([shape[first[table] : last[table]] for table in missing])
     new_family = priced.shape_family[shape[first[missing]]]
@@ -62,9 +63,3 @@ def with_cuts_of(priced: SolverProblem, assignment: Assignment) -> SolverProblem
         unit_option=owner[by_owner],
         unit_shape=np.concatenate([priced.unit_shape, new_unit_shape])[by_owner],
     )
-
-
-def _pieces_of_table(priced: SolverProblem, shape: Ints) -> tuple[Ints, Ints]:
-    """First piece of each table and one past its last, each (T,)."""
-    table, tables = priced.shape_table[shape], np.arange(priced.num_tables)
-    return np.searchsorted(table, tables), np.searchsorted(table, tables, side="right")

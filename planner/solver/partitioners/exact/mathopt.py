@@ -37,7 +37,7 @@ from planner.solver.partitioners.exact.columns import num_placements
 from planner.solver.partitioners.exact.listed_cuts import with_cuts_of
 from planner.solver.partitioners.exact.mathopt_model import Model, build, hint, read
 from planner.solver.partitioners.valid_start import keep_better_start, valid_or_none
-from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem, Termination
+from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem
 
 #: Placement variables beyond which the model is left to other partitioners: with about as many, the root
 #: node alone takes most of 10 s.
@@ -91,12 +91,12 @@ def _search(
     again, _ = _run(build(priced, lower_bound_seconds, SPARE_FRACTION), limits, deadline, None)
     detail = "rounding asked for a little memory to be left free"
     if again.assignment is None:
-        return Outcome.without_plan(
-            MathOpt.name, again.termination.limit or "iterations", detail, outcome.bound_seconds
-        )
+        return Outcome.without_plan(MathOpt.name, again.limit or "iterations", detail, outcome.bound_seconds)
     return replace(
         again,
-        termination=Termination(reason=Reason.FEASIBLE, limit=again.termination.limit, detail=detail),
+        reason=Reason.FEASIBLE,
+        limit=again.limit,
+        detail=detail,
         bound_seconds=min(outcome.bound_seconds, objective_of(priced, again.assignment)),
     )
 
@@ -162,8 +162,8 @@ def _outcome(model: Model, result: mathopt.SolveResult, tolerance: float) -> tup
         raise SolverDefect(f"MathOpt ended with {result.termination.reason}: {result.termination.detail}")
     bound_seconds = _bound_seconds(model, result.termination.objective_bounds.dual_bound, tolerance)
     if reason is Reason.INFEASIBLE:
-        termination = Termination(reason=reason, detail="proved by branch and bound")
-        return Outcome(assignment=None, termination=termination, partitioner=MathOpt.name), False
+        proven = Outcome(assignment=None, reason=reason, detail="proved by branch and bound", partitioner=MathOpt.name)
+        return proven, False
     limit = None
     if reason is not Reason.OPTIMAL:
         limit = "deterministic_time" if result.termination.limit == mathopt.Limit.NODE else "time"
@@ -174,7 +174,8 @@ def _outcome(model: Model, result: mathopt.SolveResult, tolerance: float) -> tup
         return Outcome.without_plan(MathOpt.name, limit, bound_seconds=bound_seconds), True
     outcome = Outcome(
         assignment=assignment,
-        termination=Termination(reason=reason, limit=limit),
+        reason=reason,
+        limit=limit,
         bound_seconds=min(bound_seconds, objective_of(model.priced, assignment)),
         partitioner=MathOpt.name,
     )

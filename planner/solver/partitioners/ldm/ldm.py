@@ -7,7 +7,6 @@ ranks overflow, bytes become coordinates of their own; a plan that overflows all
 swapping pieces, if it would be better than those that fit.
 """
 
-import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,7 +16,7 @@ from planner.solver.evaluate import objective_of, rank_loads
 from planner.solver.partitioners.base import NO_OPTIONS, Effort, SearchOptions, SolveLimits
 from planner.solver.partitioners.incumbent import IncumbentTracker
 from planner.solver.partitioners.ldm.rank_symmetry import Balance, interchanged, is_movable
-from planner.solver.partitioners.local_search.chain import REPAIR, Chain
+from planner.solver.partitioners.local_search.chain import Chain
 from planner.solver.partitioners.local_search.constructions import heaviest_first
 from planner.solver.partitioners.local_search.search_data import View, search_view, to_assignment
 from planner.solver.partitioners.local_search.starts import Target, starts, target_of
@@ -93,7 +92,7 @@ class _Search:
         chain = Chain(view, seed)
         if chain.load(self._overflowing):
             until = 1.0 if self._best.assignment is None else min(1.0, self._effort.fraction + _REPAIR_SHARE)
-            chain.run(REPAIR, self._effort, until, sys.float_info.max)
+            chain.repair(self._effort, until)
             self._best.consider(chain.assignment())
 
     def _offer(self, plan: Assignment) -> bool:

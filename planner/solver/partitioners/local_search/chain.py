@@ -1,5 +1,6 @@
 """One search from one start: a state, the best plan it has seen, and the stages it goes through."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -83,8 +84,7 @@ FINAL_REFINEMENT = Stage(
 )
 
 
-#: Whatever makes the pieces fit the memory of their ranks.
-REPAIR = Stage(first_temperature=1e-5, last_temperature=1e-6, first_smoothness=30.0, last_smoothness=100.0, cuts=True)
+_REPAIR = Stage(first_temperature=1e-5, last_temperature=1e-6, first_smoothness=30.0, last_smoothness=100.0, cuts=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +242,10 @@ class Chain:
             effort.spend(work)
             if self.look() and on_better_plan is not None:
                 on_better_plan()
+
+    def repair(self, effort: Effort, until: float = 1.0) -> None:
+        """Make the pieces fit the memory of their ranks; the first plan that fits ends it."""
+        self.run(_REPAIR, effort, until, sys.float_info.max)
 
     def _adapt_move_price(self, scale: float) -> None:
         """Where few bytes may move, let them cost so much that the search spends them on what helps most."""

@@ -10,7 +10,6 @@ plan. A search by the clock runs entrants and rounds side by side on the cores t
 
 import functools
 import itertools
-import sys
 import threading
 from dataclasses import replace
 
@@ -19,7 +18,7 @@ import numpy as np
 from planner.solver.evaluate import rank_loads
 from planner.solver.partitioners.base import NO_OPTIONS, Effort, SearchOptions, SolveLimits
 from planner.solver.partitioners.incumbent import IncumbentTracker
-from planner.solver.partitioners.local_search.chain import FINAL_REFINEMENT, REPAIR, Chain, Stage, annealing, settle
+from planner.solver.partitioners.local_search.chain import FINAL_REFINEMENT, Chain, Stage, annealing, settle
 from planner.solver.partitioners.local_search.constructions import by_choice_rule, constructions
 from planner.solver.partitioners.local_search.elite_pool import ElitePool, TemperatureBandit
 from planner.solver.partitioners.local_search.parallel_chains import ParallelChains
@@ -157,7 +156,7 @@ class _Search:
         nearest = min(chains, key=lambda chain: chain.rating, default=None)
         if nearest is None:
             return []
-        nearest.run(REPAIR, self._effort, 1.0, sys.float_info.max)
+        nearest.repair(self._effort)
         self._report(nearest)
         return [nearest]
 

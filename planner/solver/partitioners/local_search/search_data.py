@@ -154,7 +154,6 @@ def _data(priced: SolverProblem, items: Items) -> Data:
             allowed[item] = np.all(priced.table_rank_allowed[list(tables)], axis=0)
     apart = _apart_items(priced, items.tables)
     source, num_items = items.family_source, len(items.tables)
-    moving = moving_items(priced, items)
     return Data(
         item_columns=priced.table_columns[leader],  # a group is never cut
         item_fixed=priced.table_is_pinned[leader],
@@ -183,15 +182,11 @@ def _data(priced: SolverProblem, items: Items) -> Data:
         slot_item=np.repeat(np.arange(num_items), np.diff(items.item_slot)),
         weight=weight,
         window=window,
-        columns_before=moving.columns_before,
-        column_bytes=moving.column_bytes,
-        shape_item=moving.shape_item,
-        shape_moved=moving.shape_moved,
         home_family=np.full(num_items, -1, dtype=np.int64),
         home_pieces=np.zeros(num_items, dtype=np.int64),
         home_shape=np.full(items.item_slot[-1], -1, dtype=np.int64),
         home_site=np.full(items.item_slot[-1], -1, dtype=np.int64),
-        move=moving.move,
+        **moving_items(priced, items)._asdict(),
     )
 
 

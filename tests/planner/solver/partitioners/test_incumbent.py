@@ -15,7 +15,7 @@ def test_only_valid_and_better_plans_are_preserved() -> None:
     assert optimum is not None
     reported: list[Incumbent] = []
     best = IncumbentTracker(priced, "a", reported.append)
-    assert best.outcome("time").termination.reason is Reason.NO_SOLUTION_FOUND
+    assert best.outcome("time").reason is Reason.NO_SOLUTION_FOUND
     assert not best.consider(None)
     assert best.consider(optimum)
     assert not best.consider(optimum)
@@ -24,5 +24,5 @@ def test_only_valid_and_better_plans_are_preserved() -> None:
     assert full.assignment is None
     outcome = best.outcome("time", "why")
     assert outcome.assignment is optimum
-    assert (outcome.partitioner, outcome.termination.limit, outcome.termination.detail) == ("a", "time", "why")
+    assert (outcome.partitioner, outcome.limit, outcome.detail) == ("a", "time", "why")
     assert [incumbent.objective_seconds for incumbent in reported] == [objective_of(priced, optimum)]

@@ -41,7 +41,7 @@ class Patient:
 
 def test_by_the_clock_all_of_the_limit_is_there_to_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     member = Patient()
-    members = [portfolio._Member(member, share) for share in (0.6, 0.4)]  # noqa: SLF001
+    members = [(member, share) for share in (0.6, 0.4)]
     monkeypatch.setattr(portfolio, "_members", lambda _: members)
     limits = SolveLimits(time_limit_seconds=100.0, relative_gap=0.0, reproducible=False)
     Portfolio().solve(random_priced(0, num_tables=5), limits)

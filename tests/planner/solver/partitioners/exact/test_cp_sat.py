@@ -22,14 +22,14 @@ def test_large_models_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(cp_sat, "MAX_PLACEMENTS", 3)
     priced = random_priced(0, num_tables=2, fill=0.3)
     outcome = cp_sat.CpSat().solve(priced, LIMITS)
-    assert outcome.termination.reason is Reason.NO_SOLUTION_FOUND
-    assert outcome.termination.limit == "size"
+    assert outcome.reason is Reason.NO_SOLUTION_FOUND
+    assert outcome.limit == "size"
     monkeypatch.undo()
     start = cp_sat.CpSat().solve(priced, LIMITS).assignment
     monkeypatch.setattr(cp_sat, "MAX_PLACEMENTS", 3)
     preserved = cp_sat.CpSat().solve(priced, LIMITS, SearchOptions(start=start))
     assert preserved.assignment is start
-    assert (preserved.termination.reason, preserved.termination.limit) == (Reason.FEASIBLE, "size")
+    assert (preserved.reason, preserved.limit) == (Reason.FEASIBLE, "size")
 
 
 def test_rounding_keeps_the_bound_admissible(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,10 +63,10 @@ def test_what_coarse_ticks_prove_is_proven_again_in_fine_ones(
     assert best is not None
     exact = replace(LIMITS, relative_gap=0.0)
     coarse = proven_coarsely(priced, exact, monkeypatch)
-    assert coarse.termination.reason is Reason.OPTIMAL
+    assert coarse.reason is Reason.OPTIMAL
     assert coarse.bound_seconds < best * 0.999
     fine = cp_sat.CpSat().solve(priced, exact)
-    assert fine.termination.reason is Reason.OPTIMAL
+    assert fine.reason is Reason.OPTIMAL
     assert best * (1 - 1e-6) <= fine.bound_seconds <= best
     assert fine.assignment is not None
     assert objective_of(priced, fine.assignment) == pytest.approx(best, rel=1e-9)
@@ -82,14 +82,14 @@ def test_the_second_proof_stays_within_the_limits(monkeypatch: pytest.MonkeyPatc
     outcome = cp_sat.CpSat().solve(priced, exact)
     assert outcome.assignment is not None
     assert first.bound_seconds <= outcome.bound_seconds < objective_of(priced, outcome.assignment) * 0.999
-    assert (outcome.termination.reason, outcome.termination.limit) == (Reason.FEASIBLE, "deterministic_time")
+    assert (outcome.reason, outcome.limit) == (Reason.FEASIBLE, "deterministic_time")
 
 
 def test_deterministic_limit_is_named() -> None:
     priced = random_priced(11, num_tables=12, num_hosts=2, ranks_per_host=4)
     limits = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.02, relative_gap=0.0, reproducible=True)
     outcome = cp_sat.CpSat().solve(priced, limits)
-    assert outcome.termination.limit == "deterministic_time"
+    assert outcome.limit == "deterministic_time"
 
 
 def test_pieces_on_every_rank_need_every_rank() -> None:
@@ -114,7 +114,7 @@ def test_pinned_tables_cost_no_variables(monkeypatch: pytest.MonkeyPatch) -> Non
     pinned = replace(priced, pinned_shape=whole.piece_shape[others], pinned_site=whole.piece_site[others])
     monkeypatch.setattr(cp_sat, "MAX_PLACEMENTS", 14)  # 4 whole, 4 of each of two widths, 2 per host
     outcome = cp_sat.CpSat().solve(pinned, LIMITS, SearchOptions(start=whole))
-    assert outcome.termination.reason is Reason.OPTIMAL
+    assert outcome.reason is Reason.OPTIMAL
     assert outcome.assignment is not None
     assert violations(pinned, outcome.assignment) == []
     assert objective_of(pinned, outcome.assignment) <= objective_of(priced, whole)

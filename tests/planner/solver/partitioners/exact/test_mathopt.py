@@ -74,8 +74,8 @@ def test_a_tolerance_lets_no_byte_too_many_through() -> None:
     assert best is not None
     assert violations(tight, outcome.assignment) == []
     assert objective_of(tight, outcome.assignment) == pytest.approx(best)
-    assert outcome.termination.reason is Reason.FEASIBLE
-    assert "memory" in outcome.termination.detail
+    assert outcome.reason is Reason.FEASIBLE
+    assert "memory" in outcome.detail
     assert outcome.bound_seconds <= best
 
 
@@ -84,7 +84,7 @@ def test_nothing_is_returned_where_leaving_memory_free_does_not_help() -> None:
     smaller = replace(tight, capacity_bytes=np.array([[80e9 - 1], [1.0]]))
     outcome = mathopt.MathOpt().solve(smaller, LIMITS)
     assert outcome.assignment is None
-    assert outcome.termination.reason is Reason.NO_SOLUTION_FOUND
+    assert outcome.reason is Reason.NO_SOLUTION_FOUND
 
 
 def test_values_that_break_a_row_are_no_plan() -> None:
@@ -95,20 +95,20 @@ def test_values_that_break_a_row_are_no_plan() -> None:
 def test_large_models_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mathopt, "MAX_PLACEMENTS", 3)
     outcome = mathopt.MathOpt().solve(random_priced(0), LIMITS)
-    assert (outcome.termination.reason, outcome.termination.limit) == (Reason.NO_SOLUTION_FOUND, "size")
+    assert (outcome.reason, outcome.limit) == (Reason.NO_SOLUTION_FOUND, "size")
 
 
 def test_a_reproducible_search_is_limited_in_nodes() -> None:
     priced = random_priced(11, num_tables=10, num_hosts=2, ranks_per_host=4)
     limits = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.1, relative_gap=0.0)
     outcome = mathopt.MathOpt().solve(priced, limits)
-    assert outcome.termination.limit == "deterministic_time"
+    assert outcome.limit == "deterministic_time"
 
 
 def test_the_clock_ends_other_searches() -> None:
     priced = random_priced(11, num_tables=10, num_hosts=2, ranks_per_host=4)
     limits = SolveLimits(time_limit_seconds=0.5, relative_gap=0.0, reproducible=False)
-    assert mathopt.MathOpt().solve(priced, limits).termination.limit == "time"
+    assert mathopt.MathOpt().solve(priced, limits).limit == "time"
 
 
 def test_scip_takes_over_where_highs_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def test_scip_takes_over_where_highs_fails(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(mathopt.mathopt, "solve", fail)
     outcome = mathopt.MathOpt().solve(random_priced(0, num_tables=2), LIMITS)
-    assert outcome.termination.reason is Reason.OPTIMAL
+    assert outcome.reason is Reason.OPTIMAL
     assert tried == [solvers.SolverType.HIGHS, solvers.SolverType.GSCIP]
 
 

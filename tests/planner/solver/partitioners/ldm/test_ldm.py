@@ -60,5 +60,5 @@ def test_a_start_that_overflows_is_no_plan_but_something_to_repair() -> None:
 def test_where_no_plan_exists_it_says_so_and_ends() -> None:
     priced = whole_tables(0, 12, objective=Objective.STEP_TIME)
     outcome = Ldm().solve(replace(priced, capacity_bytes=np.full((8, 1), 9.0)), LIMITS)
-    assert outcome.termination.reason is Reason.NO_SOLUTION_FOUND
-    assert outcome.termination.limit == "deterministic_time"
+    assert outcome.reason is Reason.NO_SOLUTION_FOUND
+    assert outcome.limit == "deterministic_time"

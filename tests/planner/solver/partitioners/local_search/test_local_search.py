@@ -163,5 +163,5 @@ def test_a_plan_within_the_gap_ends_the_search() -> None:
     assert first.assignment is not None
     known = objective_of(priced, first.assignment)
     again = LocalSearch().solve(priced, LIMITS, SearchOptions(start=first.assignment, lower_bound_seconds=known))
-    assert again.termination.limit == "gap"
+    assert again.limit == "gap"
     assert again.assignment is first.assignment

@@ -5,7 +5,7 @@
         UnsupportedRequest       a legal request for something that this version cannot do
         SolverDefect             a solver returned something that the checks reject: a bug
 
-Infeasible is not here: it is an answer (see ``priced.Termination``).
+Infeasible is not here: it is an answer (see ``planner.solver.problem.Outcome``).
 """
 
 from dataclasses import dataclass, replace

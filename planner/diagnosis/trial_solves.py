@@ -79,7 +79,7 @@ class Attempts:
         self._effort = Effort(limits)
         self._ceiling = 1.0
         self.num_solves = 0
-        self.limit: str | None = None  # what refused an attempt
+        self.limit: str | None = None  # what ended the attempts
 
     def allow(self, share: float) -> None:
         """Let further attempts take this share of what is left."""

@@ -50,7 +50,7 @@ class SolveContext:
 
 
 def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, bound: float) -> Plan:
-    """Name things again, score and verify from the geometry, and refuse what does not agree."""
+    """Name things again, score and verify from the geometry, and reject what does not agree."""
     if outcome.assignment is None:
         raise SolverDefect("an outcome without an assignment cannot become a plan")
     placement = to_placement(context.problem, context.families, family_set, outcome.assignment)
@@ -105,7 +105,7 @@ def _limit_of_a_proof(listed_seconds: float, bound: float) -> tuple[str, str]:
 def _movement(
     context: SolveContext, family_set: SolverProblem, assignment: Assignment, placement: Placement, step_seconds: float
 ) -> Movement | None:
-    """Say what moves, counted from the rectangles, and refuse what the search counted otherwise."""
+    """Say what moves, counted from the rectangles, and reject what the search counted otherwise."""
     if context.previous_state is None:
         return None
     counted = movement_of(
@@ -125,7 +125,7 @@ def _relative_gap(found_seconds: float, bound_seconds: float) -> float | None:
 
 
 def within_bound(finished: Plan, bound: float, relative_gap: float) -> Plan:
-    """Return a plan that was found in a part of what is legal, judged by a bound over all of it."""
+    """Return a plan that was found in a part of what is legal, compared with a bound over all of it."""
     found = finished.evaluation.objective_seconds
     bound = min(bound, found)
     gap = _relative_gap(found, bound)
@@ -156,7 +156,7 @@ class IncumbentReporter:
         self._context, self.bound, self._on_result = context, bound, on_result
         #: what it took to finish a plan, the longest time: what is found at the end must be finished, too
         self.finish_seconds = 0.0
-        #: monotonic clock; what could not be finished by then is not told: the search ends, and its best plan is
+        #: monotonic clock; what could not be finished by then is not reported: the search ends, and its best plan is
         self.until_seconds = float("inf")
         self._reported_seconds = float("inf")
         self._last: Plan | None = None

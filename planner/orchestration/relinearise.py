@@ -2,9 +2,9 @@
 
 Searches add up shards, so they are given an additive model: first the model's own additive prices, then prices that
 are linear near the best plan so far (the idea of SurCo, arXiv 2210.12547), and at last those of the analytic model
-behind it. What they find is judged by the model itself, which prices whole ranks, and shards of the best by that
+behind it. What they find is priced by the model itself, which prices whole ranks, and shards of the best by that
 measure move as long as it pays (:mod:`planner.orchestration.refine.whole_rank`). The plan that each search constructs
-first is judged, too, so that the answer is never worse than a greedy plan.
+first is priced, too, so that the answer is never worse than a greedy plan.
 
 A bound of an additive model bounds no plan under the other: the answer has no gap, but says how far the plan is from
 the bound of the additive model that it was found with.
@@ -110,12 +110,12 @@ class _WholeRankEvaluator:
         return float("inf") if self.best is None else self.best.evaluation.objective_seconds
 
     def first_of(self, number: int, surrogate: CostModel) -> OnResult:
-        """Return what a search tells its plans: the first of them is judged, whatever the clock says of the others."""
-        told: list[PlanResult] = []
+        """Return where a search reports its plans: the first is priced, whatever the clock says of others."""
+        reported: list[PlanResult] = []
 
         def report(found: PlanResult) -> None:
-            if not told:
-                told.append(found)
+            if not reported:
+                reported.append(found)
                 self.consider(found, number, surrogate)
 
         return report

@@ -61,7 +61,7 @@ def _steps(cluster: Cluster, have: int, shortfalls: Sequence[Shortfall]) -> tupl
     """How many more are likely to help where there are ``have``, and how many are known not to."""
     guess = math.ceil(have * times * SLACK) - have if (times := _times(shortfalls)) > 1 else 0
     # Tables need no less on more ranks, and equal ranks have as much each; of further tiers a shortfall
-    # tells only what the ones before them leave.
+    # says only what the ones before them leave.
     of_device = [shortfall for shortfall in shortfalls if shortfall.resource == cluster.device_tier.label]
     failing = 0 if cluster.hbm_bytes_by_rank is not None else math.ceil(have * _times(of_device)) - have - 1
     return guess, max(0, failing)

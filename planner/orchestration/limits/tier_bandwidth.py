@@ -4,7 +4,7 @@ Prices of :mod:`cost_models.analytic.roofline` hold the time of every tier, so t
 themselves. A model that hides traffic (TorchRec's, of caches that are filled ahead) may find plans that no tier can
 serve. Then the waist gets a column more for each tier: what a shard moves through it, of what it can move in the
 shortest step that there can be. Every plan within that limit keeps its own, longer step, too; where there is none,
-longer steps are tried, and plans are judged by their own.
+longer steps are tried, and plans are measured by their own.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from planner.pricing.tier_traffic import shard_traffic
 from planner.solver.problem import SolverProblem
 
 _ROUNDING = 1e-9
-#: What busy seconds are counted in beside bytes: their searches tell whole bytes apart.
+#: The unit of busy seconds in columns of bytes: searches distinguish whole bytes.
 _UNITS_PER_SECOND = 1e12
 
 

@@ -1,6 +1,6 @@
 """A plan's placement as indices of the waist, so that it can be compared with what else was possible.
 
-Needs the problem and the placement alone: plans are explained long after their search, by whoever has the spec.
+Needs the problem and the placement alone: plans are explained long after their search, from the spec.
 """
 
 from dataclasses import dataclass

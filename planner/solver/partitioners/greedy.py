@@ -2,7 +2,7 @@
 
 No single trade between cheap options and balance is right, so that a fixed list of choices and orders is
 tried (see :mod:`planner.solver.partitioners.local_search.starts`). Where none of them fits the memory of every rank,
-the one that overflows least is mended by moving and swapping pieces.
+the one that overflows least is repaired by moving and swapping pieces.
 """
 
 from planner.solver.partitioners.base import NO_OPTIONS, Effort, SearchOptions, SolveLimits

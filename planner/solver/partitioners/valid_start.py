@@ -22,7 +22,7 @@ def keep_better_start(priced: SolverProblem, outcome: Outcome, start: Assignment
     """Return the outcome with the start in it, where that is valid and better than what was found.
 
     A search rounds seconds and bytes and stops within a gap, so that it may end a little above its
-    start, or refuse one that fits to the last fraction of a byte.
+    start, or reject one that fits to the last fraction of a byte.
     """
     if start is None:
         return outcome

@@ -141,7 +141,7 @@ def _run(priced: SolverProblem, num_ticks: int, budget: _Budget, options: Search
         return Outcome.without_plan(CpSat.name, "time", "the limit was over before the model was built")
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
-    solver.parameters.catch_sigint_signal = False  # an interrupt is for whoever runs the search
+    solver.parameters.catch_sigint_signal = False  # an interrupt is for the caller of the search
     solver.parameters.linearization_level = 2
     if dives:
         # Diving along the relaxation proved parts of plans with 8 tables on 16 ranks in half the time of

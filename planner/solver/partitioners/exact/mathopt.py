@@ -139,7 +139,7 @@ def _parameters(
         work = limits.work_seconds
         parameters.node_limit = max(1, int(work * NODE_ENTRIES_PER_SECOND / max(model.num_entries, 1)))
     if solver == mathopt.SolverType.GSCIP:
-        parameters.threads = 1  # HiGHS refuses to be told
+        parameters.threads = 1  # HiGHS rejects the parameter
         parameters.gscip.real_params["numerics/feastol"] = TOLERANCE[solver]
         parameters.gscip.real_params["numerics/dualfeastol"] = TOLERANCE[solver]
     else:

@@ -3,7 +3,7 @@
 Pieces that are bound (to hosts, to all ranks, to some ranks, to other tables) are placed first, heaviest first; the
 others even out what those leave uneven (:mod:`planner.solver.partitioners.ldm.differencing`). In one coordinate, which
 is ``max_rank_time``, the slowest rank comes far closer to the mean than by placing one piece after the other. Where
-ranks overflow, bytes become coordinates of their own; a plan that overflows all the same is mended by moving and
+ranks overflow, bytes become coordinates of their own; a plan that overflows all the same is repaired by moving and
 swapping pieces, if it would be better than those that fit.
 """
 
@@ -68,7 +68,7 @@ class _Search:
         return self._effort.fraction >= 1 or self._best.seconds <= self._good_seconds
 
     def difference(self, draft: Assignment) -> None:
-        """Put the draft's pieces together anew, with as little regard to memory as lets them fit."""
+        """Put the draft's pieces together again, with as little regard to memory as lets them fit."""
         work = len(draft.piece_shape) * (
             _PIECE_SECONDS + _LOOK_SECONDS * self._priced.num_ranks * self._priced.num_phases
         )

@@ -39,14 +39,14 @@ _CHUNK = 4096  # proposals between two looks at the limit and at the plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """How hot, how smooth, and with which moves; heat and smoothness go geometrically from first to last."""
+    """Temperature, smoothness and moves; temperature and smoothness go geometrically from first to last."""
 
     first_temperature: float  # Metropolis temperature in objectives
     last_temperature: float
     first_smoothness: float  # slowest load / tau
     last_smoothness: float
-    cuts: bool  # whether tables are cut anew, or pieces only move
-    pair_redistribution_rate: float = 0.0  # part of the proposals that share the pieces of two ranks out anew
+    cuts: bool  # whether tables are cut again, or pieces only move
+    pair_redistribution_rate: float = 0.0  # part of the proposals that share the pieces of two ranks out again
 
 
 def settle(items: int, proposals_per_item: float, *, is_even: bool) -> Stage:
@@ -67,7 +67,7 @@ def settle(items: int, proposals_per_item: float, *, is_even: bool) -> Stage:
 
 
 def annealing(temperature: float) -> Stage:
-    """Tables are cut anew around what has settled; the hotter, the less is left of it."""
+    """Tables are cut again around what has settled; the hotter, the less is left of it."""
     return Stage(
         first_temperature=temperature,
         last_temperature=min(5e-7, temperature),

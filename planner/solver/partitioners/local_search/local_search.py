@@ -1,11 +1,12 @@
-"""local_search: from several first plans, move, swap and cut anew under a temperature that falls again and again.
+"""local_search: from several first plans, move, swap and cut again under a temperature that falls again and again.
 
-First plans from many choices of options race: their pieces only move. With very few tables per rank they are cut anew
-at once, and others race after them, which expect the phases to take what they take in the best plan so far. Then the
-best plans are heated again, a little or a lot, cut anew and cooled, in as many rounds as the effort allows: few tables
-on few ranks take many hot rounds, a thousand tables one or two mild ones. Which heat is right differs from problem to
-problem, so that each is tried once and then whichever has gained most. The last part of the effort polishes the best
-plan. A search by the clock runs entrants and rounds side by side on the cores that it may use.
+First plans from many choices of options race: their pieces only move. With very few tables per rank they are cut
+again at once, and others race after them, which expect the phases to take what they take in the best plan so far.
+Then the best plans are heated again, a little or a lot, cut again and cooled, in as many rounds as the effort allows:
+few tables on few ranks take many hot rounds, a thousand tables one or two mild ones. Which temperature is right
+differs from problem to problem, so that each is tried once and then whichever has gained most. The last part of the
+effort polishes the best plan. A search by the clock runs entrants and rounds side by side on the cores that it may
+use.
 """
 
 import functools
@@ -79,7 +80,7 @@ class _Search:
         self._pool = ElitePool()
         self._items = len(view.data.item_columns)
         #: Whether good plans spread their seconds over the phases otherwise than the relaxation, which spreads loads
-        #: freely, so that races have to find out how, and cut tables anew while they do.
+        #: freely, so that races have to find out how, and cut tables again while they do.
         self._learns = len(view.data.weight) > 1 and self._items <= _VERY_FEW * len(view.data.rank_class)
         #: proposals per item that the whole effort pays for
         self._proposals_per_item = effort.total_seconds / proposal_seconds(self._items) / self._items
@@ -135,7 +136,7 @@ class _Search:
         return replace(hint, slowest_seconds=slowest)
 
     def _settle_for(self, chain: Chain, share: float) -> None:
-        """Move and swap a chain's pieces, and cut them anew where races learn, for a part of the effort."""
+        """Move and swap a chain's pieces, and cut them again where races learn, for a part of the effort."""
         data = self._view.data
         is_even = len(data.weight) == 1 and self._items >= _MANY * len(data.rank_class)
         stage = replace(settle(self._items, self._proposals_per_item * share, is_even=is_even), cuts=self._learns)
@@ -173,7 +174,7 @@ class _Search:
         return sorted(chains, key=lambda chain: chain.rating)[:_FILLED]
 
     def reheat(self) -> None:
-        """Heat, cut anew and cool the best plans, round by round; as many rounds at once as there are lanes."""
+        """Heat, cut again and cool the best plans, round by round; as many rounds at once as run side by side."""
         num_parallel = self._parallel.count
         rounds = num_parallel * int(np.clip(self._proposals_per_item / _PER_ROUND, _FEWEST_ROUNDS, _MOST_ROUNDS))
         temperatures = TemperatureBandit(tuple(temperature / self._items for temperature in _TEMPERATURES))

@@ -189,7 +189,7 @@ def test_a_proof_over_the_listed_cuts_is_reported_as_one_where_the_bound_over_al
         found = Greedy().solve(priced, limits)
         assert found.assignment is not None
         seconds = share * lower_bound(priced).seconds if share < 1 else objective_of(priced, found.assignment)
-        return replace(found, reason=Reason.OPTIMAL, bound_seconds=seconds)
+        return replace(found, reason=Reason.OPTIMAL, limit=None, detail="", bound_seconds=seconds)
 
     problem = make_problem(make_table("a", dim=256), make_table("b", dim=256), make_table("c", dim=256))
     result = solve(problem, Scripted(proven), SolveLimits(time_limit_seconds=5.0, relative_gap=0.0))

@@ -13,20 +13,15 @@ from api.http.routes.documentation import BODY_ERRORS, KEY_ERRORS, error_respons
 from api.http.routes.examples import MEASUREMENTS
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN
-from api.schemas.measured_batch import MeasuredBatch
-from api.schemas.measurements import (
-    ComparisonDocument,
-    JobTimes,
-    MeasurementsDocument,
-    MeasurementsPage,
-    MeasurementsSummary,
-)
+from api.schemas.measurements import JobTimes, MeasurementsDocument, MeasurementsPage, MeasurementsSummary
 from api.services.errors import found
-from api.services.measurements.intake import batch_of_job, is_of_job, parse_job, parse_rows
+from api.services.measurements.intake import batch_of_job, is_of_job, parse_rows
 from api.services.pages import page_of
-from api.specs.input.json import RejectedDocument
+from api.specs.input.json import RejectedDocument, parse_document
 from api.specs.parse import parse_plan, parse_stored_spec
+from api.specs.plans.document import GivenPlan
 from api.specs.references.stored_models import StoredModels
+from api.specs.request import SolveInputs
 from api.store.models.measurements import MeasurementsRecord
 from api.store.solves.idempotency import RequestKey
 from planner.errors import Issue
@@ -98,15 +93,29 @@ async def get_measurements(
 
 
 def _store(services: Services, raw: bytes, key: RequestKey | None) -> tuple[MeasurementsRecord, bool]:
-    if not is_of_job(raw):
-        return _keep(services, parse_rows(raw), None, None, key)
-    job = parse_job(raw)
-    batch = _of_job(services, job)
-    return _keep(services, batch[0], job.plan_digest, batch[1], key)
+    plan_digest = comparison = None
+    if is_of_job(raw):
+        job = parse_document(raw, JobTimes)
+        plan_digest = job.plan_digest
+        batch, compared = batch_of_job(job, *_inputs_and_plan(services, plan_digest))
+        comparison = compared.model_dump(mode="json")
+    else:
+        batch = parse_rows(raw)
+    record = MeasurementsRecord(
+        digest=batch.digest,
+        device=batch.device,
+        num_rows=batch.rows.num_rows,
+        source=batch.source,
+        plan_digest=plan_digest,
+        comparison=comparison,
+        created_at=time.time(),
+    )
+    return services.store.add_measurements(record, canonical=batch.canonical, key=key)
 
 
-def _of_job(services: Services, job: JobTimes) -> tuple[MeasuredBatch, ComparisonDocument]:
-    served = services.plans.get(job.plan_digest)
+def _inputs_and_plan(services: Services, plan_digest: str) -> tuple[SolveInputs, GivenPlan]:
+    """Return a stored plan, and what it was made for."""
+    served = services.plans.get(plan_digest)
     plan = None if served is None else parse_plan(served.canonical)
     spec = None if plan is None else services.store.spec_of_problem(plan.stated_spec_digest or "")
     if plan is None or spec is None:
@@ -117,27 +126,7 @@ def _of_job(services: Services, job: JobTimes) -> tuple[MeasuredBatch, Compariso
             hint="send the times to the service that made the plan",
         )
         raise RejectedDocument([issue])
-    measured = batch_of_job(job, parse_stored_spec(spec, find_model=StoredModels(services.store)), plan)
-    return measured.batch, measured.comparison
-
-
-def _keep(
-    services: Services,
-    batch: MeasuredBatch,
-    plan_digest: str | None,
-    comparison: ComparisonDocument | None,
-    key: RequestKey | None,
-) -> tuple[MeasurementsRecord, bool]:
-    record = MeasurementsRecord(
-        digest=batch.digest,
-        device=batch.device,
-        num_rows=batch.rows.num_rows,
-        source=batch.source,
-        plan_digest=plan_digest,
-        comparison=None if comparison is None else comparison.model_dump(mode="json"),
-        created_at=time.time(),
-    )
-    return services.store.add_measurements(record, canonical=batch.canonical, key=key)
+    return parse_stored_spec(spec, find_model=StoredModels(services.store)), plan
 
 
 def _summary(record: MeasurementsRecord) -> MeasurementsSummary:

@@ -1,8 +1,7 @@
 """Measurements that come over HTTP: rows of benchmarks, and what jobs saw that ran plans of this service."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from api.schemas.measurements import (
     PhaseComparison,
 )
 from api.schemas.solve import AssumptionDocument
-from api.services.measurements.job_defaults import CompletedJob, completed
+from api.services.measurements.job_defaults import completed
 from api.specs.input.json import RejectedDocument, parse_document
 from api.specs.plans.document import GivenPlan
 from api.specs.request import SolveInputs
@@ -30,14 +29,6 @@ from planner.errors import Issue
 from planner.output.job_feedback.observations import Comparison, Drift, Observation, ObservedPhase, compared, rows_of
 
 _HINT = "MeasuredRow under /docs says which columns there are; shardplan measure writes rows that fit"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobBatch:
-    """What a job saw, as rows and beside the prediction of its plan."""
-
-    batch: MeasuredBatch
-    comparison: ComparisonDocument
 
 
 def is_of_job(raw: bytes) -> bool:
@@ -68,19 +59,14 @@ def parse_rows(raw: bytes) -> MeasuredBatch:
     return MeasuredBatch(rows=rows, source=BENCHMARK, facts={})
 
 
-def parse_job(raw: bytes) -> JobTimes:
-    """Check the form of what a job saw; raises ``RejectedDocument``."""
-    return parse_document(raw, JobTimes)
-
-
-def batch_of_job(job: JobTimes, inputs: SolveInputs, plan: GivenPlan) -> JobBatch:
-    """Turn what a job saw into rows, and put it beside the prediction of its plan.
+def batch_of_job(job: JobTimes, inputs: SolveInputs, plan: GivenPlan) -> tuple[MeasuredBatch, ComparisonDocument]:
+    """Return what a job saw as rows, and its comparison with the prediction of its plan.
 
     Raises
     ------
     RejectedDocument
-        A rank stands twice or is not in the plan; times that cannot be, such as milliseconds for seconds; or what ran
-        is neither said nor known.
+        A rank is listed twice or is not in the plan; times are impossible, such as milliseconds for seconds; or what
+        ran is neither stated nor known.
     """
     world_size = inputs.problem.world_size
     seconds = np.full((world_size, NUM_PHASES), np.nan)
@@ -93,13 +79,10 @@ def batch_of_job(job: JobTimes, inputs: SolveInputs, plan: GivenPlan) -> JobBatc
         else:
             for phase, value in rank.seconds.items():
                 seconds[rank.rank, Phase.from_label(phase)] = value
-    complete = completed(job, profile=inputs.hardware_profile, runtime=inputs.problem.runtime)
-    if not isinstance(complete, CompletedJob):
-        issues += complete
-    if issues:
-        raise RejectedDocument(issues)
-    assert isinstance(complete, CompletedJob)
-    stored_job = complete.job.model_dump(mode="json")
+    job, assumptions, missing = completed(job, profile=inputs.hardware_profile, runtime=inputs.problem.runtime)
+    if issues or missing:
+        raise RejectedDocument([*issues, *missing])
+    stored_job = job.model_dump(mode="json")
     observation = Observation(
         seconds=seconds,
         steps=job.steps,
@@ -122,12 +105,8 @@ def batch_of_job(job: JobTimes, inputs: SolveInputs, plan: GivenPlan) -> JobBatc
                 ]
             ) from None
     facts: Mapping[str, object] = {key: stored_job[key] for key in ("plan_digest", "steps", "ranks")}
-    return JobBatch(
-        batch=MeasuredBatch(rows=rows, source=JOB, facts=facts),
-        comparison=_comparison(
-            compared(inputs.problem, plan.placement, inputs.cost_model, seconds), left_out, complete.assumptions
-        ),
-    )
+    comparison = compared(inputs.problem, plan.placement, inputs.cost_model, seconds)
+    return MeasuredBatch(rows=rows, source=JOB, facts=facts), _comparison(comparison, left_out, assumptions)
 
 
 def _rejected(error: InvalidMeasurements) -> RejectedDocument:
@@ -143,9 +122,7 @@ def _issue(where: str, message: str, hint: str) -> Issue:
     return Issue(code="invalid-value", pointer=where, message=message, hint=hint)
 
 
-def _comparison(
-    found: Comparison, left_out: tuple[str, ...], assumptions: tuple[Assumption, ...]
-) -> ComparisonDocument:
+def _comparison(found: Comparison, left_out: tuple[str, ...], assumptions: Sequence[Assumption]) -> ComparisonDocument:
     return ComparisonDocument(
         cost_model=found.cost_model,
         coverage=None if found.drift is None else found.drift.coverage,

@@ -1,13 +1,12 @@
-"""What a job that ran a plan left unsaid of itself: taken from what its device and its plan tell, else asked for.
+"""Fields that a job left out about itself: filled in from its device and its plan, else required.
 
-Rows that name the wrong library are fitted together with rows of others, or are refused beside those of a benchmark of
-the same machine; so nothing is taken that is not known.
+Rows that name the wrong library are fitted together with rows of others, or are rejected together with those of a
+benchmark of the same machine; so unknown fields have no default.
 """
 
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from api.schemas.measurements import JobTimes
 from cost_models.hardware.profiles_loader import load_profile, profile_ids
@@ -28,18 +27,11 @@ _LOOKUP_PHASES = frozenset({Phase.FORWARD_COMPUTE.label, Phase.BACKWARD_COMPUTE.
 _EXCHANGE_PHASES = frozenset({Phase.INPUT_COMM.label, Phase.FORWARD_COMM.label, Phase.BACKWARD_COMM.label})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompletedJob:
-    """A job that says all, and what of it was taken from elsewhere."""
-
-    job: JobTimes
-    assumptions: tuple[Assumption, ...]
-
-
-def completed(job: JobTimes, *, profile: str, runtime: str) -> CompletedJob | tuple[Issue, ...]:
-    """Return the job with its defaults, or what it must say because nothing tells it."""
+def completed(job: JobTimes, *, profile: str, runtime: str) -> tuple[JobTimes, list[Assumption], list[Issue]]:
+    """Return the job with its defaults, their sources, and issues of fields that it must state."""
     taken: dict[str, str] = {}
-    assumptions, issues = [], []
+    assumptions: list[Assumption] = []
+    issues: list[Issue] = []
     timed = {phase for rank in job.ranks for phase in rank.seconds}
     if job.library is None:
         taken["library"] = LIBRARY
@@ -57,9 +49,7 @@ def completed(job: JobTimes, *, profile: str, runtime: str) -> CompletedJob | tu
             issues.append(_needed(field, choice))
         else:
             taken[field] = NOT_STATED
-    if issues:
-        return tuple(issues)
-    return CompletedJob(job=job.model_copy(update=taken), assumptions=tuple(assumptions))
+    return job.model_copy(update=taken), assumptions, issues
 
 
 def _lookups(runtime: str) -> tuple[str, str] | None:

@@ -3,7 +3,7 @@
 import pytest
 
 from api.schemas.measurements import JobTimes
-from api.services.measurements.job_defaults import CompletedJob, completed
+from api.services.measurements.job_defaults import completed
 from planner.domain.plan.plan import Assumption
 
 GPU, CPU, OWN = "dgx-h100-80g", "cpu-2s-genoa-200g", "custom"
@@ -18,11 +18,11 @@ def job(
 
 
 def taken(reported: JobTimes, *, profile: str = GPU, runtime: str = "torchrec") -> dict[str, Assumption]:
-    found = completed(reported, profile=profile, runtime=runtime)
-    assert isinstance(found, CompletedJob)
-    assumed = {one.subject: one for one in found.assumptions}
+    complete, assumptions, missing = completed(reported, profile=profile, runtime=runtime)
+    assert missing == []
+    assumed = {one.subject: one for one in assumptions}
     for field, one in assumed.items():
-        assert getattr(found.job, field) == one.value
+        assert getattr(complete, field) == one.value
         assert one.evidence == "default"
     return assumed
 
@@ -59,13 +59,11 @@ def test_what_is_stated_is_preserved() -> None:
 
 def test_what_nothing_reports_must_be_stated_where_rows_need_it() -> None:
     def needed(*phases: str) -> list[str]:
-        found = completed(job(phases=phases), profile=OWN, runtime="generic")
-        if isinstance(found, CompletedJob):
-            return []
-        for issue in found:
+        _, _, missing = completed(job(phases=phases), profile=OWN, runtime="generic")
+        for issue in missing:
             assert issue.code == "missing-field"
             assert ("gloo" if issue.pointer == "/communication" else "embedding_bag") in issue.hint
-        return [issue.pointer for issue in found]
+        return [issue.pointer for issue in missing]
 
     assert needed("forward_compute", "backward_comm") == ["/implementation", "/communication"]
     assert needed("backward_compute") == ["/implementation"]

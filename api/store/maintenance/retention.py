@@ -10,16 +10,17 @@
 """
 
 import contextlib
-import fcntl
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    Table,
     and_,
     case,
     delete,
@@ -31,6 +32,7 @@ from sqlalchemy import (
     tuple_,
 )
 
+from api.store.data_directory import locked_file
 from api.store.solves.records import ENDED
 from api.store.solves.rows import remove_orphaned_spec, remove_solve
 from api.store.sql import tables
@@ -44,7 +46,7 @@ REQUEST_KEYS, SOLVES, EVENTS, PLANS, AUDIT = PRUNED = ("request_keys", "solves",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cutoffs:
-    """Times before which things are old, in seconds since the epoch; ``None`` keeps all."""
+    """Times before which rows are old, in seconds since the epoch; ``None`` keeps all."""
 
     request_keys: float | None = None  # made before
     solves: float | None = None  # ended before
@@ -60,7 +62,7 @@ class Retention(Repository):
     def pruning(self) -> Iterator[bool]:
         """Hold the right to prune for a block: False if another process has it."""
         if self._readers.dialect.name == "sqlite":
-            with _locked_file(f"{self._readers.url.database}.prune") as is_mine:
+            with locked_file(Path(f"{self._readers.url.database}.prune")) as is_mine:
                 yield is_mine
             return
         # No transaction: the lock is one of the session, which may rest for long between batches.
@@ -156,57 +158,26 @@ def _remove_solves(connection: Connection, rows: Any) -> None:
         remove_solve(connection, row.id, row.request_digest)
 
 
-def _remove_events(connection: Connection, rows: Any) -> None:
-    log = tables.solve_events
-    for solve_id in {row.solve_id for row in rows}:
-        numbers = [row.seq for row in rows if row.solve_id == solve_id]
-        connection.execute(delete(log).where(log.c.solve_id == solve_id, log.c.seq.in_(numbers)))
+def _remove(table: Table, connection: Connection, rows: Any) -> None:
+    """Remove the rows of a table that have these primary keys."""
+    connection.execute(delete(table).where(tuple_(*table.primary_key).in_([tuple(row) for row in rows])))
 
 
 def _remove_plans(connection: Connection, rows: Any) -> None:
-    plans, summaries = tables.plans, tables.plan_summaries
-    these = [tuple(row) for row in rows]
-    of_these = tuple_(summaries.c.tenant, summaries.c.plan_digest).in_(these)
+    summaries = tables.plan_summaries
+    of_these = tuple_(*summaries.primary_key).in_([tuple(row) for row in rows])
     specs = set(connection.execute(select(summaries.c.request_digest).where(of_these)).scalars())
-    connection.execute(delete(summaries).where(of_these))
-    connection.execute(delete(plans).where(tuple_(plans.c.tenant, plans.c.digest).in_(these)))
+    _remove(summaries, connection, rows)
+    _remove(tables.plans, connection, rows)
     for request_digest in specs - {None}:
         remove_orphaned_spec(connection, request_digest)
 
 
-def _remove_request_keys(connection: Connection, rows: Any) -> None:
-    keys = tables.request_keys
-    for row in rows:
-        this = (keys.c.tenant == row.tenant, keys.c.scope == row.scope, keys.c.key == row.key)
-        connection.execute(delete(keys).where(*this))
-
-
-def _remove_audit(connection: Connection, rows: Any) -> None:
-    log = tables.audit
-    for tenant, last in {row.tenant: row.seq for row in rows}.items():  # sorted: the last one of each
-        connection.execute(delete(log).where(log.c.tenant == tenant, log.c.seq <= last))
-
-
 #: How old rows of each kind are found, and removed.
 _KINDS: Mapping[str, tuple[Callable[[Cutoffs], Select[Any]], Callable[[Connection, Any], None]]] = {
-    REQUEST_KEYS: (_old_request_keys, _remove_request_keys),
+    REQUEST_KEYS: (_old_request_keys, partial(_remove, tables.request_keys)),
     SOLVES: (_old_solves, _remove_solves),
-    EVENTS: (_old_events, _remove_events),
+    EVENTS: (_old_events, partial(_remove, tables.solve_events)),
     PLANS: (_old_plans, _remove_plans),
-    AUDIT: (_old_audit, _remove_audit),
+    AUDIT: (_old_audit, partial(_remove, tables.audit)),
 }
-
-
-@contextlib.contextmanager
-def _locked_file(path: str) -> Iterator[bool]:
-    """Yield whether no other process has a file locked."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(descriptor)

@@ -7,7 +7,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import func, insert, select, update
 
 from api.store.access.audit import CREATE_KEY, REVOKE_KEY, Actor, append_audit
 from api.store.sql import tables
@@ -54,13 +54,12 @@ class ApiKeys(TenantRepository):
         """Revoke a key and return it; ``None`` if there is none. A revoked key does not change."""
         with self._writer.begin() as connection:
             this = update(_KEYS).where(_KEYS.c.id == key_id, _KEYS.c.revoked_at.is_(None))
-            before = _find(connection, key_id)
+            before = first_record(connection, select(_KEYS).where(_KEYS.c.id == key_id), ApiKeyRecord)
             if before is None or before.tenant != self._tenant:
                 return None
             if connection.execute(this.values(revoked_at=now)).rowcount == 0:
                 return before
-            after = _find(connection, key_id)
-            assert after is not None
+            after = replace(before, revoked_at=now)
             entries = {"before": _audit_entry(before), "after": _audit_entry(after)}
             append_audit(connection, self._tenant, by, REVOKE_KEY, _subject(after), **entries, now=now)
             return after
@@ -83,10 +82,6 @@ class ApiKeyVerification(Repository):
             for key_id, at in used_at.items():
                 this = update(_KEYS).where(_KEYS.c.id == key_id, func.coalesce(_KEYS.c.last_used_at, 0.0) < at)
                 connection.execute(this.values(last_used_at=at))
-
-
-def _find(connection: Connection, key_id: str) -> ApiKeyRecord | None:
-    return first_record(connection, select(_KEYS).where(_KEYS.c.id == key_id), ApiKeyRecord)
 
 
 def _subject(record: ApiKeyRecord) -> str:

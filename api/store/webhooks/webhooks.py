@@ -9,8 +9,9 @@
 
 import json
 import secrets
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
@@ -76,13 +77,12 @@ class Webhooks(TenantRepository):
         with self._writer.begin() as connection:
             before = _find(connection, self._tenant, webhook_id)
             this = update(_HOOKS).where(_HOOKS.c.id == webhook_id, _HOOKS.c.state == DISABLED)
-            values = {"state": ACTIVE, "disabled_reason": None, "num_failed_in_row": 0}
+            values: dict[str, Any] = {"state": ACTIVE, "disabled_reason": None, "num_failed_in_row": 0}
             if before is None or connection.execute(this.values(**values)).rowcount == 0:
                 return before
             waiting = update(_LOG).where(_LOG.c.webhook_id == webhook_id, _LOG.c.state == WAITING)
             connection.execute(waiting.values(due_at=database_now(connection)))
-            after = _find(connection, self._tenant, webhook_id)
-            assert after is not None
+            after = replace(before, **values)
             entries = {"before": _audit_entry(before), "after": _audit_entry(after)}
             append_audit(connection, self._tenant, by, ENABLE_WEBHOOK, _subject(after), **entries, now=now)
             return after

@@ -1,7 +1,7 @@
 """The file of a backup: a zip of rows as JSON lines, one member for each table, and a manifest that seals them.
 
-It says nothing of the database that it was taken from, so that it can be restored into another kind. Bytes are base64,
-and what a column holds is told by its kind. Whoever reads a table to its end knows that it is as it was written.
+It is independent of the kind of database that it was taken from. Bytes are base64; the kind of a column is in the
+manifest. Reading a table to its end checks that it is as it was written.
 """
 
 import base64
@@ -11,7 +11,7 @@ import hashlib
 import json
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Self
@@ -110,12 +110,11 @@ def archived_tables(metadata: MetaData) -> list[Table]:
 
 def _write_table(archive: zipfile.ZipFile, connection: Connection, table: Table) -> ArchivedTable:
     kinds = {column.name: kind_of(column) for column in table.columns}
-    encoders = [_ENCODERS.get(kind, _same) for kind in kinds.values()]
     checksum, num_rows = hashlib.sha256(), 0
     query = select(table).order_by(*table.primary_key.columns)
     with archive.open(f"tables/{table.name}.jsonl", "w", force_zip64=True) as member:
         for row in connection.execution_options(yield_per=_BATCH_ROWS).execute(query):
-            values = [None if value is None else encode(value) for encode, value in zip(encoders, row, strict=True)]
+            values = [_encoded(value) for value in row]
             line = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
             member.write(line)
             checksum.update(line)
@@ -145,21 +144,14 @@ class Archive:
 
     def rows(self, table: ArchivedTable) -> Iterator[list[Row]]:
         """Yield rows in batches. Raises ``DamagedArchive``, at the latest after the last one."""
-        names = list(table.columns)
-        decoders = [_DECODERS.get(kind, _same) for kind in table.columns.values()]
         checksum, num_rows = hashlib.sha256(), 0
         batch: list[Row] = []
         with self._damage_reported(), self._zip.open(table.member) as member:
             for line in member:
                 checksum.update(line)
                 num_rows += 1
-                values = json.loads(line)
-                batch.append(
-                    {
-                        name: None if value is None else decode(value)
-                        for name, decode, value in zip(names, decoders, values, strict=True)
-                    }
-                )
+                columns = zip(table.columns.items(), json.loads(line), strict=True)
+                batch.append({name: _decoded(kind, value) for (name, kind), value in columns})
                 if len(batch) == _BATCH_ROWS:
                     yield batch
                     batch = []
@@ -192,25 +184,12 @@ def _manifest_of(document: Any) -> Manifest:
         unknown = sorted(set(table.columns.values()) - set(_TYPES))
         if unknown:
             raise ValueError(f"columns of {table.name} are of an unknown kind, {unknown[0]}")
-    return Manifest(
-        schema_revision=document["schema_revision"],
-        release=document["release"],
-        created_at=document["created_at"],
-        tables=tables,
-    )
+    return Manifest(**{key: document[key] for key in ("schema_revision", "release", "created_at")}, tables=tables)
 
 
-def _same(value: Any) -> Any:
-    return value
+def _encoded(value: Any) -> Any:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
-def _encoded(value: bytes) -> str:
-    return base64.b64encode(value).decode()
-
-
-def _decoded(value: str) -> bytes:
-    return base64.b64decode(value, validate=True)
-
-
-_ENCODERS: Mapping[str, Callable[[Any], Any]] = {"bytes": _encoded}
-_DECODERS: Mapping[str, Callable[[Any], Any]] = {"bytes": _decoded}
+def _decoded(kind: str, value: Any) -> Any:
+    return base64.b64decode(value, validate=True) if kind == "bytes" and value is not None else value

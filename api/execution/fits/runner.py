@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import asdict
 
 from pebble import ProcessExpired
 from sqlalchemy.exc import SQLAlchemyError
@@ -147,17 +148,9 @@ class FitRunner:
         return stored is not None and stored.state == FITTING and stored.attempts == record.attempts
 
     def _finish(self, record: ModelRecord, answer: FitAnswer, *, attempt: int | None) -> bool:
-        """Write down how a fit ended; False where it had ended already, or a later attempt was begun."""
+        """Store how a fit ended; False if it had ended already, or a later attempt was begun."""
         has_ended = self._store.for_tenant(record.tenant).finish_fit(
-            record.name,
-            record.version,
-            now=self._clock(),
-            digest=answer.digest or None,
-            canonical=answer.canonical,
-            device=answer.device,
-            figures=answer.figures,
-            error=answer.error,
-            attempt=attempt,
+            record.name, record.version, now=self._clock(), attempt=attempt, **asdict(answer)
         )
         self._on_end(fit_id(record.tenant, model_id(record)))
         return has_ended

@@ -1,4 +1,4 @@
-"""What runs in the process of a fit: rows in, a model or a refusal out; it may be killed at any moment."""
+"""What runs in the process of a fit: rows in, a model or an error out; it may be killed at any moment."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ class FitJob:
 class FitAnswer:
     """A model, or why there is none."""
 
-    digest: str = ""
+    digest: str | None = None
     device: str = ""
     figures: Mapping[str, object] | None = None
     canonical: bytes | None = None

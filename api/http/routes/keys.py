@@ -24,7 +24,7 @@ router = APIRouter(prefix="/v1", tags=["access"])
 )
 async def list_keys(services: ServicesDep) -> Response:
     """List keys without their secrets, those that have ended among them."""
-    records = await run_sync(services.api_keys.all)
+    records = await run_sync(services.store.api_keys)
     return not_stored(KeyList(keys=[KeyDocument.of(record) for record in records]))
 
 

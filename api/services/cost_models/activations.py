@@ -27,10 +27,6 @@ class ActivationService:
             raise ApiError("not-found", "no learned cost model was activated for this hardware profile")
         return found
 
-    def history(self, profile: str) -> list[ActivationRecord]:
-        """Return all that were active, oldest first."""
-        return self._store.activation_history(profile)
-
     def put(
         self, profile: str, name: str, *, if_match: str | None, if_none_match: str | None, by: Actor = LOCAL
     ) -> ActivationRecord:

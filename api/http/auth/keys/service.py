@@ -1,4 +1,4 @@
-"""What can be done with keys: make, list, revoke."""
+"""The use cases of keys: make and revoke."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -37,10 +37,6 @@ class ApiKeyService:
             expires_at=None if expires_in_seconds is None else now + expires_in_seconds,
         )
         return self._store.add_api_key(record, by=by), key.text
-
-    def all(self) -> list[ApiKeyRecord]:
-        """Return all keys, oldest first, those that were revoked among them."""
-        return self._store.api_keys()
 
     def revoke(self, key_id: str, *, by: Actor) -> ApiKeyRecord:
         """Revoke a key for good; doing it twice is harmless."""

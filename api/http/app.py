@@ -53,9 +53,9 @@ from api.observability.request_id import RequestIdMiddleware
 from api.observability.tracing import NO_TRACING, TracedRequestsMiddleware, Tracing
 from api.services.cost_models.activations import ActivationService
 from api.services.cost_models.service import ModelService
-from api.services.plans.cache import PlanCache, TenantPlans, tenant_and_key
+from api.services.plans.cache import PlanCache, PlanKey, TenantPlans
 from api.services.plans.channels import ChannelMemory, ChannelService
-from api.services.plans.rank_slices import RankSlices, TenantSlices
+from api.services.plans.rank_slices import RankSlices
 from api.services.solves.database_watch import SolveWatch
 from api.services.solves.notifications import SolveNotifications
 from api.services.solves.service import SolveService
@@ -140,10 +140,9 @@ def create_app(
                 metrics=work_metrics,
                 tracer=tracing.tracer,
             )
-            plans = PlanCache(lambda key: _canonical(database, key), max_bytes=settings.plan_cache_bytes)
+            plans = PlanCache[PlanKey](lambda key: _canonical(database, key), max_bytes=settings.plan_cache_bytes)
             rank_slices = RankSlices(plans.find, max_bytes=settings.plan_cache_bytes)
             api_keys = ApiKeyVerifier(database)
-            tokens = TokenVerifier.of(settings)
             slices = PlanCache(rank_slices.find, max_bytes=settings.plan_cache_bytes)
             listeners = Listeners(settings.max_event_streams)
             channel_memory = ChannelMemory(is_shared=settings.database_url is not None)
@@ -167,9 +166,7 @@ def create_app(
                     models=models,
                     activations=ActivationService(store),
                     webhooks=WebhookService(store, allowed),
-                    plans=TenantPlans(plans, tenant),
-                    rank_slices=TenantSlices(rank_slices, tenant),
-                    slices=TenantPlans(slices, tenant),
+                    plans=TenantPlans(plans, slices, tenant),
                     metrics=registry,
                     computing=computing,
                 )
@@ -177,7 +174,7 @@ def create_app(
             tenants = Tenants(services_of)
             app.state.services = await tenants.get(DEFAULT_TENANT)
             app.state.memory = tenants
-            app.state.authenticator = Authenticator(api_keys, tokens)
+            app.state.authenticator = Authenticator(api_keys, TokenVerifier.of(settings))
             scraped = ScrapedMetrics(
                 database, caches={"plans": plans, "slices": slices}, num_streams=lambda: listeners.number
             )
@@ -241,16 +238,14 @@ def create_app(
 
 def _answer_head(app: FastAPI, router: APIRouter, dependencies: Sequence[params.Depends]) -> None:
     """Answer HEAD wherever GET is answered; the server sends no body then."""
-    routes = [route for route in router.routes if isinstance(route, APIRoute)]
-    have = {route.path for route in routes if "HEAD" in (route.methods or ())}
-    for route in routes:
-        if "GET" in (route.methods or ()) and route.path not in have:
+    for route in router.routes:
+        if isinstance(route, APIRoute) and "GET" in (route.methods or ()):
             app.add_api_route(
                 route.path, route.endpoint, methods=["HEAD"], dependencies=dependencies, include_in_schema=False
             )
 
 
-def _canonical(database: Database, key: str) -> bytes | None:
-    tenant, digest = tenant_and_key(key)
+def _canonical(database: Database, key: PlanKey) -> bytes | None:
+    tenant, digest = key
     record = database.for_tenant(tenant).plan(digest)
     return None if record is None else record.canonical

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -19,7 +20,9 @@ log = logging.getLogger(__name__)
 class ScrapedMetrics(Collector):
     """What stands somewhere anyway, and is looked at when somebody asks."""
 
-    def __init__(self, store: Database, *, caches: Mapping[str, PlanCache], num_streams: Callable[[], int]) -> None:
+    def __init__(
+        self, store: Database, *, caches: Mapping[str, PlanCache[Any]], num_streams: Callable[[], int]
+    ) -> None:
         self._store, self._caches, self._num_streams = store, caches, num_streams
 
     def describe(self) -> list[Metric]:

@@ -18,7 +18,6 @@ from api.services.cost_models.activations import ActivationService
 from api.services.cost_models.service import ModelService
 from api.services.plans.cache import TenantPlans
 from api.services.plans.channels import ChannelService
-from api.services.plans.rank_slices import TenantSlices
 from api.services.solves.service import SolveService
 from api.services.tenants import Tenants
 from api.services.webhooks.service import WebhookService
@@ -49,8 +48,6 @@ class Services:
     activations: ActivationService
     webhooks: WebhookService
     plans: TenantPlans
-    rank_slices: TenantSlices
-    slices: TenantPlans  # of single ranks, ready to be sent
     metrics: CollectorRegistry
     computing: CapacityLimiter
 

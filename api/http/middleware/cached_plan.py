@@ -6,7 +6,7 @@ check names and parameters, and describe problems. An answer is put together by 
 """
 
 import re
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -14,7 +14,6 @@ from api.http.auth.principal import Principal, caller_of
 from api.http.auth.scopes import scope_of
 from api.http.protocol.responses import IMMUTABLE, REVALIDATE, plan_answer
 from api.http.services import Services
-from api.services.plans.cache import slice_key
 from api.services.tenants import Tenants
 from api.store.tenants import DEFAULT_TENANT
 
@@ -25,16 +24,10 @@ _RANK = re.compile(rb"rank=(0|[1-9][0-9]{0,8})")
 _NONE = (b"", b"0")
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
-    """What tells metrics and the log which route it would have been."""
-
-    path_format: str
-
-
 #: The scope of both routes.
 (_FETCH,) = {scope_of("GET", template) for template in (PLAN_ROUTE, CHANNEL_ROUTE)}
-_ROUTES = {template: _Route(template) for template in (PLAN_ROUTE, CHANNEL_ROUTE)}
+#: What metrics and the log read of the route that would have answered.
+_ROUTES = {template: SimpleNamespace(path_format=template) for template in (PLAN_ROUTE, CHANNEL_ROUTE)}
 
 
 class FetchPathMiddleware:
@@ -65,13 +58,13 @@ class FetchPathMiddleware:
         memory = tenants.peek(tenant)
         if memory is None:
             return False
-        rank = b""
+        rank = None
         query = scope["query_string"]
         if query:
             found = _RANK.fullmatch(query)
             if found is None:
                 return False
-            rank = found.group(1)
+            rank = int(found.group(1))
         if path.startswith(_PLANS):
             digest, route, cache_control = path[len(_PLANS) :], PLAN_ROUTE, IMMUTABLE
         else:
@@ -81,7 +74,7 @@ class FetchPathMiddleware:
             if channel is None:
                 return False
             digest, route, cache_control = channel.plan_digest, CHANNEL_ROUTE, REVALIDATE
-        served = memory.slices.peek(slice_key(digest, int(rank))) if rank else memory.plans.peek(digest)
+        served = memory.plans.peek(digest, rank)
         if served is None:
             return False
         accept_encoding = if_none_match = None

@@ -1,7 +1,6 @@
 """The files that the pages are made of: read once, ready in every encoding, named by a digest of all of them."""
 
 import functools
-import gzip
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -9,8 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-import zstandard
-
+from api.services.plans.cache import Representation, representations
 from planner.options.schemes.geometry import PREFERRED_ORDER
 
 #: Where the files are served: below it the digest of all of them, so that what an address holds never changes.
@@ -26,7 +24,6 @@ _MEDIA_TYPES = {
     ".svg": "image/svg+xml",
     "": "text/plain; charset=utf-8",
 }
-_GZIP_LEVEL, _ZSTD_LEVEL = 6, 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +31,7 @@ class PageFile:
     """One file in every encoding."""
 
     media_type: str
-    etag: str  # without quotes, of the file itself; an encoding is added to it
-    body_by_encoding: Mapping[str, bytes]
+    by_encoding: Mapping[str, Representation]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +77,4 @@ def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
 def _page_file(path: str, body: bytes) -> PageFile:
     name = path.rpartition("/")[2]
     _, dot, suffix = name.rpartition(".")
-    return PageFile(
-        media_type=_MEDIA_TYPES[dot + suffix if dot else ""],
-        etag=hashlib.sha256(body).hexdigest()[:32],
-        body_by_encoding={
-            "zstd": zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(body),
-            "gzip": gzip.compress(body, _GZIP_LEVEL, mtime=0),
-            "identity": body,
-        },
-    )
+    return PageFile(media_type=_MEDIA_TYPES[dot + suffix if dot else ""], by_encoding=representations(body))

@@ -66,15 +66,12 @@ def add_pages(app: FastAPI) -> None:
 
 
 def _answer(request: Request, file: PageFile, headers: dict[str, str], *, status: int = 200) -> Response:
-    encoding = choose_encoding(request.headers.get("accept-encoding", ""))
-    etag = f'"{file.etag}"' if encoding == "identity" else f'"{file.etag}-{encoding}"'
-    headers = {**headers, "ETag": etag, "Vary": "Accept-Encoding"}
-    if status == 200 and matches(request.headers.get("if-none-match", ""), etag):
+    chosen = file.by_encoding[choose_encoding(request.headers.get("accept-encoding", ""))]
+    headers = {**headers, "ETag": chosen.etag, "Vary": "Accept-Encoding"}
+    if status == 200 and matches(request.headers.get("if-none-match", ""), chosen.etag):
         return Response(status_code=304, headers=headers)
-    if encoding != "identity":
-        headers["Content-Encoding"] = encoding
-    body = file.body_by_encoding[encoding]
-    headers["Content-Length"] = str(len(body))
-    return Response(
-        b"" if request.method == "HEAD" else body, status_code=status, media_type=file.media_type, headers=headers
-    )
+    if chosen.encoding != "identity":
+        headers["Content-Encoding"] = chosen.encoding
+    headers["Content-Length"] = str(len(chosen.body))
+    body = b"" if request.method == "HEAD" else chosen.body
+    return Response(body, status_code=status, media_type=file.media_type, headers=headers)

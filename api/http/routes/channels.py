@@ -57,7 +57,6 @@ async def list_channels(
         **error_responses("not-found", "invalid-parameter", "no-such-rank"),
     },
 )
-@router.head("/channels/{name:path}/plan", include_in_schema=False)
 async def get_channel_plan(
     request: Request, services: ServicesDep, name: ChannelName, rank: RankOfPlan = None
 ) -> Response:

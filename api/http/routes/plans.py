@@ -15,7 +15,7 @@ from api.schemas.certificate import CertificateDocument
 from api.schemas.evaluation import EvaluationDocument
 from api.schemas.explanation import ExplanationDocument
 from api.services.errors import ApiError, found
-from api.services.plans.cache import ServedPlan, slice_key
+from api.services.plans.cache import ServedPlan
 from api.services.plans.reports import certificate_of, evaluation_of, explain_given, explanation_document
 from api.specs.parse import parse_evaluation, parse_plan, parse_stored_spec
 from api.specs.plans.document import GivenPlan
@@ -59,7 +59,6 @@ PLAN_OR_SLICE = {
         **error_responses("not-found", "invalid-parameter", "no-such-rank"),
     },
 )
-@router.head("/plans/{digest}", include_in_schema=False)
 async def get_plan(request: Request, services: ServicesDep, digest: PlanDigest, rank: RankOfPlan = None) -> Response:
     """Answer with the bytes of the plan, which never change."""
     return await answer_plan(request, services, digest, rank, cache_control=IMMUTABLE)
@@ -191,29 +190,20 @@ def _given(services: Services, raw: bytes, cost_model: str | None) -> tuple[Solv
 async def answer_plan(
     request: Request, services: Services, digest: str, rank: int | None, *, cache_control: str
 ) -> Response:
-    """Answer with a plan, or with the slice of one rank, from memory where it is there."""
-    if rank is None:
-        served = services.plans.peek(digest)
-        if served is None:
-            served = await run_sync(find_plan, services, digest)
-    else:
-        served = services.slices.peek(slice_key(digest, rank))
-        if served is None:
-            served = await run_sync(_find_slice, services, digest, rank)
+    """Answer with a plan, or with the slice of one rank, from memory if it is there."""
+    served = services.plans.peek(digest, rank)
+    if served is None:
+        served = await run_sync(find_plan, services, digest, rank)
     return plan_response(request, served, plan_digest=digest, cache_control=cache_control)
 
 
-def _find_slice(services: Services, digest: str, rank: int) -> ServedPlan:
-    slices = found(services.rank_slices.get(digest), "plan")
-    served = services.slices.get(slice_key(digest, rank)) if 0 <= rank < len(slices) else None
-    if served is None:
-        raise ApiError("no-such-rank", f"the ranks of this plan are 0 to {len(slices) - 1}")
-    return served
-
-
-def find_plan(services: Services, digest: str) -> ServedPlan:
-    """Return a plan from memory or disk."""
-    return found(services.plans.get(digest), "plan")
+def find_plan(services: Services, digest: str, rank: int | None = None) -> ServedPlan:
+    """Return a plan, or the slice of one rank, from memory or disk."""
+    served = services.plans.get(digest, rank)
+    if served is None and rank is not None:
+        last = json.loads(find_plan(services, digest).canonical)["world_size"] - 1
+        raise ApiError("no-such-rank", f"the ranks of this plan are 0 to {last}")
+    return found(served, "plan")
 
 
 def _problem_of(services: Services, document: Mapping[str, object]) -> Problem | None:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from api.services.plans.cache import tenant_key
+from api.services.plans.cache import PlanKey, SliceKey
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.output.plan_document import HeadDocument
 
@@ -35,46 +35,35 @@ class RankSlices:
     All ranks of a job ask at the same time: the plan is read once for all of them.
     """
 
-    def __init__(self, find: Callable[[str], bytes | None], *, max_bytes: int) -> None:
+    def __init__(self, find: Callable[[PlanKey], bytes | None], *, max_bytes: int) -> None:
         self._find, self._max_bytes = find, max_bytes
         self._lock = threading.Lock()
-        self._slices: OrderedDict[str, tuple[bytes, ...]] = OrderedDict()
+        self._slices: OrderedDict[PlanKey, tuple[bytes, ...]] = OrderedDict()
         self._num_bytes = 0
 
-    def get(self, digest: str) -> tuple[bytes, ...] | None:
-        """Return the slices of a plan by rank, ``None`` where there is no such plan."""
+    def get(self, key: PlanKey) -> tuple[bytes, ...] | None:
+        """Return the slices of a plan by rank, ``None`` if there is no such plan."""
         with self._lock:
-            found = self._slices.get(digest)
+            found = self._slices.get(key)
             if found is not None:
-                self._slices.move_to_end(digest)
+                self._slices.move_to_end(key)
                 return found
-            canonical = self._find(digest)
+            canonical = self._find(key)
             if canonical is None:
                 return None
-            slices = self._slices[digest] = slices_of(canonical)
+            slices = self._slices[key] = slices_of(canonical)
             self._num_bytes += _size(slices)
             while self._num_bytes > self._max_bytes and len(self._slices) > 1:
                 _, dropped = self._slices.popitem(last=False)
                 self._num_bytes -= _size(dropped)
             return slices
 
-    def find(self, key: str) -> bytes | None:
-        """Return the slice that a key such as ``sha256:...#3`` names, ``None`` where there is none."""
-        digest, _, rank = key.partition("#")
-        slices = self.get(digest)
-        return None if slices is None or int(rank) >= len(slices) else slices[int(rank)]
+    def find(self, key: SliceKey) -> bytes | None:
+        """Return the slice of a rank, ``None`` if there is no such plan or rank."""
+        tenant, digest, rank = key
+        slices = self.get((tenant, digest))
+        return slices[rank] if slices is not None and 0 <= rank < len(slices) else None
 
 
 def _size(slices: tuple[bytes, ...]) -> int:
     return sum(map(len, slices))
-
-
-class TenantSlices:
-    """The slices of plans of one tenant, in the memory that all share. Thread safe."""
-
-    def __init__(self, slices: RankSlices, tenant: str) -> None:
-        self._slices, self._tenant = slices, tenant
-
-    def get(self, digest: str) -> tuple[bytes, ...] | None:
-        """Return the slices of a plan by rank, ``None`` where the tenant has no such plan."""
-        return self._slices.get(tenant_key(self._tenant, digest))

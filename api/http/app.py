@@ -12,7 +12,6 @@ from fastapi.routing import APIRoute
 from api.execution.host import EngineHost
 from api.execution.processes.fit import FitFunction, fit_model
 from api.execution.processes.solve import PlanFunction, plan_in_full
-from api.http.auth.authenticator import Authenticator
 from api.http.auth.keys.service import ApiKeyService
 from api.http.auth.keys.verification import ApiKeyVerifier
 from api.http.auth.middleware import CallerMiddleware, require_scope
@@ -174,7 +173,7 @@ def create_app(
             tenants = Tenants(services_of)
             app.state.services = await tenants.get(DEFAULT_TENANT)
             app.state.memory = tenants
-            app.state.authenticator = Authenticator(api_keys, TokenVerifier.of(settings))
+            app.state.api_keys, app.state.tokens = api_keys, TokenVerifier.of(settings)
             scraped = ScrapedMetrics(
                 database, caches={"plans": plans, "slices": slices}, num_streams=lambda: listeners.number
             )

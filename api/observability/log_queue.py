@@ -33,7 +33,6 @@ class LogQueue(logging.Handler):
         threading.Thread(target=self._write_all, name="log-writer", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue the line of a record."""
         try:
             self.write(f"{self.format(record)}\n")
         except Exception:

@@ -24,7 +24,6 @@ _TIME = structlog.processors.TimeStamper(fmt="iso", utc=True)
 
 
 def is_json(settings: Settings, *, is_terminal: bool) -> bool:
-    """Whether lines are JSON."""
     return settings.log_format == "json" or (settings.log_format == "auto" and not is_terminal)
 
 

@@ -54,7 +54,6 @@ class RequestMetrics:
         self._known: dict[tuple[str, str, int], Histogram] = {}
 
     def __call__(self, scope: Mapping[str, Any], status: int, seconds: float, _num_bytes: int) -> None:
-        """Count one request."""
         key = (route_of(scope), method_of(scope), status // 100)
         known = self._known.get(key)
         if known is None:

@@ -13,7 +13,6 @@ _ACCEPTED = re.compile(rb"[A-Za-z0-9_.\-]{1,64}")
 
 
 def request_id_of(scope: Mapping[str, Any]) -> str:
-    """Return the id of a request."""
     return str(scope.get("state", {}).get("request_id", ""))
 
 
@@ -24,7 +23,6 @@ class RequestIdMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

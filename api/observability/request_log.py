@@ -23,7 +23,6 @@ class AccessLog:
         self._write, self._as_json, self._clock = write, as_json, clock
 
     def __call__(self, scope: Mapping[str, Any], status: int, seconds: float, num_bytes: int) -> None:
-        """Log one request."""
         at = self._clock().isoformat(timespec="microseconds").replace("+00:00", "Z")
         request, method, route = request_id_of(scope), method_of(scope), route_of(scope)
         milliseconds = f"{seconds * 1000:.3f}"

@@ -113,7 +113,6 @@ class TracedRequestsMiddleware:
         self._app, self._tracer, self._propagator = app, tracer, TraceContextTextMapPropagator()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

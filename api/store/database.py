@@ -52,7 +52,6 @@ class Database(SolveRuns, Executors, Fits, ApiKeyVerification, Deliveries, Reten
         return TenantStore(self.engines, tenant)
 
     def close(self) -> None:
-        """Close all connections."""
         self.engines.dispose()
 
 

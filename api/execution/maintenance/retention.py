@@ -75,7 +75,6 @@ class RetentionJob:
         self._thread = threading.Thread(target=self._work, name="retention", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -72,7 +72,6 @@ class EngineWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Watch no longer."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()

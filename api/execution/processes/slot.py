@@ -99,7 +99,6 @@ class ProcessSlot:
             raise BrokenExecutor(f"no process could be had: {error}") from error
 
     def discard(self) -> None:
-        """Kill the process."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:

@@ -149,7 +149,6 @@ class _Loaded:
 
 
 def start_solver(memory_bytes: int | None) -> None:
-    """Prepare a solver process."""
     start_process(memory_bytes)
     with contextlib.suppress(Exception):  # whatever is missing then, a solve tells
         _load_machine_code()
@@ -190,7 +189,6 @@ def planned(
     on_result: Callable[[PlanResult], None] | None = None,
     plan: PlanFunction = plan_in_full,
 ) -> PlanResult:
-    """Plan what a spec asks for."""
     return plan(
         inputs.problem,
         cost_model=inputs.cost_model,
@@ -225,7 +223,6 @@ def facts_of(inputs: SolveInputs, spec_digest: str) -> dict[str, str]:
 
 
 def _incumbent(plan: Plan, inputs: SolveInputs, spec_digest: str) -> Incumbent:
-    """Turn a plan into its document."""
     head, document = to_bytes(plan, **facts_of(inputs, spec_digest))
     return Incumbent.of_plan(head, document)
 

@@ -52,7 +52,6 @@ class RaySlot(SolverSlot):
             raise EngineUnavailable(f"the Ray cluster at {where} gives no answer in {_START_SECONDS:g} s") from None
 
     def warm_up(self) -> None:
-        """Connect."""
         self.schedule(connect, self._place, _START_SECONDS)
 
     def solve(self, job: SolveJob, limit_seconds: float) -> "Future[SolveAnswer]":

@@ -191,7 +191,6 @@ def solve_in_pieces(job: SolveJob) -> Iterator[Piece]:
 
 
 def _connected(place: RayPlace) -> Any:
-    """Return the module ``ray``, connected."""
     try:
         import ray
     except ImportError:

@@ -88,7 +88,6 @@ class SolveWriter:
         self._on_change(run.id)
 
     def end(self, run: SolveRun, answer: SolveAnswer | None, stop: Stop | None) -> None:
-        """Write down how a solve ended."""
         error = None if answer is None else answer.error
         if error is not None and run.best is not None:
             log.error("refused with %s after it had found a plan", error["code"], extra={"solve_id": run.id})

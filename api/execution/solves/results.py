@@ -92,7 +92,6 @@ def result_of(
     shortfalls: Sequence[Json] = (),
     diagnosis: Json | None = None,
 ) -> dict[str, object]:
-    """Return the result of a solve."""
     return {
         "termination": {"reason": reason, "limit": limit, "detail": detail},
         "plan_digest": None if best is None else best.digest,
@@ -106,13 +105,11 @@ def result_of(
 
 
 def plan_record_of(best: Incumbent, *, solve_id: str, now: float) -> PlanRecord:
-    """Return the plan that a solve publishes."""
     summary = PlanSummary.of_document(best.head, solve_id=solve_id, created_at=now)
     return PlanRecord(digest=best.digest, canonical=best.document, created_at=now, summary=summary)
 
 
 def progress_of(incumbent: Incumbent) -> dict[str, object]:
-    """Return how far a running solve is."""
     return {
         "incumbent_seconds": incumbent.objective["seconds"],
         "bound_seconds": incumbent.objective["lower_bound_seconds"],

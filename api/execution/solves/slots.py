@@ -50,6 +50,5 @@ class Slots:
                 self._free.put(slot)
 
     def discard(self) -> None:
-        """Kill all processes."""
         for slot in self._all:
             slot.discard()

@@ -19,7 +19,6 @@ class CallerMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
         if scope["type"] == "http" and not is_open(scope["path"]):
             authorization = Headers(scope=scope).get("authorization")
             set_principal(scope, await _verified(scope["app"].state, authorization))

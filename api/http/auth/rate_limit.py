@@ -57,7 +57,6 @@ class RateLimitMiddleware:
         self._app, self._limit, self._per_minute = app, RateLimit(per_minute), per_minute
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
         wait_seconds = self._limit.wait_seconds(_name(scope)) if _counts(scope) else 0.0
         if wait_seconds > 0:
             retry_after = math.ceil(wait_seconds)

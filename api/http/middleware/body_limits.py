@@ -36,7 +36,6 @@ class BodyLimitMiddleware:
         self._app, self._limit, self._patience_seconds = app, max_body_bytes, patience_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

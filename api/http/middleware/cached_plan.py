@@ -38,7 +38,6 @@ class FetchPathMiddleware:
         self._app, self._asks_for_keys = app, asks_for_keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
         path = scope.get("path", "")
         if not path.startswith((_PLANS, _CHANNELS)) or not await self._answered(scope, path, send):
             await self._app(scope, receive, send)

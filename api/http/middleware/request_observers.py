@@ -18,7 +18,6 @@ class ObservedRequestsMiddleware:
         self._app, self._observers = app, observers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

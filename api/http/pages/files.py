@@ -45,7 +45,6 @@ class PageFiles:
 
 @functools.cache
 def page_files() -> PageFiles:
-    """Return the files of the package."""
     bodies = dict(sorted(_walk(files("api.http.pages") / "assets", "")))
     bodies["schemes.js"] = _schemes_module()
     everything = hashlib.sha256()

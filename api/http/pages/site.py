@@ -44,8 +44,6 @@ _FILE_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "public, 
 
 
 def add_pages(app: FastAPI) -> None:
-    """Serve the pages and their files."""
-
     async def page(request: Request) -> Response:
         return _answer(request, page_files().index, _INDEX_HEADERS)
 

@@ -39,7 +39,6 @@ _CODES = {KeyReused: "key-reused", **dict.fromkeys(_UNAVAILABLE, "storage-unavai
 def problem_bytes(
     code: str, detail: str, request_id: str, *, issues: tuple[Issue, ...] = (), num_issues: int | None = None
 ) -> bytes:
-    """Return the body of a problem document."""
     kind = ERROR_KINDS[code]
     document: dict[str, object] = {
         "type": kind.type,

@@ -50,7 +50,6 @@ def plan_answer(
 
 
 def plan_response(request: Request, served: ServedPlan, *, plan_digest: str, cache_control: str) -> Response:
-    """Return the answer of a route."""
     answer = plan_answer(
         served,
         method=request.method,
@@ -92,7 +91,6 @@ def etagged_response(
 
 
 def json_response(document: Document, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a document as JSON."""
     return Response(document.model_dump_json(), status_code=status, media_type="application/json", headers=headers)
 
 

@@ -42,7 +42,6 @@ class _Feed:
 
     @property
     def last_seq(self) -> int:
-        """Number of the last event."""
         return self.frames[-1][0] if self.frames else 0
 
     def take(self, record: SolveRecord | None, events: list[EventRecord]) -> None:

@@ -49,7 +49,6 @@ class ArchivedTable:
 
     @property
     def member(self) -> str:
-        """The name of its member of the zip."""
         return f"tables/{self.name}.jsonl"
 
 
@@ -64,7 +63,6 @@ class Manifest:
 
     @property
     def num_rows(self) -> dict[str, int]:
-        """Numbers of rows by table."""
         return {table.name: table.num_rows for table in self.tables}
 
 

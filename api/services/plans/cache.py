@@ -52,7 +52,6 @@ class ServedPlan:
 
     @property
     def canonical(self) -> bytes:
-        """Its canonical bytes."""
         return self.by_encoding["identity"].body
 
     @property

@@ -80,7 +80,6 @@ class ChannelService:
         return self._memory.peek(self._tenant, name)
 
     def get(self, name: str) -> ChannelRecord:
-        """Return a channel."""
         check_name(name)
         # As old as the begin of the query: what is committed while it runs may be missing from its answer.
         read_at = self._memory.monotonic()

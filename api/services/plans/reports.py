@@ -129,7 +129,6 @@ def certificate_of(request: SolveRequest, plan: GivenPlan, *, spec_base: str = "
 
 
 def explanation_document(spec_digest: str, plan: GivenPlan, explanation: Explanation) -> ExplanationDocument:
-    """Return an explanation as a document."""
     return ExplanationDocument.model_validate(
         {"plan_digest": plan.actual_digest, "spec_digest": spec_digest, **explanation.to_document()}
     )

@@ -141,7 +141,6 @@ class SolveService:
         return accepted
 
     def get(self, solve_id: str) -> SolveRecord:
-        """Return a solve."""
         return found(self._store.solve(solve_id), "solve")
 
     async def wait(self, solve_id: str, seconds: float) -> SolveRecord:

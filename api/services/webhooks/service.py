@@ -52,7 +52,6 @@ class WebhookService:
         return self._store.webhooks()
 
     def get(self, webhook_id: str) -> WebhookRecord:
-        """Return a webhook."""
         return found(self._store.webhook(webhook_id), "webhook")
 
     def delete(self, webhook_id: str, *, by: Actor) -> None:

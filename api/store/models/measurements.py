@@ -49,7 +49,6 @@ class Measurements(TenantRepository):
         return self._blob(select(_BATCHES.c.document).where(own))
 
     def measurements_record(self, digest: str) -> MeasurementsRecord | None:
-        """Return the record of a batch."""
         return self._record(self._batch(digest), MeasurementsRecord)
 
     def measurements_records(self, *, limit: int, after: str | None, device: str | None) -> list[MeasurementsRecord]:

@@ -156,7 +156,6 @@ class Models(TenantRepository):
             return ended.rowcount == 1
 
     def model(self, name: str, version: int) -> ModelRecord | None:
-        """Return one version."""
         return self._record(select(_MODELS).where(version_of(self._tenant, name, version)), ModelRecord)
 
     def models(self, *, limit: int, after: tuple[str, int] | None) -> list[ModelRecord]:
@@ -181,12 +180,10 @@ class Models(TenantRepository):
         return select(_MODELS).where(_MODELS.c.tenant == self._tenant)
 
     def _get(self, connection: Connection, name: str, version: int) -> ModelRecord:
-        """Return a version that exists."""
         query = select(_MODELS).where(version_of(self._tenant, name, version))
         return ModelRecord(**connection.execute(query).mappings().one())
 
     def _add(self, connection: Connection, name: str, **values: Any) -> ModelRecord:
-        """Add the next version of a name."""
         own = (_MODELS.c.tenant == self._tenant) & (_MODELS.c.name == name)
         version = (connection.execute(select(func.max(_MODELS.c.version)).where(own)).scalar() or 0) + 1
         values = {"tenant": self._tenant, "name": name, "version": version, "attempts": 0, **values}

@@ -33,7 +33,6 @@ class ChannelRecord:
 
     @property
     def plan_url(self) -> str:
-        """Address of the plan."""
         return f"/v1/plans/{self.plan_digest}"
 
 
@@ -49,7 +48,6 @@ class Channels(TenantRepository):
     """Channels of one tenant."""
 
     def channel(self, name: str) -> ChannelRecord | None:
-        """Return a channel."""
         with self._readers.begin() as connection:
             return self._channel(connection, name)
 

@@ -89,7 +89,6 @@ class Plans(TenantRepository):
             return [PlanSummary(**row) for row in connection.execute(query).mappings()]
 
     def plan(self, digest: str) -> PlanRecord | None:
-        """Return a published plan."""
         plans = tables.plans.c
         query = select(plans.document, plans.created_at).where(plans.tenant == self._tenant, plans.digest == digest)
         with self._readers.begin() as connection:

@@ -46,7 +46,6 @@ def find_solve(connection: Connection, solve_id: str, *, tenant: str | None = No
 
 
 def get_solve(connection: Connection, solve_id: str) -> SolveRecord:
-    """Return a solve that exists."""
     found = find_solve(connection, solve_id)
     assert found is not None
     return found

@@ -29,7 +29,6 @@ class SolveRuns(Repository):
     """Solves of all tenants, by their ids, which differ."""
 
     def any_solve(self, solve_id: str) -> SolveRecord | None:
-        """Return a solve."""
         with self._readers.begin() as connection:
             return find_solve(connection, solve_id)
 

@@ -89,7 +89,6 @@ class Solves(TenantRepository):
             return get_solve(connection, new.id), True
 
     def solve(self, solve_id: str) -> SolveRecord | None:
-        """Return a solve."""
         with self._readers.begin() as connection:
             return find_solve(connection, solve_id, tenant=self._tenant)
 

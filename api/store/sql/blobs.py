@@ -12,12 +12,10 @@ _ZSTD_LEVEL = 9
 
 
 def packed(document: bytes, level: int = _ZSTD_LEVEL) -> bytes:
-    """Compress a document."""
     return zstandard.ZstdCompressor(level=level).compress(document)
 
 
 def unpacked(content: bytes) -> bytes:
-    """Return what was packed."""
     return zstandard.ZstdDecompressor().decompress(content)
 
 

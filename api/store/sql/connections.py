@@ -57,7 +57,6 @@ class Engines:
     name: str  # in messages
 
     def dispose(self) -> None:
-        """Close all connections."""
         self.readers.dispose()
         self.writer.engine.dispose()
 

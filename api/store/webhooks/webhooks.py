@@ -51,7 +51,6 @@ class Webhooks(TenantRepository):
             append_audit(connection, self._tenant, by, CREATE_WEBHOOK, _subject(record), **entries, now=now)
 
     def webhook(self, webhook_id: str) -> WebhookRecord | None:
-        """Return a webhook."""
         with self._readers.begin() as connection:
             return _find(connection, self._tenant, webhook_id)
 

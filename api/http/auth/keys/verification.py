@@ -53,7 +53,6 @@ class ApiKeyVerifier:
         self._used_at: dict[str, float] = {}
 
     async def caller(self, authorization: str | None) -> Principal | ApiError:
-        """Return who shows this header."""
         if authorization is None:
             detail = "send the header Authorization: Bearer with a key"
             return ApiError("unauthorized", detail, headers={"WWW-Authenticate": "Bearer"})

@@ -59,7 +59,6 @@ class TokenVerifier:
         return None if trust is None else cls(trust, KeySet(key_fetcher(trust.issuer, trust.jwks_url)))
 
     async def caller(self, token: str) -> Principal | ApiError:
-        """Return who shows a token."""
         digest = hashlib.sha256(token.encode()).digest()
         known = self._known.get(digest)
         try:

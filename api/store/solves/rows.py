@@ -56,9 +56,10 @@ def no_earlier(than: ColumnElement[float], now: float) -> ColumnElement[float]:
     return case((than > now, than), else_=now)
 
 
-def notify_of_end(connection: Connection, solve_id: str, state: str, plan_digest: str | None, *, now: float) -> None:
+def notify_of_end(
+    connection: Connection, tenant: str, solve_id: str, state: str, plan_digest: str | None, *, now: float
+) -> None:
     """Notify the webhooks of the tenant of a solve of its end."""
-    tenant = connection.execute(select(tables.solves.c.tenant).where(tables.solves.c.id == solve_id)).scalar_one()
     data = {"solve_id": solve_id, "state": state, "plan_digest": plan_digest}
     notify_webhooks(connection, tenant, f"solve.{state}", data, now=now)
 

@@ -89,14 +89,17 @@ class SolveRuns(Repository):
             **({} if progress is None else {"progress": dict(progress)}),
         }
         with self._writer.begin() as connection:
+            tenant = connection.execute(select(solves.tenant).where(solves.id == solve_id)).scalar()
+            if tenant is None:  # the solve was deleted
+                return False
             if plan is not None:
-                _publish(connection, solve_id, plan)
+                _publish(connection, tenant, plan)
             if connection.execute(change.values(**values)).rowcount == 0:
                 connection.rollback()
                 return False
             if progress is not None:
                 _append_event(connection, solve_id, progress, now=now)
-            notify_of_end(connection, solve_id, state, None if plan is None else plan.digest, now=now)
+            notify_of_end(connection, tenant, solve_id, state, None if plan is None else plan.digest, now=now)
             return True
 
     def release_solves(self, executor_id: str | None) -> int:
@@ -151,11 +154,8 @@ def _append_event(connection: Connection, solve_id: str, progress: Json, *, now:
     connection.execute(insert(_LOG).values(solve_id=solve_id, **values))
 
 
-def _publish(connection: Connection, solve_id: str, plan: PlanRecord) -> None:
+def _publish(connection: Connection, tenant: str, plan: PlanRecord) -> None:
     """Insert the plan of a solve for the tenant of the solve: the bytes have names that only this tenant may know."""
-    tenant = connection.execute(select(_SOLVES.c.tenant).where(_SOLVES.c.id == solve_id)).scalar()
-    if tenant is None:  # the solve was deleted
-        return
     values = {"tenant": tenant, "digest": plan.digest, "created_at": plan.created_at}
     insert_missing(connection, tables.plans, values, document=plan.canonical)
     if plan.summary is not None:

@@ -141,7 +141,7 @@ class Solves(TenantRepository):
             ended_at = no_earlier(func.coalesce(solves.started_at, solves.created_at), now)
             cancelled = {"state": CANCELLED, "ended_at": ended_at, "cancel_requested": True}
             if connection.execute(this.where(nothing_found).values(cancelled)).rowcount == 1:
-                notify_of_end(connection, solve_id, CANCELLED, None, now=now)
+                notify_of_end(connection, self._tenant, solve_id, CANCELLED, None, now=now)
             connection.execute(this.where(solves.state.not_in(ENDED)).values(cancel_requested=True))
             return find_solve(connection, solve_id, tenant=self._tenant)
 

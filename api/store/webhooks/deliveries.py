@@ -75,11 +75,7 @@ def _due(connection: Connection, busy: Collection[str]) -> list[TakenDelivery]:
     first = of_hook.limit(1).correlate(_HOOKS).scalar_subquery()
     firsts = select(first).where(_HOOKS.c.state == ACTIVE, _HOOKS.c.id.not_in(busy))
     joined = _LOG.join(_HOOKS, _LOG.c.webhook_id == _HOOKS.c.id)
-    of_delivery = (_LOG.c.id, _LOG.c.attempts, _LOG.c.body, _LOG.c.webhook_id)
+    of_delivery = (_LOG.c.id, (_LOG.c.attempts + 1).label("attempt"), _LOG.c.body, _LOG.c.webhook_id)
     query = select(*of_delivery, _HOOKS.c.tenant, _HOOKS.c.url, _HOOKS.c.secret).select_from(joined)
     query = query.where(_LOG.c.id.in_(firsts)).order_by(_LOG.c.due_at, _LOG.c.id)
-    rows = connection.execute(query).mappings()
-    return [
-        TakenDelivery(attempt=row["attempts"] + 1, **{key: value for key, value in row.items() if key != "attempts"})
-        for row in rows
-    ]
+    return [TakenDelivery(**row) for row in connection.execute(query).mappings()]

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, FastAPI, params
 from fastapi.routing import APIRoute
 
 from api.execution.host import EngineHost
-from api.execution.processes.fit import FitFunction, fit_model
+from api.execution.processes.fit import FitFunction
 from api.execution.processes.solve import PlanFunction, plan_in_full
 from api.http.auth.keys.service import ApiKeyService
 from api.http.auth.keys.verification import ApiKeyVerifier
@@ -64,6 +64,7 @@ from api.services.webhooks.delivery_worker import DeliveryWorker
 from api.services.webhooks.service import WebhookService
 from api.services.webhooks.targets import HostAllowList
 from api.settings import Settings
+from api.specs.references.learned_model import fit as fit_model
 from api.store.data_directory import exclusive_data_directory
 from api.store.database import Database, open_store
 from api.store.tenants import DEFAULT_TENANT

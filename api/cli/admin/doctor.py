@@ -198,7 +198,7 @@ def _runner() -> str:
 
     slot = RaySlot(place_of(settings))
     try:
-        return slot.found()
+        return slot.check()
     finally:
         slot.discard()
 

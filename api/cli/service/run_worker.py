@@ -12,13 +12,14 @@ from prometheus_client import CollectorRegistry, start_http_server
 from api.cli.errors import ServerTrouble
 from api.cli.service.process import force_exit_after_timeout, start_errors
 from api.execution.host import EngineHost
-from api.execution.processes.fit import FitFunction, fit_model
+from api.execution.processes.fit import FitFunction
 from api.execution.processes.solve import PlanFunction, plan_in_full
 from api.observability.log_queue import LogQueue
 from api.observability.logging import set_up
 from api.observability.metrics import WorkMetrics, new_registry
 from api.observability.tracing import tracing_of
 from api.settings import Settings
+from api.specs.references.learned_model import fit as fit_model
 from api.store.data_directory import exclusive_data_directory
 from api.store.database import open_store
 

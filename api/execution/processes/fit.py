@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from api.schemas.measured_batch import rows_of
-from api.specs.references.learned_model import figures_of_model, fit, load_model
+from api.specs.references.learned_model import figures_of_model, load_model
 from cost_models.errors import CostModelError
 from cost_models.measurements.schema import Measurements, joined
 from planner.errors import PlannerError
@@ -35,11 +35,6 @@ class FitAnswer:
     figures: Mapping[str, object] | None = None
     canonical: bytes | None = None
     error: dict[str, str] | None = None
-
-
-def fit_model(rows: Measurements, name: str, seed: int) -> bytes:
-    """Fit a model: what processes call unless a test has them call something else."""
-    return fit(rows, name=name, seed=seed)
 
 
 def run_fit(job: FitJob) -> FitAnswer:

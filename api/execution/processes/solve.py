@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -135,17 +136,10 @@ def load_solvers() -> None:
         _load_machine_code()
 
 
+@cache
 def _load_machine_code() -> None:
-    """Load the searches' machine code, where this process has none; compile it where that could not be done ahead."""
-    if not _Loaded.machine_code:
-        import_module("planner.solver.partitioners.kernels.warm_up").warm()
-        _Loaded.machine_code = True
-
-
-class _Loaded:
-    """What this process, or the one that it was forked from, has loaded."""
-
-    machine_code = False
+    """Load the searches' machine code, once in this process and its forks; compile it if that was not done ahead."""
+    import_module("planner.solver.partitioners.kernels.warm_up").warm()
 
 
 def start_solver(memory_bytes: int | None) -> None:
@@ -160,9 +154,11 @@ def run_solve(job: SolveJob) -> SolveAnswer:
 
 
 def leave(job: SolveJob, content: bytes) -> None:
-    """Leave an improvement in a job's file; where the disk is full, the plan comes with the answer."""
+    """Replace a job's file with an improvement in one step; if the disk is full, the plan comes with the answer."""
+    part = job.incumbent_file.with_suffix(".part")
     with contextlib.suppress(OSError):
-        _write_whole(job.incumbent_file, content)
+        part.write_bytes(content)
+        os.replace(part, job.incumbent_file)
 
 
 def solve(job: SolveJob, found: Callable[[Incumbent], None]) -> SolveAnswer:
@@ -225,10 +221,3 @@ def facts_of(inputs: SolveInputs, spec_digest: str) -> dict[str, str]:
 def _incumbent(plan: Plan, inputs: SolveInputs, spec_digest: str) -> Incumbent:
     head, document = to_bytes(plan, **facts_of(inputs, spec_digest))
     return Incumbent.of_plan(head, document)
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Replace a file in one step."""
-    part = path.with_suffix(".part")
-    part.write_bytes(content)
-    os.replace(part, path)

@@ -37,12 +37,8 @@ class RaySlot(SolverSlot):
         self._place = place
         super().__init__(None, start_driver)
 
-    def check(self) -> None:
-        """Refuse a cluster that does not answer."""
-        self.found()
-
-    def found(self) -> str:
-        """Return what was found of the cluster, for people. Raises ``EngineUnavailable``."""
+    def check(self) -> str:
+        """Return a description of the cluster. Raises ``EngineUnavailable`` if it does not answer."""
         try:
             return self.schedule(check_cluster, self._place, _START_SECONDS).result()
         except NotNow as error:

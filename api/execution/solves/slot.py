@@ -13,8 +13,9 @@ class SolverSlot(ProcessSlot):
     def __init__(self, memory_bytes: int | None, start: Callable[[int | None], None] = start_solver) -> None:
         super().__init__(memory_bytes, start)
 
-    def check(self) -> None:
-        """Raise ``EngineUnavailable`` where nothing could run here."""
+    def check(self) -> str:
+        """Return a description of what runs solves. Raises ``EngineUnavailable`` if nothing could run."""
+        return "processes of this machine"
 
     def solve(self, job: SolveJob, limit_seconds: float) -> "Future[SolveAnswer]":
         """Begin a solve, which is killed at the limit (``TimeoutError``) or when the future is cancelled.

@@ -44,7 +44,7 @@ def load_model(raw: bytes) -> LearnedModel:
         raise RejectedDocument([issue]) from None
 
 
-def fit(rows: Measurements, *, name: str, seed: int) -> bytes:
+def fit(rows: Measurements, name: str, seed: int) -> bytes:
     """Return the canonical bytes of a model fitted to ``rows``; equal rows and seeds give equal documents.
 
     Raises

@@ -9,10 +9,11 @@ import httpx
 from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
 
-from api.execution.processes.fit import FitFunction, fit_model
+from api.execution.processes.fit import FitFunction
 from api.execution.processes.solve import PlanFunction
 from api.http.app import create_app
 from api.settings import Settings
+from api.specs.references.learned_model import fit as fit_model
 from planner.pipeline import plan as plan_pipeline
 from tests.support.service.patient import PatientTransport
 from tests.support.waiting import PATIENCE_SECONDS

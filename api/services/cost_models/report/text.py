@@ -19,12 +19,10 @@ def model_text(document: Mapping[str, Any]) -> str:
         lines += paragraph(f"{label:<{_LABEL_WIDTH}}{words}", hanging=" " * _LABEL_WIDTH)
     for table in report.tables:
         lines += ["", *_table(table)]
-    lines += ["", "Not measured"]
-    for words in report.not_measured:
-        lines += paragraph(f"- {words}", hanging="  ")
-    lines += ["", "Verdict"]
-    for words in report.verdicts:
-        lines += paragraph(f"- {words}", hanging="  ")
+    for heading, items in (("Not measured", report.not_measured), ("Verdict", report.verdicts)):
+        lines += ["", heading]
+        for words in items:
+            lines += paragraph(f"- {words}", hanging="  ")
     return "\n".join([*lines, "", "cost_model of a spec:", report.reference])
 
 

@@ -62,7 +62,7 @@ def test_a_solve_runs_there_and_ends_with_a_verified_plan(cluster: RayCluster, f
         assert plan_is_valid(live, solve, spec)
         assert live.solve(tiny(name="next"), wait=60)["state"] == "succeeded"
     found = RaySlot(RayPlace(address=cluster.address))
-    assert "1 nodes and 2 CPUs" in found.found()
+    assert "1 nodes and 2 CPUs" in found.check()
     found.discard()
 
 

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import TypeVar
 
 from opentelemetry.trace import Tracer
 from pebble import ProcessExpired
@@ -47,8 +46,6 @@ _PAUSE_SECONDS = 5.0
 #: A solve that was begun so often takes down whatever runs it, as far as can be known.
 MAX_ATTEMPTS = 20
 _INCUMBENT_FOLDER = "running"
-
-Value = TypeVar("Value")
 
 log = logging.getLogger(__name__)
 
@@ -126,16 +123,14 @@ class SolveRunner:
                     process.wait_until_ready(self._stopping)
             if process is None or self._stopping.is_set():
                 raise Interrupted
-            solve = self._retried(lambda: self._store.begin(work_id, executor_id=self._executor_id, now=self._clock()))
+            solve = retried(
+                lambda: self._store.begin(work_id, executor_id=self._executor_id, now=self._clock()), self._stopping
+            )
             if solve is not None:
                 with solve_span(self._tracer, solve):
                     self._run(solve, process)
         if self._stopping.is_set() and not self._has_ended(work_id):
             raise Interrupted
-
-    def _retried(self, operation: Callable[[], Value]) -> Value | None:
-        """Do something with the store, as often as it takes; ``None`` where the server stops first."""
-        return retried(operation, self._stopping)
 
     def _has_ended(self, solve_id: str) -> bool:
         """Whether a solve has ended; False where the store cannot say."""
@@ -155,7 +150,7 @@ class SolveRunner:
         stop: Stop | None
         try:
             # A server that stopped may have left a plan behind.
-            run.best = self._retried(lambda: self._writer.saved_incumbent(run.id))
+            run.best = retried(lambda: self._writer.saved_incumbent(run.id), self._stopping)
             if solve.cancel_requested:
                 run.cancelled.set()
             answer, stop = self._attempt(run, solve, process)
@@ -194,10 +189,10 @@ class SolveRunner:
         if solve.attempts > MAX_ATTEMPTS:
             return None, Stop.ATTEMPTS
         store = self._store.for_tenant(solve.tenant)
-        spec_bytes = self._retried(lambda: store.spec(solve.request_digest))
+        spec_bytes = retried(lambda: store.spec(solve.request_digest), self._stopping)
         if spec_bytes is None:
             return None, Stop.SERVER
-        learned_model = self._retried(lambda: _learned_model(store, spec_bytes))
+        learned_model = retried(lambda: _learned_model(store, spec_bytes), self._stopping)
         if self._stopping.is_set():  # and the model may not have been read
             return None, Stop.SERVER
         num_lost = 0

@@ -1,14 +1,11 @@
 """What can be done with learned cost models: fit one, upload one, look, wait, stop, compare."""
 
-import asyncio
-import contextlib
 import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
-
-from anyio.to_thread import run_sync
 
 from api.execution.base import FITS, Work
 from api.execution.fits.runner import FitRunner
@@ -120,14 +117,9 @@ class ModelService:
 
     async def wait(self, name: str, seconds: float) -> ModelRecord:
         """Return a version as soon as it has ended, or as it stands after some time."""
-        with self._signals.listening(fit_id(self._tenant, name)) as event:
-            record = await run_sync(self.get, name)
-            limit = min(seconds, self._settings.max_wait_seconds)
-            if record.state != FITTING or limit <= 0:
-                return record
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(event.wait(), limit)
-        return await run_sync(self.get, name)
+        limit = min(seconds, self._settings.max_wait_seconds)
+        work_id, read = fit_id(self._tenant, name), partial(self.get, name)
+        return await self._signals.wait_for_end(work_id, read, lambda model: model.state != FITTING, limit)
 
     def cancel(self, name: str) -> ModelRecord:
         """Stop a fit; one that has ended stays as it is."""

@@ -2,7 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from anyio.to_thread import run_sync
+
+Record = TypeVar("Record")
 
 
 class SolveNotifications:
@@ -51,6 +56,18 @@ class SolveNotifications:
     def following(self, work_id: str) -> contextlib.AbstractContextManager[asyncio.Event]:
         """Yield an event that is set whenever something about it changes, its end included."""
         return self._registered(self._changes, work_id)
+
+    async def wait_for_end(
+        self, work_id: str, read: Callable[[], Record], has_ended: Callable[[Record], bool], seconds: float
+    ) -> Record:
+        """Return the record of a solve or fit as soon as it has ended, or as it is after some time."""
+        with self.listening(work_id) as event:
+            record = await run_sync(read)
+            if has_ended(record) or seconds <= 0:
+                return record
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(event.wait(), seconds)
+        return await run_sync(read)
 
     @contextlib.contextmanager
     def _registered(self, events: dict[str, set[asyncio.Event]], work_id: str) -> Iterator[asyncio.Event]:

@@ -1,13 +1,11 @@
 """What can be done with solves: ask for one, look, wait, cancel."""
 
-import asyncio
-import contextlib
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 
-from anyio.to_thread import run_sync
 from opentelemetry.trace import get_current_span
 
 from api.execution.base import SOLVES, Work
@@ -145,14 +143,9 @@ class SolveService:
 
     async def wait(self, solve_id: str, seconds: float) -> SolveRecord:
         """Return a solve as soon as it has ended, or as it stands after some time."""
-        with self._signals.listening(solve_id) as event:
-            record = await run_sync(self.get, solve_id)
-            limit = min(seconds, self._settings.max_wait_seconds)
-            if record.state in ENDED or limit <= 0:
-                return record
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(event.wait(), limit)
-        return await run_sync(self.get, solve_id)
+        limit = min(seconds, self._settings.max_wait_seconds)
+        read = partial(self.get, solve_id)
+        return await self._signals.wait_for_end(solve_id, read, lambda solve: solve.state in ENDED, limit)
 
     def cancel(self, solve_id: str) -> SolveRecord:
         """Cancel a solve; what it has found so far is kept."""

@@ -52,5 +52,5 @@ class Runner(Protocol):
         ...
 
     def run(self, work_id: str) -> None:
-        """Run one work to its end. Raises ``Interrupted`` where the process ends first."""
+        """Run one work to its end. Raises ``Interrupted`` if the process ends first."""
         ...

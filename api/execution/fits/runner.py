@@ -101,7 +101,7 @@ class FitRunner:
             self._metrics.fit_seconds.labels(state).observe(time.monotonic() - began)
 
     def _answer(self, record: ModelRecord, process: ProcessSlot) -> FitAnswer | None:
-        """Return what became of a fit; ``None`` where the server stops first, or somebody cancelled it."""
+        """Return what became of a fit; ``None`` if the server stops first, or somebody cancelled it."""
         request = record.request or {}
         digests, seed = request["measurements"], request["seed"]
         assert isinstance(digests, list)
@@ -127,7 +127,7 @@ class FitRunner:
             return FitAnswer(error=KILLED)
 
     def _watch(self, record: ModelRecord, future: "Future[FitAnswer]") -> bool:
-        """Wait for the end of a fit; False where it is stopped."""
+        """Wait for the end of a fit; False if it is stopped."""
         looked = time.monotonic()
         while not wait([future], timeout=_POLL_SECONDS).done:
             is_wanted = not self._stopping.is_set()

@@ -40,7 +40,7 @@ def cutoffs(settings: Settings, *, now: float) -> Cutoffs:
 def prune(
     store: Retention, before: Cutoffs, *, stopping: threading.Event | None = None, batch: int = _BATCH
 ) -> Mapping[str, int] | None:
-    """Remove all that is old, batch by batch, and return how much; ``None`` where another process is at it."""
+    """Remove all that is old, batch by batch, and return how much; ``None`` if another process is at it."""
     stopping = stopping or threading.Event()
     with store.pruning() as is_mine:
         if not is_mine:

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 def retried(operation: Callable[[], Value], stopping: threading.Event) -> Value | None:
-    """Do something with the store, as often as it takes; ``None`` where the server stops first."""
+    """Do something with the store, as often as it takes; ``None`` if the server stops first."""
     while True:
         try:
             return operation()

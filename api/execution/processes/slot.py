@@ -90,7 +90,7 @@ class ProcessSlot:
     def schedule(self, work: Callable[[Given], Answer], job: Given, limit_seconds: float | None) -> "Future[Answer]":
         """Run a function at the top of a module on a job; the process is killed at the limit, where there is one.
 
-        Raises ``BrokenExecutor`` where no process could be had, which says nothing about the job; the future does so
+        Raises ``BrokenExecutor`` if no process could be had, which says nothing about the job; the future does so
         where the process was lost before it had begun, or discarded.
         """
         try:

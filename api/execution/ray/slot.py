@@ -24,7 +24,7 @@ _START_SECONDS = 90.0
 
 
 def place_of(settings: Settings) -> RayPlace:
-    """Return where the cluster is. Raises ``EngineUnavailable`` where nothing says so."""
+    """Return where the cluster is. Raises ``EngineUnavailable`` if nothing says so."""
     if settings.ray_address is None:
         raise EngineUnavailable("SHARDPLAN_RUNNER is ray: set SHARDPLAN_RAY_ADDRESS, like head.internal:6379")
     return RayPlace(address=settings.ray_address, memory_bytes=settings.solver_memory_bytes)

@@ -133,7 +133,7 @@ class SolveRunner:
             raise Interrupted
 
     def _has_ended(self, solve_id: str) -> bool:
-        """Whether a solve has ended; False where the store cannot say."""
+        """Whether a solve has ended; False if the store cannot say."""
         try:
             record = self._store.any_solve(solve_id)
         except SQLAlchemyError:

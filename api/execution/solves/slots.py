@@ -38,7 +38,7 @@ class Slots:
 
     @contextlib.contextmanager
     def acquire(self, stopping: threading.Event) -> Iterator[SolverSlot | None]:
-        """Yield a process, as soon as one is free; ``None`` where the server stops first."""
+        """Yield a process, as soon as one is free; ``None`` if the server stops first."""
         slot: SolverSlot | None = None
         while slot is None and not stopping.is_set():
             with contextlib.suppress(queue.Empty):

@@ -48,7 +48,7 @@ def without_deadline(warnings: Sequence[Mapping[str, object]]) -> list[Mapping[s
 
 
 def spec_in_time(spec_bytes: bytes, *, deadline_at: float | None, now: float) -> bytes | None:
-    """Return the spec of a solve that starts now and ends in time, ``None`` where its deadline has passed."""
+    """Return the spec of a solve that starts now and ends in time, ``None`` if its deadline has passed."""
     if deadline_at is None:
         return spec_bytes
     if deadline_at <= now:

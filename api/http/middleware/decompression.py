@@ -63,7 +63,7 @@ class Inflater:
                     yield piece
 
     def end(self) -> None:
-        """Say that the body has ended. Raises ``BrokenBody`` where something is missing."""
+        """Say that the body has ended. Raises ``BrokenBody`` if something is missing."""
         if self._part is not None or not self._num_parts:
             raise BrokenBody
 

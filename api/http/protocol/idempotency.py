@@ -22,7 +22,7 @@ IdempotencyKey = Annotated[
 
 
 def request_key(request: Request, body: bytes, key: str | None) -> RequestKey | None:
-    """Return the key of a request with its fingerprint, ``None`` where the caller gave none."""
+    """Return the key of a request with its fingerprint, ``None`` if the caller gave none."""
     if key is None:
         return None
     identity = {"query": sorted(request.query_params.multi_items()), "body": hashlib.sha256(body).hexdigest()}
@@ -38,7 +38,7 @@ class KeysInFlight:
 
     @contextlib.contextmanager
     def holding(self, key: RequestKey | None) -> Iterator[None]:
-        """Refuse a request while another one with its key is on its way into the store."""
+        """Reject a request while another one with its key is on its way into the store."""
         if key is None:
             yield
             return

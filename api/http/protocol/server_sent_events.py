@@ -87,7 +87,7 @@ class SolveStreams:
         self._feeds: dict[str, _Feed] = {}
 
     async def check(self, solve_id: str) -> None:
-        """Refuse a listener to whom a stream cannot be opened, as long as a problem can still be answered."""
+        """Reject a listener to whom a stream cannot be opened, as long as a problem can still be answered."""
         if solve_id not in self._feeds and await run_sync(self._store.solve, solve_id) is None:
             raise not_found("solve")
         if self._listeners.number >= self._listeners.max_number:

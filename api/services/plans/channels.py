@@ -165,7 +165,7 @@ def etag_of(record: ChannelRecord) -> str:
 
 
 def check_name(name: str) -> None:
-    """Refuse names that are no path of plain segments."""
+    """Reject names that are no path of plain segments."""
     segments = name.split("/")
     if len(segments) > MAX_SEGMENTS or not all(_SEGMENT.fullmatch(segment) for segment in segments):
         detail = f"a channel name has up to {MAX_SEGMENTS} segments of a-z 0-9 . _ - like ads/ranker/prod"
@@ -175,7 +175,7 @@ def check_name(name: str) -> None:
 
 
 def _check_match(current: ChannelRecord, if_match: str | None) -> None:
-    """Refuse a change of a version that the caller has not seen."""
+    """Reject a change of a version that the caller has not seen."""
     if if_match is None:
         detail = f"the channel exists at version {current.version}; send If-Match: {etag_of(current)}"
         raise ApiError("precondition-required", detail)

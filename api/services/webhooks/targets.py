@@ -126,7 +126,7 @@ class HostAllowList:
         return target
 
     def check_address(self, text: str) -> None:
-        """Refuse an address that a name leads to, unless it is public or listed. Raises ``TargetRefused``."""
+        """Reject an address that a name leads to, unless it is public or listed. Raises ``TargetRefused``."""
         address = ipaddress.ip_address(text)
         if any(entry.network is not None and address in entry.network for entry in self._entries):
             return

@@ -36,7 +36,7 @@ class Key:
 
     @classmethod
     def parse(cls, text: str) -> "Key | None":
-        """Return the key that a text is; ``None`` where it is none."""
+        """Return the key that a text is; ``None`` if it is none."""
         found = _FORM.fullmatch(text)
         return None if found is None else cls(*found.groups())
 

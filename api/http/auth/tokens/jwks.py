@@ -48,7 +48,7 @@ class KeySet:
         self._asking: asyncio.Task[None] | None = None
 
     async def key(self, kid: str) -> VerificationKey | None:
-        """Return a key; ``None`` where the issuer has none of this id.
+        """Return a key; ``None`` if the issuer has none of this id.
 
         Raises
         ------

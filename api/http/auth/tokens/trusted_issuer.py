@@ -40,7 +40,7 @@ class Trust:
 
     @classmethod
     def of(cls, settings: Settings) -> "Trust | None":
-        """Return what the settings say; ``None`` where no issuer is trusted. Raises ``UnusableIssuer``."""
+        """Return what the settings say; ``None`` if no issuer is trusted. Raises ``UnusableIssuer``."""
         if settings.oidc_issuer is None:
             if settings.oidc_audience is not None or settings.oidc_jwks_url is not None:
                 raise UnusableIssuer("SHARDPLAN_OIDC_AUDIENCE and _JWKS_URL mean nothing without SHARDPLAN_OIDC_ISSUER")

@@ -112,7 +112,7 @@ class TokenVerifier:
 
 
 def _check_key(key: VerificationKey, algorithm: str) -> None:
-    """Refuse a signature of another kind than its key, whatever the token says."""
+    """Reject a signature of another kind than its key, whatever the token says."""
     kind, curve = ALGORITHMS[algorithm]
     if key.kind != kind or curve not in (None, key.curve) or key.algorithm not in (None, algorithm):
         raise InvalidToken("the key that the token names is not for this kind of signature")

@@ -32,19 +32,19 @@ def rolled_back(transport: Transport, name: str, *, if_match: str, version: int 
     then the channel is one version further than it was, and points where it was asked to.
     """
     path = channel_path(name)
-    response, _ = transport.request("GET", path)
+    response = transport.request("GET", path)
     before = parse_object(response.content, "the channel")
     known = response.headers.get("ETag") == if_match and isinstance(before.get("version"), int)
     body = {} if version is None else {"version": version}
     try:
-        response, _ = transport.request(
+        response = transport.request(
             "POST", f"{path}:rollback", headers={"If-Match": if_match}, content=canonical_bytes(body)
         )
     except ProblemError as error:
         if error.status != httpx.codes.PRECONDITION_FAILED or not known:
             raise
         at = cast("int", before["version"])
-        again, _ = transport.request("GET", path)
+        again = transport.request("GET", path)
         after = parse_object(again.content, "the channel")
         wanted = _plan_of_version(transport, path, at - 1 if version is None else version)
         if after.get("version") != at + 1 or wanted is None or after.get("plan_digest") != wanted:
@@ -57,7 +57,7 @@ def _plan_of_version(transport: Transport, path: str, version: int) -> str | Non
     """Return what a channel pointed at, at one of its versions; ``None`` where it has no such version."""
     params: dict[str, str | list[str]] = {"page_size": "500"}
     while True:
-        response, _ = transport.request("GET", f"{path}/history", params=params)
+        response = transport.request("GET", f"{path}/history", params=params)
         page = parse_object(response.content, "the history of the channel")
         for one in cast("list[Mapping[str, object]]", page.get("versions") or []):
             if one.get("version") == version:

@@ -83,7 +83,7 @@ class PlannerClient:
         ProblemError
             The spec is not valid; ``errors`` lists what and where.
         """
-        response, _ = self._transport.request("POST", "/v1/specs:validate", content=canonical_bytes(spec))
+        response = self._transport.request("POST", "/v1/specs:validate", content=canonical_bytes(spec))
         return _json(response)
 
     def submit(
@@ -100,7 +100,7 @@ class PlannerClient:
         """
         wait = min(wait_seconds, MAX_SERVER_WAIT_SECONDS)
         headers = {"Prefer": f"wait={int(wait)}"} if wait >= 1 else {}
-        response, _ = self._transport.request(
+        response = self._transport.request(
             "POST",
             "/v1/solves",
             headers=headers,
@@ -114,7 +114,7 @@ class PlannerClient:
         """The solve's document; with ``wait_seconds``, once it changes or the time is up."""
         wait = min(wait_seconds, MAX_SERVER_WAIT_SECONDS)
         params = {"wait": str(int(wait))} if wait >= 1 else {}
-        response, _ = self._transport.request(
+        response = self._transport.request(
             "GET", f"/v1/solves/{quote(solve_id, safe='')}", params=params, server_wait_seconds=wait
         )
         return _solve_document(response)
@@ -164,7 +164,7 @@ class PlannerClient:
         DigestMismatch
             The content is another plan.
         """
-        response, _ = self._transport.request("GET", f"/v1/plans/{quote(digest, safe=':')}")
+        response = self._transport.request("GET", f"/v1/plans/{quote(digest, safe=':')}")
         return fetched_plan(response, digest)
 
     def fetch_channel(self, name: str, *, etag: str | None = None) -> FetchedPlan | None:
@@ -189,7 +189,7 @@ class PlannerClient:
         DigestMismatch
             It is of another plan.
         """
-        response, _ = self._transport.request("GET", f"/v1/plans/{quote(digest, safe=':')}", params={"rank": str(rank)})
+        response = self._transport.request("GET", f"/v1/plans/{quote(digest, safe=':')}", params={"rank": str(rank)})
         return fetched_slice(response, rank, digest)
 
     def fetch_channel_slice(self, name: str, rank: int, *, etag: str | None = None) -> RankSlice | None:
@@ -203,7 +203,7 @@ class PlannerClient:
     def _channel_plan(self, name: str, etag: str | None, params: dict[str, str | list[str]]) -> httpx.Response | None:
         """Return the answer with a channel's plan, or a part of it; ``None`` where it is the one with ``etag``."""
         headers = {"If-None-Match": etag} if etag else {}
-        response, _ = self._transport.request("GET", f"{channel_path(name)}/plan", headers=headers, params=params)
+        response = self._transport.request("GET", f"{channel_path(name)}/plan", headers=headers, params=params)
         if response.status_code != httpx.codes.NOT_MODIFIED:
             return response
         if etag is None:
@@ -212,7 +212,7 @@ class PlannerClient:
 
     def get_channel(self, name: str) -> tuple[dict[str, object], str | None]:
         """The channel's document and its ETag, which ``promote`` takes as ``if_match``."""
-        response, _ = self._transport.request("GET", channel_path(name))
+        response = self._transport.request("GET", channel_path(name))
         return _json(response), response.headers.get("ETag")
 
     def promote(self, name: str, digest: str, *, if_match: str | None = None) -> dict[str, object]:
@@ -232,7 +232,7 @@ class PlannerClient:
         condition = {"If-None-Match": "*"} if if_match is None else {"If-Match": if_match}
         body = canonical_bytes({"plan_digest": digest})
         try:
-            response, _ = self._transport.request("PUT", channel_path(name), headers=condition, content=body)
+            response = self._transport.request("PUT", channel_path(name), headers=condition, content=body)
         except ProblemError as error:
             # An attempt whose answer was lost may have moved the channel before this one failed.
             if error.status not in (httpx.codes.PRECONDITION_FAILED, httpx.codes.PRECONDITION_REQUIRED):
@@ -254,7 +254,7 @@ class PlannerClient:
         ProblemError
             422 where they are not what the contract says, or the service does not have the plan.
         """
-        response, _ = self._transport.request("POST", "/v1/measurements", content=canonical_bytes(measurements))
+        response = self._transport.request("POST", "/v1/measurements", content=canonical_bytes(measurements))
         return _json(response)
 
     def rollback(self, name: str, *, if_match: str, version: int | None = None) -> dict[str, object]:

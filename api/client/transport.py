@@ -81,8 +81,8 @@ class Transport:
         params: Mapping[str, str | list[str]] | None = None,
         content: bytes | None = None,
         server_wait_seconds: float = 0.0,
-    ) -> tuple[httpx.Response, int]:
-        """Send a request until it is answered; returns the answer and the number of attempts.
+    ) -> httpx.Response:
+        """Send a request until it is answered, and return the answer.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class Transport:
                     raise Unreachable(str(request.url), attempt, f"{type(error).__name__}: {error}") from error
             else:
                 if response.status_code < 400:
-                    return response, attempt
+                    return response
                 if last or response.status_code not in RETRIED_STATUSES:
                     raise problem_of(response)
                 retry_after = response.headers.get("Retry-After")
@@ -129,7 +129,7 @@ class Transport:
 
 
 def _checked(token: str) -> str:
-    """Return a token that can be a header; what is wrong with another one is told without repeating it."""
+    """Return a token that can be a header; the error of another one does not repeat it."""
     stripped = token.strip()
     if not stripped or not all("!" <= character <= "~" for character in stripped):
         raise ValueError("Expected a token of printable ASCII characters without spaces.")

@@ -114,8 +114,10 @@ def is_well_formed(raw: bytes) -> bool:
 
 
 def _of_torchrec(raw: bytes, problem: Problem, base: str) -> GivenPlan:
+    cluster = problem.cluster
+    job = PlannedJob(tables=problem.tables, world_size=cluster.world_size, ranks_per_host=cluster.ranks_per_host)
     try:
-        read = plan_of_torchrec(raw, PlannedJob.of_problem(problem))
+        read = plan_of_torchrec(raw, job)
     except RejectedDocument as error:
         raise RejectedDocument([issue.below(base) for issue in error.issues], error.num_issues) from None
     given = given_plan(parse_document(canonical_bytes(read.document), PlanDocument), read.document)

@@ -46,7 +46,7 @@ class RejectedDocument(InvalidProblem):
 
 
 class UntrustedKeys(ValueError):
-    """A JSON object names a key twice, or the document names too many that nobody knows."""
+    """A JSON object names a key twice, or the document names too many unknown ones."""
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code
@@ -108,8 +108,8 @@ class _ObjectReader:
     The second rule bounds the number of issues that one body can cause.
     """
 
-    def __init__(self, known: Iterable[str]) -> None:
-        self._known = frozenset(known)
+    def __init__(self, known: frozenset[str]) -> None:
+        self._known = known
         self._right: set[tuple[str, ...]] = set()
         self._num_unknown = 0
 
@@ -160,12 +160,9 @@ def check_json(raw: bytes, model: type[BaseModel]) -> None:
     except RecursionError:
         raise _not_json("the document is nested too deeply", "a spec needs fewer than 10 levels") from None
     except ValueError as error:
-        raise _not_json(_number_message(error), "write finite numbers of ordinary length") from None
-
-
-def _number_message(error: ValueError) -> str:
-    """Return what is wrong with a number, without repeating it."""
-    return str(error) if str(error).startswith("NaN") else "the document holds a number with too many digits"
+        is_constant = str(error).startswith("NaN")  # of _no_constant; the standard library's message has the number
+        message = str(error) if is_constant else "the document holds a number with too many digits"
+        raise _not_json(message, "write finite numbers of ordinary length") from None
 
 
 def _no_constant(_name: str) -> None:
@@ -216,19 +213,10 @@ def models_in(annotation: object) -> list[type[BaseModel]]:
 
 
 @cache
-def field_names(model: type[BaseModel]) -> tuple[str, ...]:
-    """All field names of a model and of the models inside it, for suggestions."""
-    names: dict[str, None] = {}
-    waiting: list[object] = [model]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, type) and issubclass(item, BaseModel):
-            for name, field in item.model_fields.items():
-                names.setdefault(name)
-                waiting.append(field.annotation)
-        else:
-            waiting.extend(get_args(item))
-    return tuple(names)
+def field_names(model: type[BaseModel]) -> frozenset[str]:
+    """Return all field names of a model and of the models inside it."""
+    inner = [found for field in model.model_fields.values() for found in models_in(field.annotation)]
+    return frozenset(model.model_fields).union(*map(field_names, inner))
 
 
 def is_plan(document: object) -> bool:

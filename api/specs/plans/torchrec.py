@@ -5,59 +5,27 @@ data_parallel tables. They come from the spec that the plan is read for, and whe
 the two are compared.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from api.schemas.spec import SpecDocument
 from api.schemas.table import TableSpec
 from api.schemas.torchrec_plan import TorchRecPlan, TorchRecShard, TorchRecTable
 from api.specs.input.json import RejectedDocument, parse_document, pointer
-from cost_models.hardware.hardware import Hardware
 from cost_models.vocabulary import CACHED_KERNELS, Kernel, Scheme, Tier
-from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.errors import Issue
 
-#: What TorchRec's caches hold where nobody says (``batched_embedding_kernel``, TorchRec 1.8.0).
+#: What TorchRec's caches hold by default (``batched_embedding_kernel``, TorchRec 1.8.0).
 DEFAULT_LOAD_FACTOR = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableShape:
-    """What a serialised plan lacks of a table."""
-
-    name: str
-    num_rows: int
-    num_columns: int
-    has_module_path: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedJob:
-    """What a serialised plan lacks of its model and its cluster."""
+    """What a serialised plan lacks of its model and its cluster: their tables, of a problem or a spec, and ranks."""
 
-    tables: Mapping[str, TableShape]  # by name
+    tables: Sequence[Table | TableSpec]
     world_size: int
     ranks_per_host: int
-
-    @classmethod
-    def of_problem(cls, problem: Problem) -> "PlannedJob":
-        """Return what a problem says."""
-        return cls(
-            tables={table.name: _shape(table) for table in problem.tables},
-            world_size=problem.cluster.world_size,
-            ranks_per_host=problem.cluster.ranks_per_host,
-        )
-
-    @classmethod
-    def of_spec(cls, spec: SpecDocument, hardware: Hardware) -> "PlannedJob":
-        """Return what a spec says that names this hardware."""
-        ranks_per_host = spec.hardware.ranks_per_host or hardware.ranks_per_host
-        return cls(
-            tables={table.name: _shape(table) for table in spec.model.tables},
-            world_size=spec.hardware.num_hosts * ranks_per_host,
-            ranks_per_host=ranks_per_host,
-        )
 
 
 def is_torchrec(content: object) -> bool:
@@ -85,13 +53,14 @@ def plan_of_torchrec(raw: bytes, job: PlannedJob) -> PlanOfTorchRec:
     given = parse_document(raw, TorchRecPlan)
     world_size = given.world_size or job.world_size
     ranks_per_host = given.local_world_size or job.ranks_per_host
+    tables = {table.name: table for table in job.tables}
     placed: dict[str, dict[str, object]] = {}  # by pointer
     issues: list[Issue] = []
     warnings: list[Issue] = []
     for path, module in given.plan.items():
         for name, sharding in module.items():
             where = pointer(("plan", path, name))
-            table = job.tables.get(name)
+            table = tables.get(name)
             if table is None:
                 issues.append(_unknown_table(where))
                 continue
@@ -114,15 +83,6 @@ def plan_of_torchrec(raw: bytes, job: PlannedJob) -> PlanOfTorchRec:
     )
 
 
-def _shape(table: Table | TableSpec) -> TableShape:
-    return TableShape(
-        name=table.name,
-        num_rows=table.num_embeddings,
-        num_columns=table.embedding_dim,
-        has_module_path=bool(table.module_path),
-    )
-
-
 def _unknown_table(where: str) -> Issue:
     return Issue(
         code="unknown-table",
@@ -133,7 +93,7 @@ def _unknown_table(where: str) -> Issue:
 
 
 def _broken(
-    where: str, table: TableShape, sharding: TorchRecTable, world_size: int, ranks_per_host: int
+    where: str, table: Table | TableSpec, sharding: TorchRecTable, world_size: int, ranks_per_host: int
 ) -> Iterator[Issue]:
     """Yield what keeps a table's shards from being read."""
     if sharding.shards is None and sharding.sharding_type != Scheme.DATA_PARALLEL.label:
@@ -164,7 +124,7 @@ def _broken(
             return
 
 
-def _assumed(where: str, table: TableShape, sharding: TorchRecTable) -> Iterator[Issue]:
+def _assumed(where: str, table: Table | TableSpec, sharding: TorchRecTable) -> Iterator[Issue]:
     """Yield what TorchRec leaves out of a serialised plan, and has to be assumed."""
     if Kernel.from_label(sharding.compute_kernel) in CACHED_KERNELS and _load_factor(sharding) is None:
         yield Issue(
@@ -181,12 +141,12 @@ def _load_factor(sharding: TorchRecTable) -> float | None:
     return None if sharding.cache_params is None else sharding.cache_params.load_factor
 
 
-def _placed(path: str, table: TableShape, sharding: TorchRecTable, world_size: int) -> dict[str, object]:
+def _placed(path: str, table: Table | TableSpec, sharding: TorchRecTable, world_size: int) -> dict[str, object]:
     kernel = Kernel.from_label(sharding.compute_kernel)
     tier = kernel.tier(Tier.HBM).label
     placed: dict[str, object] = {
         "name": table.name,
-        "module_path": path if table.has_module_path else "",  # a spec without paths is for any module
+        "module_path": path if table.module_path else "",  # a spec without paths is for any module
         "sharding_type": sharding.sharding_type,
         "compute_kernel": sharding.compute_kernel,
         "shards": [
@@ -208,11 +168,11 @@ def _placed(path: str, table: TableShape, sharding: TorchRecTable, world_size: i
 
 
 def _rectangles(
-    table: TableShape, sharding: TorchRecTable, world_size: int
+    table: Table | TableSpec, sharding: TorchRecTable, world_size: int
 ) -> Iterator[tuple[int, list[int], list[int]]]:
     """Yield rank, offsets and sizes of the shards; of a data_parallel table, the copies that TorchRec makes."""
     if sharding.shards is None:
-        whole = [table.num_rows, table.num_columns]
+        whole = [table.num_embeddings, table.embedding_dim]
         for rank in sharding.ranks or range(world_size):
             yield rank, [0, 0], whole
         return

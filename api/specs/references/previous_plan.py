@@ -72,7 +72,13 @@ def read_previous_plan(
     core["tables"] = without_derived(content["tables"])
     settings = spec.model_dump(mode="json", exclude_none=True, exclude={"plan", "digest"})
     return Previous(
-        plan=_domain(spec, given),
+        plan=PreviousPlan(
+            placement=given.placement,
+            digest=given.actual_digest,
+            remaining_steps=spec.remaining_steps,
+            max_moved_bytes=spec.max_moved_bytes,
+            min_relative_gain=spec.min_relative_gain,
+        ),
         document={"plan": core, **settings},
         warnings=tuple(_at(where, warning) for warning in warnings),
     )
@@ -99,16 +105,6 @@ def _checked(raw: bytes, content: Mapping[str, Any]) -> GivenPlan:
     if issues := [*given.false_digest(), *_form_issues(given.placement)]:
         raise RejectedDocument(issues)
     return given
-
-
-def _domain(spec: PreviousPlanSpec, given: GivenPlan) -> PreviousPlan:
-    return PreviousPlan(
-        placement=given.placement,
-        digest=given.actual_digest,
-        remaining_steps=spec.remaining_steps,
-        max_moved_bytes=spec.max_moved_bytes,
-        min_relative_gain=spec.min_relative_gain,
-    )
 
 
 def _form_issues(placement: Placement) -> Iterator[Issue]:

@@ -79,7 +79,9 @@ def _planned_job(state: SpecState, issues: IssueCollector) -> PlannedJob | None:
     num_unread = len(state.originals.table_names) - len(state.spec.model.tables)
     if state.hardware is None or num_unread or not issues.is_sound(*state.rank_fields):
         return None
-    return PlannedJob.of_spec(state.spec, state.hardware)
+    ranks_per_host = state.spec.hardware.ranks_per_host or state.hardware.ranks_per_host
+    world_size = state.spec.hardware.num_hosts * ranks_per_host
+    return PlannedJob(tables=state.spec.model.tables, world_size=world_size, ranks_per_host=ranks_per_host)
 
 
 def _resolve_hardware(spec: HardwareSpec, issues: IssueCollector) -> Hardware | None:

@@ -175,4 +175,4 @@ def test_quoted_names_are_cut_at_80_characters() -> None:
 
 
 def test_field_names_reach_into_lists() -> None:
-    assert {"batch_size_per_rank", "num_poolings", "hbm_bytes_by_rank", "seed"} <= set(field_names(SpecDocument))
+    assert {"batch_size_per_rank", "num_poolings", "hbm_bytes_by_rank", "seed"} <= field_names(SpecDocument)

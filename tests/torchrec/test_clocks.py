@@ -11,20 +11,15 @@ import torch
 from api.cli.measuring.embeddings import best_implementation
 from api.cli.measuring.machine import this_machine
 from api.client.device_names import fbgemm_library
-from api.client.torchrec.clocks import HostClock, StreamClock, clock_for, device_name
+from api.client.torchrec.clocks import Clock, device_name
 
 pytestmark = pytest.mark.torchrec
 CPU = torch.device("cpu")
 
 
-def test_each_device_has_its_clock() -> None:
-    assert isinstance(clock_for(CPU), HostClock)
-    assert isinstance(clock_for(torch.device("cuda", 1)), StreamClock)
-
-
 def test_seconds_are_those_that_passed() -> None:
     before = time.perf_counter()
-    clock = clock_for(CPU)
+    clock = Clock(CPU)
     begin = clock.now()
     time.sleep(0.02)
     passed = clock.seconds(begin, clock.now())
@@ -33,7 +28,7 @@ def test_seconds_are_those_that_passed() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_seconds_of_a_stream_are_those_of_its_work() -> None:
-    clock = clock_for(torch.device("cuda"))
+    clock = Clock(torch.device("cuda"))
     begin = clock.now()
     torch.cuda._sleep(10_000_000)  # noqa: SLF001  # cycles: some milliseconds of any clock rate
     end = clock.now()

@@ -1,55 +1,38 @@
-"""What a job's phases are timed with, and on: the clock of its device, and the device's name."""
+"""The clock that times a job's phases on its device, and the device's name."""
 
 import os
 import time
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from ..device_names import cpu_name, device_text
 
 
-class Clock(Protocol):
-    """Moments, and the seconds between two of them, which are read later: no step waits for its clock."""
+class Clock:
+    """Moments of a device, and the seconds between two of them, which are read later: no step waits for its clock.
+
+    A moment of a GPU is an event on the current stream: when the device, and not its host, comes to what follows.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._is_cuda = device.type == "cuda"
 
     def now(self) -> Any:
         """Return this moment."""
-
-    def seconds(self, begin: Any, end: Any) -> float:
-        """Return the seconds from one moment to another."""
-
-
-class HostClock:
-    """The processor's own; on it work is done when its call returns."""
-
-    def now(self) -> float:
-        """Return this moment."""
-        return time.perf_counter()
-
-    def seconds(self, begin: float, end: float) -> float:
-        """Return the seconds from one moment to another."""
-        return end - begin
-
-
-class StreamClock:
-    """Events on the stream that is current where they are recorded: moments of the device, not of its host."""
-
-    def now(self) -> torch.cuda.Event:
-        """Return the moment at which the device comes to what follows."""
+        if not self._is_cuda:
+            return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)
         event.record()
         return event
 
-    def seconds(self, begin: torch.cuda.Event, end: torch.cuda.Event) -> float:
-        """Wait until the device has passed both, and return the seconds between them."""
+    def seconds(self, begin: Any, end: Any) -> float:
+        """Return the seconds from one moment to another; waits until a GPU has passed both."""
+        if not self._is_cuda:
+            return float(end - begin)
         begin.synchronize()
         end.synchronize()
         return float(begin.elapsed_time(end)) / 1e3
-
-
-def clock_for(device: torch.device) -> Clock:
-    """Return the clock of a device."""
-    return StreamClock() if device.type == "cuda" else HostClock()
 
 
 def device_name(device: torch.device) -> str:

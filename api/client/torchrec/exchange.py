@@ -1,15 +1,15 @@
 """How all ranks come to one verdict on a plan.
 
 Three small exchanges, whatever the outcome, so that no rank waits for one that has given up:
-every rank tells what it knows of itself; rank 0 sends the plan to those that have none (and its
-tables, where another rank has other ones); every rank tells what speaks against the plan. The
+every rank sends what it knows of itself; rank 0 sends the plan to those that have none (and its
+tables, if another rank has other ones); every rank sends what speaks against the plan. The
 verdict is computed from what was exchanged, and from nothing else.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import torch.distributed as dist
 from torch import nn
@@ -24,10 +24,10 @@ from ..model_check import pairs_by_path, plan_differences, spec_differences
 from ..plan_types import PlanDocument
 from ..verdicts import Difference, Verdict, ranks_text, refuse, verdict_of
 from .facts import MemoryProbe, rank_facts
+from .gather import gathered
 from .model import live_tables
 from .plan import assemble
 
-_Message = TypeVar("_Message")
 #: The plan's bytes, as every rank may have them from a file, or what returns them on rank 0.
 Source = bytes | Callable[[], bytes]
 
@@ -37,11 +37,11 @@ class Handshake:
     """What all ranks agreed on."""
 
     verdict: Verdict
-    reasons: tuple[str, ...]  # against the plan; empty where the verdict is ``go``
+    reasons: tuple[str, ...]  # against the plan; empty if the verdict is ``go``
     warnings: tuple[str, ...]
-    document: PlanDocument | None = field(repr=False)  # none where the bytes are no plan
+    document: PlanDocument | None = field(repr=False)  # none if the bytes are no plan
     replanned: bool = False  # whether it is about a plan that ``replan`` brought
-    agreed_plan: ShardingPlan | None = field(repr=False)  # none where the verdict is not ``go``
+    agreed_plan: ShardingPlan | None = field(repr=False)  # none if the verdict is not ``go``
 
     def sharding_plan(self) -> ShardingPlan:
         """Return what ``DistributedModelParallel`` takes.
@@ -79,7 +79,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """This rank, and what its launcher said."""
+    """This rank, and the options of its launcher."""
 
     number: int
     group: dist.ProcessGroup
@@ -104,7 +104,7 @@ class Rank:
             no_plan=why,
             can_replan=self.can_replan,
         )
-        reports = self._gather(report)
+        reports = gathered(report, self.group)
         if reports[0].no_plan is not None:
             raise PlanUnavailable(reports[0].no_plan) from failure
         if not all(report.has_plan for report in reports):
@@ -115,7 +115,7 @@ class Rank:
         if reports[0].facts is not None and len(fingerprints) > 1:
             first_tables = self._from_first(tables)
         document, agreed_plan, answer = self._check_entry(content, tables, report, reports, first_tables)
-        answers = self._gather(answer)
+        answers = gathered(answer, self.group)
         verdict, texts = _outcome(answers)
         found = Handshake(
             verdict=verdict,
@@ -204,11 +204,6 @@ class Rank:
             agreed_plan,
             _Answer(digest=digest, own=tuple(own), shared=tuple(shared), warnings=tuple(warnings)),
         )
-
-    def _gather(self, mine: _Message) -> list[_Message]:
-        found: list[Any] = [None] * dist.get_world_size(self.group)
-        dist.all_gather_object(found, mine, group=self.group)
-        return found
 
     def _from_first(self, mine: Any) -> Any:
         sent = [mine if self.number == 0 else None]

@@ -1,7 +1,6 @@
 """What a live model says about its embedding tables."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from torch import nn
 from torchrec.distributed.types import ShardedModule
@@ -67,7 +66,7 @@ def live_tables(module: nn.Module) -> tuple[LiveTable, ...]:
             reasons.append(f"{_shown(path)}: the same module as {_shown(first_path)}; a plan knows one path per module")
             continue
         for config in _configs_of(found):
-            table = _live_table(config, path, reasons)
+            table = _live_table(found, config, path, reasons)
             if table is not None:
                 tables.append(table)
     path_of_name: dict[str, str] = {}
@@ -113,37 +112,21 @@ def _why_unusable(found: nn.Module) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Config:
-    """A table's configuration, with what it depends on the kind of module for."""
-
-    of_table: BaseEmbeddingConfig
-    weight: nn.Parameter
-    pooling: str
-    is_weighted: bool
-
-
-def _configs_of(module: nn.Module) -> Iterator[_Config]:
+def _configs_of(module: nn.Module) -> Sequence[BaseEmbeddingConfig]:
     if isinstance(module, EmbeddingBagCollection):
-        for bags in module.embedding_bag_configs():
-            yield _Config(
-                of_table=bags,
-                weight=module.embedding_bags[bags.name].weight,
-                pooling=bags.pooling.value.lower(),
-                is_weighted=module.is_weighted(),
-            )
-    elif isinstance(module, EmbeddingCollection):
-        for rows in module.embedding_configs():
-            weight = module.embeddings[rows.name].weight
-            yield _Config(of_table=rows, weight=weight, pooling="none", is_weighted=False)
+        bags: Sequence[BaseEmbeddingConfig] = module.embedding_bag_configs()
+        return bags
+    rows: Sequence[BaseEmbeddingConfig] = module.embedding_configs()
+    return rows
 
 
-def _live_table(found: _Config, path: str, reasons: list[str]) -> LiveTable | None:
-    """Describe a table, or say why it cannot be planned."""
-    config = found.of_table
+def _live_table(module: nn.Module, config: BaseEmbeddingConfig, path: str, reasons: list[str]) -> LiveTable | None:
+    """Describe a table of an embedding module, or report why it cannot be planned."""
+    has_bags = isinstance(module, EmbeddingBagCollection)
     where = f'{_shown(path)}: table "{config.name}"'
     data_type = DATA_TYPES.get(config.data_type.value)
-    classes = getattr(found.weight, "_optimizer_classes", [])
+    weight = (module.embedding_bags if has_bags else module.embeddings)[config.name].weight
+    classes = getattr(weight, "_optimizer_classes", [])
     optimizer = _optimizer_name(classes[0]) if classes else None
     if data_type is None:
         reasons.append(f"{where} has the data type {config.data_type.value}; known: {', '.join(DATA_TYPES)}")
@@ -160,8 +143,8 @@ def _live_table(found: _Config, path: str, reasons: list[str]) -> LiveTable | No
             num_embeddings=config.num_embeddings,
             embedding_dim=config.embedding_dim,
             data_type=data_type,
-            pooling=found.pooling,
-            is_weighted=found.is_weighted,
+            pooling=config.pooling.value.lower() if has_bags else "none",
+            is_weighted=has_bags and module.is_weighted(),
             feature_names=tuple(config.feature_names),
             optimizer=optimizer,
         )

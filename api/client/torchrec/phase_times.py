@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import torch.distributed as dist
 from torch import nn
@@ -21,7 +21,8 @@ from ..job_times import (
     job_times,
     median_seconds,
 )
-from .clocks import clock_for, device_name
+from .clocks import Clock, device_name
+from .gather import gathered
 from .phase_hooks import ModuleHooks, StepRecord, device_of, num_lookups
 
 #: Tables by sharding type or kernel, the phases that cannot be told of them, and why.
@@ -42,7 +43,6 @@ _UNTIMED = (
         "tables are cached: their lookup fetches rows, too, which is priced as prefetch",
     ),
 )
-_Message = TypeVar("_Message")
 
 
 class PhaseTimes:
@@ -94,7 +94,7 @@ class PhaseTimes:
         num_others = sum(isinstance(module, ShardedEmbeddingCollection) for module in model.modules())
         self._agree((warmup_steps, steps, len(self._modules), num_others))
         self._device = device_of(self._modules[0])
-        self._clock = clock_for(self._device)
+        self._clock = Clock(self._device)
         self._num_lookups = sum(num_lookups(module) for module in self._modules)
         self._untimed = dict(_untimed(self._modules))
         self._hooks: list[ModuleHooks] = []
@@ -169,7 +169,7 @@ class PhaseTimes:
             left_out=self.left_out
             or (f"the job ran {self._num_steps} steps, {self._warmup_steps} of them to warm up",),
         )
-        return job_times(plan_digest, self._gather(report), communication=dist.get_backend(self._group))
+        return job_times(plan_digest, gathered(report, self._group), communication=dist.get_backend(self._group))
 
     def post(self, client: PlannerClient | None, plan_digest: str) -> dict[str, object]:
         """Post what all ranks saw, and return the service's summary. Call it on every rank.
@@ -219,7 +219,7 @@ class PhaseTimes:
 
     def _agree(self, mine: tuple[int, int, int, int]) -> None:
         """Raise the same on every rank where one has nothing to time, or other steps: it would wait for ever."""
-        every = self._gather(mine)
+        every = gathered(mine, self._group)
         if any(num_others for _, _, _, num_others in every):
             message = "the model has a ShardedEmbeddingCollection, which is not timed"
             raise NotTimed([f"{message}; the plan's prediction is of all tables"])
@@ -233,11 +233,6 @@ class PhaseTimes:
                 for rank, (warmup, steps, number, _) in enumerate(every)
             )
             raise NotTimed([f"all ranks must time the same steps and modules, found {message}"])
-
-    def _gather(self, mine: _Message) -> list[_Message]:
-        found: list[Any] = [None] * dist.get_world_size(self._group)
-        dist.all_gather_object(found, mine, group=self._group)
-        return found
 
 
 def _untimed(modules: Sequence[ShardedEmbeddingBagCollection]) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""``doctor``: whether this installation can do its work, with answers that are known beforehand."""
+"""``doctor``: whether this installation works, by problems whose answers are known."""
 
 import math
 import platform
@@ -6,10 +6,9 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 import typer
 
@@ -26,8 +25,7 @@ PACKAGES = ("fastapi", "pydantic", "uvicorn", "sqlalchemy", "ortools", "numpy", 
 LEAST_FREE_BYTES = GIBIBYTE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckResult:
+class CheckResult(TypedDict):
     """What one check found."""
 
     name: str
@@ -53,13 +51,10 @@ def doctor_command(
         ("disk", lambda: _disk(_existing(Path(data_dir)))),
     )
     results = [_run(name, check) for name, check in checks]
-    document = {
-        "ok": all(check_result.ok for check_result in results),
-        "checks": [{"name": f.name, "ok": f.ok, "detail": f.detail} for f in results],
-    }
-    tell_document(document, as_json=as_json)
-    _show(results)
-    if not all(check_result.ok for check_result in results):
+    failed = [result["name"] for result in results if not result["ok"]]
+    tell_document({"ok": not failed, "checks": results}, as_json=as_json)
+    _print(results, failed)
+    if failed:
         raise typer.Exit(ExitCode.TROUBLE)
 
 
@@ -70,19 +65,18 @@ class Failed(Exception):
 def _run(name: str, check: Callable[[], str]) -> CheckResult:
     try:
         return CheckResult(name=name, ok=True, detail=check())
-    except Exception as error:  # a broken installation fails in ways that nobody lists
+    except Exception as error:  # a broken installation fails in ways that no list has
         return CheckResult(name=name, ok=False, detail=str(error) or type(error).__name__)
 
 
-def _show(results: list[CheckResult]) -> None:
-    """Tell each finding; further lines of it stand under the first."""
-    names = max(len(check_result.name) for check_result in results)
-    for check_result in results:
-        mark = "ok" if check_result.ok else "FAILED"
-        label = f"{mark:<6}  {check_result.name:<{names}} "
-        for line in wrapped(check_result.detail.split(", "), label=label):
+def _print(results: list[CheckResult], failed: list[str]) -> None:
+    """Print each result; its further lines stand under the first."""
+    width = max(len(result["name"]) for result in results)
+    for result in results:
+        mark = "ok" if result["ok"] else "FAILED"
+        label = f"{mark:<6}  {result['name']:<{width}} "
+        for line in wrapped(result["detail"].split(", "), label=label):
             echo(line)
-    failed = [check_result.name for check_result in results if not check_result.ok]
     if failed:
         echo(f"shardplan: {counted(len(failed), 'check')} failed: {', '.join(failed)}")
     else:
@@ -180,7 +174,7 @@ def _database(folder: Path) -> str:
 
 
 def _shared_database() -> str:
-    """The database of SHARDPLAN_DATABASE_URL, where there is one."""
+    """Check the database of SHARDPLAN_DATABASE_URL, if it is set."""
     from api.cli.admin.check_shared_database import check_shared_database
 
     url = settings_of().database_url
@@ -190,7 +184,7 @@ def _shared_database() -> str:
 
 
 def _runner() -> str:
-    """The Ray cluster of SHARDPLAN_RAY_ADDRESS, where solves run there."""
+    """Check the Ray cluster of SHARDPLAN_RAY_ADDRESS, if solves run there."""
     settings = read_settings()
     if settings.runner == "local":
         return "solves run on this machine (SHARDPLAN_RUNNER is local)"

@@ -4,9 +4,9 @@ import re
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
 from api.cli.admin.access_text import created_key_text, keys_text
+from api.cli.admin.create_options import choices, named_request
 from api.cli.admin.database import (
     DataDir,
     check_tenant,
@@ -50,15 +50,8 @@ def create_command(
     as_json: AsJson = False,
 ) -> None:
     """Make a key and write it to stdout, this once."""
-    scopes = [part.strip() for given in scope for part in given.split(",")]
-    unknown = [part for part in scopes if part not in SCOPES]
-    if unknown:
-        raise BadInput(f"no scope {unknown[0][:40]!r}; scopes are {', '.join(SCOPES)}")
-    try:
-        fields = {"name": name, "scopes": sorted(set(scopes)), "expires_in_seconds": _seconds(expires)}
-        request = KeyRequest.model_validate(fields)
-    except ValidationError:
-        raise BadInput("--name takes 1 to 200 printable ASCII characters, the first a letter or a digit") from None
+    scopes = choices(scope, SCOPES, "scope")
+    request = named_request(KeyRequest, name=name, scopes=scopes, expires_in_seconds=_seconds(expires))
     check_tenant(tenant)
     settings = settings_of_database(data_dir)
     is_new = settings.database_url is None and not settings.database.exists()

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
 from api.cli.admin.access_text import created_webhook_text, webhooks_text
+from api.cli.admin.create_options import choices, named_request
 from api.cli.admin.database import DataDir, check_tenant, opened, settings_of_service
 from api.cli.errors import BadInput, echo
 from api.cli.files import AsJson, tell_content
@@ -43,15 +43,7 @@ def create_command(
     as_json: AsJson = False,
 ) -> None:
     """Add a webhook, and write it with its secret to stdout, this once."""
-    events = [part.strip() for given in event or EVENTS for part in given.split(",")]
-    unknown = [part for part in events if part not in EVENTS]
-    if unknown:
-        raise BadInput(f"no event {unknown[0][:40]!r}; events are {', '.join(EVENTS)}")
-    try:
-        fields = {"url": url, "events": sorted(set(events)), "name": name}
-        request = WebhookRequest.model_validate(fields)
-    except ValidationError:
-        raise BadInput("--name takes 1 to 200 printable ASCII characters, the first a letter or a digit") from None
+    request = named_request(WebhookRequest, name=name, url=url, events=choices(event or EVENTS, EVENTS, "event"))
     with _webhooks(tenant, data_dir) as webhooks:
         record = webhooks.create(request.url, request.events, request.name, by=LOCAL)
     document = CreatedWebhook.of(record, secret=secret_text(record.secret))

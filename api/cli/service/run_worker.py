@@ -32,22 +32,11 @@ def work(settings: Settings, *, plan: PlanFunction = plan_in_full, fit: FitFunct
     Raises
     ------
     ServerTrouble
-        There is no database to share, or it or the data folder cannot be used.
+        The database or the data folder cannot be used.
     """
-    if wrong := wrong_setting(settings):
-        raise ServerTrouble(wrong)
     with contextlib.closing(LogQueue(sys.stderr)) as lines:
         set_up(settings, lines, is_terminal=sys.stderr.isatty())
         _work(settings, plan, fit)
-
-
-def wrong_setting(settings: Settings) -> str:
-    """Return what keeps these settings from being a worker's, else nothing."""
-    if settings.database_url is None:
-        return "a worker shares a PostgreSQL database with servers: set SHARDPLAN_DATABASE_URL for all of them"
-    if settings.solver_processes == 0:
-        return "SHARDPLAN_SOLVER_PROCESSES is 0: a worker would run nothing"
-    return ""
 
 
 def _work(settings: Settings, plan: PlanFunction, fit: FitFunction) -> None:

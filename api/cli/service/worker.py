@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from api.cli.errors import BadInput, echo
-from api.cli.service.run_worker import work, wrong_setting
+from api.cli.service.run_worker import work
 from api.cli.service.settings import settings_of
 
 
@@ -16,7 +16,9 @@ def worker_command(
 ) -> None:
     """Run solves for the servers that share the database of SHARDPLAN_DATABASE_URL."""
     settings = settings_of(data_dir=data_dir)
-    if wrong := wrong_setting(settings):
-        raise BadInput(wrong)
+    if settings.database_url is None:
+        raise BadInput("a worker shares a PostgreSQL database with servers: set SHARDPLAN_DATABASE_URL for all of them")
+    if settings.solver_processes == 0:
+        raise BadInput("SHARDPLAN_SOLVER_PROCESSES is 0: a worker would run nothing")
     echo(f"shardplan: working on up to {settings.solver_processes} solves at a time; SIGTERM stops it")
     work(settings)

@@ -569,6 +569,14 @@ def test_a_worker_without_a_database_is_bad_input(run: Run, monkeypatch: pytest.
     assert "working on" not in answer.err
 
 
+def test_a_worker_that_would_run_nothing_is_bad_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHARDPLAN_DATABASE_URL", "postgresql://nowhere/shardplan")
+    monkeypatch.setenv("SHARDPLAN_SOLVER_PROCESSES", "0")
+    answer = run("worker")
+    assert answer.code == 1
+    assert "SHARDPLAN_SOLVER_PROCESSES is 0" in answer.err
+
+
 def test_a_spec_in_the_place_of_a_plan_is_named(run: Run, spec_file: Path, plan_file: Path) -> None:
     for command in (
         ["evaluate", spec_file, spec_file],

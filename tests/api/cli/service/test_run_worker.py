@@ -10,9 +10,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api.cli.errors import ServerTrouble
-from api.cli.service.run_worker import work
-from api.settings import Settings
 from benchmarks.service.local_postgres import Postgres
 from tests.support.service.server import Server, start
 from tests.support.service.specs import TINY, tiny
@@ -112,16 +109,6 @@ def test_a_worker_that_is_reported_to_stop_hands_over_at_once(server: Server, st
     assert state_of(server.client, solve_id) == "queued"
     start_worker("second")
     wait_for(lambda: state_of(server.client, solve_id) == "succeeded", 60)
-
-
-def test_a_worker_needs_a_database_to_share(tmp_path: Path) -> None:
-    with pytest.raises(ServerTrouble, match="SHARDPLAN_DATABASE_URL"):
-        work(Settings(data_dir=tmp_path))
-
-
-def test_a_worker_that_would_run_nothing_says_so(tmp_path: Path, url: str) -> None:
-    with pytest.raises(ServerTrouble, match="SHARDPLAN_SOLVER_PROCESSES"):
-        work(Settings(data_dir=tmp_path, database_url=url, solver_processes=0))
 
 
 def test_a_data_folder_that_was_copied_is_distinguished(

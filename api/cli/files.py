@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -38,7 +38,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def check_output(output: str | None, *inputs: str) -> None:
-    """Refuse, before any work is done, to write a result where it cannot be, or over a file that it was made from."""
+    """Reject, before any work is done, an output that cannot be written, or that is one of the inputs."""
     if output is None or output == STDIN:
         return
     path = Path(output)
@@ -49,6 +49,15 @@ def check_output(output: str | None, *inputs: str) -> None:
     for given in inputs:
         if given != STDIN and path.resolve() == Path(given).resolve():
             raise BadInput(f"the output {output} is the input file; write to another one")
+
+
+def check_distinct(files: Iterable[tuple[str, str]], what: str) -> None:
+    """Reject two files of one identity, whose contents (``what``, such as rows) would count twice."""
+    known: dict[str, str] = {}
+    for path, identity in files:
+        if identity in known:
+            raise BadInput(f"{path} is the same as {known[identity]}: its {what} would count twice")
+        known[identity] = path
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Write the JSON where stdout is a terminal, too.")]

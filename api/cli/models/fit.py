@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from api.cli.errors import BadInput, echo, system_errors
-from api.cli.files import STDIN, check_output, write_content
+from api.cli.files import STDIN, check_distinct, check_output, write_content
 from api.cli.interruptible import interruptible
 from api.schemas.base import MODEL_NAME
 from api.services.cost_models.report.html import report_page
@@ -43,7 +43,7 @@ def fit_command(
     _check_apart(files, output=output, report=report, overrides=overrides)
     called = _name(name, output)
 
-    _refuse_twice(files)
+    check_distinct(((path, str(Path(path).resolve())) for path in files), "rows")
     rows = joined([_read(path) for path in files])
     rates = None if overrides is None else _rates(rows)
     if not quiet:
@@ -99,13 +99,3 @@ def _rates(rows: Measurements) -> dict[str, float]:
 def _read(path: str) -> Measurements:
     with system_errors(f"cannot read {path}"):
         return read_measurements(Path(path))
-
-
-def _refuse_twice(files: list[str]) -> None:
-    """Refuse a file that is given twice: its rows would count twice."""
-    seen: set[Path] = set()
-    for path in files:
-        whole = Path(path).resolve()
-        if whole in seen:
-            raise BadInput(f"{path} is given twice")
-        seen.add(whole)

@@ -3,14 +3,13 @@
 import contextlib
 import re
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from api.cli.errors import BadInput, echo
-from api.cli.files import check_output, read_bytes, write_content, write_document
+from api.cli.files import check_distinct, check_output, read_bytes, write_content, write_document
 from api.cli.statistics.collect import collect
 from api.cli.statistics.text import drift_text, hot_rows_text, statistics_text
 from api.cli.statistics.traces.registry import read_trace
@@ -71,7 +70,7 @@ def stats_command(
     if compare:
         _compare(files, output, quiet)
         return
-    _refuse_twice((path, str(Path(path).resolve())) for path in files)
+    check_distinct(((path, str(Path(path).resolve())) for path in files), "lookups")
     try:
         if merge:
             statistics = merge_statistics(_parts(files))
@@ -119,7 +118,7 @@ def _columns_of_tables(assignments: list[str] | None) -> dict[str, list[str]] | 
 
 def _parts(files: list[str]) -> list[Statistics]:
     parts = [_read_statistics(path) for path in files]
-    _refuse_twice((path, part.digest) for path, part in zip(files, parts, strict=True))
+    check_distinct(((path, part.digest) for path, part in zip(files, parts, strict=True)), "lookups")
     seeds = [next(iter(part.sketches.values())).hash_seed for part in parts]
     for path, seed in zip(files, seeds, strict=True):
         if seed != seeds[0]:
@@ -148,15 +147,6 @@ def _read_statistics(path: str) -> Statistics:
         raise BadInput(f"{path} {what}; {again}") from None
 
 
-def _refuse_twice(files: Iterable[tuple[str, str]]) -> None:
-    """Refuse files of one identity, whose lookups would count twice."""
-    known: dict[str, str] = {}
-    for path, identity in files:
-        if identity in known:
-            raise BadInput(f"{path} is the same as {known[identity]}: its lookups would count twice")
-        known[identity] = path
-
-
 def _check_names(files: list[str], tables: dict[str, list[str]] | None) -> None:
     """Refuse names that no table has, by the first sample of every trace: before hours of reading, not after."""
     columns = None if tables is None else tuple(dict.fromkeys(name for names in tables.values() for name in names))
@@ -172,14 +162,14 @@ def _check_names(files: list[str], tables: dict[str, list[str]] | None) -> None:
 
 
 class _Progress:
-    """Says every two seconds how far it is."""
+    """Prints every two seconds how much of the traces is read."""
 
     def __init__(self, num_files: int) -> None:
         self._num_files, self._seen = num_files, dict[Path, None]()
         self._began = self._printed_at = time.monotonic()
 
     def __call__(self, lookups: int, path: Path, read_fraction: float) -> None:
-        """Hear of a batch."""
+        """Count a batch."""
         self._seen[path] = None
         now = time.monotonic()
         if now - self._printed_at >= _SECONDS_BETWEEN_LINES:

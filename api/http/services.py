@@ -22,6 +22,8 @@ from api.services.solves.service import SolveService
 from api.services.tenants import Tenants
 from api.services.webhooks.service import WebhookService
 from api.settings import Settings
+from api.specs.references.resolve import Library
+from api.specs.references.stored_models import StoredModels
 from api.store.database import TenantStore
 
 #: So much is computed at a time: threads take turns at the interpreter, so that more of them finish nothing sooner, and
@@ -50,6 +52,12 @@ class Services:
     plans: TenantPlans
     metrics: CollectorRegistry
     computing: CapacityLimiter
+
+    @property
+    def library(self) -> Library:
+        """What specs name: the plans, the statistics and the learned models that this service keeps."""
+        models = StoredModels(self.store)
+        return Library(find_plan=self.plans.find, find_statistics=self.store.statistics, find_model=models)
 
     async def compute(self, work: Callable[[], Value]) -> Value:
         """Check, price or draw something, in a thread, in turn with all others who do."""

@@ -17,10 +17,7 @@ from api.specs.input.read import read_evaluation, read_spec
 from api.specs.issues import IssueCollector
 from api.specs.plans.document import GivenPlan, given_plan
 from api.specs.plans.torchrec import PlannedJob, is_torchrec, plan_of_torchrec
-from api.specs.references.cost_model import FindModel
-from api.specs.references.previous_plan import FindPlan
-from api.specs.references.resolve import Library, resolve_references
-from api.specs.references.statistics import FindStatistics
+from api.specs.references.resolve import PACKAGE, Library, resolve_references
 from api.specs.request import SolveInputs, SolveRequest, inputs_of, request_of
 from api.specs.state import SpecState
 from api.specs.to_domain.to_domain import to_domain
@@ -28,17 +25,8 @@ from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.problem.problem import Problem
 
 
-def parse_spec(
-    raw: bytes,
-    *,
-    cost_model: str | None = None,
-    find_plan: FindPlan | None = None,
-    find_statistics: FindStatistics | None = None,
-    find_model: FindModel | None = None,
-) -> SolveRequest:
-    """Check a spec; ``cost_model`` replaces its own, and the others find what it names by digest.
-
-    Without ``find_model``, there are the learned cost models of the package.
+def parse_spec(raw: bytes, library: Library = PACKAGE, *, cost_model: str | None = None) -> SolveRequest:
+    """Check a spec; ``cost_model`` replaces its own, and ``library`` has what it names by digest.
 
     Raises
     ------
@@ -46,7 +34,6 @@ def parse_spec(
         (as ``RejectedDocument``) with every broken rule, at most 50 of them.
     """
     issues = IssueCollector()
-    library = Library(find_plan=find_plan, find_statistics=find_statistics, find_model=find_model)
     return _checked(read_spec(raw, issues), library, issues, cost_model)
 
 
@@ -59,7 +46,7 @@ def _checked(state: SpecState, library: Library, issues: IssueCollector, cost_mo
     return request_of(state, tuple(warning.below(issues.base) for warning in warn(state)), issues.base)
 
 
-def parse_stored_spec(raw: bytes, *, find_model: FindModel | None = None) -> SolveInputs:
+def parse_stored_spec(raw: bytes, library: Library = PACKAGE) -> SolveInputs:
     """Return what a solve needs of a stored spec, which is normalised and was checked when it was accepted.
 
     Raises
@@ -69,28 +56,22 @@ def parse_stored_spec(raw: bytes, *, find_model: FindModel | None = None) -> Sol
     """
     issues = IssueCollector()
     state = read_spec(raw, issues)
-    state = resolve_references(state, Library(find_model=find_model), issues)
+    state = resolve_references(state, library, issues)
     issues.raise_if_any()
     try:
         state = to_domain(state, issues)
     except (LookupError, ValueError):
-        parse_spec(raw, find_model=find_model)  # reports the rule that was another then
+        parse_spec(raw, library)  # reports the rule that was another then
         raise
     issues.raise_if_any()
     return inputs_of(state)
 
 
 def parse_evaluation(
-    raw: bytes,
-    *,
-    cost_model: str | None = None,
-    find_plan: FindPlan | None = None,
-    find_statistics: FindStatistics | None = None,
-    find_model: FindModel | None = None,
+    raw: bytes, library: Library = PACKAGE, *, cost_model: str | None = None
 ) -> tuple[SolveRequest, GivenPlan]:
     """Check a request to score a plan; raises like ``parse_spec``, with pointers below /spec and /plan."""
     issues = IssueCollector("/spec")
-    library = Library(find_plan=find_plan, find_statistics=find_statistics, find_model=find_model)
     read = read_evaluation(raw, issues)
     request = _checked(read.state, library, issues, cost_model)
     if isinstance(read.request, EvaluationRequest):

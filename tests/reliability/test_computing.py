@@ -16,7 +16,7 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 def test_few_specs_are_checked_at_a_time_and_no_one_else_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running, most, lock, go = 0, 0, threading.Lock(), threading.Event()
-    check = solves._parsed  # noqa: SLF001
+    check = solves.parse_spec
 
     def slow(*arguments: object) -> object:
         nonlocal running, most
@@ -28,7 +28,7 @@ def test_few_specs_are_checked_at_a_time_and_no_one_else_waits(tmp_path: Path, m
             running -= 1
         return check(*arguments)
 
-    monkeypatch.setattr(solves, "_parsed", slow)
+    monkeypatch.setattr(solves, "parse_spec", slow)
     with Live.of(tmp_path) as live, ThreadPoolExecutor(8) as clients:
         answers = [clients.submit(live.post, "/v1/solves", tiny(name=f"n{number}")) for number in range(8)]
         wait_until(lambda: running == MOST_COMPUTING)

@@ -24,6 +24,7 @@ from api.client import ClientError, PlannerClient, ProblemError, SolveTimeout, U
 from api.execution.processes.solve import facts_of, planned
 from api.specs.input.json import read_json
 from api.specs.parse import parse_spec
+from api.specs.references.resolve import Library
 from api.specs.references.statistics import FindStatistics
 from cost_models.errors import CostModelError
 from planner.domain.formats.canonical_json import digest
@@ -87,7 +88,7 @@ def batch_command(
 
 
 def _report_details(outcomes: Sequence[Outcome]) -> None:
-    """Tell what is wrong, of a model once where all of its shapes have it: it lies in the spec, then."""
+    """Print what is wrong, once for a model if all of its shapes have it: then it lies in the spec."""
     num_alike = Counter((one.model, one.detail) for one in outcomes)
     num_shapes = Counter(one.model for one in outcomes)
     lines = {
@@ -104,7 +105,7 @@ def _run(items: Sequence[Item], log: BatchLog, plan: Planner, *, quiet: bool) ->
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True, markup=False)
     outcomes = []
-    # Where there is no terminal, a line for each plan serves better than a bar.
+    # Without a terminal, a line for each plan serves better than a bar.
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
         task = progress.add_task("planning", total=len(items))
         for item in items:
@@ -165,9 +166,10 @@ def _invalid_on_server(error: ProblemError) -> str:
 def _local_planner(find_statistics: FindStatistics) -> Planner:
     """Plan in this process."""
     compile_search()
+    library = Library(find_statistics=find_statistics)
 
     def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, bytes | None]:
-        request = parse_spec(spec, find_statistics=find_statistics)
+        request = parse_spec(spec, library)
         result = planned(request, request.assumptions)
         blank = Outcome.of(item, request_digest)
         if result.plan is None:
@@ -197,9 +199,14 @@ def _remote_planner(url: str, tag: str, token: str | None) -> Planner:
         except Unreachable as error:
             num_unreached += 1
             return replace(blank, detail=str(error)), None
-        except ClientError as error:
-            if isinstance(error, ProblemError) and error.status == UNAUTHORIZED:
+        except SolveTimeout as error:
+            answer = replace(blank, state="no-plan", detail=str(error)), None
+        except ProblemError as error:
+            if error.status == UNAUTHORIZED:
                 raise  # of all specs alike: the batch goes on where it was with a key
+            state = "invalid" if error.status in (400, 422) else "failed"
+            answer = replace(blank, state=state, detail=_invalid_on_server(error)), None
+        except ClientError as error:
             answer = replace(blank, detail=str(error)), None
         num_unreached = 0
         return answer
@@ -208,15 +215,7 @@ def _remote_planner(url: str, tag: str, token: str | None) -> Planner:
         document = json.loads(spec)
         solver = document.get("solver") if isinstance(document, dict) else None
         limit = solver.get("time_limit_seconds", 10) if isinstance(solver, dict) else 10
-        try:
-            solve = client.solve(document, wait_seconds=60 + 5 * float(limit), tags=[f"batch={tag}"])
-        except ProblemError as error:
-            if error.status == UNAUTHORIZED:
-                raise
-            state = "invalid" if error.status in (400, 422) else "failed"
-            return replace(blank, state=state, detail=_invalid_on_server(error)), None
-        except SolveTimeout as error:
-            return replace(blank, state="no-plan", detail=str(error)), None
+        solve = client.solve(document, wait_seconds=60 + 5 * float(limit), tags=[f"batch={tag}"])
         result = solve.get("result")
         if not isinstance(result, dict) or result.get("plan_digest") is None:
             reason = result["termination"]["reason"] if isinstance(result, dict) else "failed"

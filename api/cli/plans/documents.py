@@ -10,6 +10,7 @@ from api.cli.files import AsJson, check_output, read_plan, tell_document, write_
 from api.cli.plans.plan import Changes, changed_spec
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.specs.parse import parse_spec
+from api.specs.references.resolve import Library
 from planner.domain.problem.problem import Problem
 from planner.options.runtimes.export import ExportFacts, UnexportablePlan
 from planner.output.explain.difference import difference
@@ -76,7 +77,7 @@ def export_command(
 
 def _problem_of(spec: str, statistics: StatisticsFiles, changes: Changes, document: Mapping[str, object]) -> Problem:
     """Return what a plan was made for, and say so where its spec is another."""
-    request = parse_spec(changed_spec(spec, {}, changes), find_statistics=found_statistics(statistics).get)
+    request = parse_spec(changed_spec(spec, {}, changes), Library(find_statistics=found_statistics(statistics).get))
     if document["spec_digest"] != request.spec_digest:
         echo(f"warning: the plan was made for the spec {document['spec_digest']}, and {spec} is {request.spec_digest}")
     return request.problem

@@ -12,6 +12,7 @@ from api.cli.plans.plan import Changes, CostModelName, SpecFile, changed_spec
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.specs.parse import parse_plan, parse_spec
 from api.specs.plans.document import GivenPlan
+from api.specs.references.resolve import Library
 from api.specs.request import SolveRequest
 from planner.errors import InvalidProblem
 
@@ -33,12 +34,9 @@ def given(
     """
     refuse_swapped(spec, plan_file)
     cost_model, find_model = chosen_cost_model(cost_model, cost_model_file)
-    request = parse_spec(
-        changed_spec(spec, options, changes),
-        cost_model=cost_model,
-        find_statistics=found_statistics(statistics).get,
-        find_model=find_model,
-    )
+    content = changed_spec(spec, options, changes)
+    library = Library(find_statistics=found_statistics(statistics).get, find_model=find_model)
+    request = parse_spec(content, library, cost_model=cost_model)
     raw = read_bytes(plan_file)
     try:
         return request, parse_plan(raw, request.problem)

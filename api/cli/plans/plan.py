@@ -23,6 +23,7 @@ from api.services.plans.reports import validation_of
 from api.specs.input.json import read_json
 from api.specs.parse import parse_spec
 from api.specs.plans.torchrec import is_torchrec
+from api.specs.references.resolve import Library
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.output.explain.text.plan import explain_plan
 
@@ -79,8 +80,8 @@ def plan_command(
     if previous is not None:
         options["previous_plan", "plan"] = _previous(previous)
     check_output(output, spec, *([] if previous is None else [previous]))
-    find_statistics = found_statistics(statistics).get
-    request = parse_spec(changed_spec(spec, options, changes), find_statistics=find_statistics, find_model=find_model)
+    library = Library(find_statistics=found_statistics(statistics).get, find_model=find_model)
+    request = parse_spec(changed_spec(spec, options, changes), library)
     if not quiet:
         print_issues(request.warnings)
     found = write_found(request, output)
@@ -104,11 +105,8 @@ def validate_command(
     """Check a spec without solving: problems with their place and the way out."""
     cost_model, find_model = chosen_cost_model(None, cost_model_file)
     try:
-        request = parse_spec(
-            changed_spec(spec, {("cost_model",): cost_model}, changes),
-            find_statistics=found_statistics(statistics).get,
-            find_model=find_model,
-        )
+        library = Library(find_statistics=found_statistics(statistics).get, find_model=find_model)
+        request = parse_spec(changed_spec(spec, {("cost_model",): cost_model}, changes), library)
     except (InvalidProblem, UnsupportedRequest) as error:
         issues = issues_of(error)
         listed = [{"pointer": i.pointer, "code": i.code, "message": i.message, "hint": i.hint} for i in issues]

@@ -18,6 +18,7 @@ from typing import Any
 from api.execution.processes.child import start_process
 from api.specs.parse import parse_stored_spec
 from api.specs.references.cost_model import OneModel
+from api.specs.references.resolve import Library
 from api.specs.request import SolveInputs
 from cost_models.errors import CostModelError
 from planner.domain.formats.canonical_json import canonical_bytes
@@ -170,7 +171,7 @@ def solve(job: SolveJob, found: Callable[[Incumbent], None]) -> SolveAnswer:
 
     try:
         model = None if job.learned_model is None else OneModel(job.learned_model)
-        inputs = parse_stored_spec(job.spec_bytes, find_model=model)
+        inputs = parse_stored_spec(job.spec_bytes, Library(find_model=model))
         result = planned(inputs, tuple(Assumption(**item) for item in job.assumptions), keep, job.plan)
     except (PlannerError, CostModelError) as error:
         return SolveAnswer(error={"code": error.code, "message": str(error), "hint": getattr(error, "hint", "")})

@@ -20,7 +20,6 @@ from api.services.pages import page_of
 from api.specs.input.json import RejectedDocument, parse_document
 from api.specs.parse import parse_plan, parse_stored_spec
 from api.specs.plans.document import GivenPlan
-from api.specs.references.stored_models import StoredModels
 from api.specs.request import SolveInputs
 from api.store.models.measurements import MeasurementsRecord
 from api.store.solves.idempotency import RequestKey
@@ -126,7 +125,7 @@ def _inputs_and_plan(services: Services, plan_digest: str) -> tuple[SolveInputs,
             hint="send the times to the service that made the plan",
         )
         raise RejectedDocument([issue])
-    return parse_stored_spec(spec, find_model=StoredModels(services.store)), plan
+    return parse_stored_spec(spec, services.library), plan
 
 
 def _summary(record: MeasurementsRecord) -> MeasurementsSummary:

@@ -20,7 +20,6 @@ from api.services.plans.reports import certificate_of, evaluation_of, explain_gi
 from api.specs.parse import parse_evaluation, parse_plan, parse_stored_spec
 from api.specs.plans.document import GivenPlan
 from api.specs.references.cost_model import COST_MODEL_PATTERN
-from api.specs.references.stored_models import StoredModels
 from api.specs.request import SolveRequest
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.problem.problem import Problem
@@ -178,13 +177,7 @@ async def certify_plan(
 
 def _given(services: Services, raw: bytes, cost_model: str | None) -> tuple[SolveRequest, GivenPlan]:
     """Return a plan from anywhere and the request that it answers, with what the service has stored for them."""
-    return parse_evaluation(
-        raw,
-        cost_model=cost_model,
-        find_plan=services.plans.find,
-        find_statistics=services.store.statistics,
-        find_model=StoredModels(services.store),
-    )
+    return parse_evaluation(raw, services.library, cost_model=cost_model)
 
 
 async def answer_plan(
@@ -209,7 +202,7 @@ def find_plan(services: Services, digest: str, rank: int | None = None) -> Serve
 def _problem_of(services: Services, document: Mapping[str, object]) -> Problem | None:
     """Return what a plan was made for, where its spec is stored."""
     spec = services.store.spec_of_problem(str(document.get("spec_digest")))
-    return None if spec is None else parse_stored_spec(spec, find_model=StoredModels(services.store)).problem
+    return None if spec is None else parse_stored_spec(spec, services.library).problem
 
 
 def _too_many_tables(num_tables: int) -> Issue:
@@ -226,5 +219,5 @@ def _explanation(services: Services, digest: str, max_tables: int) -> Explanatio
     plan = parse_plan(served.canonical)
     spec_digest = plan.stated_spec_digest or ""
     spec = found(services.store.spec_of_problem(spec_digest), "spec of this plan")
-    inputs = parse_stored_spec(spec, find_model=StoredModels(services.store))
+    inputs = parse_stored_spec(spec, services.library)
     return explanation_document(spec_digest, plan, explain_given(inputs, plan, max_tables=max_tables))

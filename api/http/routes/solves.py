@@ -19,8 +19,6 @@ from api.services.errors import ApiError
 from api.services.plans.reports import validation_of
 from api.services.solves.service import SolveOptions
 from api.specs.parse import parse_spec
-from api.specs.references.stored_models import StoredModels
-from api.specs.request import SolveRequest
 from api.store.solves.idempotency import RequestKey
 from api.store.solves.records import ENDED, SolveRecord
 
@@ -48,21 +46,11 @@ def _answer(record: SolveRecord, headers: dict[str, str] | None = None, *, statu
     return not_stored(solve_document(record), status, {**waiting, **(headers or {})})
 
 
-def _parsed(services: Services, raw: bytes) -> SolveRequest:
-    """Check a spec, with the plans, the statistics and the learned models that this service keeps."""
-    return parse_spec(
-        raw,
-        find_plan=services.plans.find,
-        find_statistics=services.store.statistics,
-        find_model=StoredModels(services.store),
-    )
-
-
 async def _submitted(
     services: Services, raw: bytes, *, fresh: bool, options: SolveOptions, key: RequestKey | None
 ) -> SolveRecord:
     """Check a spec and queue it; return its solve, or that of an equal spec."""
-    parsed = await services.compute(lambda: _parsed(services, raw))
+    parsed = await services.compute(lambda: parse_spec(raw, services.library))
     record, _ = await run_sync(lambda: services.solves.submit(parsed, fresh=fresh, options=options, key=key))
     return record
 
@@ -221,5 +209,5 @@ async def delete_solve(services: ServicesDep, solve_id: str) -> Response:
 async def validate_spec(request: Request, services: ServicesDep) -> Response:
     """Answer with warnings, assumptions and totals, or with the problem that a submission would get."""
     raw = await request.body()
-    validation = await services.compute(lambda: validation_of(_parsed(services, raw)))
+    validation = await services.compute(lambda: validation_of(parse_spec(raw, services.library)))
     return json_response(validation)

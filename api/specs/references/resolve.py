@@ -42,6 +42,10 @@ class Library:
     find_model: FindModel | None = None
 
 
+#: The cost models of the package, and nothing that is stored.
+PACKAGE = Library()
+
+
 def resolve_references(
     state: SpecState, library: Library, issues: IssueCollector, *, cost_model: str | None = None
 ) -> SpecState:

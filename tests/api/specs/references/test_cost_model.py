@@ -10,6 +10,7 @@ from api.specs.parse import parse_spec
 from api.specs.references import cost_model as model_reference
 from api.specs.references.cost_model import ChosenModel, OneModel, ShippedModels, choose_model, learned_digest
 from api.specs.references.learned_model import fit, load_model
+from api.specs.references.resolve import Library
 from cost_models.hardware.profiles_loader import profile_ids
 from cost_models.learned.shipped import shipped_for, shipped_models
 from cost_models.measurements.json_rows import rows_from_json
@@ -60,10 +61,10 @@ def test_a_shipped_model_is_active_for_its_profile_alone(shipped: str) -> None:
 def test_a_spec_that_was_read_means_the_same_when_it_is_read_again(shipped: str) -> None:
     first = parse_spec(raw(tiny(cost_model="learned")))
     assert first.spec["cost_model"] == f"learned:{shipped}"
-    again = parse_spec(raw(first.spec), find_model=OneModel(model_bytes()))
+    again = parse_spec(raw(first.spec), Library(find_model=OneModel(model_bytes())))
     assert (again.spec, again.spec_digest) == (first.spec, first.spec_digest)
     with pytest.raises(RejectedDocument) as refused:
-        parse_spec(raw(first.spec), find_model=OneModel(model_bytes("other")))
+        parse_spec(raw(first.spec), Library(find_model=OneModel(model_bytes("other"))))
     assert refused.value.issues[0].code == "unknown-cost-model"
 
 
@@ -81,7 +82,7 @@ def test_a_model_of_another_version_is_reported_as_the_model_of_the_spec(monkeyp
 
 def warned(model: bytes, **changes: object) -> list[Issue]:
     chosen = f"learned:{load_model(model).digest}"
-    return list(parse_spec(raw(tiny(cost_model=chosen, **changes)), find_model=OneModel(model)).warnings)
+    return list(parse_spec(raw(tiny(cost_model=chosen, **changes)), Library(find_model=OneModel(model))).warnings)
 
 
 def test_a_model_of_another_device_than_the_profile_s_is_warned_of() -> None:
@@ -120,7 +121,7 @@ def test_an_unknown_profile_is_reported_once_and_not_repeated() -> None:
 def test_a_learned_model_prices_no_requests() -> None:
     spec = tiny(cost_model="learned", objective="request_latency", serving={"samples_per_request": 64})
     with pytest.raises(RejectedDocument) as refused:
-        parse_spec(raw(spec), find_model=OneModel(model_bytes()))
+        parse_spec(raw(spec), Library(find_model=OneModel(model_bytes())))
     assert "/cost_model" in [issue.pointer for issue in refused.value.issues]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from api.specs.parse import parse_spec
+from api.specs.references.resolve import Library
 from planner.domain.formats.canonical_json import plan_digest
 from planner.errors import InvalidProblem
 from tests.support.service.specs import raw, tiny
@@ -65,7 +66,7 @@ def test_a_plan_by_its_digest_is_the_same_as_the_plan() -> None:
         asked.append(digest)
         return raw(plan)
 
-    by_digest = parse_spec(raw(tiny(previous_plan={"digest": plan["plan_digest"]})), find_plan=find)
+    by_digest = parse_spec(raw(tiny(previous_plan={"digest": plan["plan_digest"]})), Library(find_plan=find))
     inline = parse_spec(raw(tiny(previous_plan={"plan": plan})))
     assert asked == [plan["plan_digest"]]
     assert by_digest.spec == inline.spec
@@ -97,7 +98,7 @@ def test_a_digest_that_no_one_knows() -> None:
     digest = a_plan()["plan_digest"]
     assert issues(digest=digest) == [("/previous_plan/digest", "unknown-plan")]
     with pytest.raises(InvalidProblem) as refused:
-        parse_spec(raw(tiny(previous_plan={"digest": digest})), find_plan=lambda _: None)
+        parse_spec(raw(tiny(previous_plan={"digest": digest})), Library(find_plan=lambda _: None))
     assert refused.value.issues[0].pointer == "/previous_plan/digest"
 
 

@@ -1,6 +1,7 @@
 """Pooling factors of a spec beside those that its statistics saw."""
 
 from api.specs.parse import parse_spec
+from api.specs.references.resolve import Library
 from planner.errors import Issue
 from tests.support.service.specs import raw, tiny
 from tests.support.service.statistics_files import statistics
@@ -20,7 +21,7 @@ def mismatches(pooling_factor: float, num_tables: int = 1) -> list[Issue]:
         }
         for name in names
     ]
-    request = parse_spec(raw(tiny(model__tables=tables)), find_statistics={known.digest: known.canonical}.get)
+    request = parse_spec(raw(tiny(model__tables=tables)), Library(find_statistics={known.digest: known.canonical}.get))
     return [issue for issue in request.warnings if issue.code == "pooling-factor-mismatch"]
 
 

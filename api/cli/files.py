@@ -13,7 +13,7 @@ from api.cli.errors import BadInput, echo, system_errors
 from api.client.plan_file import write_atomically
 from api.schemas.described import fields_of
 from api.schemas.plan import PlanDocument as AcceptedPlan
-from api.specs.input.json import is_spec, parse_document, pointer
+from api.specs.input.json import is_spec, parse_document, pointer, read_json
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
 from planner.errors import InvalidProblem, Issue
 from planner.output.plan_document import PlanDocument
@@ -148,29 +148,21 @@ def parse_assignment(text: str) -> tuple[tuple[str, ...], object]:
 
 
 def refuse_swapped(spec: str, plan: str) -> None:
-    """Say so where a plan was given as the spec, and a spec as the plan."""
+    """Reject a plan that was given as the spec, with a spec as the plan."""
     if STDIN not in (spec, plan) and "tables" in _keys(spec) and "model" in _keys(plan):
         raise BadInput(f"{spec} is a plan and {plan} is a spec: give the spec first, then the plan")
 
 
 def refuse_spec(path: str, raw: bytes) -> None:
-    """Say so where what should be a plan is a spec, of which every field would be reported as unknown."""
-    if is_spec(_document_of(raw)):
+    """Reject a spec in the place of a plan, of which every field would be reported as unknown."""
+    if is_spec(read_json(raw)):
         raise BadInput(f"{path} is a spec, and a plan is asked for: `shardplan plan` makes one of it")
 
 
 def _keys(path: str) -> set[str]:
     """The keys of a JSON object; none of anything else."""
-    document = _document_of(read_bytes(path))
+    document = read_json(read_bytes(path))
     return set(document) if isinstance(document, dict) else set()
-
-
-def _document_of(raw: bytes) -> object:
-    """What JSON says; nothing where it is none."""
-    try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
 
 
 def read_plan(path: str) -> PlanDocument:

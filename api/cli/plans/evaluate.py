@@ -35,7 +35,7 @@ def evaluate_command(
     if evaluation.score is not None:
         echo(f"{request.name} under {evaluation.score['cost_model']}")
         _report_score(evaluation.score)
-    print_issues([Issue(**warning.model_dump()) for warning in evaluation.warnings])
+    print_warnings(evaluation)
     if not evaluation.valid:
         refuse_broken(evaluation)
     echo("  no rule is broken: the plan may be used")
@@ -60,6 +60,11 @@ def _report_score(score: ScoreDocument) -> None:
         echo(f"  {f'fullest in {one.tier}':<15}  {used} of {capacity}, rank {rank['rank']}")
     if checkpoint is not None:
         echo(f"  checkpoints      {format_seconds(checkpoint['lost_seconds_per_step'])} per step")
+
+
+def print_warnings(evaluation: EvaluationDocument) -> None:
+    """Print the warnings of an evaluation."""
+    print_issues([Issue(**warning.model_dump()) for warning in evaluation.warnings])
 
 
 def refuse_broken(evaluation: EvaluationDocument) -> NoReturn:

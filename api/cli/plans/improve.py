@@ -5,22 +5,20 @@ from typing import Annotated
 
 import typer
 
-from api.cli.errors import echo, print_issues
+from api.cli.errors import echo
 from api.cli.files import check_output, write_document
 from api.cli.models.files import CostModelFile
 from api.cli.plans.documents import Output
-from api.cli.plans.evaluate import refuse_broken, say_violations
+from api.cli.plans.evaluate import print_warnings, refuse_broken, say_violations
 from api.cli.plans.found_plan import write_found
 from api.cli.plans.given import PlanFile, given
 from api.cli.plans.plan import Changes, CostModelName, SpecFile
 from api.cli.plans.solve_locally import document_of
 from api.cli.statistics.command import StatisticsFiles
-from api.schemas.evaluation import EvaluationDocument
 from api.services.plans.reports import evaluation_of
 from api.specs.plans.document import GivenPlan
 from api.specs.request import SolveRequest
 from planner.domain.plan.movement import DEFAULT_MIN_RELATIVE_GAIN, MAX_REMAINING_STEPS, PreviousPlan
-from planner.errors import Issue
 from planner.output.explain.text.difference import compare_plans
 from planner.output.explain.text.improvement import explain_improvement
 from planner.output.plan_document import PlanDocument
@@ -54,7 +52,7 @@ def improve_command(
     }
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes, options)
     evaluation = evaluation_of(request, plan)
-    _report_warnings(evaluation)
+    print_warnings(evaluation)
     if evaluation.score is None:
         refuse_broken(evaluation)
     before = _document(request, plan)
@@ -84,16 +82,12 @@ def import_command(
     check_output(output, spec, plan_file)
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     evaluation = evaluation_of(request, plan)
-    _report_warnings(evaluation)
+    print_warnings(evaluation)
     if not evaluation.valid or evaluation.score is None:
         refuse_broken(evaluation)
     document = _document(request, plan)
     write_document(document, output)
     echo(f"{request.name}: {document['plan_digest']}")
-
-
-def _report_warnings(evaluation: EvaluationDocument) -> None:
-    print_issues([Issue(**warning.model_dump()) for warning in evaluation.warnings])
 
 
 def _document(request: SolveRequest, plan: GivenPlan) -> PlanDocument:

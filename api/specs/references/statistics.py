@@ -1,13 +1,14 @@
 """References of a spec to statistics become access CDFs, and the answer says which were used.
 
-A reference is the digest of statistics, and after ``#`` the name of a table in them, where it
+A reference is the digest of statistics, and after ``#`` the name of a table in them, if it
 is not the table's own. What is planned and stored has the CDF itself, so that it can be read
 again without the statistics.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cache
 
 from api.schemas.table import AccessSpec, TableSpec
 from api.specs.input.json import RejectedDocument, quoted
@@ -20,9 +21,10 @@ from planner.access.sketches.sketch import TableSketch
 from planner.domain.plan.plan import Assumption
 from planner.errors import Issue
 
-#: Canonical bytes of the statistics with a digest; ``None`` where there are none.
+#: Canonical bytes of the statistics with a digest; ``None`` if there are none.
 FindStatistics = Callable[[str], bytes | None]
-#: Evidence of a table's access in a plan's provenance, where it is from statistics.
+_Lookup = Callable[[str], Statistics | None]
+#: Evidence of a table's access in a plan's provenance, if it is from statistics.
 EVIDENCE = "statistics"
 #: Tables whose pooling factors differ from what was seen that are named, the worst first.
 _MOST_WARNINGS = 5
@@ -42,26 +44,18 @@ def table_of(subject: str) -> str | None:
     return subject[len(_SUBJECT_START) : -len(_SUBJECT_END)] or None
 
 
-@dataclass(slots=True)
-class _Lookup:
-    """Finds statistics, each once."""
-
-    find: FindStatistics | None
-    found: dict[str, Statistics | None] = field(default_factory=dict)
-
-    def __call__(self, digest: str) -> Statistics | None:
-        if digest not in self.found:
-            raw = None if self.find is None else self.find(digest)
-            self.found[digest] = None if raw is None else parse_statistics(raw)
-        return self.found[digest]
-
-
 def inline_statistics(state: SpecState, find: FindStatistics | None, issues: IssueCollector) -> SpecState:
     """Return the spec with CDFs instead of references, which statistics were used, and warnings.
 
     The warnings are of tables whose pooling factors are not those of their statistics.
     """
-    lookup, tables = _Lookup(find), list(state.spec.model.tables)
+
+    @cache
+    def lookup(digest: str) -> Statistics | None:
+        raw = None if find is None else find(digest)
+        return None if raw is None else parse_statistics(raw)
+
+    tables = list(state.spec.model.tables)
     used, compared = list[Assumption](), list[_Compared]()
     for position, (where, table) in enumerate(state.written_tables()):
         if table.access is None or table.access.statistics is None:

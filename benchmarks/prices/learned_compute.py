@@ -29,9 +29,9 @@ from cost_models.fitting.launches import Launches, launches
 from cost_models.fitting.model import held_out_result
 from cost_models.fitting.non_negative import fit_non_negative
 from cost_models.fitting.split import TRAINING_SHARE, VALIDATION_SHARE, Split, split_by_task
-from cost_models.learned.columns import LookupColumns
-from cost_models.learned.document import fitted_document, parse_fitted
-from cost_models.learned.fitted import FittedCompute
+from cost_models.learned.document.compute import fitted_document, parse_fitted
+from cost_models.learned.lookups.columns import LookupColumns
+from cost_models.learned.lookups.fitted import FittedCompute
 from cost_models.measurements.schema import joined
 
 SHARED = Path("../shared")

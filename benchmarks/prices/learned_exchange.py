@@ -22,8 +22,8 @@ from benchmarks.inputs.neuroshard_measurements import read_exchanges
 from cost_models.arrays import Floats
 from cost_models.fitting.exchange import fit_exchange
 from cost_models.fitting.exchange_rows import Part, exchanges
-from cost_models.learned.exchange import LearnedExchange
-from cost_models.learned.exchange_curve import CollectiveKind
+from cost_models.learned.exchange.curve import CollectiveKind
+from cost_models.learned.exchange.exchange import LearnedExchange
 from cost_models.measurements.schema import Measurements
 
 DIRECTIONS = ("forward", "backward")

@@ -25,7 +25,7 @@ from api.specs.parse import parse_spec
 from benchmarks.inputs import neuroshard_tasks
 from benchmarks.inputs.neuroshard_measurements import read_exchanges, read_lookups, table_facts
 from cost_models.fitting.model import fit_model
-from cost_models.learned.file import model_bytes, parse_model
+from cost_models.learned.document.file import model_bytes, parse_model
 from cost_models.learned.model import LearnedModel
 from cost_models.measurements.schema import Measurements, joined
 from cost_models.protocol import CostModel

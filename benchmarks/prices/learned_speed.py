@@ -18,7 +18,7 @@ import numpy as np
 from api.specs.parse import parse_spec
 from benchmarks.inputs.instances import meta_family
 from cost_models.arrays import Ints
-from cost_models.learned.file import parse_model
+from cost_models.learned.document.file import parse_model
 from cost_models.protocol import CostModel, ShardWork
 from cost_models.registry import make_cost_model
 from planner.domain.problem.problem import Problem

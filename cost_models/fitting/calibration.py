@@ -19,9 +19,9 @@ import numpy as np
 from cost_models.arrays import Floats
 from cost_models.fitting.launches import Launches
 from cost_models.fitting.predicting import contentions, held_from, launch_seconds
-from cost_models.learned.compute import LearnedCompute
-from cost_models.learned.contention import Contention
-from cost_models.learned.intervals import Interval, width_inputs, widths
+from cost_models.learned.lookups.compute import LearnedCompute
+from cost_models.learned.lookups.contention import Contention
+from cost_models.learned.reach.intervals import Interval, width_inputs, widths
 
 COVERAGE = 0.9
 #: Relative deviations below this count as this: the logarithm of none would decide the fit of widths.

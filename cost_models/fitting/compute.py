@@ -11,12 +11,12 @@ from cost_models.fitting.non_negative import fit_non_negative
 from cost_models.fitting.predicting import contentions, held_from, launch_sums
 from cost_models.fitting.split import Split
 from cost_models.fitting.training import Effort, TrainingSet, train
-from cost_models.learned.compute import TINY_SECONDS, LearnedCompute, Physics
-from cost_models.learned.contention import Contention
-from cost_models.learned.features import FEATURES, FREE_FEATURES, TERMS, feature_matrix, term_matrix
-from cost_models.learned.fitted import FittedCompute
-from cost_models.learned.network import MonotoneNetwork
-from cost_models.learned.ranges import measured_ranges, measured_rank_ranges, rank_sums
+from cost_models.learned.lookups.compute import TINY_SECONDS, LearnedCompute, Physics
+from cost_models.learned.lookups.contention import Contention
+from cost_models.learned.lookups.features import FEATURES, FREE_FEATURES, TERMS, feature_matrix, term_matrix
+from cost_models.learned.lookups.fitted import FittedCompute
+from cost_models.learned.lookups.network import MonotoneNetwork
+from cost_models.learned.reach.ranges import measured_ranges, measured_rank_ranges, rank_sums
 
 #: Fewer launches than this to learn from, and physics alone does better (measured on CPU: 20 to 320 launches).
 LEAST_LAUNCHES_FOR_NETWORKS = 320

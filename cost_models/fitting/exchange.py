@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from cost_models.arrays import Floats, join_rows, take_rows
 from cost_models.fitting.exchange_rows import Part, exchanges
 from cost_models.fitting.non_negative import fit_non_negative
-from cost_models.learned.exchange import LearnedExchange
-from cost_models.learned.exchange_curve import SCALARS, ExchangeCurve, ramp_bytes, scalars, skew_terms
+from cost_models.learned.exchange.curve import SCALARS, ExchangeCurve, ramp_bytes, scalars, skew_terms
+from cost_models.learned.exchange.exchange import LearnedExchange
 from cost_models.measurements.schema import Measurements
 
 COVERAGE = 0.9

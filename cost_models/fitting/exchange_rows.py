@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.arrays import Floats, take_rows
-from cost_models.learned.exchange import held_bytes
-from cost_models.learned.exchange_curve import CollectiveKind
-from cost_models.learned.exchange_document import DIRECTIONS
+from cost_models.learned.document.exchange import DIRECTIONS
+from cost_models.learned.exchange.curve import CollectiveKind
+from cost_models.learned.exchange.exchange import held_bytes
 from cost_models.measurements.schema import COLLECTIVES, Measurements
 
 

@@ -13,9 +13,9 @@ from cost_models.arrays import Floats, join_rows, take_rows
 from cost_models.fitting.assessment import Figures, HeldOutResult, figures_by, points, size_labels
 from cost_models.fitting.exchange_rows import Part, exchanges
 from cost_models.fitting.launches import Launches
-from cost_models.learned.exchange import LearnedExchange
-from cost_models.learned.exchange_curve import CollectiveKind
-from cost_models.learned.reported_figures import MOST_POINTS
+from cost_models.learned.document.reported_figures import MOST_POINTS
+from cost_models.learned.exchange.curve import CollectiveKind
+from cost_models.learned.exchange.exchange import LearnedExchange
 from cost_models.measurements.schema import Measurements
 
 #: Ends of the groups by bytes: a cache line of output is not a gibibyte, and between them each is 16 times the last.

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.arrays import Floats, Ints
-from cost_models.learned.columns import LookupColumns, columns_of_rows
+from cost_models.learned.lookups.columns import LookupColumns, columns_of_rows
 from cost_models.measurements.schema import Measurements
 
 

@@ -15,11 +15,11 @@ from cost_models.fitting.predicting import contentions, launch_seconds
 from cost_models.fitting.repeats import repeats_document
 from cost_models.fitting.split import split_by_task
 from cost_models.fitting.training import Effort
-from cost_models.learned.contention import Contention
-from cost_models.learned.exchange import LearnedExchange
-from cost_models.learned.file import model_document
-from cost_models.learned.fitted import FittedCompute
-from cost_models.learned.ranges import rank_sums
+from cost_models.learned.document.file import model_document
+from cost_models.learned.exchange.exchange import LearnedExchange
+from cost_models.learned.lookups.contention import Contention
+from cost_models.learned.lookups.fitted import FittedCompute
+from cost_models.learned.reach.ranges import rank_sums
 from cost_models.measurements.schema import COLUMN_NAMES, Measurements
 
 

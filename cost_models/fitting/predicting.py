@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from cost_models.arrays import Floats
 from cost_models.fitting.launches import Launches
-from cost_models.learned.compute import LearnedCompute, sum_by_rank
-from cost_models.learned.contention import Contention
+from cost_models.learned.lookups.compute import LearnedCompute, sum_by_rank
+from cost_models.learned.lookups.contention import Contention
 
 
 def launch_seconds(compute: LearnedCompute, contention: Contention, launches: Launches) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.arrays import Floats, Ints
-from cost_models.learned.network import EXPONENTS, NOTHING, MonotoneNetwork
+from cost_models.learned.lookups.network import EXPONENTS, NOTHING, MonotoneNetwork
 
 #: What the softplus makes 1 of: ln T begins as ln p.
 PHYSICS_ALONE = math.log(math.e - 1)

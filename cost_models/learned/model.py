@@ -1,8 +1,8 @@
 """The learned cost model: fused lookups and collectives as they were measured, all else as the roofline says.
 
 A shard outside the measured range takes the roofline's growth from where measurements end
-(:mod:`cost_models.learned.fallback`), and :meth:`LearnedModel.unknown` says why. Phases that nothing was measured of
-keep the roofline's seconds as they are.
+(:mod:`cost_models.learned.reach.fallback`), and :meth:`LearnedModel.unknown` says why. Phases that nothing was measured
+of keep the roofline's seconds as they are.
 
 Where a launch was only timed as a whole, its seconds are divided between forward and backward in the roofline's ratio:
 their sum is measured, the division is not.
@@ -19,17 +19,17 @@ from cost_models.analytic.roofline import RooflineModel
 from cost_models.arrays import Bools, Codes, Floats, Ints
 from cost_models.collectives.collective_bytes import Group
 from cost_models.hardware.hardware import Hardware
-from cost_models.learned.analytic import analytic_seconds
-from cost_models.learned.assigned import LearnedAssignment, RankLaw
-from cost_models.learned.collectives import Collective, learned_and_left, unmeasured
-from cost_models.learned.columns import LookupColumns, columns_of_work
-from cost_models.learned.compute import sum_by_rank
-from cost_models.learned.exchange import LearnedExchange
-from cost_models.learned.fallback import anchored, nearest_measured
-from cost_models.learned.fitted import FittedCompute
-from cost_models.learned.ranges import known_shards, rank_sums, why_unknown
-from cost_models.learned.rank_laws import COMPUTE_PHASES, analytic_law, by_phase, compute_law, compute_parts
-from cost_models.learned.rank_tally import RankTally, by_rank
+from cost_models.learned.exchange.collectives import Collective, learned_and_left, unmeasured
+from cost_models.learned.exchange.exchange import LearnedExchange
+from cost_models.learned.lookups.columns import LookupColumns, columns_of_work
+from cost_models.learned.lookups.compute import sum_by_rank
+from cost_models.learned.lookups.fitted import FittedCompute
+from cost_models.learned.ranks.analytic import analytic_seconds
+from cost_models.learned.ranks.assigned import LearnedAssignment, RankLaw
+from cost_models.learned.ranks.laws import COMPUTE_PHASES, analytic_law, by_phase, compute_law, compute_parts
+from cost_models.learned.ranks.tally import RankTally, by_rank
+from cost_models.learned.reach.fallback import anchored, nearest_measured
+from cost_models.learned.reach.ranges import known_shards, rank_sums, why_unknown
 from cost_models.protocol import CostModel, Ledger, RankSeconds, ShardSeconds, ShardWork
 from cost_models.vocabulary import NUM_PHASES, Evidence, Phase
 

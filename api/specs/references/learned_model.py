@@ -14,10 +14,10 @@ from cost_models.fitting.assessment import Figures, figures, figures_by, size_la
 from cost_models.fitting.held_out import collective_label, held_out_exchanges
 from cost_models.fitting.launches import Launches, launches
 from cost_models.fitting.model import fit_model, held_out_result
-from cost_models.learned.coverage import verdicts
-from cost_models.learned.file import MAX_FILE_BYTES, parse_model
-from cost_models.learned.fitted import FittedCompute
+from cost_models.learned.document.file import MAX_FILE_BYTES, parse_model
+from cost_models.learned.lookups.fitted import FittedCompute
 from cost_models.learned.model import LearnedModel
+from cost_models.learned.reach.coverage import verdicts
 from cost_models.measurements.schema import Measurements
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.errors import Issue, PlannerError

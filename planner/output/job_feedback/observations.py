@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cost_models.analytic.sizes import output_rows
 from cost_models.arrays import Floats, Ints
 from cost_models.collectives.collective_bytes import buffers, exchanges_of
-from cost_models.learned.ranges import other_code
+from cost_models.learned.reach.ranges import other_code
 from cost_models.measurements.schema import Measurements, joined, measurements
 from cost_models.protocol import AssignmentModel, CostModel, ShardWork
 from cost_models.vocabulary import STEP_PHASES, Phase

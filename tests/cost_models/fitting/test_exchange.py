@@ -7,8 +7,8 @@ from cost_models.arrays import Floats
 from cost_models.fitting import exchange
 from cost_models.fitting.exchange import fit_exchange
 from cost_models.fitting.non_negative import fit_non_negative
-from cost_models.learned.exchange import LearnedExchange
-from cost_models.learned.exchange_curve import CollectiveKind, scalars
+from cost_models.learned.exchange.curve import CollectiveKind, scalars
+from cost_models.learned.exchange.exchange import LearnedExchange
 from cost_models.measurements.schema import Measurements, measurements
 from tests.support.cost_models.exchange_rows import all_to_alls, together
 

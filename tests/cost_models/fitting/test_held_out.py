@@ -7,10 +7,10 @@ from cost_models.fitting.exchange import fit_exchange
 from cost_models.fitting.exchange_split import held_out_exchanges
 from cost_models.fitting.held_out import bytes_labels, exchange_figures, held_out_document
 from cost_models.fitting.model import fit_model
-from cost_models.learned.exchange import LearnedExchange
-from cost_models.learned.exchange_curve import CollectiveKind
-from cost_models.learned.file import model_bytes, parse_model
-from cost_models.learned.reported_figures import MOST_POINTS, checked_figures
+from cost_models.learned.document.file import model_bytes, parse_model
+from cost_models.learned.document.reported_figures import MOST_POINTS, checked_figures
+from cost_models.learned.exchange.curve import CollectiveKind
+from cost_models.learned.exchange.exchange import LearnedExchange
 from cost_models.measurements.schema import Measurements
 from tests.support.cost_models.exchange_rows import all_to_alls, together
 from tests.support.cost_models.launches import document, made_up_rows

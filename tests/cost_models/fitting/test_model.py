@@ -10,8 +10,8 @@ from cost_models.fitting.launches import launches
 from cost_models.fitting.model import fit_model, held_out_result, rows_digest
 from cost_models.fitting.predicting import contentions, launch_sums
 from cost_models.fitting.split import split_by_task
-from cost_models.learned.features import TERMS, term_matrix
-from cost_models.learned.file import model_bytes
+from cost_models.learned.document.file import model_bytes
+from cost_models.learned.lookups.features import TERMS, term_matrix
 from cost_models.measurements.schema import Measurements
 from tests.support.cost_models.launches import QUICK, document, made_up_rows, quick_model
 

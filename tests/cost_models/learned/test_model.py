@@ -12,7 +12,7 @@ from cost_models.analytic.additive import Additive
 from cost_models.analytic.roofline import RooflineModel
 from cost_models.arrays import Floats
 from cost_models.learned.model import COMPUTE_PHASES, LearnedModel
-from cost_models.learned.ranges import TOLERANCE
+from cost_models.learned.reach.ranges import TOLERANCE
 from cost_models.protocol import AssignmentModel, ShardWork
 from cost_models.vocabulary import NUM_PHASES, Evidence, Kernel, Phase, Scheme
 from tests.support.contracts.cost_model import CostModelContract

@@ -7,7 +7,7 @@ import pytest
 
 from api.schemas.base import MODEL_NAME
 from cost_models.fitting.model import rows_digest
-from cost_models.learned.file import parse_model
+from cost_models.learned.document.file import parse_model
 from cost_models.learned.shipped import shipped_models
 from cost_models.measurements.files import read_measurements
 from cost_models.measurements.schema import joined

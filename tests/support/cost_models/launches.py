@@ -6,7 +6,7 @@ import numpy as np
 
 from cost_models.fitting.model import fit_model
 from cost_models.fitting.training import Effort
-from cost_models.learned.file import model_bytes, parse_model
+from cost_models.learned.document.file import model_bytes, parse_model
 from cost_models.learned.model import LearnedModel
 from cost_models.measurements.schema import Measurements, measurements
 

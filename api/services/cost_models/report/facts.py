@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cost_models.learned.coverage import held_out_groups, verdicts
-from cost_models.learned.ranges import TOLERANCE
+from cost_models.learned.reach.coverage import held_out_groups, verdicts
+from cost_models.learned.reach.ranges import TOLERANCE
 from cost_models.measurements.schema import COLLECTIVES
 from cost_models.text.number_text import counted, number_text
 from planner.domain.formats.units import format_bytes

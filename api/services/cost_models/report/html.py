@@ -11,7 +11,7 @@ from typing import Any
 
 from api.services.cost_models.report.charts import bars, scatter
 from api.services.cost_models.report.facts import KINDS, Facts, Table, facts
-from cost_models.learned.coverage import held_out_groups
+from cost_models.learned.reach.coverage import held_out_groups
 
 _STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --faint: #57606a; --rule: #d0d7de; --mark: #0b62c4; }

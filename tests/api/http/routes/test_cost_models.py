@@ -5,7 +5,7 @@ import json
 import pytest
 
 from api.services.cost_models.report.html import PAGE_POLICY, report_page
-from cost_models.learned.file import document_digest
+from cost_models.learned.document.file import document_digest
 from cost_models.registry import cost_model_names
 from planner.domain.formats.canonical_json import canonical_bytes
 from tests.support.service.live import Live

@@ -13,8 +13,8 @@ from api.services.cost_models.report.charts import bars, scatter
 from api.services.cost_models.report.html import PAGE_POLICY, report_page
 from api.services.cost_models.report.text import model_text
 from api.specs.references.learned_model import fit
-from cost_models.learned.coverage import verdicts
-from cost_models.learned.file import document_digest, model_bytes, parse_model
+from cost_models.learned.document.file import document_digest, model_bytes, parse_model
+from cost_models.learned.reach.coverage import verdicts
 from cost_models.measurements.json_rows import rows_from_json
 from tests.support.service.measured import benchmark_rows, exchange_rows, model_document
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from cost_models.errors import InvalidModelFile
-from cost_models.learned.document import members
+from cost_models.learned.document.compute import members
 from cost_models.measurements.schema import KINDS
 
 #: Pairs of measured and predicted seconds of one kind of rows, for a picture.

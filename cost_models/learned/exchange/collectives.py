@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from cost_models.arrays import Floats
 from cost_models.collectives.collective_bytes import Exchange, Group, exchanges_of
-from cost_models.learned.exchange import LearnedExchange
-from cost_models.learned.exchange_curve import CollectiveKind
+from cost_models.learned.exchange.curve import CollectiveKind
+from cost_models.learned.exchange.exchange import LearnedExchange
 from cost_models.protocol import ShardWork
 from cost_models.vocabulary import Phase
 

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from cost_models.arrays import Floats
 from cost_models.errors import InvalidModelFile
-from cost_models.learned.compute import LearnedCompute, Physics
-from cost_models.learned.contention import Contention
-from cost_models.learned.fitted import FittedCompute
-from cost_models.learned.intervals import Interval
-from cost_models.learned.network import MonotoneNetwork
-from cost_models.learned.ranges import Range
+from cost_models.learned.lookups.compute import LearnedCompute, Physics
+from cost_models.learned.lookups.contention import Contention
+from cost_models.learned.lookups.fitted import FittedCompute
+from cost_models.learned.lookups.network import MonotoneNetwork
+from cost_models.learned.reach.intervals import Interval
+from cost_models.learned.reach.ranges import Range
 
 Part = TypeVar("Part")
 

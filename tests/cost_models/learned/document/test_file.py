@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cost_models.errors import InvalidModelFile
-from cost_models.learned.file import (
+from cost_models.learned.document.file import (
     MAX_FILE_BYTES,
     document_digest,
     model_bytes,

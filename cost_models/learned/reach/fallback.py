@@ -17,7 +17,7 @@ import numpy as np
 
 from cost_models.analytic.sizes import element_bytes, output_rows
 from cost_models.arrays import Floats
-from cost_models.learned.ranges import Range
+from cost_models.learned.reach.ranges import Range
 from cost_models.protocol import ShardWork
 from cost_models.vocabulary import Kernel
 

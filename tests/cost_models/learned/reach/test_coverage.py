@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cost_models.learned.coverage import Verdict, verdicts
+from cost_models.learned.reach.coverage import Verdict, verdicts
 from cost_models.learned.shipped import shipped_models
 
 SHIPPED: dict[str, Any] = json.loads(shipped_models()["cpu-epyc"])

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.arrays import Floats
-from cost_models.learned.exchange_curve import SCALARS, CollectiveKind, ExchangeCurve
+from cost_models.learned.exchange.curve import SCALARS, CollectiveKind, ExchangeCurve
 from cost_models.measurements.schema import COLLECTIVES
 
 DIRECTIONS = ("forward", "backward", "")

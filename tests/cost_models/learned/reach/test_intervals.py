@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cost_models.learned.contention import Contention
-from cost_models.learned.intervals import Interval
-from cost_models.learned.ranges import Range
+from cost_models.learned.lookups.contention import Contention
+from cost_models.learned.reach.intervals import Interval
+from cost_models.learned.reach.ranges import Range
 
 
 def test_reach_by_hand() -> None:

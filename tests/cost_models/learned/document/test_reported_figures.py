@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from cost_models.errors import InvalidModelFile
-from cost_models.learned.file import document_digest, model_bytes, parse_model
-from cost_models.learned.reported_figures import MOST_GROUPS, MOST_POINTS, checked_figures
+from cost_models.learned.document.file import document_digest, model_bytes, parse_model
+from cost_models.learned.document.reported_figures import MOST_GROUPS, MOST_POINTS, checked_figures
 from tests.support.cost_models.launches import document
 
 LONG = "x" * 201

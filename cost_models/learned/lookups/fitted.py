@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.arrays import Floats
-from cost_models.learned.compute import LearnedCompute
-from cost_models.learned.contention import Contention
-from cost_models.learned.intervals import Interval
-from cost_models.learned.ranges import CHECKED, CHECKED_OF_RANK, Range
+from cost_models.learned.lookups.compute import LearnedCompute
+from cost_models.learned.lookups.contention import Contention
+from cost_models.learned.reach.intervals import Interval
+from cost_models.learned.reach.ranges import CHECKED, CHECKED_OF_RANK, Range
 
 #: What every doubling outside of the measured range adds to the logarithm of an interval's reach: an assumption, in
 #: place of knowledge.
@@ -45,7 +45,7 @@ class FittedCompute:
         seconds
             What was predicted, (num_ranks, num_targets).
         rank_sums
-            What each rank holds, as :func:`~cost_models.learned.ranges.rank_sums` adds it up.
+            What each rank holds, as :func:`~cost_models.learned.reach.ranges.rank_sums` adds it up.
         contention
             That of the ranks' host, or of each rank's.
         doublings

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.arrays import Bools, Floats
-from cost_models.learned.assigned import RankLaw
-from cost_models.learned.compute import LearnedCompute
+from cost_models.learned.lookups.compute import LearnedCompute
+from cost_models.learned.ranks.assigned import RankLaw
 from cost_models.vocabulary import NUM_PHASES, Phase
 
 COMPUTE_PHASES = (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE)

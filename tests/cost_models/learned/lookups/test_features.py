@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from cost_models.fitting.model import fit_model
-from cost_models.learned.columns import columns_of_rows
-from cost_models.learned.features import FEATURES, TERMS, term_matrix, term_seconds
-from cost_models.learned.file import model_bytes, parse_model
+from cost_models.learned.document.file import model_bytes, parse_model
+from cost_models.learned.lookups.columns import columns_of_rows
+from cost_models.learned.lookups.features import FEATURES, TERMS, term_matrix, term_seconds
 from cost_models.measurements.schema import Measurements, joined
 from tests.cost_models.learned.test_model import compute_seconds, work_of
 from tests.support.cost_models.launches import made_up_rows

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cost_models.analytic.roofline import RooflineModel
-from cost_models.learned.exchange import LearnedExchange
-from cost_models.learned.exchange_curve import SCALARS, CollectiveKind, ExchangeCurve
+from cost_models.learned.exchange.curve import SCALARS, CollectiveKind, ExchangeCurve
+from cost_models.learned.exchange.exchange import LearnedExchange
 from cost_models.learned.model import LearnedModel
 from cost_models.vocabulary import Evidence, Phase, Scheme
 from tests.support.cost_models.launches import quick_model

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.arrays import Bools, Floats
-from cost_models.learned.columns import LookupColumns
-from cost_models.learned.rank_tally import by_rank
+from cost_models.learned.lookups.columns import LookupColumns
+from cost_models.learned.ranks.tally import by_rank
 from cost_models.protocol import ShardWork
 from cost_models.text.number_text import number_text
 from cost_models.vocabulary import Kernel

@@ -1,6 +1,6 @@
 """Collectives as one platform runs them, learned from measured rows: one model for any number of ranks.
 
-Holds a curve (:mod:`cost_models.learned.exchange_curve`) for every operation, direction of the training step, and
+Holds a curve (:mod:`cost_models.learned.exchange.curve`) for every operation, direction of the training step, and
 reach (one host, or several) that was measured. What was not measured is not guessed: ``unmeasured`` says why, and
 ``rank_seconds`` refuses.
 """
@@ -12,8 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from cost_models.arrays import Floats
-from cost_models.learned.exchange_curve import CollectiveKind, ExchangeCurve
-from cost_models.learned.exchange_document import (
+from cost_models.learned.document.exchange import (
     MOST_CURVES,
     InvalidExchange,
     curve_document,
@@ -22,7 +21,8 @@ from cost_models.learned.exchange_document import (
     number,
     parse_curve,
 )
-from cost_models.learned.fitted import REACH_PER_DOUBLING
+from cost_models.learned.exchange.curve import CollectiveKind, ExchangeCurve
+from cost_models.learned.lookups.fitted import REACH_PER_DOUBLING
 
 VERSION = 1
 #: How far beyond the measured rank counts a curve is still used.

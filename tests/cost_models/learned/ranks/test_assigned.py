@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cost_models.learned.assigned import LearnedAssignment
 from cost_models.learned.model import LearnedModel
-from cost_models.learned.rank_laws import compute_law, compute_parts
+from cost_models.learned.ranks.assigned import LearnedAssignment
+from cost_models.learned.ranks.laws import compute_law, compute_parts
 from cost_models.protocol import ShardWork
 from cost_models.vocabulary import NUM_PHASES
-from tests.cost_models.learned.test_collectives import model as with_exchange
+from tests.cost_models.learned.exchange.test_collectives import model as with_exchange
 from tests.support.cost_models.launches import quick_model
 from tests.support.cost_models.shard_work import shard_work, tiered_hardware
 

@@ -1,8 +1,8 @@
 r"""Seconds of fused lookups: what physics says of a rank, corrected by what was measured.
 
 A rank's shards run as one launch. Physics gives it :math:`p = l + \sum_i \theta \phi_i` with non-negative seconds
-per unit of each term (:mod:`cost_models.learned.features`), the network (:mod:`cost_models.learned.network`) corrects
-it. With few measured rows there is no network and p is the answer.
+per unit of each term (:mod:`cost_models.learned.lookups.features`), the network
+(:mod:`cost_models.learned.lookups.network`) corrects it. With few measured rows there is no network and p is the answer.
 
 Sums over shards carry all that the answer depends on, so a rank is priced in two steps: *parts* of every shard, then
 *seconds* of their sums. A search that moves shards keeps the parts.
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.arrays import Floats, Ints, freeze
-from cost_models.learned.columns import LookupColumns
-from cost_models.learned.features import FEATURES, FREE_FEATURES, TERMS, feature_matrix, term_seconds
-from cost_models.learned.network import EXPONENTS, MonotoneNetwork
+from cost_models.learned.lookups.columns import LookupColumns
+from cost_models.learned.lookups.features import FEATURES, FREE_FEATURES, TERMS, feature_matrix, term_seconds
+from cost_models.learned.lookups.network import EXPONENTS, MonotoneNetwork
 
 #: What a model may tell of: forward and backward seconds, or only both together.
 TARGETS = (("forward", "backward"), ("both",))

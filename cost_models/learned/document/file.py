@@ -10,12 +10,12 @@ import json
 from collections.abc import Mapping
 
 from cost_models.errors import InvalidModelFile
-from cost_models.learned.document import fitted_document, members, parse_fitted
-from cost_models.learned.exchange import LearnedExchange
-from cost_models.learned.exchange_document import InvalidExchange
-from cost_models.learned.fitted import FittedCompute
+from cost_models.learned.document.compute import fitted_document, members, parse_fitted
+from cost_models.learned.document.exchange import InvalidExchange
+from cost_models.learned.document.reported_figures import checked_figures, checked_trained_on
+from cost_models.learned.exchange.exchange import LearnedExchange
+from cost_models.learned.lookups.fitted import FittedCompute
 from cost_models.learned.model import LearnedModel
-from cost_models.learned.reported_figures import checked_figures, checked_trained_on
 
 FORMAT = "shardplan-cost-model"
 FORMAT_VERSION = 2

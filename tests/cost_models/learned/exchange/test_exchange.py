@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cost_models.arrays import Floats
-from cost_models.learned.exchange import LearnedExchange
-from cost_models.learned.exchange_curve import SCALARS, CollectiveKind, ExchangeCurve
-from cost_models.learned.exchange_document import InvalidExchange
+from cost_models.learned.document.exchange import InvalidExchange
+from cost_models.learned.exchange.curve import SCALARS, CollectiveKind, ExchangeCurve
+from cost_models.learned.exchange.exchange import LearnedExchange
 
 MIB = 2.0**20
 FORWARD = CollectiveKind("all_to_all", "forward")

@@ -28,7 +28,7 @@ import numpy as np
 
 from cost_models.analytic.table_memory import cache_lines
 from cost_models.arrays import Bools, Floats, Ints, Singles
-from cost_models.learned.columns import LookupColumns
+from cost_models.learned.lookups.columns import LookupColumns
 
 FULL_WEIGHT_BYTES = 4.0
 #: Shards at a time: their counts and terms stay in the processor's cache.

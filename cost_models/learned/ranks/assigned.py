@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cost_models.arrays import Floats, Ints
-from cost_models.learned.collectives import Collective
-from cost_models.learned.compute import sum_by_rank
+from cost_models.learned.exchange.collectives import Collective
+from cost_models.learned.lookups.compute import sum_by_rank
 from cost_models.vocabulary import NUM_PHASES
 
 #: Seconds (N, NUM_PHASES) of ranks whose shards' parts add up to (N, num_parts).

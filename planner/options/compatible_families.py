@@ -15,7 +15,7 @@ import numpy as np
 from cost_models.arrays import Bools
 from planner.domain.problem.problem import Problem
 from planner.options.enumerate import Families
-from planner.options.runtimes.registry import RUNTIMES
+from planner.options.module_rules import module_rules
 
 #: Undecided modules up to this number are tried in every combination: at most 8 modes.
 _MAX_COMBINED_MODULES = 3
@@ -42,20 +42,12 @@ def compatible_family_sets(problem: Problem, families: Families) -> CompatibleFa
     Few undecided modules are tried in every combination. Of many, the modes are: all free, all
     by rows, and the largest of them by rows alone while the rest is free.
     """
-    runtime = RUNTIMES[problem.runtime]
-    module_of = np.array([problem.tables[one.table].module_path for one in families.families], dtype=object)
     table_of = np.array([one.table for one in families.families], dtype=np.int64)
-    tied = np.array(
-        [runtime.needs_row_wise_module(problem.tables[one.table], one.scheme) for one in families.families],
-        dtype=np.bool_,
-    )
-    by_rows = np.array([one.scheme in runtime.row_schemes for one in families.families], dtype=np.bool_)
     states: dict[str, list[Bools]] = {}  # by module: what it leaves out in each state it can be in
-    for name in sorted({str(path) for path in module_of[tied]}):
-        inside = module_of == name
-        left_out = (inside & tied, inside & ~by_rows)  # "free", "all by rows"
-        complete = set(table_of[inside].tolist())
-        states[name] = [out for out in left_out if set(table_of[inside & ~out].tolist()) == complete]
+    for name, rule in module_rules(problem, families).items():
+        complete = set(table_of[rule.is_of_module].tolist())
+        left_out = (rule.tied, rule.not_by_rows)  # "free", "all by rows"
+        states[name] = [out for out in left_out if set(table_of[rule.is_of_module & ~out].tolist()) == complete]
     unsatisfiable = tuple(name for name, choices in states.items() if not choices)
     if unsatisfiable:
         return CompatibleFamilies(masks=(), exhaustive=True, unsatisfiable_modules=unsatisfiable)

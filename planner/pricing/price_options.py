@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cost_models.arrays import Bools, Codes, Floats, Ints
+from cost_models.arrays import Bools, Codes, Floats, Ints, arrays_of
 from cost_models.protocol import CostModel, ShardWork
 from planner.access.table_columns import data_type_code, table_columns
 from planner.domain.problem.data_type import DATA_TYPES
@@ -73,12 +73,12 @@ def _shape_costs(
 
     The last row block is shorter than the others; every rank is charged a full one.
     """
-    columns, rules = _FamilyColumns.of(listed), ledger_rules(cost_model.ledger)
+    columns, rules = FamilyColumns.of(listed), ledger_rules(cost_model.ledger)
     parts = []
     for start in range(0, len(cuts.shape_family), _SHAPES):
         some = slice(start, start + _SHAPES)
         table = columns.table[cuts.shape_family[some]]
-        work = _work_of(problem, columns, cuts, some)
+        work = columns.work(problem, cuts.shape_family[some], cuts.shape_columns[some])
         seconds = price_work(
             problem, work, table=table, cost_model=cost_model, hardware=problem.cluster.hardware
         ).seconds
@@ -94,48 +94,41 @@ def _shape_costs(
 
 def shape_work(problem: Problem, families: Families) -> ShardWork:
     """Return the work of one piece of every shape of every family, in the order of the waist."""
-    return _work_of(problem, _FamilyColumns.of(families.families), list_cuts(families), slice(None))
+    cuts = list_cuts(families)
+    return FamilyColumns.of(families.families).work(problem, cuts.shape_family, cuts.shape_columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _FamilyColumns:
+class FamilyColumns:
     """What every piece of a family shares, one entry per family, shape (F,)."""
 
     table: Ints
     scheme: Codes
     kernel: Codes
-    cache_load_factor: Floats
+    cache_load_factor: Floats  # NaN without a cache
     data_type: Codes
     hot_row_share: Floats
     in_scm: Bools
 
     @classmethod
-    def of(cls, listed: Sequence[Family]) -> "_FamilyColumns":
+    def of(cls, listed: Sequence[Family]) -> "FamilyColumns":
+        """Return the columns of some families."""
+        stored, code = [family.storage for family in listed], {name: data_type_code(name) for name in DATA_TYPES}
+        shares = (storage.cache_load_factor for storage in stored)
         return cls(
             table=np.array([family.table for family in listed], dtype=np.int64),
             scheme=np.array([family.scheme for family in listed], dtype=np.int8),
-            kernel=np.array([family.kernel for family in listed], dtype=np.int8),
-            cache_load_factor=cache_load_factors(listed),
-            data_type=data_types(listed),
-            hot_row_share=hot_row_shares(listed),
-            in_scm=are_in_scm(listed),
+            kernel=np.array([storage.kernel for storage in stored], dtype=np.int8),
+            cache_load_factor=np.array([np.nan if share is None else share for share in shares]),
+            data_type=np.array([code[storage.data_type.name] for storage in stored], dtype=np.int8),
+            hot_row_share=np.array([storage.hot_row_share for storage in stored]),
+            in_scm=np.array([storage.in_scm for storage in stored], dtype=np.bool_),
         )
 
-
-def _work_of(problem: Problem, columns: _FamilyColumns, cuts: Cuts, shapes: slice) -> ShardWork:
-    of = cuts.shape_family[shapes]
-    return build_work(
-        problem,
-        table_columns(problem),
-        table=columns.table[of],
-        scheme=columns.scheme[of],
-        kernel=columns.kernel[of],
-        shard_columns=cuts.shape_columns[shapes],
-        cache_load_factor=columns.cache_load_factor[of],
-        data_type=columns.data_type[of],
-        hot_row_share=columns.hot_row_share[of],
-        in_scm=columns.in_scm[of],
-    )
+    def work(self, problem: Problem, family: Ints | slice, shard_columns: Ints) -> ShardWork:
+        """Return the work of pieces, each given by its family and its width."""
+        columns = {name: column[family] for name, column in arrays_of(self)}
+        return build_work(problem, table_columns(problem), shard_columns=shard_columns, **columns)
 
 
 def _pinned(problem: Problem, families: Families, cuts: Cuts) -> tuple[Ints, Ints]:
@@ -148,28 +141,6 @@ def _pinned(problem: Problem, families: Families, cuts: Cuts) -> tuple[Ints, Int
             shapes.append(cuts.unit_shape[cuts.unit_option == option])
             sites.append(np.array([piece.site for piece in pinned.pieces], dtype=np.int64))
     return np.concatenate(shapes), np.concatenate(sites)
-
-
-def cache_load_factors(listed: Sequence[Family]) -> Floats:
-    """Return the cached share of each family; NaN where it has no cache."""
-    shares = (one.storage.cache_load_factor for one in listed)
-    return np.array([np.nan if share is None else share for share in shares])
-
-
-def hot_row_shares(listed: Sequence[Family]) -> Floats:
-    """Return the share of the rows that each family keeps in the device's memory beside others in host memory."""
-    return np.array([one.storage.hot_row_share for one in listed])
-
-
-def are_in_scm(listed: Sequence[Family]) -> Bools:
-    """Return which families keep the rows that they read from the host in storage-class memory."""
-    return np.array([one.storage.in_scm for one in listed], dtype=np.bool_)
-
-
-def data_types(listed: Sequence[Family]) -> Codes:
-    """Return the type of each family's weights, as its position among all types."""
-    code = {name: data_type_code(name) for name in DATA_TYPES}
-    return np.array([code[one.storage.data_type.name] for one in listed], dtype=np.int8)
 
 
 def restrict(priced: SolverProblem, keep: Bools) -> SolverProblem:

@@ -10,10 +10,10 @@ from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import Problem
 from planner.errors import InvalidProblem, Issue, UnsupportedRequest
 from planner.options.enumerate import Families, hot_rows_of
+from planner.options.module_rules import module_rules
 from planner.orchestration.placement.listed_plan import ListedPlan, find_plan
 from planner.output.certificate.check import Problem as Checked
 from planner.output.certificate.proof import Wanted, proofs_of
-from planner.output.certificate.rules import rules_of
 from planner.output.certificate.statement import Axes, Names, choices_of, statement
 from planner.pricing.memory import ledger_rules
 from planner.pricing.price_options import prune
@@ -67,7 +67,7 @@ def certify(
     if issues := verify(problem, placement, rules=ledger_rules(cost_model.ledger)):
         raise InvalidProblem(issues)
     plan = find_plan(problem, placement, cost_model)
-    rules, priced = rules_of(plan.problem, plan.families), plan.priced
+    rules, priced = tuple(module_rules(plan.problem, plan.families).values()), plan.priced
     seconds = step_seconds_of(priced, plan.assignment)
     wanted = Wanted(
         axes=Axes.of(priced),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cost_models.arrays import Bools
-from planner.output.certificate.rules import Rule
+from planner.options.module_rules import ModuleRule
 from planner.output.certificate.statement import Axes, digits
 from planner.pricing.price_options import prune, restrict
 from planner.solver.bounds.boxes import Node, branch
@@ -34,7 +34,7 @@ class Wanted:
     """What a proof is made for."""
 
     axes: Axes
-    rules: Sequence[Rule]
+    rules: Sequence[ModuleRule]
     max_boxes: int
     known_seconds: float  # of the plan, without what every plan takes beside its shards
     way: int = 0  # number of the relaxation
@@ -52,15 +52,15 @@ def proofs_of(priced: SolverProblem, wanted: Wanted) -> Iterator[JsonNode]:
         yield {"rank_weights": of_ranks, "nodes": nodes}
 
 
-def _split_rules(priced: SolverProblem, rules: Sequence[Rule]) -> list[int]:
+def _split_rules(priced: SolverProblem, rules: Sequence[ModuleRule]) -> list[int]:
     """Return the rules that are split, those first that leave one side alone."""
     undecided = [number for number, rule in enumerate(rules) if _is_undecided(priced, rule)]
     decided = [number for number in range(len(rules)) if number not in undecided]
     return decided + (undecided if len(undecided) <= _MAX_SPLIT_RULES else [])
 
 
-def _is_undecided(priced: SolverProblem, rule: Rule) -> bool:
-    return all(_has_all_tables(priced, ~side) for side in (rule.one, rule.other))
+def _is_undecided(priced: SolverProblem, rule: ModuleRule) -> bool:
+    return all(_has_all_tables(priced, ~side) for side in (rule.tied, rule.not_by_rows))
 
 
 def _has_all_tables(priced: SolverProblem, keep: Bools) -> bool:
@@ -75,7 +75,7 @@ def _grow(priced: SolverProblem, wanted: Wanted, keep: Bools, order: list[int], 
         rule, number = wanted.rules[order[0]], len(nodes)
         node: JsonNode = {"rule": order[0]}
         nodes.append(node)
-        halves = (keep & ~rule.one, keep & ~rule.other)
+        halves = (keep & ~rule.tied, keep & ~rule.not_by_rows)
         node["children"] = [_grow(priced, wanted, half, order[1:], nodes) for half in halves]
         return number
     some = restrict(priced, keep)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from cost_models.arrays import Floats, Ints
+from planner.options.module_rules import ModuleRule
 from planner.output.certificate.check import Problem as Checked
-from planner.output.certificate.rules import Rule
 from planner.pricing.price_options import prune
 from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 
@@ -60,7 +60,7 @@ class Names:
     families: Sequence[Mapping[str, object]]  # scheme, kernel, share, rows and tiers of shards
 
 
-def statement(priced: SolverProblem, rules: Sequence[Rule], names: Names, rest_seconds: float) -> Document:
+def statement(priced: SolverProblem, rules: Sequence[ModuleRule], names: Names, rest_seconds: float) -> Document:
     """Return a problem as a certificate states it; nothing is left out that a plan could use."""
     axes = Axes.of(priced)
     blocks: dict[bytes, int] = {}
@@ -101,7 +101,7 @@ def statement(priced: SolverProblem, rules: Sequence[Rule], names: Names, rest_s
         ],
         "families": families,
         "prices": prices,
-        "rules": [[np.flatnonzero(side).tolist() for side in (rule.one, rule.other)] for rule in rules],
+        "rules": [[np.flatnonzero(side).tolist() for side in (rule.tied, rule.not_by_rows)] for rule in rules],
         "same_rank": [group.tolist() for group in priced.same_rank],
         "apart": [group.tolist() for group in priced.apart],
         "pinned": _pinned(priced),

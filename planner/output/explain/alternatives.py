@@ -11,7 +11,7 @@ import numpy as np
 from cost_models.arrays import Floats, Ints
 from cost_models.vocabulary import Kernel, Phase, Scheme
 from planner.domain.problem.storage import Storage
-from planner.options.runtimes.registry import RUNTIMES
+from planner.options.module_rules import module_rules
 from planner.orchestration.placement.listed_plan import ListedPlan
 from planner.output.explain.site_choice import PlacedCut, Rest
 from planner.solver.evaluate import objective_seconds, rank_loads, touched_ranks
@@ -27,10 +27,10 @@ class Alternative:
     columns: tuple[int, ...]  # of each piece
     assignment: Assignment  # the whole plan with this cut
     objective_seconds: float
-    change_seconds: float  # of the objective; negative where it would be better
-    excess_bytes: float  # by which the fullest rank would exceed its memory; 0 where the cut fits
-    is_best: bool  # whether no listed cut of the family and no sites are better; else nobody knows
-    #: the phase that lengthens most, with its seconds before and after; ``None`` where none does
+    change_seconds: float  # of the objective; negative if it would be better
+    excess_bytes: float  # by which the fullest rank would exceed its memory; 0 if the cut fits
+    is_best: bool  # whether no listed cut of the family and no sites are better; else it is not known
+    #: the phase that lengthens most, with its seconds before and after; ``None`` if none does
     phase: Phase | None
     phase_seconds: tuple[float, float]
 
@@ -45,7 +45,7 @@ class Alternatives:
         self.objective_seconds = objective_seconds(priced, self.loads.seconds)
         self._table = priced.shape_table[assignment.piece_shape]
         self._touched = touched_ranks(priced, assignment)
-        self._ties = _Ties(plan)
+        self._rules = module_rules(plan.problem, plan.families).values()
 
     def of_table(self, table: int) -> tuple[Alternative, ...]:
         """Return one per scheme, kernel and memory: those that fit first, cheapest first; none for a pinned table.
@@ -57,9 +57,10 @@ class Alternatives:
             return ()
         rest = self._rest(table)
         mine = self._plan.assignment.piece_shape[self._table == table]
+        of_others = priced.shape_family[self._plan.assignment.piece_shape[self._table != table]]
         found = []
         for family in range(int(priced.families_of_table[0][table]), int(priced.families_of_table[1][table])):
-            if self._ties.allow(family):
+            if self._may_join(family, of_others):
                 best = self._best_cut(family, rest, mine)
                 if best is not None:
                     found.append(best)
@@ -68,6 +69,11 @@ class Alternatives:
         for one in found:
             best_of_kind.setdefault((one.scheme, one.storage.kernel, one.storage.in_scm), one)
         return tuple(best_of_kind.values())
+
+    def _may_join(self, family: int, others: Ints) -> bool:
+        """Whether no rule of a module forbids a family together with those of the other tables."""
+        used = np.append(others, family)
+        return not any(np.any(rule.tied[used]) and np.any(rule.not_by_rows[used]) for rule in self._rules)
 
     def _rest(self, table: int) -> Rest:
         """Return the plan without a table, and where the other tables leave it to go."""
@@ -145,31 +151,3 @@ def _counted(priced: SolverProblem, seconds: Floats) -> Floats:
         return of_slowest
     slowest: Floats = np.max(seconds, axis=0) * priced.phase_weight
     return slowest
-
-
-class _Ties:
-    """Families that are right only in company: pools of means cut by rows (see
-    :mod:`planner.options.compatible_families`).
-    """
-
-    def __init__(self, plan: ListedPlan) -> None:
-        problem, listed = plan.problem, plan.families.families
-        runtime = RUNTIMES[problem.runtime]
-        table = plan.priced.family_table
-        self._tied = np.array(
-            [runtime.needs_row_wise_module(problem.tables[one.table], one.scheme) for one in listed], dtype=np.bool_
-        )
-        self._by_rows = np.array([one.scheme in runtime.row_schemes for one in listed], dtype=np.bool_)
-        _, module = np.unique([one.module_path for one in problem.tables], return_inverse=True)
-        self._module = module.reshape(-1)
-        self._table = table
-        self._chosen = np.zeros(len(problem.tables), dtype=np.int64)
-        shape = plan.assignment.piece_shape
-        self._chosen[plan.priced.shape_table[shape]] = plan.priced.shape_family[shape]
-
-    def allow(self, family: int) -> bool:
-        """Whether a table may have this family while all other tables keep theirs."""
-        table = int(self._table[family])
-        others = self._chosen[(self._module == self._module[table]) & (np.arange(len(self._chosen)) != table)]
-        is_free = not self._tied[family] and not np.any(self._tied[others])
-        return bool(is_free or (self._by_rows[family] and np.all(self._by_rows[others])))

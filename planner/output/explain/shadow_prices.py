@@ -17,13 +17,11 @@ from cost_models.arrays import Ints
 from cost_models.hardware.hardware import Curve, Hardware, Quantity
 from cost_models.protocol import CostModel, ShardSeconds
 from cost_models.vocabulary import Evidence, Tier
-from planner.access.table_columns import table_columns
 from planner.domain.formats.units import GIBIBYTE
 from planner.options.enumerate import Family
 from planner.orchestration.placement.listed_plan import ListedPlan
 from planner.pricing.checkpoint import price_work
-from planner.pricing.price_options import are_in_scm, cache_load_factors, data_types, hot_row_shares
-from planner.pricing.shard_work import build_work
+from planner.pricing.price_options import FamilyColumns
 from planner.solver.evaluate import objective_of
 from planner.solver.problem import RelaxationHint, SolverProblem
 
@@ -40,10 +38,10 @@ class ShadowPrice:
 
     resource: str  # "hbm_bytes", "inter_host_bytes_per_second"
     change: str  # in words
-    saved_seconds: float | None  # of the objective; ``None`` where nobody can say
+    saved_seconds: float | None  # of the objective; ``None`` if it is not known
     direction: str  # AT_MOST or AT_LEAST
     method: str  # RELAXATION or RE_EVALUATION
-    evidence: Evidence | None  # the weakest number that it rests on; ``None`` where nothing was computed
+    evidence: Evidence | None  # the weakest number that it rests on; ``None`` if nothing was computed
     note: str
 
 
@@ -81,22 +79,10 @@ def hardware_prices(plan: ListedPlan, cost_model: CostModel) -> tuple[ShadowPric
 
 def seconds_of_shapes(plan: ListedPlan, shapes: Ints, cost_model: CostModel, hardware: Hardware) -> ShardSeconds:
     """Price some shapes of a plan's problem on any hardware, one row each."""
-    family = plan.priced.shape_family[shapes]
-    listed = [plan.families.families[index] for index in family.tolist()]
-    table = plan.priced.family_table[family]
-    work = build_work(
-        plan.problem,
-        table_columns(plan.problem),
-        table=table,
-        scheme=np.array([one.scheme for one in listed], dtype=np.int8),
-        kernel=np.array([one.kernel for one in listed], dtype=np.int8),
-        shard_columns=plan.priced.shape_columns[shapes],
-        cache_load_factor=cache_load_factors(listed),
-        data_type=data_types(listed),
-        hot_row_share=hot_row_shares(listed),
-        in_scm=are_in_scm(listed),
-    )
-    return price_work(plan.problem, work, table=table, cost_model=cost_model, hardware=hardware)
+    listed = [plan.families.families[index] for index in plan.priced.shape_family[shapes].tolist()]
+    columns = FamilyColumns.of(listed)
+    work = columns.work(plan.problem, slice(None), plan.priced.shape_columns[shapes])
+    return price_work(plan.problem, work, table=columns.table, cost_model=cost_model, hardware=hardware)
 
 
 def _objective(plan: ListedPlan, shapes: Ints, seconds: ShardSeconds) -> float:

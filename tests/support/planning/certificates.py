@@ -11,9 +11,9 @@ from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.formats.canonical_json import digest
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import PinnedPiece, PinnedTable, TableConstraints
+from planner.options.module_rules import ModuleRule
 from planner.output.certificate.certify import certify, sealed
 from planner.output.certificate.proof import Wanted, proofs_of
-from planner.output.certificate.rules import Rule
 from planner.output.certificate.statement import Axes, Names, choices_of, statement
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
@@ -31,7 +31,7 @@ SPEC_DIGEST = "sha256:" + "1" * 64
 
 
 def certified(
-    priced: SolverProblem, assignment: Assignment, rules: tuple[Rule, ...] = (), *, max_boxes: int = 20
+    priced: SolverProblem, assignment: Assignment, rules: tuple[ModuleRule, ...] = (), *, max_boxes: int = 20
 ) -> Document:
     """A certificate of a random instance."""
     objective = "step_time" if priced.objective is Objective.STEP_TIME else "max_rank_time"
@@ -118,8 +118,8 @@ def resealed(certificate: Document) -> Document:
     return {**certificate, "certificate_digest": digest(certificate)}
 
 
-def with_rules(priced: SolverProblem, seed: int) -> tuple[SolverProblem, tuple[Rule, ...]]:
+def with_rules(priced: SolverProblem, seed: int) -> tuple[SolverProblem, tuple[ModuleRule, ...]]:
     """A random rule: of two sets of families no plan uses both."""
     rng = np.random.default_rng(seed)
     pick = rng.integers(0, 3, priced.num_families)
-    return priced, (Rule(one=pick == 1, other=pick == 2),)
+    return priced, (ModuleRule(is_of_module=pick > 0, tied=pick == 1, not_by_rows=pick == 2),)

@@ -64,7 +64,7 @@ def test_rules_are_split_without_losing_a_plan(priced: SolverProblem, seed: int)
     """The optimum of a rule is the better one of its sides."""
     priced, rules = with_rules(priced, seed)
     best, at = np.inf, None
-    for side in (rules[0].one, rules[0].other):
+    for side in (rules[0].tied, rules[0].not_by_rows):
         if len(np.unique(priced.family_table[~side])) == priced.num_tables:
             some = restrict(priced, ~side)
             found = best_assignment(some)

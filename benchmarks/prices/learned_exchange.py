@@ -22,6 +22,7 @@ from benchmarks.inputs.neuroshard_measurements import read_exchanges
 from cost_models.arrays import Floats
 from cost_models.fitting.exchange import fit_exchange
 from cost_models.fitting.exchange_rows import Part, exchanges
+from cost_models.learned.document.exchange import exchange_document
 from cost_models.learned.exchange.curve import CollectiveKind
 from cost_models.learned.exchange.exchange import LearnedExchange
 from cost_models.measurements.schema import Measurements
@@ -155,10 +156,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     train, middle, test = split(rows, given.seed)
     both = Measurements({key: np.concatenate([train.columns[key], middle.columns[key]]) for key in train.columns})
-    document = fit_exchange(both, seed=given.seed)
+    learned = fit_exchange(both, seed=given.seed)
     if given.document:
-        given.document.write_text(json.dumps(document))
-    learned = LearnedExchange.from_document(document)
+        given.document.write_text(json.dumps(exchange_document(learned)))
     print(f"{'direction':<10}{'ranks':>6}  {'model':<14}{'MAPE':>8}{'tau':>8}{'in 90 %':>9}")
     figures: dict[tuple[str, int], dict[str, tuple[float, float]]] = {}
     for direction, name, part, predicted, limits in predictions(learned, train, middle, test, given.seed):

@@ -90,8 +90,8 @@ class _Member:
     unseen_seconds: Floats  # (num_rows,), of fits without the fold of each row
 
 
-def fit_exchange(rows: Measurements, *, seed: int) -> dict[str, object]:
-    """Fit every collective of ``rows``; returns the document of :class:`LearnedExchange`.
+def fit_exchange(rows: Measurements, *, seed: int) -> LearnedExchange:
+    """Fit every collective of ``rows``.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def fit_exchange(rows: Measurements, *, seed: int) -> dict[str, object]:
     """
     rng = np.random.default_rng(seed)
     curves = {key: _fit_curve(found, rng) for key, found in sorted(exchanges(rows).items())}
-    return LearnedExchange(curves=curves, coverage=COVERAGE).to_document()
+    return LearnedExchange(curves=curves, coverage=COVERAGE)
 
 
 def _fit_curve(parts: Sequence[Part], rng: np.random.Generator) -> ExchangeCurve:

@@ -16,7 +16,6 @@ from cost_models.fitting.repeats import repeats_document
 from cost_models.fitting.split import split_by_task
 from cost_models.fitting.training import Effort
 from cost_models.learned.document.file import model_document
-from cost_models.learned.exchange.exchange import LearnedExchange
 from cost_models.learned.lookups.contention import Contention
 from cost_models.learned.lookups.fitted import FittedCompute
 from cost_models.learned.reach.ranges import rank_sums
@@ -55,7 +54,7 @@ def fit_model(rows: Measurements, *, name: str, seed: int = 0, effort: Effort | 
         if len(several) > 1:
             raise ValueError(f"Expected collectives of one implementation, not of {', '.join(several)}; choose one.")
         held = held_out_exchanges(collectives, seed)
-        exchange = LearnedExchange.from_document(fit_exchange(collectives.take(~held), seed=seed))
+        exchange = fit_exchange(collectives.take(~held), seed=seed)
         if np.any(held):
             of_collectives = exchange_figures(exchange, collectives.take(held), seed)
     return model_document(

@@ -1,14 +1,14 @@
-"""A learned model as a JSON document, and back; what does not belong is refused with its place and the reason."""
+"""A compute model as a JSON document, and back; what does not belong is rejected with its place and the reason."""
 
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.arrays import Floats
+from cost_models.arrays import Floats, arrays_of
 from cost_models.errors import InvalidModelFile
+from cost_models.learned.document.fields import LARGEST_NUMBER, items, members, number
 from cost_models.learned.lookups.compute import LearnedCompute, Physics
 from cost_models.learned.lookups.contention import Contention
 from cost_models.learned.lookups.fitted import FittedCompute
@@ -18,8 +18,6 @@ from cost_models.learned.reach.ranges import Range
 
 Part = TypeVar("Part")
 
-#: Larger numbers are none that a fit arrives at, and would overflow when multiplied.
-LARGEST_NUMBER = 1e18
 MOST_NETWORKS = 16
 _COMPUTE = ("targets", "physics", "features", "feature_mean", "feature_scale", "networks", "typical")
 _FITTED = ("contention", "ranges", "rank_ranges", "intervals")
@@ -32,18 +30,12 @@ def fitted_document(fitted: FittedCompute) -> dict[str, object]:
         "targets": list(compute.targets),
         "physics": {
             "terms": list(compute.physics.terms),
-            "seconds": compute.physics.seconds.tolist(),
-            "contention_seconds": compute.physics.contention_seconds.tolist(),
-            "launch_seconds": compute.physics.launch_seconds.tolist(),
-            "launch_contention_seconds": compute.physics.launch_contention_seconds.tolist(),
+            **{name: seconds.tolist() for name, seconds in arrays_of(compute.physics)},
         },
         "features": list(compute.features),
         "feature_mean": compute.feature_mean.tolist(),
         "feature_scale": compute.feature_scale.tolist(),
-        "networks": [
-            {field.name: _short(getattr(network, field.name)) for field in fields(network)}
-            for network in compute.networks
-        ],
+        "networks": [{name: _short(weights) for name, weights in arrays_of(network)} for network in compute.networks],
         "typical": compute.typical.tolist(),
         "contention": [fitted.contention.fewest, fitted.contention.most],
         "ranges": {name: [one.low, one.high] for name, one in fitted.ranges.items()},
@@ -72,12 +64,11 @@ def parse_fitted(document: object) -> FittedCompute:
             targets=_names(top["targets"], "compute.targets"),
             physics=Physics(
                 terms=_names(physics["terms"], "compute.physics.terms"),
-                seconds=_array(physics["seconds"], 2, "compute.physics.seconds"),
-                contention_seconds=_array(physics["contention_seconds"], 2, "compute.physics.contention_seconds"),
-                launch_seconds=_array(physics["launch_seconds"], 1, "compute.physics.launch_seconds"),
-                launch_contention_seconds=_array(
-                    physics["launch_contention_seconds"], 1, "compute.physics.launch_contention_seconds"
-                ),
+                **{
+                    name: _array(seconds, 1 if name.startswith("launch") else 2, f"compute.physics.{name}")
+                    for name, seconds in physics.items()
+                    if name != "terms"
+                },
             ),
             features=_names(top["features"], "compute.features"),
             feature_mean=_array(top["feature_mean"], 1, "compute.feature_mean"),
@@ -92,24 +83,11 @@ def parse_fitted(document: object) -> FittedCompute:
             rank_ranges=_ranges(top["rank_ranges"], "compute.rank_ranges"),
             intervals=tuple(
                 _interval(one, f"compute.intervals[{i}]")
-                for i, one in enumerate(_list(top["intervals"], "compute.intervals"))
+                for i, one in enumerate(items(top["intervals"], "compute.intervals"))
             ),
         )
-    except InvalidModelFile:
-        raise
     except ValueError as error:
         raise InvalidModelFile("compute", str(error)) from error
-
-
-def members(document: object, names: tuple[str, ...], place: str) -> Mapping[str, object]:
-    """Return an object that has exactly these members."""
-    if not isinstance(document, dict):
-        raise InvalidModelFile(place, "expected an object")
-    if missing := [name for name in names if name not in document]:
-        raise InvalidModelFile(place, f"lacks {', '.join(missing)}")
-    if len(document) > len(names):
-        raise InvalidModelFile(place, f"has members beside {', '.join(names)}")
-    return document
 
 
 def _network(document: object, place: str) -> MonotoneNetwork:
@@ -128,7 +106,7 @@ def _network(document: object, place: str) -> MonotoneNetwork:
 def _interval(document: object, place: str) -> Interval:
     found = members(document, ("coverage", "contentions", "quantiles", "log_width"), place)
     return Interval(
-        coverage=_number(found["coverage"], f"{place}.coverage"),
+        coverage=number(found["coverage"], f"{place}.coverage"),
         contentions=tuple(_array(found["contentions"], 1, f"{place}.contentions").tolist()),
         quantiles=tuple(_array(found["quantiles"], 1, f"{place}.quantiles").tolist()),
         log_width=tuple(_array(found["log_width"], 1, f"{place}.log_width").tolist()),
@@ -148,7 +126,7 @@ def _ranges(document: object, place: str) -> dict[str, Range]:
 def _array(value: object, dimensions: int, place: str) -> Floats:
     """Return numbers of so many axes, all finite."""
     try:
-        found = np.array(_list(value, place))
+        found = np.array(items(value, place))
     except ValueError as error:
         raise InvalidModelFile(place, "expected rows of equal length") from error
     if found.ndim != dimensions:
@@ -161,26 +139,12 @@ def _array(value: object, dimensions: int, place: str) -> Floats:
     return numbers
 
 
-def _number(value: object, place: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidModelFile(place, "expected a number")
-    if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:  # false for NaN; whole numbers of any size compare
-        raise InvalidModelFile(place, f"expected a finite number of at most {LARGEST_NUMBER:g}")
-    return float(value)
-
-
 def _names(value: object, place: str) -> tuple[str, ...]:
-    found = _list(value, place)
+    found = items(value, place)
     names = [name for name in found if isinstance(name, str)]
     if len(names) != len(found):
         raise InvalidModelFile(place, "expected a list of names")
     return tuple(names)
-
-
-def _list(value: object, place: str) -> list[object]:
-    if not isinstance(value, list):
-        raise InvalidModelFile(place, "expected a list")
-    return value
 
 
 def _pair(value: object, place: str) -> tuple[float, float]:

@@ -1,13 +1,15 @@
-"""Curves of collectives as JSON documents, and back: what a hostile file may hold is refused by place and reason."""
+"""Curves of collectives as JSON documents, and back: what a hostile file may hold is rejected by place and reason."""
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.arrays import Floats
+from cost_models.errors import InvalidModelFile
+from cost_models.learned.document.fields import items, members, number
 from cost_models.learned.exchange.curve import SCALARS, CollectiveKind, ExchangeCurve
+from cost_models.learned.exchange.exchange import LearnedExchange
 from cost_models.measurements.schema import COLLECTIVES
 
 DIRECTIONS = ("forward", "backward", "")
@@ -15,15 +17,33 @@ MOST_CURVES = 64
 MOST_RAMPS = 2000
 MOST_RANK_COUNTS = 64
 MOST_BINS = 64
-#: Larger numbers are no bytes, seconds or ranks of any machine, and overflow when they are multiplied.
-LARGEST_NUMBER = 1e18
+VERSION = 1
 
 
-class InvalidExchange(ValueError):
-    """A document of exchange curves breaks the rules; the text says where and how."""
+def exchange_document(exchange: LearnedExchange) -> dict[str, object]:
+    """Return JSON values that :func:`parse_exchange` reads."""
+    curves = [_curve_document(key, curve) for key, curve in sorted(exchange.curves.items())]
+    return {"version": VERSION, "coverage": exchange.coverage, "curves": curves}
 
 
-def curve_document(kind: CollectiveKind, curve: ExchangeCurve) -> dict[str, object]:
+def parse_exchange(document: object) -> LearnedExchange:
+    """Read the form of :func:`exchange_document`; raises ``InvalidModelFile``."""
+    top = members(document, ("version", "coverage", "curves"), "exchange")
+    if top["version"] != VERSION or isinstance(top["version"], bool):
+        raise InvalidModelFile("exchange.version", f"expected {VERSION}")
+    coverage = number(top["coverage"], "exchange.coverage")
+    if not 0 < coverage < 1:
+        raise InvalidModelFile("exchange.coverage", "expected a number between 0 and 1")
+    curves: dict[CollectiveKind, ExchangeCurve] = {}
+    for i, item in enumerate(items(top["curves"], "exchange.curves", MOST_CURVES)):
+        key, curve = _parse_curve(item, f"exchange.curves[{i}]")
+        if key in curves:
+            raise InvalidModelFile(f"exchange.curves[{i}]", "a second curve of the same operation and direction")
+        curves[key] = curve
+    return LearnedExchange(curves=curves, coverage=coverage)
+
+
+def _curve_document(kind: CollectiveKind, curve: ExchangeCurve) -> dict[str, object]:
     """Turn a curve into JSON values; an infinite ``high_bytes`` is null."""
     return {
         **kind._asdict(),
@@ -51,17 +71,17 @@ def curve_document(kind: CollectiveKind, curve: ExchangeCurve) -> dict[str, obje
     }
 
 
-def parse_curve(document: object, place: str) -> tuple[CollectiveKind, ExchangeCurve]:
-    """Turn one document into a curve; raises ``InvalidExchange``."""
+def _parse_curve(document: object, place: str) -> tuple[CollectiveKind, ExchangeCurve]:
+    """Turn one document into a curve."""
     names = ("operation", "direction", "spans_hosts", "start_seconds", "peer_seconds", "ramps", "skew", "range")
     top = members(document, (*names, "interval", "num_rows"), place)
     operation, direction, spans_hosts = top["operation"], top["direction"], top["spans_hosts"]
     if operation not in COLLECTIVES:
-        raise InvalidExchange(f"{place}.operation: expected one of {', '.join(COLLECTIVES)}.")
+        raise InvalidModelFile(f"{place}.operation", f"expected one of {', '.join(COLLECTIVES)}")
     if direction not in DIRECTIONS:
-        raise InvalidExchange(f'{place}.direction: expected "forward", "backward" or "".')
+        raise InvalidModelFile(f"{place}.direction", 'expected "forward", "backward" or ""')
     if not isinstance(spans_hosts, bool):
-        raise InvalidExchange(f"{place}.spans_hosts: expected true or false.")
+        raise InvalidModelFile(f"{place}.spans_hosts", "expected true or false")
     ramps = members(
         top["ramps"], ("weights", "low_bytes", "high_bytes", "log_ranks", "seconds_per_byte"), f"{place}.ramps"
     )
@@ -86,67 +106,36 @@ def parse_curve(document: object, place: str) -> tuple[CollectiveKind, ExchangeC
             upper=_rows(interval["upper"], len(bins) + 1, MOST_RANK_COUNTS, f"{place}.interval.upper"),
             num_rows=_count(top["num_rows"], f"{place}.num_rows"),
         )
-    except InvalidExchange:
-        raise
     except ValueError as error:
-        raise InvalidExchange(f"{place}: {error}") from error
+        raise InvalidModelFile(place, str(error)) from error
     return CollectiveKind(operation, direction, spans_hosts), curve
-
-
-def members(document: object, names: tuple[str, ...], place: str) -> Mapping[str, object]:
-    """Return an object that has exactly these members."""
-    if not isinstance(document, dict):
-        raise InvalidExchange(f"{place}: expected an object.")
-    if missing := [name for name in names if name not in document]:
-        raise InvalidExchange(f"{place}: lacks {', '.join(missing)}.")
-    if len(document) > len(names):
-        raise InvalidExchange(f"{place}: has members beside {', '.join(names)}.")
-    return document
-
-
-def number(value: object, place: str) -> float:
-    """Return a finite number of a size that machines have."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidExchange(f"{place}: expected a number.")
-    if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
-        raise InvalidExchange(f"{place}: expected a number of at most {LARGEST_NUMBER:g}.")
-    return float(value)
-
-
-def items(value: object, most: int, place: str) -> list[object]:
-    """Return a list of at most ``most`` items."""
-    if not isinstance(value, list):
-        raise InvalidExchange(f"{place}: expected a list.")
-    if len(value) > most:
-        raise InvalidExchange(f"{place}: has {len(value)} items, more than {most}.")
-    return value
 
 
 def _numbers(value: object, most: int, place: str, *, null: float | None = None) -> Floats:
     """A list of numbers; ``null`` stands for an item that is null, where that is allowed."""
     found = [
         null if item is None and null is not None else number(item, f"{place}[{i}]")
-        for i, item in enumerate(items(value, most, place))
+        for i, item in enumerate(items(value, place, most))
     ]
     return np.array(found, dtype=np.float64)
 
 
 def _rows(value: object, columns: int, most: int, place: str) -> Floats:
     """A list of lists of ``columns`` numbers each."""
-    rows = [_numbers(row, columns, f"{place}[{i}]") for i, row in enumerate(items(value, most, place))]
+    rows = [_numbers(row, columns, f"{place}[{i}]") for i, row in enumerate(items(value, place, most))]
     for i, row in enumerate(rows):
         if len(row) != columns:
-            raise InvalidExchange(f"{place}[{i}]: has {len(row)} numbers, not {columns}.")
+            raise InvalidModelFile(f"{place}[{i}]", f"has {len(row)} numbers, not {columns}")
     return np.array(rows, dtype=np.float64).reshape(len(rows), columns)
 
 
 def _count(value: object, place: str) -> int:
     found = number(value, place)
     if found != int(found):
-        raise InvalidExchange(f"{place}: expected a whole number.")
+        raise InvalidModelFile(place, "expected a whole number")
     return int(found)
 
 
 def _counts(value: object, place: str) -> NDArray[np.int64]:
-    found = [_count(item, f"{place}[{i}]") for i, item in enumerate(items(value, MOST_RANK_COUNTS, place))]
+    found = [_count(item, f"{place}[{i}]") for i, item in enumerate(items(value, place, MOST_RANK_COUNTS))]
     return np.array(found, dtype=np.int64)

@@ -10,8 +10,9 @@ import json
 from collections.abc import Mapping
 
 from cost_models.errors import InvalidModelFile
-from cost_models.learned.document.compute import fitted_document, members, parse_fitted
-from cost_models.learned.document.exchange import InvalidExchange
+from cost_models.learned.document.compute import fitted_document, parse_fitted
+from cost_models.learned.document.exchange import exchange_document, parse_exchange
+from cost_models.learned.document.fields import members
 from cost_models.learned.document.reported_figures import checked_figures, checked_trained_on
 from cost_models.learned.exchange.exchange import LearnedExchange
 from cost_models.learned.lookups.fitted import FittedCompute
@@ -21,17 +22,7 @@ FORMAT = "shardplan-cost-model"
 FORMAT_VERSION = 2
 MAX_FILE_BYTES = 4 * 2**20
 MAX_NAME_LENGTH = 100
-_MEMBERS = (
-    "format",
-    "format_version",
-    "name",
-    "device",
-    "compute",
-    "exchange",
-    "trained_on",
-    "figures",
-    "digest",
-)
+_MEMBERS = ("format", "format_version", "name", "device", "compute", "exchange", "trained_on", "figures", "digest")
 
 
 def model_document(
@@ -50,7 +41,7 @@ def model_document(
         "name": name,
         "device": device,
         "compute": fitted_document(fitted) if fitted else None,
-        "exchange": exchange.to_document() if exchange else None,
+        "exchange": exchange_document(exchange) if exchange else None,
         "trained_on": dict(trained_on),
         "figures": dict(figures),
     }
@@ -69,10 +60,8 @@ def parse_model(content: bytes) -> LearnedModel:
     if len(content) > MAX_FILE_BYTES:
         raise InvalidModelFile("file", f"has {len(content)} bytes, more than {MAX_FILE_BYTES}")
     try:
-        document = json.loads(content, parse_constant=_refuse_constant, object_pairs_hook=_once)
+        document = json.loads(content, parse_constant=_reject_constant, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
-        if isinstance(error, InvalidModelFileValue):
-            raise InvalidModelFile("file", error.reason) from error
         raise InvalidModelFile("file", "is not JSON") from error
     top = members(document, _MEMBERS, "file")
     if top["format"] != FORMAT:
@@ -87,12 +76,10 @@ def parse_model(content: bytes) -> LearnedModel:
             device=_text(top["device"], "device"),
             digest=str(top["digest"]),
             fitted=None if top["compute"] is None else parse_fitted(top["compute"]),
-            exchange=None if top["exchange"] is None else LearnedExchange.from_document(top["exchange"]),
+            exchange=None if top["exchange"] is None else parse_exchange(top["exchange"]),
             trained_on=checked_trained_on(top["trained_on"]),
             figures=checked_figures(top["figures"]),
         )
-    except InvalidExchange as error:
-        raise InvalidModelFile("exchange", str(error)) from error
     except ValueError as error:
         raise InvalidModelFile("file", str(error)) from error
 
@@ -102,22 +89,14 @@ def model_bytes(document: Mapping[str, object]) -> bytes:
     return (json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-class InvalidModelFileValue(ValueError):
-    """What the JSON reader refuses on the way, with the reason."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(reason)
-
-
-def _refuse_constant(name: str) -> object:
-    raise InvalidModelFileValue(f"has {name}, which is no number")
+def _reject_constant(name: str) -> object:
+    raise InvalidModelFile("file", f"has {name}, which is no number")
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise InvalidModelFileValue("has an object with one name twice")
+        raise InvalidModelFile("file", "has an object with one name twice")
     return found
 
 

@@ -1,9 +1,9 @@
-"""What a model's document tells people: held-out figures, and what it was fitted to. Checked, for pages show it."""
+"""What a model's document reports: held-out figures, and what it was fitted to. Checked, for pages show it."""
 
 from collections.abc import Mapping
 
 from cost_models.errors import InvalidModelFile
-from cost_models.learned.document.compute import members
+from cost_models.learned.document.fields import members
 from cost_models.measurements.schema import KINDS
 
 #: Pairs of measured and predicted seconds of one kind of rows, for a picture.
@@ -24,7 +24,7 @@ _TRAINED_ON = ("rows_digest", "rows", "launches", "libraries", "implementations"
 
 
 def checked_figures(value: object) -> Mapping[str, object]:
-    """Return the figures of a document, ``{}`` where nothing was held out; raises ``InvalidModelFile``."""
+    """Return the figures of a document, ``{}`` if nothing was held out; raises ``InvalidModelFile``."""
     if value == {}:
         return {}
     top = members(value, ("split", "groups", "points_seconds"), "figures")

@@ -2,7 +2,7 @@
 
 Holds a curve (:mod:`cost_models.learned.exchange.curve`) for every operation, direction of the training step, and
 reach (one host, or several) that was measured. What was not measured is not guessed: ``unmeasured`` says why, and
-``rank_seconds`` refuses.
+``rank_seconds`` raises ``KeyError``.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,9 @@ from types import MappingProxyType
 import numpy as np
 
 from cost_models.arrays import Floats
-from cost_models.learned.document.exchange import (
-    MOST_CURVES,
-    InvalidExchange,
-    curve_document,
-    items,
-    members,
-    number,
-    parse_curve,
-)
 from cost_models.learned.exchange.curve import CollectiveKind, ExchangeCurve
 from cost_models.learned.lookups.fitted import REACH_PER_DOUBLING
 
-VERSION = 1
 #: How far beyond the measured rank counts a curve is still used.
 REACH = 2.0
 #: Relative step of the slope that :meth:`LearnedExchange.seconds_per_byte` takes.
@@ -44,30 +34,8 @@ class LearnedExchange:
             raise ValueError("Expected coverage in (0, 1).")
         object.__setattr__(self, "curves", MappingProxyType(dict(self.curves)))
 
-    @classmethod
-    def from_document(cls, document: object) -> "LearnedExchange":
-        """Read :meth:`to_document`'s form; raises ``InvalidExchange`` (a ``ValueError``) by place and reason."""
-        top = members(document, ("version", "coverage", "curves"), "exchange")
-        if top["version"] != VERSION or isinstance(top["version"], bool):
-            raise InvalidExchange(f"exchange.version: expected {VERSION}.")
-        coverage = number(top["coverage"], "exchange.coverage")
-        if not 0 < coverage < 1:
-            raise InvalidExchange("exchange.coverage: expected a number between 0 and 1.")
-        curves: dict[CollectiveKind, ExchangeCurve] = {}
-        for i, item in enumerate(items(top["curves"], MOST_CURVES, "exchange.curves")):
-            key, curve = parse_curve(item, f"exchange.curves[{i}]")
-            if key in curves:
-                raise InvalidExchange(f"exchange.curves[{i}]: a second curve of the same operation and direction.")
-            curves[key] = curve
-        return cls(curves=curves, coverage=coverage)
-
-    def to_document(self) -> dict[str, object]:
-        """Return JSON values that :meth:`from_document` reads."""
-        curves = [curve_document(key, curve) for key, curve in sorted(self.curves.items())]
-        return {"version": VERSION, "coverage": self.coverage, "curves": curves}
-
     def unmeasured(self, kind: CollectiveKind, num_ranks: int) -> str:
-        """Say why a collective has no learned time; ``""`` where it has one.
+        """Say why a collective has no learned time; ``""`` if it has one.
 
         Rank counts may lie up to a factor :data:`REACH` beyond what was measured. Bytes may lie anywhere: the last
         straight piece of a curve goes on for ever, and a cheaper price beyond some size would be one to exploit.

@@ -2,7 +2,8 @@ r"""Seconds of fused lookups: what physics says of a rank, corrected by what was
 
 A rank's shards run as one launch. Physics gives it :math:`p = l + \sum_i \theta \phi_i` with non-negative seconds
 per unit of each term (:mod:`cost_models.learned.lookups.features`), the network
-(:mod:`cost_models.learned.lookups.network`) corrects it. With few measured rows there is no network and p is the answer.
+(:mod:`cost_models.learned.lookups.network`) corrects it. With few measured rows there is no network, and p is the
+answer.
 
 Sums over shards carry all that the answer depends on, so a rank is priced in two steps: *parts* of every shard, then
 *seconds* of their sums. A search that moves shards keeps the parts.

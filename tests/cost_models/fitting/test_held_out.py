@@ -10,7 +10,6 @@ from cost_models.fitting.model import fit_model
 from cost_models.learned.document.file import model_bytes, parse_model
 from cost_models.learned.document.reported_figures import MOST_POINTS, checked_figures
 from cost_models.learned.exchange.curve import CollectiveKind
-from cost_models.learned.exchange.exchange import LearnedExchange
 from cost_models.measurements.schema import Measurements
 from tests.support.cost_models.exchange_rows import all_to_alls, together
 from tests.support.cost_models.launches import document, made_up_rows
@@ -65,9 +64,7 @@ def test_a_curve_does_not_run_away_beyond_the_bytes_that_it_was_fitted_to() -> N
     busiest = sent.reshape(-1, 4).max(axis=1)
     noise = np.where(busiest == busiest.max(), 1.05, 1.0)
     seconds = np.repeat((1e-4 + busiest / 1e10) * noise, 4)
-    model = LearnedExchange.from_document(
-        fit_exchange(Measurements({**rows.columns, "sent_bytes": sent, "seconds": seconds}), seed=0)
-    )
+    model = fit_exchange(Measurements({**rows.columns, "sent_bytes": sent, "seconds": seconds}), seed=0)
     held = np.array([[1.5, 1.2, 1.3, 1.4]]) * 2**25
     found, _, _ = model.rank_seconds(CollectiveKind("all_to_all", "forward"), held, held)
     assert np.abs(found / (1e-4 + 1.5 * 2**25 / 1e10) - 1).max() < 0.2
@@ -90,7 +87,7 @@ def test_a_handful_of_exchanges_makes_a_curve_that_can_be_read_back() -> None:
 def test_collectives_are_reported_by_operation_bytes_and_ranks() -> None:
     rows = together(*(all_to_alls(of_the_busiest, num_ranks=n, count=60, seed=n, first_launch=100 * n) for n in (2, 8)))
     held = held_out_exchanges(rows, 0)
-    model = LearnedExchange.from_document(fit_exchange(rows.take(~held), seed=0))
+    model = fit_exchange(rows.take(~held), seed=0)
     found = exchange_figures(model, rows.take(held), 0)
     num_rows = groups(found, "all")["all"]
     assert groups(found, "collective") == {"all_to_all forward": num_rows}

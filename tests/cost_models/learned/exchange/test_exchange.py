@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cost_models.arrays import Floats
-from cost_models.learned.document.exchange import InvalidExchange
+from cost_models.errors import InvalidModelFile
+from cost_models.learned.document.exchange import exchange_document, parse_exchange
 from cost_models.learned.exchange.curve import SCALARS, CollectiveKind, ExchangeCurve
 from cost_models.learned.exchange.exchange import LearnedExchange
 
@@ -157,15 +158,15 @@ def test_no_byte_is_free_where_the_curve_is_flat() -> None:
 
 
 def test_documents_survive_json(model) -> None:
-    read = LearnedExchange.from_document(json.loads(json.dumps(model.to_document(), allow_nan=False)))
-    assert read.to_document() == model.to_document()
+    read = parse_exchange(json.loads(json.dumps(exchange_document(model), allow_nan=False)))
+    assert exchange_document(read) == exchange_document(model)
     held = np.array([1.0, 2, 30, 4]) * MIB
     assert np.array_equal(seconds(read, held), seconds(model, held))
 
 
 def broken(path: str, value: object) -> object:
     """The document with one value changed; DELETE removes it."""
-    document = LearnedExchange(curves={FORWARD: curve()}, coverage=0.9).to_document()
+    document = exchange_document(LearnedExchange(curves={FORWARD: curve()}, coverage=0.9))
     document = copy.deepcopy(document)
     at: object = document
     *parents, last = path.split(".")
@@ -224,12 +225,12 @@ def broken(path: str, value: object) -> object:
     ],
 )
 def test_hostile_documents_are_refused(path, value) -> None:
-    with pytest.raises(InvalidExchange, match=r"^exchange"):
-        LearnedExchange.from_document(broken(path, value))
+    with pytest.raises(InvalidModelFile, match=r"^learned cost model: exchange"):
+        parse_exchange(broken(path, value))
 
 
 def test_two_curves_of_the_same_collective_are_refused(model) -> None:
-    document = model.to_document()
+    document = exchange_document(model)
     document["curves"] = document["curves"] * 2  # type: ignore[operator]
-    with pytest.raises(InvalidExchange, match="second curve"):
-        LearnedExchange.from_document(document)
+    with pytest.raises(InvalidModelFile, match="second curve"):
+        parse_exchange(document)

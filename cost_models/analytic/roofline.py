@@ -42,6 +42,7 @@ from cost_models.analytic.sizes import (
     ID_BYTES,
     REMAP_BYTES,
     dense_gradient_bytes,
+    distinct_rows,
     element_bytes,
     id_bytes,
     output_rows,
@@ -86,12 +87,11 @@ class RooflineModel:
 def add_lookups(tally: Tally, work: ShardWork, hardware: Hardware) -> None:
     """Add what happens on a rank: everything but communication."""
     memory = table_memory(hardware)
-    compute = _Compute(work=work, memory=memory)
-    rate = memory.rate
+    compute, rate = _Compute(work=work, memory=memory), memory.rate
     tally.add(Phase.FORWARD_COMPUTE, compute.forward_bytes() / rate.value, rate.evidence)
     tally.add(Phase.BACKWARD_COMPUTE, compute.backward_bytes() / rate.value, rate.evidence)
     tally.add(Phase.PREFETCH, compute.cache_bytes() / rate.value, rate.evidence)
-    add_tiers(tally, work, hardware, compute.distinct_rows())
+    add_tiers(tally, work, hardware)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class _Compute:
         work, memory = self.work, self.memory
         gradient = memory.gather_bytes(work.shard_columns * self._output_element_bytes())
         per_id = gradient + id_bytes(work.is_weighted) + self._sort_bytes()
-        distinct = self.distinct_rows()
+        distinct = distinct_rows(work)
         is_dense = work.kernel == Kernel.DENSE
         update = np.where(is_dense, self._dense_update_bytes(distinct), self._fused_update_bytes(distinct))
         return work.lookups * per_id + update
@@ -145,11 +145,6 @@ class _Compute:
         bits = np.log2(np.maximum(self.work.shard_rows, 2))
         passes = np.ceil(bits / SORT_BITS_PER_PASS)
         return ID_BYTES + passes * 2 * (ID_BYTES + SORT_POSITION_BYTES)
-
-    def distinct_rows(self) -> Floats:
-        """Distinct rows of a step; the most there can be where nothing is known."""
-        most = np.minimum(self.work.lookups, self.work.shard_rows)
-        return np.fmin(self.work.distinct_rows, most)
 
     def _row_bytes(self) -> Floats:
         return stored_row_bytes(self.work)

@@ -50,3 +50,14 @@ def output_rows(work: ShardWork) -> Floats:
 def dense_gradient_bytes(work: ShardWork, rows: Ints) -> Floats:
     """Bytes of a gradient of ``rows`` whole rows of each shard, in the type of its weights."""
     return rows.astype(np.float64) * work.shard_columns * work.element_bytes
+
+
+def distinct_rows(work: ShardWork) -> Floats:
+    """Distinct rows that each shard looks up in a step; the most there can be if nothing is known."""
+    return np.fmin(work.distinct_rows, np.minimum(work.lookups, work.shard_rows))
+
+
+def missed_rows(work: ShardWork) -> Floats:
+    """Rows that the cache of each shard fetches in a step; as if all rows were equally likely if nothing is known."""
+    evenly = 1.0 - np.nan_to_num(work.cache_load_factor, nan=1.0)
+    return distinct_rows(work) * np.where(np.isnan(work.missed_share), evenly, work.missed_share)

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cost_models.analytic.sizes import stored_row_bytes
+from cost_models.analytic.sizes import distinct_rows, missed_rows, stored_row_bytes
 from cost_models.analytic.table_memory import CACHE_LINE_BYTES, cache_lines, scm_block_bytes
 from cost_models.analytic.tally import Tally
 from cost_models.arrays import Bools, Floats
@@ -114,19 +114,13 @@ def host_memory(hardware: Hardware, tier: Tier = Tier.DDR) -> HostMemory:
     )
 
 
-def add_tiers(tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows: Floats) -> None:
-    """Add what each shard moves outside the device's memory; ``distinct_rows`` of a step are known or the most."""
+def add_tiers(tally: Tally, work: ShardWork, hardware: Hardware) -> None:
+    """Add what each shard moves outside the device's memory."""
     for tier in HOST_TIERS:
         is_here = work.in_scm == (tier is Tier.SCM)
-        _add_direct(tally, work, hardware, distinct_rows, tier, is_here)
-        _add_copies(tally, work, hardware, distinct_rows, tier, is_here)
-    _add_storage(tally, work, hardware, distinct_rows)
-
-
-def missed_rows(work: ShardWork, distinct_rows: Floats) -> Floats:
-    """Return the rows that each shard fetches in a step; where nothing is known of accesses, they are spread evenly."""
-    evenly = 1.0 - np.nan_to_num(work.cache_load_factor, nan=1.0)
-    return distinct_rows * np.where(np.isnan(work.missed_share), evenly, work.missed_share)
+        _add_direct(tally, work, hardware, tier, is_here)
+        _add_copies(tally, work, hardware, tier, is_here)
+    _add_storage(tally, work, hardware)
 
 
 def tag_bytes(work: ShardWork) -> Floats:
@@ -140,9 +134,7 @@ def is_cached(work: ShardWork) -> Bools:
     return cached
 
 
-def _add_direct(
-    tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows: Floats, tier: Tier, is_here: Bools
-) -> None:
+def _add_direct(tally: Tally, work: ShardWork, hardware: Hardware, tier: Tier, is_here: Bools) -> None:
     """Kernels that read and write the host themselves: all rows of fused_uvm, element state of cached tables."""
     uncached = is_here & (work.kernel == Kernel.FUSED_UVM)
     state = work.shard_columns * work.optimizer_element_bytes
@@ -151,26 +143,24 @@ def _add_direct(
         return
     host, row = host_memory(hardware, tier), stored_row_bytes(work)
     cold_lookups = work.lookups * (1 - work.hot_lookup_share)
-    cold_rows = distinct_rows * (1 - work.hot_distinct_share)
+    cold_rows = distinct_rows(work) * (1 - work.hot_distinct_share)
     updated = np.where(uncached & work.is_trained, row, 0.0), np.where(with_state, state, 0.0)
     tally.add(Phase.FORWARD_COMPUTE, host.read_seconds(np.where(uncached, cold_lookups, 0.0), row), host.evidence)
     tally.add(Phase.BACKWARD_COMPUTE, host.update_seconds(cold_rows, *updated), host.evidence)
 
 
-def _add_copies(
-    tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows: Floats, tier: Tier, is_here: Bools
-) -> None:
+def _add_copies(tally: Tally, work: ShardWork, hardware: Hardware, tier: Tier, is_here: Bools) -> None:
     """Missed rows of caches over the host's memory."""
     cached = is_here & (work.kernel == Kernel.FUSED_UVM_CACHING)
     if not cached.any():
         return
     host = host_memory(hardware, tier)
-    fetched = np.where(cached, missed_rows(work, distinct_rows), 0.0)
+    fetched = np.where(cached, missed_rows(work), 0.0)
     returned = np.where(work.is_trained, fetched, 0.0)
     tally.add(Phase.PREFETCH, host.copy_seconds(fetched, returned, stored_row_bytes(work)), host.evidence)
 
 
-def _add_storage(tally: Tally, work: ShardWork, hardware: Hardware, distinct_rows: Floats) -> None:
+def _add_storage(tally: Tally, work: ShardWork, hardware: Hardware) -> None:
     """Missed rows of caches over block storage: whole blocks at random, then the link."""
     stored = work.kernel == Kernel.KEY_VALUE
     if not stored.any():
@@ -181,7 +171,7 @@ def _add_storage(tally: Tally, work: ShardWork, hardware: Hardware, distinct_row
     rate = hardware.quantity("ssd_bytes_per_second", needed_for=needed_for)
     written = hardware.quantity("ssd_write_bytes_per_second", needed_for=needed_for)
     host = host_memory(hardware)
-    rows = np.where(stored, missed_rows(work, distinct_rows), 0.0)
+    rows = np.where(stored, missed_rows(work), 0.0)
     blocks = rows * np.ceil(stored_row_bytes(work) / block.value)
     fetched_bytes = blocks * block.value
     returned_bytes = np.where(work.is_trained, fetched_bytes, 0.0)

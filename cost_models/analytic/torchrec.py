@@ -57,7 +57,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cost_models.analytic.sizes import ID_BYTES
+from cost_models.analytic.sizes import ID_BYTES, missed_rows
 from cost_models.analytic.table_memory import TableMemory, table_memory
 from cost_models.analytic.tally import Tally
 from cost_models.arrays import Bools, Codes, Floats
@@ -233,8 +233,7 @@ def _add_prefetch(tally: Tally, work: ShardWork, hardware: Hardware) -> None:
         return
     link = _host_link(hardware)
     # A miss-ratio curve alone tells no distinct rows: its share is one of the most there can be.
-    distinct = np.fmin(work.distinct_rows, np.minimum(work.lookups, work.shard_rows))
-    missed = np.where(known, distinct * np.nan_to_num(work.missed_share), 0.0)
+    missed = np.where(known, missed_rows(work), 0.0)
     tally.add(Phase.PREFETCH, missed * work.shard_columns * work.element_bytes / link.value, link.evidence)
 
 

@@ -1,16 +1,15 @@
 """What a step moves through host memory, storage-class memory and block storage, and how long each is busy with it.
 
 Counted from the work of shards, without cost models: a model that hides or forgets the traffic of a tier must not make
-a plan that the tier cannot serve. A tier of a rank is too slow where it is busy for longer than a step takes; since the
+a plan that the tier cannot serve. A tier of a rank is too slow if it is busy for longer than a step takes; since the
 numbers of a tier are one rank's share, the ranks of a host then never ask more of it than it has.
 """
 
-import functools
-import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
+from cost_models.analytic.sizes import distinct_rows, missed_rows
 from cost_models.analytic.table_memory import CACHE_LINE_BYTES, cache_lines, scm_block_bytes
 from cost_models.arrays import Floats
 from cost_models.hardware.hardware import Hardware
@@ -30,31 +29,12 @@ class Traffic:
     operations: Floats  # of block storage
     busy_seconds: Floats
 
-    def __add__(self, other: "Traffic") -> "Traffic":
-        """Add up two kinds of traffic of the same shards."""
-        return Traffic(
-            read_bytes=self.read_bytes + other.read_bytes,
-            written_bytes=self.written_bytes + other.written_bytes,
-            operations=self.operations + other.operations,
-            busy_seconds=self.busy_seconds + other.busy_seconds,
-        )
-
 
 def shard_traffic(work: ShardWork, hardware: Hardware) -> Traffic:
     """Return what each shard moves; tiers without a rate in ``hardware`` are taken as never busy."""
-    host = (_host_memory(work, hardware, tier) for tier in HOST_TIERS)
-    return functools.reduce(operator.add, host, _storage(work, hardware))
-
-
-def _distinct(work: ShardWork) -> Floats:
-    """Distinct rows of a step; the most there can be where nothing is known."""
-    return np.fmin(work.distinct_rows, np.minimum(work.lookups, work.shard_rows))
-
-
-def _missed(work: ShardWork) -> Floats:
-    """Rows that caches fetch in a step; where nothing is known, as if all rows were equally likely."""
-    evenly = 1.0 - np.nan_to_num(work.cache_load_factor, nan=1.0)
-    return _distinct(work) * np.where(np.isnan(work.missed_share), evenly, work.missed_share)
+    moved = (_storage(work, hardware), *(_host_memory(work, hardware, tier) for tier in HOST_TIERS))
+    columns = {field.name: sum(getattr(one, field.name) for one in moved) for field in fields(Traffic)}
+    return Traffic(**columns)
 
 
 def _rate(hardware: Hardware, name: str) -> float:
@@ -76,10 +56,10 @@ def _host_memory(work: ShardWork, hardware: Hardware, tier: Tier) -> Traffic:
     block = scm_block_bytes(hardware) if in_scm else CACHE_LINE_BYTES
     row = cache_lines(work.shard_columns * work.element_bytes + work.row_overhead_bytes, block)
     state = cache_lines(work.shard_columns * work.optimizer_element_bytes, block)
-    cold_rows = _distinct(work) * (1 - work.hot_distinct_share)
+    cold_rows = distinct_rows(work) * (1 - work.hot_distinct_share)
     updated = np.where((direct | cached) & work.is_trained, cold_rows, 0.0)
     changed = updated * (state + np.where(direct, row, 0.0))  # read, and written again
-    fetched = np.where(cached, _missed(work) * row, 0.0)
+    fetched = np.where(cached, missed_rows(work) * row, 0.0)
     cold_lookups = work.lookups * (1 - work.hot_lookup_share)
     read = np.where(direct, cold_lookups * row, 0.0) + changed + fetched
     written = changed + np.where(work.is_trained, fetched, 0.0)
@@ -100,7 +80,7 @@ def _storage(work: ShardWork, hardware: Hardware) -> Traffic:
     stored = work.kernel == Kernel.KEY_VALUE
     block = hardware.numbers["ssd_block_bytes"].value if hardware.has("ssd_block_bytes") else 1.0
     row = work.shard_columns * work.element_bytes + work.row_overhead_bytes
-    operations = np.where(stored, _missed(work) * np.ceil(row / block), 0.0)
+    operations = np.where(stored, missed_rows(work) * np.ceil(row / block), 0.0)
     read = operations * block
     written = np.where(work.is_trained, read, 0.0)
     reading = np.maximum(

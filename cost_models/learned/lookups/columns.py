@@ -1,14 +1,14 @@
 """What a lookup costs by: the columns that the learned compute model reads of each shard.
 
 The same columns come from :class:`~cost_models.protocol.ShardWork` when a plan is priced and from measured rows when a
-model is fitted, so that both are sure to mean the same.
+model is fitted, so both mean the same.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from cost_models.analytic.sizes import element_bytes, output_rows, stored_row_bytes
+from cost_models.analytic.sizes import distinct_rows, element_bytes, output_rows, stored_row_bytes
 from cost_models.arrays import Floats, take_rows
 from cost_models.measurements.schema import Measurements
 from cost_models.protocol import ShardWork
@@ -19,7 +19,7 @@ class LookupColumns:
     """One shard per row; every array is float64 of shape (num_shards,)."""
 
     lookups: Floats  # rows gathered per step
-    distinct_rows: Floats  # different ones among them; the most there can be where nothing is known
+    distinct_rows: Floats  # different ones among them; the most there can be if nothing is known
     shard_rows: Floats
     shard_columns: Floats
     row_bytes: Floats  # of a stored row
@@ -43,7 +43,7 @@ def columns_of_work(work: ShardWork) -> LookupColumns:
     rows = work.shard_rows.astype(np.float64)
     return LookupColumns(
         lookups=work.lookups,
-        distinct_rows=_known_or_most(work.distinct_rows, work.lookups, rows),
+        distinct_rows=distinct_rows(work),
         shard_rows=rows,
         shard_columns=columns,
         row_bytes=stored_row_bytes(work),
@@ -59,7 +59,7 @@ def columns_of_rows(rows: Measurements) -> LookupColumns:
     state = columns * np.nan_to_num(rows.numbers("optimizer_element_bytes"))
     return LookupColumns(
         lookups=lookups,
-        distinct_rows=_known_or_most(rows.numbers("distinct_rows"), lookups, shard_rows),
+        distinct_rows=np.fmin(rows.numbers("distinct_rows"), np.minimum(lookups, shard_rows)),
         shard_rows=shard_rows,
         shard_columns=columns,
         row_bytes=columns * rows.numbers("element_bytes"),
@@ -67,9 +67,3 @@ def columns_of_rows(rows: Measurements) -> LookupColumns:
         outputs=rows.numbers("outputs"),
         state_bytes=state + np.nan_to_num(rows.numbers("optimizer_row_bytes")),
     )
-
-
-def _known_or_most(distinct: Floats, lookups: Floats, rows: Floats) -> Floats:
-    """Repeats only make the update cheaper than predicted, as in the roofline."""
-    most = np.minimum(lookups, rows)
-    return np.fmin(distinct, most)

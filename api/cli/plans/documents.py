@@ -15,7 +15,7 @@ from planner.domain.problem.problem import Problem
 from planner.options.runtimes.export import ExportFacts, UnexportablePlan
 from planner.output.explain.difference import difference
 from planner.output.explain.text.difference import compare_plans
-from planner.output.exporters.registry import EXPORTERS, exporter_of, reads_facts
+from planner.output.exporters.registry import FORMATS, exported, reads_facts
 
 PlanFile = Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan that shardplan wrote; - is standard input.")]
 Output = Annotated[
@@ -37,7 +37,7 @@ def compare_command(
 def export_command(
     plan: PlanFile,
     export_format: Annotated[
-        str, typer.Option("--format", help=f"One of {', '.join(EXPORTERS)}; json is the plan as it is.")
+        str, typer.Option("--format", help=f"One of {', '.join(FORMATS)}; json is the plan as it is.")
     ] = "torchrec",
     output: Output = None,
     module_path: Annotated[
@@ -60,8 +60,8 @@ def export_command(
     """Write a plan in the form that a runtime takes."""
     check_output(output, plan)
     document = read_plan(plan)
-    if export_format not in EXPORTERS:
-        raise BadInput(f"no export format of this name; known: {', '.join(EXPORTERS)}")
+    if export_format not in FORMATS:
+        raise BadInput(f"no export format of this name; known: {', '.join(FORMATS)}")
     problem = None
     if spec is not None:
         if not reads_facts(export_format):
@@ -69,10 +69,10 @@ def export_command(
         problem = _problem_of(spec, statistics, changes, document)
     facts = ExportFacts(problem=problem, sparsecores_per_chip=sparsecores_per_chip)
     try:
-        exported = exporter_of(export_format, facts)(document, module_path=module_path, device=device)
+        export = exported(document, export_format, module_path=module_path, device=device, facts=facts)
     except UnexportablePlan as error:
         raise BadInput(str(error)) from error
-    write_document(exported, output)
+    write_document(export, output)
 
 
 def _problem_of(spec: str, statistics: StatisticsFiles, changes: Changes, document: Mapping[str, object]) -> Problem:

@@ -26,7 +26,7 @@ from planner.domain.problem.problem import Problem
 from planner.errors import Issue, UnsupportedRequest
 from planner.options.runtimes.export import ExportFacts, UnexportablePlan
 from planner.output.explain.explanation import DEFAULT_TABLES
-from planner.output.exporters.registry import EXPORTERS, exporter_of, reads_facts
+from planner.output.exporters.registry import FORMATS, exported, reads_facts
 
 router = APIRouter(prefix="/v1", tags=["plans"])
 
@@ -74,7 +74,7 @@ async def get_plan(request: Request, services: ServicesDep, digest: PlanDigest, 
 async def export_plan(
     services: ServicesDep,
     digest: PlanDigest,
-    format: Annotated[str, Path(description=f"One of {', '.join(EXPORTERS)}.")],
+    format: Annotated[str, Path(description=f"One of {', '.join(FORMATS)}.")],
     module_path: Annotated[
         ModulePath | None, Query(description="Path of the embedding module, where the plan does not say.")
     ] = None,
@@ -84,8 +84,8 @@ async def export_plan(
     ] = None,
 ) -> Response:
     """Answer with what the runtime reads."""
-    if format not in EXPORTERS:
-        raise ApiError("not-found", f"no such format; known: {', '.join(EXPORTERS)}")
+    if format not in FORMATS:
+        raise ApiError("not-found", f"no such format; known: {', '.join(FORMATS)}")
     served = await run_sync(find_plan, services, digest)
 
     def export() -> bytes:
@@ -93,7 +93,7 @@ async def export_plan(
             document = json.loads(served.canonical)
             problem = _problem_of(services, document) if reads_facts(format) else None
             facts = ExportFacts(problem=problem, sparsecores_per_chip=sparsecores_per_chip)
-            return canonical_bytes(exporter_of(format, facts)(document, module_path=module_path, device=device))
+            return canonical_bytes(exported(document, format, module_path=module_path, device=device, facts=facts))
         except UnexportablePlan as error:
             raise ApiError("export-refused", str(error)) from error
 

@@ -1,9 +1,7 @@
 """Formats that a plan document can be written in, by the name that requests give them."""
 
 from collections.abc import Mapping
-from functools import partial
-from types import MappingProxyType
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from cost_models.errors import UnknownProfile
 from cost_models.hardware.profiles_loader import load_profile
@@ -16,38 +14,20 @@ from planner.options.runtimes.registry import EXPORTS, RUNTIMES
 from planner.output.plan_document import PlanDocument, TableDocument
 
 FORMAT_VERSION = 1
+JSON = "json"
+#: The names of all formats.
+FORMATS = (JSON, *EXPORTS)
 _NO_FACTS = ExportFacts()
 
 
-class Exporter(Protocol):
-    """Writes a plan document for one runtime; raises ``UnexportablePlan`` where it cannot."""
-
-    def __call__(
-        self, document: PlanDocument, *, module_path: str | None, device: str, facts: ExportFacts = _NO_FACTS
-    ) -> Mapping[str, object]:
-        """Return the JSON document of the format.
-
-        ``module_path`` is the embedding module of tables whose plan names none, ``device`` is
-        ``cuda``, ``cpu`` or ``mtia``; a format that needs neither, nor the facts, ignores them.
-        """
-        ...
-
-
-def _as_it_is(
-    document: PlanDocument, *, module_path: str | None, device: str, facts: ExportFacts = _NO_FACTS
+def exported(
+    document: PlanDocument, export_format: str, *, module_path: str | None, device: str, facts: ExportFacts = _NO_FACTS
 ) -> Mapping[str, object]:
-    return document
+    """Return a plan document in one of :data:`FORMATS`.
 
-
-def _for_runtime(
-    runtime: str,
-    document: PlanDocument,
-    *,
-    module_path: str | None,
-    device: str,
-    facts: ExportFacts = _NO_FACTS,
-) -> Mapping[str, object]:
-    """Return what a runtime reads; ``content_sha256`` is the SHA-256 of the canonical bytes of all other keys.
+    ``json`` is the document as it is. Of what a runtime reads, ``content_sha256`` is the SHA-256 of the canonical bytes
+    of all other keys. ``module_path`` is the embedding module of tables whose plan names none, ``device`` is ``cuda``,
+    ``cpu`` or ``mtia``; a format that needs neither, nor the facts, ignores them.
 
     Raises
     ------
@@ -55,6 +35,8 @@ def _for_runtime(
         The runtime cannot run the plan, with the reason for each table; or the document is not the one its digest
         names.
     """
+    if export_format == JSON:
+        return document
     content_digest = plan_digest(document)
     if document.get("plan_digest") != content_digest:
         raise UnexportablePlan(
@@ -62,9 +44,9 @@ def _for_runtime(
             " it was changed after it was published."
         )
     profile: str | None = (cast("Mapping[str, Any]", document).get("provenance") or {}).get("hardware_profile")
-    _check_devices(profile, runtime)
+    _check_devices(profile, export_format)
     plan = PlanToExport(
-        runtime=runtime,
+        runtime=export_format,
         placement=_placement(document),
         hardware_profile=profile,
         device=device,
@@ -72,10 +54,10 @@ def _for_runtime(
         facts=facts,
     )
     export: dict[str, object] = {
-        "format": runtime,
+        "format": export_format,
         "format_version": FORMAT_VERSION,
         "plan_digest": content_digest,
-        **EXPORTS[runtime](plan),
+        **EXPORTS[export_format](plan),
     }
     return {**export, "content_sha256": digest(export).removeprefix("sha256:")}
 
@@ -129,16 +111,6 @@ def _placed(table: TableDocument) -> TablePlacement:
     )
 
 
-EXPORTERS: Mapping[str, Exporter] = MappingProxyType(
-    {"json": _as_it_is, **{runtime: partial(_for_runtime, runtime) for runtime in EXPORTS}}
-)
-
-
 def reads_facts(export_format: str) -> bool:
     """Whether a format says more where facts are known beside the plan."""
     return export_format in EXPORTS and RUNTIMES[export_format].export_reads_spec
-
-
-def exporter_of(export_format: str, facts: ExportFacts) -> Exporter:
-    """Return the exporter of a format, which knows the facts if it reads any."""
-    return partial(EXPORTERS[export_format], facts=facts)

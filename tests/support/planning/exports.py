@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any, Protocol, cast
 
 from planner.options.runtimes.export import ExportFacts
-from planner.output.exporters.registry import EXPORTERS
+from planner.output.exporters.registry import exported
 
 
 class TestedExporter(Protocol):
@@ -19,4 +19,4 @@ class TestedExporter(Protocol):
 
 def exporter(runtime: str) -> TestedExporter:
     """Return the exporter of a runtime, for GPUs unless a test says otherwise."""
-    return cast("TestedExporter", partial(EXPORTERS[runtime], module_path=None, device="cuda"))
+    return cast("TestedExporter", partial(exported, export_format=runtime, module_path=None, device="cuda"))

@@ -13,7 +13,7 @@ from api.schemas.plan import MAX_SHARDS_OF_TABLE
 from api.store.database import TenantStore
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
 from planner.output.certificate import check as check_certificate
-from planner.output.exporters.registry import EXPORTERS
+from planner.output.exporters.registry import FORMATS
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import TINY, tiny
@@ -76,11 +76,11 @@ def test_unknown_plans_and_wrong_digests_are_problems(live: Live) -> None:
 
 
 def test_every_format_is_known_here_and_to_the_command_line(live: Live, digest: str) -> None:
-    for name in EXPORTERS:
+    for name in FORMATS:
         answer = live.get(f"/v1/plans/{digest}/exports/{name}?module_path=model.ebc")
         assert answer.status_code == 200 or "export-refused" in answer.text
     reported = assert_problem(live.get(f"/v1/plans/{digest}/exports/onnx"), 404, "not-found")["detail"]
-    assert all(name in reported for name in EXPORTERS)
+    assert all(name in reported for name in FORMATS)
 
 
 def test_exports(live: Live, digest: str) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from planner.domain.formats.canonical_json import plan_digest
 from planner.options.runtimes.export import UnexportablePlan
-from planner.output.exporters.registry import EXPORTERS
+from planner.output.exporters.registry import exported
 from tests.support.planning import export_documents as made
 
 
@@ -17,12 +17,12 @@ def plan_for(profile: str | None) -> dict[str, object]:
 @pytest.mark.parametrize("runtime", ["hugectr", "distributed_embeddings", "torcheasyrec"])
 def test_runtimes_of_gpus(runtime: str) -> None:
     for profile in ("dgx-h100-80g", "custom", "a-profile-of-another-release", None):
-        assert EXPORTERS[runtime](plan_for(profile), module_path=None, device="cuda")
+        assert exported(plan_for(profile), runtime, module_path=None, device="cuda")
     with pytest.raises(UnexportablePlan, match=r"for tpu-v5p, .* family tpu; .* runs on gpu\. .* hardware\.profile"):
-        EXPORTERS[runtime](plan_for("tpu-v5p"), module_path=None, device="cuda")
+        exported(plan_for("tpu-v5p"), runtime, module_path=None, device="cuda")
 
 
 def test_sparsecores() -> None:
-    assert EXPORTERS["sparsecore"](plan_for("tpu-v5p"), module_path=None, device="cuda")
+    assert exported(plan_for("tpu-v5p"), "sparsecore", module_path=None, device="cuda")
     with pytest.raises(UnexportablePlan, match="family gpu; sparsecore runs on tpu"):
-        EXPORTERS["sparsecore"](plan_for("dgx-h100-80g"), module_path=None, device="cuda")
+        exported(plan_for("dgx-h100-80g"), "sparsecore", module_path=None, device="cuda")

@@ -4,7 +4,7 @@ from cost_models.vocabulary import Scheme
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.problem.table import TableConstraints
 from planner.options.runtimes.export import ExportFacts
-from planner.output.exporters.registry import EXPORTERS, exporter_of, reads_facts
+from planner.output.exporters.registry import FORMATS, exported, reads_facts
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
@@ -23,21 +23,21 @@ def test_every_format_writes_a_plan() -> None:
     found = plan(make_problem(*tables), cost_model=ROOFLINE, partitioner=Greedy(), limits=limits).plan
     assert found is not None
     whole, only_row_wise = document(found), {"sparsecore": row_wise_document(A)}
-    for name, export in EXPORTERS.items():
+    for name in FORMATS:
         # The other tables of the plan name no module.
         path = None if name == "json" else "sparse.ebc"
-        written = export(only_row_wise.get(name, whole), module_path=path, device="cuda")
+        written = exported(only_row_wise.get(name, whole), name, module_path=path, device="cuda")
         assert canonical_bytes(written)
 
 
 def test_json_is_the_plan_as_it_is() -> None:
     plan = document(small_plan())
-    assert EXPORTERS["json"](plan, module_path=None, device="cuda") == plan
+    assert exported(plan, "json", module_path=None, device="cuda") == plan
 
 
 def test_formats_that_read_facts_are_reported_them() -> None:
-    assert [name for name in EXPORTERS if reads_facts(name)] == ["sparsecore"]
+    assert [name for name in FORMATS if reads_facts(name)] == ["sparsecore"]
     custom, facts = row_wise_document(A, profile="custom"), ExportFacts(sparsecores_per_chip=4)
-    written = exporter_of("sparsecore", facts)(custom, module_path=None, device="cuda")
+    written = exported(custom, "sparsecore", module_path=None, device="cuda", facts=facts)
     assert written["num_sc_per_device"] == 4
-    assert exporter_of("json", facts)(custom, module_path=None, device="cuda") == custom
+    assert exported(custom, "json", module_path=None, device="cuda", facts=facts) == custom

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 
 from planner.output.explain.text.fullest_ranks import fullest_ranks, tiers_in_order
 from planner.output.plan_document import PlanDocument, TableDocument
@@ -18,7 +19,7 @@ class Pair:
 
     @property
     def relative_change(self) -> float | None:
-        """``after / before - 1``; ``None`` where there is nothing to compare with."""
+        """``after / before - 1``; ``None`` if there is nothing to compare with."""
         return self.after / self.before - 1 if self.before > 0 else None
 
 
@@ -83,12 +84,12 @@ def _compared(pair: Pair) -> dict[str, float | None]:
 
 
 def _objectives(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
-    pairs = {}
-    for name in OBJECTIVES:
-        before, after = _objective_seconds(a, name), _objective_seconds(b, name)
-        if before is not None and after is not None:
-            pairs[name] = Pair(before=before, after=after)
-    return pairs
+    found = ((name, _objective_seconds(a, name), _objective_seconds(b, name)) for name in OBJECTIVES)
+    return {
+        name: Pair(before=before, after=after)
+        for name, before, after in found
+        if before is not None and after is not None
+    }
 
 
 def _objective_seconds(plan: PlanDocument, name: str) -> float | None:
@@ -116,19 +117,10 @@ def _fullest(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
     return {tier: Pair(before=before.get(tier, 0), after=after.get(tier, 0)) for tier in tiers}
 
 
-def _places(table: TableDocument) -> tuple[tuple[int, int, int, int, int, str], ...]:
+def _places(table: TableDocument) -> list[tuple[object, ...]]:
     """The rectangles of a table and their ranks, in order."""
-    return tuple(
-        (
-            shard["rank"],
-            shard["row_offset"],
-            shard["num_rows"],
-            shard["column_offset"],
-            shard["num_columns"],
-            shard["tier"],
-        )
-        for shard in table["shards"]
-    )
+    place = itemgetter("rank", "row_offset", "num_rows", "column_offset", "num_columns", "tier")
+    return [place(shard) for shard in table["shards"]]
 
 
 def _choice(table: TableDocument) -> tuple[object, ...]:

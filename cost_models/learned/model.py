@@ -16,7 +16,7 @@ import numpy as np
 
 from cost_models.analytic.additive import Additive
 from cost_models.analytic.roofline import RooflineModel
-from cost_models.arrays import Bools, Codes, Floats, Ints
+from cost_models.arrays import Bools, Floats, Ints
 from cost_models.collectives.collective_bytes import Group
 from cost_models.hardware.hardware import Hardware
 from cost_models.learned.exchange.collectives import Collective, learned_and_left, unmeasured
@@ -26,7 +26,7 @@ from cost_models.learned.lookups.compute import sum_by_rank
 from cost_models.learned.lookups.fitted import FittedCompute
 from cost_models.learned.ranks.analytic import analytic_seconds
 from cost_models.learned.ranks.assigned import LearnedAssignment, RankLaw
-from cost_models.learned.ranks.laws import COMPUTE_PHASES, analytic_law, by_phase, compute_law, compute_parts
+from cost_models.learned.ranks.laws import COMPUTE_PHASES, by_phase, compute_law, compute_parts
 from cost_models.learned.ranks.tally import RankTally, by_rank
 from cost_models.learned.reach.fallback import anchored, nearest_measured
 from cost_models.learned.reach.ranges import known_shards, rank_sums, why_unknown
@@ -88,18 +88,16 @@ class LearnedModel:
         self, work: ShardWork, hardware: Hardware, prices: Floats | None, slopes: Mapping[SlopeKey, float]
     ) -> ShardSeconds:
         """Price every row by prices of parts and seconds per byte of collectives; typical ones if not given."""
-        columns = columns_of_work(work)
-        known = self._known(work, columns)
-        collectives, left = learned_and_left(work, self.exchange)
-        base = analytic_seconds(work, hardware, self._asked(known), left)
+        columns, known, collectives, base = self._inputs(work, hardware)
         seconds, evidence = base.seconds.copy(), base.evidence.copy()
         if self.fitted:
-            self._price_compute(seconds, evidence, known, work, columns, hardware, prices)
+            learned = by_phase(self._shard_prices(work, columns, prices), seconds[:, COMPUTE_PHASES])
+            self._anchor(seconds, ~known, work, hardware, prices)
+            seconds[:, COMPUTE_PHASES] = np.where(known[:, None], learned, seconds[:, COMPUTE_PHASES])
+            evidence[:, COMPUTE_PHASES] = np.where(known[:, None], Evidence.MEASURED, evidence[:, COMPUTE_PHASES])
         for one in collectives:
-            slope, total_bytes = (
-                slopes.get((one.phase, one.kind.operation, one.group)),
-                one.message_bytes * work.num_ranks,
-            )
+            slope = slopes.get((one.phase, one.kind.operation, one.group))
+            total_bytes = one.message_bytes * work.num_ranks
             if slope is None:
                 assert self.exchange is not None
                 seconds[:, one.phase] += self.exchange.shard_seconds(
@@ -113,10 +111,7 @@ class LearnedModel:
 
     def predict_ranks(self, work: ShardWork, rank: Ints, hardware: Hardware) -> RankSeconds:
         """Price the shards of ``work``, of which shard i lies on ``rank[i]``, together."""
-        columns = columns_of_work(work)
-        known = self._known(work, columns)
-        collectives, exchanges = learned_and_left(work, self.exchange)
-        base = analytic_seconds(work, hardware, self._asked(known), exchanges)
+        columns, known, collectives, base = self._inputs(work, hardware)
         left = base.seconds.copy()
         ranks = RankTally(work.num_ranks)
         if self.fitted:
@@ -127,13 +122,11 @@ class LearnedModel:
         return ranks.result()
 
     def assigned(self, work: ShardWork, rank: Ints, hardware: Hardware) -> LearnedAssignment:
-        """Return the assignment, ready to be asked about changes."""
-        columns = columns_of_work(work)
-        known = self._known(work, columns)
-        collectives, exchanges = learned_and_left(work, self.exchange)
-        left = analytic_seconds(work, hardware, self._asked(known), exchanges).seconds.copy()
+        """Return the assignment, ready to price changes."""
+        columns, known, collectives, base = self._inputs(work, hardware)
+        left = base.seconds.copy()
         parts: Floats = left
-        law: RankLaw = analytic_law
+        law: RankLaw = np.copy  # analytic seconds of shards add up
         if self.fitted:
             contention, is_known = self.fitted.contention.of(work.ranks_per_host), known[:, None]
             divided = left[:, COMPUTE_PHASES] * is_known
@@ -168,7 +161,7 @@ class LearnedModel:
         return LinearModel(model=self, prices=prices, slopes=slopes)
 
     def unknown(self, work: ShardWork, hardware: Hardware) -> tuple[str, ...]:
-        """Return, for each shard, why its lookups are priced by the analytic model; ``""`` where they are learned."""
+        """Return, for each shard, why its lookups are priced by the analytic model; ``""`` if they are learned."""
         if self.fitted is None:
             return ("lookups were not measured",) * work.num_shards
         contention = self.fitted.contention
@@ -181,32 +174,25 @@ class LearnedModel:
         """Return phase and reason of the collectives that are priced by the analytic model."""
         return unmeasured(work, self.exchange)
 
+    def _inputs(
+        self, work: ShardWork, hardware: Hardware
+    ) -> tuple[LookupColumns, Bools, tuple[Collective, ...], ShardSeconds]:
+        """Return columns, whose lookups are learned, learned collectives, and the analytic seconds of all else.
+
+        To divide what was timed as a whole, analytic seconds of learned lookups are needed, too.
+        """
+        columns = columns_of_work(work)
+        known = self._known(work, columns)
+        collectives, left = learned_and_left(work, self.exchange)
+        divides = self.fitted is not None and len(self.fitted.compute.targets) < len(COMPUTE_PHASES)
+        base = analytic_seconds(work, hardware, np.ones_like(known) if divides else ~known, left)
+        return columns, known, collectives, base
+
     def _known(self, work: ShardWork, columns: LookupColumns) -> Bools:
-        """Tell whose lookups are learned."""
+        """Return whose lookups are learned."""
         if self.fitted is None or not self.fitted.contention.holds(work.ranks_per_host):
             return np.zeros(work.num_shards, dtype=np.bool_)
         return known_shards(work, columns, self.fitted.ranges)
-
-    def _asked(self, known: Bools) -> Bools:
-        """Tell of whose lookups the analytic seconds are needed: to divide what was timed as a whole, of all."""
-        divides = self.fitted is not None and len(self.fitted.compute.targets) < len(COMPUTE_PHASES)
-        return np.ones_like(known) if divides else ~known
-
-    def _price_compute(
-        self,
-        seconds: Floats,
-        evidence: Codes,
-        known: Bools,
-        work: ShardWork,
-        columns: LookupColumns,
-        hardware: Hardware,
-        prices: Floats | None,
-    ) -> None:
-        """Replace the compute seconds of the shards that are known, and anchor those of the others."""
-        learned = by_phase(self._shard_prices(work, columns, prices), seconds[:, COMPUTE_PHASES])
-        self._anchor(seconds, ~known, work, hardware, prices)
-        seconds[:, COMPUTE_PHASES] = np.where(known[:, None], learned, seconds[:, COMPUTE_PHASES])
-        evidence[:, COMPUTE_PHASES] = np.where(known[:, None], Evidence.MEASURED, evidence[:, COMPUTE_PHASES])
 
     def _shard_prices(self, work: ShardWork, columns: LookupColumns, prices: Floats | None) -> Floats:
         """Return the additive seconds of shards, (num_shards, num_targets)."""
@@ -268,7 +254,7 @@ class LearnedModel:
         ranks.add(one.phase, seconds, lower, upper, np.full(ranks.num_ranks, known))
 
     def _is_estimated(self, one: Collective, total_bytes: float) -> bool:
-        """Tell whether a curve goes on beyond what was measured."""
+        """Return whether a curve goes on beyond what was measured."""
         assert self.exchange is not None
         return self.exchange.is_beyond(one.kind, total_bytes)
 

@@ -9,7 +9,7 @@ With ``n`` ranks that hold ``b_1 .. b_n`` bytes each, rank ``r`` takes
 - a *ramp* ``k`` grows between ``l_k`` and ``h_k`` bytes with ``s_k >= 0`` seconds per byte. With one weight of 1 it
   is a piece of a piecewise-linear curve over one count (physics); with several it is a geometric mean of counts (what
   is learned beyond that). A count of less than one byte counts as one;
-  ``w >= 0`` and ``s >= 0``, so time never falls with anybody's bytes;
+  ``w >= 0`` and ``s >= 0``, so time never falls with the bytes of any rank;
 - ``log2(n)``, where p_k = 1, is what a byte costs more among more ranks. Beside a constant it also stands for the share
   (n-1)/n of the bytes that leave a rank, within a few per cent between measured rank counts.
 
@@ -115,7 +115,8 @@ class ExchangeCurve:
         num_ranks = held_bytes.shape[-1]
         if num_ranks < 2:
             return np.zeros(held_bytes.shape)
-        ramps = self._ramp_bytes(held_bytes) @ (self.seconds_per_byte * np.log2(num_ranks) ** self.log_ranks)
+        filled = ramp_bytes(scalars(held_bytes), self.weights, self.low_bytes, self.high_bytes)
+        ramps = filled @ (self.seconds_per_byte * np.log2(num_ranks) ** self.log_ranks)
         seconds = self.start_seconds + self.peer_seconds * (num_ranks - 1) + ramps
         if start_seconds is not None:
             seconds = seconds + skew_terms(start_seconds) @ self.skew
@@ -139,10 +140,6 @@ class ExchangeCurve:
         doublings = max(measured[0] - wanted, wanted - measured[-1], 0.0)
         widened: Floats = np.exp(near * (1 + doublings))
         return widened
-
-    def _ramp_bytes(self, held_bytes: Floats) -> Floats:
-        """How many bytes of each ramp are filled, shape (..., num_ranks, num_ramps)."""
-        return ramp_bytes(scalars(held_bytes), self.weights, self.low_bytes, self.high_bytes)
 
 
 def ramp_bytes(counts: Floats, weights: Floats, low_bytes: Floats, high_bytes: Floats) -> Floats:

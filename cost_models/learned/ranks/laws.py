@@ -21,11 +21,6 @@ def by_phase(learned: Floats, analytic: Floats) -> Floats:
     return result
 
 
-def analytic_law(sums: Floats) -> Floats:
-    """Return analytic seconds of shards that add up, (num_ranks, NUM_PHASES)."""
-    return sums.copy()
-
-
 def compute_parts(learned: NDArray[np.float32], left: Floats, divided: Floats, known: Bools) -> Floats:
     """Return what :func:`compute_law` adds up, one row per shard.
 

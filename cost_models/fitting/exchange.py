@@ -150,13 +150,11 @@ def _fit_curve(parts: Sequence[Part], rng: np.random.Generator) -> ExchangeCurve
     )
 
 
-def _fit_member(pieces: Ramps, rows: "_Rows", rng: np.random.Generator, *, draws: bool) -> "_Member":
+def _fit_member(pieces: Ramps, rows: _Rows, rng: np.random.Generator, *, draws: bool) -> _Member:
     """Choose ramps on all rows, then fit them once on all and once without each fold."""
     ramps, width = pieces, rows.fixed.shape[1]
     if draws:
-        sample = rng.permutation(len(rows.seconds))[:SEARCHED_ROWS]
-        of = (rows.fixed[sample], rows.counts[sample], rows.num_ranks[sample], rows.seconds[sample])
-        ramps = _learned(ramps, *of, rng)
+        ramps = _learned(ramps, take_rows(rows, rng.permutation(len(rows.seconds))[:SEARCHED_ROWS]), rng)
     matrix = np.concatenate([rows.fixed, ramps.columns(rows.counts, rows.num_ranks)], axis=1)
     used = fit_non_negative(matrix, rows.seconds)[width:] > 0
     ramps, matrix = take_rows(ramps, used), matrix[:, np.concatenate([np.ones(width, np.bool_), used])]
@@ -168,16 +166,15 @@ def _fit_member(pieces: Ramps, rows: "_Rows", rng: np.random.Generator, *, draws
     return _Member(ramps=ramps, fixed=solution[:width], seconds_per_byte=solution[width:], unseen_seconds=unseen)
 
 
-def _learned(
-    pieces: Ramps, fixed: Floats, counts: Floats, num_ranks: Floats, seconds: Floats, rng: np.random.Generator
-) -> Ramps:
-    """Add to the straight pieces those drawn ramps that a fit beside them uses."""
-    ramps, columns = pieces, pieces.columns(counts, num_ranks)
+def _learned(pieces: Ramps, rows: _Rows, rng: np.random.Generator) -> Ramps:
+    """Add to the straight pieces those drawn ramps that a fit together with them uses."""
+    fixed, num_ranks = rows.fixed, rows.num_ranks
+    ramps, columns = pieces, pieces.columns(rows.counts, num_ranks)
     for _ in range(RAMP_ROUNDS):
-        drawn = _draw(counts, rng, with_log=bool(np.any(num_ranks != num_ranks[0])))
-        columns = np.concatenate([columns, drawn.columns(counts, num_ranks)], axis=1)
+        drawn = _draw(rows.counts, rng, with_log=bool(np.any(num_ranks != num_ranks[0])))
+        columns = np.concatenate([columns, drawn.columns(rows.counts, num_ranks)], axis=1)
         ramps = join_rows([ramps, drawn])
-        solution = fit_non_negative(np.concatenate([fixed, columns], axis=1), seconds, rounds=SEARCH_ROUNDS)
+        solution = fit_non_negative(np.concatenate([fixed, columns], axis=1), rows.seconds, rounds=SEARCH_ROUNDS)
         # Straight pieces stay candidates: a ramp that is dropped later may bring them back.
         is_used = (solution[fixed.shape[1] :] > 0) | (np.arange(len(ramps.low_bytes)) < len(pieces.low_bytes))
         ramps, columns = take_rows(ramps, is_used), columns[:, is_used]

@@ -54,11 +54,11 @@ def expected_distinct_rows(
     return np.where(num_lookups <= 0, 0.0, at_most)
 
 
-def _seen(probability: Floats, num_lookups: float) -> Floats:
-    """1 - (1 - p)^n, without cancellation for tiny p."""
+def seen(probability: Floats, num_lookups: float) -> Floats:
+    """Return 1 - (1 - p)^n, the chance that some lookup is of a row, without cancellation for tiny p."""
     with np.errstate(divide="ignore"):
-        seen: Floats = -np.expm1(num_lookups * np.log1p(-np.minimum(probability, 1.0)))
-    return seen
+        chance: Floats = -np.expm1(num_lookups * np.log1p(-np.minimum(probability, 1.0)))
+    return chance if num_lookups > 0 else np.zeros_like(probability)
 
 
 def _zipf(alpha: Floats, num_rows: Floats, num_lookups: Floats) -> Floats:
@@ -87,7 +87,7 @@ def _piecewise(access: AccessCdf, num_rows: int, num_lookups: float) -> float:
     points = np.array([(0.0, 0.0), *access.points])
     rows = np.diff(points[:, 0]) * num_rows
     share = np.diff(points[:, 1])
-    return float(np.sum(rows * _seen(share / np.maximum(rows, 1.0), num_lookups)))
+    return float(np.sum(rows * seen(share / np.maximum(rows, 1.0), num_lookups)))
 
 
 def _histogram(access: ReuseHistogram, num_lookups: float) -> float:

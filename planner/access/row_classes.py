@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.arrays import Floats, Ints
+from planner.access.distinct_rows import seen
 from planner.domain.problem.access import NUM_REUSE_BINS, AccessCdf, AccessStatistics, ReuseHistogram, ZipfAccess
 
 _HEAD_ROWS = 32  # hottest rows that are told apart
@@ -82,9 +83,7 @@ def _stationary_classes(access: AccessStatistics | None, num_rows: int, num_look
 
 
 def _stationary(probability: Floats, size: Floats, num_lookups: float) -> RowClasses:
-    with np.errstate(divide="ignore"):
-        chance = -np.expm1(num_lookups * np.log1p(-np.minimum(probability, 1.0)))
-    return RowClasses(size=size, lookups=num_lookups * probability, chance=chance)
+    return RowClasses(size=size, lookups=num_lookups * probability, chance=seen(probability, num_lookups))
 
 
 def _zipf_classes(alpha: Floats, num_rows: Ints) -> tuple[Floats, Floats]:

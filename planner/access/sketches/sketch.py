@@ -7,7 +7,7 @@ Thinned batches tell how distinct rows grow with lookups: of all batches, those 
 quarter, chosen by a hash of what is in the batch; those of level 2 a quarter of these, and so on.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -175,6 +175,10 @@ class TableSketch:
         return tuple(estimated(self.hot_rows, self.hot_most, self.cells, self.hash_seed, self.lookups))
 
 
+#: What adds up when sketches are merged.
+_COUNTS = ("samples", "batches", "lookups", "reuse_rows", "reuse_lookups", "cells", "windows")
+
+
 def merge(first: TableSketch, second: TableSketch) -> TableSketch:
     """Return the sketch of the batches of both, which have none in common.
 
@@ -193,21 +197,14 @@ def merge(first: TableSketch, second: TableSketch) -> TableSketch:
     most = np.concatenate([first.hot_most, second.hot_most])
     hot_rows, hot_most = hottest(rows, most, row_hashes(rows, first.hash_seed))
     largest = [row for row in (first.largest_row, second.largest_row) if row is not None]
-    return TableSketch(
-        table=first.table,
-        hash_seed=first.hash_seed,
-        samples=first.samples + second.samples,
-        batches=first.batches + second.batches,
-        lookups=first.lookups + second.lookups,
+    return replace(
+        first,
+        **{name: getattr(first, name) + getattr(second, name) for name in _COUNTS},
         largest_row=max(largest, default=None),
-        reuse_rows=first.reuse_rows + second.reuse_rows,
-        reuse_lookups=first.reuse_lookups + second.reuse_lookups,
         registers=np.maximum(first.registers, second.registers),
         thinned=tuple(_merge_level(one, other) for one, other in zip(first.thinned, second.thinned, strict=True)),
         hot_rows=hot_rows,
         hot_most=hot_most,
-        cells=first.cells + second.cells,
-        windows=first.windows + second.windows,
     )
 
 

@@ -35,6 +35,7 @@ from math import ceil, log
 import numpy as np
 
 from cost_models.arrays import Floats
+from planner.access.distinct_rows import seen
 from planner.options.runtimes.sparsecore.row_rates import RowRateBins
 
 _SLOPES = np.geomspace(1e-5, 40.0, 120)  # a, of counts: 13% apart, within 1% of the best bound
@@ -132,14 +133,14 @@ def _hashed_seen(tables: Sequence[Lookups], num_cores: int) -> Floats:
     growth = np.expm1(_SLOPES)
     for one in tables:
         # Concave in the rate: the mean of a bin stands for all its rows.
-        seen = _seen(one.rows.mean, one.expected)
-        exponents += np.log1p(np.multiply.outer(growth, seen / num_cores)) @ one.rows.count
+        shares = seen(one.rows.mean, one.expected) / num_cores
+        exponents += np.log1p(np.multiply.outer(growth, shares)) @ one.rows.count
     return exponents
 
 
 def _sorted_seen(tables: Sequence[Lookups], num_cores: int) -> Floats:
     def exponent(growth: float) -> Floats:
-        return _summed(tables, num_cores, lambda one: np.log1p(growth * _seen(one.rows.hottest, one.expected)))
+        return _summed(tables, num_cores, lambda one: np.log1p(growth * seen(one.rows.hottest, one.expected)))
 
     return np.array([float(_log_sum(exponent(growth))) for growth in np.expm1(_SLOPES[-_STEEP:]).tolist()])
 
@@ -150,13 +151,6 @@ def _summed(tables: Sequence[Lookups], num_cores: int, value: Callable[[Lookups]
     for one in tables:
         result += np.roll(one.rows.by_remainder(value(one), num_cores), one.rotation)
     return result
-
-
-def _seen(probability: Floats, lookups: float) -> Floats:
-    """1 - (1 - p)^n, without cancellation for tiny p."""
-    with np.errstate(divide="ignore"):
-        seen: Floats = -np.expm1(lookups * np.log1p(-np.minimum(probability, 1.0)))
-    return seen if lookups > 0 else np.zeros_like(probability)
 
 
 def _log_sum(exponents: Floats) -> Floats:

@@ -288,30 +288,23 @@ def _storage(
 
 
 def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) -> str:
-    """Return why no kernel stores the rows of a table."""
+    """Return why no kernel stores the rows of a table: which run it, which tiers are absent, or its optimizer."""
     table = problem.tables[index]
     named = table.constraints.compute_kernels
-    kernels = runtime.kernels(table, scheme, problem.kernels if named is None else named)
+    allowed = problem.kernels if named is None else named
+    kernels = runtime.kernels(table, scheme, allowed)
+    if not kernels:
+        if without := runtime.kernels(replace(table, optimizer=OPTIMIZERS["none"]), scheme, allowed):
+            return f"{_labels(without)} does not run with optimizer {table.optimizer.name}"
+        runs = runtime.kernels(table, scheme, frozenset(Kernel))
+        return f"it runs with {_labels(runs)}, none of them among the allowed compute_kernels"
     tiers = {tier for kernel in kernels for tier in row_tiers(kernel, problem.cluster, runtime)}
     absent = sorted(tier for tier in tiers if not problem.cluster.has_tier(tier))
-    if not kernels:
-        return _no_kernel(problem, runtime, index, scheme)
     if all(kernel not in DEVICE_KERNELS for kernel in kernels) and problem.cluster.device_tier in tiers:
         return "the cluster has no accelerators, beside whose memory its kernels keep rows"
     if absent:
         return f"the cluster has no {' and no '.join(tier.label for tier in absent)}, where its kernels keep rows"
     return "none of the allowed data_types can be trained with the table's optimizer"
-
-
-def _no_kernel(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) -> str:
-    """Return which kernels run a table, or that its optimizer rules the allowed ones out."""
-    table = problem.tables[index]
-    named = table.constraints.compute_kernels
-    allowed = problem.kernels if named is None else named
-    if without := runtime.kernels(replace(table, optimizer=OPTIMIZERS["none"]), scheme, allowed):
-        return f"{_labels(without)} does not run with optimizer {table.optimizer.name}"
-    runs = runtime.kernels(table, scheme, frozenset(Kernel))
-    return f"it runs with {_labels(runs)}, none of them among the allowed compute_kernels"
 
 
 def _labels(kernels: Iterable[Kernel]) -> str:

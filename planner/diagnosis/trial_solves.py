@@ -20,7 +20,7 @@ from planner.options.enumerate import Families
 from planner.orchestration.limits.shortfalls import Infeasibility
 from planner.orchestration.list_options import list_and_price
 from planner.orchestration.placement.to_placement import to_placement
-from planner.pricing.memory import capacity_bytes, ledger_rules
+from planner.pricing.memory import capacity_bytes
 from planner.pricing.price_options import prune, restrict
 from planner.pricing.serving import overrun
 from planner.solver.partitioners.base import Effort, SolveLimits
@@ -129,7 +129,7 @@ class Attempts:
             self._effort.spend(work_seconds)
             return None
         placement = to_placement(problem, families, mode, outcome.assignment)
-        if verify(problem, placement, rules=ledger_rules(self._cost_model.ledger)):
+        if verify(problem, placement, ledger=self._cost_model.ledger):
             return None
         return placement if self._sustains_rate(problem, placement) else None
 
@@ -141,7 +141,7 @@ class Attempts:
 
     def _filled(self, problem: Problem, placement: Placement) -> VerifiedPlan:
         tier = problem.cluster.device_tier
-        used = bytes_by_tier(problem, placement, ledger_rules(self._cost_model.ledger))[:, tier]
+        used = bytes_by_tier(problem, placement, self._cost_model.ledger)[:, tier]
         capacity = capacity_bytes(problem)[:, tier]
         fractions = np.divide(used, capacity, out=np.zeros_like(used), where=capacity > 0)
         return VerifiedPlan(

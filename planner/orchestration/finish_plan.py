@@ -18,7 +18,6 @@ from planner.options.enumerate import Families
 from planner.orchestration.limits.tier_bandwidth import overloaded
 from planner.orchestration.placement.to_placement import to_placement
 from planner.orchestration.previous_plan import PreviousPlanState, movement_of
-from planner.pricing.memory import ledger_rules
 from planner.pricing.serving import latency_without_shards, overrun
 from planner.solver.evaluate import move_seconds_of, step_seconds_of
 from planner.solver.movement import moved_bytes
@@ -54,7 +53,7 @@ def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, b
     if outcome.assignment is None:
         raise SolverDefect("an outcome without an assignment cannot become a plan")
     placement = to_placement(context.problem, context.families, family_set, outcome.assignment)
-    issues = verify(context.problem, placement, rules=ledger_rules(context.cost_model.ledger))
+    issues = verify(context.problem, placement, ledger=context.cost_model.ledger)
     if issues:
         raise SolverDefect(f"{outcome.partitioner} returned an illegal plan: {issues[0].message}")
     evaluation = score(context.problem, placement, context.cost_model)

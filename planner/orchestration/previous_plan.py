@@ -13,7 +13,6 @@ from planner.domain.problem.problem import Problem
 from planner.options.enumerate import Families, with_narrowest_pieces
 from planner.options.schemes.geometry import DEFAULT_MIN_PARTITION
 from planner.orchestration.placement.from_placement import Pieces, cuts_of
-from planner.pricing.memory import ledger_rules
 from planner.solver.movement import world_moved_cells
 from planner.solver.partitioners.resume import legal_part, with_pins
 from planner.solver.problem import Assignment, MovePrice, SolverProblem
@@ -52,7 +51,7 @@ def locate_previous_plan(
         one if one is not None and same_table(table, one) else None
         for table, one in zip(problem.tables, named, strict=True)
     )
-    issues = verify(problem, previous.placement, rules=ledger_rules(cost_model.ledger))
+    issues = verify(problem, previous.placement, ledger=cost_model.ledger)
     return PreviousPlanState(
         previous=previous,
         placed=placed,

@@ -26,7 +26,6 @@ from planner.orchestration.finish_plan import OnResult, result_of
 from planner.orchestration.limits.tier_bandwidth import overloaded, tier_too_slow
 from planner.orchestration.previous_plan import reprice_movement
 from planner.orchestration.refine.whole_rank import refine_whole_ranks
-from planner.pricing.memory import ledger_rules
 from planner.pricing.placed_work import linearise_around
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.problem import Reason
@@ -144,7 +143,7 @@ class _WholeRankEvaluator:
         placement = found.placement
         if placement is before:
             return
-        if issues := verify(self._problem, placement, rules=ledger_rules(self._model.ledger)):
+        if issues := verify(self._problem, placement, ledger=self._model.ledger):
             raise SolverDefect(f"moving shards made an illegal plan: {issues[0].message}")
         evaluation = score(self._problem, placement, self._model)
         if any(overloaded(evaluation)) or evaluation.objective_seconds >= self.best_seconds:

@@ -62,51 +62,9 @@ PIPELINE_INPUTS = {"none": 1, "train_sparse_dist": 2, "train_prefetch_sparse_dis
 _TORCHREC_MULTIPLIER = {"none": 0.0, "sgd": 0.0, "adam": 2.0}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerRules:
-    """Which bytes are counted, and how."""
-
-    name: str
-    exact_optimizer_state: bool
-    counts_dense_gradients: bool
-    counts_id_weights: bool
-    counts_pipelined_outputs: bool
-    counts_empty_bags: bool
-    unstated_outputs_as_stored: bool  # else fp32, as kernels write them
-    caches_hold_whole_rows: bool  # and no optimizer state; else a share of the bytes, with state
-    key_value_is_cached: bool  # else its index alone is counted, with its rows
-
-
-EXACT = LedgerRules(
-    name="exact",
-    exact_optimizer_state=True,
-    counts_dense_gradients=True,
-    counts_id_weights=True,
-    counts_pipelined_outputs=True,
-    counts_empty_bags=True,
-    unstated_outputs_as_stored=False,
-    caches_hold_whole_rows=True,
-    key_value_is_cached=True,
-)
-TORCHREC = LedgerRules(
-    name="torchrec",
-    exact_optimizer_state=False,
-    counts_dense_gradients=False,
-    counts_id_weights=False,
-    counts_pipelined_outputs=False,
-    counts_empty_bags=False,
-    unstated_outputs_as_stored=True,
-    caches_hold_whole_rows=False,
-    key_value_is_cached=False,
-)
-
-
-_LEDGERS: dict[Ledger, LedgerRules] = {"exact": EXACT, "torchrec": TORCHREC}
-
-
-def ledger_rules(ledger: Ledger) -> LedgerRules:
-    """Return the rules of the ledger that a cost model names."""
-    return _LEDGERS[ledger]
+#: The two ledgers of the docstring above.
+EXACT: Ledger = "exact"
+TORCHREC: Ledger = "torchrec"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +83,7 @@ class ShardLedger:
         return np.concatenate([np.where(self.tier == tier, self.bytes, 0.0) for tier in Tier], axis=1)
 
 
-def shard_ledger(
-    problem: Problem, work: ShardWork, *, table: Ints, stored_rows: Ints, rules: LedgerRules
-) -> ShardLedger:
+def shard_ledger(problem: Problem, work: ShardWork, *, table: Ints, stored_rows: Ints, ledger: Ledger) -> ShardLedger:
     """Return the bytes of each shard by line, and where they lie.
 
     ``stored_rows`` are the rows that the shard really holds: the last row block is shorter.
@@ -135,16 +91,16 @@ def shard_ledger(
     cells = stored_rows.astype(np.float64) * work.shard_columns
     weights = stored_rows * stored_row_bytes(work)
     dense = (work.kernel == Kernel.DENSE) & work.is_trained
-    gradients = np.where(dense & rules.counts_dense_gradients, dense_gradient_bytes(work, stored_rows), 0.0)
+    gradients = np.where(dense & (ledger == EXACT), dense_gradient_bytes(work, stored_rows), 0.0)
     is_cached = IS_CACHED[work.kernel]
     share = np.nan_to_num(work.cache_load_factor, nan=0.0)
     index = np.ceil(stored_rows * (INDEX_BYTES_PER_ROW + TAG_BYTES_PER_CACHED_ROW * share))
     inputs = PIPELINE_INPUTS[problem.pipeline] + np.where(is_cached & work.prefetches, PREFETCH_INPUTS, 0)
-    per_weight, per_row = _optimizer_state(problem, work, table, stored_rows, cells, weights, rules)
+    per_weight, per_row = _optimizer_state(problem, work, table, stored_rows, cells, weights, ledger)
     hot_rows = np.rint(stored_rows * work.hot_row_share)
     hot_weights, hot_state = (np.rint(part * (hot_rows / stored_rows)) for part in (weights, per_weight))
-    index_alone = (work.kernel == Kernel.KEY_VALUE) & (not rules.key_value_is_cached)
-    cache = _cache(problem, work, table, stored_rows, share, rules)
+    index_alone = (work.kernel == Kernel.KEY_VALUE) & (ledger == TORCHREC)
+    cache = _cache(problem, work, table, stored_rows, share, ledger)
     lines = (
         weights - hot_weights,
         per_weight - hot_state,
@@ -154,8 +110,8 @@ def shard_ledger(
         np.where(hot_rows > 0, stored_rows * REMAP_BYTES, 0.0),
         np.where(is_cached & ~index_alone, cache, 0.0),
         np.where(is_cached, index, 0.0),
-        _input_buffers(work, rules) * inputs,
-        _output_buffers(problem, work, rules),
+        _input_buffers(work, ledger) * inputs,
+        _output_buffers(problem, work, ledger),
     )
     device = problem.cluster.device_tier
     of_kernel = np.array([kernel.tier(device) for kernel in Kernel], dtype=np.int8)
@@ -173,10 +129,10 @@ def _optimizer_state(
     stored_rows: Ints,
     cells: Floats,
     weights: Floats,
-    rules: LedgerRules,
+    ledger: Ledger,
 ) -> tuple[Floats, Floats]:
     """Return the state per weight and the state per row."""
-    if rules.exact_optimizer_state:
+    if ledger == EXACT:
         return cells * work.optimizer_element_bytes, stored_rows * work.optimizer_row_bytes
     state = _torchrec_state(problem, table, weights)
     return state, np.zeros_like(state)
@@ -194,11 +150,9 @@ def _torchrec_state(problem: Problem, table: Ints, tensor_bytes: Floats) -> Floa
     return state
 
 
-def _cache(
-    problem: Problem, work: ShardWork, table: Ints, stored_rows: Ints, share: Floats, rules: LedgerRules
-) -> Floats:
+def _cache(problem: Problem, work: ShardWork, table: Ints, stored_rows: Ints, share: Floats, ledger: Ledger) -> Floats:
     """Return the bytes of cached rows in the device's memory: whole rows, or TorchRec's share of the table's bytes."""
-    if rules.caches_hold_whole_rows:
+    if ledger == EXACT:
         return np.ceil(stored_rows * share) * stored_row_bytes(work)
     columns = work.table_columns.astype(np.float64)
     table_bytes = work.table_rows * (columns * work.element_bytes + work.row_overhead_bytes)
@@ -212,20 +166,20 @@ def _all_ranks(work: ShardWork) -> Floats:
     return np.where(IS_REPLICATED[work.scheme], 1.0, float(work.num_ranks))
 
 
-def _input_buffers(work: ShardWork, rules: LedgerRules) -> Floats:
+def _input_buffers(work: ShardWork, ledger: Ledger) -> Floats:
     """Return the bytes of ids that one shard receives in a step: all ranks' ids, shared by its row blocks."""
-    each = id_bytes(work.is_weighted & rules.counts_id_weights)
+    each = id_bytes(work.is_weighted & (ledger == EXACT))
     return np.ceil(work.batch_ids * _all_ranks(work) / work.row_shards * each)
 
 
-def _output_buffers(problem: Problem, work: ShardWork, rules: LedgerRules) -> Floats:
+def _output_buffers(problem: Problem, work: ShardWork, ledger: Ledger) -> Floats:
     """Return the bytes of pooled rows (partial ones if rows are cut) that one shard writes for all ranks."""
-    if problem.pipeline != "none" and not rules.counts_pipelined_outputs:
+    if problem.pipeline != "none" and ledger == TORCHREC:
         return np.zeros(work.num_shards)
-    outputs = work.batch_outputs if rules.counts_empty_bags else work.expected_outputs
+    outputs = work.batch_outputs if ledger == EXACT else work.expected_outputs
     # A sequence cut by rows returns each id once, from the rank of its row.
     share = np.where(work.is_pooled, 1.0, 1.0 / work.row_shards)
-    as_stored = np.isnan(work.output_element_bytes) & rules.unstated_outputs_as_stored
+    as_stored = np.isnan(work.output_element_bytes) & (ledger == TORCHREC)
     element = np.where(as_stored, work.element_bytes, element_bytes(work.output_element_bytes))
     return np.ceil(outputs * share * _all_ranks(work) * work.shard_columns * element)
 

@@ -6,13 +6,13 @@ from typing import Self
 import numpy as np
 
 from cost_models.arrays import Bools, Floats, Ints
-from cost_models.protocol import AssignmentModel, CostModel, ShardWork
+from cost_models.protocol import AssignmentModel, CostModel, Ledger, ShardWork
 from cost_models.vocabulary import HOST_TIERS, Tier
 from planner.access.table_columns import data_type_code, table_columns
 from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import Problem
 from planner.pricing.learned_prediction import PlacedShards
-from planner.pricing.memory import LINES, LedgerRules, ShardLedger, shard_ledger
+from planner.pricing.memory import LINES, ShardLedger, shard_ledger
 from planner.pricing.shard_work import build_work
 
 
@@ -68,9 +68,9 @@ class PlacedWork:
         kind, rank = self.kind[~self.is_hot], self.rank[~self.is_hot]
         return PlacedShards(work=self.work, table=self.table, kind=kind, rank=rank)
 
-    def ledger(self, problem: Problem, rules: LedgerRules) -> ShardLedger:
+    def ledger(self, problem: Problem, ledger: Ledger) -> ShardLedger:
         """Return the bytes of one shard of each kind."""
-        return shard_ledger(problem, self.work, table=self.table, stored_rows=self.stored_rows, rules=rules)
+        return shard_ledger(problem, self.work, table=self.table, stored_rows=self.stored_rows, ledger=ledger)
 
     def by_rank(self, problem: Problem, of_kind: Floats) -> Floats:
         """Add up over each rank's shards what one of each kind has, shape (num_ranks, number of columns)."""

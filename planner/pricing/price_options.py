@@ -16,7 +16,7 @@ from planner.domain.problem.problem import Problem
 from planner.options.dominance import dominated_families
 from planner.options.enumerate import Cuts, Families, Family, list_cuts, table_rank_allowed
 from planner.pricing.checkpoint import price_work
-from planner.pricing.memory import capacity_bytes, ledger_rules, shard_ledger
+from planner.pricing.memory import capacity_bytes, shard_ledger
 from planner.pricing.phases import phase_windows
 from planner.pricing.shard_work import build_work
 from planner.solver.problem import Objective, Scope, SolverProblem, no_ints
@@ -73,7 +73,7 @@ def _shape_costs(
 
     The last row block is shorter than the others; every rank is charged a full one.
     """
-    columns, rules = FamilyColumns.of(listed), ledger_rules(cost_model.ledger)
+    columns = FamilyColumns.of(listed)
     parts = []
     for start in range(0, len(cuts.shape_family), _SHAPES):
         some = slice(start, start + _SHAPES)
@@ -84,7 +84,7 @@ def _shape_costs(
         ).seconds
         last_rows = work.table_rows - work.shard_rows * (work.row_shards - 1)
         per_rank, last = (
-            shard_ledger(problem, work, table=table, stored_rows=rows, rules=rules).by_tier()
+            shard_ledger(problem, work, table=table, stored_rows=rows, ledger=cost_model.ledger).by_tier()
             for rows in (work.shard_rows, last_rows)
         )
         parts.append((seconds, per_rank, last))

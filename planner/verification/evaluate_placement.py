@@ -9,14 +9,14 @@ import functools
 import numpy as np
 
 from cost_models.arrays import Floats
-from cost_models.protocol import AssignmentModel, CostModel
+from cost_models.protocol import AssignmentModel, CostModel, Ledger
 from cost_models.vocabulary import NUM_TIERS, STEP_PHASES, Evidence, Phase, Tier
 from planner.domain.plan.placement import Placement
 from planner.domain.plan.plan import Evaluation, PhaseLoad, RankLoad, TierLoad
 from planner.domain.problem.problem import Problem
 from planner.pricing.checkpoint import checkpoint_load, price_work
 from planner.pricing.learned_prediction import prediction, rank_seconds
-from planner.pricing.memory import LINES, LedgerRules, capacity_bytes, ledger_rules, reserved_by_tier
+from planner.pricing.memory import LINES, capacity_bytes, reserved_by_tier
 from planner.pricing.phases import exposed_seconds, objective_of_ranks, phase_windows, phases_of
 from planner.pricing.placed_work import PlacedWork
 from planner.pricing.serving import message_evidence, message_loads, serving_load
@@ -32,7 +32,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     placed = PlacedWork.of(problem, placement)
     hardware, read = problem.cluster.hardware.recorded()
     predicted = price_work(problem, placed.work, table=placed.table, cost_model=cost_model, hardware=hardware)
-    ledger = placed.ledger(problem, ledger_rules(cost_model.ledger))
+    ledger = placed.ledger(problem, cost_model.ledger)
     slowdown = problem.cluster.phase_slowdown()
     seconds = placed.by_rank(problem, predicted.seconds) * slowdown
     known, learned, counted = predicted.evidence, None, cost_model.counted_phases
@@ -130,10 +130,10 @@ def _tier_loads(problem: Problem, placed: PlacedWork, traffic: Traffic, step_sec
     return tuple(loads)
 
 
-def bytes_by_tier(problem: Problem, placement: Placement, rules: LedgerRules) -> Floats:
+def bytes_by_tier(problem: Problem, placement: Placement, ledger: Ledger) -> Floats:
     """Return the bytes that tables take on every rank, shape (num_ranks, NUM_TIERS)."""
     placed = PlacedWork.of(problem, placement)
-    return placed.by_rank(problem, placed.ledger(problem, rules).by_tier())
+    return placed.by_rank(problem, placed.ledger(problem, ledger).by_tier())
 
 
 def _rank_loads(problem: Problem, seconds: Floats, lines: Floats) -> tuple[RankLoad, ...]:

@@ -47,7 +47,7 @@ def test_never_worse_than_torchrec(name: str) -> None:
         limits=SolveLimits(time_limit_seconds=5.0),
     )
     assert result.plan is not None
-    assert verify(problem, result.plan.placement, rules=TORCHREC_LEDGER) == ()
+    assert verify(problem, result.plan.placement, ledger=TORCHREC_LEDGER) == ()
     found = result.plan.evaluation.max_rank_time_seconds * 1e3
     assert result.plan.lower_bound_seconds * 1e3 <= found <= TORCHREC_MILLISECONDS[name] * (1 + 1e-4)
 

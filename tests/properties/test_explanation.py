@@ -11,7 +11,6 @@ from planner.output.explain.explanation import explain
 from planner.output.explain.text.explanation import explanation_text
 from planner.output.explain.text.layout import WIDTH
 from planner.pipeline import plan
-from planner.pricing.memory import ledger_rules
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.problem import Reason
@@ -36,7 +35,7 @@ def test_alternatives_are_plans_and_an_optimum_has_no_better_one(problem: Proble
     for table in range(len(problem.tables)):
         for one in alternatives.of_table(table):
             placement = to_placement(found.problem, found.families, found.priced, one.assignment)
-            codes = {issue.code for issue in verify(found.problem, placement, rules=ledger_rules(ROOFLINE.ledger))}
+            codes = {issue.code for issue in verify(found.problem, placement, ledger=ROOFLINE.ledger)}
             assert codes <= {"memory"} if one.excess_bytes > 0 else not codes
             seconds = score(found.problem, placement, ROOFLINE).objective_seconds
             assert one.objective_seconds == pytest.approx(seconds)

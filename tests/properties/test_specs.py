@@ -11,7 +11,6 @@ from cost_models.errors import CostModelError
 from planner.errors import InvalidProblem, Issue
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
-from planner.pricing.memory import ledger_rules
 from planner.solver.problem import Reason
 from planner.verification.evaluate_placement import score
 from planner.verification.verify import verify
@@ -77,14 +76,14 @@ def test_a_broken_spec_is_rejected_with_places_in_the_document_as_it_was_sent(sp
 def test_every_plan_is_legal_and_no_better_than_its_bound(spec: Json) -> None:
     """Through the service's own reader, and back through its plan document."""
     request = parsed(spec)
-    problem, rules = request.problem, ledger_rules(request.cost_model.ledger)
+    problem = request.problem
     result = plan(problem, cost_model=request.cost_model, partitioner=request.partitioner, limits=request.limits)
     assert (result.plan is None) is (result.reason in (Reason.INFEASIBLE, Reason.NO_SOLUTION_FOUND))
     assert result.shortfalls or result.reason != Reason.INFEASIBLE, "a proof says what is short"
     if result.plan is None:
         return
     found = result.plan
-    assert verify(problem, found.placement, rules=rules) == ()
+    assert verify(problem, found.placement, ledger=request.cost_model.ledger) == ()
     value = score(problem, found.placement, request.cost_model).objective_seconds
     assert value == found.evaluation.objective_seconds
     assert 0 <= found.lower_bound_seconds <= value

@@ -17,7 +17,7 @@ from planner.output.certificate.certify import Document, certify
 from planner.output.explain.explanation import Explanation, explain
 from planner.output.exporters.generic import score_document
 from planner.pricing.checkpoint import late_upload
-from planner.pricing.memory import capacity_bytes, ledger_rules
+from planner.pricing.memory import capacity_bytes
 from planner.pricing.serving import overrun
 from planner.verification.evaluate_placement import score
 from planner.verification.verify import NO_PARTITION, verify
@@ -58,7 +58,7 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
     UnsupportedRequest
         Nothing is wrong with the plan, but the cost model cannot price a part of it.
     """
-    broken = verify(request.problem, plan.placement, rules=ledger_rules(request.cost_model.ledger))
+    broken = verify(request.problem, plan.placement, ledger=request.cost_model.ledger)
     violations = (*plan.false_digest(), *broken)
     is_partition = not any(issue.code in NO_PARTITION for issue in broken)
     scored = _scored(request, plan.placement, is_valid=not violations) if is_partition else None
@@ -109,7 +109,7 @@ def certificate_of(request: SolveRequest, plan: GivenPlan, *, spec_base: str = "
         The cost model prices whole ranks, or this version does not list a cut that the plan has.
     """
     false = tuple(plan.false_digest())
-    issues = false or verify(request.problem, plan.placement, rules=ledger_rules(request.cost_model.ledger))
+    issues = false or verify(request.problem, plan.placement, ledger=request.cost_model.ledger)
     if issues:
         raise InvalidProblem(tuple(plan.placed(issue).below(plan_base) for issue in issues[:_MAX_VIOLATIONS]))
     try:

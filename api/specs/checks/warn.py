@@ -16,7 +16,7 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.errors import Issue
 from planner.options.host_memory_fallback import allow_host_memory, explain_missing_host_memory, spilled_kernels
-from planner.pricing.memory import capacity_bytes, ledger_rules
+from planner.pricing.memory import EXACT, capacity_bytes
 
 #: GB for bytes, TB/s for bytes/s and the like are off by a thousand and more; changed hardware hardly ever is.
 _LEAST_FACTOR = 500.0
@@ -77,7 +77,7 @@ def _exceeded_memory(problem: Problem, ledger: Ledger) -> Iterator[Issue]:
     """
     device = problem.cluster.device_tier
     room = capacity_bytes(problem).sum(axis=0)
-    has_state = ledger_rules(ledger).exact_optimizer_state
+    has_state = ledger == EXACT
     bound_bytes = needed_bytes = 0.0  # bound: of tables that name kernels of the device
     for table in problem.tables:
         named = _kernels(table)

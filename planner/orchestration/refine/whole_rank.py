@@ -18,7 +18,7 @@ from planner.domain.plan.placement import Placement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.options.enumerate import table_rank_allowed
-from planner.pricing.memory import capacity_bytes, ledger_rules
+from planner.pricing.memory import capacity_bytes
 from planner.pricing.phases import objective_of_ranks, phase_windows
 from planner.pricing.placed_work import PlacedWork
 
@@ -70,7 +70,7 @@ class _Refinement:
         self._rng = np.random.default_rng(seed)
         self._rank = placement.all_shards().rank.copy()
         self._table = placement.table_of_shards()
-        self._bytes = placed.ledger(problem, ledger_rules(model.ledger)).by_tier()[placed.kind]
+        self._bytes = placed.ledger(problem, model.ledger).by_tier()[placed.kind]
         index_of = {table.name: index for index, table in enumerate(problem.tables)}
         self._allowed = table_rank_allowed(problem)[[index_of[table.name] for table in placement.tables]]
         self._free = capacity_bytes(problem)

@@ -15,7 +15,6 @@ from planner.orchestration.placement.listed_plan import ListedPlan, find_plan
 from planner.output.certificate.check import Problem as Checked
 from planner.output.certificate.proof import Wanted, proofs_of
 from planner.output.certificate.statement import Axes, Names, choices_of, statement
-from planner.pricing.memory import ledger_rules
 from planner.pricing.price_options import prune
 from planner.pricing.serving import latency_without_shards
 from planner.solver.bounds.boxes import affordable_boxes
@@ -64,7 +63,7 @@ def certify(
     """
     if isinstance(cost_model, AssignmentModel):
         raise UnsupportedRequest(_not_additive(cost_model.name))
-    if issues := verify(problem, placement, rules=ledger_rules(cost_model.ledger)):
+    if issues := verify(problem, placement, ledger=cost_model.ledger):
         raise InvalidProblem(issues)
     plan = find_plan(problem, placement, cost_model)
     rules, priced = tuple(module_rules(plan.problem, plan.families).values()), plan.priced

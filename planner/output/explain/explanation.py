@@ -4,7 +4,7 @@ Everything is computed from the problem and the placement; no search is run.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from planner.output.explain.alternatives import Alternative, Alternatives
 from planner.output.explain.bottlenecks import BindingPhase, binding_phases, seconds_on_binding_ranks
 from planner.output.explain.reasons import reason
 from planner.output.explain.shadow_prices import ShadowPrice, hardware_prices, memory_price, seconds_of_shapes
-from planner.pricing.memory import ledger_rules
 from planner.pricing.placed_work import linearise_around
 from planner.pricing.price_options import prune
 from planner.pricing.serving import latency_without_shards
@@ -43,7 +42,7 @@ class TableReason:
     alternatives: tuple[tuple[Alternative, tuple[int, ...]], ...]  # each with the table's ranks
 
 
-#: Said of a model that prices whole ranks: single shards have a price near the plan alone.
+#: Added to the name of a model that prices whole ranks: single shards have a price near the plan alone.
 _ADDITIVELY = ", additively near this plan"
 
 
@@ -98,7 +97,7 @@ def explain(
     UnsupportedRequest
         If a table is cut in a way that is not listed for it.
     """
-    issues = verify(problem, placement, rules=ledger_rules(cost_model.ledger))
+    issues = verify(problem, placement, ledger=cost_model.ledger)
     if issues:
         raise InvalidProblem(issues)
     asked, cost_model = cost_model, linearise_around(problem, placement, cost_model)
@@ -160,54 +159,37 @@ def _table_reason(plan: ListedPlan, found: Alternatives, table: int, binding_sec
 
 
 def _phase_document(phase: BindingPhase) -> Mapping[str, object]:
-    return {
-        "name": phase.phase.label,
-        "seconds": phase.seconds,
-        "mean_seconds": phase.mean_seconds,
-        "hidden_seconds": phase.hidden_seconds,
-        "exposed_seconds": phase.exposed_seconds,
-        "objective_share": phase.objective_share,
-        "ranks": list(phase.ranks),
-        "relaxed_seconds": phase.relaxed_seconds,
-        "evidence": phase.evidence.label,
-    }
+    values = asdict(phase)
+    name = values.pop("phase").label
+    return {"name": name, **values, "ranks": list(phase.ranks), "evidence": phase.evidence.label}
 
 
 def _price_document(price: ShadowPrice) -> Mapping[str, object]:
-    return {
-        "resource": price.resource,
-        "change": price.change,
-        "saved_seconds": price.saved_seconds,
-        "direction": price.direction,
-        "method": price.method,
-        "evidence": None if price.evidence is None else price.evidence.label,
-        "note": price.note,
-    }
+    return {**asdict(price), "evidence": None if price.evidence is None else price.evidence.label}
 
 
-def _storage_document(storage: Storage, device_tier: Tier) -> Mapping[str, object]:
+def _cut_document(cut: TableReason | Alternative, device_tier: Tier) -> Mapping[str, object]:
+    storage = cut.storage
     return {
+        "sharding_type": cut.scheme.label,
         "compute_kernel": storage.kernel.label,
         "tier": storage.tier(device_tier).label,
         "cache_load_factor": storage.cache_load_factor,
         "hot_row_fraction": storage.hot_row_share or None,
         "data_type": storage.data_type.name,
+        "columns": list(cut.columns),
     }
 
 
 def _table_document(table: TableReason, fixed_seconds: float, device_tier: Tier) -> Mapping[str, object]:
     return {
         "name": table.name,
-        "sharding_type": table.scheme.label,
-        **_storage_document(table.storage, device_tier),
-        "columns": list(table.columns),
+        **_cut_document(table, device_tier),
         "binding_seconds": table.binding_seconds,
         "reason": table.reason,
         "alternatives": [
             {
-                "sharding_type": one.scheme.label,
-                **_storage_document(one.storage, device_tier),
-                "columns": list(one.columns),
+                **_cut_document(one, device_tier),
                 "ranks": list(ranks),
                 "objective_seconds": one.objective_seconds + fixed_seconds,
                 "change_seconds": one.change_seconds,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cost_models.analytic.roofline import RooflineModel
+from cost_models.protocol import Ledger
 from cost_models.registry import COST_MODELS, make_cost_model
 from cost_models.vocabulary import Kernel, Phase, Scheme, Tier
 from planner.access.table_columns import table_columns
@@ -14,10 +15,8 @@ from planner.pricing.memory import (
     EXACT,
     LINES,
     TORCHREC,
-    LedgerRules,
     ShardLedger,
     capacity_bytes,
-    ledger_rules,
     reserved_by_tier,
     reserved_bytes,
     shard_ledger,
@@ -39,7 +38,7 @@ TERA = 1e12
 
 
 def shard(
-    problem: Problem, scheme: Scheme, kernel: Kernel = Kernel.FUSED, rules: object = EXACT, share: float = np.nan
+    problem: Problem, scheme: Scheme, kernel: Kernel = Kernel.FUSED, name: Ledger = EXACT, share: float = np.nan
 ) -> ShardLedger:
     """The ledger of one shard of the first table."""
     table = problem.tables[0]
@@ -52,18 +51,18 @@ def shard(
         shard_columns=np.array([table.embedding_dim]),
         cache_load_factor=np.array([share]),
     )
-    return shard_ledger(problem, work, table=np.array([0]), stored_rows=work.shard_rows, rules=rules)  # type: ignore[arg-type]
+    return shard_ledger(problem, work, table=np.array([0]), stored_rows=work.shard_rows, ledger=name)
 
 
 def ledger(
     problem: Problem,
     scheme: Scheme,
     kernel: Kernel = Kernel.FUSED,
-    rules: LedgerRules = EXACT,
+    name: Ledger = EXACT,
     cache_load_factor: float = np.nan,
 ) -> dict[str, float]:
     """Lines of one shard of the first table, those of 0 bytes left out."""
-    found = shard(problem, scheme, kernel, rules, cache_load_factor).bytes[0].tolist()
+    found = shard(problem, scheme, kernel, name, cache_load_factor).bytes[0].tolist()
     return {line: held for line, held in zip(LINES, found, strict=True) if held}
 
 
@@ -128,13 +127,13 @@ def test_pipelines_hold_more_inputs(pipeline: str, copies: int) -> None:
     problem = make_problem(make_table(), pipeline=pipeline)
     assert ledger(problem, Scheme.TABLE_WISE)["input_buffers"] == copies * 8_192
     assert ledger(problem, Scheme.TABLE_WISE)["output_buffers"] == 65_536
-    torchrec = ledger(problem, Scheme.TABLE_WISE, rules=TORCHREC)
+    torchrec = ledger(problem, Scheme.TABLE_WISE, name=TORCHREC)
     assert torchrec.get("output_buffers", 0) == (65_536 if pipeline == "none" else 0)
 
 
 def test_torchrec_s_ledger_leaves_out_what_torchrec_leaves_out() -> None:
     problem = make_problem(make_table(data_type="fp16", optimizer="adam", pooling_factor=0.5))
-    exact, peer = (ledger(problem, Scheme.TABLE_WISE, rules=rules) for rules in (EXACT, TORCHREC))
+    exact, peer = (ledger(problem, Scheme.TABLE_WISE, name=name) for name in (EXACT, TORCHREC))
     assert exact["optimizer_state"] == 1000 * 64 * 8  # fp32 momenta
     assert peer["optimizer_state"] == 2 * peer["weights"]  # twice the fp16 weights
     assert peer["output_buffers"] * 4 == exact["output_buffers"]  # half the bags, two bytes
@@ -188,7 +187,7 @@ def test_weights_of_ids_are_received_with_the_ids() -> None:
     problem = make_problem(replace(make_table(), is_weighted=True))
     assert ledger(problem, Scheme.TABLE_WISE)["input_buffers"] == 12_288
     assert ledger(problem, Scheme.ROW_WISE)["input_buffers"] == 3_072
-    assert ledger(problem, Scheme.TABLE_WISE, rules=TORCHREC)["input_buffers"] == 8_192
+    assert ledger(problem, Scheme.TABLE_WISE, name=TORCHREC)["input_buffers"] == 8_192
 
 
 def test_the_ledger_and_the_price_agree_on_dense_gradients() -> None:
@@ -280,8 +279,8 @@ def test_host_memory_is_left_whole() -> None:
 
 
 def test_ledger_of_each_cost_model() -> None:
-    rules = {name: ledger_rules(make_cost_model(name).ledger) for name in COST_MODELS}
-    assert rules == {"torchrec": TORCHREC, "roofline": EXACT, "serving": EXACT}
+    ledgers = {name: make_cost_model(name).ledger for name in COST_MODELS}
+    assert ledgers == {"torchrec": TORCHREC, "roofline": EXACT, "serving": EXACT}
 
 
 def test_reservation_lines() -> None:
@@ -351,7 +350,7 @@ def compare(instance: GoldenInstance, shards: list[GoldenShard]) -> int:
         shard_columns=np.array([shard.num_columns for shard in filled]),
     )
     rows = np.array([shard.num_rows for shard in filled])
-    found = shard_ledger(problem, work, table=table, stored_rows=rows, rules=TORCHREC).by_tier()[:, Tier.HBM]
+    found = shard_ledger(problem, work, table=table, stored_rows=rows, ledger=TORCHREC).by_tier()[:, Tier.HBM]
     np.testing.assert_array_equal(found, [shard.hbm_bytes for shard in filled])
     return len(filled)
 

@@ -121,7 +121,7 @@ def ledgers(settings: Settings) -> tuple[Floats, ShardLedger, ShardLedger]:
     assert set(work.scheme) == set(SCHEMES)
     assert set(work.kernel) == set(Kernel)
     peer, exact = (
-        shard_ledger(problem, work, table=table, stored_rows=stored_rows, rules=rules) for rules in (TORCHREC, EXACT)
+        shard_ledger(problem, work, table=table, stored_rows=stored_rows, ledger=name) for name in (TORCHREC, EXACT)
     )
     return np.array([held for *_, held in found], dtype=np.float64), peer, exact
 

@@ -76,7 +76,7 @@ def test_the_plan_that_is_given_leaves_every_tier_time() -> None:
     assert result.plan is not None
     assert list(overloaded(result.plan.evaluation)) == []
     assert 0.5 < result.plan.evaluation.tiers[0].utilization <= 1
-    assert verify(problem, result.plan.placement, rules=TORCHREC_LEDGER) == ()
+    assert verify(problem, result.plan.placement, ledger=TORCHREC_LEDGER) == ()
 
 
 def test_a_tier_that_nothing_can_serve_is_named() -> None:

@@ -1,8 +1,8 @@
 r"""Widths of intervals and their quantiles, from deviations on launches that the fit has not seen.
 
 The validation launches are few, and their quantile hangs on luck. Each network leaves out a part of the training
-launches, and judges that part, so that all of them give a deviation. A single network is a little worse than the mean
-of all that is served: by how much, the validation launches tell, which were seen by none.
+launches, and is assessed on that part, so that all of them give a deviation. A single network is a little worse than
+the mean of all that is served: by how much, the validation launches show, which were seen by none.
 
 .. math:: q = q_{training}(one) \, \frac{q_{validation}(all)}{q_{validation}(one)}
 

@@ -22,7 +22,7 @@ from cost_models.learned.reach.ranges import measured_ranges, measured_rank_rang
 LEAST_LAUNCHES_FOR_NETWORKS = 320
 #: Terms that make less of the seconds of a typical launch are left out: each of them takes its time to be priced.
 LEAST_PART = 0.005
-#: Features whose logarithms vary less, or follow another feature as closely, tell nothing.
+#: Features whose logarithms vary less, or follow another feature as closely, add nothing.
 LEAST_SPREAD = 1e-6
 SAME_FEATURE = 1 - 1e-6
 
@@ -103,7 +103,7 @@ def _parts(design: Floats, found: Floats, seconds: Floats) -> Floats:
 def _fit_networks(
     launches: Launches, contention: Contention, physics: Physics, seed: int, effort: Effort
 ) -> LearnedCompute:
-    """Train networks beside the physics, then fit the additive prices to what they read of launches."""
+    """Train networks on top of the physics, then fit the additive prices to what they read of launches."""
     names = _varying_features(launches)
     features = feature_matrix(launches.columns, names).astype(np.float64)
     mean, scale = features.mean(axis=0), features.std(axis=0)

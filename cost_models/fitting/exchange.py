@@ -4,12 +4,12 @@ For every operation, direction and reach (one host or several):
 
 1. pieces of straight lines over the rank's own, the mean and the largest bytes, with bends at powers of two (where
    allocators and protocols change their ways), once as they are and once times log2(ranks);
-2. ramps over geometric means of byte counts, drawn at random, of which the fit keeps those with a coefficient > 0;
-   several rounds, each beside what the last ones kept, and several such curves, whose mean is one again;
+2. ramps over geometric means of byte counts, drawn at random, of which the fit takes those with a coefficient > 0;
+   several rounds, each together with what the last ones used, and several such curves, whose mean is one again;
 3. coefficients >= 0 by least relative deviations (:mod:`cost_models.fitting.non_negative`);
 4. intervals from the ratio of measured to predicted seconds on folds of whole tasks that a fit has not seen.
 
-Where every rank always held the same, rows cannot tell own, mean and largest bytes apart: the largest alone counts
+If every rank always held the same, rows do not show own, mean and largest bytes apart: the largest alone counts
 then, and nothing is learned beyond its line, so that an uneven exchange is priced by its busiest rank.
 
 References
@@ -76,7 +76,7 @@ class _Rows:
     counts: Floats  # (num_rows, len(SCALARS))
     num_ranks: Floats  # (num_rows,)
     seconds: Floats  # (num_rows,)
-    fixed: Floats  # (num_rows, 5): what is fitted beside ramps: a constant, the peers, the starts
+    fixed: Floats  # (num_rows, 5): what is fitted with ramps: a constant, the peers, the starts
     folds: list[NDArray[np.bool_]]
 
 

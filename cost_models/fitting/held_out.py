@@ -27,9 +27,9 @@ _SMALLEST_SECONDS = float(np.finfo(np.float64).tiny)
 def lookup_figures(
     test: Launches, together: HeldOutResult, by_target: Mapping[str, HeldOutResult], seed: int
 ) -> dict[str, object]:
-    """Return figures of held-out launches, judged for all targets ``together`` and for each.
+    """Return figures of held-out launches, assessed for all targets ``together`` and for each.
 
-    Bytes are those of the rows that a launch looks up, each time anew.
+    Bytes are those of the rows that a launch looks up, each time again.
     """
     held = test.columns.lookups * test.columns.row_bytes
     launch_bytes = np.bincount(test.launch, held, test.num_launches).astype(np.float64)
@@ -92,7 +92,7 @@ def held_out_exchanges(
 ) -> tuple[list[tuple[CollectiveKind, Part, HeldOutResult]], list[str]]:
     """Return, for every kind and number of ranks, the exchanges that a model prices, with what it predicts row by row.
 
-    Beside them stands, each reason once, why it does not price others: plans do not either.
+    With them, each reason once, why it does not price others: plans do not either.
     """
     found, reasons = [], []
     for kind, measured in exchanges(rows).items():
@@ -111,7 +111,7 @@ def collective_label(kind: CollectiveKind) -> str:
 
 
 def bytes_labels(num_bytes: Floats) -> list[str]:
-    """Name the sizes that a report tells apart."""
+    """Name the sizes that a report distinguishes."""
     return [next((text for end, text in _BYTES_ENDS if held <= end), _MORE_BYTES) for held in num_bytes.tolist()]
 
 

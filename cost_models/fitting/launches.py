@@ -56,7 +56,7 @@ def launches(rows: Measurements) -> Launches:
     Raises
     ------
     ValueError
-        There are no lookups, or they are of several devices or implementations: a model tells of one.
+        There are no lookups, or they are of several devices or implementations: a model is of one.
     """
     rows = rows.take(np.flatnonzero(rows.text("kind") == "lookup"))
     if rows.num_rows == 0:

@@ -25,8 +25,8 @@ from cost_models.measurements.schema import COLUMN_NAMES, Measurements
 def fit_model(rows: Measurements, *, name: str, seed: int = 0, effort: Effort | None = None) -> dict[str, object]:
     """Fit lookups and collectives, as far as there are rows of them, and return the model's document.
 
-    Both are split by task. A tenth of the lookups calibrates intervals, another tenth is only judged by; of the
-    collectives a tenth is only judged by. The figures of what was held out are in the document.
+    Both are split by task. A tenth of the lookups calibrates intervals, another tenth assesses the model,
+    as does a tenth of the collectives. The figures of what was held out are in the document.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Trains monotone networks with torch: several at once, each from its own start, on launches of any number of shards.
 
-Each member leaves out a part of the launches, so that its error there tells how wide intervals must be.
+Each member leaves out a part of the launches, so that its error there shows how wide intervals must be.
 
 Weights that must not be negative are the softplus of what the optimiser moves. The loss is the mean relative error of
 the seconds, rounded off near zero, so that a launch of a millisecond counts as much as one of a second.
@@ -47,7 +47,7 @@ class TrainingSet:
     log_physics: Floats  # (num_launches, num_targets)
     log_seconds: Floats  # (num_launches, num_targets)
     free: NDArray[np.bool_]  # (num_features,): features that may lower the seconds
-    #: (num_launches,): the member that must not learn from the launch, so that it can judge it
+    #: (num_launches,): the member that must not learn from the launch, so that it can be assessed on it
     held_from: Ints
 
 

@@ -22,7 +22,7 @@ from cost_models.arrays import Floats, Ints
 from planner.access.distinct_rows import seen
 from planner.domain.problem.access import NUM_REUSE_BINS, AccessCdf, AccessStatistics, ReuseHistogram, ZipfAccess
 
-_HEAD_ROWS = 32  # hottest rows that are told apart
+_HEAD_ROWS = 32  # hottest rows that are classes of their own
 _TAIL_CLASSES = 128
 _FIT_ROUNDS = 67  # of three steps each
 _LONGEST_STEP = 50.0  # times a plain one
@@ -132,7 +132,7 @@ def _histogram_classes(size: Floats, num_seen: float, num_rows: int, num_lookups
 def _within(size: Floats, num_rows: float) -> tuple[Floats, Floats]:
     """Return rows and rates of which the table has no more rows than it has; those that were seen stay as many.
 
-    What a batch sees of rare rows hardly tells how rare they are: the rarest become as frequent as it takes.
+    What a batch sees of rare rows hardly shows how rare they are: the rarest become as frequent as it takes.
     """
     if size.sum() <= num_rows:
         return size, _RATES

@@ -29,7 +29,7 @@ class PlacedWork:
 
     @classmethod
     def of(cls, problem: Problem, placement: Placement) -> Self:
-        """Tell kinds apart: a plan of a million shards has some thousands."""
+        """Group shards by kind: a plan of a million shards has some thousands."""
         tables, shards, placed = placement.tables, placement.all_shards(), placement.table_of_shards()
         is_new = np.ones(len(shards), dtype=np.bool_)
         different = (placed, shards.num_rows, shards.num_columns, shards.tier)

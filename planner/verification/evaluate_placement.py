@@ -1,4 +1,4 @@
-"""What a placement costs, computed from its geometry alone, whoever made it.
+"""What a placement costs, computed from its geometry alone, wherever it comes from.
 
 Starts from the shards of a plan, not from the options of a search: the same numbers must
 come out, which the pipeline checks for every plan before it leaves.

@@ -1,8 +1,8 @@
 """Which collectives of a step were measured, and the bytes that each shard puts into them.
 
 Those of :mod:`cost_models.collectives.collective_bytes` in which all ranks take part, as they do in those inside a host
-where there is one host. All-reduces go bucket by bucket beside the backward pass, and collectives inside one of several
-hosts or across them are measured by nobody here: these stay analytic.
+if there is one host. All-reduces go bucket by bucket during the backward pass, and collectives inside one of several
+hosts or across them are not measured here: these stay analytic.
 """
 
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ def unmeasured(work: ShardWork, exchange: LearnedExchange | None) -> tuple[tuple
 
 
 def _why_not(one: Exchange, work: ShardWork, exchange: LearnedExchange | None) -> str:
-    """Say why a collective has no learned time; ``""`` where it has one."""
+    """Say why a collective has no learned time; ``""`` if it has one."""
     if exchange is None:
         return "collectives were not measured"
     if not _is_of_all(one, work):
@@ -66,7 +66,7 @@ def _why_not(one: Exchange, work: ShardWork, exchange: LearnedExchange | None) -
 
 
 def _is_of_all(one: Exchange, work: ShardWork) -> bool:
-    """Tell whether all ranks take part: on one host those of the host are all."""
+    """Return whether all ranks take part: on one host those of the host are all."""
     return one.group == "all" or (one.group == "host" and work.num_hosts == 1)
 
 

@@ -10,8 +10,8 @@ With ``n`` ranks that hold ``b_1 .. b_n`` bytes each, rank ``r`` takes
   is a piece of a piecewise-linear curve over one count (physics); with several it is a geometric mean of counts (what
   is learned beyond that). A count of less than one byte counts as one;
   ``w >= 0`` and ``s >= 0``, so time never falls with the bytes of any rank;
-- ``log2(n)``, where p_k = 1, is what a byte costs more among more ranks. Beside a constant it also stands for the share
-  (n-1)/n of the bytes that leave a rank, within a few per cent between measured rank counts.
+- ``log2(n)``, where p_k = 1, is what a byte costs more among more ranks. Next to a constant it also stands for the
+  share (n-1)/n of the bytes that leave a rank, within a few per cent between measured rank counts.
 
 Ranks that start late wait less: with starts ``u`` counted from the first, ``c_wait (max u - u_r) + c_span max u
 - c_ahead (max u - mean u)`` is added. The last term is what early ranks finish before the last has come.

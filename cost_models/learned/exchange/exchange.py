@@ -70,7 +70,7 @@ class LearnedExchange:
         return seconds, lower / wider, upper * wider
 
     def is_beyond(self, kind: CollectiveKind, total_bytes: float) -> bool:
-        """Tell whether all ranks together hold more than was measured."""
+        """Return whether all ranks together hold more than was measured."""
         return total_bytes > self._required(kind).most_bytes
 
     def shard_seconds(self, kind: CollectiveKind, shard_bytes: Floats, *, num_ranks: int, total_bytes: float) -> Floats:

@@ -19,7 +19,7 @@ from cost_models.learned.lookups.columns import LookupColumns
 from cost_models.learned.lookups.features import FEATURES, FREE_FEATURES, TERMS, feature_matrix, term_seconds
 from cost_models.learned.lookups.network import EXPONENTS, MonotoneNetwork
 
-#: What a model may tell of: forward and backward seconds, or only both together.
+#: What a model may predict: forward and backward seconds, or only both together.
 TARGETS = (("forward", "backward"), ("both",))
 
 

@@ -27,7 +27,7 @@ class Contention:
     def doublings_beyond(self, ranks_per_host: int) -> float:
         """Return how far a number of ranks lies outside; 0 inside.
 
-        A model of one number of ranks tells nothing of contention and is taken at its word for any: memory of
+        A model of one number of ranks shows nothing of contention and is taken at its word for any: memory of
         accelerators is not shared.
         """
         if self.fewest == self.most:
@@ -35,7 +35,7 @@ class Contention:
         return max(log2(self.fewest / ranks_per_host), log2(ranks_per_host / self.most), 0.0)
 
     def holds(self, ranks_per_host: int) -> bool:
-        """Tell whether this number of ranks is answered."""
+        """Return whether this number of ranks is answered."""
         return self.doublings_beyond(ranks_per_host) <= DOUBLINGS_BEYOND
 
     def text(self) -> str:

@@ -36,7 +36,7 @@ BLOCK_SHARDS = 1024
 
 
 def has_narrow_weights(of: LookupColumns) -> Bools:
-    """Tell whose weights take fewer than four bytes each."""
+    """Return whose weights take fewer than four bytes each."""
     narrow: Bools = of.row_bytes < FULL_WEIGHT_BYTES * of.shard_columns
     return narrow
 

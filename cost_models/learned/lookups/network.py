@@ -79,11 +79,11 @@ class MonotoneNetwork:
 
     @property
     def num_targets(self) -> int:
-        """Number of times that the network tells of each rank."""
+        """Number of times that the network predicts for each rank."""
         return int(self.rank_out.shape[1])
 
     def check_signs(self, free: NDArray[np.bool_]) -> None:
-        """Raise ``ValueError`` where a weight would let seconds fall; ``free`` (num_features,) may."""
+        """Raise ``ValueError`` if a weight would let seconds fall; ``free`` (num_features,) may."""
         bound = np.append(~free, True)
         for name in ("shard_out", "rank_hidden", "rank_out", "rank_past"):
             if np.any(getattr(self, name) < 0):

@@ -1,4 +1,4 @@
-"""What the roofline says where nothing was measured: it is asked for no more than that."""
+"""What the roofline predicts for what was not measured."""
 
 from collections.abc import Iterable
 

@@ -87,7 +87,7 @@ class LearnedAssignment:
         return seconds
 
     def moved(self, shards: Ints, ranks: Ints) -> "LearnedAssignment":
-        """Return the assignment after one change; the ranks that it touches are added up anew."""
+        """Return the assignment after one change; the ranks that it touches are added up again."""
         rank, sums, held = self.rank.copy(), self.sums.copy(), self.held.copy()
         rank[shards] = ranks
         for touched in np.unique(np.concatenate([self.rank[shards], ranks])).tolist():

@@ -65,7 +65,7 @@ def verdicts(document: Mapping[str, Any]) -> tuple[Verdict, ...]:
 
 
 def _of_lookups(document: Mapping[str, Any]) -> Verdict:
-    """Tell of lookups; with networks all launches calibrate intervals, else about as many as are held out."""
+    """Assess lookups; with networks all launches calibrate intervals, else about as many as are held out."""
     compute = document["compute"]
     held_out = sum(group["num_rows"] for group in held_out_groups(document, "lookup", "all"))
     coverage = min(interval["coverage"] for interval in compute["intervals"])
@@ -91,7 +91,7 @@ def _of_lookups(document: Mapping[str, Any]) -> Verdict:
 
 
 def _of_collectives(document: Mapping[str, Any]) -> Verdict:
-    """Tell of collectives; every exchange calibrates the interval of its curve and number of ranks."""
+    """Assess collectives; every exchange calibrates the interval of its curve and number of ranks."""
     exchange = document["exchange"]
     # Groups by ranks are called "4 ranks"; every rank of an exchange has a row, and all are late together.
     of_ranks = held_out_groups(document, "collective", "ranks")

@@ -21,7 +21,7 @@ from cost_models.vocabulary import Kernel
 #: A value may pass the ends of the measured range by this share: grids end on round numbers, specs do not.
 TOLERANCE = 0.1
 
-#: What is compared with its range, for every shard. Bytes per weight and per row tell data types and optimizers apart,
+#: What is compared with its range, for every shard. Bytes per weight and per row distinguish data types and optimizers,
 #: which run other code.
 CHECKED: Mapping[str, Callable[[LookupColumns], Floats]] = MappingProxyType(
     {
@@ -52,7 +52,7 @@ class Range:
             raise ValueError(f"Expected 0 <= low <= high, both finite, not {self.low} and {self.high}.")
 
     def holds(self, values: Floats) -> Bools:
-        """Tell which values lie within the range and its tolerance."""
+        """Return which values lie within the range and its tolerance."""
         inside: Bools = (values >= self.low * (1 - TOLERANCE)) & (values <= self.high * (1 + TOLERANCE))
         return inside
 
@@ -89,7 +89,7 @@ def measured_rank_ranges(sums: Mapping[str, Floats]) -> dict[str, Range]:
 
 
 def known_shards(work: ShardWork, columns: LookupColumns, ranges: Mapping[str, Range]) -> Bools:
-    """Tell which shards lie within all that was measured; shape (num_shards,)."""
+    """Return which shards lie within all that was measured; shape (num_shards,)."""
     known: Bools = ~other_code(work)
     for name, value in CHECKED.items():
         known &= ranges[name].holds(value(columns))
@@ -110,7 +110,7 @@ def why_unknown(work: ShardWork, columns: LookupColumns, ranges: Mapping[str, Ra
 
 
 def other_code(work: ShardWork) -> Bools:
-    """Tell which shards run code that measured rows are not of: they are of fused, pooled, unweighted training."""
+    """Return which shards run code that measured rows are not of: they are of fused, pooled, unweighted training."""
     other: Bools = (work.kernel != Kernel.FUSED) | work.is_weighted | ~work.is_pooled | ~work.is_trained
     return other
 

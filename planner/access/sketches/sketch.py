@@ -3,7 +3,7 @@
 Every part either adds up or is a maximum, so that the sketches of workers that saw different
 batches merge into the very sketch of one that saw them all, in any order.
 
-Thinned batches tell how distinct rows grow with lookups: of all batches, those of level 1 are a
+Thinned batches show how distinct rows grow with lookups: of all batches, those of level 1 are a
 quarter, chosen by a hash of what is in the batch; those of level 2 a quarter of these, and so on.
 """
 

@@ -36,7 +36,7 @@ class Wanted:
     axes: Axes
     rules: Sequence[ModuleRule]
     max_boxes: int
-    known_seconds: float  # of the plan, without what every plan takes beside its shards
+    known_seconds: float  # of the plan, without what every plan takes in addition to its shards
     way: int = 0  # number of the relaxation
 
 

@@ -41,7 +41,7 @@ class Axes:
 
     @property
     def bound_phases(self) -> Ints:
-        """Phases of bounds: one where ranks are judged by their sums."""
+        """Phases of bounds: one if ranks are compared by their sums."""
         return self.phases if self.is_step else np.zeros(1, dtype=np.int64)
 
     def phase_of_bound(self, phase: int) -> int:
@@ -158,7 +158,7 @@ def _pinned(priced: SolverProblem) -> list[list[object]]:
 def _name_dominators(document: Document, priced: SolverProblem) -> None:
     """Say of families that no plan needs which other one replaces them, by the checker's own rule.
 
-    Without it, a bound would have to tell apart families that differ in nothing.
+    Without it, a bound would have to distinguish families that differ in nothing.
     """
     checked = Checked(document).families
     is_pruned_in = np.isin(np.arange(priced.num_families), prune(priced).family_source)

@@ -112,5 +112,5 @@ def _placed(table: TableDocument) -> TablePlacement:
 
 
 def reads_facts(export_format: str) -> bool:
-    """Whether a format says more where facts are known beside the plan."""
+    """Whether a format says more if facts are known in addition to the plan."""
     return export_format in EXPORTS and RUNTIMES[export_format].export_reads_spec

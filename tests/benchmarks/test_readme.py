@@ -12,7 +12,7 @@ def test_every_file_command_suite_and_instance_is_described(root: Path) -> None:
     scripts = sorted((root / "benchmarks").rglob("*.py"))
     assert scripts
     for script in scripts:
-        assert f"`{script.name}`" in text, script
+        assert f"`{script.relative_to(root / 'benchmarks')}`" in text, script
         if "__main__" in script.read_text():
             assert f"python {script.relative_to(root)} " in text, script
     for name in (*TORCHREC_RESULTS, *SUITES):

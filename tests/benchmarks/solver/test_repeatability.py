@@ -104,7 +104,7 @@ def test_a_plan_that_the_clock_cut_is_counted() -> None:
     cut = run_of(changed(("termination", "limit"), "time"))
     equal, reported = verdict([run_of(PLAN), cut])
     assert not equal
-    assert reported[0] == "1 of 2 plans say that the clock cut their search"
+    assert reported[0] == "1 of 2 plans were cut by the clock"
     assert reported[1] == "placements: all the same (plan_digest)"
     assert reported[-1].startswith("every one of these says that the clock cut it")
     _, reported = verdict([run_of(PLAN), cut, run_of(changed(("plan_digest",), "sha256:1"))])

@@ -15,6 +15,7 @@ from api.cli import app as command_line
 from api.cli.service.run_server import GRACE_SECONDS
 from api.http.app import create_app
 from api.settings import SECRETS_VARIABLE, Settings
+from tests.support.thorough import thorough
 
 #: What a process needs to hand over its work and to let go of its queue, at most, on top of its requests' grace.
 STOP_SECONDS = 10
@@ -180,6 +181,7 @@ def test_a_wrong_manifest_is_found(root: Path) -> None:
         kubernetes_validate.validate(deployment, "1.31", strict=True)
 
 
+@thorough
 def test_probes_ask_what_is_there(root: Path, tmp_path: Path) -> None:
     routes = paths(tmp_path)
     environment = {

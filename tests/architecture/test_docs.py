@@ -16,6 +16,7 @@ from api.schemas.error_kinds import ERROR_KINDS
 from api.settings import Settings
 from cost_models.vocabulary import Phase, Scheme, Tier
 from tests.support.paths import ROOT
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -24,6 +25,10 @@ LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 def documents() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").glob("*.md"))]
+
+
+#: Documents whose commands ``make test`` runs; ``make thorough`` runs those of all documents.
+FIRST_READ = {"README.md", "docs/quickstart.md"}
 
 
 def with_commands() -> list[Path]:
@@ -46,7 +51,11 @@ def commands(path: Path) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-@pytest.mark.parametrize("path", with_commands(), ids=named)
+@pytest.mark.parametrize(
+    "path",
+    [path if named(path) in FIRST_READ else pytest.param(path, marks=thorough) for path in with_commands()],
+    ids=named,
+)
 def test_commands_run(path: Path, tmp_path: Path) -> None:
     """All console blocks of a document run in one shell, in a folder that has the examples."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 RUN = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
@@ -27,6 +28,7 @@ def test_contracts_are_preserved(root: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@thorough
 @pytest.mark.parametrize(
     ("module", "wrong"),
     [

@@ -15,6 +15,7 @@ from planner.solver.partitioners.registry import make_partitioner
 from planner.verification.verify import verify
 from tests.support.golden.torchrec_golden import INFEASIBLE, TORCHREC_MILLISECONDS, golden_instance
 from tests.support.planning.builders import TORCHREC, make_cluster, make_problem, make_table
+from tests.support.thorough import thorough
 
 _TORCHREC_SCHEMES = frozenset({Scheme.DATA_PARALLEL, Scheme.TABLE_WISE, Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE})
 
@@ -52,6 +53,7 @@ def test_never_worse_than_torchrec(name: str) -> None:
     assert result.plan.lower_bound_seconds * 1e3 <= found <= TORCHREC_MILLISECONDS[name] * (1 + 1e-4)
 
 
+@thorough
 @pytest.mark.parametrize(("name", "milliseconds"), [("dlrm_dcnv2_8", 4.0708), ("dlrm_dcnv2_16", 7.0971)])
 def test_proven_in_torchrecs_own_search_space(name: str, milliseconds: float) -> None:
     """TorchRec lists no column cut of tables this narrow; among its cuts the best plan is known."""

@@ -11,11 +11,13 @@ from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
 from tests.properties.problems import optimum, problems
 from tests.support.planning.builders import ROOFLINE
+from tests.support.thorough import thorough
 
 #: Counted work ends all; the clock is far away, however busy the machine.
 LIMITS = SolveLimits(time_limit_seconds=120.0, work_limit_seconds=2.0)
 
 
+@thorough
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(problems())
 def test_every_constraint_of_a_conflict_is_needed(problem: Problem) -> None:
@@ -36,6 +38,7 @@ def test_every_constraint_of_a_conflict_is_needed(problem: Problem) -> None:
         assert plan(rest, cost_model=ROOFLINE, partitioner=Greedy(), limits=LIMITS).plan is not None
 
 
+@thorough
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(problems())
 def test_fixed_problems_fit(problem: Problem) -> None:

@@ -19,10 +19,12 @@ from planner.verification.verify import verify
 from tests.properties.problems import problems
 from tests.properties.test_optimum import CAREFUL
 from tests.support.planning.builders import ROOFLINE
+from tests.support.thorough import thorough
 
 LIMITS = SolveLimits(time_limit_seconds=5.0, work_limit_seconds=0.3, relative_gap=0.0)
 
 
+@thorough
 @CAREFUL
 @given(problems())
 def test_alternatives_are_plans_and_an_optimum_has_no_better_one(problem: Problem) -> None:
@@ -46,6 +48,7 @@ def test_alternatives_are_plans_and_an_optimum_has_no_better_one(problem: Proble
                     assert one.change_seconds >= -2e-6 * seconds
 
 
+@thorough
 @CAREFUL
 @given(problems())
 def test_every_plan_can_be_reported(problem: Problem) -> None:

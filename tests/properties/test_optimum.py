@@ -15,6 +15,7 @@ from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.problem import Reason
 from tests.properties.problems import is_at_most, optimum, problems
 from tests.support.planning.builders import ROOFLINE
+from tests.support.thorough import thorough
 
 CAREFUL = settings(max_examples=30, derandomize=True, deadline=None, database=None)
 
@@ -33,6 +34,7 @@ def test_more_memory_never_raises_the_optimum(problem: Problem, times: float) ->
     assert is_at_most(optimum(replace(problem, cluster=more)), optimum(problem))
 
 
+@thorough
 @CAREFUL
 @given(problems(), st.permutations(("x", "long name with spaces", "é/~0")))
 def test_names_do_not_matter(problem: Problem, names: Sequence[str]) -> None:
@@ -63,6 +65,7 @@ def test_the_order_of_tables_does_not_matter(problem: Problem, data: st.DataObje
     assert same(optimum(problem), optimum(moved))
 
 
+@thorough
 @CAREFUL
 @given(problems())
 def test_hosts_may_change_places(problem: Problem) -> None:
@@ -94,6 +97,7 @@ def test_a_choice_more_never_raises_the_optimum(problem: Problem) -> None:
     assert is_at_most(optimum(replace(problem, tables=(freed, *others))), optimum(problem))
 
 
+@thorough
 @CAREFUL
 @given(problems())
 def test_the_default_search_finds_it(problem: Problem) -> None:

@@ -15,6 +15,7 @@ from planner.solver.problem import Reason
 from planner.verification.evaluate_placement import score
 from planner.verification.verify import verify
 from tests.properties.specs import Json, broken_specs, specs
+from tests.support.thorough import thorough
 
 CAREFUL = settings(derandomize=True, deadline=None, database=None)
 
@@ -24,6 +25,7 @@ def parsed(spec: Json) -> SolveRequest:
     return parse_spec(json.dumps(spec).encode())
 
 
+@thorough
 @settings(CAREFUL, max_examples=150)
 @given(specs())
 def test_a_normalised_spec_is_the_same_problem(spec: Json) -> None:
@@ -63,6 +65,7 @@ def leads_into(pointer: str, document: object) -> bool:
     return True
 
 
+@thorough
 @settings(CAREFUL, max_examples=300)
 @given(broken_specs())
 def test_a_broken_spec_is_rejected_with_places_in_the_document_as_it_was_sent(spec: Json) -> None:

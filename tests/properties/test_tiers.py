@@ -13,6 +13,7 @@ from planner.pricing.price_options import price, prune
 from planner.solver.bounds.chain import lower_bound
 from tests.properties.problems import is_at_most, optimum, tiered_problems
 from tests.support.planning.builders import ROOFLINE, SCM, make_hardware
+from tests.support.thorough import thorough
 
 CAREFUL = settings(max_examples=15, derandomize=True, deadline=None, database=None)
 
@@ -26,6 +27,7 @@ def bound(problem: Problem) -> float:
     return lower_bound(prune(price(problem, enumerate_families(problem), ROOFLINE)), max_boxes=1).seconds
 
 
+@thorough
 @CAREFUL
 @given(tiered_problems(), st.floats(1.0, 3.0))
 def test_more_accelerator_memory_never_worsens_a_tiered_model(problem: Problem, times: float) -> None:
@@ -40,6 +42,7 @@ def test_more_accelerator_memory_never_worsens_a_tiered_model(problem: Problem, 
     assert is_at_most(bound(larger), bound(problem) * (1 + 1e-3))
 
 
+@thorough
 @CAREFUL
 @given(tiered_problems(), st.floats(0.0, 1.0), st.sampled_from((1e9, 1e11)))
 def test_storage_class_memory_never_worsens_a_model_whatever_its_rate(

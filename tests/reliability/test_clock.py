@@ -14,6 +14,7 @@ from tests.support.service.planners import plan_on_request
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import tiny
 from tests.support.service.stand_ins import leave_in
+from tests.support.thorough import thorough
 
 HOUR = 3600.0
 
@@ -45,6 +46,7 @@ def seconds(time_of: object) -> float:
     return datetime.fromisoformat(str(time_of)).timestamp()
 
 
+@thorough
 @pytest.mark.parametrize("jump_seconds", [HOUR, -2 * HOUR])
 def test_a_solve_outlives_a_jump_of_the_clock(clocked: tuple[Live, Clock, Path], jump_seconds: float) -> None:
     live, clock, go = clocked
@@ -65,6 +67,7 @@ def test_a_solve_outlives_a_jump_of_the_clock(clocked: tuple[Live, Clock, Path],
     assert '"at_seconds":-' not in events
 
 
+@thorough
 @pytest.mark.parametrize("jump_seconds", [23 * HOUR, -2 * HOUR])
 def test_a_key_means_the_same_after_a_jump(clocked: tuple[Live, Clock, Path], jump_seconds: float) -> None:
     live, clock, go = clocked

@@ -14,6 +14,7 @@ from tests.api.execution.test_engine import wait_for_pid
 from tests.support.service.problems import assert_problem
 from tests.support.service.server import Server
 from tests.support.service.specs import TINY, tiny
+from tests.support.thorough import thorough
 
 _DISK_BYTES = 24 * 1024**2
 
@@ -50,6 +51,7 @@ def ended(client: httpx.Client, solve_id: str) -> dict[str, object]:
     return client.get(f"/v1/solves/{solve_id}", params={"wait": 60}).json()
 
 
+@thorough
 def test_nothing_is_half_done_while_a_disk_is_full(root: Path, disk: Path) -> None:
     server = Server(root, disk, planner="plan_on_request").wait_until_ready()
     try:

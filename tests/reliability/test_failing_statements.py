@@ -16,7 +16,7 @@ from api.execution.maintenance import retry as retrying
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import tiny
-from tests.support.thorough import THOROUGH
+from tests.support.thorough import THOROUGH, thorough
 
 #: Every so many statements one fails; 1 takes a minute or two.
 _STEP = 1 if THOROUGH else 15
@@ -114,6 +114,7 @@ def use(live: Live, number: int) -> str:
     return where.rpartition("/")[2]
 
 
+@thorough
 def test_any_statement_may_fail(live: Live, tmp_path: Path) -> None:
     engines = live.app.state.services.store._engines  # noqa: SLF001
     fault = Fault([engines.readers, engines.writer.engine])

@@ -18,7 +18,7 @@ from tests.support.service.failpoints import METHODS, POINTS
 from tests.support.service.receivers import Receiver, receiving
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny
-from tests.support.thorough import THOROUGH
+from tests.support.thorough import THOROUGH, thorough
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 #: One moment of each transaction; with `make thorough` all of them, which takes some minutes.
@@ -115,6 +115,7 @@ def client(root: Path, tmp_path: Path) -> Iterator[Client]:
         yield client
 
 
+@thorough
 def test_whatever_is_acknowledged_outlives_a_kill_at_any_point(client: Client, tmp_path: Path) -> None:
     for number, point in enumerate(CHOSEN):
         client.die_at(point, number)

@@ -76,6 +76,7 @@ def test_a_server_whose_log_cannot_be_written_goes_on(root: Path, tmp_path: Path
             assert process.wait(timeout=PATIENCE_SECONDS) == 0
 
 
+@thorough
 def test_requests_are_answered_where_no_one_reads_the_log(root: Path, tmp_path: Path) -> None:
     port = free_port()
     reader, writer = os.pipe()

@@ -12,6 +12,7 @@ import pytest
 from tests.api.cli.service.test_run_server import resident_bytes
 from tests.support.service.server import Server
 from tests.support.service.specs import TINY
+from tests.support.thorough import thorough
 
 _NUM_STEADY, _NUM_LEAVING = 600, 400
 _MOST_FILES = 4096
@@ -84,6 +85,7 @@ def num_files(server: Server) -> int:
     return len(os.listdir(f"/proc/{server.process.pid}/fd"))
 
 
+@thorough
 def test_a_thousand_listeners_miss_nothing(server: Server, tmp_path: Path) -> None:
     solve = server.client.post("/v1/solves", json=TINY).json()
     path = f"/v1/solves/{solve['id']}/events"

@@ -15,7 +15,7 @@ import pytest
 from tests.support.service.patient import patient_client
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny
-from tests.support.thorough import THOROUGH
+from tests.support.thorough import THOROUGH, thorough
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 #: Moments at which the disk is looked at; with `make thorough` ten times as many.
@@ -117,6 +117,7 @@ def wait_for_load(seen: Acknowledged) -> None:
     wait_until(lambda: len(seen.accepted) > _NUM_CUTS and len(seen.promoted) >= _NUM_CLIENTS)
 
 
+@thorough
 def test_what_was_acknowledged_is_on_the_disk_at_any_moment(server: Server, root: Path, tmp_path: Path) -> None:
     seen, stop, draw = Acknowledged(), threading.Event(), random.Random(_SEED)
     clients = [threading.Thread(target=work, args=(server, seen, stop, number)) for number in range(_NUM_CLIENTS)]

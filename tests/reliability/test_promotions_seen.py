@@ -16,7 +16,7 @@ from planner.domain.formats.canonical_json import plan_digest
 from tests.support.service.patient import patient_client
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny
-from tests.support.thorough import THOROUGH
+from tests.support.thorough import THOROUGH, thorough
 
 #: Versions of the channel; with `make thorough` ten times as many.
 _NUM_VERSIONS = 250 if THOROUGH else 25
@@ -118,6 +118,7 @@ def promote(history: History, client: httpx.Client, version: int, condition: dic
     return {"If-Match": answer.headers["etag"]}
 
 
+@thorough
 def test_every_fetch_is_one_plan_and_none_that_is_too_old(servers: list[Server]) -> None:
     history = History(published(servers))
     condition = promote(history, servers[0].client, 1, {"If-None-Match": "*"})

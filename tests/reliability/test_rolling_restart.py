@@ -129,6 +129,7 @@ def test_servers_are_restarted_one_by_one_and_no_launcher_notices(pair: Pair) ->
     assert len(listed) == len(pair.solves) + 1  # none was made twice
 
 
+@thorough
 def test_a_request_that_a_server_has_begun_to_read_is_answered_before_it_stops(root: Path, tmp_path: Path) -> None:
     server, body = Server(root, tmp_path).wait_until_ready(), raw(TINY)
     head = "POST /v1/solves HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
 from api.client import plan_digest
+from tests.support.thorough import thorough
 from tests.support.torchrec.hand_plans import MIXED, hand_plan
 from tests.support.torchrec.harness import outcomes, run_cases
 from tests.support.torchrec.model import TableSpec
@@ -203,6 +204,7 @@ def pods(ranks: int) -> list[tuple[Shake, str, tuple[str, ...]]]:
     ]
 
 
+@thorough
 @pytest.mark.parametrize(("ranks", "ranks_per_host"), CLUSTERS)
 def test_all_ranks_agree(ranks: int, ranks_per_host: int, tmp_path: Path) -> None:
     plan = hand_plan(TABLES, ranks, ranks_per_host)
@@ -264,6 +266,7 @@ def test_all_ranks_agree(ranks: int, ranks_per_host: int, tmp_path: Path) -> Non
         ]
 
 
+@thorough
 def test_a_rank_that_dies_leaves_no_one_waiting(tmp_path: Path) -> None:
     shake = Shake(name="death", tables=TABLES, plan=hand_plan(TABLES, 2, 2), odd={1: {"raises": "death"}})
     with pytest.raises(AssertionError, match=r"0\.error[^$]*Connection (closed|reset) by peer"):

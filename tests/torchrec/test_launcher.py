@@ -17,6 +17,7 @@ from api.specs.parse import parse_spec
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from tests.support.paths import ROOT
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.torchrec
@@ -105,6 +106,7 @@ def losses(done: subprocess.CompletedProcess[str]) -> list[float]:
     return [float(line.split()[-1]) for line in lines]
 
 
+@thorough
 def test_it_trains_under_the_plan_of_a_channel(environment: dict[str, str], spec: bytes) -> None:
     with service(planned(spec)) as (address, posted):
         found = losses(train(environment, "--server", address, "--channel", "example/prod"))
@@ -112,6 +114,7 @@ def test_it_trains_under_the_plan_of_a_channel(environment: dict[str, str], spec
     assert posted == []
 
 
+@thorough
 def test_where_the_plan_is_out_of_date_it_asks_for_a_new_one(environment: dict[str, str], spec: bytes) -> None:
     earlier = json.loads(spec)
     del earlier["model"]["tables"][0]

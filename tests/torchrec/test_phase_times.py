@@ -10,6 +10,7 @@ pytest.importorskip("torchrec", reason="torchrec is not installed: pip install '
 
 from api.client.torchrec import spec_from_model
 from tests.support.service.live import Live
+from tests.support.thorough import thorough
 from tests.support.torchrec.hand_plans import MIXED, hand_plan
 from tests.support.torchrec.harness import Case, outcomes, run_cases
 from tests.support.torchrec.model import BATCH_SIZE_PER_RANK, MAX_IDS_PER_BAG, NUM_STEPS, TableSpec
@@ -85,6 +86,7 @@ def folder(served_plan: dict[str, object], tmp_path_factory: pytest.TempPathFact
     return folder
 
 
+@thorough
 def test_every_phase_of_every_rank_has_its_time(folder: Path) -> None:
     found = outcomes("timed", RANKS, folder)
     assert found[0]["document"] == found[1]["document"]

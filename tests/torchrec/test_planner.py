@@ -34,6 +34,7 @@ from api.client.torchrec import ServicePlanLoader, ServicePlanner
 from api.specs.parse import parse_spec
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan as solved
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.torchrec
 
@@ -197,6 +198,7 @@ def problem(status: int) -> ProblemError:
     return ProblemError(status, {"title": "some title", "detail": "some detail"})
 
 
+@thorough
 @pytest.mark.parametrize("error", [problem(503), problem(500), SolveTimeout({"id": "1", "state": "running"}, 3.0)])
 def test_where_the_service_cannot_answer_the_plan_is_made_here(
     error: ClientError, caplog: pytest.LogCaptureFixture
@@ -261,6 +263,7 @@ def test_torchrecs_planner_takes_a_plan_by_its_hook() -> None:
         unlisted.plan(model, SHARDERS)
 
 
+@thorough
 def test_the_command_on_this_machine_plans_a_spec() -> None:
     spec = planner().spec_of(Model(), SHARDERS) | {"solver": {"time_limit_seconds": 2}}
     assert json.loads(local_solve.solve_locally(spec))["world_size"] == 4

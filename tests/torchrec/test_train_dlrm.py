@@ -37,6 +37,7 @@ def losses(lines: list[str]) -> list[float]:
     return [float(line.split()[-1]) for line in lines]
 
 
+@thorough
 def test_the_service_plans_it(environment: dict[str, str], root: Path, tmp_path: Path) -> None:
     server = Server(root, tmp_path).wait_until_ready()
     try:
@@ -49,12 +50,14 @@ def test_the_service_plans_it(environment: dict[str, str], root: Path, tmp_path:
     assert all(0.5 < loss < 1 for loss in losses(steps))
 
 
+@thorough
 def test_without_the_service_this_machine_plans_it(environment: dict[str, str], root: Path) -> None:
     first, *steps = trained(environment, root, "--server", "http://127.0.0.1:1")
     assert first == "planned by the command on this machine"
     assert all(0.5 < loss < 1 for loss in losses(steps))
 
 
+@thorough
 def test_torchrecs_planner_plans_it(environment: dict[str, str], root: Path) -> None:
     assert all(0.5 < loss < 1 for loss in losses(trained(environment, root, "--planner", "torchrec")))
 

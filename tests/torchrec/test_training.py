@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
+from tests.support.thorough import thorough
 from tests.support.torchrec.hand_plans import LONELY, MIXED, SEQUENCES, hand_plan
 from tests.support.torchrec.harness import LEAST_MOVE, TOLERANCE, Case, Difference, run_cases
 from tests.support.torchrec.service_plans import forced_plan, free_plan
@@ -40,7 +41,9 @@ def test_the_mixed_model_has_every_scheme() -> None:
     }
 
 
-@pytest.mark.parametrize(("world_size", "ranks_per_host"), CLUSTERS)
+@pytest.mark.parametrize(
+    ("world_size", "ranks_per_host"), [CLUSTERS[0], *(pytest.param(*shape, marks=thorough) for shape in CLUSTERS[1:])]
+)
 def test_plans_train_like_the_unsharded_model(world_size: int, ranks_per_host: int, tmp_path: Path) -> None:
     cases = [
         Case(

@@ -10,6 +10,7 @@ pytest.importorskip("torchrec", reason="torchrec is not installed: pip install '
 
 from api.client import PlanRejected, plan_digest
 from api.client.torchrec import to_sharding_plan
+from tests.support.thorough import thorough
 from tests.support.torchrec.hand_plans import hand_plan, table_document
 from tests.support.torchrec.harness import TOLERANCE, Case, outcomes, run_cases
 from tests.support.torchrec.model import TableSpec
@@ -80,6 +81,7 @@ WRONG: dict[str, tuple[Callable[[], Wrong], str, str]] = {
 UNCUT = {"wrong_module_path": "plain/0/0", "dropped_tables": "lost/0/0"}
 
 
+@thorough
 def test_wrong_plans_train_to_other_weights_and_every_rank_refuses_alike(tmp_path: Path) -> None:
     cases = []
     shakes = []

@@ -11,6 +11,7 @@ import pytest
 
 from api.client import PlannerClient
 from examples import demo
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 CHANNEL = "ads/ranker/prod"
@@ -33,6 +34,7 @@ def fetch(path: Path, url: str, channel: str = CHANNEL) -> subprocess.CompletedP
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
 
 
+@thorough
 def test_fetch_keeps_a_file_up_to_date(url: str, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     first, second = fetch(path, url), fetch(path, url)
@@ -51,6 +53,7 @@ def test_an_unknown_channel_is_bad_input(url: str, tmp_path: Path) -> None:
     assert not (tmp_path / "plan.json").exists()
 
 
+@thorough
 def test_plans_of_the_command_line_and_of_the_service_are_the_same(url: str, tmp_path: Path) -> None:
     fetched, planned = tmp_path / "fetched.json", tmp_path / "planned.json"
     assert fetch(fetched, url).returncode == 0

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 #: Before there is a plan; 1 where the interrupt came into the middle of an import.
@@ -24,6 +25,7 @@ def interrupted_after(seconds: float, command: list[str]) -> int:
             process.kill()
 
 
+@thorough
 def test_ctrl_c_keeps_the_best_plan(examples: Path, tmp_path: Path) -> None:
     output = tmp_path / "plan.json"
     # A gap of zero and ten minutes: nothing but the interrupt ends this solve.

@@ -13,6 +13,7 @@ import pytest
 from api.store.database import Database
 from tests.api.cli.test_cli import spec
 from tests.support.cli.run import Answer, Run
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 Terminal = Callable[..., Answer]
@@ -63,6 +64,7 @@ COMMANDS = [
 ]
 
 
+@thorough
 @pytest.mark.usefixtures("plan")
 @pytest.mark.parametrize(("command", "reported"), COMMANDS, ids=[" ".join(command[:2]) for command, _ in COMMANDS])
 def test_people_get_words_and_the_json_where_they_ask(terminal: Terminal, command: list[str], reported: str) -> None:
@@ -93,6 +95,7 @@ def test_an_infeasible_spec_is_reported_in_words(terminal: Terminal) -> None:
     assert terminal(*command, "-o", "-").document["termination"]["reason"] == "INFEASIBLE"
 
 
+@thorough
 @pytest.mark.usefixtures("folder")
 def test_keys_and_webhooks_are_listed_and_ended_in_words(terminal: Terminal, run: Run) -> None:
     data = ("--data-dir", ".")
@@ -113,6 +116,7 @@ def test_keys_and_webhooks_are_listed_and_ended_in_words(terminal: Terminal, run
     assert "is deleted" in terminal("webhooks", "delete", hook.document["id"], *data).err
 
 
+@thorough
 def test_a_real_terminal_and_a_real_pipe(folder: Path) -> None:
     command = [sys.executable, "-c", "from api.cli import main; main()", "keys", "list", "--data-dir", "."]
     piped = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import ROOT
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 pytest.importorskip("hatchling", reason="hatchling is not installed: pip install 'shardplan[dev]'")
@@ -26,6 +27,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+@thorough
 def test_the_wheel_holds_the_client_and_nothing_else(wheel: Path) -> None:
     names = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
     sources = [p.relative_to(CLIENT) for p in CLIENT.rglob("*") if p.suffix == ".py" or p.name == "py.typed"]

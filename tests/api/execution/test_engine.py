@@ -29,6 +29,7 @@ from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import TINY, tiny
 from tests.support.service.stand_ins import leave_in
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
@@ -124,6 +125,7 @@ def test_what_is_no_answer_to_equal_requests_is_what_stops_a_solver_by_accident(
     assert set(ACCIDENTS) == {Stop.KILLED, Stop.ATTEMPTS, Stop.MEMORY, Stop.DEFECT}
 
 
+@thorough
 @pytest.mark.parametrize("victim", ["the idle process", "the one it is forked from"])
 def test_an_idle_process_that_is_killed_is_replaced(folder: Path, victim: str) -> None:
     with Live.of(folder) as live:
@@ -400,6 +402,7 @@ def test_solves_of_a_stopped_server_run_again_at_the_next_start(folder: Path) ->
             assert live.get(f"/v1/solves/{solve_id}?wait=30").json()["state"] == "succeeded"
 
 
+@thorough
 def test_a_solve_that_was_cancelled_and_is_late_is_cancelled(folder: Path) -> None:
     with Live.of(folder, plan=planners.hang) as live:
         deadline = quote((datetime.now(UTC) + timedelta(seconds=3)).isoformat(), safe="")

@@ -18,6 +18,7 @@ from api.store.tenants import DEFAULT_TENANT
 from tests.support.contracts.store.values import new_solve
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny
+from tests.support.thorough import thorough
 
 
 def logged(**settings: object) -> io.StringIO:
@@ -128,6 +129,7 @@ def test_a_request_as_text() -> None:
     assert stream.getvalue() == expected
 
 
+@thorough
 def test_a_server_logs_requests_and_ends_of_solves_and_nothing_of_specs(root: Path, tmp_path: Path) -> None:
     server = Server(root, tmp_path).wait_until_ready()
     secret = "a-name-that-stays-here"
@@ -152,6 +154,7 @@ def test_a_server_logs_requests_and_ends_of_solves_and_nothing_of_specs(root: Pa
     assert not any(line["logger"] == "uvicorn.access" for line in reported)
 
 
+@thorough
 def test_the_lines_of_requests_can_be_left_out(root: Path, tmp_path: Path) -> None:
     server = Server(root, tmp_path, access_log=0, log_format="text").wait_until_ready()
     errors = server.stop()
@@ -169,6 +172,7 @@ def test_what_the_queue_says_of_every_start_is_left_out() -> None:
     assert [line["event"] for line in lines(stream)] == ["a workflow was lost"]
 
 
+@thorough
 def test_requests_are_logged_at_the_level_of_the_setting(root: Path, tmp_path: Path) -> None:
     server = Server(root, tmp_path, log_level="warning", log_format="json").wait_until_ready()
     server.client.get("/version")

@@ -19,6 +19,7 @@ from tests.support.service.live import Live
 from tests.support.service.server import free_port, start
 from tests.support.service.specs import TINY, tiny
 from tests.support.service.stand_ins import leave_in
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 Figures = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -109,6 +110,7 @@ def test_the_caches_report_their_use(service: Live) -> None:
     assert figure(figures, "shardplan_cache_bytes", cache="plans") > len(service.get(f"/v1/plans/{digest}").content)
 
 
+@thorough
 def test_a_store_that_fails_leaves_the_rest(service: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> object:
         raise OperationalError("select", {}, Exception("disk I/O error"))
@@ -168,6 +170,7 @@ def test_every_metric_is_documented_with_its_labels_and_every_documented_one_is_
     assert reported == documented
 
 
+@thorough
 def test_a_worker_answers_scrapes_on_its_port(root: Path, tmp_path: Path, postgres: Postgres) -> None:
     port = free_port()
     url = postgres.new_database()

@@ -27,6 +27,7 @@ from api.settings import Settings
 from tests.support.service import planners
 from tests.support.service.live import Live, settings_for
 from tests.support.service.specs import tiny
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 CALLER = "0af7651916cd43dd8448eb211c80319c"
@@ -147,6 +148,7 @@ def test_failures_are_marked_without_their_messages(tmp_path: Path, monkeypatch:
     assert service.span("solve").attributes["shardplan.state"] == "failed"
 
 
+@thorough
 def test_nothing_is_traced_by_default(tmp_path: Path) -> None:
     assert tracing_of(settings_for(tmp_path)) is NO_TRACING
     with Live.of(tmp_path) as live:
@@ -208,6 +210,7 @@ def test_spans_are_sent_to_a_collector_before_the_end(tmp_path: Path, monkeypatc
     assert [span.name for span in resource.scope_spans[0].spans] == ["one"]
 
 
+@thorough
 def test_a_collector_that_is_silent_does_not_hold_up_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(threading.enumerate())
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "3600")  # seconds

@@ -14,6 +14,7 @@ from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.kernels.warm_up import warm
 from tests.support.service.specs import raw
+from tests.support.thorough import thorough
 
 #: Counted work ends all; the clock is far away, however busy the machine.
 LIMITS = SolveLimits(time_limit_seconds=120.0, work_limit_seconds=10.0)
@@ -112,6 +113,7 @@ SPECS = {
 }
 
 
+@thorough
 @pytest.mark.parametrize("name", SPECS)
 def test_every_fix_gives_a_spec_with_a_plan(name: str) -> None:
     document, kinds = SPECS[name]

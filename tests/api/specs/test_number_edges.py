@@ -19,7 +19,7 @@ from cost_models.hardware.profile_fields import FIELDS
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.pipeline import plan as plan_pipeline
 from tests.support.service.specs import raw, tiny
-from tests.support.thorough import THOROUGH
+from tests.support.thorough import THOROUGH, thorough
 
 #: With `make thorough` every number that is accepted is planned with, too.
 _SOLVES_ALL = THOROUGH
@@ -191,7 +191,7 @@ def check_plan(spec: object, document: bytes) -> Any:
     return plan
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[thorough] * (name != "everything")) for name in SPECS])
 def test_a_number_is_refused_with_its_place_or_planned_with(tmp_path: Path, name: str) -> None:
     spec, num_refused, accepted = SPECS[name], 0, []
     parse_spec(raw(spec))
@@ -236,6 +236,7 @@ def test_a_rate_that_nothing_has_is_refused(name: str) -> None:
 
 #: 2^40 rows of 2^14 columns of 4 bytes are 2^56 bytes: 128 of them overflow 64 bits with a sign, and 256 come to 2^64,
 #: which is nothing at all in 64 bits.
+@thorough
 @pytest.mark.parametrize("num_tables", [127, 128, 129, 256])
 @pytest.mark.parametrize("partitioner", ["greedy", "portfolio"])
 def test_sums_of_tables_beyond_64_bits(tmp_path: Path, num_tables: int, partitioner: str) -> None:

@@ -12,6 +12,7 @@ from benchmarks.peers import torchrec_greedy, torchrec_live
 from benchmarks.peers.torchrec_greedy import search
 from benchmarks.peers.torchrec_options import Cluster, Option, Placement, read_dump
 from benchmarks.peers.torchrec_packing import PreparedOption, max_rank_seconds, pack
+from tests.support.thorough import thorough
 
 
 def option(placement: Placement, shards: Sequence[tuple[float, int]], *, scheme: str = "") -> PreparedOption:
@@ -158,6 +159,7 @@ def test_command_plans_dumps(shared: Path, capsys: pytest.CaptureFixture[str]) -
     assert "4.1733 ms" in capsys.readouterr().out
 
 
+@thorough
 @pytest.mark.torchrec
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from benchmarks.peers.torchrec_tiers import SETTINGS, our_plan, tiers_spec, torc
 from cost_models.vocabulary import Scheme
 from planner.options.enumerate import enumerate_families
 from planner.pricing.price_options import price
+from tests.support.thorough import thorough
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -54,6 +55,7 @@ def test_torchrec_prices_each_of_its_options_as_ours_does(name: str) -> None:
             assert np.any(equal & np.all(np.isclose(held, option.bytes[0], rtol=1e-6, atol=1.0), axis=1)), option
 
 
+@thorough
 @pytest.mark.torchrec
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", SETTINGS)

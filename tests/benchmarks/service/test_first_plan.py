@@ -6,12 +6,14 @@ from benchmarks.inputs.instances import meta_family
 from benchmarks.service import first_plan
 from benchmarks.service.first_plan import STAGES, Reached, stages_to_first_plan, summary
 from benchmarks.service.service import NotServed, answer_of, running_service
+from tests.support.thorough import thorough
 
 
 def reached(visible_seconds: float) -> Reached:
     return Reached(accepted_seconds=0.1, visible_seconds=visible_seconds, fetched_seconds=5.0)
 
 
+@thorough
 def test_a_small_problem(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--runs", "1", "--tables", "16", "--ranks", "8", "--fill", "0.5", "--time-limit", "0.5"]
     status = first_plan.main(given)
@@ -42,6 +44,7 @@ def test_the_median_is_rated_and_the_worst_is_reported() -> None:
     assert rows[2].endswith("MISSED")
 
 
+@thorough
 def test_what_the_service_refuses_is_reported() -> None:
     spec = meta_family(num_tables=4, num_ranks=8, fill=0.5, seed=0)
     with running_service() as service:

@@ -57,6 +57,7 @@ def test_three_runs_by_both_ways_are_equal(spec: Path, capsys: pytest.CaptureFix
     assert reported[-1].startswith("EQUAL: 3 plans of ")
 
 
+@thorough
 def test_the_price_is_reported(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--runs", "1", "--spec", str(spec), "--by", "command", "--partitioner", "greedy", "--price-runs", "1"]
     assert repeatability.main(given) == 0
@@ -72,6 +73,7 @@ def test_a_plan_that_differs_is_found(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "DIFFERENT: 1 of 3 plans; run 3 first at /tables/0/shards/1/rank" in capsys.readouterr().out
 
 
+@thorough
 def test_without_a_plan_there_is_nothing_to_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec = tmp_path / "spec.json"
     spec.write_text("{}")

@@ -8,10 +8,12 @@ import pytest
 from api.specs.parse import parse_spec
 from benchmarks.inputs.instances import meta_family
 from benchmarks.tiers.checkpoint import compared, main
+from tests.support.thorough import thorough
 
 TINY = ["--tables", "12", "--ranks", "4", "--fill", "0.3", "--work", "0.3"]
 
 
+@thorough
 def test_two_lines_per_policy_and_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*TINY, "--policy", "full", "consecutive"]) == 0
     head, *lines, summary = capsys.readouterr().out.splitlines()

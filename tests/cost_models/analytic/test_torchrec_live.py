@@ -15,6 +15,7 @@ from cost_models.protocol import ShardWork
 from cost_models.vocabulary import CACHED_KERNELS, Kernel, Phase, Scheme
 from planner.options.runtimes.torchrec.rules import SCHEMES
 from tests.support.cost_models.shard_work import shard_work
+from tests.support.thorough import thorough
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.filterwarnings("ignore")]
 
@@ -178,6 +179,7 @@ def test_equal_to_torchrec(cluster: tuple[int, int], kind: str, half_comms: bool
     np.testing.assert_allclose(priced, np.array([seconds for *_, seconds in found]), rtol=1e-9)
 
 
+@thorough
 @pytest.mark.parametrize("cluster", [(8, 8), (12, 4)], ids=lambda c: f"{c[0]}ranks_{c[1]}perhost")
 @pytest.mark.parametrize("kind", ["weighted", "sequence"])
 @pytest.mark.parametrize("has_statistics", [False, True], ids=["unknown_accesses", "statistics"])

@@ -12,6 +12,7 @@ from cost_models.learned.exchange.curve import CollectiveKind, scalars
 from cost_models.learned.exchange.exchange import LearnedExchange
 from cost_models.measurements.schema import Measurements, measurements
 from tests.support.cost_models.exchange_rows import all_to_alls, together
+from tests.support.thorough import thorough
 
 MIB = 2.0**20
 FORWARD = CollectiveKind("all_to_all", "forward")
@@ -57,6 +58,7 @@ def test_what_late_ranks_do_not_wait_is_recovered() -> None:
     assert error(model, unseen, 4) < 0.03
 
 
+@thorough
 def test_a_curve_is_the_mean_of_fits_with_other_ramps(monkeypatch: pytest.MonkeyPatch) -> None:
     members = []
 
@@ -75,6 +77,7 @@ def test_a_curve_is_the_mean_of_fits_with_other_ramps(monkeypatch: pytest.Monkey
     np.testing.assert_allclose(found, np.mean(alone, axis=0))
 
 
+@thorough
 def test_intervals_cover_what_they_promise() -> None:
     model = learned(all_to_alls(of_the_busiest, num_ranks=4, count=500, noise=0.2))
     unseen = all_to_alls(of_the_busiest, num_ranks=4, count=1000, seed=5, noise=0.2)

@@ -13,6 +13,7 @@ from cost_models.learned.exchange.curve import CollectiveKind
 from cost_models.measurements.schema import Measurements
 from tests.support.cost_models.exchange_rows import all_to_alls, together
 from tests.support.cost_models.launches import document, made_up_rows
+from tests.support.thorough import thorough
 
 
 def of_the_busiest(held: Floats, _late: Floats) -> Floats:
@@ -96,6 +97,7 @@ def test_collectives_are_reported_by_operation_bytes_and_ranks() -> None:
     assert checked_figures(held_out_document(None, found))["points_seconds"].keys() == {"collective"}  # type: ignore[attr-defined]
 
 
+@thorough
 def test_lookups_are_reported_by_shards_bytes_ranks_and_phase() -> None:
     reported = document(400, apart=True)["figures"]
     checked_figures(reported)

@@ -14,6 +14,7 @@ from cost_models.learned.document.file import model_bytes
 from cost_models.learned.lookups.features import TERMS, term_matrix
 from cost_models.measurements.schema import Measurements
 from tests.support.cost_models.launches import QUICK, document, made_up_rows, quick_model
+from tests.support.thorough import thorough
 
 
 def test_forty_launches_make_a_model_of_physics_alone() -> None:
@@ -26,6 +27,7 @@ def test_forty_launches_make_a_model_of_physics_alone() -> None:
     assert error.mean() < 0.15
 
 
+@thorough
 def test_networks_learn_what_physics_leaves() -> None:
     torch = pytest.importorskip("torch")
     assert torch
@@ -42,12 +44,14 @@ def test_networks_learn_what_physics_leaves() -> None:
     assert errors[0] < errors[1]
 
 
+@thorough
 def test_same_rows_and_seed_make_the_same_document() -> None:
     pytest.importorskip("torch")
     again = fit_model(made_up_rows(600), name="made up", seed=0, effort=QUICK)
     assert model_bytes(again) == model_bytes(document())
 
 
+@thorough
 def test_the_number_of_cores_is_not_in_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     threads = set()
@@ -129,6 +133,7 @@ def test_physics_finds_at_which_size_a_cache_ends() -> None:
     assert np.abs(result.predicted_seconds / result.measured_seconds - 1).mean() < 0.02
 
 
+@thorough
 def test_slopes_are_the_derivatives_of_seconds_forward_and_backward() -> None:
     pytest.importorskip("torch")
     fitted = quick_model(apart=True).fitted

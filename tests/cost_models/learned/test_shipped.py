@@ -13,10 +13,12 @@ from cost_models.measurements.files import read_measurements
 from cost_models.measurements.schema import joined
 from planner.domain.formats.canonical_json import canonical_bytes
 from tests.support.paths import ROOT
+from tests.support.thorough import thorough
 
 MEASURED = ROOT / "benchmarks" / "measured"
 
 
+@thorough
 @pytest.mark.parametrize("name", shipped_models())
 def test_rows_of_a_shipped_model_are_preserved(name: str) -> None:
     model = parse_model(shipped_models()[name])

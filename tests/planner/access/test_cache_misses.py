@@ -17,6 +17,7 @@ from planner.domain.problem.access import (
     ReuseHistogram,
     ZipfAccess,
 )
+from tests.support.thorough import thorough
 
 SHARES = np.linspace(0.0, 1.0, 201)
 UNIFORM = ZipfAccess(alpha=0.0)
@@ -79,6 +80,7 @@ def simulated(probability: np.ndarray, num_lookups: int, capacity: int, steps: i
     return missed_rows / touched_rows
 
 
+@thorough
 @pytest.mark.parametrize("alpha", [0.0, 0.7, 1.05, 1.4])
 @pytest.mark.parametrize("share", [0.2, 0.4, 0.7])
 def test_against_a_simulated_cache(alpha: float, share: float) -> None:

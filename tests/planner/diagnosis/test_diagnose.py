@@ -21,6 +21,7 @@ from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.kernels.warm_up import warm
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+from tests.support.thorough import thorough
 
 #: Counted work ends all; the clock is far away, however busy the machine.
 LIMITS = SolveLimits(time_limit_seconds=120.0, work_limit_seconds=10.0)
@@ -102,6 +103,7 @@ def test_ranks_and_hosts_that_are_too_few_are_widened(field: str) -> None:
         assert set(change.value) > {0}
 
 
+@thorough
 @pytest.mark.parametrize(("field", "room"), [("same_rank", 300e6), ("apart", 80e9)])
 def test_groups_are_left_out(field: str, room: float) -> None:
     count = 2 if field == "same_rank" else 5
@@ -361,6 +363,7 @@ def test_one_solve_is_enough_to_free_the_table_that_is_short() -> None:
         assert [change.pointer for change in fix.changes] == ["/model/tables/0/constraints/sharding_types"]
 
 
+@thorough
 def test_two_fixes_of_a_kind_stand_for_those_of_equal_tables() -> None:
     found = diagnosed(make_problem(*[large(f"t{i}", WHOLE) for i in range(5)], **ranks_of(400e6)))
     assert len(blamed(found)) == 5

@@ -19,6 +19,7 @@ from planner.options.schemes.geometry import Piece
 from planner.solver.problem import Scope
 from planner.verification.verify import verify
 from tests.support.planning.builders import make_cluster, make_problem, make_table
+from tests.support.thorough import thorough
 
 
 def placed(problem: Problem, family: Family, widths: list[int], sites: list[int]) -> Placement:
@@ -53,6 +54,7 @@ def any_cut(family: Family, columns: int, data: st.DataObject) -> list[int]:
     return pieces
 
 
+@thorough
 @given(
     rows=st.integers(1, 5000),
     quads=st.integers(1, 80),

@@ -20,6 +20,7 @@ from planner.solver.partitioners.local_search.local_search import LocalSearch
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.verification.movement import transfer
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+from tests.support.thorough import thorough
 
 #: Counted work ends the search; the clock is far away, however busy the machine.
 LIMITS = SolveLimits(time_limit_seconds=120.0, work_limit_seconds=1.0, relative_gap=0.0)
@@ -92,6 +93,7 @@ def test_much_of_the_gain_for_a_few_of_the_bytes() -> None:
     assert movement.break_even_steps == np.ceil(movement.seconds / gain)
 
 
+@thorough
 def test_a_costlier_move_moves_less_and_an_endless_price_nothing() -> None:
     runs = before()
     problem = problem_of(drifted(2.0, 0.2))
@@ -105,6 +107,7 @@ def test_a_costlier_move_moves_less_and_an_endless_price_nothing() -> None:
     assert with_gain.placement == runs
 
 
+@thorough
 def test_the_answer_is_never_worse_than_staying() -> None:
     for seed in range(3):
         problem = problem_of(drifted(1.3, 0.5, seed))
@@ -114,6 +117,7 @@ def test_the_answer_is_never_worse_than_staying() -> None:
         assert found.saved_seconds_per_step >= found.charged_seconds >= 0
 
 
+@thorough
 def test_a_price_of_nothing_gains_as_much_as_a_free_choice() -> None:
     problem = problem_of(drifted(2.0, 0.2))
     free = planned(problem)
@@ -122,6 +126,7 @@ def test_a_price_of_nothing_gains_as_much_as_a_free_choice() -> None:
     assert found.lower_bound_seconds == free.lower_bound_seconds
 
 
+@thorough
 def test_equal_requests_give_equal_bytes() -> None:
     problem, runs = problem_of(drifted(2.0, 0.2)), before()
     documents = []
@@ -173,6 +178,7 @@ def test_tables_that_may_no_longer_be_where_they_are_move_and_others_stay() -> N
     assert len(changed) < 10
 
 
+@thorough
 def test_less_memory_moves_what_does_not_fit() -> None:
     problem = problem_of(factors())
     runs = before(problem)
@@ -184,6 +190,7 @@ def test_less_memory_moves_what_does_not_fit() -> None:
     assert 0 < found.movement.moved_bytes < found.movement.kept_bytes
 
 
+@thorough
 def test_another_cluster_keeps_what_ranks_of_the_same_number_hold() -> None:
     problem = problem_of(factors())
     runs = before(problem)

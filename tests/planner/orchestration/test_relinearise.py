@@ -24,6 +24,7 @@ from planner.verification.evaluate_placement import score
 from planner.verification.verify import verify
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 from tests.support.planning.launching_model import SPREAD, LaunchingModel
+from tests.support.thorough import thorough
 
 #: Counted work ends the searches: the clock is far away, however busy the machine.
 LIMITS = SolveLimits(time_limit_seconds=120.0, work_limit_seconds=0.03)
@@ -73,6 +74,7 @@ def test_it_is_never_worse_than_the_plan_that_was_constructed_first() -> None:
     assert found.evaluation.objective_seconds <= score(problem, first.placement, MODEL).objective_seconds
 
 
+@thorough
 def test_a_search_that_ends_worse_than_it_began_does_not_count() -> None:
     """Round by round, the plan that is kept is the best under the model, whatever the additive model says."""
     problem = whole_tables()

@@ -21,6 +21,7 @@ from tests.support.planning.builders import (
     narrowest_shape,
     random_priced,
 )
+from tests.support.thorough import thorough
 
 
 def with_copies(priced: SolverProblem, slower: NDArray[np.float64]) -> SolverProblem:
@@ -56,6 +57,7 @@ def with_copies(priced: SolverProblem, slower: NDArray[np.float64]) -> SolverPro
     )
 
 
+@thorough
 @pytest.mark.parametrize("objective", list(Objective))
 @pytest.mark.parametrize("seed", range(8))
 def test_pruning_keeps_the_optimum_over_all_cuts(objective: Objective, seed: int) -> None:

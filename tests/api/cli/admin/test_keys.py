@@ -15,6 +15,7 @@ import pytest
 from api.store.database import Database
 from tests.support.service.patient import patient_client
 from tests.support.service.server import free_port
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 SHARDPLAN = [sys.executable, "-c", "from api.cli import main; main()"]
@@ -62,6 +63,7 @@ def serving(folder: Path, log: Path) -> Iterator[httpx.Client]:
         process.wait(timeout=PATIENCE_SECONDS)
 
 
+@thorough
 def test_keys_are_made_and_revoked_next_to_a_server(tmp_path: Path) -> None:
     folder, log = tmp_path / "data", tmp_path / "log"
     first = made(folder, "admin")  # before the first start
@@ -103,6 +105,7 @@ def test_keys_are_made_and_revoked_next_to_a_server(tmp_path: Path) -> None:
         assert all(secret.encode() not in file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
+@thorough
 def test_keys_of_several_tenants(tmp_path: Path) -> None:
     keys = {}
     for tenant in ("ads", "search"):
@@ -131,6 +134,7 @@ def test_expiry(tmp_path: Path) -> None:
         assert record.expires_at == pytest.approx(record.created_at + seconds)
 
 
+@thorough
 @pytest.mark.parametrize(
     ("arguments", "reported"),
     [
@@ -150,6 +154,7 @@ def test_bad_input(tmp_path: Path, arguments: list[str], reported: str) -> None:
     assert not (tmp_path / "nothing").exists()
 
 
+@thorough
 def test_a_key_that_is_not_there(tmp_path: Path) -> None:
     made(tmp_path, "read")
     answer = shardplan("keys", "revoke", "x", folder=tmp_path)
@@ -157,6 +162,7 @@ def test_a_key_that_is_not_there(tmp_path: Path) -> None:
     assert "no key of this id" in answer.stderr
 
 
+@thorough
 def test_others_are_not_let_in_without_a_key(tmp_path: Path) -> None:
     answer = shardplan("serve", "--host", "0.0.0.0", "--port", "0", folder=tmp_path)
     assert answer.returncode == 1
@@ -166,6 +172,7 @@ def test_others_are_not_let_in_without_a_key(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@thorough
 @pytest.mark.parametrize(
     ("arguments", "environment", "warned"),
     [

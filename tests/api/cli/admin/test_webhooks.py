@@ -9,6 +9,7 @@ import pytest
 from api.store.database import Database
 from api.store.tenants import DEFAULT_TENANT
 from tests.api.cli.admin.test_keys import shardplan
+from tests.support.thorough import thorough
 
 HOSTS = {"SHARDPLAN_WEBHOOK_HOSTS": "hooks.test"}
 
@@ -19,6 +20,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@thorough
 def test_a_webhook_is_added_listed_enabled_and_deleted(folder: Path) -> None:
     made = shardplan(
         "webhooks", "create", "https://hooks.test/x", "--name", "n", "--event", "solve.failed", folder=folder, **HOSTS
@@ -40,6 +42,7 @@ def test_a_webhook_is_added_listed_enabled_and_deleted(folder: Path) -> None:
         assert [entry.action for entry in trail] == ["webhook.delete", "webhook.create"]
 
 
+@thorough
 @pytest.mark.parametrize(
     ("arguments", "reported"),
     [
@@ -57,6 +60,7 @@ def test_what_cannot_be_done_is_reported_with_the_way_out(folder: Path, argument
     assert "Traceback" not in answer.stderr
 
 
+@thorough
 def test_a_folder_without_a_database(tmp_path: Path) -> None:
     answer = shardplan("webhooks", "list", folder=tmp_path)
     assert (answer.returncode, "no database" in answer.stderr) == (1, True)

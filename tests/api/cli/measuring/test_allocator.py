@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 pytest.importorskip("torch")
@@ -28,6 +29,7 @@ print(told, given_back, kept)
 """
 
 
+@thorough
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other C libraries are not told")
 def test_freed_memory_is_preserved() -> None:
     found = subprocess.run(

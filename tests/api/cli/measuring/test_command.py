@@ -140,6 +140,7 @@ def test_rows_of_a_killed_run_are_gone_on_with(tmp_path: Path) -> None:
     assert (rows.numbers("distinct_rows") <= rows.numbers("lookups")).all()
 
 
+@thorough
 def test_ranks_of_this_machine_exchange_and_copy(tmp_path: Path) -> None:
     """Two ranks over gloo; their rows agree on what one gives and the other takes."""
     pytest.importorskip("torch", reason="torch is not installed: pip install 'shardplan[train]'")

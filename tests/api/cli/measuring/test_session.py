@@ -10,10 +10,12 @@ from api.cli.measuring.lookups import _Timed
 from api.cli.measuring.machine import this_machine
 from api.cli.measuring.rows import RowFile
 from api.cli.measuring.session import Plan, measure
+from tests.support.thorough import thorough
 
 VISITS = 64
 
 
+@thorough
 def test_progress_is_reported_visit_by_visit_as_a_share_of_the_budget(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from api.cli.service import process as collector
+from tests.support.thorough import thorough
 
 
 @pytest.fixture
@@ -16,6 +17,7 @@ def _restored() -> Iterator[None]:
     gc.set_threshold(*before)
 
 
+@thorough
 @pytest.mark.usefixtures("_restored")
 def test_what_exists_is_left_out_and_collections_are_rarer() -> None:
     before = gc.get_threshold()
@@ -24,6 +26,7 @@ def test_what_exists_is_left_out_and_collections_are_rarer() -> None:
     assert gc.get_threshold()[0] > before[0]
 
 
+@thorough
 @pytest.mark.usefixtures("_restored")
 def test_cycles_made_later_are_still_collected() -> None:
     collector.tune_gc()

@@ -18,6 +18,7 @@ from tests.support.service.problems import assert_problem
 from tests.support.service.server import Server
 from tests.support.service.sockets import heard
 from tests.support.service.specs import TINY, raw, tiny
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
@@ -50,6 +51,7 @@ def test_a_launcher_gets_its_plan_through_a_channel(server: Server) -> None:
     assert (head.status_code, head.content, head.headers["etag"]) == (200, b"", fetched.headers["etag"])
 
 
+@thorough
 def test_the_first_real_model_is_planned(server: Server, examples: Path) -> None:
     body = (examples / "dlrm_dcnv2_8.json").read_bytes()
     headers = {"Content-Type": "application/json", "Prefer": "wait=60"}
@@ -62,6 +64,7 @@ def test_the_first_real_model_is_planned(server: Server, examples: Path) -> None
     assert plan["objective"]["lower_bound_seconds"] <= plan["objective"]["seconds"]
 
 
+@thorough
 def test_200_megabytes_are_refused_and_not_held(server: Server) -> None:
     before = resident_bytes(server.process.pid)
 
@@ -76,6 +79,7 @@ def test_200_megabytes_are_refused_and_not_held(server: Server) -> None:
     assert server.client.get("/livez").status_code == 200
 
 
+@thorough
 def test_two_servers_never_share_a_folder(server: Server, root: Path, tmp_path: Path) -> None:
     second = Server(root, tmp_path)
     second.process.wait(timeout=PATIENCE_SECONDS)
@@ -84,6 +88,7 @@ def test_two_servers_never_share_a_folder(server: Server, root: Path, tmp_path: 
     assert second.process.returncode == 1  # ServerTrouble, which the command line tells in one line
 
 
+@thorough
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
 def test_a_server_that_is_reported_to_stop_lets_those_go_who_wait(
     root: Path, tmp_path: Path, signal_number: signal.Signals
@@ -107,6 +112,7 @@ def test_a_server_that_is_reported_to_stop_lets_those_go_who_wait(
     assert "Traceback" not in errors
 
 
+@thorough
 def test_a_body_that_never_ends_does_not_keep_a_server_from_stopping(root: Path, tmp_path: Path) -> None:
     server = Server(root, tmp_path).wait_until_ready()
     with socket.create_connection(("127.0.0.1", server.port)) as slow:
@@ -134,6 +140,7 @@ def test_nothing_accepted_is_lost_when_the_server_is_killed(root: Path, tmp_path
         server.stop()
 
 
+@thorough
 def test_solves_of_a_killed_server_run_again_also_where_the_file_with_its_id_is_lost(
     root: Path, tmp_path: Path
 ) -> None:
@@ -150,6 +157,7 @@ def test_solves_of_a_killed_server_run_again_also_where_the_file_with_its_id_is_
         server.stop()
 
 
+@thorough
 def test_solver_processes_die_with_a_killed_server(root: Path, tmp_path: Path) -> None:
     server = Server(root, tmp_path).wait_until_ready()
     server.client.post("/v1/solves", json=TINY, headers={"Prefer": "wait=30"})
@@ -178,6 +186,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+@thorough
 def test_a_slow_body_does_not_stop_others(server: Server) -> None:
     with socket.create_connection(("127.0.0.1", server.port)) as slow:
         slow.sendall(
@@ -191,6 +200,7 @@ def test_a_slow_body_does_not_stop_others(server: Server) -> None:
         )
 
 
+@thorough
 def test_callers_who_hang_up_are_no_errors(root: Path, tmp_path: Path) -> None:
     server = Server(root, tmp_path).wait_until_ready()
     head = b"POST /v1/solves HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -204,6 +214,7 @@ def test_callers_who_hang_up_are_no_errors(root: Path, tmp_path: Path) -> None:
     assert '"level": "error"' not in message
 
 
+@thorough
 def test_a_body_that_trickles_is_answered_and_its_connection_closed(root: Path, tmp_path: Path) -> None:
     server = Server(root, tmp_path, body_patience_seconds=1).wait_until_ready()
     try:

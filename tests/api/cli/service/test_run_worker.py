@@ -13,6 +13,7 @@ import pytest
 from benchmarks.service.local_postgres import Postgres
 from tests.support.service.server import Server, start
 from tests.support.service.specs import TINY, tiny
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
@@ -76,6 +77,7 @@ def test_a_worker_solves_for_a_server_that_does_not(server: Server, start_worker
     assert server.client.post("/v1/plans:evaluate", json={"spec": TINY, "plan": plan}).json()["valid"]
 
 
+@thorough
 def test_a_solve_on_another_machine_is_cancelled_and_keeps_its_plan(server: Server, start_worker: Start) -> None:
     start_worker("worker", planner="plan_then_hang")
     solve_id = submit(server.client, tiny(solver__time_limit_seconds=300))
@@ -85,6 +87,7 @@ def test_a_solve_on_another_machine_is_cancelled_and_keeps_its_plan(server: Serv
     assert server.client.get(f"/v1/solves/{solve_id}").json()["result"]["plan_digest"].startswith("sha256:")
 
 
+@thorough
 def test_the_work_of_a_machine_that_is_gone_is_taken_over(server: Server, start_worker: Start, tmp_path: Path) -> None:
     gone = start_worker("gone", planner="plan_then_hang", solver_processes=2)
     ids = [submit(server.client, tiny(name=name, solver__time_limit_seconds=300)) for name in ("one", "two")]
@@ -100,6 +103,7 @@ def test_the_work_of_a_machine_that_is_gone_is_taken_over(server: Server, start_
     assert time.monotonic() - killed >= 5  # it was waited for before it was given up
 
 
+@thorough
 def test_a_worker_that_is_reported_to_stop_hands_over_at_once(server: Server, start_worker: Start) -> None:
     first = start_worker("first", planner="plan_then_hang")
     solve_id = submit(server.client, tiny(solver__time_limit_seconds=300))
@@ -111,6 +115,7 @@ def test_a_worker_that_is_reported_to_stop_hands_over_at_once(server: Server, st
     wait_for(lambda: state_of(server.client, solve_id) == "succeeded", 60)
 
 
+@thorough
 def test_a_data_folder_that_was_copied_is_distinguished(
     server: Server, root: Path, tmp_path: Path, url: str, start_worker: Start
 ) -> None:
@@ -123,6 +128,7 @@ def test_a_data_folder_that_was_copied_is_distinguished(
     assert "executor-id" in errors.decode()
 
 
+@thorough
 def test_a_worker_that_runs_another_number_at_a_time_says_so(server: Server, start_worker: Start) -> None:
     """The last to start decides for all: whoever runs them must know."""
     reported = "servers and workers of this database ran 1 solves at a time each, and run 2 from now on"

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from api.store.database import Database
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 SERVE = [sys.executable, "-c", "from api.cli import main; main()", "serve"]
@@ -41,6 +42,7 @@ def test_it_says_where_to_look_once_it_listens(tmp_path: Path) -> None:
             process.stderr.read()
 
 
+@thorough
 def test_a_folder_that_another_server_has(tmp_path: Path) -> None:
     descriptor = os.open(tmp_path / "server.lock", os.O_RDWR | os.O_CREAT)
     try:
@@ -51,18 +53,21 @@ def test_a_folder_that_another_server_has(tmp_path: Path) -> None:
     assert "another server works with" in line
 
 
+@thorough
 def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (line,) = serve(tmp_path / "file").stderr.splitlines()
     assert "cannot use" in line
 
 
+@thorough
 def test_a_database_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "shardplan.sqlite").write_bytes(b"not a database, but long enough to be looked at" * 100)
     (line,) = serve(tmp_path).stderr.splitlines()
     assert "cannot use the database" in line
 
 
+@thorough
 def test_a_database_of_another_version(tmp_path: Path) -> None:
     database = Database.of_file(tmp_path / "shardplan.sqlite")
     with database.engines.writer.begin() as connection:
@@ -72,6 +77,7 @@ def test_a_database_of_another_version(tmp_path: Path) -> None:
     assert "has schema 9999" in line
 
 
+@thorough
 @pytest.mark.parametrize(("host", "family"), [("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)])
 def test_a_port_that_someone_else_has(tmp_path: Path, host: str, family: socket.AddressFamily) -> None:
     with socket.socket(family) as taken:
@@ -86,6 +92,7 @@ def test_a_port_that_someone_else_has(tmp_path: Path, host: str, family: socket.
     assert reported[-1] == f"shardplan: cannot listen on {host}, port {port}: {why}"
 
 
+@thorough
 def test_an_address_that_this_machine_does_not_have(tmp_path: Path) -> None:
     host = "192.0.2.1"  # for documentation: nobody has it
     reported = serve(tmp_path, "--host", host, "--insecure", port=8080).stderr.splitlines()
@@ -93,6 +100,7 @@ def test_an_address_that_this_machine_does_not_have(tmp_path: Path) -> None:
     assert reported[-1] == f"shardplan: cannot listen on {host}, port 8080: {why}"
 
 
+@thorough
 def test_a_host_whose_name_is_none(tmp_path: Path) -> None:
     host = f"{64 * 'a'}.example"  # a part of a name has 63 characters at most
     reported = serve(tmp_path, "--host", host, "--insecure", port=8080).stderr.splitlines()
@@ -101,6 +109,7 @@ def test_a_host_whose_name_is_none(tmp_path: Path) -> None:
     assert not any("Traceback" in line for line in reported)
 
 
+@thorough
 def test_a_host_that_is_none(tmp_path: Path) -> None:
     host = "fe80::1%none"  # of an interface that is not there: refused before any server of names is asked
     with pytest.raises(socket.gaierror) as refused:

@@ -13,6 +13,7 @@ from tests.support.service.posted import store_rows
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import tiny
 from tests.support.service.stand_ins import leave_in
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
@@ -31,6 +32,7 @@ def test_a_fit_is_stopped_and_its_process_is_gone(tmp_path: Path) -> None:
         assert live.get("/readyz").status_code == 200
 
 
+@thorough
 def test_a_fit_that_the_server_left_begins_again(tmp_path: Path) -> None:
     leave_in(tmp_path)
     with Live.of(tmp_path / "data", fit=fits.hang) as live:
@@ -43,6 +45,7 @@ def test_a_fit_that_the_server_left_begins_again(tmp_path: Path) -> None:
         assert live.solve(tiny(cost_model="learned:m@1"))["state"] == "succeeded"
 
 
+@thorough
 @pytest.mark.parametrize(
     ("fit", "settings", "code", "hint"),
     [
@@ -64,6 +67,7 @@ def test_a_fit_that_goes_wrong_ends_with_the_reason(
         assert "must not leave" not in json.dumps(model)
 
 
+@thorough
 def test_only_so_many_fits_wait(tmp_path: Path) -> None:
     leave_in(tmp_path)
     with Live.of(tmp_path / "data", fit=fits.hang, max_queued_fits=1) as live:
@@ -90,6 +94,7 @@ def _wait_for_end(pid: int) -> None:
         time.sleep(0.05)
 
 
+@thorough
 def test_a_fit_has_room_under_the_least_limit_of_memory(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     with Live.of(tmp_path / "data", fit=fits.load_torch, fit_memory_bytes=2 * 1024**3) as live:

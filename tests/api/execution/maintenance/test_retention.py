@@ -23,6 +23,7 @@ from tests.support.contracts.store.maintenance import ended
 from tests.support.contracts.store.values import new_solve, solve_id
 from tests.support.service.live import Live, settings_for
 from tests.support.service.specs import tiny
+from tests.support.thorough import thorough
 
 DAY = 86_400.0
 
@@ -177,6 +178,7 @@ def test_bad_input(
     assert list(tmp_path.iterdir()) == []
 
 
+@thorough
 def test_a_service_serves_what_is_promoted_after_all_else_is_gone(tmp_path: Path) -> None:
     with Live.of(tmp_path) as live:
         preserved = live.solve(tiny())["result"]["plan_digest"]

@@ -12,6 +12,7 @@ from api.execution.processes.compile_ahead import Compiling
 from api.execution.solves import runner as solve_runner
 from tests.support.service.live import Live
 from tests.support.service.specs import TINY, tiny
+from tests.support.thorough import thorough
 
 #: Stands for a compiler that takes its time: it ends when the file is there.
 _WAIT_FOR = "import pathlib, sys, time\nwhile not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.05)"
@@ -45,6 +46,7 @@ def test_solves_wait_for_the_compiler_and_then_have_all_their_time(
         assert store.solve(waiting).attempts == 1
 
 
+@thorough
 @pytest.mark.parametrize("command", [[sys.executable, "-c", "raise SystemExit(1)"], ["no-such-compiler"]])
 def test_a_compiler_that_fails_is_reported_once_and_stops_no_one(
     tmp_path: Path, mark: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, command: list[str]

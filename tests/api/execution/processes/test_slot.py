@@ -18,6 +18,7 @@ from pebble.pool.channel import ChannelMutex
 from api.execution.processes import slot as process_slot
 from api.execution.processes.slot import ProcessSlot
 from tests.support.contracts.race import race
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
@@ -71,6 +72,7 @@ def test_work_goes_on_when_the_thread_that_began_it_has_ended() -> None:
     wait_until(lambda: not os.path.exists(f"/proc/{found['pid']}"))
 
 
+@thorough
 def test_what_processes_are_forked_from_may_be_killed() -> None:
     """Also then they do not die with whoever happened to need a process next."""
     with ProcessSlot(None) as first, ProcessSlot(None) as second:

@@ -53,6 +53,7 @@ def is_gone(pid: int, seconds: float = PATIENCE_SECONDS) -> bool:
     return True
 
 
+@thorough
 @needs_ray
 def test_a_solve_runs_there_and_ends_with_a_verified_plan(cluster: RayCluster, folder: Path) -> None:
     with Live.of(folder, ray_address=cluster.address, **PATIENT) as live:
@@ -66,6 +67,7 @@ def test_a_solve_runs_there_and_ends_with_a_verified_plan(cluster: RayCluster, f
     found.discard()
 
 
+@thorough
 @needs_ray
 def test_an_improvement_comes_while_it_runs_and_a_cancel_keeps_it_and_kills(cluster: RayCluster, folder: Path) -> None:
     spec = tiny(solver__time_limit_seconds=600)
@@ -92,6 +94,7 @@ def test_a_solve_that_overruns_is_stopped_there_and_keeps_its_best_plan(cluster:
         assert is_gone(wait_for_pid(cluster.folder))
 
 
+@thorough
 @needs_ray
 def test_a_process_that_is_killed_there_is_tried_again_and_then_given_up(cluster: RayCluster, folder: Path) -> None:
     spec = tiny(solver__time_limit_seconds=600)

@@ -16,6 +16,7 @@ from api.store.database import Database
 from api.store.tenants import DEFAULT_TENANT
 from tests.support.service.server import Server
 from tests.support.service.specs import TINY, tiny
+from tests.support.thorough import thorough
 
 
 @pytest.fixture(params=["json", "text"])
@@ -74,6 +75,7 @@ def use(server: Server, key: str, path: Path) -> list[str]:
     return [key, made["key"], made_up, another, hook.json()["secret"], *encoded]
 
 
+@thorough
 def test_no_secret_is_logged(server: tuple[Server, str], tmp_path: Path) -> None:
     serving, key = server
     secrets = use(serving, key, tmp_path / "shardplan.sqlite")

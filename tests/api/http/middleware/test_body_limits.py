@@ -16,6 +16,7 @@ from api.http.middleware.body_limits import BodyLimitMiddleware
 from tests.support.service.live import Live, settings_for
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import TINY, raw
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 JSON = {"Content-Type": "application/json"}
@@ -118,6 +119,7 @@ def test_bodies_in_parts(small: Live, encoding: str) -> None:
         assert_problem(small.request("POST", "/v1/specs:validate", content=body, headers=headers), 400, "broken-body")
 
 
+@thorough
 @pytest.mark.parametrize("encoding", COMPRESSED)
 def test_a_gibibyte_in_a_mebibyte_is_refused_soon_and_with_little_memory(encoding: str) -> None:
     make = zlib.compressobj(9, wbits=31) if encoding == "gzip" else zstandard.ZstdCompressor().compressobj()

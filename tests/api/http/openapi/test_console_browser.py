@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.service.server import Server
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.browser
@@ -35,6 +36,7 @@ def server(root: Path, tmp_path: Path) -> Iterator[Server]:
     server.stop()
 
 
+@thorough
 def test_the_console_renders_every_route_with_no_network(server: Server, tmp_path: Path) -> None:
     if CHROMIUM is None:
         pytest.skip("no Chromium found")

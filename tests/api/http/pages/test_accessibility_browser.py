@@ -7,6 +7,7 @@ import pytest
 
 from tests.api.http.pages.conftest import Filled
 from tests.support.service.browser import Browser
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.browser
 
@@ -71,6 +72,7 @@ def as_before(browser: Browser) -> None:
     browser.prefer("light")
 
 
+@thorough
 @pytest.mark.parametrize("name", PAGES)
 def test_texts_can_be_read_in_light_and_dark(filled: Filled, browser: Browser, name: str) -> None:
     browser.open(filled.addresses()[name])
@@ -112,6 +114,7 @@ def test_colours_of_charts_stand_out_and_follow_the_scheme(filled: Filled, brows
     assert weak == []
 
 
+@thorough
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_never_scrolls_sideways(filled: Filled, browser: Browser, name: str) -> None:
     for width in (320, 390, 768, 1600):
@@ -133,6 +136,7 @@ def test_a_page_never_scrolls_sideways(filled: Filled, browser: Browser, name: s
         assert wide == [], width
 
 
+@thorough
 @pytest.mark.parametrize("name", PAGES)
 def test_the_keyboard_reaches_everything_and_shows_where_it_is(filled: Filled, browser: Browser, name: str) -> None:
     browser.open(filled.addresses()[name])

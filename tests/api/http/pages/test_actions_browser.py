@@ -12,6 +12,7 @@ from tests.api.http.pages.conftest import Filled
 from tests.support.service.browser import Browser
 from tests.support.service.server import Server
 from tests.support.service.specs import raw, tiny
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.browser
 
@@ -35,6 +36,7 @@ def write(browser: Browser, label: str, text: str) -> None:
     browser.call("Input.insertText", text=text)
 
 
+@thorough
 def test_the_example_is_planned_with_one_button(filled: Filled, browser: Browser) -> None:
     browser.open("/")
     click(browser, "Check it only")
@@ -134,6 +136,7 @@ def slow_server(root: Path, tmp_path: Path) -> Iterator[Server]:
     server.stop()
 
 
+@thorough
 def test_progress_is_shown_and_stated_while_a_solve_runs_and_it_can_be_stopped(
     slow_server: Server, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from planner.domain.formats.units import format_bytes
 from tests.api.http.pages.conftest import Filled
 from tests.support.service.browser import Browser
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.browser
 
@@ -87,6 +88,7 @@ def on_scale(reported: dict[str, Any]) -> list[float]:
     return sorted(float(text.removesuffix(" µs")) * 1e-6 for text in left)
 
 
+@thorough
 @pytest.mark.parametrize("gap", [0.0, 1e-9, 4e-4])
 def test_the_scale_of_a_search_does_not_blow_up_what_is_no_gap(listened: Browser, gap: float) -> None:
     """A thousandth of the value at least is on it, between lines at round numbers that tell them apart."""
@@ -113,6 +115,7 @@ def test_a_search_is_drawn_in_steps_however_small(listened: Browser) -> None:
     assert len(falls) >= 12
 
 
+@thorough
 @pytest.mark.parametrize("width", [1400, 1000, 360, 320])
 def test_the_end_of_a_scale_of_memory_has_its_label(filled: Filled, listened: Browser, width: int) -> None:
     plan = filled.server.client.get(f"/v1/plans/{filled.first}").json()

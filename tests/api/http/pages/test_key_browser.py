@@ -14,6 +14,7 @@ from tests.api.http.pages.test_actions_browser import click, write
 from tests.support.service.browser import Browser
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.browser
 
@@ -43,6 +44,7 @@ def browser(guarded: tuple[Server, str], tmp_path: Path) -> Iterator[Browser]:
         yield browser
 
 
+@thorough
 def test_a_reader_shows_a_key_and_sees_everything(guarded: tuple[Server, str], browser: Browser) -> None:
     server, key = guarded
     browser.open("/ui/solves")
@@ -72,6 +74,7 @@ def test_a_reader_shows_a_key_and_sees_everything(guarded: tuple[Server, str], b
     assert browser.run("sessionStorage.length") == 0
 
 
+@thorough
 def test_what_the_key_does_not_reach_is_reported(guarded: tuple[Server, str], browser: Browser) -> None:
     browser.open("/")
     write(browser, "Key", guarded[1])

@@ -7,6 +7,7 @@ import pytest
 from tests.api.http.pages.conftest import solved
 from tests.support.service.browser import Browser
 from tests.support.service.server import Server
+from tests.support.thorough import thorough
 
 pytestmark = [pytest.mark.browser]
 
@@ -30,6 +31,7 @@ def large_spec() -> dict[str, object]:
     }
 
 
+@thorough
 def test_a_large_plan_is_drawn(root: Path, tmp_path: Path) -> None:
     server = Server(root, tmp_path / "data").wait_until_ready()
     try:

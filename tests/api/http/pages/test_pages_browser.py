@@ -8,6 +8,7 @@ import pytest
 from planner.domain.formats.units import format_bytes, format_seconds
 from tests.api.http.pages.conftest import HOSTILE_NAME, HOSTILE_TABLES, Filled
 from tests.support.service.browser import Browser
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.browser
 
@@ -159,6 +160,7 @@ def test_what_is_missing_gets_a_page_with_ways_on(browser: Browser, address: str
     assert browser.run("document.querySelectorAll('.missing a').length") == 4
 
 
+@thorough
 def test_a_name_is_text_wherever_it_stands(filled: Filled, browser: Browser) -> None:
     for name, address in filled.addresses().items():
         browser.open(address)

@@ -14,6 +14,7 @@ from tests.api.cli.service.test_run_server import resident_bytes
 from tests.api.http.protocol.test_server_sent_events import names
 from tests.support.service.server import Server
 from tests.support.service.specs import tiny
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
@@ -33,6 +34,7 @@ def read(server: Server, path: str, chunks: list[bytes]) -> None:
         chunks += answer.iter_raw()
 
 
+@thorough
 def test_improvements_come_while_the_solve_runs_and_a_cancel_ends_the_stream(server: Server) -> None:
     solve_id, chunks = submit(server), []
     reader = threading.Thread(target=read, args=(server, f"/v1/solves/{solve_id}/events", chunks))
@@ -45,6 +47,7 @@ def test_improvements_come_while_the_solve_runs_and_a_cancel_ends_the_stream(ser
     assert names(b"".join(chunks))[-2:] == [("progress", "1"), ("end", "1")]
 
 
+@thorough
 def test_a_stopping_server_ends_streams(server: Server) -> None:
     solve_id, chunks = submit(server), []
     reader = threading.Thread(target=read, args=(server, f"/v1/solves/{solve_id}/events", chunks))
@@ -58,6 +61,7 @@ def test_a_stopping_server_ends_streams(server: Server) -> None:
     assert "Traceback" not in errors
 
 
+@thorough
 def test_storms_of_listeners_leave_nothing_behind(server: Server) -> None:
     solve_id = submit(server)
     request = f"GET /v1/solves/{solve_id}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode()

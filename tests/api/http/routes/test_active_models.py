@@ -15,6 +15,7 @@ from tests.support.service.measured import DEVICE, benchmark_rows, model_bytes, 
 from tests.support.service.posted import store_rows, upload
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import tiny
+from tests.support.thorough import thorough
 
 PROFILE = "dgx-h100-80g"
 ACTIVE = f"/v1/hardware-profiles/{PROFILE}/cost-model"
@@ -130,6 +131,7 @@ def test_only_what_is_there_becomes_active(own: Live) -> None:
     assert "failed" in problem["errors"][0]["message"]
 
 
+@thorough
 def test_learned_means_what_was_active_when_the_spec_was_read(own: Live) -> None:
     spec = tiny(cost_model="learned")
     problem = assert_problem(own.post("/v1/solves", spec), 422, "invalid-problem")

@@ -6,6 +6,7 @@ from tests.support.contracts.race import race
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import TINY, tiny
+from tests.support.thorough import thorough
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,7 @@ def line(live: Live, name: str) -> list[str]:
     return [version["plan_digest"] for version in reversed(versions)]
 
 
+@thorough
 def test_a_rollback_is_a_new_version_of_the_plan_before(live: Live, digests: list[str]) -> None:
     etag = promote(live, "back", digests[0], digests[1])
     back = live.post("/v1/channels/back:rollback", headers={"If-Match": etag})

@@ -15,6 +15,7 @@ from tests.support.service.problems import assert_problem
 from tests.support.service.server import Server
 from tests.support.service.specs import TINY, tiny
 from tests.support.service.statistics_files import document
+from tests.support.thorough import thorough
 
 
 def keyed(key: str, **more: str) -> dict[str, str]:
@@ -117,6 +118,7 @@ def test_a_document_of_a_model_takes_a_key(live: Live) -> None:
     assert_problem(live.post("/v1/cost-models", other, headers=keyed("u")), 422, "key-reused")
 
 
+@thorough
 def test_a_key_outlives_a_killed_server(root: Path, tmp_path: Path) -> None:
     server = Server(root, tmp_path).wait_until_ready()
     url, headers = "/v1/solves?fresh=true", keyed("kept")

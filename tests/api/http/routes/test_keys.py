@@ -5,6 +5,7 @@ from pathlib import Path
 from api.store.access.audit import LOCAL
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
+from tests.support.thorough import thorough
 
 
 def test_the_last_use_is_preserved(tmp_path: Path) -> None:
@@ -18,6 +19,7 @@ def test_the_last_use_is_preserved(tmp_path: Path) -> None:
     assert used["not"] is None
 
 
+@thorough
 def test_a_server_that_asks_no_one_makes_no_keys(tmp_path: Path) -> None:
     with Live.of(tmp_path) as live:
         answer = live.post("/v1/keys", {"name": "n", "scopes": ["admin"]}, headers={"Authorization": "Bearer x"})

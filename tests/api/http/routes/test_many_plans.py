@@ -9,8 +9,10 @@ from api.store.database import Database
 from api.store.sql import tables
 from tests.support.contracts.store.values import digest_of, summary
 from tests.support.service.live import Live
+from tests.support.thorough import thorough
 
 
+@thorough
 def test_pages_of_a_hundred_thousand_plans(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("many")
     database = Database.of_file(folder / "shardplan.sqlite")

@@ -18,6 +18,7 @@ from tests.support.service.live import Live
 from tests.support.service.measured import benchmark_rows, model_document
 from tests.support.service.specs import TINY, tiny
 from tests.support.service.tenants import HOOK_URL, WEBHOOK_HOSTS, Tenant
+from tests.support.thorough import thorough
 
 #: By what they try. None may become part of anything but a text.
 NAMES = {
@@ -270,6 +271,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield Service(live, folder)
 
 
+@thorough
 @pytest.mark.parametrize("where", RULES)
 def test_a_name_is_preserved_as_it_is_or_refused(service: Service, where: str) -> None:
     rule, taken = RULES[where], []

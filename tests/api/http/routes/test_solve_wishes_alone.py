@@ -15,6 +15,7 @@ from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import TINY, tiny
 from tests.support.service.stand_ins import leave_in
+from tests.support.thorough import thorough
 
 
 def at(seconds_from_now: float) -> str:
@@ -55,6 +56,7 @@ def test_the_server_limits_the_time_of_solves(tmp_path: Path) -> None:
         assert live.solve(tiny(solver__time_limit_seconds=2))["id"] == solve["id"]  # the same request by then
 
 
+@thorough
 def test_a_failed_solve_is_tried_again(tmp_path: Path) -> None:
     leave_in(tmp_path)
     with Live.of(tmp_path, plan=planners.raise_defect) as live:

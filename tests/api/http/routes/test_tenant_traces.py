@@ -11,6 +11,7 @@ from sqlalchemy import event
 
 from tests.support.service.live import Live
 from tests.support.service.tenants import LINES, UNKNOWN, WEBHOOK_HOSTS, Line, Tenant, filled
+from tests.support.thorough import thorough
 
 _NUM_TIMED = 120
 _NUM_SHUFFLES = 2000
@@ -67,6 +68,7 @@ def requests_of(both: Both, line: Line) -> Iterator[tuple[tuple[str, object], tu
 HIDDEN = [operation for operation, line in LINES.items() if line.kind == "hidden" and "deliveries" not in operation]
 
 
+@thorough
 @pytest.mark.parametrize("operation", HIDDEN)
 def test_the_database_is_asked_the_same(both: Both, operation: str) -> None:
     method = operation.partition(" ")[0]

@@ -14,6 +14,7 @@ from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import TINY, tiny
 from tests.support.service.tenants import LINES, UNKNOWN, WEBHOOK_HOSTS, Tenant, filled
+from tests.support.thorough import thorough
 
 
 class Both:
@@ -56,12 +57,14 @@ def reported(answer: Any) -> tuple[int, str]:
     return answer.status_code, re.sub(r'"request_id": ?"[^"]*"', "", answer.text)
 
 
+@thorough
 def test_every_route_that_asks_who_it_is_has_a_line(both: Both) -> None:
     paths = both.live.get("/openapi.json").json()["paths"]
     operations = {f"{method.upper()} {path}" for path, item in paths.items() for method in item if path[:3] == "/v1"}
     assert set(LINES) == operations == set(ROUTE_SCOPES)
 
 
+@thorough
 @pytest.mark.parametrize("operation", LINES)
 def test_a_route_reports_nothing_of_others(both: Both, operation: str) -> None:
     line, ours, theirs = LINES[operation], both.ours, both.theirs

@@ -8,6 +8,7 @@ from tests.support.service.issuer import Issuer, claims, signed
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import TINY, tiny
+from tests.support.thorough import thorough
 
 LIMIT = 30
 
@@ -18,6 +19,7 @@ def test_a_service_without_an_issuer_takes_no_token(tmp_path: Path) -> None:
         assert_problem(live.get("/v1/solves", headers=headers), 401, "unauthorized")
 
 
+@thorough
 def test_an_issuer_that_does_not_answer(tmp_path: Path) -> None:
     with Issuer().running() as issuer, Live.of(tmp_path, **issuer.settings()) as live:
         issuer.is_down = True

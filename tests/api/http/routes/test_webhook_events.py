@@ -12,6 +12,7 @@ from tests.support.service.problems import assert_problem
 from tests.support.service.receivers import receiving
 from tests.support.service.specs import TINY, tiny
 from tests.support.service.stand_ins import leave_in
+from tests.support.thorough import thorough
 from tests.support.waiting import wait_until
 
 #: Solvers yield to everybody on a machine that is busy.
@@ -25,6 +26,7 @@ def test_without_a_list_there_are_no_webhooks(tmp_path: Path) -> None:
     assert "SHARDPLAN_WEBHOOK_HOSTS" in problem["detail"]
 
 
+@thorough
 def test_the_end_of_a_solve_and_a_promotion_are_reported_and_can_be_reported_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

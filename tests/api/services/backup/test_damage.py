@@ -22,6 +22,7 @@ from api.store.sql.blobs import packed
 from planner.domain.formats.canonical_json import canonical_bytes
 from tests.support.service.database_rows import a_plan, fill, tenant
 from tests.support.service.live import settings_for
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 Members = dict[str, bytes]
@@ -133,6 +134,7 @@ DAMAGES = [
 ]
 
 
+@thorough
 @pytest.mark.parametrize(("damage", "reported"), DAMAGES, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_changed_backup_is_refused(
     backup: Path, tmp_path: Path, damage: Callable[[Members], None], reported: str

@@ -21,9 +21,11 @@ from tests.support.service import planners
 from tests.support.service.live import Live, settings_for
 from tests.support.service.specs import tiny
 from tests.support.service.stand_ins import leave_in
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 
+@thorough
 def test_a_backup_under_load_is_restored_to_the_same_plans_and_what_ran_goes_on(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     backups = [tmp_path / f"{number}.zip" for number in range(3)]
@@ -79,6 +81,7 @@ def test_a_backup_under_load_is_restored_to_the_same_plans_and_what_ran_goes_on(
         assert live.get("/v1/solves?state=failed").json()["solves"] == []
 
 
+@thorough
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_a_solve_that_ran_is_finished_by_who_restores(
     tmp_path: Path, request: pytest.FixtureRequest, kind: str
@@ -107,6 +110,7 @@ def test_a_solve_that_ran_is_finished_by_who_restores(
         assert live.get(f"/v1/plans/{ended['result']['plan_digest']}").status_code == 200
 
 
+@thorough
 def test_the_commands(tmp_path: Path) -> None:
     """In processes of their own: what DBOS logs must not go to a stream that ends with the test."""
     folder, file, new = tmp_path / "data", tmp_path / "backup.zip", tmp_path / "new"
@@ -178,6 +182,7 @@ def test_a_backup_is_overwritten_where_that_is_stated(tmp_path: Path, run: Run) 
     assert run("restore", file, "--check").code == 0
 
 
+@thorough
 @pytest.mark.parametrize(
     "arguments",
     [

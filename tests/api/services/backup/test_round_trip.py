@@ -20,6 +20,7 @@ from api.store.sql.connections import Engines, sqlite_engines
 from benchmarks.service.local_postgres import Postgres
 from tests.support.service.database_rows import NUM_ROWS, Rows, all_rows, fill
 from tests.support.service.live import settings_for
+from tests.support.thorough import thorough
 
 KINDS = ("sqlite", "postgres")
 
@@ -154,6 +155,7 @@ def test_what_is_written_meanwhile_is_not_in_it(
         assert found[name] == expected[name]
 
 
+@thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_database_with_tables_is_left_alone_unless_it_is_to_be_replaced(
     kind: str, databases: Databases, tmp_path: Path

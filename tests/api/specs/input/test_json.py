@@ -8,6 +8,7 @@ from api.schemas.plan import EvaluationRequest
 from api.schemas.spec import SpecDocument
 from api.specs.input.json import RejectedDocument, field_names, parse_document, pointer, quoted
 from tests.support.service.specs import TINY, raw, tiny
+from tests.support.thorough import thorough
 
 #: Bytes that no two JSON readers agree on, or that are no JSON: one issue at the root each.
 NOT_JSON = {
@@ -135,6 +136,7 @@ def test_a_hundred_thousand_errors_take_as_long_each_as_a_few_thousand() -> None
     assert seconds[1] < 50 * seconds[0]
 
 
+@thorough
 @pytest.mark.parametrize(
     "inner",
     [

@@ -16,6 +16,7 @@ from planner.access.sketches.sketch import INDEX_BITS, OtherSketch
 from planner.domain.formats.canonical_json import canonical_bytes, digest
 from tests.support.planning.id_streams import in_batches, sketched, zipf
 from tests.support.service.statistics_files import ROWS, document, idle, statistics
+from tests.support.thorough import thorough
 
 
 def test_there_and_back() -> None:
@@ -41,6 +42,7 @@ def test_a_table_that_is_never_looked_up() -> None:
     assert parse_statistics(idle("a").canonical).sketches["a"].lookups == 0
 
 
+@thorough
 def test_a_sketch_of_many_rows_stays_small() -> None:
     sketch = sketched([zipf(0.3, 3_000_000, 500_000, seed) for seed in range(5)])
     (table,) = Statistics(sketches={"t": sketch}).document["tables"]  # type: ignore[misc]

@@ -25,7 +25,7 @@ from planner.domain.formats.canonical_json import canonical_bytes
 from tests.api.store.migrations.test_run import BEFORE_TENANTS
 from tests.support.contracts.store.values import DIGEST, new_solve
 from tests.support.service.old_release import old_release
-from tests.support.thorough import THOROUGH
+from tests.support.thorough import THOROUGH, thorough
 
 #: Statements between two kills; with `make thorough` none.
 _STEP = 1 if THOROUGH else 9
@@ -76,6 +76,7 @@ def use(store: TenantStore) -> None:
     assert moved.version == channel.version + 1
 
 
+@thorough
 @pytest.mark.parametrize("revision", sorted(known_revisions()))
 def test_a_database_of_every_release_is_opened_and_worked_with(tmp_path: Path, revision: str) -> None:
     path = tmp_path / "db.sqlite"
@@ -106,6 +107,7 @@ def ended(pid: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
+@thorough
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_many_processes_open_an_old_database_at_once(tmp_path: Path, request: pytest.FixtureRequest, kind: str) -> None:
     if kind == "sqlite":
@@ -166,6 +168,7 @@ def tables_of(engine: Engine) -> tuple[list[str], list[tuple[object, ...]]]:
         engine.dispose()
 
 
+@thorough
 def test_an_upgrade_that_is_killed_at_any_statement_has_changed_nothing(tmp_path: Path) -> None:
     old = tmp_path / "old.sqlite"
     filled(old, _ROWS_FIT)
@@ -188,6 +191,7 @@ def test_an_upgrade_that_is_killed_at_any_statement_has_changed_nothing(tmp_path
     assert number > 4 * _STEP
 
 
+@thorough
 def test_an_upgrade_that_is_killed_at_any_statement_has_changed_nothing_in_postgresql(postgres: Postgres) -> None:
     old = old_postgres(postgres)
     before = tables_of(create_engine(postgres_url(old)))

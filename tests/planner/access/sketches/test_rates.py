@@ -8,6 +8,7 @@ from planner.access.sketches.drift import rates_of
 from planner.access.sketches.nnls import nnls
 from planner.access.sketches.rates import RowRates
 from tests.support.planning.id_streams import in_batches, lru_miss_ratio, sketched, zipf
+from tests.support.thorough import thorough
 
 ROWS = 20_000
 
@@ -30,6 +31,7 @@ def test_more_rows_than_the_table_has_are_cut() -> None:
     assert rates.access_cdf(5).points == ((1.0, 1.0),)
 
 
+@thorough
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 1.4])
 def test_misses_of_a_sketch_are_those_of_a_true_cache(alpha: float) -> None:
     ids = zipf(alpha, ROWS, 600_000)
@@ -68,6 +70,7 @@ def test_repeats_that_follow_each_other_hit_in_any_cache() -> None:
     assert rates.miss_ratio(np.array([20.0, 1_000.0, 20_000.0])) == pytest.approx([1 / 8] * 3, abs=0.03)
 
 
+@thorough
 def test_locality_over_several_batches() -> None:
     """Rows come again after 4 batches: half of the lookups of a large cache hit, and few of a small one."""
     first = np.random.default_rng(0).integers(0, 10**6, (400, 1_000))

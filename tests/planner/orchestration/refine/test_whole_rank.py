@@ -18,6 +18,7 @@ from planner.verification.evaluate_placement import score
 from planner.verification.verify import verify
 from tests.support.planning.builders import make_cluster, make_problem, make_table
 from tests.support.planning.launching_model import LaunchingModel
+from tests.support.thorough import thorough
 
 MODEL = LaunchingModel(launch_seconds=3e-7)
 RANKS = 3
@@ -74,6 +75,7 @@ def ranks_of(placement: Placement) -> list[int]:
     return ranks
 
 
+@thorough
 @pytest.mark.parametrize("objective", ["max_rank_time", "step_time"])
 @pytest.mark.parametrize("seed", range(3))
 def test_from_one_rank_it_comes_to_the_best_of_all_plans(seed: int, objective: str) -> None:

@@ -21,6 +21,7 @@ from planner.solver.partitioners.portfolio import Portfolio
 from tests.support.planning.builders import ROOFLINE, SCM, TORCHREC, make_cluster, make_problem, make_table
 from tests.support.planning.certificates import SPEC_DIGEST, Document, resealed
 from tests.support.planning.launching_model import LaunchingModel
+from tests.support.thorough import thorough
 
 LIMITS = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.5)
 
@@ -108,6 +109,7 @@ def test_torchrecs_prices_are_certified_too() -> None:
     assert certificate["cost_model"].startswith("torchrec@")
 
 
+@thorough
 def test_hot_rows_are_shards_of_their_own() -> None:
     certificate, document = certified(ERROR_KINDS["split by heat"])
     families = certificate["problem"]["families"]

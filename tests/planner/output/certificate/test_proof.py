@@ -15,6 +15,7 @@ from planner.solver.evaluate import objective_of, violations
 from planner.solver.problem import Objective, SolverProblem
 from tests.support.planning.builders import best_assignment, brute_force, random_priced
 from tests.support.planning.certificates import certified, some_plan, with_rules
+from tests.support.thorough import thorough
 
 ROUNDING = 1 + 1e-11  # prices are stated with twelve digits
 SETTINGS = settings(max_examples=25, derandomize=True, deadline=None, database=None)
@@ -110,6 +111,7 @@ def test_splits_raise_what_is_proven() -> None:
     assert raised >= 3
 
 
+@thorough
 def test_a_box_without_room_is_closed_by_prices_of_bytes() -> None:
     """Where memory alone leaves no plan in a part of the tree, a leaf has no price of time there."""
     leaves = []

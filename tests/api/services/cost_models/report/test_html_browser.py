@@ -13,6 +13,7 @@ from tests.api.http.openapi.test_console_browser import CHROMIUM, FLAGS
 from tests.support.service.browser import Browser
 from tests.support.service.measured import model_document
 from tests.support.service.server import Server
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.browser
@@ -46,6 +47,7 @@ def browse(url: str, tmp_path: Path, *flags: str) -> tuple[bytes, str]:
     return run.stdout, run.stderr.decode(errors="replace")
 
 
+@thorough
 def test_the_page_of_the_service_is_whole_under_its_policy(server: Server, tmp_path: Path) -> None:
     stored = server.client.post("/v1/cost-models", json={"document": model_document("browsed")}).json()
     url = f"http://127.0.0.1:{server.port}{stored['report_url']}"
@@ -57,6 +59,7 @@ def test_the_page_of_the_service_is_whole_under_its_policy(server: Server, tmp_p
     assert "Content Security Policy" not in message  # how Chromium reports what a policy refused
 
 
+@thorough
 @pytest.mark.parametrize("size", ["1200,1600", "500,1600"])
 def test_the_file_is_drawn_with_its_own_style(tmp_path: Path, size: str) -> None:
     document = model_document("filed")
@@ -91,6 +94,7 @@ TEXTS = """[...document.querySelectorAll('svg')].map((chart) => {
 })"""
 
 
+@thorough
 @pytest.mark.parametrize("width", [1400, 600, 450, 360, 320])
 def test_labels_of_charts_can_be_read_at_any_width(tmp_path: Path, width: int) -> None:
     report = tmp_path / "report.html"
@@ -112,6 +116,7 @@ def test_labels_of_charts_can_be_read_at_any_width(tmp_path: Path, width: int) -
         assert overlaps == []
 
 
+@thorough
 def test_the_page_of_the_service_leads_back_and_a_file_of_it_does_not(server: Server, tmp_path: Path) -> None:
     address = "/v1/cost-models/cpu-epyc@1/report"
     assert "<a " not in server.client.get(address).text

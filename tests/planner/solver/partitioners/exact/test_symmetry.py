@@ -10,6 +10,7 @@ from planner.solver.partitioners.exact.symmetry import Symmetry, find_symmetry, 
 from planner.solver.problem import SolverProblem
 from tests.support.planning.builders import make_assignment, narrowest_shape, random_priced
 from tests.support.planning.exhaustive import all_assignments
+from tests.support.thorough import thorough
 
 
 def members(symmetry: Symmetry) -> tuple[list[list[int]], list[list[int]]]:
@@ -69,6 +70,7 @@ def test_order_of_first_use() -> None:
     assert twin.piece_site.tolist() == [2, 0]
 
 
+@thorough
 @pytest.mark.parametrize("change", [lambda priced: priced, slower, forbidden])
 def test_twins_cost_the_same_and_break_the_same_rules(change: object) -> None:
     priced = change(random_priced(2, num_tables=3, max_pieces=2))  # type: ignore[operator]

@@ -20,6 +20,7 @@ from planner.solver.partitioners.local_search.search_data import search_view
 from planner.solver.problem import Objective, RelaxationHint, Scope
 from tests.support.contracts.partitioner import LIMITS, PartitionerContract
 from tests.support.planning.builders import brute_force, random_priced
+from tests.support.thorough import thorough
 
 
 class TestLocalSearch(PartitionerContract):
@@ -27,6 +28,7 @@ class TestLocalSearch(PartitionerContract):
     limits = replace(LIMITS, work_limit_seconds=0.2)
 
 
+@thorough
 def test_it_finds_the_optimum_over_all_cuts() -> None:
     """Nearly always, and comes within a percent of it; also where the best plan needs a cut that is not listed."""
     exact, unlisted = 0, 0

@@ -30,6 +30,7 @@ def running(seed: int, **changes: object) -> SolverProblem:
     return with_move(priced, before, **changes)
 
 
+@thorough
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("cuts", [True, False])
 def test_counting_along_is_counting_again(seed: int, cuts: bool) -> None:

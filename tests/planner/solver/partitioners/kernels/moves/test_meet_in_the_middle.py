@@ -5,6 +5,7 @@ import pytest
 
 from cost_models.arrays import Floats, Ints
 from planner.solver.partitioners.kernels.moves.meet_in_the_middle import Terms, Wanted, find_cheap_sets
+from tests.support.thorough import thorough
 
 PIECES = 9
 FAR = 1e9
@@ -45,6 +46,7 @@ def met(
     return sets[:preserved], costs[:preserved]
 
 
+@thorough
 @pytest.mark.parametrize("seed", range(6))
 def test_all_sets_between_the_bounds_are_found(seed: int) -> None:
     pieces, terms, wanted = instance(seed)

@@ -22,6 +22,7 @@ from planner.solver.partitioners.local_search.chain import Chain
 from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 from tests.support.planning.builders import make_assignment, random_priced
 from tests.support.planning.proposing import SHARP, Proposal, begun, plan_of, propose, slots_of
+from tests.support.thorough import thorough
 
 LOCAL = 2  # ranks of a host of the small problems
 
@@ -48,6 +49,7 @@ def whole_tables(scope: Scope, *loads: list[float]) -> tuple[SolverProblem, Assi
     return replace(roomy, objective=Objective.MAX_RANK_TIME), make_assignment(list(enumerate(sites)))
 
 
+@thorough
 @pytest.mark.parametrize("scope", [Scope.RANK, Scope.HOST])
 def test_three_sites_reach_what_no_two_do(scope: Scope) -> None:
     """22, 26 and 22 seconds, of which no two can be dealt better; all three can, to 24, 24 and 22."""
@@ -83,6 +85,7 @@ def test_two_sites_reach_what_no_swap_does(scope: Scope) -> None:
         assert objective_of(priced, plan_of(chain)) == pytest.approx(7.0)
 
 
+@thorough
 def test_hosts_swap_their_pieces_where_no_move_helps() -> None:
     """Ten and seven seconds; whichever piece moves, one host has more than ten."""
     priced, start = whole_tables(Scope.HOST, [5, 5], [4, 3])

@@ -9,20 +9,11 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.http.middleware.decompression import ENCODINGS, BrokenBody, Inflater
+from api.http.middleware.decompression import ENCODINGS, Inflater, RejectedBody
 from api.http.middleware.problem_response import refuse
-from api.http.protocol.problem_details import RETRY_AFTER_SECONDS
 
 #: Of a body that comes no faster, somebody sends a byte now and then to keep a connection busy.
 LEAST_BYTES_PER_SECOND = 32 * 1024
-
-
-class BodyTooLarge(Exception):
-    """The body crossed the limit while it was read."""
-
-
-class BodyTooSlow(Exception):
-    """The body was waited for too long."""
 
 
 class BodyLimitMiddleware:
@@ -48,7 +39,8 @@ class BodyLimitMiddleware:
             )
             return
         if length.isdecimal() and (len(length) > 18 or int(length) > self._limit):
-            await refuse(scope, receive, send, "body-too-large", self._too_large())
+            too_large = _too_large(self._limit)
+            await refuse(scope, receive, send, too_large.code, too_large.detail)
             return
         seen, waited, is_whole, started = 0, 0.0, not has_body, False
 
@@ -61,11 +53,12 @@ class BodyLimitMiddleware:
                 message = await receive()
             waited += time.monotonic() - began
             if patience.cancelled_caught:
-                raise BodyTooSlow
+                came = f"of the body, {seen} bytes came in {waited:.0f} s (SHARDPLAN_BODY_PATIENCE_SECONDS)"
+                raise RejectedBody("request-timeout", came)
             is_whole = not message.get("more_body", False)
             seen += len(message.get("body", b""))
             if seen > self._limit:
-                raise BodyTooLarge
+                raise _too_large(self._limit)
             return message
 
         async def watching_send(message: Message) -> None:
@@ -79,22 +72,14 @@ class BodyLimitMiddleware:
             await self._app(scope, inflated, watching_send)
         except ClientDisconnect:
             return  # nobody waits for an answer, and to hang up is no error
-        except BodyTooLarge:
+        except RejectedBody as error:
             if started:
                 raise
-            await refuse(scope, receive, send, "body-too-large", self._too_large())
-        except BodyTooSlow:
-            if started:
-                raise
-            detail = f"of the body, {seen} bytes came in {waited:.0f} s (SHARDPLAN_BODY_PATIENCE_SECONDS)"
-            await refuse(scope, receive, send, "request-timeout", detail, {"retry-after": str(RETRY_AFTER_SECONDS)})
-        except BrokenBody:
-            if started:
-                raise
-            await refuse(scope, receive, send, "broken-body", f"the body is no {encoding}, or a part of it is missing")
+            await refuse(scope, receive, send, error.code, error.detail)
 
-    def _too_large(self) -> str:
-        return f"the body is larger than {self._limit} bytes (SHARDPLAN_MAX_BODY_BYTES)"
+
+def _too_large(limit: int) -> RejectedBody:
+    return RejectedBody("body-too-large", f"the body is larger than {limit} bytes (SHARDPLAN_MAX_BODY_BYTES)")
 
 
 class _Inflated:
@@ -107,13 +92,12 @@ class _Inflated:
         self._seen, self._all_came, self._ended = 0, False, False
 
     async def __call__(self) -> Message:
-        """Return the next piece."""
         while not self._ended:
             piece = next(self._pieces, None)
             if piece is not None:
                 self._seen += len(piece)
                 if self._seen > self._limit:
-                    raise BodyTooLarge
+                    raise _too_large(self._limit)
                 await anyio.lowlevel.checkpoint()  # others get their turn between two pieces
                 return {"type": "http.request", "body": piece, "more_body": True}
             if self._all_came:

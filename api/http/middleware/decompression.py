@@ -18,8 +18,12 @@ _LEAST_PART_BYTES, _FEW_PARTS = 1024, 16
 ENCODINGS = tuple(_FED_BYTES)
 
 
-class BrokenBody(Exception):
-    """The body is not what its ``Content-Encoding`` says."""
+class RejectedBody(Exception):
+    """A body that is read no further: the kind of the problem, and what happened."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code, self.detail = code, detail
 
 
 class _Decompressor(Protocol):
@@ -37,11 +41,12 @@ class Inflater:
 
     def __init__(self, encoding: str) -> None:
         self._encoding = encoding
+        self._broken = RejectedBody("broken-body", f"the body is no {encoding}, or a part of it is missing")
         self._part: _Decompressor | None = None  # None between two parts
         self._num_parts = self._num_fed_bytes = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield what comes out of the next bytes, in pieces of a few mebibytes at most. Raises ``BrokenBody``."""
+        """Yield what comes out of the next bytes, in pieces of a few mebibytes at most. Raises ``RejectedBody``."""
         step = _FED_BYTES[self._encoding]
         for start in range(0, len(data), step):
             left = data[start : start + step]
@@ -51,11 +56,11 @@ class Inflater:
                     self._part = self._new()
                     self._num_parts += 1
                     if self._num_parts > _FEW_PARTS + self._num_fed_bytes // _LEAST_PART_BYTES:
-                        raise BrokenBody
+                        raise self._broken
                 try:
                     piece = self._part.decompress(left)
                 except (zlib.error, zstandard.ZstdError) as error:
-                    raise BrokenBody from error
+                    raise self._broken from error
                 left = b""
                 if self._part.eof:
                     left, self._part = self._part.unused_data, None
@@ -63,9 +68,9 @@ class Inflater:
                     yield piece
 
     def end(self) -> None:
-        """Say that the body has ended. Raises ``BrokenBody`` if something is missing."""
+        """Say that the body has ended. Raises ``RejectedBody`` if something is missing."""
         if self._part is not None or not self._num_parts:
-            raise BrokenBody
+            raise self._broken
 
     def _new(self) -> _Decompressor:
         if self._encoding == "gzip":

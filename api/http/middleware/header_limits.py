@@ -7,7 +7,7 @@ import secrets
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from api.http.protocol.problem_details import MEDIA_TYPE, RETRY_AFTER_SECONDS, problem_bytes
+from api.http.middleware.problem_response import closing_problem
 from api.observability.request_id import HEADER
 from api.schemas.error_kinds import ERROR_KINDS
 
@@ -46,7 +46,6 @@ class BoundedHeads(HttpToolsProtocol):
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
         self._wait_for(None)
         super().connection_lost(exc)
 
@@ -142,16 +141,7 @@ def bounded_heads(head_patience_seconds: float, body_patience_seconds: float) ->
 
 
 def _answer(code: str, detail: str) -> bytes:
-    request_id, status = secrets.token_hex(8), ERROR_KINDS[code].status
-    body = problem_bytes(code, detail, request_id)
-    headers = {
-        "content-type": MEDIA_TYPE,
-        "content-length": str(len(body)),
-        "connection": "close",
-        "cache-control": "no-store",
-        HEADER.lower(): request_id,
-    }
-    if ERROR_KINDS[code].retryable:
-        headers["retry-after"] = str(RETRY_AFTER_SECONDS)
+    request_id = secrets.token_hex(8)
+    headers, body = closing_problem(code, detail, request_id, {HEADER.lower(): request_id})
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return b"".join([STATUS_LINE[status], head.encode("ascii"), b"\r\n", body])
+    return b"".join([STATUS_LINE[ERROR_KINDS[code].status], head.encode("ascii"), b"\r\n", body])

@@ -17,7 +17,6 @@ class AddressCheckMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass every other request on."""
         if scope["type"] == "http" and not scope["path"].isprintable():
             await refuse(scope, receive, send, "not-found", "the path holds a character that cannot be printed")
         elif scope["type"] == "http" and _NUL in scope["query_string"]:

@@ -17,14 +17,9 @@ class IssueCollector:
     def __init__(self, base: str = "") -> None:
         self.base = base
         self._shown: list[Issue] = []  # the first MAX_ISSUES
-        self._num_issues = 0
+        self.num_issues = 0  # shown or not
         self._broken: set[str] = set()
         self._has_broken: set[str] = set()  # pointers at or above a broken one
-
-    @property
-    def num_issues(self) -> int:
-        """How many issues there are, shown or not."""
-        return self._num_issues
 
     def report(
         self, pointer: str, message: str, hint: str, *, code: str = "invalid-value", reads: tuple[str, ...] = ()
@@ -45,7 +40,7 @@ class IssueCollector:
 
     def add_beyond(self, issue: Issue) -> None:
         """Add an issue of the document around the spec; its pointer is that of the document."""
-        self._num_issues += 1
+        self.num_issues += 1
         if len(self._shown) < MAX_ISSUES:
             self._shown.append(issue)
 
@@ -62,8 +57,8 @@ class IssueCollector:
 
     def raise_if_any(self) -> None:
         """Raise ``RejectedDocument`` with the first issues and the number of all, if there are any."""
-        if self._num_issues:
-            raise RejectedDocument(self._shown, self._num_issues)
+        if self.num_issues:
+            raise RejectedDocument(self._shown, self.num_issues)
 
     def _is_below_broken(self, pointer: str) -> bool:
         """Whether the value at a pointer, or one that holds it, is broken."""

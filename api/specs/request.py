@@ -61,13 +61,7 @@ def inputs_of(state: SpecState) -> SolveInputs:
         problem=state.problem,
         cost_model=state.model.model,
         partitioner_name=solver.partitioner,
-        limits=SolveLimits(
-            time_limit_seconds=solver.time_limit_seconds,
-            relative_gap=solver.relative_gap,
-            seed=solver.seed,
-            reproducible=solver.reproducible,
-            work_limit_seconds=solver.work_limit_seconds,
-        ),
+        limits=SolveLimits(**solver.model_dump(exclude={"partitioner"})),
         previous=None if state.previous is None else state.previous.plan,
         hardware_profile=spec.hardware.profile,
     )

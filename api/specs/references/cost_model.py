@@ -84,7 +84,6 @@ class ShippedModels:
         return None
 
     def of_digest(self, digest: str) -> FoundModel | None:
-        """Return the model of a digest."""
         for name, content in shipped_models().items():
             if load_model(content).digest == digest:
                 return FoundModel(canonical=content, called=name)
@@ -95,7 +94,6 @@ class ShippedModels:
         return device_of(self.active(profile))
 
     def available(self) -> Sequence[str]:
-        """Return the digests of all."""
         return [f"{LEARNED}:{load_model(content).digest}" for content in shipped_models().values()]
 
 
@@ -106,7 +104,6 @@ class OneModel:
     canonical: bytes
 
     def active(self, profile: str) -> FoundModel | None:
-        """Return it."""
         return FoundModel(canonical=self.canonical, called=load_model(self.canonical).name)
 
     def named(self, name: str, version: int) -> FoundModel | None:
@@ -114,7 +111,6 @@ class OneModel:
         return None
 
     def of_digest(self, digest: str) -> FoundModel | None:
-        """Return it, where it is the one that is meant."""
         return self.active("") if load_model(self.canonical).digest == digest else None
 
     def device_of(self, profile: str) -> str | None:
@@ -122,7 +118,6 @@ class OneModel:
         return None
 
     def available(self) -> Sequence[str]:
-        """Return its digest."""
         return [f"{LEARNED}:{load_model(self.canonical).digest}"]
 
 

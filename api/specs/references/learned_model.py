@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from itertools import takewhile
 
 import numpy as np
 
@@ -103,11 +104,7 @@ def _pointer(place: str) -> str:
     """Return "compute.networks[0]" as a JSON pointer; what came from outside and may not be repeated is cut off."""
     if place == "file":
         return ""
-    parts = []
-    for part in _PLACE.findall(place):
-        if not is_quotable(part):
-            break
-        parts.append(part)
+    parts = takewhile(is_quotable, _PLACE.findall(place))
     return pointer(parts)
 
 

@@ -6,6 +6,7 @@ again without the statistics.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -29,19 +30,18 @@ EVIDENCE = "statistics"
 #: Tables whose pooling factors differ from what was seen that are named, the worst first.
 _MOST_WARNINGS = 5
 _SHOWN_DIGEST = len("sha256:") + 12
-_SUBJECT_START, _SUBJECT_END = "model.tables.", ".access"
+_SUBJECT = re.compile(r"model\.tables\.(.+)\.access")
 
 
 def subject_of(table: str) -> str:
     """Return what provenance calls the access of a table."""
-    return f"{_SUBJECT_START}{table}{_SUBJECT_END}"
+    return f"model.tables.{table}.access"
 
 
 def table_of(subject: str) -> str | None:
     """Return the table of a subject of :func:`subject_of`."""
-    if not (subject.startswith(_SUBJECT_START) and subject.endswith(_SUBJECT_END)):
-        return None
-    return subject[len(_SUBJECT_START) : -len(_SUBJECT_END)] or None
+    found = _SUBJECT.fullmatch(subject)
+    return None if found is None else found[1]
 
 
 def inline_statistics(state: SpecState, find: FindStatistics | None, issues: IssueCollector) -> SpecState:
@@ -88,7 +88,7 @@ def inline_statistics(state: SpecState, find: FindStatistics | None, issues: Iss
 class _Unusable(Exception):
     """A reference that leads to nothing that could be used: what is wrong, and the way out."""
 
-    def __init__(self, code: str, message: str, hint: str) -> None:
+    def __init__(self, message: str, hint: str, code: str = "unknown-statistics") -> None:
         super().__init__(message)
         self.code, self.hint = code, hint
 
@@ -138,15 +138,15 @@ def _measured(table: TableSpec, reference: str, lookup: _Lookup) -> tuple[Access
     rates = rates_of(sketch)
     if rates is None:
         raise _Unusable(
-            "invalid-value",
             f"table {quoted(table.name)} is never looked up in these statistics",
             "leave access out, or use statistics of a trace that looks it up",
+            "invalid-value",
         )
     if sketch.largest_row is not None and sketch.largest_row >= table.num_embeddings:
         raise _Unusable(
-            "statistics-mismatch",
             f"the statistics have row {sketch.largest_row}, and the table has {table.num_embeddings} rows",
             "check that they are of this table, and that ids are counted after hashing",
+            "statistics-mismatch",
         )
     points = rates.access_cdf(table.num_embeddings).points
     lookups, rows = counted(sketch.lookups, "lookup"), counted(round(sketch.distinct_rows), "distinct row")
@@ -162,18 +162,13 @@ def _sketch(table: TableSpec, reference: str, lookup: _Lookup) -> TableSketch:
     try:
         statistics = lookup(digest)
     except RejectedDocument as error:
-        raise _Unusable("unknown-statistics", f"the statistics cannot be read: {error}", "store them again") from None
+        raise _Unusable(f"the statistics cannot be read: {error}", "store them again") from None
     if statistics is None:
-        message = "no statistics of this digest are kept here"
-        raise _Unusable(
-            "unknown-statistics", message, "POST /v1/statistics first; shardplan plan takes --statistics STATS.json"
-        )
+        hint = "POST /v1/statistics first; shardplan plan takes --statistics STATS.json"
+        raise _Unusable("no statistics of this digest are kept here", hint)
     found = statistics.sketches.get(name or table.name)
     if found is None:
         known = ", ".join(list(statistics.sketches)[:5])
-        raise _Unusable(
-            "unknown-statistics",
-            f"the statistics have no table {quoted(name or table.name)}",
-            f"name one of theirs after the digest and #: {known}",
-        )
+        message = f"the statistics have no table {quoted(name or table.name)}"
+        raise _Unusable(message, f"name one of theirs after the digest and #: {known}")
     return found

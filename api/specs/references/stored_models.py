@@ -27,17 +27,14 @@ class StoredModels:
         return self._found(active.digest, f"{active.model_name}@{active.model_version}")
 
     def named(self, name: str, version: int) -> FoundModel | None:
-        """Return a version that is ready."""
         record = self.store.model(name, version)
         return None if record is None or record.digest is None else self._found(record.digest, model_id(record))
 
     def of_digest(self, digest: str) -> FoundModel | None:
-        """Return the model of a digest."""
         record = self.store.model_of_digest(digest)
         return None if record is None else self._found(digest, model_id(record))
 
     def device_of(self, profile: str) -> str | None:
-        """Return the device of the model that is active for a profile."""
         return device_of(self.active(profile))
 
     def available(self) -> Sequence[str]:

@@ -13,17 +13,8 @@ _RATES = ("upload_bytes_per_second", "download_bytes_per_second")
 
 def checkpoint_of(spec: CheckpointSpec) -> Checkpoint:
     """Return how the job is checkpointed."""
-    return Checkpoint(
-        interval_steps=spec.interval_steps,
-        policy=spec.policy,
-        full_every=_full_every(spec),
-        bits=spec.bits,
-        upload_bytes_per_second=spec.upload_bytes_per_second,
-        download_bytes_per_second=spec.download_bytes_per_second,
-        rate_evidence=_rate_evidence(spec),
-        intervals_between_failures=spec.intervals_between_failures,
-        balance=spec.balance,
-    )
+    derived = {"full_every": _full_every(spec), "rate_evidence": _rate_evidence(spec)}
+    return Checkpoint(**{**dict(spec), **derived})
 
 
 def _rate_evidence(spec: CheckpointSpec) -> Evidence:

@@ -200,21 +200,22 @@ def _check_other_constraints(table: Table, pin: PinnedSpec, cluster: Cluster) ->
     """Other constraints of the same table must allow what it is pinned to."""
     allowed = table.constraints
     if allowed.sharding_types is not None and Scheme.from_label(pin.sharding_type) not in allowed.sharding_types:
-        raise _PinIssue("/sharding_type", f"sharding_types do not allow {pin.sharding_type}", _one_of("sharding_types"))
+        raise _not_allowed("/sharding_type", "sharding_types", pin.sharding_type)
     if allowed.compute_kernels is not None and Kernel.from_label(pin.compute_kernel) not in allowed.compute_kernels:
-        raise _PinIssue(
-            "/compute_kernel", f"compute_kernels do not allow {pin.compute_kernel}", _one_of("compute_kernels")
-        )
+        raise _not_allowed("/compute_kernel", "compute_kernels", pin.compute_kernel)
     for number, shard in enumerate(pin.shards):
         host = cluster.host_of(shard.rank)
         if allowed.ranks is not None and shard.rank not in allowed.ranks:
-            raise _PinIssue(f"/shards/{number}/rank", f"ranks do not allow rank {shard.rank}", _one_of("ranks"))
+            raise _not_allowed(f"/shards/{number}/rank", "ranks", f"rank {shard.rank}")
         if allowed.hosts is not None and host not in allowed.hosts:
-            message = f"hosts do not allow rank {shard.rank}, which is on host {host}"
-            raise _PinIssue(f"/shards/{number}/rank", message, _one_of("hosts"))
+            raise _not_allowed(f"/shards/{number}/rank", "hosts", f"rank {shard.rank}, which is on host {host}")
         if allowed.min_partition is not None and shard.num_columns < allowed.min_partition:
             message = f"min_partition asks for {allowed.min_partition} columns, and this piece has {shard.num_columns}"
             raise _PinIssue(f"/shards/{number}/num_columns", message, _one_of("min_partition"))
+
+
+def _not_allowed(where: str, constraint: str, what: str) -> _PinIssue:
+    return _PinIssue(where, f"{constraint} do not allow {what}", _one_of(constraint))
 
 
 def _one_of(name: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from api.schemas.spec import HardwareOverrides, HardwareSpec, JointConstraintsSpec, ModelSpec, ServingSpec, SpecDocument
+from api.schemas.spec import HardwareOverrides, HardwareSpec, JointConstraintsSpec, ModelSpec, SpecDocument
 from api.specs.issues import IssueCollector
 from api.specs.state import SpecState
 from api.specs.to_domain.checkpoint import checkpoint_of
@@ -91,15 +91,11 @@ def _problem(
         tables=tables,
         cluster=cluster,
         batch_size_per_rank=spec.model.batch_size_per_rank,
-        serving=None if spec.serving is None else _serving(spec.serving),
+        serving=None if spec.serving is None else Serving(**dict(spec.serving)),
         forward_comm_dtype=spec.model.forward_comm_dtype,
         backward_comm_dtype=spec.model.backward_comm_dtype,
         output_dtype=spec.model.output_dtype,
-        dense=Dense(
-            forward_seconds=spec.model.dense.forward_seconds,
-            backward_seconds=spec.model.dense.backward_seconds,
-            parameter_bytes=spec.model.dense.parameter_bytes,
-        ),
+        dense=Dense(**dict(spec.model.dense)),
         pipeline=spec.model.pipeline,
         reservation=_reservation(spec),
         same_rank=same_rank,
@@ -107,14 +103,6 @@ def _problem(
         runtime=spec.runtime,
         objective=spec.objective,
         checkpoint=None if spec.checkpoint is None else checkpoint_of(spec.checkpoint),
-    )
-
-
-def _serving(spec: ServingSpec) -> Serving:
-    return Serving(
-        samples_per_request=spec.samples_per_request,
-        requests_per_second=spec.requests_per_second,
-        utilization_limit=spec.utilization_limit,
     )
 
 

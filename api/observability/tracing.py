@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any
 
 from opentelemetry.context import Context
 from opentelemetry.trace import NoOpTracer, Span, SpanKind, Status, StatusCode, Tracer, get_current_span
@@ -27,13 +27,8 @@ _FLUSH_SECONDS = 3.0
 _PARENT_HEADERS = (b"traceparent", b"tracestate")
 
 
-class _Quiet(TypedDict):
-    record_exception: bool
-    set_status_on_exception: bool
-
-
 #: Messages of exceptions may repeat what was sent.
-_QUIET: _Quiet = {"record_exception": False, "set_status_on_exception": False}
+_QUIET: Any = {"record_exception": False, "set_status_on_exception": False}
 
 
 class MissingExtra(Exception):
@@ -48,12 +43,8 @@ class Tracing:
     shutdown: Callable[[], None]  # sends what is left, for a moment at most
 
 
-def _nothing() -> None:
-    """There is nothing to send."""
-
-
 #: Spans that nobody sees.
-NO_TRACING = Tracing(NoOpTracer(), _nothing)
+NO_TRACING = Tracing(NoOpTracer(), shutdown=lambda: None)
 
 
 def tracing_of(settings: Settings) -> Tracing:

@@ -75,12 +75,8 @@ def _counts(scope: Scope) -> bool:
     caller = caller_of(scope)
     if isinstance(caller, ApiError) and caller.kind.code != "unauthorized":
         return False  # nobody could say who it is; many may share its address, and each is refused anyway
-    return isinstance(caller, ApiError) or not _is_fetch(scope["method"], scope["path"])
-
-
-def _is_fetch(method: str, path: str) -> bool:
-    """Whether this is ``GET /v1/channels/{name}/plan`` or ``GET /v1/plans/{digest}``."""
-    return method in ("GET", "HEAD") and _FETCHED.fullmatch(path) is not None
+    is_fetch = scope["method"] in ("GET", "HEAD") and _FETCHED.fullmatch(scope["path"])
+    return isinstance(caller, ApiError) or not is_fetch
 
 
 def _name(scope: Scope) -> str:

@@ -3,10 +3,9 @@
 import functools
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path, PurePosixPath
 
 from api.services.plans.cache import Representation, representations
 from planner.options.schemes.geometry import PREFERRED_ORDER
@@ -45,7 +44,9 @@ class PageFiles:
 
 @functools.cache
 def page_files() -> PageFiles:
-    bodies = dict(sorted(_walk(files("api.http.pages") / "assets", "")))
+    folder = Path(__file__).with_name("assets")
+    found = {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    bodies = dict(sorted(found.items()))
     bodies["schemes.js"] = _schemes_module()
     everything = hashlib.sha256()
     for path, body in bodies.items():
@@ -65,15 +66,5 @@ def _schemes_module() -> bytes:
     return f"export const SCHEMES = new Map(Object.entries({json.dumps(words)}));\n".encode()
 
 
-def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            yield from _walk(entry, f"{prefix}{entry.name}/")
-        else:
-            yield f"{prefix}{entry.name}", entry.read_bytes()
-
-
 def _page_file(path: str, body: bytes) -> PageFile:
-    name = path.rpartition("/")[2]
-    _, dot, suffix = name.rpartition(".")
-    return PageFile(media_type=_MEDIA_TYPES[dot + suffix if dot else ""], by_encoding=representations(body))
+    return PageFile(media_type=_MEDIA_TYPES[PurePosixPath(path).suffix], by_encoding=representations(body))

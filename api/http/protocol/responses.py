@@ -75,7 +75,7 @@ def if_none_match_of(request: Request) -> str:
 
 def etagged_response(
     if_none_match: str,
-    body: bytes,
+    content: Document | bytes,
     *,
     cache_control: str,
     etag: str = "",
@@ -83,6 +83,7 @@ def etagged_response(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Return a JSON document, or 304 to a caller that has it; its ETag is that of its bytes where none is given."""
+    body = content.model_dump_json().encode() if isinstance(content, Document) else content
     etag = etag or etag_of_digest(hashlib.sha256(body).hexdigest())
     headers = {**(headers or {}), "ETag": etag, "Cache-Control": cache_control}
     if matches(if_none_match, etag):

@@ -68,5 +68,4 @@ async def activate_cost_model(
 def _answer(services: Services, active: ActivationRecord, if_none_match: str = "", *, status: int = 200) -> Response:
     history = services.store.activation_history(active.profile)[-_MAX_HISTORY:]
     document = ActivationDocument.of(active, history=[ActivationVersion.of(record) for record in history])
-    body = document.model_dump_json().encode()
-    return etagged_response(if_none_match, body, etag=etag_of(active), cache_control=REVALIDATE, status=status)
+    return etagged_response(if_none_match, document, etag=etag_of(active), cache_control=REVALIDATE, status=status)

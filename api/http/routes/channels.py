@@ -88,8 +88,7 @@ async def get_channel_history(
     next_token = None if token is None else str(token)
     document = ChannelHistory(versions=[ChannelVersion.of(record) for record in records], next_page_token=next_token)
     headers = page_headers(f"/v1/channels/{name}/history", page_size, next_token)
-    body = document.model_dump_json().encode()
-    return etagged_response(if_none_match_of(request), body, cache_control=REVALIDATE, headers=headers)
+    return etagged_response(if_none_match_of(request), document, cache_control=REVALIDATE, headers=headers)
 
 
 @router.post(
@@ -163,5 +162,5 @@ async def put_channel(
 
 
 def _answer(channel: ChannelRecord, if_none_match: str = "", *, status: int = 200) -> Response:
-    body = ChannelDocument.of(channel).model_dump_json().encode()
-    return etagged_response(if_none_match, body, etag=etag_of(channel), cache_control=REVALIDATE, status=status)
+    document = ChannelDocument.of(channel)
+    return etagged_response(if_none_match, document, etag=etag_of(channel), cache_control=REVALIDATE, status=status)

@@ -8,7 +8,7 @@ from api.http.protocol.responses import REVALIDATE, etagged_response, if_none_ma
 from api.http.routes.documentation import HAS_IT, error_responses
 from api.http.routes.examples import EXAMPLES
 from api.schemas.catalogue import ExampleList, ExampleSummary
-from api.services.errors import not_found
+from api.services.errors import found
 from planner.domain.formats.canonical_json import canonical_bytes
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])
@@ -23,8 +23,7 @@ router = APIRouter(prefix="/v1", tags=["catalogue"])
 async def list_examples(request: Request) -> Response:
     """List bodies that can be posted as they are, in an order in which they can be sent."""
     summaries = [ExampleSummary.of(example, method="POST", url=f"/v1/examples/{example.id}") for example in EXAMPLES]
-    body = ExampleList(examples=summaries).model_dump_json().encode()
-    return etagged_response(if_none_match_of(request), body, cache_control=REVALIDATE)
+    return etagged_response(if_none_match_of(request), ExampleList(examples=summaries), cache_control=REVALIDATE)
 
 
 @router.get(
@@ -40,8 +39,5 @@ async def get_example(
     request: Request, example_id: Annotated[str, Path(description="Id of the example.", examples=["three-tables"])]
 ) -> Response:
     """Answer with the body, ready to be posted to the path that the list names."""
-    for example in EXAMPLES:
-        if example.id == example_id:
-            body = canonical_bytes(example.body)
-            return etagged_response(if_none_match_of(request), body, cache_control=REVALIDATE)
-    raise not_found("example")
+    example = found(next((one for one in EXAMPLES if one.id == example_id), None), "example")
+    return etagged_response(if_none_match_of(request), canonical_bytes(example.body), cache_control=REVALIDATE)

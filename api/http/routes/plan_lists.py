@@ -44,8 +44,7 @@ async def list_plans(
     chosen = "" if name is None else f"&name={quote(name, safe='')}"
     headers = page_headers("/v1/plans", page_size, token, chosen)
     document = PlanPage(plans=[_document(summary) for summary in page], next_page_token=token)
-    body = document.model_dump_json().encode()
-    return etagged_response(if_none_match_of(request), body, cache_control=REVALIDATE, headers=headers)
+    return etagged_response(if_none_match_of(request), document, cache_control=REVALIDATE, headers=headers)
 
 
 @router.get(

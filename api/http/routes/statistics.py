@@ -99,11 +99,10 @@ async def compare_statistics(
     against: Annotated[str, Query(pattern=DIGEST_PATTERN, description="Digest of the later statistics.")],
 ) -> Response:
     """Tell what changed from the statistics of the address to those of ``against``."""
-
-    def compare() -> DriftDocument:
-        return drift_document([_statistics(services, digest)], _statistics(services, against))
-
-    return not_stored(await services.compute(compare))
+    drift = await services.compute(
+        lambda: drift_document([_statistics(services, digest)], _statistics(services, against))
+    )
+    return not_stored(drift)
 
 
 @router.get(

@@ -1,6 +1,6 @@
 """What a key looks like: ``shardplan_<id>_<secret>``, so that people and scanners of leaked secrets know one.
 
-A secret is 32 random bytes. Nobody can guess it, so one round of SHA-256 hides it as well as a slow hash hides a
+A secret has 256 random bits. Nobody can guess it, so one round of SHA-256 hides it as well as a slow hash hides a
 password, and costs a microsecond where a slow hash would cost every request milliseconds.
 """
 
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 _ALPHABET = string.digits + string.ascii_letters
 _ID_BYTES = 6
-_SECRET_BYTES = 32
 _SECRET_LENGTH = 43  # 62**43 > 2**256
 _FORM = re.compile(r"shardplan_([0-9a-f]{12})_([0-9A-Za-z]{43})")
 
@@ -28,10 +27,7 @@ class Key:
     @classmethod
     def new(cls) -> "Key":
         """Make a key that there has never been."""
-        number, letters = int.from_bytes(secrets.token_bytes(_SECRET_BYTES)), []
-        for _ in range(_SECRET_LENGTH):
-            number, place = divmod(number, len(_ALPHABET))
-            letters.append(_ALPHABET[place])
+        letters = [secrets.choice(_ALPHABET) for _ in range(_SECRET_LENGTH)]
         return cls(secrets.token_hex(_ID_BYTES), "".join(letters))
 
     @classmethod

@@ -97,11 +97,7 @@ def parse_keys(content: bytes) -> dict[str, VerificationKey]:
         raise KeysUnavailable("the answer is no set of keys") from None
     if not isinstance(listed, list) or len(listed) > MAX_KEYS:
         raise KeysUnavailable(f"the answer is no list of at most {MAX_KEYS} keys")
-    found = {}
-    for item in listed:
-        key = _parse(item)
-        if key is not None:
-            found[item["kid"]] = key
+    found = {item["kid"]: key for item in listed if (key := _parse(item)) is not None}
     if not found:
         raise KeysUnavailable("none of the keys can verify a token")
     return found

@@ -1,8 +1,7 @@
 """Bytes from outside to a checked document, or a list of issues with JSON pointers.
 
-Two readers look at the bytes: the standard library's for duplicate keys, and pydantic's
-strict one for everything else. Nothing of the input is repeated in a message, and a message
-fits a body and a file alike.
+Two readers look at the bytes: the standard library's for duplicate keys, and pydantic's strict one for everything else.
+Nothing of the input is repeated in a message, and a message fits a body and a file alike.
 """
 
 import difflib
@@ -32,6 +31,7 @@ _QUOTABLE = re.compile(r"[A-Za-z0-9_.\-]{1,80}")
 UNREADABLE = frozenset({"not-json", "duplicate-key"})
 #: How alike a key and a field must be for one to be a slip of the other.
 _LEAST_LIKENESS = 0.7
+_KEYS_HINT, _NUMBERS_HINT = "name every known key once", "write finite numbers of ordinary length"
 _CODES = {"missing": "missing-field", "extra_forbidden": "unknown-field"}
 
 Model = TypeVar("Model", bound=StrictModel)
@@ -43,14 +43,6 @@ class RejectedDocument(InvalidProblem):
     def __init__(self, issues: Sequence[Issue], num_issues: int | None = None) -> None:
         super().__init__(tuple(issues[:MAX_ISSUES]))
         self.num_issues = len(issues) if num_issues is None else num_issues
-
-
-class UntrustedKeys(ValueError):
-    """A JSON object names a key twice, or the document names too many unknown ones."""
-
-    def __init__(self, code: str, message: str) -> None:
-        self.code = code
-        super().__init__(message)
 
 
 def pointer(parts: Iterable[str | int]) -> str:
@@ -122,11 +114,11 @@ class _ObjectReader:
         if len(keys) != len(shape):
             twice = Counter(shape).most_common(1)[0][0]
             name = f'"{twice}"' if is_quotable(twice) else "a key"
-            raise UntrustedKeys("duplicate-key", f"{name} stands twice in one object")
+            raise _not_json(f"{name} stands twice in one object", _KEYS_HINT, code="duplicate-key")
         num_unknown = len(keys - self._known)
         self._num_unknown += num_unknown
         if self._num_unknown > MAX_UNKNOWN_KEYS:
-            raise UntrustedKeys("unknown-field", f"more than {MAX_UNKNOWN_KEYS} unknown fields")
+            raise _not_json(f"more than {MAX_UNKNOWN_KEYS} unknown fields", _KEYS_HINT, code="unknown-field")
         if num_unknown == 0 and len(self._right) < _MAX_SHAPES:
             self._right.add(shape)
 
@@ -152,21 +144,17 @@ def check_json(raw: bytes, model: type[BaseModel]) -> None:
         raise _not_json("the document holds NUL characters", "write UTF-8, not UTF-16")
     try:
         json.loads(text, object_pairs_hook=reader, parse_constant=_no_constant)
-    except UntrustedKeys as error:
-        raise _not_json(str(error), "name every known key once", code=error.code) from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise _not_json(f"the document is not JSON ({where})", "check the syntax at that place") from None
     except RecursionError:
         raise _not_json("the document is nested too deeply", "a spec needs fewer than 10 levels") from None
-    except ValueError as error:
-        is_constant = str(error).startswith("NaN")  # of _no_constant; the standard library's message has the number
-        message = str(error) if is_constant else "the document holds a number with too many digits"
-        raise _not_json(message, "write finite numbers of ordinary length") from None
+    except ValueError:  # its message has the number
+        raise _not_json("the document holds a number with too many digits", _NUMBERS_HINT) from None
 
 
 def _no_constant(_name: str) -> None:
-    raise ValueError("NaN and Infinity are not JSON")
+    raise _not_json("NaN and Infinity are not JSON", _NUMBERS_HINT)
 
 
 def _not_json(message: str, hint: str, *, code: str = "not-json") -> RejectedDocument:

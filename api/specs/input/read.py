@@ -100,7 +100,6 @@ def _plan_as_spec(document: object, where: str) -> Iterator[Issue]:
 
 
 def _spec_as_plan(document: object) -> Iterator[Issue]:
-    """Yield a spec in the place of a plan."""
     if is_spec(document):
         message, hint = "this is a spec, and a plan is asked for", "plan it first, and send the plan that comes of it"
         yield Issue(code="not-a-plan", pointer="/plan", message=message, hint=hint)

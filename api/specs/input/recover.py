@@ -182,7 +182,6 @@ def _name_of(table: Any) -> str | None:
 
 
 def _at(detail: ErrorDetails, location: Path) -> ErrorDetails:
-    """Return an error with another place."""
     moved = detail.copy()
     moved["loc"] = location
     return moved

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from api.schemas.shard import Rectangle
+from api.schemas.shard import PinnedShardSpec, Rectangle
 from api.schemas.spec import SpecDocument
-from api.schemas.table import PinnedSpec
 from api.specs.assumptions import assumptions_of
 from api.specs.state import SpecState
 from api.specs.to_domain.checkpoint import normalised_checkpoint
@@ -104,9 +103,11 @@ SPEC_DIGEST_KEYS = (
     "checkpoint",
     "serving",
 )
+#: Of a pin only what says where the table goes is written.
+_NOT_OF_RECTANGLES = {"shards": {"__all__": PinnedShardSpec.model_fields.keys() - Rectangle.model_fields.keys()}}
 #: What a normalised spec writes in another way than it was given.
-_SPELLED_OUT: Mapping[str, Mapping[str, Mapping[str, bool | Mapping[str, bool]]]] = {
-    "tables": {"__all__": {"pooling_factor": True, "features": True, "constraints": {"pinned": True}}}
+_SPELLED_OUT: Any = {
+    "tables": {"__all__": {"pooling_factor": True, "features": True, "constraints": {"pinned": _NOT_OF_RECTANGLES}}}
 }
 
 
@@ -114,12 +115,12 @@ def normalised(spec: SpecDocument, problem: Problem) -> dict[str, object]:
     """Return the spec with defaults filled in, shorthand spelled out and sets sorted."""
     document: dict[str, object] = spec.model_dump(mode="json", exclude_none=True, exclude={"model", "hardware"})
     model = spec.model.model_dump(mode="json", exclude_none=True, exclude=_SPELLED_OUT)  # at once: twice as fast
-    for written, table, checked in zip(model["tables"], spec.model.tables, problem.tables, strict=True):
+    for written, checked in zip(model["tables"], problem.tables, strict=True):
         written["features"] = [
             {"name": f.name, "pooling_factor": f.pooling_factor, "num_poolings": f.num_poolings}
             for f in checked.features
         ]
-        written["constraints"] = _normalised_constraints(written["constraints"], table.constraints.pinned)
+        written["constraints"] = _normalised_constraints(written["constraints"])
     document["model"] = model
     document["hardware"] = spec.hardware.model_dump(mode="json", exclude_none=True) | {
         "ranks_per_host": problem.cluster.ranks_per_host
@@ -129,18 +130,11 @@ def normalised(spec: SpecDocument, problem: Problem) -> dict[str, object]:
     return document
 
 
-def _normalised_constraints(written: Mapping[str, object], pinned: PinnedSpec | None) -> dict[str, object]:
-    """Return the constraints with sets sorted, and of a pin what says where the table goes."""
-    document = {key: sorted(set(value)) if isinstance(value, list) else value for key, value in written.items()}
-    if pinned is not None:
-        shards = pinned.model_dump(mode="json", include={"shards": {"__all__": set(Rectangle.model_fields)}})
-        document["pinned"] = {
-            "sharding_type": pinned.sharding_type,
-            "compute_kernel": pinned.compute_kernel,
-            **({} if pinned.cache_load_factor is None else {"cache_load_factor": pinned.cache_load_factor}),
-            "shards": sorted(shards["shards"], key=lambda shard: (shard["column_offset"], shard["rank"])),
-        }
-    return document
+def _normalised_constraints(written: Mapping[str, Any]) -> dict[str, object]:
+    """Return the constraints with sets and the shards of a pin sorted."""
+    if "pinned" in written:
+        written["pinned"]["shards"].sort(key=lambda shard: (shard["column_offset"], shard["rank"]))
+    return {key: sorted(set(value)) if isinstance(value, list) else value for key, value in written.items()}
 
 
 def spec_digest(members: Mapping[str, bytes]) -> str:

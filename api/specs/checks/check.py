@@ -39,7 +39,6 @@ def check_domain(state: SpecState, issues: IssueCollector) -> None:
 
 
 def _check_settings(state: SpecState, issues: IssueCollector) -> None:
-    """Report settings that contradict each other."""
     solver, checkpoint = state.spec.solver, state.spec.checkpoint
     if solver.work_limit_seconds is not None:
         if not solver.reproducible:

@@ -1,6 +1,7 @@
 """The last stage: what is legal in a spec and probably not meant, or will surprise, before anything is solved."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from api.schemas.spec import SpecDocument
 from api.specs.assumptions import prices_caches_alone, shown_names
@@ -20,6 +21,7 @@ from planner.pricing.memory import EXACT, capacity_bytes
 
 #: GB for bytes, TB/s for bytes/s and the like are off by a thousand and more; changed hardware hardly ever is.
 _LEAST_FACTOR = 500.0
+_warning = partial(Issue, severity="warning")
 
 
 def warn(state: SpecState) -> Iterator[Issue]:
@@ -40,17 +42,15 @@ def warn(state: SpecState) -> Iterator[Issue]:
 
 
 def _unused_tables(problem: Problem) -> Iterator[Issue]:
-    """Warn of tables that are never looked up."""
     names = [table.name for table in problem.tables if table.ids_per_sample == 0]
     if names:
-        yield Issue(
+        yield _warning(
             code="tables-never-looked-up",
             pointer="/model/tables",
             message=f"{len(names)} of {counted(len(problem.tables), 'table')} "
             f"{'is never looked up and still takes' if len(names) == 1 else 'are never looked up and still take'} "
             f"memory: {shown_names(names)}",
             hint="drop them from the model, or check their pooling factors",
-            severity="warning",
         )
 
 
@@ -59,13 +59,12 @@ def _statistics_of_caches(spec: SpecDocument) -> Iterator[Issue]:
     indices = [index for index, table in enumerate(spec.model.tables) if prices_caches_alone(table)]
     if indices:
         where = f"/model/tables/{indices[0]}/access/miss_ratio_curve" if len(indices) == 1 else "/model/tables"
-        yield Issue(
+        yield _warning(
             code="statistics-not-used",
             pointer=where,
             message=f"the miss_ratio_curve of {counted(len(indices), 'table')} prices caches and says nothing of"
             f" distinct rows: {shown_names([spec.model.tables[index].name for index in indices])}",
             hint="give zipf_alpha, reuse_histogram or access_cdf; until then every id may be a different row",
-            severity="warning",
         )
 
 
@@ -78,15 +77,10 @@ def _exceeded_memory(problem: Problem, ledger: Ledger) -> Iterator[Issue]:
     device = problem.cluster.device_tier
     room = capacity_bytes(problem).sum(axis=0)
     has_state = ledger == EXACT
-    bound_bytes = needed_bytes = 0.0  # bound: of tables that name kernels of the device
-    for table in problem.tables:
-        named = _kernels(table)
-        if not named <= DEVICE_KERNELS:
-            continue
-        size = _least_bytes(table, has_state=has_state)
-        needed_bytes += size
-        if named:
-            bound_bytes += size
+    on_device = [table for table in problem.tables if _kernels(table) <= DEVICE_KERNELS]
+    needed_bytes = sum(_least_bytes(table, has_state=has_state) for table in on_device)
+    # of tables that name kernels of the device
+    bound_bytes = sum(_least_bytes(table, has_state=has_state) for table in on_device if _kernels(table))
     device_bytes = float(room[device])
     if needed_bytes <= device_bytes:
         return
@@ -108,7 +102,7 @@ def _exceeded_memory(problem: Problem, ledger: Ledger) -> Iterator[Issue]:
             explain_missing_host_memory(problem)
             or "use more ranks, a smaller data_type or an optimizer with less state"
         )
-    yield Issue(code="larger-than-memory", pointer="/model/tables", message=message, hint=hint, severity="warning")
+    yield _warning(code="larger-than-memory", pointer="/model/tables", message=message, hint=hint)
 
 
 def _host_memory_hint(problem: Problem) -> str:
@@ -148,12 +142,11 @@ def _unlikely_numbers(spec: SpecDocument, hardware: Hardware) -> Iterator[Issue]
         given, usual = hardware.numbers[name].value, of_profile[name].value
         if max(given / usual, usual / given) >= _LEAST_FACTOR:
             unit = of_profile[name].unit.replace("_per_", " per ")
-            yield Issue(
+            yield _warning(
                 code="unlikely-number",
                 pointer=f"/hardware/overrides/{name}",
                 message=f"{name} is {given:g}, and the profile {spec.hardware.profile} has {usual:g}: in {unit}",
                 hint=f"give it in {unit}, or leave it out for the number of the profile",
-                severity="warning",
             )
 
 
@@ -162,20 +155,18 @@ def _previous_plan(previous: PreviousPlan, problem: Problem) -> Iterator[Issue]:
     placement, cluster = previous.placement, problem.cluster
     before = (placement.world_size, placement.ranks_per_host)
     if before != (cluster.world_size, cluster.ranks_per_host):
-        yield Issue(
+        yield _warning(
             code="other-cluster",
             pointer="/previous_plan",
             message=f"the previous plan is for {counted(before[0], 'rank')}, {before[1]} per host, and the cluster has "
             f"{cluster.world_size}, {cluster.ranks_per_host} per host: ranks of one number count as one rank",
             hint="rows that were on other ranks than they will be count as moved",
-            severity="warning",
         )
     names = {table.name for table in problem.tables}
     if not any(placed.name in names for placed in placement.tables):
-        yield Issue(
+        yield _warning(
             code="no-common-table",
             pointer="/previous_plan",
             message="no table of the previous plan has the name of a table of this spec: nothing can stay",
             hint="check that it is a plan of this model",
-            severity="warning",
         )

@@ -17,6 +17,7 @@ from planner.errors import Issue
 
 #: What TorchRec's caches hold by default (``batched_embedding_kernel``, TorchRec 1.8.0).
 DEFAULT_LOAD_FACTOR = 0.2
+_UNKNOWN_TABLE_HINT = "give the spec of the model that the plan is for; TorchRec would ignore the table without a word"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,8 @@ def plan_of_torchrec(raw: bytes, job: PlannedJob) -> PlanOfTorchRec:
             where = pointer(("plan", path, name))
             table = tables.get(name)
             if table is None:
-                issues.append(_unknown_table(where))
+                message = "the spec has no table of this name"
+                issues.append(Issue(code="unknown-table", pointer=where, message=message, hint=_UNKNOWN_TABLE_HINT))
                 continue
             found = list(_broken(where, table, sharding, world_size, ranks_per_host))
             issues.extend(found)
@@ -80,15 +82,6 @@ def plan_of_torchrec(raw: bytes, job: PlannedJob) -> PlanOfTorchRec:
         },
         pointers=tuple(placed),
         warnings=tuple(warnings),
-    )
-
-
-def _unknown_table(where: str) -> Issue:
-    return Issue(
-        code="unknown-table",
-        pointer=where,
-        message="the spec has no table of this name",
-        hint="give the spec of the model that the plan is for; TorchRec would ignore the table without a word",
     )
 
 

@@ -52,23 +52,18 @@ class FindModel(Protocol):
 
     def active(self, profile: str) -> FoundModel | None:
         """Return the model that is active for a hardware profile."""
-        ...
 
     def named(self, name: str, version: int) -> FoundModel | None:
         """Return a version of a model."""
-        ...
 
     def of_digest(self, digest: str) -> FoundModel | None:
         """Return the model of a digest."""
-        ...
 
     def device_of(self, profile: str) -> str | None:
         """Return the device of the model that somebody made active for a profile; it is the profile's device."""
-        ...
 
     def available(self) -> Sequence[str]:
         """Return references to some that there are, for people."""
-        ...
 
 
 class ShippedModels:

@@ -85,7 +85,6 @@ def read_previous_plan(
 
 
 def _found(digest: str, find_plan: FindPlan | None, issues: IssueCollector) -> bytes | None:
-    """Return the canonical bytes of the plan that has a digest."""
     raw = None
     if find_plan is None:
         message = "plans are found by their digests in the service alone"

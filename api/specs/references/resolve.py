@@ -122,7 +122,6 @@ def _check_override(name: str, value: float, stated: Mapping[str, float], issues
 
 
 def _check_part_names(spec: SpecDocument, issues: IssueCollector) -> None:
-    """Report the names of parts that do not exist."""
     if spec.cost_model.startswith(LEARNED):
         if not is_reference(spec.cost_model):
             message, hint = "no name of a learned cost model", f"spell it {SPELLINGS}"

@@ -1,8 +1,7 @@
 """References of a spec to statistics become access CDFs, and the answer says which were used.
 
-A reference is the digest of statistics, and after ``#`` the name of a table in them, if it
-is not the table's own. What is planned and stored has the CDF itself, so that it can be read
-again without the statistics.
+A reference is the digest of statistics, and after ``#`` the name of a table in them, if it is not the table's own. What
+is planned and stored has the CDF itself, so that it can be read again without the statistics.
 """
 
 import math

@@ -31,7 +31,6 @@ class Statistics:
 
     @cached_property
     def document(self) -> dict[str, object]:
-        """The document, with its digest."""
         found: dict[str, object] = json.loads(self.canonical)
         return found
 
@@ -42,7 +41,6 @@ class Statistics:
 
     @cached_property
     def canonical(self) -> bytes:
-        """Canonical bytes of the document."""
         return _canonical(self._hash_seed, self._tables, self.digest)
 
     @property

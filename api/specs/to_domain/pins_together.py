@@ -63,7 +63,6 @@ def _check_apart(
 
 
 def _ranks(cluster: Cluster, pinned: PinnedTable) -> frozenset[int]:
-    """Return the ranks that hold a part of a pinned table."""
     if pinned.sharding_type.facts.holders is Holders.WORLD:
         return frozenset(range(cluster.world_size))
     if pinned.sharding_type.facts.holders is Holders.RANK:

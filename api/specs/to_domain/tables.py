@@ -51,7 +51,6 @@ def _access(table: TableSpec, access: AccessSpec, where: str, issues: IssueColle
 
 
 def _table_of(spec: TableSpec, access: AccessStatistics | None) -> Table:
-    """Return a table with what is known of its accesses."""
     return Table(
         name=spec.name,
         num_embeddings=spec.num_embeddings,

@@ -68,7 +68,6 @@ def to_domain(state: SpecState, issues: IssueCollector) -> SpecState:
 
 
 def _cluster(spec: HardwareSpec, hardware: Hardware) -> Cluster:
-    """Return the cluster of a spec that has ``hardware``."""
     return Cluster(
         hardware=hardware,
         num_hosts=spec.num_hosts,

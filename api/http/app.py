@@ -115,9 +115,8 @@ def create_app(
 ) -> FastAPI:
     """Return the service.
 
-    ``plan`` and ``fit`` are what processes of solves and fits call; they find them by module and
-    name, so each must be a function at the top of a module. ``observers`` hear of every request.
-    ``tracing`` makes spans.
+    ``plan`` and ``fit`` are what processes of solves and fits call; they find them by module and name, so each must be
+    a function at the top of a module. ``observers`` hear of every request. ``tracing`` makes spans.
     """
 
     registry = new_registry()

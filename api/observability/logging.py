@@ -20,7 +20,6 @@ FIELDS = ("request_id", "solve_id", "fit_id", "executor_id", "host", "state", "r
 _SPEAKERS = ("api", "planner", "cost_models", "uvicorn", "dbos")
 #: What DBOS says of every start, and of each of some sixty steps of the first one; what can go wrong there is an error.
 _START_MESSAGES = re.compile("Applying DBOS .* migration|SQLite system database is for development")
-_TIME = structlog.processors.TimeStamper(fmt="iso", utc=True)
 
 
 def is_json(settings: Settings, *, is_terminal: bool) -> bool:
@@ -61,15 +60,12 @@ def _formatter(*, as_json: bool, colors: bool) -> logging.Formatter:
         structlog.stdlib.add_logger_name,
         structlog.stdlib.ExtraAdder(allow=FIELDS),
         _add_trace_id,
-        _TIME,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    last: list[Processor]
-    if as_json:
-        last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    else:
-        # Not the default, which shows the values of variables.
-        plain = structlog.dev.plain_traceback
-        last = [structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]
+    # Not the default formatter of exceptions, which shows the values of variables.
+    console = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
+    as_document: list[Processor] = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    last = as_document if as_json else [console]
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last]
     )

@@ -6,14 +6,13 @@ takes as a whole. Its fields need no quoting: ids are checked, methods and route
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from api.observability.metrics import method_of, route_of
 from api.observability.request_id import request_id_of
 
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+_now = partial(datetime.now, UTC)
 
 
 class AccessLog:

@@ -18,7 +18,6 @@ class ErrorKind:
 
     @property
     def type(self) -> str:
-        """The type URI, which the server answers."""
         return f"/problems/{self.code}"
 
 

@@ -26,14 +26,12 @@ class MeasuredBatch:
 
     @cached_property
     def canonical(self) -> bytes:
-        """Canonical bytes of the document."""
         return canonical_bytes(
             {"schema_version": SCHEMA_VERSION, "source": self.source, **self.facts, "rows": rows_to_json(self.rows)}
         )
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the document."""
         return digest_of(self.canonical)
 
     @property

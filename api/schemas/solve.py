@@ -1,6 +1,6 @@
 """What the service answers about solves, specs and evaluations."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,13 @@ from api.store.solves.records import SolveRecord
 from planner.output import plan_document
 
 StateName = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+SpecDigest = Annotated[
+    str,
+    Field(
+        description="Digest of what determines the problem: model, hardware, constraints, runtime, objective and "
+        "cost model, with defaults filled in; not the name and not the solver."
+    ),
+]
 
 
 class IssueDocument(Document):
@@ -165,10 +172,7 @@ class SolveDocument(Document):
     id: str = Field(description="Id of the solve.", examples=["019aa1b2c3d4e5f60718293a4b5c"])
     state: StateName = Field(description="queued, running, succeeded, failed or cancelled.", examples=["succeeded"])
     name: str = Field(description="Name of the spec.", examples=["dlrm-dcnv2"])
-    spec_digest: str = Field(
-        description="Digest of what determines the problem: model, hardware, constraints, runtime, objective and "
-        "cost model, with defaults filled in; not the name and not the solver."
-    )
+    spec_digest: SpecDigest
     priority: int = Field(default=0, description="Waiting solves of higher priority start first.", examples=[0])
     deadline: Moment | None = Field(default=None, description="When its answer is wanted at the latest.")
     tags: list[str] = Field(default_factory=list, description="Of the request.", examples=[["team=ads"]])
@@ -220,10 +224,7 @@ class ValidationDocument(Document):
     """A spec that may be solved; one that may not is answered with a problem."""
 
     valid: Literal[True] = True
-    spec_digest: str = Field(
-        description="Digest of what determines the problem: model, hardware, constraints, runtime, objective and "
-        "cost model, with defaults filled in; not the name and not the solver."
-    )
+    spec_digest: SpecDigest
     problems: list[IssueDocument] = Field(default_factory=list, description="Always empty here.")
     warnings: list[IssueDocument] = Field(default_factory=list, description="What is odd about the spec.")
     assumptions: list[AssumptionDocument] = Field(default_factory=list, description="What is assumed.")

@@ -2,6 +2,7 @@
 
 import json
 from enum import StrEnum
+from functools import cache, partial
 from typing import Any
 
 from fastapi import FastAPI
@@ -51,19 +52,13 @@ _UNDECLARED = (
 
 
 class KeyRequirement(StrEnum):
-    """Who is asked for a key."""
+    """Who is asked for a key, in the words of the document."""
 
-    REQUIRED = "required"
-    OPEN = "open"
-    DEPENDS = "depends"  # on the server: the committed document is of all of them
+    REQUIRED = "Routes with a lock need a key of this server (**Authorize**), of the scope that each names."
+    OPEN = "This server asks nobody for a key: all routes are open."
+    #: On the server: the committed document is of all of them.
+    DEPENDS = "Servers with `SHARDPLAN_AUTH=keys` ask for a key, of the scope that each route names."
 
-
-_ACCESS = {
-    KeyRequirement.REQUIRED: "Routes with a lock need a key of this server (**Authorize**), of the scope that each"
-    " names.",
-    KeyRequirement.OPEN: "This server asks nobody for a key: all routes are open.",
-    KeyRequirement.DEPENDS: "Servers with `SHARDPLAN_AUTH=keys` ask for a key, of the scope that each route names.",
-}
 
 #: How callers say who they are.
 _KEY = {
@@ -79,15 +74,8 @@ _ACCESS_ERRORS = {str(status): answer for status, answer in error_responses("una
 
 def add_openapi(app: FastAPI, *, asks_for_keys: bool) -> None:
     """Let the app describe the bodies that it reads as raw bytes, and who may send them, too."""
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = openapi_document(
-                app, asked=KeyRequirement.REQUIRED if asks_for_keys else KeyRequirement.OPEN
-            )
-        return app.openapi_schema
-
-    app.openapi = openapi  # type: ignore[method-assign]
+    asked = KeyRequirement.REQUIRED if asks_for_keys else KeyRequirement.OPEN
+    app.openapi = cache(partial(openapi_document, app, asked=asked))  # type: ignore[method-assign]
 
 
 def openapi_document(app: FastAPI, *, asked: KeyRequirement) -> dict[str, Any]:
@@ -102,7 +90,7 @@ def openapi_document(app: FastAPI, *, asked: KeyRequirement) -> dict[str, Any]:
         [(model, "validation") for model in (*_UNDECLARED, *answers)], ref_template="#/components/schemas/{model}"
     )
     document.setdefault("components", {}).setdefault("schemas", {}).update(schemas["$defs"])
-    document["info"]["description"] += f"\n{_ACCESS[asked]}\n"
+    document["info"]["description"] += f"\n{asked}\n"
     if asked != KeyRequirement.OPEN:
         document["components"]["securitySchemes"] = {"key": _KEY}
     for path, operations in document["paths"].items():

@@ -113,7 +113,6 @@ def _store(services: Services, raw: bytes, key: RequestKey | None) -> tuple[Meas
 
 
 def _inputs_and_plan(services: Services, plan_digest: str) -> tuple[SolveInputs, GivenPlan]:
-    """Return a stored plan, and what it was made for."""
     served = services.plans.get(plan_digest)
     plan = None if served is None else parse_plan(served.canonical)
     spec = None if plan is None else services.store.spec_of_problem(plan.stated_spec_digest or "")

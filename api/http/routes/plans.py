@@ -168,8 +168,16 @@ async def certify_plan(
 
     def certificate() -> bytes:
         given = _given(services, raw, cost_model)
-        if len(given[0].problem.tables) > MAX_CERTIFIED_TABLES:
-            raise UnsupportedRequest(_too_many_tables(len(given[0].problem.tables)))
+        num_tables = len(given[0].problem.tables)
+        if num_tables > MAX_CERTIFIED_TABLES:
+            raise UnsupportedRequest(
+                Issue(
+                    code="too-many-tables",
+                    pointer="/spec/model/tables",
+                    message=f"{num_tables} tables; plans of at most {MAX_CERTIFIED_TABLES} are certified over HTTP",
+                    hint="certify the plan on the command line: shardplan certify SPEC.json PLAN.json",
+                )
+            )
         return canonical_bytes(certificate_of(*given, spec_base="/spec", plan_base="/plan"))
 
     return Response(await services.compute(certificate), media_type="application/json")
@@ -203,15 +211,6 @@ def _problem_of(services: Services, document: Mapping[str, object]) -> Problem |
     """Return what a plan was made for, where its spec is stored."""
     spec = services.store.spec_of_problem(str(document.get("spec_digest")))
     return None if spec is None else parse_stored_spec(spec, services.library).problem
-
-
-def _too_many_tables(num_tables: int) -> Issue:
-    return Issue(
-        code="too-many-tables",
-        pointer="/spec/model/tables",
-        message=f"{num_tables} tables; plans of at most {MAX_CERTIFIED_TABLES} are certified over HTTP",
-        hint="certify the plan on the command line: shardplan certify SPEC.json PLAN.json",
-    )
 
 
 def _explanation(services: Services, digest: str, max_tables: int) -> ExplanationDocument:

@@ -32,7 +32,6 @@ Tag = Annotated[str, Query(pattern=TAG_PATTERN)]
 
 
 def _seconds(deadline: str | None) -> float | None:
-    """Return a time as seconds since the epoch."""
     if deadline is None:
         return None
     try:

@@ -64,7 +64,10 @@ class TokenVerifier:
         try:
             if known is None or self._ticks() - known.verified_at >= REMEMBERED_SECONDS:
                 known = _Known(await self._verified(token), self._ticks())
-                self._remember(digest, known)
+                self._known[digest] = known
+                self._known.move_to_end(digest)
+                if len(self._known) > MAX_REMEMBERED:
+                    self._known.popitem(last=False)
             known.verified.check(self._clock())
         except InvalidToken as error:
             self._known.pop(digest, None)
@@ -72,12 +75,6 @@ class TokenVerifier:
         except KeysUnavailable:
             return ApiError("issuer-unavailable")
         return known.verified.caller
-
-    def _remember(self, digest: bytes, known: _Known) -> None:
-        self._known[digest] = known
-        self._known.move_to_end(digest)
-        if len(self._known) > MAX_REMEMBERED:
-            self._known.popitem(last=False)
 
     async def _verified(self, token: str) -> Verified:
         algorithm, kid = self._header(token)

@@ -4,6 +4,7 @@ What is read at the moment of a scrape is in ``api.http.scraped_metrics``. ``doc
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, Info, ProcessCollector
@@ -65,43 +66,29 @@ class WorkMetrics:
     """Solves and fits that this process runs. Thread safe."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._waited = Histogram(
-            "shardplan_solve_queue_seconds",
-            "Time from the acceptance of a solve to its first begin.",
-            buckets=_WORK_BUCKETS,
-            registry=registry,
+        histogram = partial(Histogram, buckets=_WORK_BUCKETS, registry=registry)
+        counter = partial(Counter, registry=registry)
+        self._waited = histogram(
+            "shardplan_solve_queue_seconds", "Time from the acceptance of a solve to its first begin."
         )
-        self._seconds = Histogram(
-            "shardplan_solve_seconds",
-            "Time from the last begin of a solve to its end.",
-            ("state",),
-            buckets=_WORK_BUCKETS,
-            registry=registry,
+        self._seconds = histogram(
+            "shardplan_solve_seconds", "Time from the last begin of a solve to its end.", ("state",)
         )
-        self._ended = Counter(
+        self._ended = counter(
             "shardplan_solves_ended",
             "Solves that ended, by state and by reason of the termination or code of the error.",
             ("state", "reason"),
-            registry=registry,
         )
-        self.incumbents = Counter(
-            "shardplan_incumbents", "Plans that solves found and that were better than those before.", registry=registry
+        self.incumbents = counter(
+            "shardplan_incumbents", "Plans that solves found and that were better than those before."
         )
-        self.solves_taken_over = Counter(
-            "shardplan_solves_taken_over",
-            "Solves that were queued again because the process that ran them was gone.",
-            registry=registry,
+        self.solves_taken_over = counter(
+            "shardplan_solves_taken_over", "Solves that were queued again because the process that ran them was gone."
         )
-        self.fit_seconds = Histogram(
-            "shardplan_fit_seconds",
-            "Time from the last begin of a fit to its end.",
-            ("state",),
-            buckets=_WORK_BUCKETS,
-            registry=registry,
+        self.fit_seconds = histogram(
+            "shardplan_fit_seconds", "Time from the last begin of a fit to its end.", ("state",)
         )
-        self.pruned = Counter(
-            "shardplan_pruned", "What was removed because it was older than it is kept.", ("kind",), registry=registry
-        )
+        self.pruned = counter("shardplan_pruned", "What was removed because it was older than it is kept.", ("kind",))
         for kind in PRUNED:
             self.pruned.labels(kind)
 

@@ -75,15 +75,14 @@ def described_by(definition: type, *, others: Any = None) -> Callable[[type[Mode
             raise TypeError(f"{definition.__name__} has no {', '.join(sorted(unknown))}")
         fields: dict[str, Any] = {}
         for field in fields_of(definition):
-            if field.name not in declared:
-                if others is not None:
-                    about = Field(default=None, description=field.description, examples=field.examples)
-                    fields[field.name] = (others, about)
-                continue
-            own = declared[field.name]
-            about = Field(description=own.description or field.description, examples=own.examples or field.examples)
-            default = ... if own.is_required() else own.default
-            fields[field.name] = (Annotated[hints[field.name], about], default)
+            own = declared.get(field.name)
+            if own is not None:
+                about = Field(description=own.description or field.description, examples=own.examples or field.examples)
+                default = ... if own.is_required() else own.default
+                fields[field.name] = (Annotated[hints[field.name], about], default)
+            elif others is not None:
+                about = Field(default=None, description=field.description, examples=field.examples)
+                fields[field.name] = (others, about)
         return create_model(
             model.__name__, __base__=model, __module__=model.__module__, __doc__=model.__doc__, **fields
         )

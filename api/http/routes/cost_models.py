@@ -21,12 +21,7 @@ from api.http.routes.documentation import BODY_ERRORS, HAS_IT, KEY_ERRORS, error
 from api.http.routes.examples import COST_MODELS
 from api.http.services import ServicesDep
 from api.schemas.base import DIGEST_PATTERN, MODEL_ID
-from api.schemas.cost_models import (
-    ComparedModel,
-    CostModelDocument,
-    CostModelList,
-    ModelComparison,
-)
+from api.schemas.cost_models import ComparedModel, CostModelDocument, CostModelList, ModelComparison
 from api.services.cost_models.report.html import PAGE_POLICY, report_page
 from api.services.cost_models.service import fitted_to
 from api.specs.references.cost_model import LEARNED

@@ -7,7 +7,7 @@ group that lacks something without a default is left out as a whole. Values that
 
 import copy
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from api.schemas.base import StrictModel
 from api.schemas.spec import SpecDocument
 from api.specs.input.json import form_errors, form_issue, likely_field, models_in, pointer
 from api.specs.issues import IssueCollector
-from api.specs.state import GroupKind, Originals, SpecState
+from api.specs.state import Originals, SpecState
 
 Path = tuple[int | str, ...]
 
@@ -71,15 +71,11 @@ class _Rest:
 
     def state(self) -> SpecState:
         """Return what is left as a document; raises ``ValidationError``."""
-        groups: dict[GroupKind, Sequence[int]] = {
-            "same_rank": self._numbers[_SAME_RANK],
-            "apart": self._numbers[_APART],
-        }
         return SpecState(
             spec=self._validated(),
             originals=Originals(
                 tables=self._numbers[_TABLES],
-                groups=groups,
+                groups={"same_rank": self._numbers[_SAME_RANK], "apart": self._numbers[_APART]},
                 table_names=self._names,
                 has_all_groups=self._issues.is_sound("/constraints/same_rank", "/constraints/apart"),
             ),

@@ -165,10 +165,13 @@ def choose_model(name: str, profile: str, find: FindModel, issues: IssueCollecto
     except RejectedDocument as error:
         issues.add(_unreadable(document.called, error.issues[0]))
         return None
+    why = f", which was active for {profile} when the spec was read" if name == LEARNED else ""
+    source = f"{document.called}{why}; fitted to measurements of {learned.device}"
+    pinned = pinned_name(learned)
     return ChosenModel(
-        name=pinned_name(learned),
+        name=pinned,
         model=learned,
-        assumptions=(_assumption(name, profile, document.called, learned),),
+        assumptions=(Assumption(subject="cost_model", value=pinned, evidence="note", source=source),),
         warnings=() if name == LEARNED else tuple(_other_device(learned, document.called, profile, find)),
     )
 
@@ -176,14 +179,6 @@ def choose_model(name: str, profile: str, find: FindModel, issues: IssueCollecto
 def pinned_name(learned: LearnedModel) -> str:
     """Return the name that means this model for ever."""
     return f"{LEARNED}:{learned.digest}"
-
-
-def _assumption(name: str, profile: str, called: str, learned: LearnedModel) -> Assumption:
-    why = f", which was active for {profile} when the spec was read" if name == LEARNED else ""
-    device = f"fitted to measurements of {learned.device}"
-    return Assumption(
-        subject="cost_model", value=pinned_name(learned), evidence="note", source=f"{called}{why}; {device}"
-    )
 
 
 def _other_device(learned: LearnedModel, called: str, profile: str, find: FindModel) -> Iterator[Issue]:

@@ -12,13 +12,7 @@ from api.specs.to_domain.tables import tables_of
 from cost_models.hardware.hardware import Hardware
 from cost_models.vocabulary import Tier
 from planner.domain.problem.cluster import Cluster
-from planner.domain.problem.problem import (
-    SERVING_DENSE_MULTIPLIER,
-    SERVING_INPUT_COPIES,
-    Dense,
-    Problem,
-    Reservation,
-)
+from planner.domain.problem.problem import SERVING_DENSE_MULTIPLIER, SERVING_INPUT_COPIES, Dense, Problem, Reservation
 from planner.domain.problem.serving import Serving
 from planner.domain.problem.table import Table
 

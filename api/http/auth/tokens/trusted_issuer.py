@@ -8,13 +8,8 @@ from api.settings import Settings
 
 #: Signatures that whoever verifies cannot forge, by the kind of their keys and their curve. ``none`` and those of
 #: shared secrets (HS256) stand here nowhere: a public key must never be taken for a secret.
-ALGORITHMS = {
-    "RS256": ("RSA", None),
-    "RS384": ("RSA", None),
-    "RS512": ("RSA", None),
-    "PS256": ("RSA", None),
-    "PS384": ("RSA", None),
-    "PS512": ("RSA", None),
+ALGORITHMS: dict[str, tuple[str, str | None]] = {
+    **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), ("RSA", None)),
     "ES256": ("EC", "P-256"),
     "ES384": ("EC", "P-384"),
     "ES512": ("EC", "P-521"),

@@ -39,15 +39,6 @@ _SILENT = frozenset(
 )
 #: Fields of tables whose defaults are reported.
 _TABLE_DEFAULTS = ("data_type", "pooling", "is_weighted", "optimizer", "module_path", "access")
-#: What it means that a field is left out, if its default does not say so.
-_MEANINGS = {
-    **dict.fromkeys(("forward_seconds", "backward_seconds"), "not given: nothing is hidden under dense compute"),
-    "reserved_collective_bytes": "not given: the margin holds communication buffers",
-    "ranks_per_host": "all ranks of the profile",
-    "work_limit_seconds": "as many seconds of work as time_limit_seconds",
-    "access": "unknown: every id may be a different row",
-    "module_path": "not given",
-}
 _COLUMN_SCHEMES = frozenset(scheme for scheme in Scheme if scheme.facts.cuts_columns)
 _LEFT_TO_MODEL = {
     "roofline": "left to the cost model: fp32",
@@ -98,12 +89,20 @@ def _defaults(spec: SpecDocument) -> Iterator[Assumption]:
                 continue
             if name in _SILENT or isinstance(value, BaseModel | list):
                 continue
-            if name == "work_limit_seconds" and not spec.solver.reproducible:
-                continue
             if name.endswith("dtype"):
                 text = _LEFT_TO_MODEL.get(spec.cost_model, "left to the cost model")
+            elif name in ("forward_seconds", "backward_seconds"):
+                text = "not given: nothing is hidden under dense compute"
+            elif name == "reserved_collective_bytes":
+                text = "not given: the margin holds communication buffers"
+            elif name == "ranks_per_host":
+                text = "all ranks of the profile"
+            elif name == "work_limit_seconds":
+                if not spec.solver.reproducible:
+                    continue
+                text = "as many seconds of work as time_limit_seconds"
             else:
-                text = _MEANINGS.get(name) or _text(value)
+                text = _text(value)
             yield Assumption(subject=prefix + name, value=text, evidence="default", source="default of the spec")
 
 
@@ -118,13 +117,15 @@ def _table_defaults(tables: list[TableSpec]) -> Iterator[Assumption]:
             evidence="note",
             source=f"given for {for_caches} of {counted(len(tables), 'table')}",
         )
+    texts = {"access": "unknown: every id may be a different row", "module_path": "not given"}
     for name in _TABLE_DEFAULTS:
         count = len(tables) - given[name]
         if count == 0:
             continue
+        text = texts.get(name) or _text(TableSpec.model_fields[name].default)
         yield Assumption(
             subject=f"model.tables.{name}",
-            value=_MEANINGS.get(name) or _text(TableSpec.model_fields[name].default),
+            value=text,
             evidence="default",
             source=f"default of the spec, for {count} of {counted(len(tables), 'table')}",
         )

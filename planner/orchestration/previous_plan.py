@@ -1,4 +1,4 @@
-"""A plan that runs already, as the waist has it: where its cells lie, what moving costs, where to begin."""
+"""A plan that runs already, as the solver problem has it: where its cells lie, what moving costs, where to begin."""
 
 import math
 from dataclasses import dataclass, replace
@@ -74,7 +74,7 @@ def _cuts(
 def with_move_price(
     priced: SolverProblem, problem: Problem, families: Families, previous_state: PreviousPlanState
 ) -> SolverProblem:
-    """Return the waist with what moving away from the previous plan costs.
+    """Return the solver problem with what moving away from the previous plan costs.
 
     One step is charged the seconds that the move takes where its bytes are spread evenly over the ranks, divided by
     the steps that remain.
@@ -108,7 +108,7 @@ def with_move_price(
 
 
 def warm_start_from(priced: SolverProblem, previous_state: PreviousPlanState) -> Assignment:
-    """Return the pieces of the previous plan that this waist has: of some tables all, of others none."""
+    """Return the pieces of the previous plan that this solver problem has: of some tables all, of others none."""
     index_of = {source: index for index, source in enumerate(priced.family_source.tolist())}
     shape_of = {
         key: shape
@@ -127,7 +127,7 @@ def warm_start_from(priced: SolverProblem, previous_state: PreviousPlanState) ->
 
 
 def with_home_sites(priced: SolverProblem, before: Assignment) -> SolverProblem:
-    """Return the waist with the tables of ``before`` where they are; those that may not stay are left out."""
+    """Return the solver problem with the tables of ``before`` where they are; those that may not stay are left out."""
     assert priced.move is not None
     part = legal_part(priced, with_pins(priced, before))
     return replace(priced, move=replace(priced.move, home_shape=part.piece_shape, home_site=part.piece_site))

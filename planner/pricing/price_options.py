@@ -1,4 +1,4 @@
-"""From options to the waist: every unit priced once, and options that cannot help dropped.
+"""From options to the solver problem: every unit priced once, and options that cannot help dropped.
 
 The only caller of cost models on the way to a plan.
 """
@@ -93,7 +93,7 @@ def _shape_costs(
 
 
 def shape_work(problem: Problem, families: Families) -> ShardWork:
-    """Return the work of one piece of every shape of every family, in the order of the waist."""
+    """Return the work of one piece of every shape of every family, in the order of the solver problem."""
     cuts = list_cuts(families)
     return FamilyColumns.of(families.families).work(problem, cuts.shape_family, cuts.shape_columns)
 
@@ -155,10 +155,10 @@ def _renumbered(priced: SolverProblem, keep_family: Bools, keep_shape: Bools) ->
     keep_shape = keep_shape & keep_family[priced.shape_family]
     keep_option = _whole_options(priced, keep_shape)
     keep_unit = keep_option[priced.unit_option]
-    new_family, new_shape, new_option = (np.cumsum(is_kept) - 1 for is_kept in (keep_family, keep_shape, keep_option))
+    new_family, new_shape, new_option = (np.cumsum(keep) - 1 for keep in (keep_family, keep_shape, keep_option))
     if not np.all(keep_shape[priced.pinned_shape]):
         raise ValueError("Expected to keep the shapes of pinned tables.")
-    shape, option, unit = (np.flatnonzero(is_kept) for is_kept in (keep_shape, keep_option, keep_unit))
+    shape, option, unit = (np.flatnonzero(keep) for keep in (keep_shape, keep_option, keep_unit))
     return replace(
         priced,
         family_table=priced.family_table[keep_family],

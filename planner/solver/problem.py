@@ -1,4 +1,4 @@
-"""The waist: a planning problem as arrays of numbers, and the answer as arrays of indices.
+"""The solver problem: what a planner decides as arrays of numbers, and the answer as arrays of indices.
 
 Left of this module live names and meaning; right of it (partitioners, bounds, evaluate)
 only indices, bytes and seconds. Letters mean the same everywhere: t table, f family,
@@ -119,7 +119,7 @@ class SolverProblem:
     # Pieces that the user fixed, in the order of their tables; all pieces of a table or none.
     pinned_shape: Ints = field(default_factory=no_ints)  # (K,)
     pinned_site: Ints = field(default_factory=no_ints)  # (K,)
-    #: (F,) memo of where a family came from; opaque to everything right of the waist
+    #: (F,) memo of where a family came from; opaque to partitioners and bounds
     family_source: Ints = field(default_factory=no_ints)
     #: what it costs to move away from a plan that runs already; ``None`` where there is none
     move: MovePrice | None = None

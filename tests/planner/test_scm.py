@@ -352,7 +352,7 @@ def test_snapshots_read_it_and_write_host_memory() -> None:
     assert found.full.snapshot_seconds == pytest.approx(expected)
 
 
-def test_prices_of_the_waist_and_of_the_score_are_the_same() -> None:
+def test_prices_of_the_search_and_of_the_score_are_the_same() -> None:
     """1,024 lookups of one block each at 10 GB/s; the distinct rows come and go."""
     problem = problem_of()
     found = score(problem, placed(Tier.SCM), ROOFLINE)

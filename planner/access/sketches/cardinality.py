@@ -1,6 +1,6 @@
 """How many distinct rows were seen: HyperLogLog registers, merged by their maximum.
 
-A row's hash chooses a register by its first bits, and offers it the position of the first 1
+A row's hash chooses a register by its first bits, and gives it the position of the first 1
 among the others. Registers hold at most 31, so that a row seen anywhere has the same effect
 on the maximum, whoever saw it.
 
@@ -33,8 +33,8 @@ def empty_registers(index_bits: int) -> Registers:
 def observe(registers: Registers, hashes: Hashes) -> None:
     """Take rows in, by their hashes."""
     index_bits = np.uint64(len(registers).bit_length() - 1)
-    offers = np.minimum(leading_zeros(hashes << index_bits) + 1, MAX_REGISTER).astype(np.uint8)
-    np.maximum.at(registers, (hashes >> (np.uint64(_BITS) - index_bits)).astype(np.int64), offers)
+    positions = np.minimum(leading_zeros(hashes << index_bits) + 1, MAX_REGISTER).astype(np.uint8)
+    np.maximum.at(registers, (hashes >> (np.uint64(_BITS) - index_bits)).astype(np.int64), positions)
 
 
 def estimate(registers: Registers) -> float:

@@ -2,7 +2,7 @@
 
 Prices of :mod:`cost_models.analytic.roofline` hold the time of every tier, so that its plans keep the limit by
 themselves. A model that hides traffic (TorchRec's, of caches that are filled ahead) may find plans that no tier can
-serve. Then the waist gets a column more for each tier: what a shard moves through it, of what it can move in the
+serve. Then the solver problem gets a column more for each tier: what a shard moves through it, of what it can move in the
 shortest step that there can be. Every plan within that limit keeps its own, longer step, too; where there is none,
 longer steps are tried, and plans are measured by their own.
 """
@@ -46,7 +46,7 @@ def overloaded(evaluation: Evaluation) -> Iterator[Issue]:
 
 
 def with_limits(priced: SolverProblem, problem: Problem, families: Families, *, step_seconds: float) -> SolverProblem:
-    """Return the waist with a column for every tier that shards are read from, busy for ``step_seconds`` at most.
+    """Return the problem with a column for every tier that shards are read from, busy for ``step_seconds`` at most.
 
     ``priced`` holds all shapes of ``families``.
     """

@@ -1,4 +1,4 @@
-"""A table of a placement as pieces of a family: how the waist would say what a plan has."""
+"""A table of a placement as pieces of a family: what a plan has, in the terms of the solver problem."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A plan's placement as indices of the waist, so that it can be compared with what else was possible.
+"""A plan's placement as indices of the solver problem, so that it can be compared with what else was possible.
 
 Needs the problem and the placement alone: plans are explained long after their search, from the spec.
 """

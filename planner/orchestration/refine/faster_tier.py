@@ -1,7 +1,7 @@
 """Memory that a plan leaves free, used: rows come nearer wherever that costs nothing.
 
 Phases that are hidden, or whose slowest rank is another, leave the search no reason to prefer a large cache to a small
-one. Here every table may take another family of the waist that lands on the same sites in the same widths, is nowhere
+one. Here every table may take another family that lands on the same sites in the same widths, is nowhere
 slower, somewhere faster, and fits; the largest gains per byte go first. The objective cannot rise.
 """
 

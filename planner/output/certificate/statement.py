@@ -54,7 +54,7 @@ class Names:
     """What the numbers are called, and what else a plan document says of them."""
 
     objective: str
-    phases: Sequence[str]  # of all phases of the waist
+    phases: Sequence[str]  # of all phases of the solver problem
     tiers: Sequence[str]
     tables: Sequence[Mapping[str, object]]  # name and rows
     families: Sequence[Mapping[str, object]]  # scheme, kernel, share, rows and tiers of shards

@@ -214,7 +214,7 @@ def test_schemes_that_are_the_same_on_one_host() -> None:
     assert {Scheme.TABLE_WISE, Scheme.COLUMN_WISE, Scheme.ROW_WISE} <= found
 
 
-def test_the_waist_of_a_problem() -> None:
+def test_the_solver_problem_of_a_problem() -> None:
     """128 columns on 2 hosts of 2 ranks: every shape is priced once, and a wider one is never smaller."""
     problem = make_problem(make_table("a", dim=128), make_table("b", rows=3, dim=64), cluster=make_cluster(2, 2))
     families = enumerate_families(problem)

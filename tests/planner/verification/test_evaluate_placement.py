@@ -94,7 +94,7 @@ def test_bytes_of_shards_and_ranks() -> None:
 @pytest.mark.parametrize("model", [ROOFLINE, TORCHREC], ids=lambda model: model.name)
 @pytest.mark.parametrize("seed", range(4))
 def test_arrays_and_geometry_agree(model: object, seed: int) -> None:
-    """The waist's loads and the loads of the finished plan are the same numbers."""
+    """The solver problem's loads and the loads of the finished plan are the same numbers."""
     rng = np.random.default_rng(seed)
     tables = [
         make_table(

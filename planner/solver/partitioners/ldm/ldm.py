@@ -72,14 +72,14 @@ class _Search:
         work = len(draft.piece_shape) * (
             _PIECE_SECONDS + _LOOK_SECONDS * self._priced.num_ranks * self._priced.num_phases
         )
-        self._offer(draft)
+        self._consider(draft)
         for sharpness in _SHARPNESSES[: 1 if self._one_phase else None]:
             for memory in range(self._memory, len(_MEMORY)):
                 if self.done:
                     return
                 self._effort.spend(work)
                 balance = Balance(sharpness=sharpness, memory=_MEMORY[memory])
-                if self._offer(interchanged(self._priced, draft, balance)):
+                if self._consider(interchanged(self._priced, draft, balance)):
                     self._memory = memory
                     break
 
@@ -95,7 +95,7 @@ class _Search:
             chain.repair(self._effort, until)
             self._best.consider(chain.assignment())
 
-    def _offer(self, plan: Assignment) -> bool:
+    def _consider(self, plan: Assignment) -> bool:
         """Keep a plan if it is better than the best, or overflows and may become so; say whether it fits."""
         excess = rank_loads(self._priced, plan).bytes - self._priced.capacity_bytes
         over = float(np.sum(np.maximum(excess, 0.0) / np.maximum(self._priced.capacity_bytes, 1.0)))

@@ -127,7 +127,7 @@ class _Search:
     def _keep(self, chains: list[Chain]) -> None:
         for chain in chains:
             self._pool.add(chain)
-        self._offer()
+        self._consider()
 
     def _as_found(self, hint: RelaxationHint) -> RelaxationHint:
         """Return a guide that expects the slowest ranks of the best plan so far."""
@@ -196,7 +196,7 @@ class _Search:
             for chain, choice in zip(chains, chosen, strict=True):
                 self._pool.add(chain)
                 temperatures.learn(choice, max(0.0, 1.0 - min(chain.best_seconds, before) / before))
-            self._offer()
+            self._consider()
 
     def refine(self) -> None:
         """Spend what is left on the best plan, with more lanes on the second as well."""
@@ -206,7 +206,7 @@ class _Search:
         self._parallel.each(functools.partial(self._run, chain, FINAL_REFINEMENT, 1.0) for chain in chains)
         for chain in chains:
             self._pool.add(chain)
-        self._offer()
+        self._consider()
 
     def _loaded(self, index: int) -> Chain:
         """Return a chain that begins with one of the two best plans, by turns."""
@@ -217,7 +217,7 @@ class _Search:
     def _run(self, chain: Chain, stage: Stage, until: float) -> None:
         chain.run(stage, self._effort, until, self._good_seconds, functools.partial(self._report, chain))
 
-    def _offer(self) -> None:
+    def _consider(self) -> None:
         if self._pool.seconds < self._best.seconds:
             self._best.consider(self._pool.plans[0].assignment)
 

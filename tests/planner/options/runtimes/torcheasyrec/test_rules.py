@@ -57,7 +57,7 @@ def test_what_is_offered() -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("scheme", sorted(OFFERED))
 @pytest.mark.parametrize(("hosts", "local"), [(1, 4), (2, 2), (3, 2)])
-def test_every_scheme_on_offer_is_planned_exported_and_lands(scheme: Scheme, hosts: int, local: int) -> None:
+def test_every_listed_scheme_is_planned_exported_and_lands(scheme: Scheme, hosts: int, local: int) -> None:
     wanted = replace(ITS_CACHE, sharding_types=frozenset({scheme}))
     far = [None, frozenset({Kernel.FUSED_UVM}), frozenset({Kernel.FUSED_UVM_CACHING})]
     kernels = [None] * 3 if scheme is Scheme.DATA_PARALLEL else far

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from cost_models.vocabulary import Evidence
+from planner.domain.expect import expect
 from planner.domain.plan.placement import Placement
 
 #: Steps over which a move must pay for itself, unless the user says how long the job still runs.
@@ -25,13 +26,9 @@ class PreviousPlan:
     min_relative_gain: float = DEFAULT_MIN_RELATIVE_GAIN
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
-        if self.remaining_steps < 1:
-            raise ValueError("Expected remaining_steps >= 1.")
-        if self.max_moved_bytes is not None and not (math.isfinite(self.max_moved_bytes) and self.max_moved_bytes >= 0):
-            raise ValueError("Expected max_moved_bytes >= 0.")
-        if not 0 <= self.min_relative_gain <= 1:
-            raise ValueError("Expected min_relative_gain in [0, 1].")
+        expect(self.remaining_steps >= 1, "remaining_steps >= 1")
+        expect(self.max_moved_bytes is None or 0 <= self.max_moved_bytes < math.inf, "max_moved_bytes >= 0")
+        expect(0 <= self.min_relative_gain <= 1, "min_relative_gain in [0, 1]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

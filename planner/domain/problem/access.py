@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from planner.domain.expect import expect
+
 #: Bins of a reuse histogram: rows looked up 1, 2, 3-4, 5-8, ... 16385-32768, more times in
 #: one batch (as in Meta's ``dlrm_datasets``: (0,1], (1,2], (2,4], ..., (32768, inf)).
 NUM_REUSE_BINS = 17
@@ -15,9 +17,7 @@ class ZipfAccess:
     alpha: float
 
     def __post_init__(self) -> None:
-        """Check the exponent."""
-        if not (math.isfinite(self.alpha) and 0 <= self.alpha <= 10):
-            raise ValueError("Expected zipf_alpha in [0, 10].")
+        expect(0 <= self.alpha <= 10, "zipf_alpha in [0, 10]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +27,9 @@ class ReuseHistogram:
     distinct_rows: tuple[float, ...]  # (NUM_REUSE_BINS,)
 
     def __post_init__(self) -> None:
-        """Check the bins."""
-        if len(self.distinct_rows) != NUM_REUSE_BINS:
-            raise ValueError(f"Expected {NUM_REUSE_BINS} bins.")
-        if any(not (math.isfinite(count) and count >= 0) for count in self.distinct_rows):
-            raise ValueError("Expected finite bins >= 0.")
-        if sum(self.distinct_rows) <= 0:
-            raise ValueError("Expected at least one bin > 0.")
+        expect(len(self.distinct_rows) == NUM_REUSE_BINS, f"{NUM_REUSE_BINS} bins")
+        expect(all(0 <= count < math.inf for count in self.distinct_rows), "finite bins >= 0")
+        expect(any(self.distinct_rows), "at least one bin > 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +43,14 @@ class AccessCdf:
         previous = (0.0, 0.0)
         slope = math.inf
         for row_fraction, access_fraction in self.points:
-            if not (0 < row_fraction <= 1 and 0 <= access_fraction <= 1):
-                raise ValueError("Expected fractions in (0, 1].")
-            if row_fraction <= previous[0] or access_fraction < previous[1]:
-                raise ValueError("Expected points that increase in both fractions.")
+            expect(0 < row_fraction <= 1 and 0 <= access_fraction <= 1, "fractions in (0, 1]")
+            is_beyond = row_fraction > previous[0] and access_fraction >= previous[1]
+            expect(is_beyond, "points that increase in both fractions")
             steepness = (access_fraction - previous[1]) / (row_fraction - previous[0])
-            if steepness > slope * (1 + 1e-9):
-                raise ValueError("Expected hottest rows first: each segment at most as steep as the one before.")
+            is_flatter = steepness <= slope * (1 + 1e-9)
+            expect(is_flatter, "hottest rows first: each segment at most as steep as the one before")
             previous, slope = (row_fraction, access_fraction), steepness
-        if previous != (1.0, 1.0):
-            raise ValueError("Expected a last point (1, 1).")
+        expect(previous == (1.0, 1.0), "a last point (1, 1)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +61,12 @@ class MissRatioCurve:
 
     def __post_init__(self) -> None:
         """Check that a larger cache never misses more."""
-        if not self.points:
-            raise ValueError("Expected at least one point.")
+        expect(len(self.points) > 0, "at least one point")
         previous = (-1.0, 1.0)
         for cache_fraction, miss_ratio in self.points:
-            if not (0 <= cache_fraction <= 1 and 0 <= miss_ratio <= 1):
-                raise ValueError("Expected fractions in [0, 1].")
-            if cache_fraction <= previous[0] or miss_ratio > previous[1]:
-                raise ValueError("Expected increasing cache fractions and miss ratios that never increase.")
+            expect(0 <= cache_fraction <= 1 and 0 <= miss_ratio <= 1, "fractions in [0, 1]")
+            is_beyond = cache_fraction > previous[0] and miss_ratio <= previous[1]
+            expect(is_beyond, "increasing cache fractions and miss ratios that never increase")
             previous = (cache_fraction, miss_ratio)
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cost_models.arrays import Floats
 from cost_models.vocabulary import Evidence
+from planner.domain.expect import expect
 from planner.domain.problem.data_type import DATA_TYPES
 
 #: What an incremental checkpoint stores: nothing (every one is full), the rows changed since the last full one
@@ -40,21 +41,13 @@ class Checkpoint:
     balance: bool = False  # whether what checkpoints cost is a part of the objective
 
     def __post_init__(self) -> None:
-        """Check each rule with its own message."""
-        if self.interval_steps < 1:
-            raise ValueError("Expected interval_steps >= 1.")
-        if self.policy not in POLICIES:
-            raise ValueError(f"Expected policy to be one of {', '.join(POLICIES)}.")
-        if self.full_every < 1:
-            raise ValueError("Expected full_every >= 1.")
-        if self.policy == "full" and self.full_every != 1:
-            raise ValueError("Expected full_every 1 where every checkpoint is full.")
-        if self.bits is not None and self.bits not in STORED_TYPES:
-            raise ValueError(f"Expected bits to be one of {', '.join(map(str, STORED_TYPES))}.")
+        expect(self.interval_steps >= 1, "interval_steps >= 1")
+        expect(self.policy in POLICIES, f"policy to be one of {', '.join(POLICIES)}")
+        expect(self.full_every >= 1, "full_every >= 1")
+        expect(self.policy != "full" or self.full_every == 1, "full_every 1 where every checkpoint is full")
+        expect(self.bits in (None, *STORED_TYPES), f"bits to be one of {', '.join(map(str, STORED_TYPES))}")
         for name in ("upload_bytes_per_second", "download_bytes_per_second", "intervals_between_failures"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"Expected {name} > 0.")
+            expect(0 < getattr(self, name) < math.inf, f"{name} > 0")
 
     @property
     def steps_between_failures(self) -> float:

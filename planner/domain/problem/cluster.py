@@ -7,6 +7,7 @@ import numpy as np
 from cost_models.arrays import Floats
 from cost_models.hardware.hardware import Hardware
 from cost_models.vocabulary import NUM_PHASES, Phase, Tier
+from planner.domain.expect import expect
 
 MAX_RANKS = 4096
 #: Ten times the profile's speed is another machine and wants another profile; a thousandth is a fault.
@@ -28,22 +29,14 @@ class Cluster:
     relative_speed_by_rank: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Check each rule with its own message."""
-        if self.num_hosts < 1:
-            raise ValueError("Expected num_hosts >= 1.")
-        if self.ranks_per_host < 1:
-            raise ValueError("Expected ranks_per_host >= 1.")
-        if self.world_size > MAX_RANKS:
-            raise ValueError(f"Expected at most {MAX_RANKS} ranks.")
-        if self.hbm_bytes_by_rank is not None and len(self.hbm_bytes_by_rank) != self.world_size:
-            raise ValueError(f"Expected hbm_bytes_by_rank to list {self.world_size} ranks.")
-        if self.relative_speed_by_rank is not None:
-            if len(self.relative_speed_by_rank) != self.world_size:
-                raise ValueError(f"Expected relative_speed_by_rank to list {self.world_size} ranks.")
-            if not all(MIN_RELATIVE_SPEED <= speed <= MAX_RELATIVE_SPEED for speed in self.relative_speed_by_rank):
-                raise ValueError(
-                    f"Expected relative_speed_by_rank in [{MIN_RELATIVE_SPEED:g}, {MAX_RELATIVE_SPEED:g}]."
-                )
+        expect(self.num_hosts >= 1, "num_hosts >= 1")
+        expect(self.ranks_per_host >= 1, "ranks_per_host >= 1")
+        expect(self.world_size <= MAX_RANKS, f"at most {MAX_RANKS} ranks")
+        for name in ("hbm_bytes_by_rank", "relative_speed_by_rank"):
+            numbers = getattr(self, name)
+            expect(numbers is None or len(numbers) == self.world_size, f"{name} to list {self.world_size} ranks")
+        are_speeds = all(MIN_RELATIVE_SPEED <= one <= MAX_RELATIVE_SPEED for one in self.relative_speed_by_rank or ())
+        expect(are_speeds, f"relative_speed_by_rank in [{MIN_RELATIVE_SPEED:g}, {MAX_RELATIVE_SPEED:g}]")
 
     @property
     def world_size(self) -> int:

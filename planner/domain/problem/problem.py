@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cost_models.vocabulary import DEVICE_KERNELS, Kernel
+from planner.domain.expect import expect
 from planner.domain.problem.checkpoint import Checkpoint
 from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.serving import Serving
@@ -26,13 +27,9 @@ class Dense:
     parameter_bytes: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
-        for name in ("forward_seconds", "backward_seconds"):
+        for name in ("forward_seconds", "backward_seconds", "parameter_bytes"):
             value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"Expected {name} >= 0.")
-        if not (math.isfinite(self.parameter_bytes) and self.parameter_bytes >= 0):
-            raise ValueError("Expected parameter_bytes >= 0.")
+            expect(value is None or 0 <= value < math.inf, f"{name} >= 0")
 
     @property
     def window_seconds(self) -> float:
@@ -58,13 +55,9 @@ class Reservation:
     ddr_fraction: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check the fractions."""
-        if not (math.isfinite(self.ddr_fraction) and 0 <= self.ddr_fraction < 1):
-            raise ValueError("Expected reserved_ddr_fraction in [0, 1).")
-        if not (math.isfinite(self.hbm_fraction) and 0 <= self.hbm_fraction < 1):
-            raise ValueError("Expected reserved_hbm_fraction in [0, 1).")
-        if not (math.isfinite(self.collective_bytes) and self.collective_bytes >= 0):
-            raise ValueError("Expected reserved_collective_bytes >= 0.")
+        expect(0 <= self.ddr_fraction < 1, "reserved_ddr_fraction in [0, 1)")
+        expect(0 <= self.hbm_fraction < 1, "reserved_hbm_fraction in [0, 1)")
+        expect(0 <= self.collective_bytes < math.inf, "reserved_collective_bytes >= 0")
 
 
 #: What a host that serves keeps free beside the margin: the dense weights once, and one batch's ids
@@ -97,32 +90,19 @@ class Problem:
 
     def __post_init__(self) -> None:
         """Check what can be checked without names; ``api.specs.parse`` reports the rest with pointers."""
-        if not self.tables:
-            raise ValueError("Expected at least one table.")
-        if (self.batch_size_per_rank is None) == (self.serving is None):
-            raise ValueError("Expected either batch_size_per_rank or serving.")
-        if self.batch_size_per_rank is not None and self.batch_size_per_rank < 1:
-            raise ValueError("Expected batch_size_per_rank >= 1.")
+        expect(len(self.tables) > 0, "at least one table")
+        expect((self.batch_size_per_rank is None) != (self.serving is None), "either batch_size_per_rank or serving")
+        expect(self.batch_size_per_rank is None or self.batch_size_per_rank >= 1, "batch_size_per_rank >= 1")
         objectives = OBJECTIVES if self.serving is None else (REQUEST_LATENCY,)
-        if self.objective not in objectives:
-            raise ValueError(f"Expected objective to be one of {', '.join(objectives)}.")
+        expect(self.objective in objectives, f"objective to be one of {', '.join(objectives)}")
         if self.serving is not None:
-            self._check_serving()
-        if self.pipeline not in PIPELINES:
-            raise ValueError(f"Expected pipeline to be one of {', '.join(PIPELINES)}.")
-        if len({t.name for t in self.tables}) != len(self.tables):
-            raise ValueError("Expected table names to be unique.")
-
-    def _check_serving(self) -> None:
-        """Check that nothing is left of training."""
-        if self.cluster.num_hosts != 1:
-            raise ValueError("Expected one host: requests are not shared between hosts.")
-        if self.pipeline != "none":
-            raise ValueError('Expected pipeline "none" where requests are served.')
-        if any(table.optimizer.name != "none" for table in self.tables):
-            raise ValueError('Expected optimizer "none" of every table where requests are served.')
-        if self.checkpoint is not None:
-            raise ValueError("Expected no checkpoint where requests are served.")
+            expect(self.cluster.num_hosts == 1, "one host: requests are not shared between hosts")
+            expect(self.pipeline == "none", 'pipeline "none" where requests are served')
+            is_untrained = all(table.optimizer.name == "none" for table in self.tables)
+            expect(is_untrained, 'optimizer "none" of every table where requests are served')
+            expect(self.checkpoint is None, "no checkpoint where requests are served")
+        expect(self.pipeline in PIPELINES, f"pipeline to be one of {', '.join(PIPELINES)}")
+        expect(len({t.name for t in self.tables}) == len(self.tables), "table names to be unique")
 
     @property
     def samples_per_rank(self) -> float:

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from planner.domain.expect import expect
+
 #: Where requests of equal length come at random, one then waits for two others on average:
 #: rho / (2 (1 - rho)) service times (Pollaczek and Khinchine's formula for a queue M/D/1).
 DEFAULT_UTILIZATION_LIMIT = 0.8
@@ -17,11 +19,6 @@ class Serving:
     utilization_limit: float = DEFAULT_UTILIZATION_LIMIT  # busy share of the time of every card, at most
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
-        if self.samples_per_request < 1:
-            raise ValueError("Expected samples_per_request >= 1.")
-        rate = self.requests_per_second
-        if rate is not None and not (math.isfinite(rate) and rate > 0):
-            raise ValueError("Expected requests_per_second > 0.")
-        if not 0 < self.utilization_limit <= 1:
-            raise ValueError("Expected utilization_limit in (0, 1].")
+        expect(self.samples_per_request >= 1, "samples_per_request >= 1")
+        expect(self.requests_per_second is None or 0 < self.requests_per_second < math.inf, "requests_per_second > 0")
+        expect(0 < self.utilization_limit <= 1, "utilization_limit in (0, 1]")

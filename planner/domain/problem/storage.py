@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from cost_models.vocabulary import Kernel, Tier
+from planner.domain.expect import expect
 from planner.domain.problem.data_type import DataType
 
 
@@ -18,15 +19,13 @@ class Storage:
     in_scm: bool = False  # whether rows that the kernel reads from the host lie in storage-class memory
 
     def __post_init__(self) -> None:
-        """A cached kernel has a share, and no other has one."""
-        if (self.cache_load_factor is not None) != self.kernel.facts.is_cached:
-            raise ValueError("Expected cache_load_factor exactly where the kernel has a cache.")
-        if self.cache_load_factor is not None and not 0 < self.cache_load_factor <= 1:
-            raise ValueError("Expected cache_load_factor in (0, 1].")
-        if not 0 <= self.hot_row_share < 1 or (self.hot_row_share > 0 and self.kernel is not Kernel.FUSED_UVM):
-            raise ValueError("Expected hot_row_share in [0, 1), above 0 only for fused_uvm.")
-        if self.in_scm and not self.kernel.facts.reads_host_memory:
-            raise ValueError("Expected in_scm only where the kernel reads the host's memory by the byte.")
+        share, hot, facts = self.cache_load_factor, self.hot_row_share, self.kernel.facts
+        expect((share is not None) == facts.is_cached, "cache_load_factor exactly where the kernel has a cache")
+        expect(share is None or 0 < share <= 1, "cache_load_factor in (0, 1]")
+        may_be_hot = hot == 0 or (0 < hot < 1 and self.kernel is Kernel.FUSED_UVM)
+        expect(may_be_hot, "hot_row_share in [0, 1), above 0 only for fused_uvm")
+        may_be_scm = facts.reads_host_memory or not self.in_scm
+        expect(may_be_scm, "in_scm only where the kernel reads the host's memory by the byte")
 
     def tier(self, device_tier: Tier) -> Tier:
         """Where the rows lie."""

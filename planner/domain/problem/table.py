@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from cost_models.vocabulary import Kernel, Scheme
+from planner.domain.expect import expect
 from planner.domain.problem.access import AccessStatistics
 from planner.domain.problem.data_type import DATA_TYPES, DataType
 from planner.domain.problem.optimizer import OPTIMIZERS, Optimizer
@@ -21,11 +22,8 @@ class Feature:
     num_poolings: float = 1.0  # pooled outputs per sample
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
-        if not 0 <= self.pooling_factor <= 1e7:  # nor NaN
-            raise ValueError("Expected pooling_factor in [0, 1e7].")
-        if not 0 < self.num_poolings <= 1e5:
-            raise ValueError("Expected num_poolings in (0, 1e5].")
+        expect(0 <= self.pooling_factor <= 1e7, "pooling_factor in [0, 1e7]")
+        expect(0 < self.num_poolings <= 1e5, "num_poolings in (0, 1e5]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +40,9 @@ class PinnedPiece:
     site: int
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
-        if self.column_offset < 0:
-            raise ValueError("Expected column_offset >= 0.")
-        if self.num_columns < 1:
-            raise ValueError("Expected num_columns >= 1.")
-        if self.site < 0:
-            raise ValueError("Expected site >= 0.")
+        expect(self.column_offset >= 0, "column_offset >= 0")
+        expect(self.num_columns >= 1, "num_columns >= 1")
+        expect(self.site >= 0, "site >= 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +57,10 @@ class PinnedTable:
 
     def __post_init__(self) -> None:
         """Check that the pieces follow each other; the table says where they must end."""
-        if not self.pieces:
-            raise ValueError("Expected at least one piece.")
+        expect(len(self.pieces) > 0, "at least one piece")
         offset = 0
         for piece in self.pieces:
-            if piece.column_offset != offset:
-                raise ValueError("Expected pieces left to right, without gaps.")
+            expect(piece.column_offset == offset, "pieces left to right, without gaps")
             offset += piece.num_columns
 
 
@@ -89,18 +81,14 @@ class TableConstraints:
     def __post_init__(self) -> None:
         """Reject sets that leave nothing."""
         for name in ("sharding_types", "compute_kernels", "ranks", "hosts"):
-            if getattr(self, name) is not None and not getattr(self, name):
-                raise ValueError(f"Expected at least one entry in {name}.")
-        if self.min_partition is not None and self.min_partition < 4:
-            raise ValueError("Expected min_partition >= 4.")
-        if self.cache_load_factors is not None and not (
-            self.cache_load_factors and all(0 < share <= 1 for share in self.cache_load_factors)
-        ):
-            raise ValueError("Expected cache_load_factors in (0, 1], at least one.")
-        if self.hot_row_fractions is not None and not all(0 < share < 1 for share in self.hot_row_fractions):
-            raise ValueError("Expected hot_row_fractions in (0, 1).")
-        if self.data_types is not None and not (self.data_types and set(self.data_types) <= DATA_TYPES.keys()):
-            raise ValueError(f"Expected data_types among {', '.join(DATA_TYPES)}, at least one.")
+            expect(getattr(self, name) is None or bool(getattr(self, name)), f"at least one entry in {name}")
+        cached, types = self.cache_load_factors, self.data_types
+        expect(self.min_partition is None or self.min_partition >= 4, "min_partition >= 4")
+        are_shares = cached is None or (len(cached) > 0 and all(0 < share <= 1 for share in cached))
+        expect(are_shares, "cache_load_factors in (0, 1], at least one")
+        expect(all(0 < share < 1 for share in self.hot_row_fractions or ()), "hot_row_fractions in (0, 1)")
+        are_types = types is None or (len(types) > 0 and set(types) <= DATA_TYPES.keys())
+        expect(are_types, f"data_types among {', '.join(DATA_TYPES)}, at least one")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,22 +110,16 @@ class Table:
     module_path: str = ""
 
     def __post_init__(self) -> None:
-        """Check each rule with its own message."""
-        if not self.name:
-            raise ValueError("Expected a name.")
-        if not 1 <= self.num_embeddings <= MAX_ROWS:
-            raise ValueError(f"Expected num_embeddings in [1, {MAX_ROWS}].")
-        if not 1 <= self.embedding_dim <= MAX_COLUMNS:
-            raise ValueError(f"Expected embedding_dim in [1, {MAX_COLUMNS}].")
-        if not self.features:
-            raise ValueError("Expected at least one feature.")
-        if self.pooling not in POOLINGS:
-            raise ValueError(f"Expected pooling to be one of {', '.join(POOLINGS)}.")
-        pinned = self.constraints.pinned
-        if pinned is not None and sum(piece.num_columns for piece in pinned.pieces) != self.embedding_dim:
-            raise ValueError(f"Expected pinned pieces of {self.embedding_dim} columns in all.")
-        if not self.can_be_trained_as(self.data_type):
-            raise ValueError(f'Expected optimizer "none" for {self.data_type.name} weights, which cannot be trained.')
+        expect(self.name != "", "a name")
+        expect(1 <= self.num_embeddings <= MAX_ROWS, f"num_embeddings in [1, {MAX_ROWS}]")
+        expect(1 <= self.embedding_dim <= MAX_COLUMNS, f"embedding_dim in [1, {MAX_COLUMNS}]")
+        expect(len(self.features) > 0, "at least one feature")
+        expect(self.pooling in POOLINGS, f"pooling to be one of {', '.join(POOLINGS)}")
+        pinned, data_type = self.constraints.pinned, self.data_type
+        is_whole = pinned is None or sum(piece.num_columns for piece in pinned.pieces) == self.embedding_dim
+        expect(is_whole, f"pinned pieces of {self.embedding_dim} columns in all")
+        is_trained = self.can_be_trained_as(data_type)
+        expect(is_trained, f'optimizer "none" for {data_type.name} weights, which cannot be trained')
 
     @property
     def is_pooled(self) -> bool:

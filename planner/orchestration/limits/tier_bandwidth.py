@@ -2,7 +2,7 @@
 
 Prices of :mod:`cost_models.analytic.roofline` hold the time of every tier, so that its plans keep the limit by
 themselves. A model that hides traffic (TorchRec's, of caches that are filled ahead) may find plans that no tier can
-serve. Then the solver problem gets a column more for each tier: what a shard moves through it, of what it can move in the
+serve. Then the problem gets a column more for each tier: what a shard moves through it, of what it can move in the
 shortest step that there can be. Every plan within that limit keeps its own, longer step, too; where there is none,
 longer steps are tried, and plans are measured by their own.
 """

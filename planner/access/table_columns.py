@@ -63,47 +63,43 @@ def _columns_of(same: _Same) -> TableColumns:
         return np.array(values, dtype=np.float64)
 
     ids = np.array([[world * batch * t.ids_per_sample, batch * t.ids_per_sample] for t in tables])
-    accesses, rows = [t.access for t in tables], [t.num_embeddings for t in tables]
+    accesses, rows = tuple(t.access for t in tables), tuple(t.num_embeddings for t in tables)
     distinct = expected_distinct_rows(accesses, rows, ids)
+    columns = np.array([t.embedding_dim for t in tables], dtype=np.int64)
+    is_trained = np.array([t.optimizer.name != "none" for t in tables], dtype=np.bool_)
+    modified = None
+    if problem.checkpoint is not None:
+        weights = problem.checkpoint.weight_bytes(
+            as_held=floats([t.data_type.row_bytes(t.embedding_dim) for t in tables]),
+            element_bytes=floats([t.data_type.element_bytes for t in tables]),
+            columns=columns,
+        )
+        state = floats([t.optimizer.state_bytes(1, t.embedding_dim) for t in tables])
+        modified = modified_rows(
+            problem.checkpoint,
+            accesses=accesses,
+            num_rows=rows,
+            lookups_per_step=ids[:, 0],
+            is_trained=is_trained,
+            row_bytes=weights + state,
+        )
     return TableColumns(
         rows=np.array(rows, dtype=np.int64),
-        columns=np.array([t.embedding_dim for t in tables], dtype=np.int64),
+        columns=columns,
         data_type=np.array([data_type_code(t.data_type.name) for t in tables], dtype=np.int8),
         optimizer_element_bytes=floats([t.optimizer.element_bytes for t in tables]),
         optimizer_row_bytes=floats([t.optimizer.row_bytes for t in tables]),
-        batch_ids=floats([batch * t.ids_per_sample for t in tables]),
+        batch_ids=ids[:, 1].copy(),
         batch_outputs=floats([batch * t.outputs_per_sample for t in tables]),
         expected_outputs=floats([batch * t.expected_outputs_per_sample for t in tables]),
         distinct_of_all_ranks=distinct[:, 0],
         distinct_of_one_rank=distinct[:, 1],
         is_weighted=np.array([t.is_weighted for t in tables], dtype=np.bool_),
         is_pooled=np.array([t.is_pooled for t in tables], dtype=np.bool_),
-        is_trained=np.array([t.optimizer.name != "none" for t in tables], dtype=np.bool_),
-        misses=MissCurves(
-            accesses=tuple(accesses), num_rows=tuple(rows), num_lookups=ids[:, 0], distinct_rows=distinct[:, 0]
-        ),
-        hot_rows=HotRowCurves(accesses=tuple(accesses), num_rows=tuple(rows), num_lookups=ids[:, 0]),
-        modified=_modified(problem, ids[:, 0]),
-    )
-
-
-def _modified(problem: Problem, ids_of_step: Floats) -> ModifiedRows | None:
-    if problem.checkpoint is None:
-        return None
-    tables = problem.tables
-    weights = problem.checkpoint.weight_bytes(
-        as_held=np.array([t.data_type.row_bytes(t.embedding_dim) for t in tables], dtype=np.float64),
-        element_bytes=np.array([t.data_type.element_bytes for t in tables], dtype=np.float64),
-        columns=np.array([t.embedding_dim for t in tables], dtype=np.int64),
-    )
-    state = np.array([t.optimizer.state_bytes(1, t.embedding_dim) for t in tables], dtype=np.float64)
-    return modified_rows(
-        problem.checkpoint,
-        accesses=[t.access for t in tables],
-        num_rows=[t.num_embeddings for t in tables],
-        lookups_per_step=ids_of_step,
-        is_trained=np.array([t.optimizer.name != "none" for t in tables], dtype=np.bool_),
-        row_bytes=weights + state,
+        is_trained=is_trained,
+        misses=MissCurves(accesses=accesses, num_rows=rows, num_lookups=ids[:, 0], distinct_rows=distinct[:, 0]),
+        hot_rows=HotRowCurves(accesses=accesses, num_rows=rows, num_lookups=ids[:, 0]),
+        modified=modified,
     )
 
 

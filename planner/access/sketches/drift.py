@@ -33,10 +33,10 @@ class TableDrift:
     """What changed in the lookups of one table; ``None`` where a sketch has no lookups."""
 
     table: str
-    access_distance: float | None
-    lookups_per_sample_ratio: float | None
-    distinct_rows_ratio: float | None
-    misses: tuple[MissChange, ...]
+    access_distance: float | None = None
+    lookups_per_sample_ratio: float | None = None
+    distinct_rows_ratio: float | None = None
+    misses: tuple[MissChange, ...] = ()
     reasons: tuple[str, ...]  # what is beyond its threshold
 
     @property
@@ -60,23 +60,12 @@ def drift(before: TableSketch, now: TableSketch) -> TableDrift:
         both_idle = rates_before is None and rates_now is None
         was, is_now = looked_up[rates_before is None], looked_up[rates_now is None]
         reasons = () if both_idle else (f"was {was} and is {is_now} now",)
-        return TableDrift(
-            table=before.table,
-            access_distance=None,
-            lookups_per_sample_ratio=None,
-            distinct_rows_ratio=None,
-            misses=(),
-            reasons=reasons,
-        )
+        return TableDrift(table=before.table, reasons=reasons)
     cache_rows = np.array(CACHE_FRACTIONS) * before.distinct_rows
+    ratios = (rates.miss_ratio(cache_rows).tolist() for rates in (rates_before, rates_now))
     misses = tuple(
         MissChange(cache_fraction=fraction, before=old, now=new)
-        for fraction, old, new in zip(
-            CACHE_FRACTIONS,
-            rates_before.miss_ratio(cache_rows).tolist(),
-            rates_now.miss_ratio(cache_rows).tolist(),
-            strict=True,
-        )
+        for fraction, old, new in zip(CACHE_FRACTIONS, *ratios, strict=True)
     )
     distance = access_distance(rates_before, rates_now)
     lookups = now.lookups_per_sample / before.lookups_per_sample
@@ -95,14 +84,7 @@ def drift(before: TableSketch, now: TableSketch) -> TableDrift:
 def access_distance(first: RowRates, second: RowRates) -> float:
     """Return the largest difference of the shares of lookups that equally many of the hottest rows get."""
     rows = np.geomspace(1.0, max(first.num_rows, second.num_rows, 2.0), _CDF_ROWS)
-    shares = [
-        np.interp(
-            rows,
-            np.concatenate([[0.0], np.cumsum(rates.rows)]),
-            np.concatenate([[0.0], np.cumsum(rates.shares)]),
-        )
-        for rates in (first, second)
-    ]
+    shares = [np.interp(rows, *rates.cdf) for rates in (first, second)]
     return float(np.max(np.abs(shares[0] - shares[1])))
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.arrays import Floats
+from planner.domain.expect import expect
 from planner.domain.problem.access import AccessCdf
 
 _MOST_STEPS = 100  # of Newton's method: a dozen in practice
@@ -35,11 +36,10 @@ class RowRates:
     rows: Floats  # (num_groups,): rows of the group, not whole
 
     def __post_init__(self) -> None:
-        """Check the groups."""
-        if len(self.probability) == 0 or self.probability.shape != self.rows.shape:
-            raise ValueError("Expected at least one group of rows.")
-        if np.any(self.rows <= 0) or np.any(self.probability <= 0) or np.any(np.diff(self.probability) >= 0):
-            raise ValueError("Expected rows > 0 and falling probabilities > 0.")
+        is_some = len(self.probability) > 0 and self.probability.shape == self.rows.shape
+        expect(is_some, "at least one group of rows")
+        is_falling = np.all(self.rows > 0) and np.all(self.probability > 0) and np.all(np.diff(self.probability) < 0)
+        expect(bool(is_falling), "rows > 0 and falling probabilities > 0")
 
     @property
     def shares(self) -> Floats:
@@ -47,6 +47,12 @@ class RowRates:
         shares = self.probability * self.rows
         result: Floats = shares / shares.sum()
         return result
+
+    @property
+    def cdf(self) -> tuple[Floats, Floats]:
+        """The hottest rows and the share of lookups that they get, both (num_groups + 1,) and from 0."""
+        rows, shares = (np.concatenate([[0.0], np.cumsum(part)]) for part in (self.rows, self.shares))
+        return rows, shares
 
     @property
     def num_rows(self) -> float:
@@ -86,8 +92,8 @@ class RowRates:
 
     def access_cdf(self, num_embeddings: int) -> AccessCdf:
         """Return the access CDF of a table of ``num_embeddings`` rows, one segment for each group."""
-        rows = np.concatenate([[0.0], np.cumsum(self.rows)]) / num_embeddings
-        shares = np.concatenate([[0.0], np.cumsum(self.shares)])
+        hottest, shares = self.cdf
+        rows = hottest / num_embeddings
         if rows[-1] > 1:
             rows, shares = _cut(rows, shares)
         points: list[tuple[float, float]] = []

@@ -17,6 +17,7 @@ from planner.access.sketches.cardinality import STANDARD_ERROR, Registers, estim
 from planner.access.sketches.hashing import row_hashes
 from planner.access.sketches.hot_rows import DEPTH, NUM_HOT_ROWS, WIDTH, HotRow, estimated, hottest
 from planner.access.sketches.windows import NUM_WINDOW_SIZES
+from planner.domain.expect import expect
 from planner.domain.problem.access import NUM_REUSE_BINS
 
 #: Registers of all rows: 2^15, a standard error of 0.6%; of each level of thinned batches: 2^13, 1.1%.
@@ -58,19 +59,16 @@ class TableSketch:
     hot_rows: Ints  # (at most NUM_HOT_ROWS,)
     hot_most: Ints  # same shape: most lookups of one batch, falling
     cells: Ints  # (DEPTH, WIDTH), the count sketch
-    windows: (
-        Ints  # (NUM_WINDOW_SIZES, 3): windows of lookups that follow each other, their lookups, their distinct rows
-    )
+    #: (NUM_WINDOW_SIZES, 3): windows of lookups that follow each other, their lookups, their distinct rows
+    windows: Ints
 
     def __post_init__(self) -> None:
-        """Check that the parts agree."""
         freeze(self)
-        if not 0 <= self.hash_seed <= MAX_SEED:
-            raise ValueError(f"Expected hash_seed in [0, {MAX_SEED}].")
-        if any(not 0 <= count <= MAX_LOOKUPS for count in (self.samples, self.lookups, self.batches)):
-            raise ValueError("Expected samples, batches and lookups in [0, 2^53).")
-        if self.lookups and not (self.samples and self.batches):
-            raise ValueError("Expected samples and batches where there are lookups.")
+        expect(0 <= self.hash_seed <= MAX_SEED, f"hash_seed in [0, {MAX_SEED}]")
+        are_counts = all(0 <= count <= MAX_LOOKUPS for count in (self.samples, self.lookups, self.batches))
+        expect(are_counts, "samples, batches and lookups in [0, 2^53)")
+        has_batches = self.samples > 0 and self.batches > 0
+        expect(has_batches or self.lookups == 0, "samples and batches where there are lookups")
         self._check_shapes()
         self._check_reuse()
         self._check_distinct()
@@ -79,14 +77,11 @@ class TableSketch:
         self._check_windows()
 
     def _check_shapes(self) -> None:
-        if self.reuse_rows.shape != (NUM_REUSE_BINS,) or self.reuse_lookups.shape != (NUM_REUSE_BINS,):
-            raise ValueError(f"Expected {NUM_REUSE_BINS} bins.")
-        if len(self.registers) != 2**INDEX_BITS or self.cells.shape != (DEPTH, WIDTH):
-            raise ValueError("Expected registers and cells of this version.")
-        if len(self.thinned) != NUM_LEVELS or any(
-            len(level.registers) != 2**THINNED_INDEX_BITS for level in self.thinned
-        ):
-            raise ValueError(f"Expected {NUM_LEVELS} levels of thinned batches.")
+        expect(self.reuse_rows.shape == self.reuse_lookups.shape == (NUM_REUSE_BINS,), f"{NUM_REUSE_BINS} bins")
+        is_version = len(self.registers) == 2**INDEX_BITS and self.cells.shape == (DEPTH, WIDTH)
+        expect(is_version, "registers and cells of this version")
+        sizes = [len(level.registers) for level in self.thinned]
+        expect(sizes == [2**THINNED_INDEX_BITS] * NUM_LEVELS, f"{NUM_LEVELS} levels of thinned batches")
 
     def _check_reuse(self) -> None:
         total = sum(self.reuse_lookups.tolist())
@@ -98,16 +93,13 @@ class TableSketch:
                 raise ValueError(f"bin {k} of reuse has {rows} rows with {lookups} lookups: each has {least} or more")
 
     def _check_distinct(self) -> None:
-        if (self.lookups == 0) != (self.largest_row is None):
-            raise ValueError("Expected a largest row exactly where there are lookups.")
-        if self.largest_row is not None and not 0 <= self.largest_row <= MAX_ROW:
-            raise ValueError("Expected largest_row in [0, 2^40).")
+        expect((self.lookups == 0) == (self.largest_row is None), "a largest row exactly where there are lookups")
+        expect(0 <= (self.largest_row or 0) <= MAX_ROW, "largest_row in [0, 2^40)")
         in_batches, error = sum(self.reuse_rows.tolist()), _MAX_DISTINCT_ERROR * self.distinct_error
         most = min(in_batches, (self.largest_row or 0) + 1)
         if self.distinct_rows > most * (1 + error) + _MAX_DISTINCT_ERROR:
             raise ValueError(f"the registers say {self.distinct_rows:.0f} distinct rows, and there are at most {most}")
-        if self.lookups and not self.registers.any():
-            raise ValueError("Expected registers of the rows that were looked up.")
+        expect(self.lookups == 0 or bool(self.registers.any()), "registers of the rows that were looked up")
 
     def _check_thinned(self) -> None:
         before = Thinned(
@@ -123,23 +115,20 @@ class TableSketch:
 
     def _check_hot_rows(self) -> None:
         rows, most = self.hot_rows, self.hot_most
-        if rows.shape != most.shape or len(rows) > NUM_HOT_ROWS or (len(rows) > 0) != (self.lookups > 0):
-            raise ValueError(f"Expected 1 to {NUM_HOT_ROWS} hot rows of a table that is looked up.")
-        if len(rows) and (rows.min() < 0 or rows.max() > (self.largest_row or 0) or most.min() < 1):
-            raise ValueError("Expected hot rows of the table, with 1 lookup or more.")
-        if len(rows) and int(most.max()) > self.lookups:
-            raise ValueError("Expected hot rows with at most all lookups.")
+        is_some = rows.shape == most.shape and len(rows) <= NUM_HOT_ROWS and (len(rows) > 0) == (self.lookups > 0)
+        expect(is_some, f"1 to {NUM_HOT_ROWS} hot rows of a table that is looked up")
+        of_table = np.all((rows >= 0) & (rows <= (self.largest_row or 0)) & (most >= 1))
+        expect(bool(of_table), "hot rows of the table, with 1 lookup or more")
+        expect(bool(np.all(most <= self.lookups)), "hot rows with at most all lookups")
         again = hottest(rows, most, row_hashes(rows, self.hash_seed))
-        if not (np.array_equal(again[0], rows) and np.array_equal(again[1], most)):
-            raise ValueError("Expected hot rows once each, the hottest first.")
+        expect(all(map(np.array_equal, again, (rows, most))), "hot rows once each, the hottest first")
         largest = max(int(self.cells.max()), -int(self.cells.min()))  # first: 256 cells of 2^53 fit 64 bits
         sizes, sums = np.abs(self.cells).sum(axis=1), self.cells.sum(axis=1)
         if largest > self.lookups or np.any(sizes > self.lookups) or np.any((sums - self.lookups) % 2):
             raise ValueError("the cells of the count sketch do not sum to the lookups")
 
     def _check_windows(self) -> None:
-        if self.windows.shape != (NUM_WINDOW_SIZES, 3):
-            raise ValueError(f"Expected windows of {NUM_WINDOW_SIZES} sizes.")
+        expect(self.windows.shape == (NUM_WINDOW_SIZES, 3), f"windows of {NUM_WINDOW_SIZES} sizes")
         for size, (windows, lookups, rows) in enumerate(self.windows.tolist()):
             if not (0 <= windows <= rows <= lookups <= self.lookups) or (windows == 0) != (lookups == 0):
                 raise ValueError(f"windows of size {size} are {windows}, with {lookups} lookups of {rows} rows")
@@ -202,15 +191,14 @@ def merge(first: TableSketch, second: TableSketch) -> TableSketch:
         **{name: getattr(first, name) + getattr(second, name) for name in _COUNTS},
         largest_row=max(largest, default=None),
         registers=np.maximum(first.registers, second.registers),
-        thinned=tuple(_merge_level(one, other) for one, other in zip(first.thinned, second.thinned, strict=True)),
+        thinned=tuple(
+            Thinned(
+                batches=one.batches + other.batches,
+                lookups=one.lookups + other.lookups,
+                registers=np.maximum(one.registers, other.registers),
+            )
+            for one, other in zip(first.thinned, second.thinned, strict=True)
+        ),
         hot_rows=hot_rows,
         hot_most=hot_most,
-    )
-
-
-def _merge_level(first: Thinned, second: Thinned) -> Thinned:
-    return Thinned(
-        batches=first.batches + second.batches,
-        lookups=first.lookups + second.lookups,
-        registers=np.maximum(first.registers, second.registers),
     )

@@ -23,7 +23,7 @@ class Conflict:
     """
 
     constraints: tuple[ConflictingConstraint, ...]
-    is_irreducible: bool  # else the work ran out while they were told apart: some may play no part
+    is_irreducible: bool  # else the work ran out before: some may play no part
     #: whether it is proven that they leave no plan; else a short search found none
     is_proven: bool
 

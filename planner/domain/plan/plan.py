@@ -43,7 +43,7 @@ class PhaseLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierLoad:
-    """One tier beside the device's memory, on the rank where it is busiest."""
+    """One tier other than the device's memory, on the rank where it is busiest."""
 
     tier: Tier
     busiest_rank: int

@@ -60,7 +60,7 @@ class Reservation:
         expect(0 <= self.collective_bytes < math.inf, "reserved_collective_bytes >= 0")
 
 
-#: What a host that serves keeps free beside the margin: the dense weights once, and one batch's ids
+#: What a host that serves keeps free besides the margin: the dense weights once, and one batch's ids
 #: (TorchRec 1.8.0 ``InferenceStorageReservation``: ``multiplier=1`` for both).
 SERVING_DENSE_MULTIPLIER, SERVING_INPUT_COPIES = 1.0, 1
 

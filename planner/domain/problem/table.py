@@ -11,6 +11,9 @@ from planner.domain.problem.optimizer import OPTIMIZERS, Optimizer
 MAX_ROWS = 2**40
 MAX_COLUMNS = 2**14
 POOLINGS = ("sum", "mean", "none")
+# Words of checks that are made of every one of thousands of tables.
+_A_POOLING = f"pooling to be one of {', '.join(POOLINGS)}"
+_SOME_DATA_TYPES = f"data_types among {', '.join(DATA_TYPES)}, at least one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +84,15 @@ class TableConstraints:
     def __post_init__(self) -> None:
         """Reject sets that leave nothing."""
         for name in ("sharding_types", "compute_kernels", "ranks", "hosts"):
-            expect(getattr(self, name) is None or bool(getattr(self, name)), f"at least one entry in {name}")
+            if getattr(self, name) is not None:
+                expect(bool(getattr(self, name)), f"at least one entry in {name}")
         cached, types = self.cache_load_factors, self.data_types
         expect(self.min_partition is None or self.min_partition >= 4, "min_partition >= 4")
         are_shares = cached is None or (len(cached) > 0 and all(0 < share <= 1 for share in cached))
         expect(are_shares, "cache_load_factors in (0, 1], at least one")
         expect(all(0 < share < 1 for share in self.hot_row_fractions or ()), "hot_row_fractions in (0, 1)")
         are_types = types is None or (len(types) > 0 and set(types) <= DATA_TYPES.keys())
-        expect(are_types, f"data_types among {', '.join(DATA_TYPES)}, at least one")
+        expect(are_types, _SOME_DATA_TYPES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +118,11 @@ class Table:
         expect(1 <= self.num_embeddings <= MAX_ROWS, f"num_embeddings in [1, {MAX_ROWS}]")
         expect(1 <= self.embedding_dim <= MAX_COLUMNS, f"embedding_dim in [1, {MAX_COLUMNS}]")
         expect(len(self.features) > 0, "at least one feature")
-        expect(self.pooling in POOLINGS, f"pooling to be one of {', '.join(POOLINGS)}")
+        expect(self.pooling in POOLINGS, _A_POOLING)
         pinned, data_type = self.constraints.pinned, self.data_type
-        is_whole = pinned is None or sum(piece.num_columns for piece in pinned.pieces) == self.embedding_dim
-        expect(is_whole, f"pinned pieces of {self.embedding_dim} columns in all")
+        if pinned is not None:
+            num_columns = sum(piece.num_columns for piece in pinned.pieces)
+            expect(num_columns == self.embedding_dim, f"pinned pieces of {self.embedding_dim} columns in all")
         is_trained = self.can_be_trained_as(data_type)
         expect(is_trained, f'optimizer "none" for {data_type.name} weights, which cannot be trained')
 

@@ -89,7 +89,7 @@ def _stationary(probability: Floats, size: Floats, num_lookups: float) -> RowCla
 def _zipf_classes(alpha: Floats, num_rows: Ints) -> tuple[Floats, Floats]:
     """Probability and number of rows of tables, (tables, classes): the hottest one by one, then log-spaced classes.
 
-    These stand at their mid row. Tables have more rows than are told apart.
+    These stand at their mid row. Tables have more rows than ``_HEAD_ROWS``.
     """
     head = np.ones((len(alpha), _HEAD_ROWS))
     edges = np.geomspace(_HEAD_ROWS + 0.5, num_rows + 0.5, _TAIL_CLASSES + 1, axis=1)

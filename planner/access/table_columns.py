@@ -1,6 +1,5 @@
 """What every shard of a table shares: counts of one training step, or of a request that a host serves."""
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +11,7 @@ from planner.access.hot_rows import HotRowCurves
 from planner.access.modified_rows import ModifiedRows, modified_rows
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import Problem
+from planner.solver.memo import memoized_on_problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,27 +36,9 @@ class TableColumns:
     modified: ModifiedRows | None  # rows that incremental checkpoints store; ``None`` without checkpoints
 
 
+@memoized_on_problem
 def table_columns(problem: Problem) -> TableColumns:
     """Count what each table does in one step; once per problem, since every plan of a search is scored."""
-    return _columns_of(_Same(problem))
-
-
-class _Same:
-    """A problem that equals itself alone: hashing thousands of tables takes longer than it spares."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.problem is self.problem
-
-    def __hash__(self) -> int:
-        return id(self.problem)
-
-
-@functools.lru_cache(maxsize=2)
-def _columns_of(same: _Same) -> TableColumns:
-    problem = same.problem
     tables, batch, world = problem.tables, problem.samples_per_rank, problem.world_size
 
     def floats(values: list[float]) -> Floats:

@@ -2,7 +2,9 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
+from cost_models.vocabulary import Code
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
@@ -12,6 +14,13 @@ TABLE_FIELDS = tuple(field.name for field in fields(TableConstraints) if field.n
 GROUP_FIELDS = ("same_rank", "apart")
 RESERVATION = "reserved_hbm_fraction"
 _MOST_NAMED = 4
+_MAY_ONLY = {
+    "sharding_types": "use",
+    "compute_kernels": "run",
+    "ranks": "be on ranks",
+    "hosts": "be on hosts",
+    "data_types": "have weights of",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +69,7 @@ def with_only(problem: Problem, remaining: Collection[Constraint]) -> Problem:
     by_field: dict[str, set[int]] = {}
     for constraint in remaining:
         by_field.setdefault(constraint.field, set()).add(constraint.index)
-    groups = {
+    groups: dict[str, Any] = {
         field: tuple(group for index, group in enumerate(getattr(problem, field)) if index in by_field.get(field, ()))
         for field in GROUP_FIELDS
     }
@@ -69,8 +78,7 @@ def with_only(problem: Problem, remaining: Collection[Constraint]) -> Problem:
         problem,
         tables=tuple(_table_with_only(table, index, by_field) for index, table in enumerate(problem.tables)),
         reservation=replace(problem.reservation, hbm_fraction=reserved),
-        same_rank=groups["same_rank"],
-        apart=groups["apart"],
+        **groups,
     )
 
 
@@ -100,23 +108,15 @@ def all_data_types(table: Table) -> tuple[str, ...]:
 
 def _asked(table: Table, field: str) -> str:
     """What a constraint asks for, after the name of its table."""
-    asked = table.constraints
-    if field == "sharding_types":
-        return f"may only use {_listed([scheme.label for scheme in sorted(asked.sharding_types or ())])}"
-    if field == "compute_kernels":
-        return f"may only run {_listed([kernel.label for kernel in sorted(asked.compute_kernels or ())])}"
-    if field == "ranks":
-        return f"may only be on ranks {_listed([str(rank) for rank in sorted(asked.ranks or ())])}"
-    if field == "hosts":
-        return f"may only be on hosts {_listed([str(host) for host in sorted(asked.hosts or ())])}"
+    if field == "pinned":
+        return "is pinned"
+    asked = getattr(table.constraints, field)
     if field == "min_partition":
-        return f"may not have shards narrower than {asked.min_partition} columns"
+        return f"may not have shards narrower than {asked} columns"
     if field == "cache_load_factors":
-        shares = asked.cache_load_factors or ()
-        return f"may only have caches of {_listed([f'{share:g}' for share in shares])} of its rows"
-    if field == "data_types":
-        return f"may only have weights of {_listed(sorted(asked.data_types or ()))}"
-    return "is pinned"
+        return f"may only have caches of {_listed([f'{share:g}' for share in asked])} of its rows"
+    names = [one.label if isinstance(one, Code) else str(one) for one in sorted(asked)]
+    return f"may only {_MAY_ONLY[field]} {_listed(names)}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ _HARDWARE = 0.35
 _CONFLICT = 0.4
 _RELAXED = 0.4  # of what is left then
 _MOST_RELAXED = 6  # constraints of a conflict of which fixes are looked for
-_FEW = 6  # constraints: told also where it is not known which of them are in conflict
+_FEW = 6  # constraints: reported even if it is not known which of them are in conflict
 _OF_HARDWARE = ("ranks", "memory")  # kinds of ladders, those first that take fewer solves
 _MOST_OF_A_FIELD = 2  # fixes: the others are the same for other tables
 
@@ -96,8 +96,7 @@ def _climbed_first(ladders: Sequence[Ladder], shortfalls: Sequence[Shortfall], a
     fixes: dict[int, Fix] = {}
     for place, index in enumerate(hardware):
         attempts.allow(_HARDWARE / (len(hardware) - place))
-        fix = lowest_fix(ladders[index], attempts)
-        if fix is not None:
+        if fix := lowest_fix(ladders[index], attempts):
             fixes[index] = fix
     return fixes
 
@@ -107,19 +106,16 @@ def _constraint_fixes(
 ) -> list[Fix]:
     """Return one fix per constraint of the conflict that suffices alone, else one that leaves several out.
 
-    Less of the reservation is a fix of its own. Where constraints were not told apart, one rarely suffices.
+    Less of the reservation is a fix of its own. If the conflict may have fewer constraints, one rarely suffices.
     """
     requested = [constraint for constraint in conflict if constraint.field != RESERVATION]
     fixes: list[Fix] = []
-    if subsets.is_irreducible(conflict):
-        with contextlib.suppress(OutOfWork):
-            fixed: list[str] = []
-            for constraint in requested[:_MOST_RELAXED]:
-                if fixed.count(constraint.field) < _MOST_OF_A_FIELD:
-                    fix = relaxed(problem, constraint, attempts)
-                    if fix is not None:
-                        fixes.append(fix)
-                        fixed.append(constraint.field)
+    fixed: list[str] = []
+    with contextlib.suppress(OutOfWork):
+        for constraint in requested[:_MOST_RELAXED] if subsets.is_irreducible(conflict) else ():
+            if fixed.count(constraint.field) < _MOST_OF_A_FIELD and (fix := relaxed(problem, constraint, attempts)):
+                fixes.append(fix)
+                fixed.append(constraint.field)
     return fixes or (subsets.removals(conflict) if requested else [])
 
 
@@ -145,7 +141,7 @@ class _Subsets:
         """Return a conflict: an irreducible one, or where the work runs out the smallest one until then; else nothing.
 
         The constraints of a table that is short are suspects: where they alone leave no plan, the
-        others are not looked at. Fields are told apart before the constraints in them, because there are few.
+        others are not looked at. Fields are narrowed down before the constraints in them, because there are few.
         """
         everything = tuple(range(len(self._constraints)))
         names = [shortfall.table for shortfall in shortfalls if shortfall.table is not None]

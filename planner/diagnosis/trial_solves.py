@@ -62,11 +62,10 @@ def attempt_limits(limits: SolveLimits, num_tables: int) -> SolveLimits:
     Part of their time is counted work, so that the clock rarely ends a reproducible diagnosis.
     """
     most_seconds = max(MOST_SECONDS, MOST_TABLE_SECONDS * num_tables)
-    work_seconds = limits.work_seconds
     return replace(
         limits,
         time_limit_seconds=min(most_seconds, SHARE * limits.time_limit_seconds),
-        work_limit_seconds=COUNTED * min(most_seconds, SHARE * work_seconds),
+        work_limit_seconds=COUNTED * min(most_seconds, SHARE * limits.work_seconds),
     )
 
 
@@ -131,13 +130,9 @@ class Attempts:
         placement = to_placement(problem, families, mode, outcome.assignment)
         if verify(problem, placement, ledger=self._cost_model.ledger):
             return None
-        return placement if self._sustains_rate(problem, placement) else None
-
-    def _sustains_rate(self, problem: Problem, placement: Placement) -> bool:
-        """Whether requests, where there are any, come no faster than the placement serves them."""
-        if problem.serving is None or problem.serving.requests_per_second is None:
-            return True
-        return not any(overrun(score(problem, placement, self._cost_model)))
+        has_rate = problem.serving is not None and problem.serving.requests_per_second is not None
+        is_overrun = has_rate and any(overrun(score(problem, placement, self._cost_model)))
+        return None if is_overrun else placement
 
     def _filled(self, problem: Problem, placement: Placement) -> VerifiedPlan:
         tier = problem.cluster.device_tier

@@ -7,7 +7,6 @@ evenly over its columns. A rank fetches the cells that its new shards have and i
 comes from the one rank that holds it; of several copies, from the first on the same host, else the first.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +50,7 @@ def same_table(table: Table, before: TablePlacement) -> bool:
 
 def transfer(tables: tuple[Table, ...], before: Placement, after: Placement) -> Transfer:
     """Count what moves between two placements of the same tables."""
-    held: Mapping[str, TablePlacement] = {placed.name: placed for placed in before.tables}
+    held = {placed.name: placed for placed in before.tables}
     shape = {table.name: table for table in tables}
     unmoved = new = 0.0
     moved = np.zeros((before.world_size, after.world_size))  # bytes by source and target
@@ -66,12 +65,9 @@ def transfer(tables: tuple[Table, ...], before: Placement, after: Placement) -> 
             unmoved += _fetch_copies(old.shards, placed.shards, cell_bytes(table), after.ranks_per_host, moved)
         else:
             unmoved += _fetch_parts(old.shards, placed.shards, cell_bytes(table), moved)
-    sources, targets = np.nonzero(moved)
     pairs = tuple(
         RankPair(source=source, target=target, bytes=amount)
-        for source, target, amount in zip(
-            sources.tolist(), targets.tolist(), moved[sources, targets].tolist(), strict=True
-        )
+        for (source, target), amount in zip(np.argwhere(moved).tolist(), moved[moved != 0].tolist(), strict=True)
     )
     return Transfer(unmoved_bytes=unmoved, new_bytes=new, pairs=pairs)
 
@@ -145,11 +141,11 @@ class Links:
 def links_of(cluster: Cluster) -> Links:
     """Return the link speeds of a cluster; a speed that is not stated is taken to be the other one."""
     intra, inter = _intra_host(cluster.hardware), cluster.hardware.numbers.get("inter_host_bytes_per_second")
-    if cluster.num_hosts == 1:
-        return Links(intra_host=intra or inter, inter_host=None)
-    if cluster.ranks_per_host == 1:
-        return Links(intra_host=None, inter_host=inter or intra)
-    return Links(intra_host=intra or inter, inter_host=inter or intra)
+    has_inside = cluster.num_hosts == 1 or cluster.ranks_per_host > 1
+    return Links(
+        intra_host=(intra or inter) if has_inside else None,
+        inter_host=(inter or intra) if cluster.num_hosts > 1 else None,
+    )
 
 
 def _intra_host(hardware: Hardware) -> Quantity | None:

@@ -18,7 +18,7 @@ from planner.domain.formats.units import format_bytes
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
-from planner.domain.problem.table import Table
+from planner.domain.problem.table import PinnedTable, Table
 from planner.errors import Issue
 from planner.options.row_tiers import row_tiers
 from planner.options.runtimes.registry import RUNTIMES
@@ -54,11 +54,8 @@ def verify(problem: Problem, placement: Placement, *, ledger: Ledger = EXACT) ->
     for index, placed in enumerate(placement.tables):
         if placed.name in tables:
             issues.extend(shard_issues.get(index, ()))
-            issues.extend(_cover_issues(problem, tables[placed.name], index, placed))
-            issues.extend(_model_issues(tables[placed.name], index, placed))
-            issues.extend(_data_type_issues(tables[placed.name], index, placed))
-            issues.extend(_allowed_issues(problem, tables[placed.name], index, placed))
-            issues.extend(_pin_issues(problem, tables[placed.name], index, placed))
+            for check in (_cover_issues, _model_issues, _allowed_issues, _pin_issues):
+                issues.extend(check(problem, tables[placed.name], index, placed))
     if any(issue.code in NO_PARTITION for issue in issues):
         return tuple(issues)  # the rest needs shards that exist
     issues.extend(RUNTIMES[problem.runtime].check(problem, placement))
@@ -188,35 +185,22 @@ def _is_one_copy_per_rank(table: Table, shards: Shards, num_ranks: int) -> bool:
     return bool(np.all(is_whole)) and np.array_equal(np.sort(shards.rank), np.arange(num_ranks))
 
 
-def _model_issues(table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
+def _model_issues(_: Problem, table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
     """Yield what the plan states of the model and is not so: a plan for another module shards nothing."""
     facts = (
-        ("module_path", placed.module_path, table.module_path),
-        ("pooling", placed.pooling, table.pooling),
+        ("module_path", placed.module_path, (table.module_path,)),
+        ("pooling", placed.pooling, (table.pooling,)),
+        ("data_type", placed.data_type, table.constraints.data_types or (table.data_type.name,)),
     )
-    for fact, stated, actual in facts:
-        if stated and stated != actual:
+    for fact, stated, allowed in facts:
+        if stated and stated not in allowed:
+            has = " or ".join(allowed)
             yield Issue(
                 code="model-mismatch",
                 pointer=f"/tables/{index}/{fact}",
-                message=f'table "{table.name}": the plan was made for {fact} "{stated}", the spec has "{actual}"',
+                message=f'table "{table.name}": the plan was made for {fact} "{stated}", the spec has "{has}"',
                 hint="plan again for this model",
             )
-
-
-def _data_type_issues(table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
-    """Yield weights of a type that neither the model has nor the user allows."""
-    allowed = table.constraints.data_types or (table.data_type.name,)
-    if placed.data_type and placed.data_type not in allowed:
-        yield Issue(
-            code="model-mismatch",
-            pointer=f"/tables/{index}/data_type",
-            message=(
-                f'table "{table.name}": the plan was made for data_type "{placed.data_type}", the spec has'
-                f' "{" or ".join(allowed)}"'
-            ),
-            hint="plan again for this model",
-        )
 
 
 def _allowed_issues(problem: Problem, table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
@@ -258,37 +242,33 @@ def _allowed_issues(problem: Problem, table: Table, index: int, placed: TablePla
 
 
 def _pin_issues(problem: Problem, table: Table, index: int, placed: TablePlacement) -> Iterator[Issue]:
-    """Yield where a pinned table is elsewhere; the rules of cover and of the runtime check its rows."""
-    pinned = table.constraints.pinned
-    if pinned is None:
+    """Yield where a pinned table is elsewhere first; the rules of cover and of the runtime check its rows."""
+    if table.constraints.pinned is None:
         return
-    hint = "plan again, or change the table's pinned placement"
+    for pointer, message in _unpinned(placed, table.constraints.pinned, problem.cluster.ranks_per_host):
+        hint = "plan again, or change the table's pinned placement"
+        yield Issue(
+            code="pinned", pointer=f"/tables/{index}{pointer}", message=f'table "{table.name}"{message}', hint=hint
+        )
+        return
+
+
+def _unpinned(placed: TablePlacement, pinned: PinnedTable, ranks_per_host: int) -> Iterator[tuple[str, str]]:
+    """Yield how a table is not as pinned: a pointer into the table, and words that follow its name."""
     expected = (pinned.sharding_type, pinned.compute_kernel)
     found = (placed.sharding_type, placed.compute_kernel)
-    if found == expected and placed.cache_load_factor != pinned.cache_load_factor:
-        message = f"is pinned with cache_load_factor {pinned.cache_load_factor}, not {placed.cache_load_factor}"
-        yield Issue(code="pinned", pointer=f"/tables/{index}", message=f'table "{table.name}" {message}', hint=hint)
-        return
     if found != expected:
-        message = "is pinned to {} with kernel {}, not {} with {}".format(*(code.label for code in (*expected, *found)))
-        yield Issue(code="pinned", pointer=f"/tables/{index}", message=f'table "{table.name}" {message}', hint=hint)
-        return
+        yield "", " is pinned to {} with kernel {}, not {} with {}".format(*(code.label for code in expected + found))
+    if placed.cache_load_factor != pinned.cache_load_factor:
+        yield "", f" is pinned with cache_load_factor {pinned.cache_load_factor}, not {placed.cache_load_factor}"
     if placed.in_scm != pinned.in_scm:
-        message = "is pinned to scm" if pinned.in_scm else "is not pinned to scm"
-        yield Issue(code="pinned", pointer=f"/tables/{index}", message=f'table "{table.name}" {message}', hint=hint)
-        return
+        yield "", " is pinned to scm" if pinned.in_scm else " is not pinned to scm"
     sites = {(piece.column_offset, piece.num_columns, piece.site) for piece in pinned.pieces}
     for position, shard in enumerate(placed.shards):
-        site = placed.sharding_type.site(shard.rank, problem.cluster.ranks_per_host)
+        site = placed.sharding_type.site(shard.rank, ranks_per_host)
         if (shard.column_offset, shard.num_columns, site) not in sites:
             columns = f"columns {shard.column_offset} to {shard.column_offset + shard.num_columns - 1}"
-            yield Issue(
-                code="pinned",
-                pointer=f"/tables/{index}/shards/{position}",
-                message=f'table "{table.name}": {columns} are not pinned to rank {shard.rank}',
-                hint=hint,
-            )
-            return
+            yield f"/shards/{position}", f": {columns} are not pinned to rank {shard.rank}"
 
 
 def _ranks_of(placed: TablePlacement) -> set[int]:

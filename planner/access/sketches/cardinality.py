@@ -1,8 +1,8 @@
 """How many distinct rows were seen: HyperLogLog registers, merged by their maximum.
 
 A row's hash chooses a register by its first bits, and gives it the position of the first 1
-among the others. Registers hold at most 31, so that a row seen anywhere has the same effect
-on the maximum, whoever saw it.
+among the others. Registers hold at most 31, so that a row has the same effect on the maximum
+in every sketch.
 
 References
 ----------

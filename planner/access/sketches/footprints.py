@@ -1,4 +1,4 @@
-"""How distinct rows grow with lookups, as a sketch tells it."""
+"""How distinct rows grow with lookups, as a sketch shows."""
 
 import numpy as np
 

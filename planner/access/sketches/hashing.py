@@ -33,7 +33,7 @@ def row_hashes(rows: NDArray[np.int64], seed: int) -> Hashes:
 def batch_hash(hashes: Hashes, counts: NDArray[np.int64]) -> int:
     """Return the hash of a batch, from the hashes of its distinct rows and how often it looks each up.
 
-    It does not depend on the order of lookups, nor on who saw the batch.
+    It does not depend on the order of lookups.
     """
     parts = mixed(hashes ^ (counts.astype(np.uint64) * _GOLDEN))
     return int(mixed(np.array([parts.sum(dtype=np.uint64)], dtype=np.uint64))[0])

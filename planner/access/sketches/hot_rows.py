@@ -1,7 +1,7 @@
 """The hottest rows: which ones they are, and about how often each is looked up.
 
 A row is kept for the most lookups that one batch made of it. The largest such numbers of all
-batches are among the largest of whoever saw that batch, so that merging loses none. How often
+batches are among the largest in the sketch that has that batch, so that merging loses none. How often
 a row is looked up in all comes from a count sketch, whose cells add up.
 
 References

@@ -3,7 +3,7 @@
 Windows are a batch's 4^8th to 4th part, and runs of 4 to 4^6 batches of one trace; every
 batch, and every trace, is cut from its beginning, and what is left at its end is in no window
 of that size. Of each size the windows, their lookups and their distinct rows are summed, so
-that the sums of traces add up, whoever read them.
+that the sums of traces add up.
 """
 
 import numpy as np

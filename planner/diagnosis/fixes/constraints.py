@@ -80,35 +80,23 @@ def _allowing(
 ) -> tuple[TableConstraints, str, ChangedValue]:
     """Return the constraints that allow the placement in one field, what that is in words, and the field's value."""
     ranks = frozenset(used.shards.rank.tolist())
-    if field == "sharding_types":
-        schemes = (asked.sharding_types or frozenset()) | {used.sharding_type}
-        labels = tuple(scheme.label for scheme in sorted(schemes))
-        return replace(asked, sharding_types=schemes), f"allow {used.sharding_type.label}", labels
-    if field == "compute_kernels":
-        kernels = (asked.compute_kernels or frozenset()) | {used.compute_kernel}
-        labels = tuple(kernel.label for kernel in sorted(kernels))
-        return replace(asked, compute_kernels=kernels), f"allow kernel {used.compute_kernel.label}", labels
-    if field == "ranks":
-        wider = (asked.ranks or frozenset()) | ranks
-        what = f"allow ranks {number_ranges(sorted(wider - (asked.ranks or frozenset())))}, too,"
-        return replace(asked, ranks=wider), what, tuple(sorted(wider))
-    if field == "hosts":
-        hosts = (asked.hosts or frozenset()) | {problem.cluster.host_of(rank) for rank in ranks}
-        what = f"allow hosts {number_ranges(sorted(hosts - (asked.hosts or frozenset())))}, too,"
-        return replace(asked, hosts=hosts), what, tuple(sorted(hosts))
+    if field in ("sharding_types", "compute_kernels"):
+        code, noun = (used.sharding_type, "") if field == "sharding_types" else (used.compute_kernel, "kernel ")
+        codes = getattr(asked, field) | {code}
+        labels = tuple(one.label for one in sorted(codes))
+        return replace(asked, **{field: codes}), f"allow {noun}{code.label}", labels
+    if field in ("ranks", "hosts"):
+        needed = ranks if field == "ranks" else {problem.cluster.host_of(rank) for rank in ranks}
+        wider = getattr(asked, field) | needed
+        what = f"allow {field} {number_ranges(sorted(wider - getattr(asked, field)))}, too,"
+        return replace(asked, **{field: wider}), what, tuple(sorted(wider))
     if field == "data_types":
         types = tuple(sorted({*(asked.data_types or ()), used.data_type}))
         return replace(asked, data_types=types), f"allow weights of {used.data_type}", types
     if field == "cache_load_factors":
-        shares = tuple(
-            sorted(
-                {
-                    *(asked.cache_load_factors or ()),
-                    *([] if used.cache_load_factor is None else [used.cache_load_factor]),
-                }
-            )
-        )
-        what = f"allow caches of {', '.join(f'{share:g}' for share in shares)} of the rows"
+        share = used.cache_load_factor
+        shares = tuple(sorted({*(asked.cache_load_factors or ()), *([] if share is None else [share])}))
+        what = f"allow caches of {', '.join(f'{one:g}' for one in shares)} of the rows"
         return replace(asked, cache_load_factors=shares), what, shares
     narrowest = int(used.shards.num_columns.min())
     return replace(asked, min_partition=narrowest), f"allow shards of {narrowest} columns", narrowest

@@ -32,11 +32,9 @@ def memory_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder:
     def step(number: int) -> Step:
         more = number * step_bytes
         sizes = tuple(math.ceil(size) + more for size in have)
-        return Step(
-            problem=_with_bytes(problem, tier, sizes),
-            message=f"{format_bytes(more)} more {tier.label} on every rank ({_total(sizes)})",
-            changes=(_size_change(problem, tier, sizes),),
-        )
+        larger, change = _with_bytes(problem, tier, sizes)
+        message = f"{format_bytes(more)} more {tier.label} on every rank ({_total(sizes)})"
+        return Step(problem=larger, message=message, changes=(change,))
 
     return Ladder(
         kind="memory",
@@ -76,19 +74,16 @@ def _missing_bytes(problem: Problem, shortfalls: Sequence[Shortfall], scopes: Se
     return missing / (1 - problem.reservation.hbm_fraction)
 
 
-def _with_bytes(problem: Problem, tier: Tier, sizes: tuple[int, ...]) -> Problem:
-    cluster = problem.cluster
+def _with_bytes(problem: Problem, tier: Tier, sizes: tuple[int, ...]) -> tuple[Problem, SpecChange]:
+    """Return the problem whose ranks have these bytes, and that as a change of the spec."""
+    cluster, field, value = problem.cluster, f"{tier.label}_bytes", sizes[0]
     if cluster.hbm_bytes_by_rank is not None:
-        return replace(problem, cluster=replace(cluster, hbm_bytes_by_rank=tuple(map(float, sizes))))
-    name = f"{tier.label}_bytes"
-    hardware = cluster.hardware.with_overrides({name: sizes[0]}, {name: "bytes"})
-    return replace(problem, cluster=replace(cluster, hardware=hardware))
-
-
-def _size_change(problem: Problem, tier: Tier, sizes: tuple[int, ...]) -> SpecChange:
-    by_rank = problem.cluster.hbm_bytes_by_rank is not None
-    name = "hbm_bytes_by_rank" if by_rank else f"{tier.label}_bytes"
-    return SpecChange(pointer=f"/hardware/overrides/{name}", value=sizes if by_rank else sizes[0])
+        cluster = replace(cluster, hbm_bytes_by_rank=tuple(map(float, sizes)))
+        change = SpecChange(pointer="/hardware/overrides/hbm_bytes_by_rank", value=sizes)
+    else:
+        cluster = replace(cluster, hardware=cluster.hardware.with_overrides({field: value}, {field: "bytes"}))
+        change = SpecChange(pointer=f"/hardware/overrides/{field}", value=value)
+    return replace(problem, cluster=cluster), change
 
 
 def _total(sizes: tuple[int, ...]) -> str:

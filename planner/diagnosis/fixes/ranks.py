@@ -95,20 +95,14 @@ def _larger(cluster: Cluster, num_hosts: int, ranks_per_host: int) -> Cluster:
 
 def _list_changes(larger: Cluster) -> tuple[SpecChange, ...]:
     """What must be longer in the spec, too."""
-    lists: tuple[tuple[str, tuple[float, ...] | None], ...] = (
-        ("hbm_bytes_by_rank", larger.hbm_bytes_by_rank),
-        ("relative_speed_by_rank", larger.relative_speed_by_rank),
-    )
     return tuple(
-        SpecChange(pointer=f"/hardware/overrides/{name}", value=tuple(map(_whole, numbers)))
-        for name, numbers in lists
-        if numbers is not None
+        SpecChange(
+            pointer=f"/hardware/overrides/{name}",
+            value=tuple(int(one) if float(one).is_integer() else one for one in numbers),  # bytes have no decimal point
+        )
+        for name in ("hbm_bytes_by_rank", "relative_speed_by_rank")
+        if (numbers := getattr(larger, name)) is not None
     )
-
-
-def _whole(number: float) -> float:
-    """Bytes are written without a decimal point."""
-    return int(number) if float(number).is_integer() else number
 
 
 def _pins(problem: Problem, schemes: tuple[Scheme, ...]) -> bool:

@@ -2,8 +2,8 @@
 
 One family replaces another of the same table where it lands on the same kind of site, is no less free to place, allows
 at least the same numbers of pieces and widths, and is nowhere dearer, width by width. That is a preorder; of equal
-families the first stays. Whoever is replaced is then replaced by somebody who stays, so that each pair of families can
-be judged alone, and all pairs at once.
+families the first stays. A family that is replaced is then replaced by one that stays, so that pairs can be compared
+alone, and all at once.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from cost_models.arrays import Bools, Floats, Ints
 from planner.options.schemes.blocks import COLUMN_STEP
 from planner.solver.problem import SolverProblem
 
-_PAIRS = 500_000  # that are looked at together: what they take stays small beside the problem
+_PAIRS = 500_000  # that are looked at together: they take little memory next to the problem
 
 
 def dominated_families(priced: SolverProblem) -> Bools:

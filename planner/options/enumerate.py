@@ -119,12 +119,12 @@ def list_cuts(families: Families) -> Cuts:
 
 def table_rank_allowed(problem: Problem) -> Bools:
     """Return which ranks may hold shards of which tables, shape (num_tables, num_ranks)."""
-    cluster = problem.cluster
-    allowed = np.ones((len(problem.tables), cluster.world_size), dtype=np.bool_)
-    host_of_rank = np.arange(cluster.world_size) // cluster.ranks_per_host
+    ranks = np.arange(problem.world_size)
+    allowed = np.ones((len(problem.tables), problem.world_size), dtype=np.bool_)
+    host_of_rank = ranks // problem.cluster.ranks_per_host
     for index, table in enumerate(problem.tables):
         if table.constraints.ranks is not None:
-            allowed[index] &= np.isin(np.arange(cluster.world_size), sorted(table.constraints.ranks))
+            allowed[index] &= np.isin(ranks, sorted(table.constraints.ranks))
         if table.constraints.hosts is not None:
             allowed[index] &= np.isin(host_of_rank, sorted(table.constraints.hosts))
     return allowed
@@ -187,8 +187,7 @@ def _families_of_table(
         if constraints.sharding_types is not None and scheme not in constraints.sharding_types:
             issues.append((scheme, "not among the allowed sharding_types"))
             continue
-        scheme_issue = runtime.scheme_issue(table, scheme)
-        if scheme_issue is not None:
+        if scheme_issue := runtime.scheme_issue(table, scheme):
             issues.append((scheme, scheme_issue))
             continue
         cut = geometry(scheme, table, problem.cluster)
@@ -204,6 +203,10 @@ def _families_of_table(
             continue
         for storage in storages_of_scheme:
             yield Family(table=index, scheme=scheme, storage=storage, geometry=cut, widths=widths)
+
+
+#: The one object of a way to store rows: thousands of families have the same.
+_storage = functools.lru_cache(maxsize=4096)(Storage)
 
 
 class _Storages:
@@ -247,7 +250,13 @@ class _Storages:
                 CACHED_KERNELS, tuple(sorted(set(cached), reverse=True))
             )
             self._lists[key] = tuple(
-                _storage(kernel, name, share, hot_share, in_scm)
+                _storage(
+                    kernel=kernel,
+                    data_type=DATA_TYPES[name],
+                    cache_load_factor=share,
+                    hot_row_share=hot_share,
+                    in_scm=in_scm,
+                )
                 for kernel in kernels
                 for in_scm, share, hot_share, name in itertools.product(
                     self._in_scm[kernel],
@@ -271,20 +280,6 @@ class _Storages:
                 num / rows for num in sorted({round(share * rows) for share in shares} - {0, rows})
             )
         return self._hot[index]
-
-
-@functools.lru_cache(maxsize=4096)
-def _storage(
-    kernel: Kernel, data_type: str, cache_load_factor: float | None, hot_row_share: float, in_scm: bool
-) -> Storage:
-    """Return the one object of a way to store rows: thousands of families have the same."""
-    return Storage(
-        kernel=kernel,
-        data_type=DATA_TYPES[data_type],
-        cache_load_factor=cache_load_factor,
-        hot_row_share=hot_row_share,
-        in_scm=in_scm,
-    )
 
 
 def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) -> str:
@@ -335,11 +330,6 @@ def _pinned_family(problem: Problem, index: int, pinned: PinnedTable) -> Family:
 def _widths(problem: Problem, runtime: Runtime, table: Table, geometry: Geometry) -> Widths | None:
     if geometry.min_pieces == 1:
         return whole_width(table.embedding_dim) if table.embedding_dim <= runtime.max_columns else None
-    cluster = problem.cluster
-    return piece_widths(
-        table.embedding_dim,
-        table.constraints.min_partition or DEFAULT_MIN_PARTITION,
-        runtime.max_columns,
-        geometry.max_pieces,
-        (cluster.world_size, cluster.ranks_per_host, cluster.num_hosts),
-    )
+    cluster, least = problem.cluster, table.constraints.min_partition or DEFAULT_MIN_PARTITION
+    also = (cluster.world_size, cluster.ranks_per_host, cluster.num_hosts)
+    return piece_widths(table.embedding_dim, least, runtime.max_columns, geometry.max_pieces, also)

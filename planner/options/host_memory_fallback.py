@@ -1,6 +1,5 @@
 """Which kernels a problem allows to tables that name none: host memory if the accelerators' own is too small."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from cost_models.vocabulary import DEVICE_KERNELS, HOST_KERNELS, Kernel, Scheme, Tier
@@ -9,7 +8,6 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.options.enumerate import CACHE_LOAD_FACTORS
 from planner.options.row_tiers import row_tiers
-from planner.options.runtimes.base import Runtime
 from planner.options.runtimes.registry import RUNTIMES
 
 #: Numbers that rows in each memory of the host need.
@@ -54,14 +52,14 @@ def _unused_tiers(problem: Problem) -> tuple[Tier, ...]:
     if problem.serving is not None or problem.kernels != DEVICE_KERNELS or cluster.device_tier is not Tier.HBM:
         return ()
     runtime = RUNTIMES[problem.runtime]
-    runs = [kernel for kernel in Kernel if kernel.facts.reads_host_memory and _is_run(runtime, kernel, problem.tables)]
-    tiers = {tier for kernel in runs for tier in row_tiers(kernel, cluster, runtime)}
+    tiers = {
+        tier
+        for kernel in Kernel
+        if kernel.facts.reads_host_memory
+        and any(runtime.kernels(table, Scheme.TABLE_WISE, frozenset({kernel})) for table in problem.tables)
+        for tier in row_tiers(kernel, cluster, runtime)
+    }
     return tuple(sorted(tier for tier in tiers if cluster.has_tier(tier)))
-
-
-def _is_run(runtime: Runtime, kernel: Kernel, tables: Sequence[Table]) -> bool:
-    """Whether the runtime runs a kernel for any of the tables."""
-    return any(runtime.kernels(table, Scheme.TABLE_WISE, frozenset({kernel})) for table in tables)
 
 
 def with_kernels_of(problem: Problem, placement: Placement) -> Problem:

@@ -9,7 +9,7 @@ def row_tiers(kernel: Kernel, cluster: Cluster, runtime: Runtime) -> tuple[Tier,
     """Return where a kernel may keep its rows: the usual tier first, whether or not the cluster has any of it.
 
     Storage-class memory is the second one of kernels that read the host's memory, where an accelerator's host has it
-    and the runtime can be told to use it.
+    and the runtime can use it.
     """
     usual = kernel.tier(cluster.device_tier)
     may_be_scm = kernel.facts.reads_host_memory and runtime.supports_scm and cluster.device_tier is Tier.HBM

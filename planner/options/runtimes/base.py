@@ -58,11 +58,8 @@ class Runtime(ABC):
         Tables that the problem lacks are reported by ``planner.verification.verify``.
         """
         tables = {table.name: table for table in problem.tables}
-        issues = []
-        for index, placed in enumerate(placement.tables):
-            table = tables.get(placed.name)
-            issue = None if table is None else self.table_issue(table, placed, placement)
-            if issue is not None:
-                code, message = issue
-                issues.append(Issue(code=code, pointer=f"/tables/{index}", message=f'table "{placed.name}": {message}'))
-        return issues
+        return [
+            Issue(code=issue[0], pointer=f"/tables/{index}", message=f'table "{placed.name}": {issue[1]}')
+            for index, placed in enumerate(placement.tables)
+            if placed.name in tables and (issue := self.table_issue(tables[placed.name], placed, placement))
+        ]

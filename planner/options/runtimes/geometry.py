@@ -1,4 +1,4 @@
-"""What can be wrong with the shards of runtimes that are only told which ranks hold a table, and cut it themselves."""
+"""What can be wrong with the shards of runtimes that take the ranks of a table alone, and cut it themselves."""
 
 from collections.abc import Iterable
 from itertools import accumulate, pairwise
@@ -24,7 +24,7 @@ def extent(placed: TablePlacement) -> Size:
 
 
 def ranks_once(shards: Shards, place: str, holds: str = "a table once") -> list[int]:
-    """Return the ranks of shards in rising order, or refuse two shards on one; ``place`` is the runtime's word for it.
+    """Return the ranks of shards in rising order, or reject two shards on one; ``place`` is the runtime's word for it.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def ranks_once(shards: Shards, place: str, holds: str = "a table once") -> list[
 
 
 def check_copies(shards: Shards, num_rows: int, num_columns: int, num_ranks: int, place: str) -> None:
-    """Refuse anything but one whole copy on every rank, which is what runtimes hold of a table that is not cut.
+    """Reject anything but one whole copy on every rank, which is what runtimes hold of a table that is not cut.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def check_copies(shards: Shards, num_rows: int, num_columns: int, num_ranks: int
 
 
 def sizes_in_order(offsets: Ints, sizes: Ints, whole: int, parts: str) -> list[int]:
-    """Return the sizes of parts by their offsets, or refuse what does not cover the whole part after part.
+    """Return the sizes of parts by their offsets, or reject what does not cover the whole part after part.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def sizes_in_order(offsets: Ints, sizes: Ints, whole: int, parts: str) -> list[i
 
 
 def check_row_blocks(offsets: Ints, sizes: Ints, num_rows: int, num_shares: int, *, how: str, each: str) -> None:
-    """Refuse row blocks that do not cover the rows, or of which one is larger than one of ``num_shares`` even shares.
+    """Reject row blocks that do not cover the rows, or of which one is larger than one of ``num_shares`` even shares.
 
     ``how`` the runtime cuts rows and to ``each`` of what are words of the message.
 

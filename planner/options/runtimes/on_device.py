@@ -33,11 +33,9 @@ class OnDeviceRuntime(Runtime):
 
     def table_issue(self, table: Table, placed: TablePlacement, placement: Placement) -> TableIssue | None:
         """Check a finished table: its kernel, its training, its shards."""
-        wrong_kernel = self.kernel_issue(placed)
-        if wrong_kernel is not None:
+        if wrong_kernel := self.kernel_issue(placed):
             return "kernel", wrong_kernel
-        untrained = self.untrained(table)
-        if untrained is not None:
+        if untrained := self.untrained(table):
             return "untrained", f"the runtime {self.name} cannot run this table: {untrained}"
         try:
             return self.geometry_issue(table, placed, placement.world_size)
@@ -76,7 +74,12 @@ def _kernel_of(scheme: Scheme) -> Kernel:
 
 
 def check_stored(
-    placed: TablePlacement, kernels: Collection[Kernel], *, hbm_rule: str, pooling_rule: str, fp32_rule: str
+    placed: TablePlacement,
+    *,
+    kernels: Collection[Kernel] = (Kernel.DENSE, Kernel.FUSED),
+    hbm_rule: str,
+    pooling_rule: str,
+    fp32_rule: str,
 ) -> None:
     """Reject for export what no runtime of this kind does, wherever the shards are; rules are words of the messages.
 

@@ -1,4 +1,4 @@
-"""From pieces and the sites that they were given to the shards that a runtime is told about."""
+"""From pieces and the sites that they were given to the shards that a runtime reads."""
 
 from dataclasses import dataclass
 

@@ -12,7 +12,6 @@ below one another into one variable, because they are as wide and pooled alike.
 
 from collections.abc import Mapping, Sequence
 
-from cost_models.vocabulary import Kernel
 from planner.domain.plan.placement import TablePlacement
 from planner.options.runtimes.distributed_embeddings.geometry import Group, Holding, Layout, layout_of
 from planner.options.runtimes.distributed_embeddings.rules import NO_MEANS
@@ -60,7 +59,6 @@ def _layout(placed: TablePlacement, num_ranks: int) -> Layout:
         raise UnheldGeometry("the plan does not say how it is pooled, and so not which tables are concatenated with it")
     check_stored(
         placed,
-        (Kernel.DENSE, Kernel.FUSED),
         hbm_rule="they must lie in hbm",
         pooling_rule="one row per sample is exchanged",
         fp32_rule="the lookup kernels are for fp32",
@@ -72,7 +70,7 @@ def _layout(placed: TablePlacement, num_ranks: int) -> Layout:
 
 
 def _check_idle(placed: Sequence[Sequence[int]]) -> None:
-    """Refuse ranks without a table-parallel table beside others with one: they would not take part in exchanges."""
+    """Reject ranks without a table-parallel table if others have one: they would not take part in exchanges."""
     idle = [str(rank) for rank, numbers in enumerate(placed) if not numbers]
     if not idle or len(idle) == len(placed):
         return

@@ -11,7 +11,6 @@ the bytes and the expected lookups of each; it says ``"rows": "modulo"``, becaus
 
 from collections.abc import Mapping
 
-from cost_models.vocabulary import Kernel
 from planner.domain.plan.placement import TablePlacement
 from planner.options.runtimes.export import PlanToExport, read_tables, require_gpus
 from planner.options.runtimes.geometry import extent
@@ -30,9 +29,12 @@ def to_hugectr(plan: PlanToExport) -> dict[str, object]:
     """
     require_gpus(plan, "HugeCTR keeps tables on GPUs")
     num_gpus, gpus_per_node = plan.placement.world_size, plan.placement.ranks_per_host
-
     found = read_tables(plan, _layout, "HugeCTR's embedding collection cannot run this plan")
     layouts = {placed.name: layout for placed, layout in found}
+    copied = [name for name, layout in layouts.items() if layout.is_copied]
+    cut = {name: layout.num_pieces for name, layout in layouts.items() if not layout.is_copied}
+    # Copied tables, and the others, with the number of column pieces above 1.
+    groups = (("dp", copied), ("mp", [name if number == 1 else [name, number] for name, number in cut.items()]))
     return {
         "num_gpus": num_gpus,
         "num_nodes": num_gpus // gpus_per_node,
@@ -41,15 +43,15 @@ def to_hugectr(plan: PlanToExport) -> dict[str, object]:
         "rows": "modulo",
         "tables": [_table(placed, layout) for placed, layout in found],
         "shard_matrix": _matrix(layouts, num_gpus),
-        "shard_strategy": _strategy(layouts),
-        "compression_strategy": _compression(layouts),
+        "shard_strategy": [[kind, names] for kind, names in groups if names],
+        # GPUs pool their rows before they send them, which is what plans are priced as.
+        "compression_strategy": {"Reduction": list(cut)} if cut else {},
     }
 
 
 def _layout(placed: TablePlacement, num_gpus: int) -> Layout:
     check_stored(
         placed,
-        (Kernel.DENSE, Kernel.FUSED),
         hbm_rule="they must lie in hbm",
         pooling_rule="concat writes a fixed number of rows per sample instead",
         fp32_rule="they must be fp32, which HugeCTR keeps all weights in",
@@ -74,20 +76,3 @@ def _matrix(layouts: Mapping[str, Layout], num_gpus: int) -> list[list[str]]:
         for gpu in layout.gpus:
             held[gpu].append(name)
     return held
-
-
-def _strategy(layouts: Mapping[str, Layout]) -> list[list[object]]:
-    """Return the groups of tables: those that are copied, and the others, with the number of column pieces above 1."""
-    copied = [name for name, layout in layouts.items() if layout.is_copied]
-    cut = [
-        name if layout.num_pieces == 1 else [name, layout.num_pieces]
-        for name, layout in layouts.items()
-        if not layout.is_copied
-    ]
-    return [[kind, names] for kind, names in (("dp", copied), ("mp", cut)) if names]
-
-
-def _compression(layouts: Mapping[str, Layout]) -> dict[str, list[str]]:
-    """Return that GPUs pool their rows before they send them, which is what plans are priced as."""
-    cut = [name for name, layout in layouts.items() if not layout.is_copied]
-    return {"Reduction": cut} if cut else {}

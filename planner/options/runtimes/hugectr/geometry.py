@@ -1,6 +1,6 @@
 """HugeCTR: which shards of a table its embedding collection can hold, and where it then puts rows and columns.
 
-A collection is told which GPUs hold a table and into how many column pieces it is cut, and no more of its geometry. The
+A collection takes the GPUs of a table and the number of its column pieces, and no more of its geometry. The
 GPUs are taken in rising order. With ``p`` pieces on ``g`` GPUs, the first ``g / p`` share the leftmost piece, the next
 ``g / p`` the piece after it; of ``n`` GPUs that share a piece, number ``i`` holds the rows whose id leaves ``i`` when
 divided by ``n``. So pieces are equally wide, rows are dealt out evenly, and no GPU holds a table twice.
@@ -30,7 +30,7 @@ from planner.options.runtimes.geometry import (
     ranks_once,
 )
 
-#: Widest piece: gradients of wider rows are refused.
+#: Widest piece: gradients of wider rows are rejected.
 MAX_PIECE_COLUMNS = 256
 
 
@@ -47,7 +47,7 @@ class Holding(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """All that a collection is told of a table."""
+    """All that a collection takes of the geometry of a table."""
 
     num_rows: int
     num_columns: int

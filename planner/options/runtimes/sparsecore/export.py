@@ -1,7 +1,7 @@
 """A plan as jax-tpu-embedding takes it: tables, stacks, rotations, padded shapes, and room for the ids of a step.
 
 A plan for SparseCores leaves nothing open of where rows are (:mod:`planner.options.runtimes.sparsecore.geometry`); what
-a training script has to be told are stacks and limits. Both need more than a plan has: optimizers, the batch, and how
+a training script needs besides are stacks and limits. Both need more than a plan has: optimizers, the batch, and how
 rows are looked up, which are in the spec that it was made for. Without the spec no tables are stacked, and limits are
 ``null`` with the reason; they are never guessed.
 
@@ -110,7 +110,7 @@ def _candidate(
         raise UnheldGeometry(f"it is {scheme}; every SparseCore holds rows of every table, which is row_wise")
     check_stored(
         placed,
-        (Kernel.FUSED,),
+        kernels=(Kernel.FUSED,),
         hbm_rule="fused ones lie in hbm",
         pooling_rule="the ids of a sample are pooled by sum or mean",
         fp32_rule="they must be fp32",

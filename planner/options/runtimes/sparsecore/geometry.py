@@ -68,7 +68,7 @@ def cores_of(num_chips: int, profile: str | None, cores_per_chip: int | None) ->
     Raises
     ------
     UnheldGeometry
-        Nobody says how many there are, or they are none that the library takes.
+        It is not known how many there are, or the library does not take so many.
     """
     known = CORES_BY_PROFILE.get(profile or "")
     if known is not None:

@@ -55,7 +55,7 @@ class SparseCore(OnDeviceRuntime):
         return None
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
-        """Judge a finished placement by what the library would make of it, and of so many chips."""
+        """Return what the library would reject of a finished placement, and of so many chips."""
         issues = super().check(problem, placement)
         if not is_power_of_two(placement.world_size):
             message = f"rows are dealt out to a power of two of SparseCores, and {placement.world_size} chips have none"

@@ -49,8 +49,7 @@ def to_torcheasyrec(plan: PlanToExport) -> dict[str, object]:
 def _table(placed: TablePlacement, names: set[str], placement: Placement) -> dict[str, object]:
     scheme, kernel = placed.sharding_type, placed.compute_kernel
     num_rows, num_columns = extent(placed)
-    wrong_name = name_issue(placed.name)
-    if wrong_name is not None:
+    if wrong_name := name_issue(placed.name):
         raise UnheldGeometry(wrong_name)
     _check_storage(placed)
     check_asked(placed, (num_rows, num_columns), placed.pooling, placement)

@@ -41,14 +41,11 @@ class TorchEasyRec(TorchRec):
 
     def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
         """Return why TorchEasyRec would not train this scheme of the table, or has no config for it."""
-        wrong_name = name_issue(table.name)
-        if wrong_name is not None:
+        if wrong_name := name_issue(table.name):
             return wrong_name
-        others = {table.data_type.name, *(table.constraints.data_types or ())} - DATA_TYPES.keys()
-        if others:
+        if others := {table.data_type.name, *(table.constraints.data_types or ())} - DATA_TYPES.keys():
             return f"weights are {' or '.join(DATA_TYPES)}, not {' or '.join(sorted(others))}"
-        torchrec_issue = super().scheme_issue(table, scheme)
-        if torchrec_issue is not None:
+        if torchrec_issue := super().scheme_issue(table, scheme):
             return torchrec_issue
         if scheme.facts.cuts_columns:
             return f"{scheme.label} must cut at TorchRec's own width, which is not searched for"

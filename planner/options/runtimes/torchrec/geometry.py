@@ -38,17 +38,13 @@ def check_placement(problem: Problem, placement: Placement) -> list[Issue]:
     """Return every rule of TorchRec that the placement breaks, with pointers into the plan."""
     issues: list[Issue] = []
     tables = {table.name: table for table in problem.tables}
-    sizes = _broken_sizes(placement)
-    for index, placed in enumerate(placement.tables):
-        table = tables.get(placed.name)
-        if table is None:
-            continue  # reported by verify
-        for code, message, hint in _table_issues(table, placed, placement, sizes[index]):
-            issues.append(
-                Issue(code=code, pointer=f"/tables/{index}", message=f'table "{table.name}": {message}', hint=hint)
-            )
-    issues.extend(_mixed_mean_modules(problem, placement))
-    return issues
+    for index, (placed, sizes) in enumerate(zip(placement.tables, _broken_sizes(placement), strict=True)):
+        if placed.name in tables:  # others are reported by verify
+            issues += [
+                Issue(code=code, pointer=f"/tables/{index}", message=f'table "{placed.name}": {message}', hint=hint)
+                for code, message, hint in _table_issues(tables[placed.name], placed, placement, sizes)
+            ]
+    return [*issues, *_mixed_mean_modules(problem, placement)]
 
 
 def _broken_sizes(placement: Placement) -> list[tuple[bool, bool, bool]]:
@@ -90,8 +86,7 @@ def _table_issues(
         yield "mean-grid", "grid_shard of a MEAN table adds the means of partial bags", "use another scheme"
     if table.pooling == "none" and scheme in (Scheme.TABLE_ROW_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD):
         yield "sequence-scheme", f"{scheme.label} of a sequence table is not supported", "use row_wise or table_wise"
-    issue = _geometry_issue(table, scheme, shards, placement)
-    if issue is not None:
+    if issue := _geometry_issue(table, scheme, shards, placement):
         yield "geometry", issue, "see the rules of the runtime in docs/concepts.md"
 
 
@@ -124,8 +119,7 @@ def _grid_issue(table: Table, shards: Shards, local: int) -> str | None:
     for piece in pieces:
         if np.any(piece.column_offset != piece.column_offset[0]) or np.any(piece.num_columns != piece.num_columns[0]):
             return "grid_shard lists its shards column piece by column piece"
-        issue = _host_issue(piece.rank, local) or _row_block_issue(table, piece, local)
-        if issue is not None:
+        if issue := _host_issue(piece.rank, local) or _row_block_issue(table, piece, local):
             return issue
     return _left_to_right_issue(shards[::local])
 

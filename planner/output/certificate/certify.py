@@ -9,7 +9,7 @@ from planner.domain.formats.canonical_json import digest
 from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import Problem
 from planner.errors import InvalidProblem, Issue, UnsupportedRequest
-from planner.options.enumerate import Families, hot_rows_of
+from planner.options.enumerate import hot_rows_of
 from planner.options.module_rules import module_rules
 from planner.orchestration.placement.listed_plan import ListedPlan, find_plan
 from planner.output.certificate.check import Problem as Checked
@@ -19,7 +19,6 @@ from planner.pricing.price_options import prune
 from planner.pricing.serving import latency_without_shards
 from planner.solver.bounds.boxes import affordable_boxes
 from planner.solver.evaluate import step_seconds_of
-from planner.solver.problem import SolverProblem
 from planner.verification.verify import verify
 
 SCHEMA_VERSION = 1
@@ -62,7 +61,17 @@ def certify(
         If the cost model prices ranks as a whole, or a table is cut in a way that is not listed for it.
     """
     if isinstance(cost_model, AssignmentModel):
-        raise UnsupportedRequest(_not_additive(cost_model.name))
+        raise UnsupportedRequest(
+            Issue(
+                code="no-certificate",
+                pointer="/cost_model",
+                message=(
+                    f"{cost_model.name} prices ranks as a whole: no bound on its plans is known, and so nothing can be"
+                    " certified"
+                ),
+                hint='choose an additive cost model, such as "roofline", to certify the plan under its prices',
+            )
+        )
     if issues := verify(problem, placement, ledger=cost_model.ledger):
         raise InvalidProblem(issues)
     plan = find_plan(problem, placement, cost_model)
@@ -102,38 +111,23 @@ def sealed(body: Document, proofs: Iterable[Document], plan_objective: Mapping[s
 
 
 def _names(plan: ListedPlan) -> Names:
-    tables = [{"name": table.name, "rows": table.num_embeddings} for table in plan.problem.tables]
+    problem, device = plan.problem, plan.problem.cluster.device_tier
     return Names(
-        objective=plan.problem.objective,
+        objective=problem.objective,
         phases=Phase.labels(),
         tiers=Tier.labels(),
-        tables=tables,
-        families=_families(plan.problem, plan.families, plan.priced),
-    )
-
-
-def _families(problem: Problem, families: Families, priced: SolverProblem) -> list[dict[str, object]]:
-    device = problem.cluster.device_tier
-    listed = [families.families[source] for source in priced.family_source.tolist()]
-    return [
-        {
-            "sharding_type": one.scheme.label,
-            "compute_kernel": one.kernel.label,
-            "data_type": one.storage.data_type.name,
-            "cache_load_factor": one.storage.cache_load_factor,
-            "replicated": one.geometry.replicated,
-            "hot_rows": hot_rows_of(problem, one),
-            "hot_tier": device.label,
-            "tier": one.storage.tier(device).label,
-        }
-        for one in listed
-    ]
-
-
-def _not_additive(name: str) -> Issue:
-    return Issue(
-        code="no-certificate",
-        pointer="/cost_model",
-        message=f"{name} prices ranks as a whole: no bound on its plans is known, and so nothing can be certified",
-        hint='choose an additive cost model, such as "roofline", to certify the plan under its prices',
+        tables=[{"name": table.name, "rows": table.num_embeddings} for table in problem.tables],
+        families=[
+            {
+                "sharding_type": one.scheme.label,
+                "compute_kernel": one.kernel.label,
+                "data_type": one.storage.data_type.name,
+                "cache_load_factor": one.storage.cache_load_factor,
+                "replicated": one.geometry.replicated,
+                "hot_rows": hot_rows_of(problem, one),
+                "hot_tier": device.label,
+                "tier": one.storage.tier(device).label,
+            }
+            for one in (plan.families.families[source] for source in plan.priced.family_source.tolist())
+        ],
     )

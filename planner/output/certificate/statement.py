@@ -32,7 +32,6 @@ class Axes:
 
     @classmethod
     def of(cls, priced: SolverProblem) -> "Axes":
-        """Return those of a problem."""
         return cls(
             phases=np.flatnonzero(priced.phase_weight > 0),
             tiers=np.flatnonzero(np.any(priced.capacity_bytes > 0, axis=0) | np.any(priced.shape_bytes > 0, axis=0)),
@@ -65,19 +64,18 @@ def statement(priced: SolverProblem, rules: Sequence[ModuleRule], names: Names, 
     axes = Axes.of(priced)
     blocks: dict[bytes, int] = {}
     prices: list[Document] = []
-    families = []
-    for family in range(priced.num_families):
-        families.append(
-            {
-                **names.families[family],
-                "table": int(priced.family_table[family]),
-                "scope": Scope(int(priced.family_scope[family])).name.lower(),
-                "same_host": bool(priced.family_same_host[family]),
-                "pieces": [int(priced.family_min_pieces[family]), int(priced.family_max_pieces[family])],
-                "prices": _block(priced, axes, family, blocks, prices),
-                "dominated_by": None,
-            }
-        )
+    families = [
+        {
+            **names.families[family],
+            "table": int(priced.family_table[family]),
+            "scope": Scope(int(priced.family_scope[family])).name.lower(),
+            "same_host": bool(priced.family_same_host[family]),
+            "pieces": [int(priced.family_min_pieces[family]), int(priced.family_max_pieces[family])],
+            "prices": _block(priced, axes, family, blocks, prices),
+            "dominated_by": None,
+        }
+        for family in range(priced.num_families)
+    ]
     slowdown = priced.rank_slowdown[:, axes.phases]
     everywhere = np.all(priced.table_rank_allowed, axis=1).tolist()
     document = {

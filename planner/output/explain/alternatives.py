@@ -58,12 +58,9 @@ class Alternatives:
         rest = self._rest(table)
         mine = self._plan.assignment.piece_shape[self._table == table]
         of_others = priced.shape_family[self._plan.assignment.piece_shape[self._table != table]]
-        found = []
-        for family in range(int(priced.families_of_table[0][table]), int(priced.families_of_table[1][table])):
-            if self._may_join(family, of_others):
-                best = self._best_cut(family, rest, mine)
-                if best is not None:
-                    found.append(best)
+        first, last = (int(ends[table]) for ends in priced.families_of_table)
+        possible = (family for family in range(first, last) if self._may_join(family, of_others))
+        found = [best for family in possible if (best := self._best_cut(family, rest, mine))]
         found.sort(key=lambda one: (one.excess_bytes, one.change_seconds))
         best_of_kind: dict[tuple[Scheme, Kernel, bool], Alternative] = {}
         for one in found:

@@ -45,7 +45,7 @@ def binding_phases(
         Loads of the ranks, shape (R, P).
     evidence
         Weakest evidence code of each phase, shape (P,).
-    guide
+    hint
         What the relaxation says, where it was solved.
     """
     objective = objective_seconds(priced, seconds)

@@ -45,9 +45,9 @@ class PlanDifference:
             "same_plan": self.same_plan,
             "same_spec": self.same_spec,
             "same_prices": self.same_prices,
-            "objectives": {name: _compared(pair) for name, pair in self.objectives.items()},
-            "phases": {name: _compared(pair) for name, pair in self.phases.items()},
-            "fullest_rank_bytes": {tier: _compared(pair) for tier, pair in self.fullest_rank_bytes.items()},
+            "objectives": _compared(self.objectives),
+            "phases": _compared(self.phases),
+            "fullest_rank_bytes": _compared(self.fullest_rank_bytes),
             "tables": {
                 "unchanged": self.unchanged,
                 "changed": list(self.changed),
@@ -79,8 +79,11 @@ def difference(a: PlanDocument, b: PlanDocument) -> PlanDifference:
     )
 
 
-def _compared(pair: Pair) -> dict[str, float | None]:
-    return {"a": pair.before, "b": pair.after, "relative_change": pair.relative_change}
+def _compared(pairs: Mapping[str, Pair]) -> dict[str, dict[str, float | None]]:
+    return {
+        name: {"a": pair.before, "b": pair.after, "relative_change": pair.relative_change}
+        for name, pair in pairs.items()
+    }
 
 
 def _objectives(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
@@ -102,8 +105,7 @@ def _objective_seconds(plan: PlanDocument, name: str) -> float | None:
 
 
 def _phases(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
-    before = {phase["name"]: phase["seconds"] for phase in a["phases"]}
-    after = {phase["name"]: phase["seconds"] for phase in b["phases"]}
+    before, after = ({phase["name"]: phase["seconds"] for phase in plan["phases"]} for plan in (a, b))
     pairs = {name: Pair(before=before.get(name, 0.0), after=after.get(name, 0.0)) for name in {**before, **after}}
     return {name: pair for name, pair in pairs.items() if pair.before or pair.after}
 

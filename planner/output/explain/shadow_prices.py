@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cost_models.arrays import Ints
-from cost_models.hardware.hardware import Curve, Hardware, Quantity
+from cost_models.hardware.hardware import Hardware
 from cost_models.protocol import CostModel, ShardSeconds
 from cost_models.vocabulary import Evidence, Tier
 from planner.domain.formats.units import GIBIBYTE
@@ -143,16 +143,10 @@ def _faster(
 
 def _scaled(hardware: Hardware, rate: str, curves: set[str]) -> Hardware:
     """Return hardware with a rate and some curves FASTER times as high."""
-
-    def number(name: str, quantity: Quantity) -> Quantity:
-        return replace(quantity, value=quantity.value * FASTER) if name == rate else quantity
-
-    def curve(name: str, measured: Curve) -> Curve:
-        faster = tuple(one * FASTER for one in measured.bus_bytes_per_second)
-        return replace(measured, bus_bytes_per_second=faster) if name in curves else measured
-
-    return replace(
-        hardware,
-        numbers={name: number(name, quantity) for name, quantity in hardware.numbers.items()},
-        intra_host_curves={name: curve(name, measured) for name, measured in hardware.intra_host_curves.items()},
-    )
+    numbers, measured = dict(hardware.numbers), dict(hardware.intra_host_curves)
+    if rate in numbers:
+        numbers[rate] = replace(numbers[rate], value=numbers[rate].value * FASTER)
+    for name in curves:
+        faster = tuple(one * FASTER for one in measured[name].bus_bytes_per_second)
+        measured[name] = replace(measured[name], bus_bytes_per_second=faster)
+    return replace(hardware, numbers=numbers, intra_host_curves=measured)

@@ -58,7 +58,8 @@ class Rest:
         """
         tries = [
             (self._floor(shapes, sites), number, shapes, sites)
-            for number, shapes in enumerate(self._widest_first(cut) for cut in cuts)
+            for number, cut in enumerate(cuts)
+            for shapes in [cut[np.argsort(-self.priced.shape_columns[cut], kind="stable")]]  # widest first
             for sites in self._groups(int(shapes[0]), same_host)
             if len(sites)
         ]
@@ -74,11 +75,7 @@ class Rest:
                 best = found
         if best is None:
             return None
-        score = best.score
-        return replace(best, is_best=all(score <= floor for floor in unproven))
-
-    def _widest_first(self, shapes: Ints) -> Ints:
-        return shapes[np.argsort(-self.priced.shape_columns[shapes], kind="stable")]
+        return replace(best, is_best=all(best.score <= floor for floor in unproven))
 
     def _floor(self, shapes: Ints, sites: Ints) -> Score:
         """Return what the cut needs at least: its widest piece alone, and the average of the ranks it may use."""
@@ -120,8 +117,7 @@ class Rest:
 
     def _ranks(self, shape: int, sites: Ints) -> Ints:
         """Return the ranks of sites, shape (*sites.shape, ranks of one site)."""
-        priced = self.priced
-        width = int(priced.shape_ranks[shape])
+        width = int(self.priced.shape_ranks[shape])
         return sites[..., None] * width + np.arange(width)
 
     def _exhaustive(self, shapes: Ints, combinations: Ints) -> PlacedCut:
@@ -160,7 +156,7 @@ class Rest:
                 _add(priced, seconds, held, ranks[chosen[i]], shape, 1.0)
             if np.array_equal(before, chosen):
                 break
-        # Added up anew: pieces that were taken away again leave rounding behind.
+        # Added up again: pieces that were taken away again leave rounding behind.
         return replace(self._exhaustive(shapes, sites[chosen][None]), is_best=False)
 
 

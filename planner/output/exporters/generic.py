@@ -58,14 +58,7 @@ def to_bytes(plan: Plan, *, name: str, spec_digest: str, hardware_profile: str) 
 
 def score_document(evaluation: Evaluation) -> ScoreDocument:
     """Return what a placement from anywhere costs."""
-    return {
-        "objective": evaluation.objective,
-        "objective_seconds": evaluation.objective_seconds,
-        "step_time_seconds": evaluation.step_time_seconds,
-        "max_rank_time_seconds": evaluation.max_rank_time_seconds,
-        "cost_model": evaluation.cost_model,
-        **_loads(evaluation),
-    }
+    return image_of(ScoreDocument, evaluation, **_loads(evaluation))
 
 
 def _geometry(plan: Plan) -> list[list[str]]:
@@ -166,29 +159,21 @@ def _movement(movement: Movement) -> MovementDocument:
     most_sent = int(np.argmax(movement.sent_bytes))
     most_received = int(np.argmax(movement.received_bytes))
     largest = sorted(movement.pairs, key=lambda pair: (-pair.bytes, pair.source, pair.target))[:MOST_PAIRS]
-    evidence = movement.link_evidence
-    return {
-        "previous_plan_digest": movement.previous_digest,
-        "moved_bytes": round(movement.moved_bytes),
-        "kept_bytes": round(movement.kept_bytes),
-        "new_bytes": round(movement.new_bytes),
-        "most_sent": {"rank": most_sent, "bytes": round(movement.sent_bytes[most_sent])},
-        "most_received": {"rank": most_received, "bytes": round(movement.received_bytes[most_received])},
-        "num_rank_pairs": len(movement.pairs),
-        "by_rank_pair": [
+    return image_of(
+        MovementDocument,
+        movement,
+        previous_plan_digest=movement.previous_digest,
+        most_sent={"rank": most_sent, "bytes": round(movement.sent_bytes[most_sent])},
+        most_received={"rank": most_received, "bytes": round(movement.received_bytes[most_received])},
+        num_rank_pairs=len(movement.pairs),
+        by_rank_pair=[
             {"from": pair.source, "to": pair.target, "bytes": round(pair.bytes)}
             for pair in sorted(largest, key=lambda pair: (pair.source, pair.target))
         ],
-        "seconds": movement.seconds,
-        "link_evidence": None if evidence is None else evidence.label,
-        "previous_objective_seconds": movement.previous_seconds,
-        "previous_issue": movement.previous_issue or None,
-        "saved_seconds_per_step": movement.saved_seconds_per_step,
-        "break_even_steps": movement.break_even_steps,
-        "charged_seconds_per_step": movement.charged_seconds,
-        "remaining_steps": movement.remaining_steps,
-        "max_moved_bytes": movement.max_moved_bytes,
-    }
+        previous_objective_seconds=movement.previous_seconds,
+        previous_issue=movement.previous_issue or None,
+        charged_seconds_per_step=movement.charged_seconds,
+    )
 
 
 def _loads(evaluation: Evaluation) -> LoadsDocument:

@@ -1,13 +1,13 @@
-"""What a job saw that ran a plan: its times beside a prediction, and as rows that models are fitted to.
+"""What a job saw that ran a plan: its times next to a prediction, and as rows that models are fitted to.
 
 A job times phases of ranks, not kernels. One rank's lookups are one fused launch with the work of all its shards;
 one collective of a phase has the bytes that its ranks held. Where that is not what ran, no row is made, and it is said:
 a rank whose shards have other kernels than ``fused`` launches more than one, and a phase with two kinds of
-collectives cannot be told apart.
+collectives has one time for both.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,11 @@ from planner.verification.evaluate_placement import score
 #: Below this probability of as many times outside their intervals, chance is no explanation.
 DRIFT_PROBABILITY = 0.001
 _ROUNDING = 1e-9
+#: Columns of rows of lookups that are columns of the shards' work.
+_COLUMNS_OF_WORK = (
+    *("shard_rows", "shard_columns", "element_bytes", "output_element_bytes"),
+    *("optimizer_element_bytes", "optimizer_row_bytes", "lookups", "distinct_rows"),
+)
 _COMPUTE = (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE)
 _EXCHANGES = (Phase.INPUT_COMM, Phase.FORWARD_COMM, Phase.BACKWARD_COMM)
 
@@ -49,7 +54,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedPhase:
-    """One phase beside its prediction."""
+    """One phase and its prediction."""
 
     phase: Phase
     observed_seconds: float  # of the slowest rank that was timed
@@ -82,7 +87,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """An observation beside the prediction of one cost model."""
+    """An observation and the prediction of one cost model."""
 
     cost_model: str
     phases: tuple[ObservedPhase, ...]
@@ -90,15 +95,15 @@ class Comparison:
 
 
 def compared(problem: Problem, placement: Placement, model: CostModel, observed: Floats) -> Comparison:
-    """Put observed seconds, shape (num_ranks, NUM_PHASES) with NaN where nothing was timed, beside a prediction."""
+    """Put observed seconds, shape (num_ranks, NUM_PHASES) with NaN where nothing was timed, next to a prediction."""
     evaluation = score(problem, placement, model)
     predicted = np.zeros_like(observed)
     for rank in evaluation.ranks:
         for phase, seconds in rank.seconds.items():
             predicted[rank.rank, phase] = seconds
     lower = upper = predicted
-    phases = [phase for phase in STEP_PHASES if _timed(observed, phase)]
-    why: Mapping[Phase, Sequence[str]] = {}
+    phases = [phase for phase in STEP_PHASES if not np.all(np.isnan(observed[:, phase]))]
+    why: dict[Phase, list[str]] = {}
     if isinstance(model, AssignmentModel):
         slowdown = problem.cluster.phase_slowdown()
         placed = PlacedWork.of(problem, placement).shards()
@@ -129,19 +134,15 @@ def binomial_tail(number: int, least: int, probability: float) -> float:
     if least <= 0:
         return 1.0
     ways = math.lgamma(number + 1)
-    return min(
-        1.0,
-        math.fsum(
-            math.exp(
-                ways
-                - math.lgamma(k + 1)
-                - math.lgamma(number - k + 1)
-                + k * math.log(probability)
-                + (number - k) * math.log1p(-probability)
-            )
-            for k in range(least, number + 1)
-        ),
+    logarithms = (
+        ways
+        - math.lgamma(k + 1)
+        - math.lgamma(number - k + 1)
+        + k * math.log(probability)
+        + (number - k) * math.log1p(-probability)
+        for k in range(least, number + 1)
     )
+    return min(1.0, math.fsum(map(math.exp, logarithms)))
 
 
 def rows_of(problem: Problem, placement: Placement, observation: Observation) -> tuple[Measurements, tuple[str, ...]]:
@@ -152,10 +153,6 @@ def rows_of(problem: Problem, placement: Placement, observation: Observation) ->
     lookups = list(_lookups(problem, placed, work, observation, left_out))
     exchanges = list(_exchanges(work, placed.rank, observation, left_out))
     return joined([*lookups, *exchanges]), tuple(left_out)
-
-
-def _timed(observed: Floats, phase: Phase) -> bool:
-    return bool(np.any(~np.isnan(observed[:, phase])))
 
 
 def _phase(
@@ -206,15 +203,8 @@ def _lookups(
         columns: dict[str, NDArray[np.generic]] = {
             **_constant(seen, number, "lookup", work, implementation=seen.implementation),
             "table": np.array([f"{problem.tables[table[i]].name[:60]}#{n}" for n, i in enumerate(here.tolist())]),
-            "shard_rows": work.shard_rows[here],
-            "shard_columns": work.shard_columns[here],
-            "element_bytes": work.element_bytes[here],
-            "output_element_bytes": work.output_element_bytes[here],
-            "optimizer_element_bytes": work.optimizer_element_bytes[here],
-            "optimizer_row_bytes": work.optimizer_row_bytes[here],
-            "lookups": work.lookups[here],
+            **{name: getattr(work, name)[here] for name in _COLUMNS_OF_WORK},
             "outputs": outputs[here],
-            "distinct_rows": work.distinct_rows[here],
             "forward_seconds": np.full(number, forward[rank]),
             "backward_seconds": np.full(number, backward[rank]),
             "seconds": np.full(number, forward[rank] + backward[rank]),
@@ -226,9 +216,9 @@ def _lookups(
 
 def _exchanges(work: ShardWork, rank: Ints, seen: Observation, left_out: list[str]) -> Iterator[Measurements]:
     """Yield the collective of each phase that all ranks timed."""
-    by_phase = {phase: [one for one in exchanges_of(work) if one.phase is phase] for phase in _EXCHANGES}
-    number = work.num_ranks
-    for phase, found in by_phase.items():
+    number, exchanges = work.num_ranks, list(exchanges_of(work))
+    for phase in _EXCHANGES:
+        found = [one for one in exchanges if one.phase is phase]
         seconds = seen.seconds[:, phase]
         if np.all(np.isnan(seconds)):
             continue

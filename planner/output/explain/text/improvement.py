@@ -1,6 +1,7 @@
 """What a plan is worth next to a better one, and what is proven of both, as text for people."""
 
 import math
+from collections.abc import Callable
 
 from planner.domain.formats.units import format_seconds
 from planner.output.explain.text.layout import paragraph
@@ -28,8 +29,9 @@ def explain_improvement(theirs: PlanDocument, ours: PlanDocument, *, is_legal: b
         lines += paragraph("the given plan breaks rules: its seconds are of what should not run")
     elif bound > 0:
         lines += paragraph(
-            f"proven: the given plan takes {_least(given / found - 1)} to {_most(given / bound - 1)} more than the"
-            f" best one, the plan that was found at most {_most(found / bound - 1)} more"
+            f"proven: the given plan takes {_percent(given / found - 1, math.floor)} to"
+            f" {_percent(given / bound - 1, math.ceil)} more than the best one, the plan that was found at most"
+            f" {_percent(found / bound - 1, math.ceil)} more"
         )
     return "\n".join(lines) + "\n"
 
@@ -40,11 +42,6 @@ def _change(given: float, found: float) -> str:
     return f"{1 - found / given:.2%} less" if found < given else f"{found / given - 1:.2%} more"
 
 
-def _least(share: float) -> str:
-    """A share that something is at least, never rounded up."""
-    return f"{math.floor(max(share, 0.0) * 10_000) / 100:.2f}%"
-
-
-def _most(share: float) -> str:
-    """A share that something is at most, never rounded down."""
-    return f"{math.ceil(max(share, 0.0) * 10_000) / 100:.2f}%"
+def _percent(share: float, whole: Callable[[float], int]) -> str:
+    """``"4.07%"``: rounded down what something is at least, rounded up what it is at most."""
+    return f"{whole(max(share, 0.0) * 10_000) / 100:.2f}%"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_bytes
-from planner.domain.plan.diagnosis import ChangedValue, Conflict, Diagnosis, Fix, SpecChange
+from planner.domain.plan.diagnosis import Conflict, Diagnosis, Fix, SpecChange
 from planner.domain.plan.plan import PlanResult, Shortfall
 from planner.output.explain.text.layout import WIDTH, paragraph, shortened
 
@@ -104,8 +104,6 @@ def _fix(number: int, fix: Fix) -> list[str]:
 
 
 def _change(change: SpecChange) -> str:
-    return f"{change.pointer}: {'leave out' if change.value is None else shortened(_value(change.value), _VALUE_WIDTH)}"
-
-
-def _value(value: ChangedValue) -> str:
-    return ", ".join(str(item) for item in value) if isinstance(value, tuple) else str(value)
+    value = change.value
+    becomes = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return f"{change.pointer}: {'leave out' if value is None else shortened(becomes, _VALUE_WIDTH)}"

@@ -10,7 +10,7 @@ _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def stacked_bar(parts: Sequence[tuple[str, float]], full: float, width: int) -> str:
-    """Draw ``parts`` (one glyph and one amount each) end to end on a scale where ``full`` fill_ranks ``width``.
+    """Draw ``parts`` (one glyph and one amount each) end to end on a scale where ``full`` fills ``width``.
 
     Ends are rounded, not lengths, so the bar's length is right whatever the number of parts.
     """
@@ -70,5 +70,5 @@ def shortened(words: str, width: int) -> str:
 
 
 def short_digest(digest: str) -> str:
-    """``"sha256:0123456789ab…"``: enough for people to tell two digests apart; documents have all of it."""
+    """``"sha256:0123456789ab…"``: enough for people to distinguish two digests; documents have all of it."""
     return shortened(digest, len("sha256:") + DIGEST_DIGITS + 1)

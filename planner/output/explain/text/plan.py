@@ -149,21 +149,19 @@ def _phases(plan: PlanDocument) -> list[str]:
     return [f"Phases ({waits})", *columns(rows, left=(0, 5))]
 
 
-def _counted_seconds(plan: PlanDocument) -> dict[int, list[tuple[str, float]]]:
-    """Return phase and seconds by rank, in the order of the phases, without the phases that do not count."""
-    counted = [phase["name"] for phase in plan["phases"] if phase.get("counted", True)]
-    return {rank["rank"]: [(name, rank["seconds"].get(name, 0.0)) for name in counted] for rank in plan["ranks"]}
-
-
 def _rank_times(plan: PlanDocument) -> list[str]:
-    seconds = _counted_seconds(plan)
-    total = {rank: sum(value for _, value in parts) for rank, parts in seconds.items()}
+    names = [phase["name"] for phase in plan["phases"] if phase.get("counted", True)]
+    parts = {
+        rank["rank"]: [(PHASE_GLYPHS.get(name, "?"), rank["seconds"].get(name, 0.0)) for name in names]
+        for rank in plan["ranks"]
+    }
+    total = {rank: sum(seconds for _, seconds in bar) for rank, bar in parts.items()}
     slowest = max(total.values(), default=0.0)
-    lines = ["Seconds per rank"]
     shown, hidden = _worth_showing(plan["ranks"], total)
-    for rank in shown:
-        parts = [(PHASE_GLYPHS.get(name, "?"), value) for name, value in seconds[rank]]
-        lines.append(_bar_line(rank, parts, slowest, f"{format_seconds(total[rank]):>9}", MAX_TIME_BAR))
+    lines = ["Seconds per rank"]
+    lines += [
+        _bar_line(rank, parts[rank], slowest, f"{format_seconds(total[rank]):>9}", MAX_TIME_BAR) for rank in shown
+    ]
     return lines + _left_out(hidden, total, format_seconds)
 
 
@@ -305,20 +303,13 @@ def _assumptions(plan: PlanDocument) -> list[str]:
     ]
     lines = wrapped(summary, label="What the plan rests on:", is_heading=True)
     for kind in EVIDENCE_ORDER:
-        entries = {subject: entry for subject, entry in evidence.items() if entry["evidence"] == kind}
-        if not entries:
-            continue
+        entries = [(subject, entry) for subject, entry in evidence.items() if entry["evidence"] == kind]
         if kind == "note":
-            for entry in entries.values():
+            for _, entry in entries:
                 lines += paragraph(f"note: {entry['value']}")
-        else:
-            lines += wrapped(
-                [
-                    f"{_assumed(subject, entry['value'])}{_of_some(entry['source'])}"
-                    for subject, entry in entries.items()
-                ],
-                label=f"{kind}:",
-            )
+        elif entries:
+            assumed = [f"{_assumed(subject, entry['value'])}{_of_some(entry['source'])}" for subject, entry in entries]
+            lines += wrapped(assumed, label=f"{kind}:")
     return lines
 
 

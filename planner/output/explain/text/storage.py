@@ -30,10 +30,9 @@ def _hot_rows(table: TableDocument) -> list[str]:
     if len(others) == 1 or len(first) != 1:
         return []
     (tier,) = first
-    cells = {is_hot: 0 for is_hot in (True, False)}
-    for shard in table["shards"]:
-        cells[shard["tier"] == tier] += shard["num_rows"] * shard["num_columns"]
-    return [f"hottest {cells[True] / sum(cells.values()):.3g} in {tier}"]
+    cells = [(shard["tier"], shard["num_rows"] * shard["num_columns"]) for shard in table["shards"]]
+    hot = sum(number for place, number in cells if place == tier)
+    return [f"hottest {hot / sum(number for _, number in cells):.3g} in {tier}"]
 
 
 def with_storage(lines: Sequence[str], storages: Sequence[Sequence[str]]) -> list[str]:

@@ -54,7 +54,7 @@ def test_a_number_that_no_one_gave_is_not_asked_for(name: str) -> None:
 
 
 @pytest.mark.parametrize("overrides", [{"ddr_bytes": 0}, {"hbm_bytes": 0}], ids=["no ddr", "host memory is all"])
-def test_hosts_without_either_memory_offer_nothing_more(overrides: dict[str, float]) -> None:
+def test_hosts_without_either_memory_allow_nothing_more(overrides: dict[str, float]) -> None:
     assert allow_host_memory(make_problem(cluster=make_cluster(**overrides))) is None
 
 

@@ -97,7 +97,6 @@ def report(error: Exception) -> ExitCode:
 
 
 def _print_problems(where: str, issues: Sequence[Issue] | Sequence[RowIssue], number: int) -> None:
-    """List some of a number of issues."""
     echo(f"shardplan: {number} {'problem' if number == 1 else 'problems'} in the {where}")
     print_issues(issues)
     if number > len(issues):
@@ -105,7 +104,6 @@ def _print_problems(where: str, issues: Sequence[Issue] | Sequence[RowIssue], nu
 
 
 def issues_of(error: InvalidProblem | UnsupportedRequest) -> Sequence[Issue]:
-    """Return everything that a refusal lists."""
     if isinstance(error, InvalidProblem):
         return error.issues
     listed: Sequence[Issue] = getattr(error, "issues", ())

@@ -68,13 +68,13 @@ def on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def tell_document(document: object, *, as_json: bool) -> bool:
+def print_document(document: object, *, as_json: bool) -> bool:
     """Write JSON to standard output, as canonical bytes, unless a terminal is there and JSON was not asked for."""
-    return tell_content(canonical_bytes(document), as_json=as_json)
+    return print_content(canonical_bytes(document), as_json=as_json)
 
 
-def tell_content(content: bytes, *, as_json: bool) -> bool:
-    """Write the bytes of a document, as ``tell_document``; returns whether it did, else people get words."""
+def print_content(content: bytes, *, as_json: bool) -> bool:
+    """Write the bytes of a document, as ``print_document``; returns whether it did, else people get words."""
     is_written = as_json or not on_terminal()
     if is_written:
         write_content(content, STDIN)
@@ -147,13 +147,13 @@ def parse_assignment(text: str) -> tuple[tuple[str, ...], object]:
         return path, value
 
 
-def refuse_swapped(spec: str, plan: str) -> None:
+def reject_swapped(spec: str, plan: str) -> None:
     """Reject a plan that was given as the spec, with a spec as the plan."""
     if STDIN not in (spec, plan) and "tables" in _keys(spec) and "model" in _keys(plan):
         raise BadInput(f"{spec} is a plan and {plan} is a spec: give the spec first, then the plan")
 
 
-def refuse_spec(path: str, raw: bytes) -> None:
+def reject_spec(path: str, raw: bytes) -> None:
     """Reject a spec in the place of a plan, of which every field would be reported as unknown."""
     if is_spec(read_json(raw)):
         raise BadInput(f"{path} is a spec, and a plan is asked for: `shardplan plan` makes one of it")
@@ -171,7 +171,7 @@ def read_plan(path: str) -> PlanDocument:
     try:
         parse_document(raw, AcceptedPlan)
     except InvalidProblem:
-        refuse_spec(path, raw)
+        reject_spec(path, raw)
         raise
     document = cast("PlanDocument", json.loads(raw))
     missing = [field.name for field in fields_of(PlanDocument) if not field.is_nullable and field.name not in document]

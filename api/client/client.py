@@ -72,7 +72,6 @@ class PlannerClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
         self._transport.close()
 
     def validate(self, spec: Mapping[str, object]) -> dict[str, object]:

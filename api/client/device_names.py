@@ -7,7 +7,6 @@ from pathlib import Path
 
 
 def cpu_name() -> str:
-    """Return the name of this machine's processor."""
     try:
         found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:

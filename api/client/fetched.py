@@ -89,7 +89,6 @@ def _check_digest(digest: str, response: httpx.Response, claimed: Mapping[str, s
 
 
 def _ranks(document: Mapping[str, object]) -> set[int]:
-    """Return the ranks of all shards."""
     try:
         tables = cast("list[TableDocument]", document["tables"])
         return {shard["rank"] for table in tables for shard in table["shards"]}

@@ -29,7 +29,6 @@ class RetryPolicy:
     max_delay_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         if self.attempts < 1:
             raise ValueError("Expected attempts >= 1.")
         if not 0 <= self.first_delay_seconds <= self.max_delay_seconds:
@@ -69,7 +68,6 @@ class Transport:
         self._sleep = sleep
 
     def close(self) -> None:
-        """Close the connections."""
         self._http.close()
 
     def request(

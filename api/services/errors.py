@@ -36,5 +36,4 @@ def found(value: Value | None, what: str) -> Value:
 
 
 def not_found(what: str) -> ApiError:
-    """Return the error for a resource that does not exist."""
     return ApiError("not-found", f"no {what} of this id")

@@ -48,7 +48,6 @@ class Database(SolveRuns, Executors, Fits, ApiKeyVerification, Deliveries, Reten
         return cls(postgres_engines(url, busy_timeout_seconds=busy_timeout_seconds))
 
     def for_tenant(self, tenant: str) -> TenantStore:
-        """Return what one tenant has, over the same connections."""
         return TenantStore(self.engines, tenant)
 
     def close(self) -> None:

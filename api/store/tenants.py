@@ -8,5 +8,4 @@ _TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 
 def is_tenant(name: str) -> bool:
-    """Whether a tenant can have this name."""
     return _TENANT.fullmatch(name) is not None

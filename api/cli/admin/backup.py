@@ -9,7 +9,7 @@ import typer
 
 from api.cli.admin.database import DataDir, named, settings_of_database, settings_of_service
 from api.cli.errors import BadInput, ServerTrouble, echo, system_errors
-from api.cli.files import AsJson, tell_document
+from api.cli.files import AsJson, print_document
 from api.cli.service.process import start_errors
 from api.services.backup.archive import DamagedArchive, Manifest, NewerArchive
 from api.services.backup.restoring import InUse, NotEmpty, check, restore
@@ -77,7 +77,7 @@ def _print_result(file: Path, manifest: Manifest, done: str, *, as_json: bool) -
         "created_at": made.isoformat().replace("+00:00", "Z"),
         "num_rows": manifest.num_rows,
     }
-    if not tell_document(document, as_json=as_json):
+    if not print_document(document, as_json=as_json):
         rows = ", ".join(f"{number:,} {name}" for name, number in manifest.num_rows.items() if number)
         echo(f"{file}: {done}")
         echo(f"  made     {made:%Y-%m-%d %H:%M:%S} UTC by shardplan {manifest.release}, {format_bytes(size)}")

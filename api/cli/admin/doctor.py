@@ -13,7 +13,7 @@ from typing import Annotated, TypedDict
 import typer
 
 from api.cli.errors import ExitCode, echo
-from api.cli.files import AsJson, tell_document
+from api.cli.files import AsJson, print_document
 from api.cli.service.settings import read_settings, settings_of
 from cost_models.hardware.profiles_loader import load_profile, profile_ids
 from cost_models.text.number_text import counted
@@ -52,7 +52,7 @@ def doctor_command(
     )
     results = [_run(name, check) for name, check in checks]
     failed = [result["name"] for result in results if not result["ok"]]
-    tell_document({"ok": not failed, "checks": results}, as_json=as_json)
+    print_document({"ok": not failed, "checks": results}, as_json=as_json)
     _print(results, failed)
     if failed:
         raise typer.Exit(ExitCode.TROUBLE)

@@ -16,7 +16,7 @@ from api.cli.admin.database import (
     settings_of_service,
 )
 from api.cli.errors import BadInput, echo
-from api.cli.files import AsJson, tell_content
+from api.cli.files import AsJson, print_content
 from api.http.auth.keys.service import ApiKeyService
 from api.http.auth.scopes import SCOPES
 from api.schemas.access import CreatedKey, KeyDocument, KeyList, KeyRequest
@@ -61,7 +61,7 @@ def create_command(
             request.name, request.scopes, expires_in_seconds=request.expires_in_seconds, by=LOCAL
         )
     document = CreatedKey.of(record, key=text)
-    if not tell_content(document.model_dump_json().encode(), as_json=as_json):
+    if not print_content(document.model_dump_json().encode(), as_json=as_json):
         echo(created_key_text(document))
     if is_new:
         echo(f"shardplan: {named(settings)} was not there and is made: start the server with this folder")
@@ -73,7 +73,7 @@ def list_command(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List the keys of all tenants without their secrets, those that have ended among them."""
     with opened(settings_of_service(data_dir)) as database:
         document = KeyList(keys=[KeyDocument.of(record) for record in database.all_api_keys()])
-    if not tell_content(document.model_dump_json().encode(), as_json=as_json):
+    if not print_content(document.model_dump_json().encode(), as_json=as_json):
         echo(keys_text(document.keys))
 
 
@@ -89,7 +89,7 @@ def revoke_command(
         if known is None:
             raise BadInput("there is no key of this id; `shardplan keys list` has the ids")
         record = ApiKeyService(database.for_tenant(known.tenant)).revoke(key_id, by=LOCAL)
-    if not tell_content(KeyDocument.of(record).model_dump_json().encode(), as_json=as_json):
+    if not print_content(KeyDocument.of(record).model_dump_json().encode(), as_json=as_json):
         echo(f"shardplan: the key {record.id} ({record.name}) is revoked for good")
 
 

@@ -7,7 +7,7 @@ import typer
 
 from api.cli.admin.database import DataDir, opened, settings_of_service
 from api.cli.errors import ServerTrouble, echo
-from api.cli.files import AsJson, tell_document
+from api.cli.files import AsJson, print_document
 from api.execution.maintenance.retention import cutoffs, prune
 
 
@@ -42,6 +42,6 @@ def prune_command(
         removed = database.num_old(before) if dry_run else prune(database, before)
     if removed is None:
         raise ServerTrouble("another process removes what is old at this moment")
-    if not tell_document({"dry_run": dry_run, "removed": removed}, as_json=as_json):
+    if not print_document({"dry_run": dry_run, "removed": removed}, as_json=as_json):
         what = ", ".join(f"{number:,} {name}" for name, number in removed.items() if number)
         echo(f"shardplan: {'would remove' if dry_run else 'removed'} {what or 'nothing: nothing is old enough'}")

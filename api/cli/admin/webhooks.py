@@ -10,7 +10,7 @@ from api.cli.admin.access_text import created_webhook_text, webhooks_text
 from api.cli.admin.create_options import choices, named_request
 from api.cli.admin.database import DataDir, check_tenant, opened, settings_of_service
 from api.cli.errors import BadInput, echo
-from api.cli.files import AsJson, tell_content
+from api.cli.files import AsJson, print_content
 from api.schemas.webhooks import CreatedWebhook, WebhookDocument, WebhookList, WebhookRequest
 from api.services.errors import ApiError
 from api.services.webhooks.service import WebhookService
@@ -47,7 +47,7 @@ def create_command(
     with _webhooks(tenant, data_dir) as webhooks:
         record = webhooks.create(request.url, request.events, request.name, by=LOCAL)
     document = CreatedWebhook.of(record, secret=secret_text(record.secret))
-    is_written = tell_content(document.model_dump_json().encode(), as_json=as_json)
+    is_written = print_content(document.model_dump_json().encode(), as_json=as_json)
     echo(created_webhook_text(document, with_secret=not is_written))
 
 
@@ -56,7 +56,7 @@ def list_command(tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None, as
     """List webhooks without their secrets, disabled ones among them."""
     with _webhooks(tenant, data_dir) as webhooks:
         document = WebhookList(webhooks=[WebhookDocument.of(record) for record in webhooks.all()])
-    if not tell_content(document.model_dump_json().encode(), as_json=as_json):
+    if not print_content(document.model_dump_json().encode(), as_json=as_json):
         echo(webhooks_text(document.webhooks))
 
 
@@ -67,7 +67,7 @@ def enable_command(
     """Have a disabled webhook told again."""
     with _webhooks(tenant, data_dir) as webhooks:
         record = webhooks.enable(webhook_id, by=LOCAL)
-    if not tell_content(WebhookDocument.of(record).model_dump_json().encode(), as_json=as_json):
+    if not print_content(WebhookDocument.of(record).model_dump_json().encode(), as_json=as_json):
         echo(f"shardplan: {record.url} is told again, at once of what waits")
 
 

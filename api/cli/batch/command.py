@@ -164,7 +164,6 @@ def _invalid_on_server(error: ProblemError) -> str:
 
 
 def _local_planner(find_statistics: FindStatistics) -> Planner:
-    """Plan in this process."""
     compile_search()
     library = Library(find_statistics=find_statistics)
 

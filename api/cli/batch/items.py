@@ -93,7 +93,7 @@ def _paths(sources: Sequence[str]) -> list[Path]:
         if path.is_dir():
             documents = sorted(path.rglob("*.json"))
             inside = [one for one in documents if _is_spec(one)]
-            _tell_others(sorted(set(documents).difference(inside)), source)
+            _report_others(sorted(set(documents).difference(inside)), source)
         elif path.is_file():
             inside = [path]
         else:
@@ -104,7 +104,7 @@ def _paths(sources: Sequence[str]) -> list[Path]:
     return list(found)
 
 
-def _tell_others(paths: Sequence[Path], folder: str) -> None:
+def _report_others(paths: Sequence[Path], folder: str) -> None:
     if paths:
         names = ", ".join(str(path.relative_to(folder)) for path in paths[:_MAX_NAMED])
         more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""

@@ -75,5 +75,4 @@ class BatchLog:
         self._known[outcome.name] = outcome
 
     def plan_path(self, name: str) -> Path:
-        """Where the plan of an item is."""
         return self._folder / f"{name}.plan.json"

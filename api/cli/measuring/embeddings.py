@@ -35,7 +35,6 @@ class Implementation:
 
 
 def best_implementation() -> Implementation:
-    """Return the fastest implementation that is installed."""
     library = fbgemm_library()
     if library is None:
         return Implementation("embedding_bag", f"torch {version('torch')}", EmbeddingBags)
@@ -86,7 +85,6 @@ class EmbeddingBags:
             self.weights.append(weights)
 
     def __call__(self, ids: Any, offsets: Any) -> Any:
-        """Return the sums of all bags."""
         samples = (len(offsets) - 1) // len(self.weights)
         sums = []
         for place, weights in enumerate(self.weights):
@@ -107,7 +105,6 @@ class _Adagrad:
     squares: Any  # (rows,), summed over steps
 
     def __call__(self, weights: Any) -> None:
-        """Update the rows, and take the gradient away."""
         merged = weights.grad.coalesce()
         rows, values = merged.indices()[0], merged.values().float()
         self.squares[rows] += values.square().mean(dim=1)

@@ -59,7 +59,6 @@ class _Timed:
         self._laps(_WARM_UPS)
 
     def visit(self) -> None:
-        """Run some laps."""
         forward, backward = self._laps(1)
         fitting = int(_SECONDS_OF_VISIT / max(forward[0] + backward[0], 1e-6))
         if fitting:  # the first lap after other launches found the caches full of their rows

@@ -29,7 +29,6 @@ class Machine:
 
     @property
     def is_cuda(self) -> bool:
-        """Whether ranks are CUDA devices."""
         return self.backend == "nccl"
 
     def device(self, local_rank: int) -> str:
@@ -38,7 +37,6 @@ class Machine:
 
 
 def started_by_torchrun() -> bool:
-    """Whether this process is one of a job's ranks."""
     return {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys()
 
 

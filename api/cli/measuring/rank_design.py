@@ -33,7 +33,6 @@ class CollectiveLaunch:
     start_seconds: tuple[float, ...]  # how long each rank waits before it joins
 
     def columns(self, rank: int, backend: str) -> dict[str, object]:
-        """Return what a row says of the launch."""
         return {
             "kind": "collective",
             "task": self.task,
@@ -55,7 +54,6 @@ class CopyLaunch:
     contending: int
 
     def columns(self, _rank: int, _backend: str) -> dict[str, object]:
-        """Return what a row says of the launch."""
         return {
             "kind": "copy",
             "task": self.task,

@@ -54,7 +54,6 @@ class Ranks:
             distributed.gather_object(self._work.run(launch[0]), None, dst=0, group=self._control)
 
     def release(self) -> None:
-        """Let the other ranks go."""
         distributed.broadcast_object_list([None], src=0, group=self._control)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from api.cli.errors import BadInput, echo
-from api.cli.files import AsJson, check_output, read_plan, tell_document, write_document
+from api.cli.files import AsJson, check_output, print_document, read_plan, write_document
 from api.cli.plans.plan import Changes, changed_spec
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.specs.parse import parse_spec
@@ -30,7 +30,7 @@ def compare_command(
 ) -> None:
     """Tell what changed from plan A to plan B: tables, seconds, bytes."""
     a, b = read_plan(first), read_plan(second)
-    tell_document(difference(a, b).to_document(), as_json=as_json)
+    print_document(difference(a, b).to_document(), as_json=as_json)
     echo(compare_plans(a, b))
 
 

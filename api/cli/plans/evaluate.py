@@ -5,7 +5,7 @@ from typing import NoReturn
 import typer
 
 from api.cli.errors import ExitCode, echo, print_issues
-from api.cli.files import AsJson, tell_document
+from api.cli.files import AsJson, print_document
 from api.cli.models.files import CostModelFile
 from api.cli.plans.given import PlanFile, given
 from api.cli.plans.plan import Changes, CostModelName, SpecFile
@@ -31,13 +31,13 @@ def evaluate_command(
     """Score and verify a plan, wherever it comes from, under any cost model."""
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     evaluation = evaluation_of(request, plan)
-    tell_document(evaluation.model_dump(mode="json"), as_json=as_json)
+    print_document(evaluation.model_dump(mode="json"), as_json=as_json)
     if evaluation.score is not None:
         echo(f"{request.name} under {evaluation.score['cost_model']}")
         _report_score(evaluation.score)
     print_warnings(evaluation)
     if not evaluation.valid:
-        refuse_broken(evaluation)
+        reject_broken(evaluation)
     echo("  no rule is broken: the plan may be used")
 
 
@@ -63,18 +63,16 @@ def _report_score(score: ScoreDocument) -> None:
 
 
 def print_warnings(evaluation: EvaluationDocument) -> None:
-    """Print the warnings of an evaluation."""
     print_issues([Issue(**warning.model_dump()) for warning in evaluation.warnings])
 
 
-def refuse_broken(evaluation: EvaluationDocument) -> NoReturn:
+def reject_broken(evaluation: EvaluationDocument) -> NoReturn:
     """Report what is wrong with a plan that must not be used, and stop."""
-    say_violations(evaluation)
+    print_violations(evaluation)
     raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-def say_violations(evaluation: EvaluationDocument) -> None:
-    """Report which rules a plan breaks."""
+def print_violations(evaluation: EvaluationDocument) -> None:
     echo(f"shardplan: the plan breaks {counted(evaluation.num_violations, 'rule')} and must not be used")
     for violation in evaluation.violations:
         echo(f"  {violation.pointer}: {violation.message}")

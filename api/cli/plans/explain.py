@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from api.cli.errors import echo, print_issues
-from api.cli.files import AsJson, tell_document
+from api.cli.files import AsJson, print_document
 from api.cli.models.files import CostModelFile
 from api.cli.plans.given import PlanFile, given
 from api.cli.plans.plan import Changes, CostModelName, SpecFile
@@ -29,6 +29,8 @@ def explain_command(
     """Tell what a plan waits for, what more hardware would buy, and what else its tables could be."""
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     explanation = explain_given(request, plan, max_tables=tables)
-    tell_document(explanation_document(request.spec_digest, plan, explanation).model_dump(mode="json"), as_json=as_json)
+    print_document(
+        explanation_document(request.spec_digest, plan, explanation).model_dump(mode="json"), as_json=as_json
+    )
     print_issues((*request.model_warnings, *plan.other_spec(request.stated_spec_digest, request.spec_digest)))
     echo(explanation_text(explanation, name=request.name))

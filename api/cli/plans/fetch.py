@@ -6,7 +6,7 @@ import typer
 
 from api.cli.admin.client_key import TokenFile, address_of, token_in
 from api.cli.errors import BadInput, echo, system_errors
-from api.cli.files import AsJson, check_output, tell_document
+from api.cli.files import AsJson, check_output, print_document
 from api.client import PlannerClient, RetryPolicy
 from api.client.plan_file import fetch
 
@@ -34,5 +34,5 @@ def fetch_command(
     except ValueError as error:
         raise BadInput(str(error)) from error
     written = {"path": str(file.path), "plan_digest": file.digest, "changed": file.changed}
-    tell_document(written, as_json=as_json)
+    print_document(written, as_json=as_json)
     echo(f"{file.path}: {'new plan' if file.changed else 'unchanged'} {file.digest}")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import typer
 
 from api.cli.errors import ExitCode, echo
-from api.cli.files import STDIN, tell_document, write_content
+from api.cli.files import STDIN, print_document, write_content
 from api.cli.interruptible import interruptible
 from api.cli.plans.solve_locally import compile_search
 from api.execution.processes.solve import answer_of, facts_of, planned
@@ -38,7 +38,7 @@ def write_found(request: SolveRequest, output: str | None) -> Plan:
     if result.plan is None:
         echo(explain_no_plan(result, name=request.name))
         if output in (None, STDIN):
-            tell_document(_result_document(result), as_json=output == STDIN)
+            print_document(_result_document(result), as_json=output == STDIN)
         raise typer.Exit(ExitCode.INFEASIBLE if result.reason == Reason.INFEASIBLE else ExitCode.TROUBLE)
     _, content = to_bytes(result.plan, **facts_of(request, request.spec_digest))
     write_content(content, output)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli.files import read_bytes, refuse_spec, refuse_swapped
+from api.cli.files import read_bytes, reject_spec, reject_swapped
 from api.cli.models.files import CostModelFile, chosen_cost_model
 from api.cli.plans.plan import Changes, CostModelName, SpecFile, changed_spec
 from api.cli.statistics.command import StatisticsFiles, found_statistics
@@ -32,7 +32,7 @@ def given(
 
     Raises what both readers raise, and ``BadInput`` where the files are swapped.
     """
-    refuse_swapped(spec, plan_file)
+    reject_swapped(spec, plan_file)
     cost_model, find_model = chosen_cost_model(cost_model, cost_model_file)
     content = changed_spec(spec, options, changes)
     library = Library(find_statistics=found_statistics(statistics).get, find_model=find_model)
@@ -41,5 +41,5 @@ def given(
     try:
         return request, parse_plan(raw, request.problem)
     except InvalidProblem:
-        refuse_spec(plan_file, raw)
+        reject_spec(plan_file, raw)
         raise

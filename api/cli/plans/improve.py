@@ -9,7 +9,7 @@ from api.cli.errors import echo
 from api.cli.files import check_output, write_document
 from api.cli.models.files import CostModelFile
 from api.cli.plans.documents import Output
-from api.cli.plans.evaluate import print_warnings, refuse_broken, say_violations
+from api.cli.plans.evaluate import print_violations, print_warnings, reject_broken
 from api.cli.plans.found_plan import write_found
 from api.cli.plans.given import PlanFile, given
 from api.cli.plans.plan import Changes, CostModelName, SpecFile
@@ -54,10 +54,10 @@ def improve_command(
     evaluation = evaluation_of(request, plan)
     print_warnings(evaluation)
     if evaluation.score is None:
-        refuse_broken(evaluation)
+        reject_broken(evaluation)
     before = _document(request, plan)
     if not evaluation.valid:
-        say_violations(evaluation)
+        print_violations(evaluation)
     previous = PreviousPlan(
         placement=plan.placement,
         digest=plan.actual_digest,
@@ -84,7 +84,7 @@ def import_command(
     evaluation = evaluation_of(request, plan)
     print_warnings(evaluation)
     if not evaluation.valid or evaluation.score is None:
-        refuse_broken(evaluation)
+        reject_broken(evaluation)
     document = _document(request, plan)
     write_document(document, output)
     echo(f"{request.name}: {document['plan_digest']}")

@@ -10,9 +10,9 @@ from api.cli.files import (
     AsJson,
     check_output,
     parse_assignment,
+    print_document,
     read_bytes,
     read_plan,
-    tell_document,
     with_changes,
 )
 from api.cli.models.files import CostModelFile, chosen_cost_model
@@ -110,9 +110,9 @@ def validate_command(
     except (InvalidProblem, UnsupportedRequest) as error:
         issues = issues_of(error)
         listed = [{"pointer": i.pointer, "code": i.code, "message": i.message, "hint": i.hint} for i in issues]
-        tell_document({"valid": False, "problems": listed}, as_json=as_json)
+        print_document({"valid": False, "problems": listed}, as_json=as_json)
         raise typer.Exit(report(error)) from None
-    tell_document(validation_of(request).model_dump(mode="json"), as_json=as_json)
+    print_document(validation_of(request).model_dump(mode="json"), as_json=as_json)
     tables, ranks = len(request.problem.tables), request.problem.world_size
     echo(f"{request.name}: valid; {tables:,} {'table' if tables == 1 else 'tables'} on {ranks:,} ranks")
     print_issues(request.warnings)

@@ -18,5 +18,4 @@ def compile_search() -> None:
 
 
 def document_of(request: SolveRequest, plan: Plan) -> PlanDocument:
-    """Return the document of a plan for a request."""
     return to_document(plan, **facts_of(request, request.spec_digest))

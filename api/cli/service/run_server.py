@@ -125,7 +125,6 @@ class _Server(uvicorn.Server):
             log.info("pages are at %s/, the console of the REST API is at %s/docs", url, url)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop."""
         force_exit_after_timeout()
         self._services.solves.release()
         super().handle_exit(sig, frame)

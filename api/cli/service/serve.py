@@ -9,7 +9,7 @@ from api.cli.errors import BadInput, echo
 from api.cli.service.run_server import serve
 from api.cli.service.settings import settings_of
 
-_WORKERS_REFUSED = (
+_OPEN_ADDRESS = (
     "not listening on {host}, where whoever reaches it could do everything: make a key with"
     " `shardplan keys create --name me --scope admin` and set SHARDPLAN_AUTH=keys; or, inside a trusted"
     " network, say --insecure"
@@ -31,7 +31,7 @@ def serve_command(
     settings = settings_of(host=host, port=port, data_dir=data_dir, insecure=insecure)
     if settings.auth == "none" and not _is_loopback(settings.host):
         if not settings.insecure:
-            raise BadInput(_WORKERS_REFUSED.format(host=settings.host))
+            raise BadInput(_OPEN_ADDRESS.format(host=settings.host))
         echo(f"shardplan: listening on {settings.host} without authentication; keep it inside a trusted network")
     serve(settings)
 

@@ -19,7 +19,6 @@ class Clock:
         self._is_cuda = device.type == "cuda"
 
     def now(self) -> Any:
-        """Return this moment."""
         if not self._is_cuda:
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)

@@ -109,7 +109,6 @@ class ModuleHooks:
             self._put(self._input_handles, _inner(module, _INPUT_DISTS)[index], self._begin_input, self._end_input)
 
     def close(self) -> None:
-        """Take all hooks away."""
         for handle in [*self._handles, *self._input_handles]:
             handle.remove()
 
@@ -206,7 +205,6 @@ class ModuleHooks:
 
 
 def group_of(module: ShardedEmbeddingBagCollection) -> dist.ProcessGroup:
-    """Return the ranks that a module is sharded over."""
     env = _inner(module, _ENV)
     return getattr(env, "sharding_pg", None) or env.process_group
 

@@ -110,7 +110,6 @@ class PhaseTimes:
 
     @property
     def num_timed(self) -> int:
-        """Steps that were timed and counted."""
         return len(self._records)
 
     @property

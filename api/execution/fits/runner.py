@@ -58,7 +58,6 @@ class FitRunner:
 
     @property
     def num_slots(self) -> int:
-        """How many fits run at the same time: one, where this process runs work."""
         return min(1, self._settings.solver_processes)
 
     def stop(self) -> None:
@@ -70,7 +69,6 @@ class FitRunner:
         self._finish(record, FitAnswer(error=CANCELLED), attempt=None)
 
     def run(self, work_id: str) -> None:
-        """Run one fit to its end."""
         tenant, model = tenant_and_model(work_id)
         name, _, version = model.partition("@")
         store = self._store.for_tenant(tenant)

@@ -23,8 +23,6 @@ log = logging.getLogger(__name__)
 
 
 def cutoffs(settings: Settings, *, now: float) -> Cutoffs:
-    """Return what is old by the settings."""
-
     def before(days: float | None) -> float | None:
         return None if days is None else now - days * _DAY_SECONDS
 

@@ -63,7 +63,6 @@ class Compiling:
                 log.warning("the searches could not be compiled ahead; solver processes compile what they need")
 
     def stop(self) -> None:
-        """End it, wherever it stands."""
         process = self._process
         if process is not None and process.poll() is None:
             process.kill()

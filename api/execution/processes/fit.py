@@ -38,7 +38,6 @@ class FitAnswer:
 
 
 def run_fit(job: FitJob) -> FitAnswer:
-    """Fit a model to the rows of all batches."""
     try:
         canonical = job.fit(joined([rows_of(batch) for batch in job.batches]), job.name, job.seed)
     except (CostModelError, PlannerError) as error:

@@ -198,7 +198,6 @@ def planned(
 
 
 def answer_of(result: PlanResult, best: Incumbent | None) -> SolveAnswer:
-    """Return what a search came to, with the plan that it has found."""
     return SolveAnswer(
         reason=str(result.reason),
         limit=result.limit,

@@ -63,7 +63,6 @@ class SolveWriter:
         self._metrics, self._tracer, self._clock = metrics, tracer, clock
 
     def saved_incumbent(self, solve_id: str) -> Incumbent | None:
-        """Return the best plan so far of a solve that has not ended."""
         document = self._store.incumbent(solve_id)
         return None if document is None else Incumbent.of(document)
 

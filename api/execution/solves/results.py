@@ -69,7 +69,6 @@ _DETAIL = {
 
 
 def result_of_stopped(best: Incumbent | None, stop: Stop) -> dict[str, object]:
-    """Return the result of a solve that was cut off."""
     if best is None:
         return result_of(None, "NO_SOLUTION_FOUND", stop, "stopped before a plan was found")
     return result_of(best, "FEASIBLE", stop, _DETAIL[stop])

@@ -80,7 +80,6 @@ class SolveRunner:
 
     @property
     def num_slots(self) -> int:
-        """How many solves run at the same time."""
         return self._settings.solver_processes
 
     def start(self) -> None:

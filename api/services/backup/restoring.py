@@ -52,7 +52,7 @@ def restore(source: Path, settings: Settings, *, replace: bool = False) -> Manif
         The database or the file cannot be used.
     """
     with Archive(source) as archive:
-        _refuse_newer(source, archive.manifest)
+        _reject_newer(source, archive.manifest)
         with contextlib.ExitStack() as stack:
             if settings.database_url is None:
                 stack.enter_context(exclusive_data_directory(settings.data_dir))
@@ -69,14 +69,14 @@ def check(source: Path) -> Manifest:
     Raises as ``restore`` does of these.
     """
     with Archive(source) as archive:
-        _refuse_newer(source, archive.manifest)
+        _reject_newer(source, archive.manifest)
         for archived in archive.manifest.tables:
             for rows in archive.rows(archived):
                 _check_plans(archived, rows)
         return archive.manifest
 
 
-def _refuse_newer(source: Path, manifest: Manifest) -> None:
+def _reject_newer(source: Path, manifest: Manifest) -> None:
     if manifest.schema_revision not in known_revisions():
         raise NewerArchive(
             f"{source} has schema {manifest.schema_revision}, written by shardplan {manifest.release};"
@@ -154,7 +154,6 @@ def _is_archived(name: str) -> bool:
 
 
 def _check_plans(archived: ArchivedTable, rows: Sequence[Row]) -> None:
-    """Compute the digest of every plan anew."""
     if archived.name != tables.plans.name:
         return
     for row in rows:

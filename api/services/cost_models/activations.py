@@ -20,7 +20,6 @@ class ActivationService:
         self._store, self._clock = store, clock
 
     def get(self, profile: str) -> ActivationRecord:
-        """Return what is active for a hardware profile."""
         _check_profile(profile)
         found = self._store.activation(profile)
         if found is None:

@@ -78,7 +78,6 @@ def _kind_of_device(device: str) -> str:
 
 @functools.cache
 def _families() -> Mapping[str, str]:
-    """Return the family of each device that a profile names."""
     profiles = map(load_profile, profile_ids())
     return {device.casefold(): hardware.family for hardware in profiles for device in hardware.devices}
 

@@ -56,7 +56,6 @@ class ServedPlan:
 
     @property
     def num_bytes(self) -> int:
-        """Memory that it takes."""
         return len(self.canonical) + sum(len(item.body) for item in self.by_encoding.values())
 
 
@@ -136,5 +135,4 @@ class TenantPlans:
         return self._slices.get((self._tenant, digest, rank))
 
     def find(self, digest: str) -> bytes | None:
-        """Return the canonical bytes of a plan."""
         return self._plans.find((self._tenant, digest))

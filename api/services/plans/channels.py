@@ -76,7 +76,6 @@ class ChannelService:
         self._store, self._memory, self._tenant, self._clock = store, memory, tenant, clock
 
     def peek(self, name: str) -> ChannelRecord | None:
-        """Return a channel that is in memory and new enough; never waits for the database."""
         return self._memory.peek(self._tenant, name)
 
     def get(self, name: str) -> ChannelRecord:

@@ -28,7 +28,6 @@ WORK_SHARE, MOST_WORK_SECONDS = 0.25, 5.0
 
 
 def validation_of(request: SolveRequest) -> ValidationDocument:
-    """Describe a spec that passed every check."""
     problem = request.problem
     tables = problem.tables
     return ValidationDocument(

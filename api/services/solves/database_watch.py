@@ -28,7 +28,6 @@ class SolveWatch:
         self._marks: dict[str, SolveMark] = {}
 
     async def run(self) -> None:
-        """Watch until cancelled."""
         while True:
             await asyncio.sleep(self._poll_seconds)
             try:

@@ -30,7 +30,6 @@ class SolveNotifications:
         return self._ends.keys() | self._changes.keys()
 
     def attach(self) -> None:
-        """Use the running event loop."""
         self._loop = asyncio.get_running_loop()
 
     def ended(self, work_id: str) -> None:

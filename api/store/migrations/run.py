@@ -47,12 +47,10 @@ def migrate(writer: Writer, name: str) -> None:
 
 
 def known_revisions() -> set[str]:
-    """Return the revisions that this release reads."""
     return {script.revision for script in _scripts().walk_revisions()}
 
 
 def head_revision() -> str:
-    """Return the revision that this release works with."""
     head = _scripts().get_current_head()
     assert head is not None
     return head

@@ -35,7 +35,6 @@ class ActivationRecord:
 
     @property
     def cost_model(self) -> str:
-        """Name and version."""
         return f"{self.model_name}@{self.model_version}"
 
 
@@ -51,7 +50,6 @@ class Activations(TenantRepository):
     """Active models of one tenant."""
 
     def activation(self, profile: str) -> ActivationRecord | None:
-        """Return the model that is active for a hardware profile."""
         return self._record(self._last(profile), ActivationRecord)
 
     def activate(
@@ -103,7 +101,6 @@ class Activations(TenantRepository):
 
 
 def _audit_entry(active: ActivationRecord | None) -> Json | None:
-    """Return what the audit trail has of an activation."""
     if active is None:
         return None
     return {"version": active.version, "cost_model": active.cost_model, "digest": active.digest}

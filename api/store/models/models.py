@@ -200,7 +200,6 @@ class Fits(Repository):
         return self._records(query, ModelRecord)
 
     def num_models_by_state(self) -> Mapping[str, int]:
-        """Return the numbers of versions of cost models, without states that none is in."""
         return self._num_by(_MODELS.c.state)
 
 

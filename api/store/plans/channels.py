@@ -108,5 +108,4 @@ class Channels(TenantRepository):
 
 
 def _audit_entry(channel: ChannelRecord | None) -> Json | None:
-    """Return what the audit trail has of a channel."""
     return None if channel is None else {"version": channel.version, "plan_digest": channel.plan_digest}

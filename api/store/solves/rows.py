@@ -16,7 +16,6 @@ LISTED_COLUMNS = [column for column in _COLUMNS if column.name not in ("assumpti
 
 
 def insert_options(connection: Connection, new: NewSolve) -> None:
-    """Insert priority, deadline and tags of a new solve."""
     if new.priority or new.deadline_at is not None:
         values = {"solve_id": new.id, "priority": new.priority, "deadline_at": new.deadline_at}
         connection.execute(insert(_REQUESTS).values(values))
@@ -59,7 +58,6 @@ def no_earlier(than: ColumnElement[float], now: float) -> ColumnElement[float]:
 def notify_of_end(
     connection: Connection, tenant: str, solve_id: str, state: str, plan_digest: str | None, *, now: float
 ) -> None:
-    """Notify the webhooks of the tenant of a solve of its end."""
     data = {"solve_id": solve_id, "state": state, "plan_digest": plan_digest}
     notify_webhooks(connection, tenant, f"solve.{state}", data, now=now)
 

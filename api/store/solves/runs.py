@@ -57,7 +57,6 @@ class SolveRuns(Repository):
                 _append_event(connection, solve_id, progress, now=now)
 
     def incumbent(self, solve_id: str) -> bytes | None:
-        """Return the best plan so far."""
         return self._blob(select(_SOLVES.c.incumbent).where(_SOLVES.c.id == solve_id))
 
     def finish(
@@ -128,7 +127,6 @@ class SolveRuns(Repository):
             return {solve: SolveMark(state=state, last_seq=seq) for solve, state, seq in connection.execute(query)}
 
     def num_solves_by_state(self) -> Mapping[str, int]:
-        """Return the numbers of solves, without states that no solve is in."""
         return self._num_by(_SOLVES.c.state)
 
 

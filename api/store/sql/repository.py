@@ -39,7 +39,7 @@ class Repository:
         return None if content is None else unpacked(content)
 
     def _num_by(self, column: "Column[str]") -> Mapping[str, int]:
-        """Return the number of rows for each value of a column."""
+        """Return the number of rows for each value of a column; values without rows are left out."""
         with self._readers.begin() as connection:
             return {key: number for key, number in connection.execute(select(column, func.count()).group_by(column))}
 

@@ -64,7 +64,6 @@ class Deliveries(Repository):
             return connection.execute(query).scalar_one()
 
     def num_webhooks_by_state(self) -> Mapping[str, int]:
-        """Return the numbers of webhooks, without states that none is in."""
         return self._num_by(_HOOKS.c.state)
 
 

@@ -18,7 +18,6 @@ _MAX_CELL = 16_000_000
 
 
 def read_csv(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None) -> Iterator[Piece]:
-    """Yield the pieces of a CSV file."""
     csv.field_size_limit(_MAX_CELL)
     size = max(path.stat().st_size, 1)
     with path.open("rb") as raw:

@@ -40,7 +40,6 @@ class _Column:
 
 
 def read_npz(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None) -> Iterator[Piece]:
-    """Yield the pieces of an NPZ archive."""
     try:
         with zipfile.ZipFile(path) as archive, contextlib.ExitStack() as stack:
             there = [name.removesuffix(_SUFFIX) for name in archive.namelist() if name.endswith(_SUFFIX)]

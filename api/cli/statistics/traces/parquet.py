@@ -12,7 +12,6 @@ from cost_models.arrays import Ints
 
 
 def read_parquet(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None) -> Iterator[Piece]:
-    """Yield the pieces of a Parquet file."""
     try:
         import pyarrow
         import pyarrow.parquet

@@ -10,7 +10,6 @@ _LABEL_WIDTH = 16
 
 
 def model_text(document: Mapping[str, Any]) -> str:
-    """Return the report of a model's document for terminals."""
     report = facts(document)
     lines = paragraph(report.title, indent="")
     for label, words in report.summary:

@@ -1,18 +1,4 @@
-"""What the client raises on purpose.
-
-ClientError
-    Unreachable         no answer from the service after every attempt
-    ProblemError        the service answered with a problem document
-    UnexpectedAnswer    an answer that the contract does not know
-    DigestMismatch      bytes that are not the plan they claim to be
-    NoPlan              the solve ended, and there is no plan
-    SolveTimeout        the solve has not ended in the time given
-    PlanRejected        a plan that must not be used by this job (every reason is listed)
-    PlanUnavailable     the rank that fetches for all others could not
-    UnsupportedModel    a model that cannot be described to the service (every reason is listed)
-    NotTimed            phases of a job that could not be timed (every reason is listed)
-    NotPosted           the rank that posts for all others could not
-"""
+"""What the client raises on purpose; every error is a ``ClientError``."""
 
 from collections.abc import Mapping, Sequence
 

@@ -47,14 +47,11 @@ def job_times(plan_digest: str, reports: Sequence[RankReport], *, communication:
     if without:
         why = dict.fromkeys(reason for rank in without for reason in reports[rank].left_out)
         raise NotTimed([f"{ranks_text(without)}: no step was timed", *why])
-    differences = []
-    for what, found in (
-        ("device", {report.device for report in reports}),
-        ("library", {report.library for report in reports}),
-    ):
-        if len(found) > 1:
-            found_ranks = ", ".join(sorted(str(one) for one in found))
-            differences.append(f"ranks have different {what} names ({found_ranks}); measurements are of one")
+    differences = [
+        f"ranks have different {what} names ({', '.join(sorted(found))}); measurements are of one"
+        for what in ("device", "library")
+        if len(found := {str(getattr(report, what)) for report in reports}) > 1
+    ]
     if differences:
         raise NotTimed(differences)
     first = reports[0]

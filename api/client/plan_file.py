@@ -5,8 +5,10 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from .client import PlannerClient
 from .documents import parse_plan
@@ -73,18 +75,25 @@ def read(path: str | os.PathLike[str]) -> PlanFile:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file by new content; readers see the old bytes or the new ones, never a part.
+    """Replace a file by new content, which everybody may read, in a folder that is made if there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(path, mode=0o644) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def atomic_file(path: Path, *, mode: int = 0o600) -> Iterator[IO[bytes]]:
+    """Yield a file that replaces that of ``path`` after the block; readers see the old bytes or the new, never a part.
 
     Survives a crash of the machine: the bytes and the directory entry are both flushed.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        Path(name).chmod(0o644)
+        Path(name).chmod(mode)
         Path(name).replace(path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):

@@ -98,18 +98,10 @@ def _data_parallel(shards: Sequence[ShardDocument], live: LiveTable, world_size:
 
 
 def _column_wise(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int) -> list[str]:
-    reasons = []
-    position = 0
-    for shard in shards:
-        if (shard["row_offset"], shard["num_rows"]) != (0, live.num_embeddings):
-            reasons.append("every column piece needs all rows")
-        if shard["column_offset"] != position:
-            reasons.append("column pieces must stand from left to right without gap or overlap")
-        position = shard["column_offset"] + shard["num_columns"]
-        reasons += _width_reasons(shard["num_columns"])
-    if position != live.embedding_dim:
-        reasons.append(f"column pieces end at {position} of {live.embedding_dim}")
-    return sorted(set(reasons))
+    reasons = _column_piece_reasons([(s["column_offset"], s["num_columns"]) for s in shards], live.embedding_dim)
+    if any((s["row_offset"], s["num_rows"]) != (0, live.num_embeddings) for s in shards):
+        reasons.add("every column piece needs all rows")
+    return sorted(reasons)
 
 
 def _table_column_wise(
@@ -135,20 +127,13 @@ def _table_row_wise(
 def _grid_shard(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int) -> list[str]:
     if len(shards) % ranks_per_host:
         return [f"grid_shard needs {ranks_per_host} row pieces for every column piece, not {len(shards)} shards"]
-    reasons = []
-    position = 0
-    for start in range(0, len(shards), ranks_per_host):
-        piece = shards[start : start + ranks_per_host]
-        columns = (piece[0]["column_offset"], piece[0]["num_columns"])
-        if columns[0] != position:
-            reasons.append("column pieces must stand from left to right without gap or overlap")
-        position = sum(columns)
-        reasons += _width_reasons(columns[1])
+    pieces = [shards[start : start + ranks_per_host] for start in range(0, len(shards), ranks_per_host)]
+    columns = [(piece[0]["column_offset"], piece[0]["num_columns"]) for piece in pieces]
+    reasons = _column_piece_reasons(columns, live.embedding_dim)
+    for piece, piece_columns in zip(pieces, columns, strict=True):
         host = _host_ranks(piece[0]["rank"], ranks_per_host)
-        reasons += _row_piece_reasons(piece, live.num_embeddings, columns, host)
-    if position != live.embedding_dim:
-        reasons.append(f"column pieces end at {position} of {live.embedding_dim}")
-    return sorted(set(reasons))
+        reasons.update(_row_piece_reasons(piece, live.num_embeddings, piece_columns, host))
+    return sorted(reasons)
 
 
 def _row_piece_reasons(
@@ -165,10 +150,19 @@ def _row_piece_reasons(
     return reasons
 
 
-def _width_reasons(num_columns: int) -> list[str]:
-    if num_columns > 0 and num_columns % COLUMN_MULTIPLE == 0:
-        return []
-    return [f"a column piece has {num_columns} columns, not a multiple of {COLUMN_MULTIPLE}"]
+def _column_piece_reasons(pieces: Sequence[tuple[int, int]], num_columns: int) -> set[str]:
+    """Return what is wrong with pieces (offset, columns) that are to tile a table from left to right."""
+    reasons = set()
+    position = 0
+    for offset, width in pieces:
+        if offset != position:
+            reasons.add("column pieces must stand from left to right without gap or overlap")
+        if width <= 0 or width % COLUMN_MULTIPLE:
+            reasons.add(f"a column piece has {width} columns, not a multiple of {COLUMN_MULTIPLE}")
+        position = offset + width
+    if position != num_columns:
+        reasons.add(f"column pieces end at {position} of {num_columns}")
+    return reasons
 
 
 def _host_ranks(rank: int, ranks_per_host: int) -> list[int]:

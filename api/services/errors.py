@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from api.schemas.error_kinds import ERROR_KINDS
+from cost_models.text.number_text import counted
 from planner.errors import Issue
 
 Value = TypeVar("Value")
@@ -37,3 +38,8 @@ def found(value: Value | None, what: str) -> Value:
 
 def not_found(what: str) -> ApiError:
     return ApiError("not-found", f"no {what} of this id")
+
+
+def queue_full(limit: int, what: str, *, retry_after_seconds: int) -> ApiError:
+    detail = f"{counted(limit, what)} {'is' if limit == 1 else 'are'} waiting already"
+    return ApiError("queue-full", detail, headers={"Retry-After": str(retry_after_seconds)})

@@ -9,7 +9,7 @@ from planner.output.explain.text.layout import paragraph, wrapped
 
 
 def created_key_text(key: CreatedKey) -> str:
-    """Tell a new key, with its secret."""
+    """Return a new key, with its secret."""
     return "\n".join(
         [
             f"made the key {key.id} ({key.name}) of the tenant {key.tenant}",
@@ -20,8 +20,8 @@ def created_key_text(key: CreatedKey) -> str:
     )
 
 
-def keys_text(keys: Sequence["KeyDocument"]) -> str:
-    """Tell all keys, each in two lines."""
+def keys_text(keys: Sequence[KeyDocument]) -> str:
+    """Return all keys, each in two lines."""
     if not keys:
         return "no keys yet: `shardplan keys create --name NAME --scope read` makes one"
     lines: list[str] = []
@@ -39,7 +39,7 @@ def keys_text(keys: Sequence["KeyDocument"]) -> str:
 
 
 def created_webhook_text(hook: CreatedWebhook, *, with_secret: bool) -> str:
-    """Tell a new webhook, what to do with its secret, and how to see that it works."""
+    """Return a new webhook, what to do with its secret, and how to see that it works."""
     secret = [f"  secret   {hook.secret}"] if with_secret else []
     lines = [
         f"shardplan: added the webhook {hook.id} ({hook.name})",
@@ -56,8 +56,8 @@ def created_webhook_text(hook: CreatedWebhook, *, with_secret: bool) -> str:
     return "\n".join(lines)
 
 
-def webhooks_text(hooks: Sequence["WebhookDocument"]) -> str:
-    """Tell all webhooks, each in three lines."""
+def webhooks_text(hooks: Sequence[WebhookDocument]) -> str:
+    """Return all webhooks, each in three lines."""
     if not hooks:
         return "no webhooks yet: `shardplan webhooks create URL --name NAME` adds one"
     lines: list[str] = []

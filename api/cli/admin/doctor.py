@@ -148,10 +148,7 @@ def _profiles() -> str:
 
 def _existing(path: Path) -> Path:
     """The nearest folder of ``path`` that exists: where its file system can be asked."""
-    path = path.absolute()
-    while not path.is_dir():
-        path = path.parent
-    return path
+    return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.is_dir())
 
 
 def _database(folder: Path) -> str:

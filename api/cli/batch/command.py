@@ -65,9 +65,7 @@ def batch_command(
 ) -> None:
     """Plan many specs, each on its own cluster or on all shapes; run it again to go on after an interrupt."""
     shapes = [parse_shape(text) for text in shape or ()]
-    options: list[tuple[tuple[str, ...], object]] = []
-    if time_limit is not None:
-        options.append((("solver", "time_limit_seconds"), time_limit))
+    options = [] if time_limit is None else [(("solver", "time_limit_seconds"), time_limit)]
     items = items_of(specs, shapes, options, changes or [])
     folder = Path(output)
     if server is None:
@@ -91,12 +89,12 @@ def _report_details(outcomes: Sequence[Outcome]) -> None:
     """Print what is wrong, once for a model if all of its shapes have it: then it lies in the spec."""
     num_alike = Counter((one.model, one.detail) for one in outcomes)
     num_shapes = Counter(one.model for one in outcomes)
-    lines = {
-        f"{one.model if num_alike[one.model, one.detail] == num_shapes[one.model] else one.name}: {one.detail}": None
+    lines = [
+        f"{one.model if num_alike[one.model, one.detail] == num_shapes[one.model] else one.name}: {one.detail}"
         for one in outcomes
         if one.detail
-    }
-    for text in lines:
+    ]
+    for text in dict.fromkeys(lines):
         for line in paragraph(text, hanging="  "):
             echo(line)
 
@@ -119,6 +117,7 @@ def _run(items: Sequence[Item], log: BatchLog, plan: Planner, *, quiet: bool) ->
 
 def _one(item: Item, log: BatchLog, plan: Planner) -> tuple[Outcome, bool]:
     """Plan one item, unless it was done before; what is wrong with it stops no other."""
+    content = None
     try:
         spec = item.spec()
         request_digest = digest({"spec": read_json(spec)})
@@ -127,25 +126,20 @@ def _one(item: Item, log: BatchLog, plan: Planner) -> tuple[Outcome, bool]:
             return done, False
         outcome, content = plan(item, spec, request_digest)
     except (BadInput, InvalidProblem, UnsupportedRequest, ValueError) as error:
-        return _logged(log, _invalid(item, error)), True
+        outcome = _invalid(item, error)
     except (PlannerError, CostModelError) as error:
-        return _logged(log, replace(Outcome.of(item, ""), detail=str(error))), True
+        outcome = replace(Outcome.of(item, ""), detail=str(error))
     if content is not None:
         write_content(content, str(log.plan_path(item.name)))
-    return _logged(log, outcome), True
-
-
-def _logged(log: BatchLog, outcome: Outcome) -> Outcome:
     log.add(outcome)
-    return outcome
+    return outcome, True
 
 
 def _invalid(item: Item, error: Exception) -> Outcome:
     issues = issues_of(error) if isinstance(error, InvalidProblem | UnsupportedRequest) else []
-    if not issues:
-        return replace(Outcome.of(item, ""), state="invalid", detail=str(error))
-    first = issues[0]
-    detail = _in_words(first.pointer, first.message, first.hint, len(issues))
+    detail = str(error)
+    if issues:
+        detail = _in_words(issues[0].pointer, issues[0].message, issues[0].hint, len(issues))
     return replace(Outcome.of(item, ""), state="invalid", detail=detail)
 
 

@@ -72,15 +72,11 @@ def items_of(
     """Return all specs of files, folders and patterns, on all shapes; by name. Raises ``BadInput``."""
     paths = _paths(sources)
     names = _names(paths)
-    given = (*options, *(parse_assignment(text) for text in sets))
-    items = []
-    for path, name in zip(paths, names, strict=True):
-        on: Sequence[Shape | None] = shapes or [None]
-        for shape in on:
-            hardware: tuple[tuple[tuple[str, ...], object], ...] = ()
-            if shape is not None:
-                hardware = ((("hardware",), asdict(shape)),)
-            items.append(Item(name, "" if shape is None else shape.name, str(path), (*hardware, *given)))
+    given = (*options, *map(parse_assignment, sets))
+    on = [(shape.name, ((("hardware",), asdict(shape)), *given)) for shape in shapes] or [("", given)]
+    items = [
+        Item(name, shape, str(path), changes) for path, name in zip(paths, names, strict=True) for shape, changes in on
+    ]
     if len(items) > _MAX_ITEMS:
         raise BadInput(f"{len(items):,} plans in one batch, {_MAX_ITEMS:,} at most")
     return items

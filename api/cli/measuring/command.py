@@ -111,7 +111,7 @@ def _progress(file: "RowFile", quiet: bool) -> "Iterator[Progress]":
         yield lambda _stage, _share: None
         return
     if not sys.stderr.isatty():
-        yield _Lines(file)
+        yield _lines(file)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -126,18 +126,18 @@ def _progress(file: "RowFile", quiet: bool) -> "Iterator[Progress]":
         yield report
 
 
-class _Lines:
-    """Says every ten seconds how far it is."""
+def _lines(file: "RowFile") -> "Progress":
+    """Print every ten seconds how far the run is."""
+    reported_at = time.monotonic()
 
-    def __init__(self, file: "RowFile") -> None:
-        self._file, self._reported_at = file, time.monotonic()
-
-    def __call__(self, stage: str, share: float) -> None:
-        """Hear of a launch."""
+    def report(stage: str, share: float) -> None:
+        nonlocal reported_at
         now = time.monotonic()
-        if now - self._reported_at >= _SECONDS_BETWEEN_LINES:
-            self._reported_at = now
-            echo(f"shardplan: {share:.0%} of the time, {self._file.num_rows:,} rows; {stage}")
+        if now - reported_at >= _SECONDS_BETWEEN_LINES:
+            reported_at = now
+            echo(f"shardplan: {share:.0%} of the time, {file.num_rows:,} rows; {stage}")
+
+    return report
 
 
 def _summarise(file: "RowFile", before: int, plan: "Plan", path: Path | None) -> None:

@@ -13,6 +13,9 @@ CostModelFile = Annotated[
     str | None,
     typer.Option("--cost-model-file", metavar="MODEL.json", help="A learned cost model; replaces cost_model, too."),
 ]
+ReportFile = Annotated[
+    str | None, typer.Option(metavar="FILE.html", help="Also write the report as a page that needs no network.")
+]
 
 
 def chosen_cost_model(name: str | None, path: str | None) -> tuple[str | None, FindModel | None]:

@@ -10,6 +10,7 @@ import typer
 from api.cli.errors import BadInput, echo, system_errors
 from api.cli.files import STDIN, check_distinct, check_output, write_content
 from api.cli.interruptible import interruptible
+from api.cli.models.files import ReportFile
 from api.schemas.base import MODEL_NAME
 from api.services.cost_models.report.html import report_page
 from api.services.cost_models.report.text import model_text
@@ -30,9 +31,7 @@ def fit_command(
         str | None, typer.Option(metavar="NAME", show_default="of the output file", help="What the model is called.")
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Seed of the split and the fit.")] = 0,
-    report: Annotated[
-        str | None, typer.Option(metavar="FILE.html", help="Also write the report as a page that needs no network.")
-    ] = None,
+    report: ReportFile = None,
     overrides: Annotated[
         str | None,
         typer.Option(metavar="FILE.json", help="Also write the rates of measured copies, for hardware.overrides."),

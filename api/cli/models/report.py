@@ -8,6 +8,7 @@ import typer
 
 from api.cli.errors import BadInput
 from api.cli.files import STDIN, check_output, read_bytes, write_content
+from api.cli.models.files import ReportFile
 from api.services.cost_models.report.html import report_page
 from api.services.cost_models.report.text import list_text, model_text
 from api.specs.references.cost_model import ShippedModels, is_reference, learned_digest
@@ -23,9 +24,7 @@ def model_command(
             help="A file, - for standard input, or a model that comes with shardplan; without it these are listed.",
         ),
     ] = None,
-    report: Annotated[
-        str | None, typer.Option(metavar="FILE.html", help="Also write the report as a page that needs no network.")
-    ] = None,
+    report: ReportFile = None,
 ) -> None:
     """Report on a learned cost model: held-out errors, coverage, ranges, what was not measured."""
     if report == STDIN:

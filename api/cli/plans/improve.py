@@ -12,7 +12,7 @@ from api.cli.plans.documents import Output
 from api.cli.plans.evaluate import print_violations, print_warnings, reject_broken
 from api.cli.plans.found_plan import write_found
 from api.cli.plans.given import PlanFile, given
-from api.cli.plans.plan import Changes, CostModelName, SpecFile
+from api.cli.plans.plan import Changes, CostModelName, Gap, SpecFile, TimeLimit
 from api.cli.plans.solve_locally import document_of
 from api.cli.statistics.command import StatisticsFiles
 from api.services.plans.reports import evaluation_of
@@ -31,10 +31,8 @@ def improve_command(
     output: Output = None,
     cost_model: CostModelName = None,
     cost_model_file: CostModelFile = None,
-    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="Limit of the search.")] = None,
-    gap: Annotated[
-        float | None, typer.Option(metavar="FRACTION", help="Stop when proven this close to the best.")
-    ] = None,
+    time_limit: TimeLimit = None,
+    gap: Gap = None,
     remaining_steps: Annotated[
         int | None,
         typer.Option(

@@ -32,6 +32,8 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="FIELD=VALUE", help="Replace any field, such as hardware.overrides.hbm_bytes=8e10."),
 ]
+TimeLimit = Annotated[float | None, typer.Option(metavar="SECONDS", help="Limit of the search.")]
+Gap = Annotated[float | None, typer.Option(metavar="FRACTION", help="Stop when proven this close to the best.")]
 CostModelName = Annotated[str | None, typer.Option("--cost-model", help="Replaces cost_model of the spec.")]
 
 
@@ -46,10 +48,8 @@ def plan_command(
     partitioner: Annotated[
         str | None, typer.Option(help="portfolio, greedy, ldm, local_search, cp_sat, mathopt.")
     ] = None,
-    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="Limit of the search.")] = None,
-    gap: Annotated[
-        float | None, typer.Option(metavar="FRACTION", help="Stop when proven this close to the best.")
-    ] = None,
+    time_limit: TimeLimit = None,
+    gap: Gap = None,
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     profile: Annotated[str | None, typer.Option(help="Id of a hardware profile; shardplan doctor lists them.")] = None,
     num_hosts: Annotated[int | None, typer.Option(help="Hosts of the cluster.")] = None,

@@ -77,13 +77,11 @@ class ServicePlanLoader(PlanLoader):  # type: ignore[misc]
 def _options(document: PlanDocument, plan: ShardingPlan, module: nn.Module) -> dict[int, ShardingOption]:
     tables = {table["name"]: table for table in document["tables"]}
     modules = dict(module.named_modules())
-    found = {}
-    for path, members in plan.plan.items():
-        for name, sharding in members.items():
-            table = tables[name]
-            option = _option(table, sharding, path, modules[path])
-            found[_key(f"{path}.{name}", table)] = option
-    return found
+    return {
+        _key(f"{path}.{name}", tables[name]): _option(tables[name], sharding, path, modules[path])
+        for path, members in plan.plan.items()
+        for name, sharding in members.items()
+    }
 
 
 def _option(table: TableDocument, sharding: ParameterSharding, path: str, module: nn.Module) -> ShardingOption:

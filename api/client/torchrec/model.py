@@ -17,14 +17,7 @@ from ..errors import UnsupportedModel
 from ..live_table import LiveTable
 
 #: TorchRec's data types and ours; the others cannot be planned.
-DATA_TYPES = {
-    "FP32": "fp32",
-    "FP16": "fp16",
-    "BF16": "bf16",
-    "INT8": "int8",
-    "INT4": "int4",
-    "INT2": "int2",
-}
+DATA_TYPES = {name: name.lower() for name in ("FP32", "FP16", "BF16", "INT8", "INT4", "INT2")}
 #: FBGEMM's ``EmbOptimType`` members and our names of the same optimizers.
 OPTIMIZERS = {
     "EXACT_SGD": "sgd",
@@ -113,11 +106,9 @@ def _why_unusable(found: nn.Module) -> str | None:
 
 
 def _configs_of(module: nn.Module) -> Sequence[BaseEmbeddingConfig]:
-    if isinstance(module, EmbeddingBagCollection):
-        bags: Sequence[BaseEmbeddingConfig] = module.embedding_bag_configs()
-        return bags
-    rows: Sequence[BaseEmbeddingConfig] = module.embedding_configs()
-    return rows
+    has_bags = isinstance(module, EmbeddingBagCollection)
+    found: Sequence[BaseEmbeddingConfig] = module.embedding_bag_configs() if has_bags else module.embedding_configs()
+    return found
 
 
 def _live_table(module: nn.Module, config: BaseEmbeddingConfig, path: str, reasons: list[str]) -> LiveTable | None:

@@ -12,6 +12,7 @@ The second costs the step what it would have overlapped. Numbers do not change.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -99,14 +100,12 @@ class ModuleHooks:
         #: Whether a training pipeline sends the ids of all modules in one exchange of its own.
         self.is_pipelined = False
         parts = zip(_inner(module, _TYPES), _inner(module, _LOOKUPS), strict=True)
-        exchanged = []
+        begin_input, begin_output = (partial(self._begin_exchange, phase) for phase in (INPUT_COMM, FORWARD_COMM))
         for index, (sharding_type, lookup) in enumerate(parts):
             self._put(self._handles, lookup, self._begin_lookup, self._end)
             if sharding_type != _REPLICATED:
-                exchanged.append(index)
-        for index in exchanged:
-            self._put(self._handles, _inner(module, _OUTPUT_DISTS)[index], self._begin_output, self._end_output)
-            self._put(self._input_handles, _inner(module, _INPUT_DISTS)[index], self._begin_input, self._end_input)
+                self._put(self._handles, _inner(module, _OUTPUT_DISTS)[index], begin_output, self._end_output)
+                self._put(self._input_handles, _inner(module, _INPUT_DISTS)[index], begin_input, self._end_input)
 
     def close(self) -> None:
         for handle in [*self._handles, *self._input_handles]:
@@ -140,10 +139,10 @@ class ModuleHooks:
             record.num_lookups += 1
         self._begin(FORWARD_COMPUTE)
 
-    def _begin_input(self, *_: Any) -> None:
+    def _begin_exchange(self, phase: str, *_: Any) -> None:
         if self._step() is not None:
             self._meet()
-        self._begin(INPUT_COMM)
+        self._begin(phase)
 
     def _end_input(self, _part: nn.Module, _given: Any, sent: Any) -> None:
         record = self._step()
@@ -157,11 +156,6 @@ class ModuleHooks:
             return
         _waited(_waited(sent))
         self._end()
-
-    def _begin_output(self, *_: Any) -> None:
-        if self._step() is not None:
-            self._meet()
-        self._begin(FORWARD_COMM)
 
     def _end_output(self, _part: nn.Module, given: tuple[Any, ...], sent: Awaitable[torch.Tensor]) -> None:
         record = self._step()

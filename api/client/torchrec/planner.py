@@ -152,10 +152,8 @@ class ServicePlanner(ShardingPlanner):  # type: ignore[misc]
         if self._url is not None or self._client is not None:
             try:
                 content = self._of_service(spec)
-            except (Unreachable, SolveTimeout) as error:
-                trouble = error
-            except ProblemError as error:
-                if error.status < 500:  # it will say so again, whoever asks
+            except (Unreachable, SolveTimeout, ProblemError) as error:
+                if isinstance(error, ProblemError) and error.status < 500:  # it will say so again, whoever asks
                     raise
                 trouble = error
             else:

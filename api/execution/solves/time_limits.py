@@ -16,14 +16,8 @@ def within_server_limit(spec: Mapping[str, Any], max_seconds: float | None) -> t
     limit = spec["solver"]["time_limit_seconds"]
     if max_seconds is None or limit <= max_seconds:
         return dict(spec), ()
-    warning = Issue(
-        code="time-limit-clamped",
-        pointer="/solver/time_limit_seconds",
-        message=f"the search takes {max_seconds:g} seconds at most, not {limit:g}: no solve here takes longer",
-        hint="the limit is SHARDPLAN_MAX_SOLVE_SECONDS",
-        severity="warning",
-    )
-    return _limited(spec, max_seconds), (warning,)
+    why, hint = "no solve here takes longer", "the limit is SHARDPLAN_MAX_SOLVE_SECONDS"
+    return _limited(spec, max_seconds), (_warning("time-limit-clamped", max_seconds, limit, why, hint),)
 
 
 def deadline_warnings(spec: Mapping[str, Any], seconds_left: float) -> tuple[Issue, ...]:
@@ -31,15 +25,8 @@ def deadline_warnings(spec: Mapping[str, Any], seconds_left: float) -> tuple[Iss
     limit, seconds = spec["solver"]["time_limit_seconds"], _searched(seconds_left)
     if limit <= seconds:
         return ()
-    return (
-        Issue(
-            code="time-limit-deadline",
-            pointer="/solver/time_limit_seconds",
-            message=f"the search takes {seconds:g} seconds at most, not {limit:g}: that is what the deadline leaves",
-            hint="what it waits in the queue is taken off, too",
-            severity="warning",
-        ),
-    )
+    why, hint = "that is what the deadline leaves", "what it waits in the queue is taken off, too"
+    return (_warning("time-limit-deadline", seconds, limit, why, hint),)
 
 
 def without_deadline(warnings: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
@@ -55,6 +42,11 @@ def spec_in_time(spec_bytes: bytes, *, deadline_at: float | None, now: float) ->
         return None
     spec = json.loads(spec_bytes)
     return canonical_bytes(_limited(spec, min(spec["solver"]["time_limit_seconds"], _searched(deadline_at - now))))
+
+
+def _warning(code: str, seconds: float, limit: float, why: str, hint: str) -> Issue:
+    message = f"the search takes {seconds:g} seconds at most, not {limit:g}: {why}"
+    return Issue(code=code, pointer="/solver/time_limit_seconds", message=message, hint=hint, severity="warning")
 
 
 def _searched(seconds_left: float) -> float:

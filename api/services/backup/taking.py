@@ -1,15 +1,13 @@
 """Takes a backup of the database, as it was at one moment, beside servers that write."""
 
 import contextlib
-import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
 
 from sqlalchemy import Connection
 
+from api.client.plan_file import atomic_file
 from api.release import VERSION
 from api.services.backup.archive import Manifest, write_archive
 from api.settings import Settings
@@ -39,7 +37,7 @@ def back_up(settings: Settings, target: Path, *, clock: Callable[[], float] = ti
                     f"the database has schema {found or 'none'}, and this version {head}: back it up with the release"
                     " that wrote it, or let a server of this one bring it up to date"
                 )
-            with _whole_or_nothing(target) as file:
+            with atomic_file(target) as file:
                 return write_archive(file, connection, tables.metadata, revision=head, release=VERSION, now=clock())
     finally:
         engines.dispose()
@@ -55,24 +53,3 @@ def _one_moment(connection: Connection) -> Iterator[None]:
             # While a slow disk takes a batch nothing is asked of the server.
             connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
         yield
-
-
-@contextlib.contextmanager
-def _whole_or_nothing(target: Path) -> Iterator[IO[bytes]]:
-    """Yield a file that takes the name of ``target`` once it is on the disk as a whole."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # for its owner alone
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

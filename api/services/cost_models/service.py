@@ -12,7 +12,7 @@ from api.execution.fits.runner import FitRunner
 from api.schemas.base import MODEL_ID, MODEL_NAME
 from api.schemas.cost_models import MAX_BATCHES, CostModelRequest
 from api.schemas.measured_batch import rows_of
-from api.services.errors import ApiError, found, not_found
+from api.services.errors import ApiError, found, not_found, queue_full
 from api.services.pages import page_of
 from api.services.solves.notifications import SolveNotifications
 from api.settings import Settings
@@ -26,7 +26,6 @@ from api.store.solves.records import QueueFull
 from api.store.tenants import DEFAULT_TENANT
 from cost_models.measurements.check import MAX_ROWS
 from cost_models.measurements.schema import Measurements, joined
-from cost_models.text.number_text import counted
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.errors import Issue
 
@@ -74,8 +73,7 @@ class ModelService:
                 request.name, request=fit_request, max_fitting=limit, now=self._clock(), key=key
             )
         except QueueFull:
-            detail = f"{counted(limit, 'fit')} {'is' if limit == 1 else 'are'} waiting already"
-            raise ApiError("queue-full", detail, headers={"Retry-After": "30"}) from None
+            raise queue_full(limit, "fit", retry_after_seconds=30) from None
         self._engine.submit(Work(FITS, fit_id(self._tenant, model_id(record))))
         return record, True
 
@@ -147,7 +145,7 @@ class ModelService:
                 raise ApiError(
                     "invalid-parameter", "neither model was fitted here: say which measurements to compare them on"
                 )
-        batches = self._batches(list(digests), None, base="/measurements")
+        batches = self._batches(list(digests), None)
         rows = self._rows(batches)
         figures = [assess(model, rows) for model in models]
         return batches, rows.num_rows, list(zip(records, figures, strict=True))
@@ -178,10 +176,9 @@ class ModelService:
             key=key,
         )
 
-    def _batches(
-        self, digests: Sequence[str] | None, device: str | None, *, base: str = "/measurements"
-    ) -> list[MeasurementsRecord]:
+    def _batches(self, digests: Sequence[str] | None, device: str | None) -> list[MeasurementsRecord]:
         """Return batches by digest, or all of a device; they are of one device, and not too many rows."""
+        base = "/measurements"
         if digests is None:
             found = self._store.measurements_records(limit=MAX_BATCHES + 1, after=None, device=device)
             base = "/device"

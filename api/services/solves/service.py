@@ -13,7 +13,7 @@ from api.execution.queue.dbos import DbosEngine
 from api.execution.solves.runner import SolveRunner
 from api.execution.solves.time_limits import deadline_warnings, within_server_limit, without_deadline
 from api.release import VERSION
-from api.services.errors import ApiError, found
+from api.services.errors import ApiError, found, queue_full
 from api.services.pages import page_of
 from api.services.solves.notifications import SolveNotifications
 from api.settings import Settings
@@ -21,7 +21,6 @@ from api.specs.request import SolveRequest
 from api.store.database import TenantStore
 from api.store.solves.idempotency import RequestKey
 from api.store.solves.records import CANCELLED, ENDED, FAILED, NewSolve, QueueFull, SolveRecord
-from cost_models.text.number_text import counted
 from planner.domain.formats.canonical_json import canonical_bytes, digest, digest_of, of_members
 
 
@@ -127,11 +126,7 @@ class SolveService:
         try:
             accepted = self._store.accept(new, max_queued=limit, reuse=reuse, key=key)
         except QueueFull:
-            raise ApiError(
-                "queue-full",
-                f"{counted(limit, 'solve')} {'is' if limit == 1 else 'are'} waiting already",
-                headers={"Retry-After": "5"},
-            ) from None
+            raise queue_full(limit, "solve", retry_after_seconds=5) from None
         record, is_new = accepted
         get_current_span().set_attribute("shardplan.solve_id", record.id)
         if is_new:

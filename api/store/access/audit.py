@@ -73,9 +73,9 @@ def append_audit(
     by: Actor,
     action: str,
     subject: str,
-    *,
     before: Json | None,
     after: Json | None,
+    *,
     now: float,
 ) -> None:
     """Append an entry in the transaction of a change; writers take turns, so that numbers of a tenant have no gaps."""

@@ -42,8 +42,7 @@ class ApiKeys(TenantRepository):
         own, now = replace(record, tenant=self._tenant), record.created_at
         with self._writer.begin() as connection:
             connection.execute(insert(_KEYS).values({**asdict(own), "scopes": list(own.scopes)}))
-            entries = {"before": None, "after": _audit_entry(own)}
-            append_audit(connection, self._tenant, by, CREATE_KEY, _subject(own), **entries, now=now)
+            append_audit(connection, self._tenant, by, CREATE_KEY, _subject(own), None, _audit_entry(own), now=now)
             return own
 
     def api_keys(self) -> list[ApiKeyRecord]:
@@ -60,8 +59,8 @@ class ApiKeys(TenantRepository):
             if connection.execute(this.values(revoked_at=now)).rowcount == 0:
                 return before
             after = replace(before, revoked_at=now)
-            entries = {"before": _audit_entry(before), "after": _audit_entry(after)}
-            append_audit(connection, self._tenant, by, REVOKE_KEY, _subject(after), **entries, now=now)
+            entries = _audit_entry(before), _audit_entry(after)
+            append_audit(connection, self._tenant, by, REVOKE_KEY, _subject(after), *entries, now=now)
             return after
 
 

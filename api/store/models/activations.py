@@ -85,8 +85,8 @@ class Activations(TenantRepository):
             }
             connection.execute(insert(_HISTORY).values(tenant=self._tenant, **values))
             new, subject = ActivationRecord(**values), f"hardware-profiles/{profile}/cost-model"
-            entries = {"before": _audit_entry(current), "after": _audit_entry(new)}
-            append_audit(connection, self._tenant, by, ACTIVATE, subject, **entries, now=now)
+            entries = _audit_entry(current), _audit_entry(new)
+            append_audit(connection, self._tenant, by, ACTIVATE, subject, *entries, now=now)
             return new
 
     def activation_history(self, profile: str) -> list[ActivationRecord]:

@@ -6,8 +6,9 @@
 """
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Select, insert, select, update
 
 from api.store.access.audit import LOCAL, PROMOTE, Actor, append_audit
 from api.store.plans.plans import UnknownPlan
@@ -48,8 +49,7 @@ class Channels(TenantRepository):
     """Channels of one tenant."""
 
     def channel(self, name: str) -> ChannelRecord | None:
-        with self._readers.begin() as connection:
-            return self._channel(connection, name)
+        return self._record(self._of_channel(name), ChannelRecord)
 
     def channels(self, *, limit: int, after: str | None) -> list[ChannelRecord]:
         """Return channels by name, those with a name above ``after``."""
@@ -73,7 +73,7 @@ class Channels(TenantRepository):
         Raises ``VersionConflict`` or ``UnknownPlan``.
         """
         with self._writer.begin() as connection:
-            current = self._channel(connection, name)
+            current = first_record(connection, self._of_channel(name), ChannelRecord)
             if (current.version if current else 0) != expected_version:
                 raise VersionConflict(current)
             plans = tables.plans.c
@@ -88,8 +88,8 @@ class Channels(TenantRepository):
                 this = update(_CHANNELS).where(_CHANNELS.c.tenant == self._tenant, _CHANNELS.c.name == name)
                 connection.execute(this.values(**values))
             connection.execute(insert(_HISTORY).values(tenant=self._tenant, name=name, **values))
-            entries = {"before": _audit_entry(current), "after": _audit_entry(new)}
-            append_audit(connection, self._tenant, by, action, f"channels/{name}", **entries, now=now)
+            entries = _audit_entry(current), _audit_entry(new)
+            append_audit(connection, self._tenant, by, action, f"channels/{name}", *entries, now=now)
             data = {"channel": name, "version": new.version, "plan_digest": plan_digest, "action": action}
             notify_webhooks(connection, self._tenant, CHANNEL_PROMOTED, data, now=now)
             return new
@@ -102,9 +102,8 @@ class Channels(TenantRepository):
             query = query.where(_HISTORY.c.version < before)
         return self._records(query, ChannelRecord)
 
-    def _channel(self, connection: Connection, name: str) -> ChannelRecord | None:
-        query = select(*_CHANNEL).where(_CHANNELS.c.tenant == self._tenant, _CHANNELS.c.name == name)
-        return first_record(connection, query, ChannelRecord)
+    def _of_channel(self, name: str) -> Select[Any]:
+        return select(*_CHANNEL).where(_CHANNELS.c.tenant == self._tenant, _CHANNELS.c.name == name)
 
 
 def _audit_entry(channel: ChannelRecord | None) -> Json | None:

@@ -123,7 +123,7 @@ def add_missing_summaries(connection: Connection) -> None:
     finished = select(solves.c.tenant, solves.c.id, solves.c.result).where(solves.c.result.is_not(None))
     first_solve: dict[tuple[str, str], str] = {}
     for tenant, solve_id, result in connection.execute(finished.order_by(solves.c.ended_at)):
-        first_solve.setdefault((tenant, _plan_of(result)), solve_id)
+        first_solve.setdefault((tenant, str(result.get("plan_digest"))), solve_id)
     known = (_SUMMARIES.c.tenant == plans.c.tenant) & (_SUMMARIES.c.plan_digest == plans.c.digest)
     missing = select(plans.c.tenant, plans.c.digest).where(~select(1).where(known).exists())
     for tenant, digest in connection.execute(missing).all():
@@ -132,7 +132,3 @@ def add_missing_summaries(connection: Connection) -> None:
         plan = json.loads(unpacked(row.document))
         summary = PlanSummary.of_document(plan, solve_id=first_solve.get((tenant, digest)), created_at=row.created_at)
         insert_summary(connection, tenant, summary)
-
-
-def _plan_of(result: Mapping[str, object]) -> str:
-    return str(result.get("plan_digest"))

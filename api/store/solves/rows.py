@@ -23,11 +23,6 @@ def insert_options(connection: Connection, new: NewSolve) -> None:
         connection.execute(insert(_TAGS), [{"solve_id": new.id, "tag": tag} for tag in sorted(set(new.tags))])
 
 
-def tagged_with(tag: str) -> Select[Any]:
-    """Return the query of the ids of solves that have a tag."""
-    return select(_TAGS.c.solve_id).where(_TAGS.c.tag == tag)
-
-
 def read_solves(connection: Connection, query: Select[Any]) -> list[SolveRecord]:
     """Return the solves of a query of ``LISTED_COLUMNS``."""
     rows = connection.execute(query).mappings().all()

@@ -28,13 +28,13 @@ from api.store.solves.rows import (
     notify_of_end,
     read_solves,
     remove_solve,
-    tagged_with,
 )
 from api.store.sql import tables
 from api.store.sql.blobs import insert_missing
 from api.store.sql.repository import TenantRepository
 
-_SOLVES, _SPECS, _LOG, _SUMMARIES = tables.solves, tables.specs, tables.solve_events, tables.plan_summaries
+_SOLVES, _SPECS, _TAGS = tables.solves, tables.specs, tables.solve_tags
+_LOG, _SUMMARIES = tables.solve_events, tables.plan_summaries
 _EVENT = [column for column in _LOG.c if column.name != "solve_id"]
 
 
@@ -101,7 +101,7 @@ class Solves(TenantRepository):
         if state is not None:
             query = query.where(_SOLVES.c.state == state)
         if tag is not None:
-            query = query.where(_SOLVES.c.id.in_(tagged_with(tag)))
+            query = query.where(_SOLVES.c.id.in_(select(_TAGS.c.solve_id).where(_TAGS.c.tag == tag)))
         with self._readers.begin() as connection:
             return read_solves(connection, query)
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select, update
 
 from api.store.access.audit import CREATE_WEBHOOK, DELETE_WEBHOOK, ENABLE_WEBHOOK, Actor, append_audit
 from api.store.sql import tables
@@ -47,12 +47,11 @@ class Webhooks(TenantRepository):
                 raise TooManyWebhooks
             values = {**asdict(record), "events": list(record.events), "tenant": self._tenant}
             connection.execute(insert(_HOOKS).values(values))
-            entries, now = {"before": None, "after": _audit_entry(record)}, record.created_at
-            append_audit(connection, self._tenant, by, CREATE_WEBHOOK, _subject(record), **entries, now=now)
+            entries, now = (None, _audit_entry(record)), record.created_at
+            append_audit(connection, self._tenant, by, CREATE_WEBHOOK, _subject(record), *entries, now=now)
 
     def webhook(self, webhook_id: str) -> WebhookRecord | None:
-        with self._readers.begin() as connection:
-            return _find(connection, self._tenant, webhook_id)
+        return self._record(self._of_webhook(webhook_id), WebhookRecord)
 
     def webhooks(self) -> list[WebhookRecord]:
         """Return all webhooks, oldest first."""
@@ -62,19 +61,19 @@ class Webhooks(TenantRepository):
     def delete_webhook(self, webhook_id: str, *, by: Actor, now: float) -> bool:
         """Delete a webhook and its deliveries; False if there is none."""
         with self._writer.begin() as connection:
-            before = _find(connection, self._tenant, webhook_id)
+            before = first_record(connection, self._of_webhook(webhook_id), WebhookRecord)
             if before is None:
                 return False
             connection.execute(delete(_LOG).where(_LOG.c.webhook_id == webhook_id))
             connection.execute(delete(_HOOKS).where(_HOOKS.c.id == webhook_id))
-            entries = {"before": _audit_entry(before), "after": None}
-            append_audit(connection, self._tenant, by, DELETE_WEBHOOK, _subject(before), **entries, now=now)
+            entries = _audit_entry(before), None
+            append_audit(connection, self._tenant, by, DELETE_WEBHOOK, _subject(before), *entries, now=now)
             return True
 
     def enable_webhook(self, webhook_id: str, *, by: Actor, now: float) -> WebhookRecord | None:
         """Make a webhook active, and what waits for it due; return it, ``None`` if there is none."""
         with self._writer.begin() as connection:
-            before = _find(connection, self._tenant, webhook_id)
+            before = first_record(connection, self._of_webhook(webhook_id), WebhookRecord)
             this = update(_HOOKS).where(_HOOKS.c.id == webhook_id, _HOOKS.c.state == DISABLED)
             values: dict[str, Any] = {"state": ACTIVE, "disabled_reason": None, "num_failed_in_row": 0}
             if before is None or connection.execute(this.values(**values)).rowcount == 0:
@@ -82,8 +81,8 @@ class Webhooks(TenantRepository):
             waiting = update(_LOG).where(_LOG.c.webhook_id == webhook_id, _LOG.c.state == WAITING)
             connection.execute(waiting.values(due_at=database_now(connection)))
             after = replace(before, **values)
-            entries = {"before": _audit_entry(before), "after": _audit_entry(after)}
-            append_audit(connection, self._tenant, by, ENABLE_WEBHOOK, _subject(after), **entries, now=now)
+            entries = _audit_entry(before), _audit_entry(after)
+            append_audit(connection, self._tenant, by, ENABLE_WEBHOOK, _subject(after), *entries, now=now)
             return after
 
     def deliveries(self, webhook_id: str, *, limit: int, before: str | None) -> list[DeliveryRecord]:
@@ -100,6 +99,9 @@ class Webhooks(TenantRepository):
             values = {"state": WAITING, "attempts": 0, "ended_at": None, "due_at": database_now(connection)}
             connection.execute(update(_LOG).where(*this, _LOG.c.state != WAITING).values(**values))
             return first_record(connection, select(_LOG).where(*this), DeliveryRecord)
+
+    def _of_webhook(self, webhook_id: str) -> Select[Any]:
+        return select(*_HOOK).where(_HOOKS.c.id == webhook_id, _HOOKS.c.tenant == self._tenant)
 
     def _is_for(self, webhook_id: str) -> ColumnElement[bool]:
         """Whether a delivery is to a webhook of this tenant."""
@@ -140,11 +142,6 @@ def _make_room(connection: Connection, webhook_id: str) -> None:
     if state == WAITING:
         hook = update(_HOOKS).where(_HOOKS.c.id == webhook_id)
         connection.execute(hook.values(num_dropped=_HOOKS.c.num_dropped + 1))
-
-
-def _find(connection: Connection, tenant: str, webhook_id: str) -> WebhookRecord | None:
-    this = (_HOOKS.c.id == webhook_id) & (_HOOKS.c.tenant == tenant)
-    return first_record(connection, select(*_HOOK).where(this), WebhookRecord)
 
 
 def _subject(record: WebhookRecord) -> str:

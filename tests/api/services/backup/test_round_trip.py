@@ -124,7 +124,7 @@ def test_a_backup_that_fails_leaves_the_one_before(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("api.services.backup.taking.os.fsync", full)
+    monkeypatch.setattr("api.client.plan_file.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         back_up(settings, file)
     assert file.read_bytes() == b"of yesterday"

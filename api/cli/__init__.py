@@ -1,8 +1,7 @@
 """The command line ``shardplan``: the same code as the service, no server needed.
 
-Exit codes: 0 plan found, 1 bad input, 3 infeasible, 4 server or solver trouble,
-130 interrupted. Machine
-output goes to stdout, people's to stderr.
+Exit codes: 0 plan found, 1 bad input, 3 infeasible, 4 server or solver trouble, 130 interrupted. Machine output goes to
+stdout, people's to stderr.
 
 A command is imported when it is run, so that ``fetch``, which every launcher runs, does not wait two seconds for a
 solver and a web framework that it does not use.

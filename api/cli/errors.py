@@ -66,34 +66,28 @@ def report(error: Exception) -> ExitCode:
     match error:
         case InvalidProblem():
             _print_problems("input", error.issues, max(len(error.issues), getattr(error, "num_issues", 0)))
-            return ExitCode.BAD_INPUT
         case UnsupportedRequest():
             echo("shardplan: this version cannot do that")
             print_issues(issues_of(error))
-            return ExitCode.BAD_INPUT
         case InvalidMeasurements():
             _print_problems("measurements", error.issues, error.num_issues)
-            return ExitCode.BAD_INPUT
         case CostModelError():
             echo(f"shardplan: {error}")
             if error.hint:
                 echo(f"  {error.hint}")
-            return ExitCode.BAD_INPUT
         case ProblemError(status=status) if 400 <= status < 500:
             echo(f"shardplan: the server refused: {error}")
             if status == UNAUTHORIZED:
                 for line in _wrapped(KEY_HINT, "  "):
                     echo(line)
-            return ExitCode.BAD_INPUT
-        case ServerTrouble() | ClientError():
-            echo(f"shardplan: {error}")
-            return ExitCode.TROUBLE
         case SolverDefect():
             echo(f"shardplan: the solver returned a wrong plan, which is a defect of shardplan: {error}")
             return ExitCode.TROUBLE
         case _:
             echo(f"shardplan: {error}")
-            return ExitCode.BAD_INPUT
+            if isinstance(error, ServerTrouble | ClientError):
+                return ExitCode.TROUBLE
+    return ExitCode.BAD_INPUT
 
 
 def _print_problems(where: str, issues: Sequence[Issue] | Sequence[RowIssue], number: int) -> None:

@@ -34,7 +34,6 @@ class Database(SolveRuns, Executors, Fits, ApiKeyVerification, Deliveries, Reten
     def __init__(self, engines: Engines) -> None:
         """Bring the database up to date. Raises ``WrongSchema``."""
         super().__init__(engines)
-        self.engines = engines
         migrate(engines.writer, engines.name)
 
     @classmethod

@@ -1,7 +1,7 @@
 """``prune``: removes what is old now, or tells what that would be."""
 
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,21 +11,16 @@ from api.cli.files import AsJson, print_document
 from api.execution.maintenance.retention import cutoffs, prune
 
 
+def _days(rows: str, setting: str) -> Any:
+    return typer.Option(metavar="DAYS", help=f"Keep {rows} so long (SHARDPLAN_RETAIN_{setting}_DAYS).")
+
+
 def prune_command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be removed, and remove nothing.")] = False,
-    solves_days: Annotated[
-        float | None, typer.Option(metavar="DAYS", help="Keep ended solves so long (SHARDPLAN_RETAIN_SOLVES_DAYS).")
-    ] = None,
-    events_days: Annotated[
-        float | None, typer.Option(metavar="DAYS", help="Keep their events so long (SHARDPLAN_RETAIN_EVENTS_DAYS).")
-    ] = None,
-    plans_days: Annotated[
-        float | None,
-        typer.Option(metavar="DAYS", help="Keep plans that nothing needs so long (SHARDPLAN_RETAIN_PLANS_DAYS)."),
-    ] = None,
-    audit_days: Annotated[
-        float | None, typer.Option(metavar="DAYS", help="Keep the audit trail so long (SHARDPLAN_RETAIN_AUDIT_DAYS).")
-    ] = None,
+    solves_days: Annotated[float | None, _days("ended solves", "SOLVES")] = None,
+    events_days: Annotated[float | None, _days("their events", "EVENTS")] = None,
+    plans_days: Annotated[float | None, _days("plans that nothing needs", "PLANS")] = None,
+    audit_days: Annotated[float | None, _days("the audit trail", "AUDIT")] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:

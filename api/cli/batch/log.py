@@ -9,6 +9,8 @@ from api.cli.batch.items import Item
 from api.cli.errors import system_errors
 
 _FILE = "batch.jsonl"
+#: States of an item that another attempt would not change.
+_FINAL = ("planned", "infeasible")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +35,6 @@ class Outcome:
         """Return that of an item of which nothing is known yet."""
         return cls(name=item.name, model=item.model, shape=item.shape, request_digest=request_digest, state="failed")
 
-    @property
-    def is_final(self) -> bool:
-        """Whether trying again would come to the same."""
-        return self.state in ("planned", "infeasible")
-
 
 class BatchLog:
     """The log in the folder of a batch."""
@@ -61,7 +58,7 @@ class BatchLog:
     def done(self, name: str, request_digest: str) -> Outcome | None:
         """Return what became of an item, where it is final, of this very request, and its plan is there."""
         found = self._known.get(name)
-        if found is None or not found.is_final or found.request_digest != request_digest:
+        if found is None or found.state not in _FINAL or found.request_digest != request_digest:
             return None
         return found if found.plan_digest is None or self.plan_path(name).exists() else None
 

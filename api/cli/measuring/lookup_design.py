@@ -6,6 +6,7 @@ all once more, which tells how much times vary over the run. A round is a task: 
 and the repeats belong to the first round.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -81,17 +82,11 @@ def lookup_launch(index: int, seed: int, limits: LookupLimits) -> LookupLaunch:
 
 
 def _single(number: int, seed: int, task: str, limits: LookupLimits) -> LookupLaunch:
-    of_rows, of_columns, of_pooling, of_alpha, of_batch, of_type = point(number, 6, seed, _SINGLE_TABLES)
+    *of_table, of_batch, of_type = point(number, 6, seed, _SINGLE_TABLES)
     batch = _batch(of_batch, limits.lookups)
     data_type: DataType = "fp32" if of_type < 0.6 else "fp16"
-    table = _table(
-        [of_rows, of_columns, of_pooling, of_alpha],
-        f"{task}-t{number % _SINGLES}",
-        _id_seed(seed, _SINGLE_TABLES, number),
-        batch,
-        limits.lookups,
-        limits.weight_bytes,
-    )
+    name, id_seed = f"{task}-t{number % _SINGLES}", _id_seed(seed, _SINGLE_TABLES, number)
+    table = _table(of_table, name, id_seed, batch, limits.lookups, limits.weight_bytes)
     return LookupLaunch(task=task, batch=batch, data_type=data_type, tables=(table,))
 
 
@@ -104,11 +99,9 @@ def _group(number: int, seed: int, task: str, limits: LookupLimits) -> LookupLau
     tables = []
     for place in range(size):
         table = _TABLE_STRIDE * number + place
-        shares = list(point(table, 4, seed, _GROUP_TABLES))
-        name = f"{task}-g{number % _GROUPS_PER_ROUND}-{place}"
-        tables.append(
-            _table(shares, name, _id_seed(seed, _GROUP_TABLES, table), batch, lookups, limits.weight_bytes / size)
-        )
+        shares = point(table, 4, seed, _GROUP_TABLES)
+        name, id_seed = f"{task}-g{number % _GROUPS_PER_ROUND}-{place}", _id_seed(seed, _GROUP_TABLES, table)
+        tables.append(_table(shares, name, id_seed, batch, lookups, limits.weight_bytes / size))
     data_type: DataType = "fp32" if of_type < 0.6 else "fp16"
     return LookupLaunch(task=task, batch=batch, data_type=data_type, tables=tuple(tables))
 
@@ -123,7 +116,7 @@ def _batch(share: float, lookups: float) -> int:
 
 
 def _table(
-    shares: list[float], name: str, id_seed: int, batch: int, lookups: float, weight_bytes: float
+    shares: Sequence[float], name: str, id_seed: int, batch: int, lookups: float, weight_bytes: float
 ) -> TableDesign:
     of_rows, of_columns, of_pooling, of_alpha = shares
     columns = one_of(of_columns, COLUMNS)

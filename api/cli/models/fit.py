@@ -64,7 +64,7 @@ def fit_command(
 def _name(name: str | None, output: str | None) -> str:
     """Return the name that was given, or that of the output file in characters that a name may have."""
     if name is None:
-        stem = "model" if output in (None, STDIN) or output is None else Path(output).name.removesuffix(".json")
+        stem = "model" if output is None or output == STDIN else Path(output).name.removesuffix(".json")
         return re.sub(r"[^a-z0-9._-]", "-", stem.lower())[:64].lstrip(".-") or "model"
     if re.fullmatch(MODEL_NAME, name) is None:
         raise BadInput("--name takes up to 64 of a-z 0-9 . _ - that begin with a letter or digit, such as h200-lab")

@@ -34,22 +34,18 @@ def work(settings: Settings, *, plan: PlanFunction = plan_in_full, fit: FitFunct
     ServerTrouble
         The database or the data folder cannot be used.
     """
-    with contextlib.closing(LogQueue(sys.stderr)) as lines:
-        set_up(settings, lines, is_terminal=sys.stderr.isatty())
-        _work(settings, plan, fit)
-
-
-def _work(settings: Settings, plan: PlanFunction, fit: FitFunction) -> None:
     stopped = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         force_exit_after_timeout()
         stopped.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
     registry = new_registry()
     with contextlib.ExitStack() as stack:
+        lines = stack.enter_context(contextlib.closing(LogQueue(sys.stderr)))
+        set_up(settings, lines, is_terminal=sys.stderr.isatty())
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, stop)
         with start_errors(settings):
             tracing = tracing_of(settings)
             stack.callback(tracing.shutdown)

@@ -27,7 +27,8 @@ def settings_of(**options: Any) -> Settings:
     """Return the settings, and tell on stderr what is called like one and is none. Raises as ``read_settings``."""
     settings = read_settings(**options)
     folder = os.environ.get(SECRETS_VARIABLE)
-    for name, suggestion in _unknown({**os.environ, **({} if not folder else _files_of(Path(folder)))}):
+    files = {path.name: "" for path in sorted(Path(folder).iterdir())} if folder else {}
+    for name, suggestion in _unknown({**os.environ, **files}):
         echo(f"shardplan: {name} is no setting and is passed over{suggestion}")
     return settings
 
@@ -42,11 +43,6 @@ def read_settings(**options: Any) -> Settings:
         first = error.errors(include_url=False, include_input=False)[0]
         name = ".".join(str(part) for part in first["loc"])
         raise BadInput(f"setting {name}: {first['msg']}") from None
-
-
-def _files_of(folder: Path) -> dict[str, str]:
-    """Return the names of files, which are all that is told of them."""
-    return {path.name: "" for path in sorted(folder.iterdir())}
 
 
 def _unknown(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -39,14 +39,14 @@ def collect(
     BadInput
         With the file and the place.
     """
-    columns = None if tables is None else tuple(dict.fromkeys(name for names in tables.values() for name in names))
+    columns = columns_of(tables)
     collectors: dict[str, Collector] = {}
     lookups = 0
     for path in traces:
         first = 0
         for piece in read_trace(path, batch_size, columns):
-            columns_of = tables if tables is not None else {name: (name,) for name in piece.ids}
-            for table, names in columns_of.items():
+            columns_by_table = tables if tables is not None else {name: (name,) for name in piece.ids}
+            for table, names in columns_by_table.items():
                 ids = [piece.ids[name] for name in names]
                 joined = ids[0] if len(ids) == 1 else np.concatenate(ids)
                 collector = collectors.setdefault(table, Collector(table, hash_seed=hash_seed))
@@ -64,3 +64,8 @@ def collect(
     if not collectors:
         raise BadInput("the traces have no samples")
     return Statistics(sketches={name: collector.sketch() for name, collector in collectors.items()})
+
+
+def columns_of(tables: Mapping[str, Sequence[str]] | None) -> tuple[str, ...] | None:
+    """Return the columns that tables are looked up by, each once; ``None`` stands for all columns."""
+    return None if tables is None else tuple(dict.fromkeys(name for names in tables.values() for name in names))

@@ -10,7 +10,7 @@ import typer
 
 from api.cli.errors import BadInput, echo
 from api.cli.files import check_distinct, check_output, read_bytes, write_content, write_document
-from api.cli.statistics.collect import collect
+from api.cli.statistics.collect import OnProgress, collect, columns_of
 from api.cli.statistics.text import drift_text, hot_rows_text, statistics_text
 from api.cli.statistics.traces.registry import read_trace
 from api.schemas.base import MAX_NAME_LENGTH, NAME_PATTERN
@@ -77,7 +77,7 @@ def stats_command(
         else:
             tables = _columns_of_tables(table)
             _check_names(files, tables)
-            report = None if quiet else _Progress(len(files))
+            report = None if quiet else _progress(len(files))
             statistics = collect(
                 [Path(path) for path in files],
                 batch_size=DEFAULT_BATCH_SIZE if batch_size is None else batch_size,
@@ -149,7 +149,7 @@ def _read_statistics(path: str) -> Statistics:
 
 def _check_names(files: list[str], tables: dict[str, list[str]] | None) -> None:
     """Refuse names that no table has, by the first sample of every trace: before hours of reading, not after."""
-    columns = None if tables is None else tuple(dict.fromkeys(name for names in tables.values() for name in names))
+    columns = columns_of(tables)
     found = dict.fromkeys(tables or ())
     for path in files:
         with contextlib.closing(read_trace(Path(path), 1, columns)) as pieces:
@@ -161,22 +161,22 @@ def _check_names(files: list[str], tables: dict[str, list[str]] | None) -> None:
             raise BadInput(f"{name!r} is no name of a table: call it otherwise with --table COLUMN=TABLE")
 
 
-class _Progress:
-    """Prints every two seconds how much of the traces is read."""
+def _progress(num_files: int) -> OnProgress:
+    """Print every two seconds how much of the traces is read."""
+    seen: set[Path] = set()
+    began = printed_at = time.monotonic()
 
-    def __init__(self, num_files: int) -> None:
-        self._num_files, self._seen = num_files, dict[Path, None]()
-        self._began = self._printed_at = time.monotonic()
-
-    def __call__(self, lookups: int, path: Path, read_fraction: float) -> None:
-        """Count a batch."""
-        self._seen[path] = None
+    def report(lookups: int, path: Path, read_fraction: float) -> None:
+        nonlocal printed_at
+        seen.add(path)
         now = time.monotonic()
-        if now - self._printed_at >= _SECONDS_BETWEEN_LINES:
-            self._printed_at = now
-            rate = lookups / (now - self._began) / 1e6
-            where = f"file {len(self._seen)} of {self._num_files}, {read_fraction:.0%} of it"
+        if now - printed_at >= _SECONDS_BETWEEN_LINES:
+            printed_at = now
+            rate = lookups / (now - began) / 1e6
+            where = f"file {len(seen)} of {num_files}, {read_fraction:.0%} of it"
             echo(f"shardplan: {lookups:,} lookups, {rate:.1f} million a second; {where}")
+
+    return report
 
 
 def found_statistics(files: list[str] | None) -> dict[str, bytes]:

@@ -59,9 +59,9 @@ class Incumbent:
 
     document: bytes  # canonical bytes
     digest: str
-    objective: dict[str, object]  # as in the plan document
+    objective: dict[str, Any]  # as in the plan document
     partitioner: str
-    movement: dict[str, object] | None = None  # as in the plan document
+    movement: dict[str, Any] | None = None  # as in the plan document
     head: dict[str, object] = field(default_factory=dict)  # what lists show of the plan document, by its keys
 
     @classmethod
@@ -98,17 +98,13 @@ class Incumbent:
     @property
     def seconds(self) -> float:
         """What the search minimises: the objective, and the price of moving where there is one."""
-        seconds = self.objective["seconds"]
-        assert isinstance(seconds, float)
-        charged = 0.0 if self.movement is None else self.movement["charged_seconds_per_step"]
-        assert isinstance(charged, float | int)
-        return seconds + charged
+        seconds: float = self.objective["seconds"]
+        return seconds if self.movement is None else seconds + self.movement["charged_seconds_per_step"]
 
     @property
     def bound_seconds(self) -> float:
         """What no plan can be better than, as far as it is known."""
-        seconds = self.objective["lower_bound_seconds"]
-        assert isinstance(seconds, float | int)
+        seconds: float = self.objective["lower_bound_seconds"]
         return seconds
 
 

@@ -97,13 +97,9 @@ def batch_of_job(job: JobTimes, inputs: SolveInputs, plan: GivenPlan) -> tuple[M
         try:
             check(rows)
         except InvalidMeasurements as error:
-            found = {issue.reason: issue.column for issue in error.issues}
-            raise RejectedDocument(
-                [
-                    _issue("/ranks", f"{column}: {reason}", "give the seconds of one step")
-                    for reason, column in found.items()
-                ]
-            ) from None
+            reasons = {issue.reason: f"{issue.column}: {issue.reason}" for issue in error.issues}
+            wrong = [_issue("/ranks", reason, "give the seconds of one step") for reason in reasons.values()]
+            raise RejectedDocument(wrong) from None
     facts: Mapping[str, object] = {key: stored_job[key] for key in ("plan_digest", "steps", "ranks")}
     comparison = compared(inputs.problem, plan.placement, inputs.cost_model, seconds)
     return MeasuredBatch(rows=rows, source=JOB, facts=facts), _comparison(comparison, left_out, assumptions)

@@ -10,11 +10,8 @@ from planner.access.sketches.sketch import TableSketch
 
 def drift_document(before: Sequence[Statistics], now: Statistics) -> DriftDocument:
     """Return the drift of every table; where several statistics before have a table, of the first."""
-    sketches: dict[str, TableSketch] = {}
-    for statistics in before:
-        for name, sketch in statistics.sketches.items():
-            sketches.setdefault(name, sketch)
-    return drift_of_tables({name: (name, sketch) for name, sketch in sketches.items()}, before, now)
+    first = {name: (name, sketch) for statistics in reversed(before) for name, sketch in statistics.sketches.items()}
+    return drift_of_tables(first, before, now)
 
 
 def drift_of_tables(

@@ -15,7 +15,7 @@ class Repository:
     """Rows of all tenants."""
 
     def __init__(self, engines: Engines) -> None:
-        self._engines, self._readers, self._writer = engines, engines.readers, engines.writer
+        self.engines, self._readers, self._writer = engines, engines.readers, engines.writer
 
     def ping(self) -> None:
         """Raise if the database cannot be read."""

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from .errors import UnexpectedAnswer
 from .plan_types import DERIVED_SHARD_KEYS, DIGEST_KEYS, SCHEMA_VERSION, PlanDocument
@@ -21,8 +21,8 @@ def canonical_bytes(document: object) -> bytes:
 def plan_digest(plan: Mapping[str, object]) -> str:
     """Return the digest of the part of a plan that determines training."""
     core = {key: plan[key] for key in DIGEST_KEYS}
-    tables = cast("list[Mapping[str, object]]", core["tables"])
-    core["tables"] = [{**table, "shards": [_without_derived(s) for s in _shards(table)]} for table in tables]
+    tables = cast("list[dict[str, Any]]", core["tables"])
+    core["tables"] = [{**table, "shards": [_without_derived(s) for s in table["shards"]]} for table in tables]
     return "sha256:" + hashlib.sha256(canonical_bytes(core)).hexdigest()
 
 
@@ -71,10 +71,6 @@ def parse_plan(content: bytes) -> tuple[PlanDocument, str]:
         return cast("PlanDocument", document), plan_digest(document)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UnexpectedAnswer(f"this is not a plan document: {type(error).__name__}: {error}") from error
-
-
-def _shards(table: Mapping[str, object]) -> list[Mapping[str, object]]:
-    return cast("list[Mapping[str, object]]", table["shards"])
 
 
 def _without_derived(shard: Mapping[str, object]) -> dict[str, object]:

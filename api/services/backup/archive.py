@@ -125,20 +125,20 @@ class Archive:
 
     def __init__(self, path: Path) -> None:
         """Read the manifest. Raises ``DamagedArchive``, ``NewerArchive`` or ``OSError``."""
-        self._path, self._stack = path, contextlib.ExitStack()
+        self._path = path
         with self._damage_reported():
-            self._zip = self._stack.enter_context(zipfile.ZipFile(path))
+            self._zip = zipfile.ZipFile(path)
             try:
                 self.manifest = _manifest_of(json.loads(self._zip.read(_MANIFEST)))
             except BaseException:
-                self._stack.close()
+                self._zip.close()
                 raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        self._zip.close()
 
     def rows(self, table: ArchivedTable) -> Iterator[list[Row]]:
         """Yield rows in batches. Raises ``DamagedArchive``, at the latest after the last one."""

@@ -25,7 +25,7 @@ from api.store.solves.idempotency import RequestKey
 from api.store.solves.records import QueueFull
 from api.store.tenants import DEFAULT_TENANT
 from cost_models.measurements.check import MAX_ROWS
-from cost_models.measurements.schema import Measurements, joined
+from cost_models.measurements.schema import joined
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.errors import Issue
 
@@ -146,7 +146,8 @@ class ModelService:
                     "invalid-parameter", "neither model was fitted here: say which measurements to compare them on"
                 )
         batches = self._batches(list(digests), None)
-        rows = self._rows(batches)
+        contents = [self._store.measurements(batch.digest) for batch in batches]
+        rows = joined([rows_of(content) for content in contents if content is not None])
         figures = [assess(model, rows) for model in models]
         return batches, rows.num_rows, list(zip(records, figures, strict=True))
 
@@ -201,10 +202,6 @@ class ModelService:
             message = "the rows are of several devices, and a model is of one"
             raise _rejected(base, "several-devices", message, "fit one model for each device")
         return found
-
-    def _rows(self, batches: Sequence[MeasurementsRecord]) -> Measurements:
-        contents = [self._store.measurements(batch.digest) for batch in batches]
-        return joined([rows_of(content) for content in contents if content is not None])
 
 
 def fitted_to(record: ModelRecord) -> list[str]:

@@ -55,7 +55,11 @@ def parse_rows(raw: bytes) -> MeasuredBatch:
     try:
         rows = rows_from_json(json.loads(raw)["rows"])
     except InvalidMeasurements as error:
-        raise _rejected(error) from None
+        issues = [  # without the values that stood there
+            Issue(code="invalid-value", pointer=f"/rows{issue.pointer}", message=issue.reason, hint=_HINT)
+            for issue in error.issues
+        ]
+        raise RejectedDocument(issues, error.num_issues) from None
     return MeasuredBatch(rows=rows, source=BENCHMARK, facts={})
 
 
@@ -103,15 +107,6 @@ def batch_of_job(job: JobTimes, inputs: SolveInputs, plan: GivenPlan) -> tuple[M
     facts: Mapping[str, object] = {key: stored_job[key] for key in ("plan_digest", "steps", "ranks")}
     comparison = compared(inputs.problem, plan.placement, inputs.cost_model, seconds)
     return MeasuredBatch(rows=rows, source=JOB, facts=facts), _comparison(comparison, left_out, assumptions)
-
-
-def _rejected(error: InvalidMeasurements) -> RejectedDocument:
-    """Return issues without the values that stood there."""
-    issues = [
-        Issue(code="invalid-value", pointer=f"/rows{issue.pointer}", message=issue.reason, hint=_HINT)
-        for issue in error.issues
-    ]
-    return RejectedDocument(issues, error.num_issues)
 
 
 def _issue(where: str, message: str, hint: str) -> Issue:

@@ -17,12 +17,8 @@ class SolveNotifications:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ends: dict[str, set[asyncio.Event]] = {}
         self._changes: dict[str, set[asyncio.Event]] = {}
-        self._is_shut_down = False
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether the server stops, so that nobody should wait any longer."""
-        return self._is_shut_down
+        #: Whether the server stops, so that nobody should wait any longer.
+        self.is_stopping = False
 
     @property
     def awaited(self) -> set[str]:
@@ -44,7 +40,7 @@ class SolveNotifications:
 
     def shutdown(self) -> None:
         """Let everybody go who waits or begins to, because the server stops; from any thread or signal handler."""
-        self._is_shut_down = True
+        self.is_stopping = True
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._set_all)
 
@@ -71,7 +67,7 @@ class SolveNotifications:
     @contextlib.contextmanager
     def _registered(self, events: dict[str, set[asyncio.Event]], work_id: str) -> Iterator[asyncio.Event]:
         event = asyncio.Event()
-        if self._is_shut_down:
+        if self.is_stopping:
             event.set()
         events.setdefault(work_id, set()).add(event)
         try:

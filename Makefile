@@ -11,9 +11,9 @@ TORCH_PIP_ARGS ?=
 # Releases of PyTorch, TorchRec and its kernels that belong together.
 TORCHREC_PINS ?= constraints-torchrec.txt
 PYTEST_ARGS ?=
-# Test processes, one more than CI has cores, as many tests wait; the tests of one file stay in one, because they may share
+# Test processes, two more than CI has cores, as many tests wait; the tests of one file stay in one, because they may share
 # a service.
-TEST_PROCESSES ?= 3
+TEST_PROCESSES ?= 4
 PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
 # Public data and the peers' figures that suites of `make bench` take in.
 SHARED ?= ../shared

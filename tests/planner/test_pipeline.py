@@ -27,12 +27,12 @@ from planner.solver.partitioners.registry import make_partitioner, partitioner_n
 from planner.solver.problem import Assignment, Outcome, Reason, Scope, SolverProblem
 from planner.verification.verify import verify
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
-from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.thorough import thorough
 
 #: Of which counted work is a part, so that searches end well before it.
 LIMITS = SolveLimits(time_limit_seconds=1.0)
-#: For what ends with a proof, long before the limit.
-LONG = SolveLimits(time_limit_seconds=PATIENCE_SECONDS)
+#: For what ends with a proof, long before the limit, also on a busy machine.
+LONG = SolveLimits(time_limit_seconds=10.0)
 
 
 def solve(problem: Problem, partitioner: Partitioner | None = None, limits: SolveLimits = LIMITS) -> PlanResult:
@@ -98,6 +98,7 @@ class Scripted:
         return self._outcome_of(priced, limits)
 
 
+@thorough
 def test_a_search_leaves_the_time_in_which_two_plans_are_finished(monkeypatch: pytest.MonkeyPatch) -> None:
     """What one takes is known from the first plan, which is finished before the search; and a little for the rest."""
 
@@ -334,6 +335,7 @@ def test_a_model_that_fits_is_not_offered_host_memory() -> None:
     assert not [one for one in result.plan.assumptions if one.subject == "constraints.compute_kernels"]
 
 
+@thorough
 @pytest.mark.parametrize("ddr_bytes", [250e9, 250e6, 210e6])
 def test_no_tier_of_a_plan_holds_more_than_it_has(ddr_bytes: float) -> None:
     """800 MB in 4 x 210 MB of host memory and 4 x 60 MB of the accelerators': both are nearly full."""
@@ -548,6 +550,7 @@ def nothing_found(limit: str = "deterministic_time") -> Outcome:
     return Outcome(assignment=None, reason=Reason.NO_SOLUTION_FOUND, limit=limit)
 
 
+@thorough
 def test_a_search_with_host_memory_has_time_of_its_own() -> None:
     """Three tables of 0.6 of a rank fit two ranks together and not one by one; the first search takes all the time."""
     whole = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))

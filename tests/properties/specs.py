@@ -77,6 +77,8 @@ def tables(draw: st.DrawFn, name: str, num_hosts: int, ranks_per_host: int) -> J
             module_path=st.sampled_from(("", "sparse.ebc")),
         )
     )
+    if "reuse_histogram" in more.get("access", {}):
+        table["num_embeddings"] = max(table["num_embeddings"], 9)  # the distinct rows of the histogram
     free = draw(st.sampled_from((True, True, False)))
     return table | stored | trained | more | ({} if free else {"constraints": limits})
 

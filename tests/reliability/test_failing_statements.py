@@ -116,7 +116,7 @@ def use(live: Live, number: int) -> str:
 
 @thorough
 def test_any_statement_may_fail(live: Live, tmp_path: Path) -> None:
-    engines = live.app.state.services.store._engines  # noqa: SLF001
+    engines = live.app.state.services.store.engines
     fault = Fault([engines.readers, engines.writer.engine])
     use(live, 0)
     solves = set()

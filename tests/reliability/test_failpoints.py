@@ -153,6 +153,7 @@ def test_whatever_is_acknowledged_outlives_a_kill_at_any_point(client: Client, t
     assert sorted(json.loads(result)["plan_digest"] for result in results) == sorted(digests.values())
 
 
+@thorough
 def test_there_is_a_point_around_every_transaction_that_matters() -> None:
     assert len(POINTS) == 3 * len(METHODS) == 24
     assert {point.partition(":")[0] for point in CHOSEN} == set(METHODS)

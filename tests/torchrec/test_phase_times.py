@@ -17,7 +17,7 @@ from tests.support.torchrec.model import BATCH_SIZE_PER_RANK, MAX_IDS_PER_BAG, N
 from tests.support.torchrec.ranks import Model
 from tests.support.torchrec.timings import PLAN_DIGEST
 
-pytestmark = pytest.mark.torchrec
+pytestmark = [pytest.mark.torchrec, thorough]
 
 RANKS = 2
 TIMED = {"warmup_steps": 1, "steps": 2}

@@ -1,6 +1,7 @@
 """Solves in the process of a command."""
 
 from api.cli.errors import echo
+from api.cli.interruptible import interruptible
 from api.execution.processes.solve import facts_of
 from api.specs.request import SolveRequest
 from planner.domain.plan.plan import Plan
@@ -14,7 +15,7 @@ def compile_search() -> None:
     """Compile the search for this machine, with a message, unless that was done before."""
     if not is_warm():
         echo("shardplan: compiling the search for this machine, once; this takes about half a minute")
-        warm()
+        interruptible(warm)  # numba loses an interrupt in the middle of a compilation
 
 
 def document_of(request: SolveRequest, plan: Plan) -> PlanDocument:

@@ -82,6 +82,7 @@ def test_a_solve_that_overruns_without_a_plan_fails_with_a_reason(folder: Path) 
         assert solve["error"]["hint"]
 
 
+@thorough
 def test_a_better_bound_is_reported_while_the_plan_stays(folder: Path) -> None:
     with Live.of(folder, plan=planners.plan_with_bounds) as live:
         solve = live.solve(tiny())
@@ -114,6 +115,7 @@ def test_a_crash_fails_only_its_own_solve(folder: Path) -> None:
         assert live.get(f"/v1/solves/{good}?wait=30").json()["state"] == "succeeded"
 
 
+@thorough
 @pytest.mark.parametrize(("way", "code"), [("leave", "solver-killed"), ("quit", "solver-defect")])
 def test_a_solver_that_leaves_as_if_all_were_well_ends_its_solve_at_once(folder: Path, way: str, code: str) -> None:
     with Live.of(folder, plan=planners.misbehave) as live:
@@ -162,6 +164,7 @@ def children_of(pid: int) -> list[int]:
     return found
 
 
+@thorough
 def test_solver_processes_yield_to_the_server(folder: Path) -> None:
     with Live.of(folder, plan=planners.plan_then_hang) as live:
         live.post("/v1/solves", TINY)
@@ -189,6 +192,7 @@ def test_a_process_that_eats_memory_is_reported_from_the_rest(folder: Path) -> N
         assert live.solve(tiny(solver__time_limit_seconds=30))["error"]["code"] == "out-of-memory"
 
 
+@thorough
 @pytest.mark.parametrize(
     ("planner", "limit"), [(planners.plan_then_eat_memory, "memory"), (planners.plan_then_defect, "defect")]
 )
@@ -205,6 +209,7 @@ def test_a_solve_that_fails_after_a_plan_keeps_it_and_says_why_it_stopped(
         assert plan_is_valid(live, solve, spec)
 
 
+@thorough
 def test_a_plan_outlives_a_restart_and_a_cancel(folder: Path) -> None:
     spec = tiny(solver__time_limit_seconds=60)
     with Live.of(folder, plan=planners.plan_then_hang) as live:
@@ -220,6 +225,7 @@ def test_a_plan_outlives_a_restart_and_a_cancel(folder: Path) -> None:
         assert plan_is_valid(live, solve, spec)
 
 
+@thorough
 def test_a_plan_outlives_a_restart_and_a_cancel_while_its_solve_waits(folder: Path) -> None:
     specs = [tiny(name=name, solver__time_limit_seconds=60) for name in ("first", "second")]
     with Live.of(folder, plan=planners.plan_then_hang, solver_processes=2) as live:
@@ -236,6 +242,7 @@ def test_a_plan_outlives_a_restart_and_a_cancel_while_its_solve_waits(folder: Pa
         assert live.get(f"/v1/solves/{ids[0]}").json()["state"] == RUNNING
 
 
+@thorough
 def test_a_second_run_without_a_plan_ends_with_the_plan_of_the_first(folder: Path) -> None:
     spec = tiny(solver__time_limit_seconds=60)
     with Live.of(folder, plan=planners.plan_then_hang) as live:
@@ -336,6 +343,7 @@ def test_solves_of_a_higher_priority_begin_before_older_ones(folder: Path) -> No
         assert begun == [ids[name] for name in ("higher", "high", "plain", "low")]
 
 
+@thorough
 def test_the_queue_is_made_again_from_the_store_where_its_file_is_lost(folder: Path) -> None:
     with Live.of(folder, plan=planners.hang) as live:
         running = live.post("/v1/solves", tiny(name="runs", solver__time_limit_seconds=60)).json()["id"]
@@ -348,12 +356,13 @@ def test_the_queue_is_made_again_from_the_store_where_its_file_is_lost(folder: P
             assert live.get(f"/v1/solves/{solve_id}?wait=60").json()["state"] == "succeeded"
 
 
+@thorough
 def test_a_solve_that_takes_down_whatever_runs_it_is_given_up_with_its_best_plan(folder: Path) -> None:
     spec = tiny(solver__time_limit_seconds=60)
     with Live.of(folder, plan=planners.plan_then_hang) as live:
         solve_id = live.post("/v1/solves", spec).json()["id"]
         wait_for_progress(live, solve_id)
-        with live.app.state.services.store._writer.begin() as connection:  # noqa: SLF001
+        with live.app.state.services.store.engines.writer.begin() as connection:
             connection.execute(update(tables.solves).values(attempts=MAX_ATTEMPTS))
     with Live.of(folder, plan=planners.hang) as live:
         solve = live.get(f"/v1/solves/{solve_id}?wait=60").json()
@@ -361,6 +370,7 @@ def test_a_solve_that_takes_down_whatever_runs_it_is_given_up_with_its_best_plan
         assert plan_is_valid(live, solve, spec)
 
 
+@thorough
 def test_a_solve_is_tried_only_where_its_process_is_ready(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Servers that are killed while they start must not use its attempts up."""
     waits = threading.Event()
@@ -418,6 +428,7 @@ def test_a_solve_that_was_cancelled_and_is_late_is_cancelled(folder: Path) -> No
         assert live.get(f"/v1/solves/{solve_id}?wait=30").json()["state"] == "cancelled"
 
 
+@thorough
 def test_a_solve_that_waits_for_its_turn_elsewhere_ends_at_its_deadline(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,7 @@ def test_a_solve_leaves_its_figures(service: Live) -> None:
     assert figure(figures, "shardplan_store_up") == 1
 
 
+@thorough
 def test_what_waits_and_what_fails_is_reported(tmp_path: Path) -> None:
     leave_in(tmp_path)
     with Live.of(tmp_path, plan=planners.hang, solver_grace_seconds=0.5) as live:
@@ -129,6 +130,7 @@ def test_openmetrics_is_answered_to_those_who_accept_it(service: Live) -> None:
     assert answer.text.endswith("# EOF\n")
 
 
+@thorough
 def test_each_app_counts_for_itself(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         with Live.of(tmp_path / folder) as live:

@@ -125,6 +125,7 @@ def test_every_fix_gives_a_spec_with_a_plan(name: str) -> None:
         assert solved(changed(document, fix.changes)).plan is not None, fix.message
 
 
+@thorough
 @pytest.mark.parametrize("name", SPECS)
 def test_what_is_blamed_is_in_the_spec(name: str) -> None:
     document, _ = SPECS[name]

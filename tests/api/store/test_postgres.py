@@ -13,6 +13,7 @@ from benchmarks.service.local_postgres import Postgres
 from tests.support.contracts.race import race
 from tests.support.contracts.store.all import StoreContract
 from tests.support.contracts.store.values import new_solve
+from tests.support.thorough import thorough
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +58,7 @@ class TestPostgres(StoreContract):
             Database.of_postgres(url)
 
     # The driver complains of connections whose server is gone, and that nobody closed.
+    @thorough
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
     def test_a_store_goes_on_after_a_restart_of_the_server(self, postgres: Postgres) -> None:
         database = Database.of_postgres(postgres.new_database())

@@ -88,6 +88,7 @@ def test_a_kernel_that_runs_nothing_that_is_allowed_is_widened() -> None:
     assert ("dense", "fused") in [tuple(sorted(value)) for value in values if isinstance(value, tuple)]
 
 
+@thorough
 @pytest.mark.parametrize("field", ["ranks", "hosts"])
 def test_ranks_and_hosts_that_are_too_few_are_widened(field: str) -> None:
     only = TableConstraints(ranks=frozenset({0})) if field == "ranks" else TableConstraints(hosts=frozenset({0}))

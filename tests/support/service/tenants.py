@@ -40,7 +40,7 @@ class Tenant:
 
     def __init__(self, live: Live, name: str, *, rows: int) -> None:
         self.live, self.name = live, name
-        keys = ApiKeyService(TenantStore(live.app.state.services.store._engines, name))  # noqa: SLF001
+        keys = ApiKeyService(TenantStore(live.app.state.services.store.engines, name))
         record, text = keys.create(f"key-of-{name}", ["admin"], expires_in_seconds=None, by=LOCAL)
         self.headers = {"Authorization": f"Bearer {text}"}
         solve = self.solve(tiny(name=f"spec-of-{name}", model__tables__0__num_embeddings=rows))

@@ -123,6 +123,7 @@ def test_keys_of_several_tenants(tmp_path: Path) -> None:
     }
 
 
+@thorough
 def test_expiry(tmp_path: Path) -> None:
     for text, seconds in (("90d", 7_776_000), ("12h", 43_200), ("30m", 1800)):
         answer = shardplan("keys", "create", "--name", "n", "--scope", "read", "--expires", text, folder=tmp_path)

@@ -140,7 +140,7 @@ def test_what_cannot_be_fitted_is_bad_input(capsys: pytest.CaptureFixture[str], 
     write_measurements(rows_from_json(benchmark_rows(device="other", seed=1)), tmp_path / "other.csv")
     write_measurements(rows_from_json(benchmark_rows()[:1]), tmp_path / "one.csv")
     for arguments, reported in (
-        ([rows, rows], "given twice"),
+        ([rows, rows], "would count twice"),
         ([tmp_path / "nothing.csv"], "cannot read"),
         ([tmp_path / "broken.csv"], "row 1, seconds"),
         ([rows, tmp_path / "other.csv"], "one device"),

@@ -186,7 +186,7 @@ def test_a_service_serves_what_is_promoted_after_all_else_is_gone(tmp_path: Path
         assert preserved != other
         live.put("/v1/channels/c", {"plan_digest": preserved}, headers={"If-None-Match": "*"})
         before = live.get("/v1/channels/c/plan").content
-        retention = Retention(live.app.state.services.store._engines)  # noqa: SLF001
+        retention = Retention(live.app.state.services.store.engines)
         done = prune(retention, Cutoffs(solves=1e12, plans=1e12, events=1e12, audit=1e12))
         assert removed({"removed": done}) == {"solves": 2, "plans": 1}
         assert live.get("/v1/channels/c/plan").content == before

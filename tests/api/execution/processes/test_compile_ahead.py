@@ -31,6 +31,7 @@ def compile_with(monkeypatch: pytest.MonkeyPatch, program: str, *arguments: str)
     monkeypatch.setattr(solve_runner, "Compiling", lambda: Compiling(command))
 
 
+@thorough
 def test_solves_wait_for_the_compiler_and_then_have_all_their_time(
     tmp_path: Path, mark: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,6 +60,7 @@ def test_a_compiler_that_fails_is_reported_once_and_stops_no_one(
     assert len([line for line in caplog.messages if "solver processes compile what they need" in line]) == 1
 
 
+@thorough
 def test_a_server_that_stops_does_not_wait_for_the_compiler(
     tmp_path: Path, mark: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

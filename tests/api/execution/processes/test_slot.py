@@ -171,6 +171,7 @@ def test_what_would_end_a_thread_does_not_end_the_one_that_asks() -> None:
     assert "SystemExit" in str(error)
 
 
+@thorough
 def test_a_process_that_takes_up_nothing_is_lost_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     with ProcessSlot(None) as slot:
         pid = slot.schedule(own_pid, None, None).result(timeout=PATIENCE_SECONDS)
@@ -202,6 +203,7 @@ def test_work_that_comes_while_the_process_is_lost_is_reported_soon(monkeypatch:
         assert slot.schedule(own_pid, None, None).result(timeout=PATIENCE_SECONDS) != pid
 
 
+@thorough
 def test_a_process_that_cannot_be_stopped_at_the_limit_is_stopped_soon_after(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_slot, "_BEGIN_SECONDS", 5.0)
     monkeypatch.setattr(process_slot, "_KILL_SECONDS", 1.0)

@@ -64,7 +64,7 @@ def without_seconds(document: bytes) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "stated"),
     [
         ({"wrong": 1}, "/wrong: unknown field"),
         ({"solver": {"partitioner": "lost"}}, "/solver/partitioner: no partitioner of this name"),
@@ -76,7 +76,7 @@ def without_seconds(document: bytes) -> dict[str, object]:
     ids=lambda part: next(iter(part)) if isinstance(part, dict) else "",
 )
 def test_a_spec_that_another_release_accepted_ends_its_solve(
-    changes: dict[str, object], said: str, tmp_path: Path
+    changes: dict[str, object], stated: str, tmp_path: Path
 ) -> None:
     """Fields and names that are gone, and rules that are new: the answer is that of a submission."""
     document = {**copy.deepcopy(json.loads(accepted()[0])), **changes}
@@ -85,4 +85,4 @@ def test_a_spec_that_another_release_accepted_ends_its_solve(
     answer = solved(canonical_bytes(document), tmp_path)
     assert answer.error is not None
     assert answer.error["code"] == "invalid-problem"
-    assert answer.error["message"].startswith(said)
+    assert answer.error["message"].startswith(stated)

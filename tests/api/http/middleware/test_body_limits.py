@@ -97,6 +97,7 @@ def test_compressed_bodies(small: Live, encoding: str) -> None:
     assert str(LIMIT) in assert_problem(refused, 413, "body-too-large")["detail"]
 
 
+@thorough
 @pytest.mark.parametrize("encoding", COMPRESSED)
 def test_compressed_bodies_that_are_broken(small: Live, encoding: str) -> None:
     whole = COMPRESSED[encoding](raw(TINY))
@@ -202,6 +203,7 @@ def test_a_body_that_trickles_is_given_up_and_a_slow_one_is_read() -> None:
     assert (status, len(read)) == (200, 163_840)
 
 
+@thorough
 def test_what_is_done_with_a_body_takes_no_patience() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         async for _ in Request(scope, receive).stream():

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from api.http.middleware.header_limits import MAX_HEAD_BYTES, bounded_heads
 from tests.support.service.sockets import LONG_SECONDS, heard
+from tests.support.thorough import thorough
 
 PATIENCE_SECONDS = 0.5
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n"
@@ -115,6 +116,7 @@ def test_what_is_not_http_gets_a_problem_document(port: int, sent: bytes) -> Non
     problem_in(heard(port, sent), 400, "broken-request")
 
 
+@thorough
 def test_what_comes_in_time_is_left_alone(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=LONG_SECONDS) as mine:
         # A head just below the limit, an answer after the patience, a body that takes longer than any patience (which
@@ -169,6 +171,7 @@ def test_a_request_that_was_answered_gets_no_second_answer_for_its_broken_body(p
         assert mine.recv(65_536) == b""
 
 
+@thorough
 @pytest.mark.parametrize("apart", [True, False])
 def test_a_request_that_is_whole_is_answered_whatever_follows_it(port: int, apart: bool) -> None:
     whole, junk = b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n", b"HELO x\r\n\r\n"

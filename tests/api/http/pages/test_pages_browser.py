@@ -54,6 +54,7 @@ def test_a_page_is_whole_and_asks_no_one_else(filled: Filled, browser: Browser, 
     assert re.fullmatch("(.+ - )?shardplan", browser.run("document.title"))
 
 
+@thorough
 @pytest.mark.parametrize("name", EXPECTED)
 def test_charts_have_ink_and_the_same_numbers_as_tables(filled: Filled, browser: Browser, name: str) -> None:
     browser.open(filled.addresses()[name])

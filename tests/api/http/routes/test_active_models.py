@@ -55,6 +55,7 @@ def test_models_of_the_package_are_versions_like_others(own: Live) -> None:
     assert (active.status_code, active.json()["digest"]) == (201, listed["cpu-epyc@1"]["digest"])
 
 
+@thorough
 def test_models_of_the_package_are_preserved_once_however_often_a_server_starts(tmp_path: Path) -> None:
     seen = []
     for _ in range(2):

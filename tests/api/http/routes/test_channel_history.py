@@ -108,6 +108,7 @@ def test_history_is_paged_newest_first(live: Live, digests: list[str]) -> None:
     assert_problem(live.get("/v1/channels/a/long/line/history?page_token=x"), 400, "invalid-parameter")
 
 
+@thorough
 def test_of_32_racing_changes_none_is_lost(live: Live, digests: list[str]) -> None:
     """Replay: every change that was answered stands in the history as answered, and nothing else does."""
     url = "/v1/channels/raced-32"

@@ -8,6 +8,7 @@ from tests.support.service.problems import assert_problem
 from tests.support.thorough import thorough
 
 
+@thorough
 def test_the_last_use_is_preserved(tmp_path: Path) -> None:
     with Live.of(tmp_path, auth="keys") as live:
         keys = live.app.state.services.api_keys

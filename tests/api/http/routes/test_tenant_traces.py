@@ -29,7 +29,7 @@ class Both:
         self.ours, self.theirs = Tenant(live, "ours", rows=2000), Tenant(live, "theirs", rows=3000)
         self.ours.publish()
         self.statements: list[str] = []
-        engines = live.app.state.services.store._engines  # noqa: SLF001
+        engines = live.app.state.services.store.engines
         for engine in (engines.readers, engines.writer.engine):
             event.listen(engine, "after_cursor_execute", self._on_statement)
 

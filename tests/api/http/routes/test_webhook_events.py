@@ -72,6 +72,7 @@ def test_the_end_of_a_solve_and_a_promotion_are_reported_and_can_be_reported_aga
         assert "team=ads" not in stated
 
 
+@thorough
 def test_solves_that_are_cancelled_and_that_fail_are_reported(tmp_path: Path) -> None:
     leave_in(tmp_path)
     with (
@@ -111,6 +112,7 @@ def test_a_receiver_that_is_down_or_slow_changes_nothing_for_solves(tmp_path: Pa
             assert 'shardplan_webhooks{state="active"} 2.0' in live.get("/metrics").text
 
 
+@thorough
 def test_a_disabled_webhook_says_so_and_is_enabled_again(tmp_path: Path) -> None:
     status = [410]
     with (

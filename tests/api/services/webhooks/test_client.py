@@ -14,6 +14,7 @@ import pytest
 from api.services.webhooks.client import CAP_SECONDS, Answer, WebhookClient, resolve
 from api.services.webhooks.targets import HostAllowList
 from tests.support.service.receivers import receiving
+from tests.support.thorough import thorough
 
 
 class Names:
@@ -101,6 +102,7 @@ def test_a_receiver_that_takes_its_time_is_left_at_the_cap() -> None:
     assert CAP_SECONDS == 10.0
 
 
+@thorough
 def test_a_receiver_that_drips_its_answer_is_left_at_the_cap() -> None:
     """Each byte comes in time, all of them do not: the cap is one of the whole attempt."""
 

@@ -8,6 +8,7 @@ from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.problem import Outcome, SolverProblem
 from tests.support.contracts.partitioner import LIMITS, PartitionerContract
 from tests.support.planning.builders import random_priced
+from tests.support.thorough import thorough
 
 
 class TestPortfolio(PartitionerContract):
@@ -15,6 +16,7 @@ class TestPortfolio(PartitionerContract):
     exact = True
 
 
+@thorough
 def test_never_worse_than_greedy() -> None:
     for seed in range(5):
         priced = random_priced(seed, num_tables=5)

@@ -56,7 +56,7 @@ def test_what_is_offered() -> None:
 
 @pytest.mark.parametrize("scheme", sorted(OFFERED))
 @pytest.mark.parametrize(("hosts", "local"), [(1, 4), (2, 2), (3, 2)])
-def test_every_scheme_on_offer_is_planned_exported_and_looked_up_right(
+def test_every_scheme_that_is_an_option_is_planned_exported_and_looked_up_right(
     scheme: Scheme, hosts: int, local: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     wanted = TableConstraints(sharding_types=frozenset({scheme}))

@@ -27,6 +27,7 @@ from tests.support.runtimes.torcheasyrec_simulator import (
     train,
     unsharded,
 )
+from tests.support.thorough import thorough
 
 export_plan = exporter("torcheasyrec")
 
@@ -340,6 +341,7 @@ SCHEMES = (
 )
 
 
+@thorough
 @pytest.mark.torchrec
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", range(12))

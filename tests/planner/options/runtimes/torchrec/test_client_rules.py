@@ -17,6 +17,7 @@ from planner.options.schemes.geometry import Piece, geometry
 from planner.verification.verify import verify
 from tests.support.client.jobs import live_table
 from tests.support.planning.builders import SSD, make_cluster, make_problem, make_table
+from tests.support.thorough import thorough
 
 Rectangle = tuple[int, int, int, int, int]  # rank, row offset, rows, column offset, columns
 Change = Callable[[list[Rectangle]], list[Rectangle]]
@@ -159,6 +160,7 @@ def changed_shards() -> Iterator[tuple[str, tuple[int, int], list[Rectangle]]]:
                 yield f"{scheme.label}, {name}", cluster, changed
 
 
+@thorough
 @pytest.mark.parametrize("pooling", ["sum", "mean", "none"])
 @pytest.mark.parametrize("scheme", Scheme)
 def test_both_reject_the_same_shards_of_a_scheme(scheme: Scheme, pooling: str) -> None:

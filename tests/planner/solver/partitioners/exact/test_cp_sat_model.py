@@ -14,6 +14,7 @@ from planner.solver.partitioners.exact.symmetry import find_symmetry, in_order
 from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 from tests.support.planning.builders import brute_force, make_assignment, narrowest_shape, random_priced
 from tests.support.planning.exhaustive import all_assignments
+from tests.support.thorough import thorough
 
 TICKS = 2**27
 
@@ -61,6 +62,7 @@ def pinned_and_apart(priced: SolverProblem) -> SolverProblem:
     return replace(pinned(priced), apart=(np.array([0, 1]),))
 
 
+@thorough
 @pytest.mark.parametrize("change", [plain, apart, same_rank, forbidden, pinned, pinned_and_apart])
 @pytest.mark.parametrize("objective", list(Objective))
 def test_every_valid_plan_has_a_twin_that_costs_the_same(

@@ -14,6 +14,7 @@ from planner.solver.partitioners.exact.mathopt_model import build, read
 from planner.solver.problem import Objective, Reason, SolverProblem
 from tests.support.contracts.partitioner import LIMITS, PartitionerContract
 from tests.support.planning.builders import brute_force, random_priced
+from tests.support.thorough import thorough
 
 
 class TestMathOpt(PartitionerContract):
@@ -98,6 +99,7 @@ def test_large_models_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (outcome.reason, outcome.limit) == (Reason.NO_SOLUTION_FOUND, "size")
 
 
+@thorough
 def test_a_reproducible_search_is_limited_in_nodes() -> None:
     priced = random_priced(11, num_tables=10, num_hosts=2, ranks_per_host=4)
     limits = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.1, relative_gap=0.0)

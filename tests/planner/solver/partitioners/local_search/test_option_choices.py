@@ -52,7 +52,7 @@ def test_the_costlier_size_is_the_smaller_pieces_are() -> None:
     assert squares[-1] < 0.5 * squares[0]
 
 
-def test_bytes_count_as_size_where_a_taste_says_so() -> None:
+def test_bytes_count_as_size_if_the_start_asks_for_it() -> None:
     view = search_view(random_priced(3, num_tables=12, fill=0.9))
     target = target_of(view, None)
     largest = [

@@ -20,6 +20,7 @@ from planner.solver.partitioners.kernels.cost.smooth_cost import (
 )
 from planner.solver.partitioners.kernels.state.records import pack_data, pack_state
 from planner.solver.partitioners.kernels.state.state import empty_state
+from planner.solver.partitioners.local_search.items import Items
 from planner.solver.partitioners.local_search.piece_order import order_for_fewest_moves
 from planner.solver.partitioners.local_search.proposal_mix import PAIR_REDISTRIBUTION_RATE, proposal_rates, work_seconds
 from planner.solver.partitioners.local_search.search_data import View, from_assignment, shape_families, to_assignment
@@ -269,19 +270,31 @@ class Chain:
         )
 
 
+def _members(items: Items, shape: int) -> set[int]:
+    """Return the shapes of the tables of a group, one of each."""
+    return set(items.member_shape[items.shape_member[shape] : items.shape_member[shape + 1]].tolist())
+
+
 def _pinned(view: View) -> dict[int, tuple[int, Ints, Ints]]:
     """Return family, shapes and sites of the items that the user fixed."""
     priced = view.priced
     if not len(priced.pinned_shape):
         return {}
-    table = priced.shape_table[priced.pinned_shape]
-    item_of = {tables[0]: item for item, tables in enumerate(view.items.tables)}
+    items, shape_family = view.items, shape_families(view.data)
     search_shape = np.full(priced.num_shapes, -1, dtype=np.int64)
-    search_shape[view.items.leader] = np.arange(len(view.items.leader))
-    shape_family = shape_families(view.data)
+    search_shape[items.leader] = np.arange(len(items.leader))
+    table = priced.shape_table[priced.pinned_shape]
     pinned = {}
-    for t in np.unique(table).tolist():
-        mine = table == t
-        shapes = search_shape[priced.pinned_shape[mine]]
-        pinned[item_of[t]] = (int(shape_family[shapes[0]]), shapes, priced.pinned_site[mine])
+    for item, members in enumerate(items.tables):
+        mine = np.isin(table, members)
+        if not np.any(mine):
+            continue
+        shapes, sites = priced.pinned_shape[mine], priced.pinned_site[mine]
+        if len(members) == 1:
+            shapes = search_shape[shapes]
+        else:  # tables of one rank: a shape of the group that has those of all its pinned tables
+            of_group = items.family_shape[items.item_family[item] : items.item_family[item + 1]].tolist()
+            shapes = np.array([shape for shape in of_group if set(shapes.tolist()) <= _members(items, shape)][:1])
+            sites = sites[:1]
+        pinned[item] = (int(shape_family[shapes[0]]), shapes, sites)
     return pinned

@@ -1,15 +1,42 @@
-"""Long work beside the main thread, which alone hears of Ctrl-C: compiled code does not listen."""
+"""Long work in a thread of its own: the main thread, which alone receives Ctrl-C, must not run compiled code."""
 
+import contextlib
+import signal
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from types import FrameType
 from typing import TypeVar
 
 Value = TypeVar("Value")
 
+#: An interrupt that Python raises inside a finalizer or a callback of a library is dropped: look for it this often.
+_CHECK_SECONDS = 0.2
+_received = threading.Event()
+
+
+@contextlib.contextmanager
+def recorded_interrupts() -> Iterator[None]:
+    """Record each Ctrl-C before ``KeyboardInterrupt`` is raised: ``interruptible`` finds what was dropped."""
+    if threading.current_thread() is not threading.main_thread():  # signals have no handlers elsewhere
+        yield
+        return
+    _received.clear()
+    before = signal.signal(signal.SIGINT, _record)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
 
 def interruptible(work: Callable[[], Value]) -> Value:
-    """Return what ``work`` returns; an interrupt leaves it behind, in a thread that ends with the process."""
+    """Return what ``work`` returns. An interrupt abandons the work, in a thread that ends with the process.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Ctrl-C was pressed during the work, or before it without effect.
+    """
     future: Future[Value] = Future()
 
     def run() -> None:
@@ -18,5 +45,16 @@ def interruptible(work: Callable[[], Value]) -> Value:
         except BaseException as error:  # whatever it is, it belongs to the caller
             future.set_exception(error)
 
-    threading.Thread(target=run, name="plan", daemon=True).start()
-    return future.result()
+    try:
+        threading.Thread(target=run, name="plan", daemon=True).start()
+        while not _received.is_set():
+            if wait((future,), timeout=_CHECK_SECONDS).done:
+                return future.result()
+        raise KeyboardInterrupt
+    finally:
+        _received.clear()
+
+
+def _record(number: int, frame: FrameType | None) -> None:
+    _received.set()
+    signal.default_int_handler(number, frame)

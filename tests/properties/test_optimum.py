@@ -88,6 +88,7 @@ def test_hosts_may_change_places(problem: Problem) -> None:
     assert same(optimum(problem), optimum(moved))
 
 
+@thorough
 @CAREFUL
 @given(problems())
 def test_a_choice_more_never_raises_the_optimum(problem: Problem) -> None:

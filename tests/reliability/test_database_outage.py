@@ -80,6 +80,7 @@ def state_of(client: httpx.Client, solve_id: str) -> str | None:
     return None if answer.status_code == 503 else str(answer.json()["state"])
 
 
+@thorough
 @pytest.mark.parametrize("away", ["down", pytest.param("frozen", marks=thorough)])
 def test_a_server_stops_and_its_solves_run_again(root: Path, tmp_path: Path, postgres: Postgres, away: str) -> None:
     url = postgres.new_database()

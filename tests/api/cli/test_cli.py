@@ -13,6 +13,7 @@ from cost_models.hardware.profiles_loader import profile_ids
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
 from planner.domain.formats.units import format_bytes
 from tests.support.cli.run import Run
+from tests.support.thorough import thorough
 
 GIB = 1024**3
 
@@ -195,6 +196,7 @@ def test_problems_of_every_kind_are_in_one_answer(run: Run, tmp_path: Path, argu
     ]
 
 
+@thorough
 def test_a_hundred_thousand_errors_make_a_short_answer(run: Run, tmp_path: Path) -> None:
     answer = run("validate", written(tmp_path, {f"k{i}": i for i in range(100_000)}))
     assert answer.code == 1

@@ -17,6 +17,7 @@ from api.observability.logging import set_up
 from api.settings import Settings
 from tests.support.contracts.race import race
 from tests.support.paths import ROOT
+from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
 
 
@@ -98,6 +99,7 @@ def test_a_line_that_a_pipe_does_not_take_whole_is_not_waited_for(pipe: Pipe) ->
     assert len(pipe.read_until("x")[0]) == 200_000
 
 
+@thorough
 def test_the_end_waits_for_a_reader_and_not_for_long(pipe: Pipe) -> None:
     began = time.monotonic()
     with contextlib.closing(LogQueue(pipe.stream)) as log:

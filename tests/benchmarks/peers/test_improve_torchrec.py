@@ -8,10 +8,12 @@ import pytest
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
 from benchmarks.peers.improve_torchrec import improved
+from tests.support.thorough import thorough
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.filterwarnings("ignore::FutureWarning")]
 
 
+@thorough
 def test_what_is_found_is_no_worse_than_torchrecs_plan_and_no_better_than_the_bound(examples: Path) -> None:
     spec = json.loads((examples / "dlrm_dcnv2_8.json").read_text())
     spec["model"]["tables"] = spec["model"]["tables"][5:15]

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.solver.certificates import main
+from tests.support.thorough import thorough
 
 
+@thorough
 def test_every_plan_is_certified_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A public workload and made-up tables, under both objectives; a file that is no workload is passed over."""
     folder = tmp_path / "workloads"

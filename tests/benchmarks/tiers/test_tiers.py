@@ -21,10 +21,12 @@ from planner.pipeline import plan
 from planner.pricing.price_options import price
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.registry import make_partitioner
+from tests.support.thorough import thorough
 
 LIMITS = Limits(partitioner="greedy", time_limit_seconds=5.0)
 
 
+@thorough
 def test_twelve_trillion_parameters_fit_as_halves_alone() -> None:
     """12e12 x 4 B are 48 TB, twice with a state for each weight; 128 x (40 + 187.5) GB are 29.1 TB, of which halves
     with 4 B a row take 24.2.

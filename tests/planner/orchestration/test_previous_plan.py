@@ -74,6 +74,7 @@ def test_small_drift_keeps_the_plan_byte_for_byte() -> None:
     assert found.movement.previous_seconds == found.evaluation.objective_seconds
 
 
+@thorough
 def test_much_of_the_gain_for_a_few_of_the_bytes() -> None:
     """A twentieth of the bytes gains more than a third of what a free choice gains, and ends close to it."""
     runs = before()

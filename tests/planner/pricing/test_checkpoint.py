@@ -34,6 +34,7 @@ from planner.solver.partitioners.registry import make_partitioner
 from planner.solver.problem import Scope
 from planner.verification.evaluate_placement import score
 from tests.support.planning.builders import ROOFLINE, TORCHREC, make_cluster, make_problem, make_table
+from tests.support.thorough import thorough
 
 #: 1 MB/s up and 2 MB/s down for each of two hosts of two ranks; a failure every 20 steps.
 ONE_SHOT = Checkpoint(
@@ -391,6 +392,7 @@ def planned(problem: Problem) -> Plan:
     return found
 
 
+@thorough
 def test_balance_lowers_the_largest_upload_and_costs_next_to_nothing() -> None:
     problem = lopsided()
     assert problem.checkpoint is not None

@@ -23,9 +23,13 @@ from planner.options.schemes.widths import piece_widths
 from planner.solver.problem import Scope
 from planner.verification.verify import verify
 from tests.support.planning.builders import make_cluster, make_problem, make_table
+from tests.support.thorough import thorough
 
 #: Hosts x ranks per host: alone, one host, hosts of one rank, several hosts, three of a kind.
-CLUSTERS = tuple(make_cluster(*shape) for shape in ((1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (3, 2), (2, 3), (2, 4)))
+CLUSTERS = (
+    *(make_cluster(*shape) for shape in ((1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (2, 3))),
+    *(pytest.param(make_cluster(*shape), marks=thorough) for shape in ((3, 2), (2, 4))),
+)
 #: Around the numbers of ranks: too few rows, just enough, one too many, uneven, even.
 ROWS = (1, 2, 3, 5, 6, 8, 9, 61)
 #: No multiple of 4; narrower than any piece; around 2 x 32 columns; widths that do not divide.

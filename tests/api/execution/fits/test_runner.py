@@ -17,6 +17,7 @@ from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
+@thorough
 def test_a_fit_is_stopped_and_its_process_is_gone(tmp_path: Path) -> None:
     leave_in(tmp_path)
     with Live.of(tmp_path / "data", fit=fits.hang) as live:

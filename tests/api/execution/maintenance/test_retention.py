@@ -119,6 +119,7 @@ def test_a_job_that_is_stopped_leaves_the_rest_for_later(database: Database, tmp
     assert prune(database, Cutoffs(solves=9.0), batch=1)["solves"] == 3
 
 
+@thorough
 def test_writers_get_their_turn_between_batches(database: Database) -> None:
     """SQLite gives its lock to whoever asks at the right moment, not to who waits the longest."""
     for number in range(1, 9):

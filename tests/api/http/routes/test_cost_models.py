@@ -13,6 +13,7 @@ from tests.support.service.measured import DEVICE, benchmark_rows, model_bytes, 
 from tests.support.service.posted import store_rows, upload
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import tiny
+from tests.support.thorough import thorough
 
 NOTHING = "sha256:" + "0" * 64
 
@@ -125,6 +126,7 @@ def test_a_fit_to_too_few_rows_fails_with_the_reason(live: Live) -> None:
     assert_problem(live.get("/v1/cost-models/too-few@1/report"), 404, "not-found")
 
 
+@thorough
 def test_one_fit_learns_from_benchmarks_and_jobs(live: Live) -> None:
     rows = store_rows(live)
     plan = live.get(live.solve(tiny(cost_model=upload(live, "both")["reference"]))["result"]["plan_url"]).json()

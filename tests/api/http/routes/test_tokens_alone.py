@@ -41,6 +41,7 @@ def test_tokens_are_counted_by_their_subject(tmp_path: Path) -> None:
             assert live.get("/v1/solves", headers=other).status_code == 200
 
 
+@thorough
 def test_without_an_issuer_and_keys_every_priority_is_anybodys(tmp_path: Path) -> None:
     with Live.of(tmp_path) as live:
         assert live.post("/v1/solves?priority=100", TINY).status_code == 202

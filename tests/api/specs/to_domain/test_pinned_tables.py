@@ -18,6 +18,7 @@ from planner.options.schemes.expand import expand
 from planner.options.schemes.geometry import Piece, geometry
 from planner.solver.problem import Scope
 from tests.support.service.specs import raw, tiny
+from tests.support.thorough import thorough
 
 Json = dict[str, Any]
 ROWS, COLUMNS = 1000, 128  # of table a
@@ -106,6 +107,7 @@ def test_shards_become_pieces(pinned: Json, pieces: list[tuple[int, int, int]]) 
     )
 
 
+@thorough
 @given(st.data())
 def test_every_placement_that_a_scheme_makes_can_be_pinned(data: st.DataObject) -> None:
     request = request_of(TABLE_WISE)

@@ -87,6 +87,7 @@ def test_from_one_rank_it_comes_to_the_best_of_all_plans(seed: int, objective: s
     assert verify(problem, found) == ()
 
 
+@thorough
 def test_equal_seeds_find_equal_plans_and_no_work_finds_none() -> None:
     problem = problem_of(*tables(7, count=9))
     start = placed_whole(problem, [0] * 9)

@@ -59,6 +59,7 @@ def test_no_plan_beats_what_is_certified(priced: SolverProblem, max_boxes: int) 
         assert weaker["bound_seconds"] <= optimum <= weaker["objective_seconds"] * ROUNDING
 
 
+@thorough
 @SETTINGS
 @given(instances(), st.integers(0, 2**31))
 def test_rules_are_split_without_losing_a_plan(priced: SolverProblem, seed: int) -> None:

@@ -61,6 +61,7 @@ def test_three_sites_reach_what_no_two_do(scope: Scope) -> None:
         assert objective_of(priced, plan_of(chain)) == pytest.approx(reached)
 
 
+@thorough
 def test_many_ranks_have_room_for_what_no_three_have() -> None:
     """61 seconds on a rank of 60 and 1, the least piece of all, and 60.6 on seven: 60.74 is in reach of eight."""
     rng = np.random.default_rng(0)

@@ -36,6 +36,7 @@ help:
 	@echo "make thorough  every test: all failpoints, statements, routes, sizes, browsers and clusters (about 30 minutes)"
 	@echo "make generated write the OpenAPI document and the client's types again"
 	@echo "make torchrec-newest  the tests that train real TorchRec, with its newest release (installs 5 GB)"
+	@echo "make format    repair what the formatter and the linter can"
 	@echo "make bench     every partitioner and the peers on one table (SUITE=, LIMIT=; see benchmarks/README.md)"
 
 $(BIN)/python:

@@ -1,8 +1,10 @@
 """Long work in a thread of its own: the main thread, which alone receives Ctrl-C, must not run compiled code."""
 
 import contextlib
+import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from types import FrameType
@@ -12,6 +14,8 @@ Value = TypeVar("Value")
 
 #: An interrupt that Python raises inside a finalizer or a callback of a library is dropped: look for it this often.
 _CHECK_SECONDS = 0.2
+#: Wrappers signal a command and then its process group: what comes this soon after an interrupt is the same one.
+_SAME_INTERRUPT_SECONDS = 1.0
 _received = threading.Event()
 
 
@@ -21,12 +25,23 @@ def recorded_interrupts() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # signals have no handlers elsewhere
         yield
         return
-    _received.clear()
-    before = signal.signal(signal.SIGINT, _record)
+    last_seconds = -math.inf
+
+    def record(number: int, frame: FrameType | None) -> None:
+        nonlocal last_seconds
+        now_seconds = time.monotonic()
+        if now_seconds - last_seconds < _SAME_INTERRUPT_SECONDS:
+            return
+        last_seconds = now_seconds
+        _received.set()
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGINT, record)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+        _received.clear()
 
 
 def interruptible(work: Callable[[], Value]) -> Value:
@@ -53,8 +68,3 @@ def interruptible(work: Callable[[], Value]) -> Value:
         raise KeyboardInterrupt
     finally:
         _received.clear()
-
-
-def _record(number: int, frame: FrameType | None) -> None:
-    _received.set()
-    signal.default_int_handler(number, frame)

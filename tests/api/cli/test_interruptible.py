@@ -40,6 +40,24 @@ def test_an_interrupt_ends_the_work_once() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_the_same_interrupt_sent_twice_counts_once() -> None:
+    """Such as by ``timeout``, which signals a command and then its process group."""
+    with recorded_interrupts():
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(interrupt_and_wait)
+        signal.raise_signal(signal.SIGINT)  # while the best plan is written
+        assert interruptible(lambda: "the plan") == "the plan"
+
+
+def test_an_interrupt_after_a_while_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.cli.interruptible._SAME_INTERRUPT_SECONDS", 0.0)
+    with recorded_interrupts():
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(interrupt_and_wait)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
 def test_what_the_work_raises_is_raised() -> None:
     def work() -> None:
         raise TimeoutError("of its own")

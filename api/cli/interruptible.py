@@ -21,8 +21,13 @@ _received = threading.Event()
 
 @contextlib.contextmanager
 def recorded_interrupts() -> Iterator[None]:
-    """Record each Ctrl-C before ``KeyboardInterrupt`` is raised: ``interruptible`` finds what was dropped."""
-    if threading.current_thread() is not threading.main_thread():  # signals have no handlers elsewhere
+    """Record each Ctrl-C before ``KeyboardInterrupt`` is raised: ``interruptible`` finds what was dropped.
+
+    Repeats within a second are ignored. A process that was started to ignore Ctrl-C, as scripts start jobs in the
+    background, goes on ignoring it.
+    """
+    in_main_thread = threading.current_thread() is threading.main_thread()  # the only one that handles signals
+    if not in_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
     last_seconds = -math.inf
@@ -50,7 +55,7 @@ def interruptible(work: Callable[[], Value]) -> Value:
     Raises
     ------
     KeyboardInterrupt
-        Ctrl-C was pressed during the work, or before it without effect.
+        Ctrl-C was pressed during the work, or before it without effect. A result that is there already is returned.
     """
     future: Future[Value] = Future()
 
@@ -61,7 +66,7 @@ def interruptible(work: Callable[[], Value]) -> Value:
             future.set_exception(error)
 
     try:
-        threading.Thread(target=run, name="plan", daemon=True).start()
+        threading.Thread(target=run, name="interruptible", daemon=True).start()
         while not _received.is_set():
             if wait((future,), timeout=_CHECK_SECONDS).done:
                 return future.result()

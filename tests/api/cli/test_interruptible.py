@@ -58,6 +58,17 @@ def test_an_interrupt_after_a_while_is_another(monkeypatch: pytest.MonkeyPatch) 
             signal.raise_signal(signal.SIGINT)
 
 
+def test_a_process_that_ignores_interrupts_goes_on_ignoring_them() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with recorded_interrupts():
+            signal.raise_signal(signal.SIGINT)
+            assert interruptible(lambda: "the plan") == "the plan"
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_what_the_work_raises_is_raised() -> None:
     def work() -> None:
         raise TimeoutError("of its own")

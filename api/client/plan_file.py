@@ -81,8 +81,11 @@ def write_atomically(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+_PRIVATE = 0o600
+
+
 @contextlib.contextmanager
-def atomic_file(path: Path, *, mode: int = 0o600) -> Iterator[IO[bytes]]:
+def atomic_file(path: Path, *, mode: int = _PRIVATE) -> Iterator[IO[bytes]]:
     """Yield a file that replaces that of ``path`` after the block; readers see the old bytes or the new, never a part.
 
     Survives a crash of the machine: the bytes and the directory entry are both flushed.
@@ -93,7 +96,8 @@ def atomic_file(path: Path, *, mode: int = 0o600) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        Path(name).chmod(mode)
+        if mode != _PRIVATE:  # as the file was made; some mounts refuse chmod
+            Path(name).chmod(mode)
         Path(name).replace(path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):

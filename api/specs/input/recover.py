@@ -129,6 +129,9 @@ class _Rest:
             del place[last]
         if isinstance(last, int):
             del self._numbers[path[:-1]][last]
+        for of_list, numbers in self._numbers.items():
+            if of_list[: len(path)] == path:  # the list went as a whole
+                numbers.clear()
 
     def _at(self, path: Path) -> Any:
         place: Any = self._content

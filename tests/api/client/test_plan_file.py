@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from api.client import DigestMismatch, PlannerClient, ProblemError, UnexpectedAnswer, fetch, read
+from api.client.plan_file import atomic_file
 from tests.support.client.plans import tiny_bytes, tiny_plan
 
 ETAG = '"e1"'
@@ -113,3 +114,16 @@ def test_read_checks_the_digest(tmp_path: Path) -> None:
     path.write_bytes(tiny_bytes().replace(b'"rank":1', b'"rank":0', 1))
     with pytest.raises(DigestMismatch, match=r"plan\.json says"):
         read(path)
+
+
+def test_a_private_file_needs_no_change_of_its_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some mounts refuse ``chmod``; backups are private."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "chmod", refuse)
+    path = tmp_path / "private"
+    with atomic_file(path) as file:
+        file.write(b"content")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"content", 0o600)

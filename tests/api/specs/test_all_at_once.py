@@ -55,6 +55,19 @@ def pointers(spec: object) -> list[str]:
     return [issue.pointer for issue in caught.value.issues]
 
 
+@pytest.mark.parametrize(
+    ("where", "items"),
+    [
+        ("model.tables", [{"name": f"t{n}", "num_embeddings": 9, "embedding_dim": 4} for n in range(20_001)]),
+        ("constraints.same_rank", [["t0", "t1"]] * 20_001),
+        ("constraints.apart", [["t0", "t1"]] * 20_001),
+    ],
+)
+def test_a_list_that_is_too_long_is_one_of_the_issues(where: str, items: list[object]) -> None:
+    at = "/" + where.replace(".", "/")
+    assert {at, "/solver/seed"} <= set(pointers(broken({where: items, "solver.seed": "one"})))
+
+
 def test_the_sound_spec_is_accepted() -> None:
     assert parse_spec(raw(SOUND)).name == "sound"
 

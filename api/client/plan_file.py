@@ -15,6 +15,9 @@ from .documents import parse_plan
 from .errors import DigestMismatch
 from .plan_types import PlanDocument
 
+#: Of a new temporary file; backups have secrets in them.
+_PRIVATE_MODE = 0o600
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
@@ -81,11 +84,8 @@ def write_atomically(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-_PRIVATE = 0o600
-
-
 @contextlib.contextmanager
-def atomic_file(path: Path, *, mode: int = _PRIVATE) -> Iterator[IO[bytes]]:
+def atomic_file(path: Path, *, mode: int = _PRIVATE_MODE) -> Iterator[IO[bytes]]:
     """Yield a file that replaces that of ``path`` after the block; readers see the old bytes or the new, never a part.
 
     Survives a crash of the machine: the bytes and the directory entry are both flushed.
@@ -96,7 +96,7 @@ def atomic_file(path: Path, *, mode: int = _PRIVATE) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if mode != _PRIVATE:  # as the file was made; some mounts refuse chmod
+        if mode != _PRIVATE_MODE:  # as the file was made; some mounts refuse chmod
             Path(name).chmod(mode)
         Path(name).replace(path)
     except BaseException:

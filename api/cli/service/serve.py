@@ -1,6 +1,5 @@
 """``serve``: the HTTP service."""
 
-import ipaddress
 from typing import Annotated
 
 import typer
@@ -8,6 +7,7 @@ import typer
 from api.cli.errors import BadInput, echo
 from api.cli.service.run_server import serve
 from api.cli.service.settings import settings_of
+from api.http.auth.loopback import is_loopback
 
 _OPEN_ADDRESS = (
     "not listening on {host}, where whoever reaches it could do everything: make a key with"
@@ -29,15 +29,8 @@ def serve_command(
 ) -> None:
     """Run the service: pages under /, REST under /v1, console under /docs. Settings come from SHARDPLAN_* variables."""
     settings = settings_of(host=host, port=port, data_dir=data_dir, insecure=insecure)
-    if settings.auth == "none" and not _is_loopback(settings.host):
+    if settings.auth == "none" and not is_loopback(settings.host):
         if not settings.insecure:
             raise BadInput(_OPEN_ADDRESS.format(host=settings.host))
         echo(f"shardplan: listening on {settings.host} without authentication; keep it inside a trusted network")
     serve(settings)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -1,4 +1,4 @@
-"""Bytes and seconds as people read them; the only place that knows 1024**3.
+"""Bytes and seconds as people read them.
 
 Everything else in the program holds plain bytes and SI seconds.
 """

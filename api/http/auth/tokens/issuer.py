@@ -1,12 +1,12 @@
 """Asks an issuer of tokens for its keys: at an address that was set, or at the one that it publishes (discovery)."""
 
-import ipaddress
 import json
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
 import httpx
 
+from api.http.auth.loopback import is_loopback
 from api.http.auth.tokens.jwks import KeysUnavailable
 
 TIMEOUT_SECONDS = 5.0
@@ -35,14 +35,7 @@ def is_trustworthy(url: str) -> bool:
         host = parts.hostname or ""
     except ValueError:
         return False
-    return (parts.scheme == "https" and bool(host)) or (parts.scheme == "http" and _is_loopback(host))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return (parts.scheme == "https" and bool(host)) or (parts.scheme == "http" and is_loopback(host))
 
 
 def _published(content: bytes, issuer: str) -> str:

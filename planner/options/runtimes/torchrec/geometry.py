@@ -17,7 +17,7 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.errors import Issue
 
-#: Widest shard; see the runtime's ``max_columns``.
+#: Widest shard: GPU kernels of earlier releases returned zeros for wider rows (TorchRec issue 3673).
 MAX_SHARD_COLUMNS = 1024
 _ROWS_ANYWHERE = (Kernel.FUSED, Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING)
 #: Kernels by scheme.

@@ -104,7 +104,7 @@ def test_a_search_finds_the_best_plan_at_a_price(price: float) -> None:
 
 
 @thorough
-@pytest.mark.parametrize("most_bytes", [pytest.param(0.0, marks=thorough), 20.0, pytest.param(60.0, marks=thorough)])
+@pytest.mark.parametrize("most_bytes", [0.0, 20.0, 60.0])
 def test_a_search_finds_the_best_plan_within_the_bytes_that_may_move(most_bytes: float) -> None:
     exact = 0
     for seed in range(6):

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from tests.support.thorough import THOROUGH
 # Processes of tests share the cores: threads of one that wait for each other by spinning keep the others from them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 stand_ins.know_link()
+# Jobs that a script starts in the background ignore Ctrl-C, and so would the commands that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("shardplan", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shardplan")

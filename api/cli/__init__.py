@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from api.cli.errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, echo, report
-from api.cli.interruptible import recorded_interrupts
+from api.cli.interruptible import repeats_ignored
 from api.release import VERSION
 
 #: Where each command is, and what it does, in a line of a terminal of 80 columns; ``COMMAND --help`` says more.
@@ -93,7 +93,7 @@ def options(
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit with a code of the contract."""
     try:
-        with recorded_interrupts():
+        with repeats_ignored():
             app(args=arguments, prog_name="shardplan")
     except SystemExit as stop:
         if stop.code == ExitCode.INTERRUPTED:

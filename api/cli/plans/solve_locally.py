@@ -1,7 +1,6 @@
 """Solves in the process of a command."""
 
 from api.cli.errors import echo
-from api.cli.interruptible import interruptible
 from api.execution.processes.solve import facts_of
 from api.specs.request import SolveRequest
 from planner.domain.plan.plan import Plan
@@ -15,7 +14,7 @@ def compile_search() -> None:
     """Compile the search for this machine, with a message, unless that was done before."""
     if not is_warm():
         echo("shardplan: compiling the search for this machine, once; this takes about half a minute")
-        interruptible(warm)  # numba loses an interrupt in the middle of a compilation
+        warm()
 
 
 def document_of(request: SolveRequest, plan: Plan) -> PlanDocument:

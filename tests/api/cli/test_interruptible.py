@@ -1,19 +1,12 @@
-"""Ctrl-C reaches the work of a command, whatever drops the exception on the way."""
+"""Ctrl-C reaches a command once, and its work ends."""
 
 import signal
 import threading
 
 import pytest
 
-from api.cli.interruptible import interruptible, recorded_interrupts
+from api.cli.interruptible import interruptible, repeats_ignored
 from tests.support.waiting import PATIENCE_SECONDS
-
-
-class InterruptedFinalizer:
-    """Python drops what a finalizer raises, an interrupt as well."""
-
-    def __del__(self) -> None:
-        signal.raise_signal(signal.SIGINT)
 
 
 def interrupt_and_wait() -> None:
@@ -23,47 +16,32 @@ def interrupt_and_wait() -> None:
     threading.Event().wait(PATIENCE_SECONDS)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_interrupt_that_a_finalizer_drops_ends_the_work_that_follows() -> None:
-    with recorded_interrupts():
-        InterruptedFinalizer()
-        with pytest.raises(KeyboardInterrupt):
-            interruptible(lambda: threading.Event().wait(PATIENCE_SECONDS))
+def test_an_interrupt_ends_the_work() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(interrupt_and_wait)
 
 
-def test_an_interrupt_ends_the_work_once() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with recorded_interrupts():
-        with pytest.raises(KeyboardInterrupt):
-            interruptible(interrupt_and_wait)
-        assert interruptible(lambda: "the plan") == "the plan"
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_the_same_interrupt_sent_twice_counts_once() -> None:
-    """Such as by ``timeout``, which signals a command and then its process group."""
-    with recorded_interrupts():
+def test_an_interrupt_that_is_sent_twice_is_raised_once() -> None:
+    with repeats_ignored():
         with pytest.raises(KeyboardInterrupt):
             interruptible(interrupt_and_wait)
         signal.raise_signal(signal.SIGINT)  # while the best plan is written
-        assert interruptible(lambda: "the plan") == "the plan"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_an_interrupt_after_a_while_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_later_interrupt_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api.cli.interruptible._SAME_INTERRUPT_SECONDS", 0.0)
-    with recorded_interrupts():
-        with pytest.raises(KeyboardInterrupt):
-            interruptible(interrupt_and_wait)
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
+    with repeats_ignored():
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
 
 
 def test_a_process_that_ignores_interrupts_goes_on_ignoring_them() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with recorded_interrupts():
+        with repeats_ignored():
             signal.raise_signal(signal.SIGINT)
-            assert interruptible(lambda: "the plan") == "the plan"
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
@@ -81,7 +59,7 @@ def test_other_threads_run_commands_too() -> None:
     found: list[object] = []
 
     def command() -> None:
-        with recorded_interrupts():
+        with repeats_ignored():
             found.append(interruptible(lambda: "the plan"))
 
     thread = threading.Thread(target=command)

@@ -6,17 +6,13 @@ file. Adding a column to :class:`ShardWork` is a reviewed change to this one cla
 """
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from cost_models.arrays import Bools, Codes, Floats, Ints, arrays_of, freeze, take_rows
 from cost_models.hardware.hardware import Hardware
 from cost_models.vocabulary import NUM_PHASES, Phase
-
-#: Which count of memory belongs to a model's prices: ``exact``, what a training job really
-#: holds, or ``torchrec``, what TorchRec's planner believes it holds.
-Ledger = Literal["exact", "torchrec"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,15 +149,6 @@ class CostModel(Protocol):
     @property
     def counted_phases(self) -> Bools:
         """Which phases enter the objective, shape (NUM_PHASES,)."""
-        ...
-
-    @property
-    def ledger(self) -> Ledger:
-        """How the bytes of a plan priced by this model are counted.
-
-        ``exact`` unless the model repeats another planner, whose plans must be allowed to
-        fill the same memory.
-        """
         ...
 
     @property

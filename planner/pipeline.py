@@ -16,7 +16,7 @@ from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.trial_solves import Attempts, attempt_limits
 from planner.domain.plan.movement import PreviousPlan
 from planner.domain.plan.plan import Assumption, PlanResult
-from planner.domain.problem.problem import Problem
+from planner.domain.problem.problem import PREFETCH_PIPELINE, Problem
 from planner.options.host_memory_fallback import (
     allow_host_memory,
     explain_missing_host_memory,
@@ -136,7 +136,7 @@ def _extended(limits: SolveLimits, began_seconds: float) -> SolveLimits:
 
 def _spilled(problem: Problem) -> Assumption:
     """Say that host memory was offered, and why."""
-    prefetches = problem.pipeline == "train_prefetch_sparse_dist"
+    prefetches = problem.pipeline == PREFETCH_PIPELINE
     ahead = "" if prefetches else "; model.pipeline train_prefetch_sparse_dist would fill caches under dense compute"
     labels = " and ".join(kernel.label for kernel in spilled_kernels())
     return Assumption(

@@ -15,6 +15,8 @@ from .plan_types import ShardDocument, TableDocument
 FUSED_KERNELS = frozenset({"fused", "fused_uvm", "fused_uvm_caching"})
 #: Where the dense kernel runs; there the launcher's own optimizer updates the table.
 _DENSE_KERNELS = {"data_parallel": frozenset({"dense"}), "table_wise": FUSED_KERNELS | {"dense"}}
+#: Where TorchRec keeps rows on SSD.
+_KEY_VALUE_SCHEMES = frozenset({"table_wise", "column_wise", "row_wise", "table_row_wise"})
 #: FBGEMM reads rows as vectors of 4 elements.
 COLUMN_MULTIPLE = 4
 ROW_SCHEMES = frozenset({"row_wise", "table_row_wise"})
@@ -28,6 +30,8 @@ def geometry_reasons(table: TableDocument, live: LiveTable, world_size: int, ran
     if rule is None:
         return [f"unknown sharding_type {table['sharding_type']}"]
     kernels = _DENSE_KERNELS.get(table["sharding_type"], FUSED_KERNELS)
+    if table["sharding_type"] in _KEY_VALUE_SCHEMES:
+        kernels |= {"key_value"}
     reasons = []
     if live.pooling == "none" and table["sharding_type"] not in SEQUENCE_SCHEMES:
         reasons.append(f"{table['sharding_type']} of an EmbeddingCollection is not supported by TorchRec")
@@ -41,11 +45,14 @@ def geometry_reasons(table: TableDocument, live: LiveTable, world_size: int, ran
 def kernel_reasons(table: TableDocument, live: LiveTable, device: str) -> list[str]:
     """What a kernel cannot do on a device.
 
+    TorchRec keeps rows on SSD on GPUs alone.
     FBGEMM's dense kernel on CPU knows no rows without pooling (``PoolingMode.NONE``): it adds
     them up, and TorchRec fails in the first step, unless every bag has one id.
     """
     if device == "cpu" and live.pooling == "none" and table["compute_kernel"] == "dense":
         return ["the dense kernel on cpu adds up the rows of an EmbeddingCollection; use the kernel fused"]
+    if device == "cpu" and table["compute_kernel"] == "key_value":
+        return ["key_value runs on GPUs alone"]
     return []
 
 

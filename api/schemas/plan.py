@@ -27,6 +27,7 @@ class TablePlanDocument(StrictModel):
     sharding_type: SchemeName
     compute_kernel: KernelName
     cache_load_factor: Fraction | None = None
+    cache_reserved_bytes: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     shards: Annotated[list[ShardDocument], Field(min_length=1, max_length=MAX_SHARDS_OF_TABLE, fail_fast=True)]
 
 

@@ -27,6 +27,11 @@ class TorchRecCache(StrictModel):
     """What is known of a table's cache (``CacheParams``)."""
 
     load_factor: Fraction | None = Field(default=None, description="Cached share of the rows.", examples=[0.2])
+    reserved_memory: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
+        default=None,
+        description="What FBGEMM leaves free beside the cache; only tables of one number share a cache. Unit: bytes.",
+        examples=[0.002],
+    )
 
 
 class TorchRecTable(StrictModel):

@@ -6,6 +6,7 @@ Phases that the objective does not count are left out.
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from api.specs.parse import parse_spec
 from api.specs.request import SolveRequest
 from benchmarks.peers.piece_costs import PieceCosts, halved_widths
 from benchmarks.peers.torchrec_options import Cluster, Option, placement_of
+from cost_models.analytic.torchrec import TorchRecModel
 from cost_models.vocabulary import Phase, Scheme
 from planner.options.enumerate import Families, enumerate_families
 from planner.options.schemes.blocks import COLUMN_STEP
-from planner.pricing.price_options import price
+from planner.pricing.memory import TORCHREC, shard_ledger
+from planner.pricing.price_options import price, shape_work
 from planner.solver.problem import SolverProblem
 
 #: TorchRec 1.8.0: column pieces are the smallest divisor of the width that is at least this.
@@ -66,7 +69,7 @@ def torchrec_options(spec: Mapping[str, Any]) -> tuple[list[list[Option]], Clust
 
     A table of at most 128 columns has no column cut there, but a duplicate of the whole table.
     """
-    request, families, priced = _priced(spec)
+    request, families, priced = priced_as_peer(spec)
     tier = request.problem.cluster.device_tier
     counted = priced.phase_weight > 0
     of_table: list[dict[Scheme, int]] = [{} for _ in request.problem.tables]
@@ -117,7 +120,7 @@ def piece_costs(spec: Mapping[str, Any]) -> PieceCosts:
     ValueError
         A table lacks a price, because its constraints forbid what NeuroShard does.
     """
-    request, families, priced = _priced(spec)
+    request, families, priced = priced_as_peer(spec)
     tier = request.problem.cluster.device_tier
     counted = priced.phase_weight > 0
     widths = halved_widths(np.array([table.embedding_dim for table in request.problem.tables]))
@@ -141,7 +144,13 @@ def piece_costs(spec: Mapping[str, Any]) -> PieceCosts:
     )
 
 
-def _priced(spec: Mapping[str, Any]) -> tuple[SolveRequest, Families, SolverProblem]:
+def priced_as_peer(spec: Mapping[str, Any]) -> tuple[SolveRequest, Families, SolverProblem]:
+    """Return our prices of a spec; with TorchRec's estimator, shapes have the bytes that TorchRec believes in."""
     request = parse_spec(json.dumps(spec).encode())
-    families = enumerate_families(request.problem)
-    return request, families, price(request.problem, families, request.cost_model)
+    problem, families = request.problem, enumerate_families(request.problem)
+    priced = price(problem, families, request.cost_model)
+    if isinstance(request.cost_model, TorchRecModel):
+        work, table = shape_work(problem, families), priced.shape_table
+        held = shard_ledger(problem, work, table=table, stored_rows=work.shard_rows, ledger=TORCHREC)
+        priced = replace(priced, shape_bytes=held.by_tier())
+    return request, families, priced

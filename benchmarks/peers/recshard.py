@@ -21,7 +21,7 @@ from cost_models.analytic.tally import Tally
 from cost_models.arrays import Bools
 from cost_models.hardware.hardware import Hardware
 from cost_models.hardware.profiles_loader import load_profile
-from cost_models.protocol import Ledger, ShardSeconds, ShardWork
+from cost_models.protocol import ShardSeconds, ShardWork
 from cost_models.vocabulary import NUM_PHASES, Evidence, Kernel, Phase, Scheme
 from planner.domain.problem.access import ZipfAccess
 from planner.domain.problem.cluster import Cluster
@@ -44,7 +44,6 @@ class GatherOnly:
 
     name = "recshard"
     version = "1"
-    ledger: Ledger = "exact"
     rounding = 0.0
 
     @property

@@ -34,7 +34,7 @@ from planner.domain.problem.table import Table
 from planner.options.schemes.expand import expand
 from planner.options.schemes.geometry import Piece
 from planner.pipeline import plan
-from planner.pricing.memory import EXACT, capacity_bytes
+from planner.pricing.memory import capacity_bytes
 from planner.solver.problem import Scope
 from planner.verification.evaluate_placement import bytes_by_tier, score
 from planner.verification.verify import verify
@@ -105,7 +105,7 @@ def _bytes(problem: Problem, table: Table, placed: TablePlacement) -> float:
     """What a table takes of its card, by the ledger that our plans are held to."""
     alone = replace(problem, tables=(table,))
     placement = Placement(world_size=problem.world_size, ranks_per_host=problem.world_size, tables=(placed,))
-    return float(bytes_by_tier(alone, placement, EXACT)[0, problem.cluster.device_tier])
+    return float(bytes_by_tier(alone, placement)[0, problem.cluster.device_tier])
 
 
 def rows(request: SolveRequest) -> Iterator[Row]:

@@ -16,7 +16,7 @@ from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
-from planner.pricing.memory import EXACT, capacity_bytes
+from planner.pricing.memory import capacity_bytes
 from planner.verification.evaluate_placement import bytes_by_tier, score
 
 #: How a table is kept: kernel and cached share.
@@ -30,7 +30,7 @@ def best_rule(problem: Problem, cost_model: CostModel) -> tuple[str, float] | No
     found = [
         (score(problem, placement, cost_model).objective_seconds, name)
         for name, placement in _plans(problem)
-        if np.all(bytes_by_tier(problem, placement, EXACT) <= capacity_bytes(problem))
+        if np.all(bytes_by_tier(problem, placement) <= capacity_bytes(problem))
     ]
     return None if not found else (min(found)[1], min(found)[0])
 
@@ -82,7 +82,7 @@ def _bytes_of_tables(problem: Problem, preserved: list[Preserved]) -> Floats:
     for start in range(0, len(preserved), problem.world_size):
         part = range(start, min(start + problem.world_size, len(preserved)))
         rank = np.array([place - start for place in part])
-        needed.append(bytes_by_tier(problem, _placement(problem, rank, preserved, start), EXACT)[: len(part)])
+        needed.append(bytes_by_tier(problem, _placement(problem, rank, preserved, start))[: len(part)])
     return np.concatenate(needed)
 
 

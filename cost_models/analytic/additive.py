@@ -1,10 +1,10 @@
-"""Additive models in place of one that prices ranks as a whole: its name, phases and ledger, and prices of shards."""
+"""Additive models in place of one that prices ranks as a whole: its name and phases, and prices of shards."""
 
 from dataclasses import dataclass
 
 from cost_models.arrays import Bools
 from cost_models.hardware.hardware import Hardware
-from cost_models.protocol import AssignmentModel, Ledger, ShardSeconds, ShardWork
+from cost_models.protocol import AssignmentModel, ShardSeconds, ShardWork
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +27,6 @@ class Additive:
     def counted_phases(self) -> Bools:
         """The model's."""
         return self.model.counted_phases
-
-    @property
-    def ledger(self) -> Ledger:
-        """The model's."""
-        return self.model.ledger
 
     @property
     def rounding(self) -> float:

@@ -55,7 +55,7 @@ from cost_models.arrays import Bools, Floats
 from cost_models.collectives.collective_bytes import exchanges_of
 from cost_models.collectives.exchange import add_exchange
 from cost_models.hardware.hardware import Hardware
-from cost_models.protocol import Ledger, ShardSeconds, ShardWork
+from cost_models.protocol import ShardSeconds, ShardWork
 from cost_models.vocabulary import NUM_PHASES, Kernel, Phase
 
 SORT_POSITION_BYTES = 4.0  # int32 beside each sort key
@@ -67,7 +67,6 @@ class RooflineModel:
 
     name = "roofline"
     version = "1"
-    ledger: Ledger = "exact"
     rounding = 0.0
 
     @property

@@ -44,7 +44,7 @@ from cost_models.analytic.tiers import host_links
 from cost_models.arrays import Bools
 from cost_models.errors import UnsupportedWork
 from cost_models.hardware.hardware import Hardware, Quantity
-from cost_models.protocol import Ledger, ShardSeconds, ShardWork
+from cost_models.protocol import ShardSeconds, ShardWork
 from cost_models.vocabulary import NUM_PHASES, Kernel, Phase
 
 #: Phases in which a card of a request gets or sends one message.
@@ -63,7 +63,6 @@ class ServingModel:
 
     name = "serving"
     version = "1"
-    ledger: Ledger = "exact"
     rounding = 0.0
 
     @property

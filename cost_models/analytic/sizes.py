@@ -33,7 +33,12 @@ def element_bytes(given: Floats) -> Floats:
 
 def stored_row_bytes(work: ShardWork) -> Floats:
     """Bytes of one stored row of each shard, with the scale and bias of a quantised one and its padding."""
-    bare = work.shard_columns * work.element_bytes + work.row_overhead_bytes
+    return row_bytes(work, work.shard_columns)
+
+
+def row_bytes(work: ShardWork, columns: Ints | Floats) -> Floats:
+    """Bytes of a row of so many columns, stored as the rows of each shard are."""
+    bare = columns * work.element_bytes + work.row_overhead_bytes
     return np.ceil(bare / work.row_alignment_bytes) * work.row_alignment_bytes
 
 

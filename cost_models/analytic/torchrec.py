@@ -63,7 +63,7 @@ from cost_models.analytic.tally import Tally
 from cost_models.arrays import Bools, Codes, Floats
 from cost_models.errors import UnsupportedWork
 from cost_models.hardware.hardware import Hardware, Quantity
-from cost_models.protocol import Ledger, ShardSeconds, ShardWork
+from cost_models.protocol import ShardSeconds, ShardWork
 from cost_models.vocabulary import (
     DEVICE_KERNELS,
     NUM_PHASES,
@@ -113,7 +113,6 @@ class TorchRecModel:
 
     name = "torchrec"
     version = "1.8.0"  # the release that it reproduces
-    ledger: Ledger = "torchrec"
     rounding = 0.0
 
     @property

@@ -30,7 +30,7 @@ from cost_models.learned.ranks.laws import COMPUTE_PHASES, by_phase, compute_law
 from cost_models.learned.ranks.tally import RankTally, by_rank
 from cost_models.learned.reach.fallback import anchored, nearest_measured
 from cost_models.learned.reach.ranges import known_shards, rank_sums, why_unknown
-from cost_models.protocol import CostModel, Ledger, RankSeconds, ShardSeconds, ShardWork
+from cost_models.protocol import CostModel, RankSeconds, ShardSeconds, ShardWork
 from cost_models.vocabulary import NUM_PHASES, Evidence, Phase
 
 #: Phase, operation and group of a collective.
@@ -51,7 +51,6 @@ class LearnedModel:
     #: what the document says of its rows and its held-out figures
     trained_on: Mapping[str, object] = field(default_factory=dict)
     figures: Mapping[str, object] = field(default_factory=dict)
-    ledger: Ledger = "exact"
     rounding: float = ROUNDING
 
     @property

@@ -8,6 +8,7 @@ from cost_models.vocabulary import Code
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
+from planner.options.runtimes.registry import RUNTIMES
 
 #: Splits by access frequency are an offer and no constraint.
 TABLE_FIELDS = tuple(field.name for field in fields(TableConstraints) if field.name != "hot_row_fractions")
@@ -55,7 +56,7 @@ def constraints_of(problem: Problem) -> tuple[Constraint, ...]:
         found.extend(
             Constraint(field=field, index=index, message=f'table "{table.name}" {_asked(table, field)}')
             for field in TABLE_FIELDS
-            if getattr(table.constraints, field) != getattr(_without(table, (field,)), field)
+            if getattr(table.constraints, field) != getattr(_without(problem, table, (field,)), field)
         )
     fraction = problem.reservation.hbm_fraction
     if fraction > 0:
@@ -76,20 +77,20 @@ def with_only(problem: Problem, remaining: Collection[Constraint]) -> Problem:
     reserved = problem.reservation.hbm_fraction if RESERVATION in by_field else 0.0
     return replace(
         problem,
-        tables=tuple(_table_with_only(table, index, by_field) for index, table in enumerate(problem.tables)),
+        tables=tuple(_table_with_only(problem, table, index, by_field) for index, table in enumerate(problem.tables)),
         reservation=replace(problem.reservation, hbm_fraction=reserved),
         **groups,
     )
 
 
-def _table_with_only(table: Table, index: int, by_field: dict[str, set[int]]) -> Table:
+def _table_with_only(problem: Problem, table: Table, index: int, by_field: dict[str, set[int]]) -> Table:
     if table.constraints == TableConstraints():
         return table
     dropped = [field for field in TABLE_FIELDS if index not in by_field.get(field, ())]
-    return replace(table, constraints=_without(table, dropped))
+    return replace(table, constraints=_without(problem, table, dropped))
 
 
-def _without(table: Table, dropped: Collection[str]) -> TableConstraints:
+def _without(problem: Problem, table: Table, dropped: Collection[str]) -> TableConstraints:
     """Return the constraints of a table without some: as wide as they can be.
 
     Leaving ``data_types`` out would mean the table's own type, which may be larger than those listed: without the
@@ -97,13 +98,14 @@ def _without(table: Table, dropped: Collection[str]) -> TableConstraints:
     """
     wide: dict[str, object] = dict.fromkeys(dropped)
     if "data_types" in wide and table.constraints.data_types is not None:
-        wide["data_types"] = all_data_types(table)
+        wide["data_types"] = all_data_types(problem, table)
     return replace(table.constraints, **wide)  # type: ignore[arg-type]
 
 
-def all_data_types(table: Table) -> tuple[str, ...]:
-    """Return the types that the weights of a table can have, whatever is asked for."""
-    return tuple(sorted(name for name, kind in DATA_TYPES.items() if table.can_be_trained_as(kind)))
+def all_data_types(problem: Problem, table: Table) -> tuple[str, ...]:
+    """Return the types that the weights of a table can have under the runtime, whatever is asked for."""
+    has = RUNTIMES[problem.runtime].data_types
+    return tuple(sorted(name for name, kind in DATA_TYPES.items() if name in has and table.can_be_trained_as(kind)))
 
 
 def _asked(table: Table, field: str) -> str:

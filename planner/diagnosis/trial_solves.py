@@ -128,7 +128,7 @@ class Attempts:
             self._effort.spend(work_seconds)
             return None
         placement = to_placement(problem, families, mode, outcome.assignment)
-        if verify(problem, placement, ledger=self._cost_model.ledger):
+        if verify(problem, placement):
             return None
         has_rate = problem.serving is not None and problem.serving.requests_per_second is not None
         is_overrun = has_rate and any(overrun(score(problem, placement, self._cost_model)))
@@ -136,7 +136,7 @@ class Attempts:
 
     def _filled(self, problem: Problem, placement: Placement) -> VerifiedPlan:
         tier = problem.cluster.device_tier
-        used = bytes_by_tier(problem, placement, self._cost_model.ledger)[:, tier]
+        used = bytes_by_tier(problem, placement)[:, tier]
         capacity = capacity_bytes(problem)[:, tier]
         fractions = np.divide(used, capacity, out=np.zeros_like(used), where=capacity > 0)
         return VerifiedPlan(

@@ -21,7 +21,7 @@ from planner.options.runtimes.base import Runtime
 from planner.options.runtimes.registry import RUNTIMES
 from planner.options.schemes.blocks import COLUMN_STEP
 from planner.options.schemes.geometry import DEFAULT_MIN_PARTITION, PREFERRED_ORDER, Geometry, geometry
-from planner.options.schemes.widths import Widths, piece_widths, whole_width
+from planner.options.schemes.widths import Widths, equal_cuts, piece_widths, whole_width
 from planner.solver.problem import Scope
 from planner.solver.segments import ends, side_by_side
 
@@ -201,8 +201,14 @@ def _families_of_table(
         if cut is None or widths is None:
             issues.append((scheme, NO_CUT))
             continue
+        found = False
         for storage in storages_of_scheme:
-            yield Family(table=index, scheme=scheme, storage=storage, geometry=cut, widths=widths)
+            alike = storage.kernel is Kernel.FUSED_UVM_CACHING and runtime.needs_equal_pieces(problem)
+            for some in equal_cuts(widths) if alike else (widths,):
+                found = True
+                yield Family(table=index, scheme=scheme, storage=storage, geometry=cut, widths=some)
+        if not found:
+            issues.append((scheme, NO_CUT))
 
 
 #: The one object of a way to store rows: thousands of families have the same.
@@ -233,7 +239,7 @@ class _Storages:
         constraints = table.constraints
         allowed = self._problem.kernels if constraints.compute_kernels is None else constraints.compute_kernels
         names = constraints.data_types or (table.data_type.name,)
-        kernels = self._runtime.kernels(table, scheme, allowed)
+        kernels = _kernels(self._problem, self._runtime, table, scheme, allowed)
         hot: tuple[float, ...] = (0.0,)
         if Kernel.FUSED_UVM in kernels and geometry is not None and geometry.scope is Scope.RANK:
             hot += self._hot_row_shares(index)
@@ -246,9 +252,10 @@ class _Storages:
         """Return one list for all tables with the same choices: there are few of these, and thousands of tables."""
         key = (kernels, types, cached, hot)
         if key not in self._lists:
-            shares: dict[Kernel, tuple[float | None, ...]] = dict.fromkeys(
-                CACHED_KERNELS, tuple(sorted(set(cached), reverse=True))
-            )
+            every = tuple(sorted(set(cached), reverse=True))
+            shares: dict[Kernel, tuple[float | None, ...]] = dict.fromkeys(CACHED_KERNELS, every)
+            most = self._runtime.max_key_value_share
+            shares[Kernel.KEY_VALUE] = tuple(share for share in every if share <= most)
             self._lists[key] = tuple(
                 _storage(
                     kernel=kernel,
@@ -287,9 +294,9 @@ def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) 
     table = problem.tables[index]
     named = table.constraints.compute_kernels
     allowed = problem.kernels if named is None else named
-    kernels = runtime.kernels(table, scheme, allowed)
+    kernels = _kernels(problem, runtime, table, scheme, allowed)
     if not kernels:
-        if without := runtime.kernels(replace(table, optimizer=OPTIMIZERS["none"]), scheme, allowed):
+        if without := _kernels(problem, runtime, replace(table, optimizer=OPTIMIZERS["none"]), scheme, allowed):
             return f"{_labels(without)} does not run with optimizer {table.optimizer.name}"
         runs = runtime.kernels(table, scheme, frozenset(Kernel))
         return f"it runs with {_labels(runs)}, none of them among the allowed compute_kernels"
@@ -297,9 +304,25 @@ def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) 
     absent = sorted(tier for tier in tiers if not problem.cluster.has_tier(tier))
     if all(kernel not in DEVICE_KERNELS for kernel in kernels) and problem.cluster.device_tier in tiers:
         return "the cluster has no accelerators, beside whose memory its kernels keep rows"
+    least = min(table.constraints.cache_load_factors or CACHE_LOAD_FACTORS)
+    if set(kernels) == {Kernel.KEY_VALUE} and least > runtime.max_key_value_share:
+        return (
+            f"key_value caches at most {runtime.max_key_value_share:g} of the rows, and {least:g} is the least allowed"
+        )
     if absent:
         return f"the cluster has no {' and no '.join(tier.label for tier in absent)}, where its kernels keep rows"
     return "none of the allowed data_types can be trained with the table's optimizer"
+
+
+def _kernels(
+    problem: Problem, runtime: Runtime, table: Table, scheme: Scheme, allowed: frozenset[Kernel]
+) -> tuple[Kernel, ...]:
+    """Return the kernels that run a scheme of a table on the devices of the cluster, fastest first."""
+    kernels = runtime.kernels(table, scheme, allowed)
+    known = runtime.host_optimizers
+    if problem.cluster.device_tier is Tier.HBM or known is None or table.optimizer.name in known:
+        return kernels
+    return tuple(kernel for kernel in kernels if kernel is Kernel.DENSE)
 
 
 def _labels(kernels: Iterable[Kernel]) -> str:

@@ -53,7 +53,7 @@ def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, b
     if outcome.assignment is None:
         raise SolverDefect("an outcome without an assignment cannot become a plan")
     placement = to_placement(context.problem, context.families, family_set, outcome.assignment)
-    issues = verify(context.problem, placement, ledger=context.cost_model.ledger)
+    issues = verify(context.problem, placement)
     if issues:
         raise SolverDefect(f"{outcome.partitioner} returned an illegal plan: {issues[0].message}")
     evaluation = score(context.problem, placement, context.cost_model)

@@ -51,7 +51,7 @@ def locate_previous_plan(
         one if one is not None and same_table(table, one) else None
         for table, one in zip(problem.tables, named, strict=True)
     )
-    issues = verify(problem, previous.placement, ledger=cost_model.ledger)
+    issues = verify(problem, previous.placement)
     return PreviousPlanState(
         previous=previous,
         placed=placed,

@@ -143,7 +143,7 @@ class _WholeRankEvaluator:
         placement = found.placement
         if placement is before:
             return
-        if issues := verify(self._problem, placement, ledger=self._model.ledger):
+        if issues := verify(self._problem, placement):
             raise SolverDefect(f"moving shards made an illegal plan: {issues[0].message}")
         evaluation = score(self._problem, placement, self._model)
         if any(overloaded(evaluation)) or evaluation.objective_seconds >= self.best_seconds:

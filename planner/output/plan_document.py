@@ -39,6 +39,14 @@ class TableDocument(TypedDict):
     sharding_type: Annotated[str, "Scheme.", Example("row_wise")]
     compute_kernel: Annotated[str, "Kernel.", Example("fused")]
     cache_load_factor: Annotated[float | None, "Cached share of the rows.", Example(None)]
+    cache_reserved_bytes: NotRequired[
+        Annotated[
+            float,
+            "What FBGEMM leaves free beside the cache. Only tables of one number share a cache; less than one byte is"
+            " no byte, and only keeps tables apart. Unit: bytes.",
+            Example(0.002),
+        ]
+    ]
     shards: Annotated[
         list[ShardDocument],
         "The shards, at most two per rank of the largest cluster. A data_parallel table lists one full copy per rank.",
@@ -77,6 +85,10 @@ class RankDocument(TypedDict):
     ]
     reserved_bytes: Annotated[
         dict[str, dict[str, int]], "What tables may not use, by tier and there line by line. Unit: bytes."
+    ]
+    torchrec_bytes: Annotated[
+        dict[str, int] | None,
+        "Taken by tables as TorchRec's own planner estimates, by tier; null with other cost models. Unit: bytes.",
     ]
 
 

@@ -3,8 +3,8 @@
 Weights lie where the kernel stores them: in the device's memory, in host memory, in storage-class memory or in block
 storage. Whatever the kernel, the ids and outputs of a step lie in the device's memory, and so does the row-wise state
 of an optimizer (FBGEMM 1.8.0 ``construct_split_state``: "if optimizer state is rowwise, optimizer is on device,
-otherwise managed"). A cache takes its share of the rows there, 4 bytes of index for every row of the table and 16 of
-tags and times for every cached one (TorchRec 1.8.0 ``_calculate_cache_aux_state_sizes``).
+otherwise managed"). What caches take is in :mod:`planner.pricing.operators`: a shard alone is charged whole sets of
+slots, and the shards of a placement what the operators that hold them take.
 
 Two ledgers. EXACT counts what a training job really holds. TORCHREC repeats TorchRec's
 ``EmbeddingStorageEstimator`` (1.8.0 ``shard_estimators.py``), with what it leaves out:
@@ -13,12 +13,13 @@ tables, no weights of ids, outputs only without a pipeline and, if the spec give
 in the type of the weights, and bags with less than one expected id counted in part. A cache
 holds its share of the tensor's bytes, and the optimizer state of that share a second time; a
 ``key_value`` table has no cache (TorchRec gives it one by ``KeyValueParams`` alone) and keeps
-the index of one in block storage. A cost model names the ledger that its plans are counted by
-(``CostModel.ledger``): TorchRec's has TorchRec's, so that both planners fill the same memory.
+the index of one in block storage. Plans are held to EXACT, whatever the cost model; those priced by
+TorchRec's estimator also state what TorchRec's planner believes.
 """
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -31,9 +32,10 @@ from cost_models.analytic.sizes import (
     stored_row_bytes,
 )
 from cost_models.arrays import Codes, Floats, Ints
-from cost_models.protocol import Ledger, ShardWork
+from cost_models.protocol import ShardWork
 from cost_models.vocabulary import IS_CACHED, IS_REPLICATED, Kernel, Tier
 from planner.domain.problem.problem import Problem
+from planner.pricing.operators import CACHE_LINES, CacheBytes, shard_cache_bytes
 
 #: ``hot_rows`` are weights and state per weight of the rows of a table split by heat that the device's memory holds.
 #: ``optimizer_state`` is what an optimizer stores per weight, ``row_optimizer_state`` what it stores per row.
@@ -44,15 +46,15 @@ LINES = (
     "gradients",
     "hot_rows",
     "remap",
-    "cache",
-    "cache_index",
+    *CACHE_LINES,
     "input_buffers",
     "output_buffers",
 )
 #: Lines that lie where the kernel stores its rows; all others lie in the device's memory.
 _LINES_WITH_ROWS = ("weights", "optimizer_state")
-INDEX_BYTES_PER_ROW = 4.0
-TAG_BYTES_PER_CACHED_ROW = 16.0  # int64 row and int64 time of its last use
+#: Lines that lie in host memory: buffers between the caches of ``key_value`` tables and their files.
+_LINES_IN_HOST_MEMORY = ("eviction_buffers", "write_buffers")
+_TORCHREC_INDEX_BYTES_PER_ROW, _TORCHREC_TAG_BYTES_PER_CACHED_ROW = 4.0, 16.0  # _calculate_cache_aux_state_sizes
 #: Input buffers more that fetching ahead holds: one, and six of its bursts (TorchRec ``calculate_pipeline_io_cost``).
 PREFETCH_INPUTS = 7
 #: Input buffers that a pipeline holds at once: none, sparse-dist (the next batch), prefetch
@@ -63,6 +65,7 @@ _TORCHREC_MULTIPLIER = {"none": 0.0, "sgd": 0.0, "adam": 2.0}
 
 
 #: The two ledgers of the docstring above.
+Ledger = Literal["exact", "torchrec"]
 EXACT: Ledger = "exact"
 TORCHREC: Ledger = "torchrec"
 
@@ -93,14 +96,11 @@ def shard_ledger(problem: Problem, work: ShardWork, *, table: Ints, stored_rows:
     dense = (work.kernel == Kernel.DENSE) & work.is_trained
     gradients = np.where(dense & (ledger == EXACT), dense_gradient_bytes(work, stored_rows), 0.0)
     is_cached = IS_CACHED[work.kernel]
-    share = np.nan_to_num(work.cache_load_factor, nan=0.0)
-    index = np.ceil(stored_rows * (INDEX_BYTES_PER_ROW + TAG_BYTES_PER_CACHED_ROW * share))
     inputs = PIPELINE_INPUTS[problem.pipeline] + np.where(is_cached & work.prefetches, PREFETCH_INPUTS, 0)
     per_weight, per_row = _optimizer_state(problem, work, table, stored_rows, cells, weights, ledger)
     hot_rows = np.rint(stored_rows * work.hot_row_share)
     hot_weights, hot_state = (np.rint(part * (hot_rows / stored_rows)) for part in (weights, per_weight))
-    index_alone = (work.kernel == Kernel.KEY_VALUE) & (ledger == TORCHREC)
-    cache = _cache(problem, work, table, stored_rows, share, ledger)
+    caches = _caches(problem, work, table, stored_rows, ledger)
     lines = (
         weights - hot_weights,
         per_weight - hot_state,
@@ -108,8 +108,7 @@ def shard_ledger(problem: Problem, work: ShardWork, *, table: Ints, stored_rows:
         gradients,
         hot_weights + hot_state,
         np.where(hot_rows > 0, stored_rows * REMAP_BYTES, 0.0),
-        np.where(is_cached & ~index_alone, cache, 0.0),
-        np.where(is_cached, index, 0.0),
+        *(caches[line] for line in CACHE_LINES),
         _input_buffers(work, ledger) * inputs,
         _output_buffers(problem, work, ledger),
     )
@@ -118,7 +117,9 @@ def shard_ledger(problem: Problem, work: ShardWork, *, table: Ints, stored_rows:
     tier = np.full((work.num_shards, len(LINES)), device, dtype=np.int8)
     of_rows = np.where(work.in_scm, np.int8(Tier.SCM), of_kernel[work.kernel])
     tier[:, [LINES.index(line) for line in _LINES_WITH_ROWS]] = of_rows[:, None]
-    tier[index_alone, LINES.index("cache_index")] = Tier.SSD
+    tier[:, [LINES.index(line) for line in _LINES_IN_HOST_MEMORY]] = Tier.DDR
+    if ledger == TORCHREC:
+        tier[work.kernel == Kernel.KEY_VALUE, LINES.index("cache_index")] = Tier.SSD
     return ShardLedger(bytes=np.stack(lines, axis=1), tier=tier)
 
 
@@ -150,15 +151,24 @@ def _torchrec_state(problem: Problem, table: Ints, tensor_bytes: Floats) -> Floa
     return state
 
 
-def _cache(problem: Problem, work: ShardWork, table: Ints, stored_rows: Ints, share: Floats, ledger: Ledger) -> Floats:
-    """Return the bytes of cached rows in the device's memory: whole rows, or TorchRec's share of the table's bytes."""
+def _caches(problem: Problem, work: ShardWork, table: Ints, stored_rows: Ints, ledger: Ledger) -> CacheBytes:
+    """Return the bytes of caches: of each shard alone in its operator, or TorchRec's share of the table's bytes."""
     if ledger == EXACT:
-        return np.ceil(stored_rows * share) * stored_row_bytes(work)
+        return shard_cache_bytes(problem, work, table=table, stored_rows=stored_rows)
+    share, is_cached = np.nan_to_num(work.cache_load_factor, nan=0.0), IS_CACHED[work.kernel]
     columns = work.table_columns.astype(np.float64)
     table_bytes = work.table_rows * (columns * work.element_bytes + work.row_overhead_bytes)
     part = stored_rows.astype(np.float64) * work.shard_columns / (work.table_rows * columns)
-    cached = np.ceil(np.round(table_bytes * share) * part)
-    return cached + _torchrec_state(problem, table, cached)
+    rows = np.ceil(np.round(table_bytes * share) * part)
+    rows += _torchrec_state(problem, table, rows)
+    index = np.ceil(stored_rows * (_TORCHREC_INDEX_BYTES_PER_ROW + _TORCHREC_TAG_BYTES_PER_CACHED_ROW * share))
+    nothing = np.zeros(work.num_shards)
+    return {
+        "cache": np.where(is_cached & (work.kernel != Kernel.KEY_VALUE), rows, 0.0),
+        "cache_index": np.where(is_cached, index, 0.0),
+        "eviction_buffers": nothing,
+        "write_buffers": nothing,
+    }
 
 
 def _all_ranks(work: ShardWork) -> Floats:

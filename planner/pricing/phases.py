@@ -4,7 +4,7 @@ import numpy as np
 
 from cost_models.arrays import Bools, Floats
 from cost_models.vocabulary import NUM_PHASES, STEP_PHASES, Phase
-from planner.domain.problem.problem import Problem
+from planner.domain.problem.problem import PREFETCH_PIPELINE, Problem
 
 
 def phases_of(problem: Problem) -> tuple[Phase, ...]:
@@ -22,7 +22,7 @@ def phase_windows(problem: Problem) -> Floats:
     windows = np.zeros(NUM_PHASES)
     if problem.pipeline != "none":
         windows[Phase.INPUT_COMM] = problem.dense.window_seconds
-    if problem.pipeline == "train_prefetch_sparse_dist":
+    if problem.pipeline == PREFETCH_PIPELINE:
         windows[Phase.PREFETCH] = problem.dense.window_seconds
     return windows
 

@@ -6,13 +6,14 @@ from typing import Self
 import numpy as np
 
 from cost_models.arrays import Bools, Floats, Ints
-from cost_models.protocol import AssignmentModel, CostModel, Ledger, ShardWork
-from cost_models.vocabulary import HOST_TIERS, Tier
+from cost_models.protocol import AssignmentModel, CostModel, ShardWork
+from cost_models.vocabulary import HOST_TIERS, NUM_TIERS, Tier
 from planner.access.table_columns import data_type_code, table_columns
 from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import Problem
 from planner.pricing.learned_prediction import PlacedShards
-from planner.pricing.memory import LINES, ShardLedger, shard_ledger
+from planner.pricing.memory import EXACT, LINES, TORCHREC, shard_ledger
+from planner.pricing.operators import CACHE_LINES, placed_cache_bytes
 from planner.pricing.shard_work import build_work
 
 
@@ -23,6 +24,7 @@ class PlacedWork:
     work: ShardWork  # of each kind
     table: Ints  # (num_kinds,)
     stored_rows: Ints  # (num_kinds,)
+    reserved_bytes: Floats  # (num_kinds,) beside the table's cache; NaN if the plan states nothing
     kind: Ints  # (num_shards,) of every shard, in order
     rank: Ints  # (num_shards,)
     is_hot: Bools  # (num_shards,) the hot rows of a table of which another shard stands for all
@@ -42,6 +44,7 @@ class PlacedWork:
         table = np.array([index[one.name] for one in tables], dtype=np.int64)[of_kind]
         types = [one.data_type or problem.tables[index[one.name]].data_type.name for one in tables]
         shares = [np.nan if one.cache_load_factor is None else one.cache_load_factor for one in tables]
+        reserved = [np.nan if one.cache_reserved_bytes is None else one.cache_reserved_bytes for one in tables]
         work = build_work(
             problem,
             table_columns(problem),
@@ -58,6 +61,7 @@ class PlacedWork:
             work=work,
             table=table,
             stored_rows=np.where(hot_rows[of_kind] > 0, work.table_rows, shards.num_rows[is_new]),
+            reserved_bytes=np.array(reserved, dtype=np.float64)[of_kind],
             kind=np.cumsum(is_new) - 1,
             rank=shards.rank,
             is_hot=is_hot,
@@ -68,9 +72,38 @@ class PlacedWork:
         kind, rank = self.kind[~self.is_hot], self.rank[~self.is_hot]
         return PlacedShards(work=self.work, table=self.table, kind=kind, rank=rank)
 
-    def ledger(self, problem: Problem, ledger: Ledger) -> ShardLedger:
-        """Return the bytes of one shard of each kind."""
-        return shard_ledger(problem, self.work, table=self.table, stored_rows=self.stored_rows, ledger=ledger)
+    def ledger(self, problem: Problem) -> "PlacedLedger":
+        """Return what every rank and shard really hold, with the caches of the operators that the runtime makes."""
+        of_kind = shard_ledger(problem, self.work, table=self.table, stored_rows=self.stored_rows, ledger=EXACT)
+        caches = placed_cache_bytes(
+            problem,
+            self.work,
+            table=self.table,
+            stored_rows=self.stored_rows,
+            reserved_bytes=self.reserved_bytes,
+            kind=self.kind,
+            rank=self.rank,
+        )
+        of_kind.bytes[:, [LINES.index(line) for line in CACHE_LINES]] = 0.0
+        lines = self.by_rank(problem, of_kind.by_tier_and_line()).reshape(-1, NUM_TIERS, len(LINES))
+        hot = of_kind.bytes[:, LINES.index("hot_rows")]
+        rest = of_kind.bytes.sum(axis=1) - hot
+        shard_bytes = np.where(self.is_hot, hot[self.kind], rest[self.kind])
+        for line, held in caches.bytes.items():
+            place = LINES.index(line)
+            tier = of_kind.tier[self.kind[caches.shard], place].astype(np.int64)
+            np.add.at(lines[:, :, place], (self.rank[caches.shard], tier), held)
+            shard_bytes[caches.shard] += held
+        return PlacedLedger(lines=lines, shard_bytes=shard_bytes)
+
+    def bytes_apart(self, problem: Problem) -> Floats:
+        """Return the bytes of one shard of each kind by tier as searches count them, (num_kinds, NUM_TIERS)."""
+        return shard_ledger(problem, self.work, table=self.table, stored_rows=self.stored_rows, ledger=EXACT).by_tier()
+
+    def torchrec_bytes(self, problem: Problem) -> Floats:
+        """Return the bytes of every rank by tier as TorchRec's planner estimates them, (num_ranks, NUM_TIERS)."""
+        of_kind = shard_ledger(problem, self.work, table=self.table, stored_rows=self.stored_rows, ledger=TORCHREC)
+        return self.by_rank(problem, of_kind.by_tier())
 
     def by_rank(self, problem: Problem, of_kind: Floats) -> Floats:
         """Add up over each rank's shards what one of each kind has, shape (num_ranks, number of columns)."""
@@ -80,11 +113,18 @@ class PlacedWork:
             total[:, column] = np.bincount(rank, weights=of_kind[kind, column], minlength=len(total))
         return total
 
-    def shard_bytes(self, ledger: ShardLedger) -> Floats:
-        """Return the bytes of every shard in all tiers together, shape (num_shards,)."""
-        hot = ledger.bytes[:, LINES.index("hot_rows")]
-        rest = ledger.bytes.sum(axis=1) - hot
-        return np.where(self.is_hot, hot[self.kind], rest[self.kind])
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedLedger:
+    """What a placement takes of every rank's memory."""
+
+    lines: Floats  # (num_ranks, NUM_TIERS, len(LINES))
+    shard_bytes: Floats  # (num_shards,) of every shard in all tiers together
+
+    def by_tier(self) -> Floats:
+        """Return the bytes of every rank, shape (num_ranks, NUM_TIERS)."""
+        held: Floats = self.lines.sum(axis=2)
+        return held
 
 
 def linearise_around(problem: Problem, placement: Placement, cost_model: CostModel) -> CostModel:

@@ -16,7 +16,7 @@ from planner.domain.problem.problem import Problem
 from planner.options.dominance import dominated_families
 from planner.options.enumerate import Cuts, Families, Family, list_cuts, table_rank_allowed
 from planner.pricing.checkpoint import price_work
-from planner.pricing.memory import capacity_bytes, shard_ledger
+from planner.pricing.memory import EXACT, capacity_bytes, shard_ledger
 from planner.pricing.phases import phase_windows
 from planner.pricing.shard_work import build_work
 from planner.solver.problem import Objective, Scope, SolverProblem, no_ints
@@ -84,7 +84,7 @@ def _shape_costs(
         ).seconds
         last_rows = work.table_rows - work.shard_rows * (work.row_shards - 1)
         per_rank, last = (
-            shard_ledger(problem, work, table=table, stored_rows=rows, ledger=cost_model.ledger).by_tier()
+            shard_ledger(problem, work, table=table, stored_rows=rows, ledger=EXACT).by_tier()
             for rows in (work.shard_rows, last_rows)
         )
         parts.append((seconds, per_rank, last))

@@ -14,7 +14,7 @@ from cost_models.protocol import ShardWork
 from cost_models.vocabulary import IS_REPLICATED, Scheme, Tier
 from planner.access.table_columns import TableColumns
 from planner.domain.problem.data_type import DATA_TYPES
-from planner.domain.problem.problem import Problem
+from planner.domain.problem.problem import PREFETCH_PIPELINE, Problem
 
 
 def row_shards(scheme: Codes, world_size: int, ranks_per_host: int) -> Ints:
@@ -60,7 +60,7 @@ def build_work(
     return ShardWork(
         num_ranks=cluster.world_size,
         ranks_per_host=cluster.ranks_per_host,
-        prefetches=problem.pipeline == "train_prefetch_sparse_dist",
+        prefetches=problem.pipeline == PREFETCH_PIPELINE,
         forward_message_bytes=_message_bytes(columns, problem.forward_comm_dtype),
         backward_message_bytes=_message_bytes(columns, problem.backward_comm_dtype),
         id_message_bytes=float(np.sum(columns.batch_ids * id_bytes(columns.is_weighted))),

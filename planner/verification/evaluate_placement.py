@@ -8,9 +8,10 @@ import functools
 
 import numpy as np
 
+from cost_models.analytic.torchrec import TorchRecModel
 from cost_models.arrays import Floats
-from cost_models.protocol import AssignmentModel, CostModel, Ledger
-from cost_models.vocabulary import NUM_TIERS, STEP_PHASES, Evidence, Phase, Tier
+from cost_models.protocol import AssignmentModel, CostModel
+from cost_models.vocabulary import STEP_PHASES, Evidence, Phase, Tier
 from planner.domain.plan.placement import Placement
 from planner.domain.plan.plan import Evaluation, PhaseLoad, RankLoad, TierLoad
 from planner.domain.problem.problem import Problem
@@ -32,7 +33,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     placed = PlacedWork.of(problem, placement)
     hardware, read = problem.cluster.hardware.recorded()
     predicted = price_work(problem, placed.work, table=placed.table, cost_model=cost_model, hardware=hardware)
-    ledger = placed.ledger(problem, cost_model.ledger)
+    ledger = placed.ledger(problem)
     slowdown = problem.cluster.phase_slowdown()
     seconds = placed.by_rank(problem, predicted.seconds) * slowdown
     known, learned, counted = predicted.evidence, None, cost_model.counted_phases
@@ -49,8 +50,11 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         )
         learned = prediction(problem, placed.shards(), cost_model, together, limits=limits, hardware=hardware)
     seconds += message_loads(problem, seconds)
-    lines = placed.by_rank(problem, ledger.by_tier_and_line())
-    used = {problem.cluster.device_tier, *(Tier(int(tier)) for tier in np.unique(ledger.tier[ledger.bytes > 0]))}
+    used = {
+        problem.cluster.device_tier,
+        *(Tier(tier) for tier in np.flatnonzero(ledger.lines.any(axis=(0, 2))).tolist()),
+    }
+    by_torchrec = placed.torchrec_bytes(problem) if isinstance(cost_model, TorchRecModel) else None
     evidence = np.maximum(np.max(known, axis=0, initial=0), message_evidence(problem))
     windows = phase_windows(problem)
     slowest = seconds.max(axis=0)
@@ -74,7 +78,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         objective_seconds=float(objective_of_ranks(problem, counted, seconds)),
         step_time_seconds=float(np.sum(exposed)) if is_step else None,
         max_rank_time_seconds=float(np.max(rank_time)) if is_step else None,
-        ranks=_rank_loads(problem, seconds, lines),
+        ranks=_rank_loads(problem, seconds, ledger.lines, by_torchrec),
         phases=tuple(
             PhaseLoad(
                 phase=phase,
@@ -88,7 +92,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
             for phase in phases_of(problem)
         ),
         tiers=_tier_loads(problem, placed, traffic, step_seconds),
-        shard_bytes=placed.shard_bytes(ledger),
+        shard_bytes=ledger.shard_bytes,
         cost_model=f"{cost_model.name}@{cost_model.version}",
         hardware_numbers=frozenset(
             read | {f"{tier.label}_bytes" for tier in used} | {"hbm_bytes_by_rank", "relative_speed_by_rank"}
@@ -130,18 +134,20 @@ def _tier_loads(problem: Problem, placed: PlacedWork, traffic: Traffic, step_sec
     return tuple(loads)
 
 
-def bytes_by_tier(problem: Problem, placement: Placement, ledger: Ledger) -> Floats:
+def bytes_by_tier(problem: Problem, placement: Placement) -> Floats:
     """Return the bytes that tables take on every rank, shape (num_ranks, NUM_TIERS)."""
-    placed = PlacedWork.of(problem, placement)
-    return placed.by_rank(problem, placed.ledger(problem, ledger).by_tier())
+    return PlacedWork.of(problem, placement).ledger(problem).by_tier()
 
 
-def _rank_loads(problem: Problem, seconds: Floats, lines: Floats) -> tuple[RankLoad, ...]:
-    """Name what every rank has; ``lines`` are its bytes by tier and line, shape (num_ranks, NUM_TIERS x len(LINES))."""
+def _rank_loads(problem: Problem, seconds: Floats, by_tier: Floats, by_torchrec: Floats | None) -> tuple[RankLoad, ...]:
+    """Name what every rank has.
+
+    ``by_tier`` are its bytes by tier and line, shape (num_ranks, NUM_TIERS, len(LINES)), ``by_torchrec`` those that
+    TorchRec's planner believes in, (num_ranks, NUM_TIERS).
+    """
     cluster, device = problem.cluster, problem.cluster.device_tier
     capacity = capacity_bytes(problem)
     tiers = [t for t in Tier if t is device or capacity[:, t].any()]
-    by_tier = lines.reshape(len(lines), NUM_TIERS, len(LINES))
     return tuple(
         RankLoad(
             rank=rank,
@@ -151,6 +157,7 @@ def _rank_loads(problem: Problem, seconds: Floats, lines: Floats) -> tuple[RankL
             capacity_bytes={t: float(capacity[rank, t]) for t in tiers},
             ledger_bytes={t: dict(zip(LINES, by_tier[rank, t].tolist(), strict=True)) for t in tiers},
             reserved_bytes=reserved_by_tier(problem, rank),
+            torchrec_bytes=None if by_torchrec is None else {t: float(by_torchrec[rank, t]) for t in tiers},
         )
         for rank in range(problem.world_size)
     )

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from cost_models.arrays import Bools
-from cost_models.protocol import Ledger
 from cost_models.vocabulary import Tier
 from planner.domain.formats.units import format_bytes
 from planner.domain.plan.placement import Placement, TablePlacement
@@ -22,7 +21,7 @@ from planner.domain.problem.table import PinnedTable, Table
 from planner.errors import Issue
 from planner.options.row_tiers import row_tiers
 from planner.options.runtimes.registry import RUNTIMES
-from planner.pricing.memory import EXACT, capacity_bytes
+from planner.pricing.memory import capacity_bytes
 from planner.verification.evaluate_placement import bytes_by_tier
 from planner.verification.overlap import overlapping_shards
 
@@ -42,11 +41,10 @@ NO_PARTITION = frozenset(
 )
 
 
-def verify(problem: Problem, placement: Placement, *, ledger: Ledger = EXACT) -> tuple[Issue, ...]:
+def verify(problem: Problem, placement: Placement) -> tuple[Issue, ...]:
     """Return everything that is wrong with a placement; empty means it may be used.
 
-    Pointers are into the plan document (``/tables/3/shards/0``). Memory is counted by the
-    ``ledger`` of the cost model that the plan was made with.
+    Pointers are into the plan document (``/tables/3/shards/0``).
     """
     issues = [*_cluster_issues(problem, placement), *_table_set_issues(problem, placement)]
     tables = {table.name: table for table in problem.tables}
@@ -60,7 +58,7 @@ def verify(problem: Problem, placement: Placement, *, ledger: Ledger = EXACT) ->
         return tuple(issues)  # the rest needs shards that exist
     issues.extend(RUNTIMES[problem.runtime].check(problem, placement))
     issues.extend(_group_issues(problem, placement))
-    issues.extend(_memory_issues(problem, placement, ledger))
+    issues.extend(_memory_issues(problem, placement))
     return tuple(issues)
 
 
@@ -293,8 +291,8 @@ def _group_issues(problem: Problem, placement: Placement) -> Iterator[Issue]:
             )
 
 
-def _memory_issues(problem: Problem, placement: Placement, ledger: Ledger) -> Iterator[Issue]:
-    used, free = bytes_by_tier(problem, placement, ledger), capacity_bytes(problem)
+def _memory_issues(problem: Problem, placement: Placement) -> Iterator[Issue]:
+    used, free = bytes_by_tier(problem, placement), capacity_bytes(problem)
     for rank, tier in zip(*np.nonzero(used > free), strict=True):
         need, have = used[rank, tier], free[rank, tier]
         yield Issue(

@@ -9,7 +9,6 @@ from cost_models.vocabulary import Scheme
 from planner.domain.problem.problem import Problem, Reservation
 from planner.domain.problem.table import TableConstraints
 from planner.pipeline import plan
-from planner.pricing.memory import TORCHREC as TORCHREC_LEDGER
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.registry import make_partitioner
 from planner.verification.verify import verify
@@ -48,7 +47,7 @@ def test_never_worse_than_torchrec(name: str) -> None:
         limits=SolveLimits(time_limit_seconds=5.0),
     )
     assert result.plan is not None
-    assert verify(problem, result.plan.placement, ledger=TORCHREC_LEDGER) == ()
+    assert verify(problem, result.plan.placement) == ()
     found = result.plan.evaluation.max_rank_time_seconds * 1e3
     assert result.plan.lower_bound_seconds * 1e3 <= found <= TORCHREC_MILLISECONDS[name] * (1 + 1e-4)
 

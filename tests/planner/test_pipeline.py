@@ -484,7 +484,7 @@ def test_a_kernel_that_the_optimizer_rules_out_is_a_proof_and_reported_once_for_
     result = solve(make_problem(make_table("a", dim=256, optimizer="adam", constraints=stored)))
     assert (result.reason, result.limit) == ("INFEASIBLE", None)
     message = result.shortfalls[0].message
-    assert "table_wise, column_wise, row_wise, table_row_wise: key_value does not run with optimizer adam" in message
+    assert "table_wise, row_wise, table_row_wise: key_value does not run with optimizer adam" in message
     assert message.count("optimizer") == 1
     assert "data_parallel: it runs with dense, none of them among the allowed compute_kernels" in message
 

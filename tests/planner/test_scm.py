@@ -202,7 +202,7 @@ def test_memory_that_is_too_slow_is_left_to_the_drive() -> None:
 class Blind:
     """The roofline of a machine whose host's memories take no time at all."""
 
-    name, version, ledger = "blind", "1", ROOFLINE.ledger
+    name, version = "blind", "1"
     counted_phases = ROOFLINE.counted_phases
     rounding = 0.0
 

@@ -37,7 +37,7 @@ def test_alternatives_are_plans_and_an_optimum_has_no_better_one(problem: Proble
     for table in range(len(problem.tables)):
         for one in alternatives.of_table(table):
             placement = to_placement(found.problem, found.families, found.priced, one.assignment)
-            codes = {issue.code for issue in verify(found.problem, placement, ledger=ROOFLINE.ledger)}
+            codes = {issue.code for issue in verify(found.problem, placement)}
             assert codes <= {"memory"} if one.excess_bytes > 0 else not codes
             seconds = score(found.problem, placement, ROOFLINE).objective_seconds
             assert one.objective_seconds == pytest.approx(seconds)

@@ -174,6 +174,9 @@ def with_runtime_settings(plan: ShardingPlan, constraints: Mapping[str, Paramete
             for key in _OF_THE_RUNTIME if constraint is not None else ():
                 setattr(sharding, key, getattr(constraint, key))
             if constraint is not None and constraint.cache_params is not None and sharding.cache_params is not None:
-                # The plan decides how much is cached, the user how.
-                sharding.cache_params = replace(constraint.cache_params, load_factor=sharding.cache_params.load_factor)
+                # The plan decides how much is cached and which tables share a cache, the user how, and what stays free.
+                ours, theirs = sharding.cache_params, constraint.cache_params
+                free = [one.reserved_memory for one in (ours, theirs) if one.reserved_memory is not None]
+                reserved = sum(free) if free else None
+                sharding.cache_params = replace(theirs, load_factor=ours.load_factor, reserved_memory=reserved)
     return plan

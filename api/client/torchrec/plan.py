@@ -1,6 +1,7 @@
 """From a plan document to the ``ShardingPlan`` that ``DistributedModelParallel`` takes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import cast
 
 import torch.distributed as dist
@@ -8,7 +9,13 @@ from torch import nn
 from torch.distributed._shard.metadata import ShardMetadata
 from torch.distributed._shard.sharding_spec import EnumerableShardingSpec
 from torchrec.distributed.comm import get_local_size
-from torchrec.distributed.types import CacheParams, EmbeddingModuleShardingPlan, ParameterSharding, ShardingPlan
+from torchrec.distributed.types import (
+    CacheParams,
+    EmbeddingModuleShardingPlan,
+    KeyValueParams,
+    ParameterSharding,
+    ShardingPlan,
+)
 
 from ..check import shape_differences
 from ..documents import plan_digest
@@ -22,6 +29,8 @@ from .model import live_tables
 
 #: Device types that carry an index per host in a placement (TorchRec ``sharding_plan.placement``).
 _INDEXED_DEVICES = frozenset({"cuda", "mtia"})
+_SLOTS_PER_SET = 32  # FBGEMM ``ASSOC``
+_ELEMENT_BYTES = {"fp32": 4, "fp16": 2}  # types of weights that FBGEMM keeps on SSD
 
 
 def to_sharding_plan(
@@ -93,8 +102,27 @@ def _parameter_sharding(table: TableDocument, device: str, ranks_per_host: int) 
         sharding_spec=None
         if table["sharding_type"] == "data_parallel"
         else EnumerableShardingSpec([_shard_metadata(shard, device, ranks_per_host) for shard in shards]),
-        cache_params=None if load_factor is None else CacheParams(load_factor=load_factor),
+        cache_params=None
+        if load_factor is None
+        else CacheParams(load_factor=load_factor, reserved_memory=table.get("cache_reserved_bytes")),
+        key_value_params=_key_value_params(table, load_factor),
     )
+
+
+def _key_value_params(table: TableDocument, load_factor: float | None) -> KeyValueParams | None:
+    """Return what gives a ``key_value`` table the plan's cache, and leaves all else to the sharder's ``fused_params``.
+
+    TorchRec 1.8.0 gives such a table a fifth of its rows whatever its load factor (``_populate_ssd_tbe_params``), and
+    cuts that down to ``max_l1_cache_size`` MiB, in whole sets of slots.
+    """
+    if load_factor is None or table["compute_kernel"] != "key_value":
+        return None
+    shard = table["shards"][0]  # of row blocks, a full one
+    slot_bytes = shard["num_columns"] * _ELEMENT_BYTES[table.get("data_type", "fp32")]
+    sets = max(1, int(load_factor * shard["num_rows"] / _SLOTS_PER_SET))
+    others = {field.name: None for field in fields(KeyValueParams)}
+    cache = {"max_l1_cache_size": (sets + 0.5) * _SLOTS_PER_SET * slot_bytes / 2**20}
+    return KeyValueParams(**{**others, **cache})
 
 
 def _shard_metadata(shard: ShardDocument, device: str, ranks_per_host: int) -> ShardMetadata:

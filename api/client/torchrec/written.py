@@ -8,7 +8,7 @@ from torchrec.distributed.types import EmbeddingModuleShardingPlan, ShardingPlan
 def plan_as_json(plan: ShardingPlan) -> dict[str, Any]:
     """Return a plan as ``shardplan evaluate``, ``improve`` and ``import`` take it, wherever it comes from.
 
-    This is what TorchRec's own serialisation has, and the load factor of caches, which it leaves out.
+    This is what TorchRec's own serialisation has, and what it leaves out of caches: load factor and reserved memory.
 
     Raises
     ------
@@ -20,6 +20,8 @@ def plan_as_json(plan: ShardingPlan) -> dict[str, Any]:
         if not isinstance(module, EmbeddingModuleShardingPlan):
             raise ValueError(f'module "{path}" of the plan is a {type(module).__name__}, no embedding module')
         for name, sharding in module.items():
-            if sharding.cache_params is not None and sharding.cache_params.load_factor is not None:
-                written["plan"][path][name]["cache_params"] = {"load_factor": sharding.cache_params.load_factor}
+            cache = sharding.cache_params
+            stated = {} if cache is None else {key: getattr(cache, key) for key in ("load_factor", "reserved_memory")}
+            if stated := {key: value for key, value in stated.items() if value is not None}:
+                written["plan"][path][name]["cache_params"] = stated
     return written

@@ -57,7 +57,7 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
     UnsupportedRequest
         Nothing is wrong with the plan, but the cost model cannot price a part of it.
     """
-    broken = verify(request.problem, plan.placement, ledger=request.cost_model.ledger)
+    broken = verify(request.problem, plan.placement)
     violations = (*plan.false_digest(), *broken)
     is_partition = not any(issue.code in NO_PARTITION for issue in broken)
     scored = _scored(request, plan.placement, is_valid=not violations) if is_partition else None
@@ -108,7 +108,7 @@ def certificate_of(request: SolveRequest, plan: GivenPlan, *, spec_base: str = "
         The cost model prices whole ranks, or this version does not list a cut that the plan has.
     """
     false = tuple(plan.false_digest())
-    issues = false or verify(request.problem, plan.placement, ledger=request.cost_model.ledger)
+    issues = false or verify(request.problem, plan.placement)
     if issues:
         raise InvalidProblem(tuple(plan.placed(issue).below(plan_base) for issue in issues[:_MAX_VIOLATIONS]))
     try:

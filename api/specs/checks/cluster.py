@@ -6,8 +6,9 @@ from api.schemas.spec import HardwareOverrides
 from api.specs.input.json import quoted
 from api.specs.issues import IssueCollector
 from api.specs.state import SpecState
+from cost_models.analytic.torchrec import TorchRecModel
 from cost_models.hardware.hardware import Hardware
-from cost_models.registry import cost_model_names, make_cost_model
+from cost_models.registry import cost_model_names
 from cost_models.vocabulary import DEVICE_KERNELS, HOST_KERNELS, Kernel, Tier
 from planner.domain.formats.units import format_bytes
 from planner.domain.problem.cluster import MAX_RANKS
@@ -83,7 +84,7 @@ def _check_scm(state: SpecState, hardware: Hardware, issues: IssueCollector) -> 
     runtime, cost_model = state.spec.runtime, state.spec.cost_model
     if not RUNTIMES[runtime].supports_scm or cost_model not in cost_model_names():
         return
-    if make_cost_model(cost_model).ledger == "torchrec":  # which counts no such memory
+    if cost_model == TorchRecModel.name:
         issues.report(
             "/cost_model",
             f"the cost model {cost_model} has no price of rows in scm, which the runtime {runtime} has",

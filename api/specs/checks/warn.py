@@ -8,7 +8,6 @@ from api.specs.assumptions import prices_caches_alone, shown_names
 from api.specs.state import SpecState
 from cost_models.hardware.hardware import Hardware
 from cost_models.hardware.profiles_loader import CUSTOM, load_profile
-from cost_models.protocol import Ledger
 from cost_models.text.number_text import counted
 from cost_models.vocabulary import DEVICE_KERNELS, Kernel, Tier
 from planner.domain.formats.units import format_bytes
@@ -17,7 +16,7 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.errors import Issue
 from planner.options.host_memory_fallback import allow_host_memory, explain_missing_host_memory, spilled_kernels
-from planner.pricing.memory import EXACT, capacity_bytes
+from planner.pricing.memory import capacity_bytes
 
 #: GB for bytes, TB/s for bytes/s and the like are off by a thousand and more; changed hardware hardly ever is.
 _LEAST_FACTOR = 500.0
@@ -33,7 +32,7 @@ def warn(state: SpecState) -> Iterator[Issue]:
     yield from model.warnings
     yield from _unused_tables(problem)
     yield from _statistics_of_caches(state.spec)
-    yield from _exceeded_memory(problem, model.model.ledger)
+    yield from _exceeded_memory(problem)
     yield from _unlikely_numbers(state.spec, hardware)
     yield from state.statistics_warnings
     if state.previous is not None:
@@ -68,24 +67,21 @@ def _statistics_of_caches(spec: SpecDocument) -> Iterator[Issue]:
         )
 
 
-def _exceeded_memory(problem: Problem, ledger: Ledger) -> Iterator[Issue]:
+def _exceeded_memory(problem: Problem) -> Iterator[Issue]:
     """Warn of weights that exceed the device's memory, and say what will be done about it.
 
-    Counts what every plan needs at least: no buffers, the narrowest of the allowed data types, and optimizer state
-    where the ``ledger`` of the cost model counts the real one.
+    Counts what every plan needs at least: optimizer state, no buffers, and the narrowest of the allowed data types.
     """
     device = problem.cluster.device_tier
     room = capacity_bytes(problem).sum(axis=0)
-    has_state = ledger == EXACT
     on_device = [table for table in problem.tables if _kernels(table) <= DEVICE_KERNELS]
-    needed_bytes = sum(_least_bytes(table, has_state=has_state) for table in on_device)
+    needed_bytes = sum(_least_bytes(table) for table in on_device)
     # of tables that name kernels of the device
-    bound_bytes = sum(_least_bytes(table, has_state=has_state) for table in on_device if _kernels(table))
+    bound_bytes = sum(_least_bytes(table) for table in on_device if _kernels(table))
     device_bytes = float(room[device])
     if needed_bytes <= device_bytes:
         return
-    what = "weights and optimizer state" if has_state else "weights"
-    message = f"{what} take at least {format_bytes(needed_bytes)}, and all ranks together have"
+    message = f"weights and optimizer state take at least {format_bytes(needed_bytes)}, and all ranks together have"
     message += f" {format_bytes(device_bytes)} of {device.label} after reservations"
     wider = allow_host_memory(problem)
     host_bytes = float(room[Tier.DDR]) if wider is not None else 0.0
@@ -123,9 +119,8 @@ def _kernels(table: Table) -> frozenset[Kernel]:
     return frozenset() if constraints.compute_kernels is None else constraints.compute_kernels
 
 
-def _least_bytes(table: Table, *, has_state: bool) -> float:
-    state = table.optimizer.state_bytes(table.num_embeddings, table.embedding_dim) if has_state else 0.0
-    return table.least_weight_bytes + state
+def _least_bytes(table: Table) -> float:
+    return table.least_weight_bytes + table.optimizer.state_bytes(table.num_embeddings, table.embedding_dim)
 
 
 def _unlikely_numbers(spec: SpecDocument, hardware: Hardware) -> Iterator[Issue]:

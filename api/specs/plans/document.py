@@ -84,6 +84,7 @@ def to_placement(plan: PlanDocument) -> Placement:
                 sharding_type=Scheme.from_label(table.sharding_type),
                 compute_kernel=Kernel.from_label(table.compute_kernel),
                 cache_load_factor=table.cache_load_factor,
+                cache_reserved_bytes=table.cache_reserved_bytes,
                 shards=Shards.of_columns(
                     rank=[shard.rank for shard in table.shards],
                     row_offset=[shard.row_offset for shard in table.shards],

@@ -157,6 +157,8 @@ def _placed(path: str, table: Table | TableSpec, sharding: TorchRecTable, world_
     if kernel.facts.is_cached:
         stated = _load_factor(sharding)
         placed["cache_load_factor"] = DEFAULT_LOAD_FACTOR if stated is None else stated
+        if sharding.cache_params is not None and sharding.cache_params.reserved_memory is not None:
+            placed["cache_reserved_bytes"] = sharding.cache_params.reserved_memory
     return placed
 
 

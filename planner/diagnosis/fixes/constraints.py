@@ -62,7 +62,7 @@ def _value_without(problem: Problem, constraint: Constraint) -> ChangedValue:
     """Return what a field becomes where its constraint is left out; ``None`` for none."""
     if constraint.field == RESERVATION:
         return 0.0
-    return all_data_types(problem.tables[constraint.index]) if constraint.field == "data_types" else None
+    return all_data_types(problem, problem.tables[constraint.index]) if constraint.field == "data_types" else None
 
 
 def _widened(problem: Problem, constraint: Constraint, used: TablePlacement) -> tuple[Problem, str, SpecChange]:

@@ -14,8 +14,10 @@ from planner.domain.problem.table import Table
 #: Of a training step; that of a problem with ``serving`` is REQUEST_LATENCY.
 OBJECTIVES = ("step_time", "max_rank_time")
 REQUEST_LATENCY = "request_latency"
+#: The pipeline that fetches the rows of the next step ahead.
+PREFETCH_PIPELINE = "train_prefetch_sparse_dist"
 #: What a training pipeline holds at once (TorchRec ``PipelineType``).
-PIPELINES = ("none", "train_sparse_dist", "train_prefetch_sparse_dist")
+PIPELINES = ("none", "train_sparse_dist", PREFETCH_PIPELINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

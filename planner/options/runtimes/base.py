@@ -1,10 +1,13 @@
 """What a training runtime executes correctly: the legality of options and of finished plans."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 
 from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.plan.placement import Placement, TablePlacement
-from planner.domain.problem.problem import Problem
+from planner.domain.problem.data_type import DATA_TYPES
+from planner.domain.problem.problem import PREFETCH_PIPELINE, Problem
+from planner.domain.problem.storage import Storage
 from planner.domain.problem.table import MAX_COLUMNS, Table
 from planner.errors import Issue
 
@@ -31,6 +34,16 @@ class Runtime(ABC):
     splits_off_hot_rows: bool = False
     #: Whether kernels that read the host's memory can read storage-class memory.
     supports_scm: bool = False
+    #: Whether tables of one rank share FBGEMM operators, and caches with them (:mod:`planner.pricing.operators`).
+    shares_operators: bool = False
+    #: Whether a plan can keep tables in operators of their own.
+    keeps_caches_apart: bool = False
+    #: Types of weights that its kernels look up.
+    data_types: Collection[str] = DATA_TYPES.keys()
+    #: Optimizers that fused kernels have on hosts without accelerators; ``None`` for all.
+    host_optimizers: frozenset[str] | None = None
+    #: Largest cached share of a ``key_value`` table.
+    max_key_value_share: float = 1.0
     #: Families of hardware profiles that it runs on; ``None`` for any.
     device_families: frozenset[str] | None = None
     #: Whether an export says more where the spec of the plan is at hand.
@@ -39,6 +52,24 @@ class Runtime(ABC):
     @abstractmethod
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """Return the kernels that run a scheme of a table, among those offered, fastest first."""
+
+    def needs_equal_pieces(self, problem: Problem) -> bool:
+        """Return whether a cached table must be cut into pieces of one width: those on one rank share a cache.
+
+        TorchRec keeps shards of different widths apart while rows are fetched ahead (``group_tables``).
+        """
+        return self.shares_operators and problem.pipeline != PREFETCH_PIPELINE
+
+    def widths_share_caches(self, problem: Problem) -> bool:
+        """Return whether tables of different widths get one cache, whatever a plan states."""
+        return self.needs_equal_pieces(problem) and not self.keeps_caches_apart
+
+    def cache_reserved_bytes(self, index: int, storage: Storage, columns: int) -> float | None:
+        """Return what a table's ``cache_reserved_bytes`` are in a plan, so that only its likes share its cache.
+
+        ``index`` is its place in the plan, ``columns`` those of its widest piece.
+        """
+        return None
 
     def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
         """Return why the runtime would reject a scheme of a table or train it wrongly, or ``None``."""

@@ -51,3 +51,22 @@ def piece_widths(
         return None
     columns = np.arange(narrowest, widest + 1, COLUMN_STEP, dtype=np.int64)
     return Widths(columns=columns, cuts=listed, max_pieces=most)
+
+
+@functools.lru_cache(maxsize=4096)
+def _equal_cuts(num_columns: int, narrowest: int, widest: int, max_pieces: int) -> tuple[Widths, ...]:
+    found = []
+    for pieces in range(max_pieces, 1, -1):
+        width, rest = divmod(num_columns, pieces)
+        if rest == 0 and width % COLUMN_STEP == 0 and narrowest <= width <= widest:
+            columns = np.array([width], dtype=np.int64)
+            found.append(Widths(columns=columns, cuts=(np.zeros(pieces, dtype=np.int64),), max_pieces=pieces))
+    return tuple(found)
+
+
+def equal_cuts(widths: Widths) -> tuple[Widths, ...]:
+    """Return each cut into pieces of one width by itself, narrowest first; the only cut of a whole table is itself."""
+    if widths.max_pieces == 1:
+        return (widths,)
+    num_columns = int(widths.columns[widths.cuts[0]].sum())
+    return _equal_cuts(num_columns, int(widths.columns[0]), int(widths.columns[-1]), widths.max_pieces)

@@ -5,6 +5,7 @@ import numpy as np
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.problem.problem import Problem
 from planner.options.enumerate import Families, hot_rows_of
+from planner.options.runtimes.registry import RUNTIMES
 from planner.options.schemes.expand import SitedPieces, expand_all
 from planner.solver.problem import Assignment, SolverProblem
 
@@ -30,6 +31,8 @@ def to_placement(problem: Problem, families: Families, priced: SolverProblem, as
     )
     ends = np.concatenate([[0], np.cumsum(pieces.num_shards(cluster))])[first[1:]]
     shards = expand_all(pieces, cluster).split(ends)
+    widest = np.maximum.reduceat(columns, first[:-1]).tolist()
+    runtime = RUNTIMES[problem.runtime]
     return Placement(
         world_size=cluster.world_size,
         ranks_per_host=cluster.ranks_per_host,
@@ -41,9 +44,10 @@ def to_placement(problem: Problem, families: Families, priced: SolverProblem, as
                 shards=its_shards,
                 module_path=one.module_path,
                 cache_load_factor=family.storage.cache_load_factor,
+                cache_reserved_bytes=runtime.cache_reserved_bytes(index, family.storage, widest[index]),
                 data_type=family.storage.data_type.name,
                 pooling=one.pooling,
             )
-            for one, family, its_shards in zip(problem.tables, chosen, shards, strict=True)
+            for index, (one, family, its_shards) in enumerate(zip(problem.tables, chosen, shards, strict=True))
         ),
     )

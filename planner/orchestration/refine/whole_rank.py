@@ -70,7 +70,7 @@ class _Refinement:
         self._rng = np.random.default_rng(seed)
         self._rank = placement.all_shards().rank.copy()
         self._table = placement.table_of_shards()
-        self._bytes = placed.ledger(problem, model.ledger).by_tier()[placed.kind]
+        self._bytes = placed.bytes_apart(problem)[placed.kind]
         index_of = {table.name: index for index, table in enumerate(problem.tables)}
         self._allowed = table_rank_allowed(problem)[[index_of[table.name] for table in placement.tables]]
         self._free = capacity_bytes(problem)

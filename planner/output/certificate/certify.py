@@ -72,7 +72,7 @@ def certify(
                 hint='choose an additive cost model, such as "roofline", to certify the plan under its prices',
             )
         )
-    if issues := verify(problem, placement, ledger=cost_model.ledger):
+    if issues := verify(problem, placement):
         raise InvalidProblem(issues)
     plan = find_plan(problem, placement, cost_model)
     rules, priced = tuple(module_rules(plan.problem, plan.families).values()), plan.priced

@@ -97,7 +97,7 @@ def explain(
     UnsupportedRequest
         If a table is cut in a way that is not listed for it.
     """
-    if issues := verify(problem, placement, ledger=cost_model.ledger):
+    if issues := verify(problem, placement):
         raise InvalidProblem(issues)
     asked, cost_model = cost_model, linearise_around(problem, placement, cost_model)
     plan = find_plan(problem, placement, cost_model)

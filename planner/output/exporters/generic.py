@@ -118,6 +118,8 @@ def _table(table: TablePlacement) -> TableDocument:
         "cache_load_factor": table.cache_load_factor,
         "shards": [],
     }
+    if table.cache_reserved_bytes is not None:
+        document["cache_reserved_bytes"] = table.cache_reserved_bytes
     # What a launcher compares with its live model, if the spec gave it.
     if table.module_path:
         document["module_path"] = table.module_path

@@ -105,6 +105,7 @@ def _placed(table: TableDocument) -> TablePlacement:
             tier=[Tier.from_label(shard["tier"]) for shard in listed],
         ),
         cache_load_factor=table.get("cache_load_factor"),
+        cache_reserved_bytes=table.get("cache_reserved_bytes"),
         module_path=table.get("module_path") or "",
         data_type=table.get("data_type") or "",
         pooling=table.get("pooling") or "",

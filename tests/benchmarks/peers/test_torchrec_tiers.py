@@ -7,10 +7,9 @@ import pytest
 
 from api.specs.parse import parse_spec
 from benchmarks.peers import torchrec_tiers
+from benchmarks.peers.peer_prices import priced_as_peer
 from benchmarks.peers.torchrec_tiers import SETTINGS, our_plan, tiers_spec, torchrec_plan, torchrec_rating
 from cost_models.vocabulary import Scheme
-from planner.options.enumerate import enumerate_families
-from planner.pricing.price_options import price
 from tests.support.thorough import thorough
 
 
@@ -38,9 +37,7 @@ def test_torchrec_prices_each_of_its_options_as_ours_does(name: str) -> None:
     pytest.importorskip("torchrec")
     spec = tiers_spec(name, num_tables=4, num_ranks=4, times=2.0, seed=1)
     theirs = torchrec_plan(spec, time_limit_seconds=1)
-    request = parse_spec(json.dumps(spec).encode())
-    families = enumerate_families(request.problem)
-    priced = price(request.problem, families, request.cost_model)
+    _, families, priced = priced_as_peer(spec)
     counted = priced.phase_weight > 0
     of_shape = [families.families[family] for family in priced.shape_family]
     for table, options in enumerate(theirs.tables):

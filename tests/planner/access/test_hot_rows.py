@@ -14,7 +14,7 @@ from planner.options.enumerate import enumerate_families
 from planner.options.host_memory_fallback import with_kernels_of
 from planner.output.explain.explanation import explain
 from planner.pipeline import plan
-from planner.pricing.memory import EXACT, LINES
+from planner.pricing.memory import LINES
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.verification.evaluate_placement import bytes_by_tier, score
@@ -107,7 +107,7 @@ def test_bytes_of_a_split_table_are_those_of_its_parts() -> None:
     result = plan(problem, cost_model=ROOFLINE, partitioner=Portfolio(), limits=SolveLimits(time_limit_seconds=1.0))
     assert result.plan is not None
     placement = result.plan.placement
-    found = bytes_by_tier(problem, placement, EXACT)
+    found = bytes_by_tier(problem, placement)
     (one, *_) = placement.tables
     rank, hot = one.shards[0].rank, one.hot_rows
     assert found[rank, Tier.DDR] == (100_000 - hot) * 256

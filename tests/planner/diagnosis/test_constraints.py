@@ -71,4 +71,4 @@ def test_other_reservations_are_no_constraints() -> None:
 def test_without_a_list_of_types_a_table_may_have_any_that_can_be_trained_and_keeps_its_splits() -> None:
     half = TableConstraints(data_types=("fp16",), hot_row_fractions=(0.1,))
     (table,) = with_only(make_problem(make_table("a", constraints=half)), ()).tables
-    assert table.constraints == TableConstraints(data_types=("bf16", "fp16", "fp32"), hot_row_fractions=(0.1,))
+    assert table.constraints == TableConstraints(data_types=("fp16", "fp32"), hot_row_fractions=(0.1,))

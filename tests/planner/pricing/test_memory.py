@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from cost_models.analytic.roofline import RooflineModel
-from cost_models.protocol import Ledger
-from cost_models.registry import COST_MODELS, make_cost_model
 from cost_models.vocabulary import Kernel, Phase, Scheme, Tier
 from planner.access.table_columns import table_columns
 from planner.domain.problem.problem import Dense, Problem, Reservation
@@ -15,6 +13,7 @@ from planner.pricing.memory import (
     EXACT,
     LINES,
     TORCHREC,
+    Ledger,
     ShardLedger,
     capacity_bytes,
     reserved_by_tier,
@@ -215,27 +214,28 @@ DEVICE_LINES = {"row_optimizer_state", "cache", "cache_index", "input_buffers", 
     [("rowwise_adagrad", 0, 4_000), ("adagrad", 256_000, 0), ("partial_rowwise_adam", 256_000, 4_000)],
 )
 @pytest.mark.parametrize(
-    ("kernel", "share", "tier"),
+    ("kernel", "share", "tier", "cache"),
     [
-        (Kernel.FUSED, np.nan, Tier.HBM),
-        (Kernel.FUSED_UVM, np.nan, Tier.DDR),
-        (Kernel.FUSED_UVM_CACHING, 0.1, Tier.DDR),
-        (Kernel.KEY_VALUE, 0.1, Tier.SSD),
+        (Kernel.FUSED, np.nan, Tier.HBM, (0, 0)),
+        (Kernel.FUSED_UVM, np.nan, Tier.DDR, (0, 0)),
+        (Kernel.FUSED_UVM_CACHING, 0.1, Tier.DDR, (128 * 256, 4_000 + 128 * 16)),
+        (Kernel.KEY_VALUE, 0.1, Tier.SSD, (96 * 256, 96 * 16)),
     ],
 )
 def test_weights_and_their_state_lie_next_to_each_other_and_all_else_in_the_device(
-    kernel: Kernel, share: float, tier: Tier, optimizer: str, per_weight: int, per_row: int
+    kernel: Kernel, share: float, tier: Tier, cache: tuple[int, int], optimizer: str, per_weight: int, per_row: int
 ) -> None:
-    """1,000 rows of 64 fp32 weights: state of 4 B per weight is as large as the weights, state per row 4,000 B."""
+    """1,000 rows of 64 fp32 weights: state of 4 B per weight is as large as the weights, state per row 4,000 B.
+
+    A tenth of the rows is 100 slots of 256 B: 4 sets of 32 of them, or 3 with ``key_value``, and 16 B of tags each.
+    """
     found = shard(make_problem(make_table(optimizer=optimizer)), Scheme.TABLE_WISE, kernel, share=share)
     held = dict(zip(LINES, found.bytes[0].tolist(), strict=True))
     where = dict(zip(LINES, found.tier[0].tolist(), strict=True))
     assert (held["weights"], held["optimizer_state"], held["row_optimizer_state"]) == (256_000, per_weight, per_row)
     assert where["weights"] == where["optimizer_state"] == tier
     assert {where[line] for line in DEVICE_LINES} == {Tier.HBM}
-    # 100 cached rows of 256 B, 4 B of index for each row and 16 B of tags for each cached one
-    is_cached = not np.isnan(share)
-    assert (held["cache"], held["cache_index"]) == ((25_600, 4_000 + 1_600) if is_cached else (0, 0))
+    assert (held["cache"], held["cache_index"]) == cache
     by_tier = found.by_tier()[0]
     assert by_tier.sum() == found.bytes.sum()
     if tier is not Tier.HBM:
@@ -246,19 +246,19 @@ def test_weights_and_their_state_lie_next_to_each_other_and_all_else_in_the_devi
 
 
 def test_a_cache_of_all_rows_takes_what_fused_takes_and_its_index() -> None:
-    """4 B + 16 B for each of 1,000 rows."""
+    """1,000 rows are 32 sets of 32 slots: 24 slots of 256 B more than rows, 4 B per row and 16 B per slot."""
     problem = make_problem(make_table(optimizer="rowwise_adagrad"))
     whole = shard(problem, Scheme.TABLE_WISE, Kernel.FUSED_UVM_CACHING, share=1.0).by_tier()[0]
     fused = shard(problem, Scheme.TABLE_WISE).by_tier()[0]
-    assert whole[Tier.HBM] == fused[Tier.HBM] + 20_000
+    assert whole[Tier.HBM] == fused[Tier.HBM] + 24 * 256 + 4_000 + 1_024 * 16
     assert whole[Tier.DDR] == 256_000
 
 
 def test_a_cache_holds_whole_rows_and_those_of_its_own_block() -> None:
-    """1,001 rows on 4 ranks: blocks of 251; a tenth are 26 rows of 256 B; index 251 x 4 + 25.1 x 16 = 1,405.6."""
+    """1,001 rows on 4 ranks: blocks of 251; a tenth are 25.1 rows, one set of 32 slots of 256 B."""
     found = shard(make_problem(make_table(rows=1001)), Scheme.ROW_WISE, Kernel.FUSED_UVM_CACHING, share=0.1)
     held = dict(zip(LINES, found.bytes[0].tolist(), strict=True))
-    assert (held["cache"], held["cache_index"]) == (26 * 256, 1_406)
+    assert (held["cache"], held["cache_index"]) == (32 * 256, 251 * 4 + 32 * 16)
 
 
 @pytest.mark.parametrize(("kernel", "copies"), [(Kernel.FUSED, 3), (Kernel.FUSED_UVM, 3), (Kernel.KEY_VALUE, 10)])
@@ -276,11 +276,6 @@ def test_host_memory_is_left_whole() -> None:
     assert left[:, Tier.DDR].tolist() == [250e9] * 4
     assert np.all(left[:, Tier.HBM] < 80e9)
     assert not left[:, Tier.SSD].any()
-
-
-def test_ledger_of_each_cost_model() -> None:
-    ledgers = {name: make_cost_model(name).ledger for name in COST_MODELS}
-    assert ledgers == {"torchrec": TORCHREC, "roofline": EXACT, "serving": EXACT}
 
 
 def test_reservation_lines() -> None:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from cost_models.errors import MissingHardwareNumber, UnsupportedWork
 from cost_models.hardware.hardware import Hardware
 from cost_models.hardware.profile_fields import FIELDS
-from cost_models.protocol import CostModel, Ledger, ShardWork
+from cost_models.protocol import CostModel, ShardWork
 from cost_models.vocabulary import IS_CACHED, NUM_PHASES, Evidence, Kernel, Phase, Scheme
 from tests.support.cost_models.shard_work import hardware, plain_hardware, shard_work, table_shard, tiered_hardware
 
@@ -43,9 +43,6 @@ class CostModelContract:
         counted = self.model().counted_phases
         assert counted.dtype == np.bool_
         assert counted.shape == (NUM_PHASES,)
-
-    def test_it_names_its_ledger(self) -> None:
-        assert self.model().ledger in get_args(Ledger)
 
     def test_same_work_same_seconds(self) -> None:
         work, machine = self.work(), self.machine()

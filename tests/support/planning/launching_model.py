@@ -8,7 +8,7 @@ from cost_models.analytic.roofline import RooflineModel
 from cost_models.arrays import Bools, Floats, Ints
 from cost_models.collectives.collective_bytes import exchanges_of
 from cost_models.hardware.hardware import Hardware
-from cost_models.protocol import Ledger, RankSeconds, ShardSeconds, ShardWork
+from cost_models.protocol import RankSeconds, ShardSeconds, ShardWork
 from cost_models.vocabulary import Evidence, Phase
 
 _ROOFLINE = RooflineModel()
@@ -22,7 +22,6 @@ class _Shared:
     launch_seconds: float
     name: str = "launching"
     version: str = "1"
-    ledger: Ledger = "exact"
     rounding: float = 0.0
 
     @property
@@ -44,7 +43,6 @@ class LaunchingModel:
     most_lookups: float = np.inf
     name: str = "launching"
     version: str = "1"
-    ledger: Ledger = "exact"
     rounding: float = 0.0
     coverage: float = 0.9
 

@@ -57,6 +57,7 @@ def _table(name: str) -> TablePlacement:
         compute_kernel=Kernel.FUSED_UVM_CACHING,
         shards=shards,
         cache_load_factor=0.2,
+        cache_reserved_bytes=0.25,
         module_path="sparse.ebc",
         data_type="fp32",
         pooling="sum",
@@ -78,6 +79,7 @@ def _evaluation() -> Evaluation:
                 capacity_bytes={Tier.HBM: 1e9, Tier.DDR: 2e9},
                 ledger_bytes={Tier.HBM: {"cache": 100.4}, Tier.DDR: {"weights": 320.6}},
                 reserved_bytes={Tier.HBM: {"margin": 1e8}},
+                torchrec_bytes={Tier.HBM: 90.4, Tier.DDR: 0.0},
             )
             for rank in RANKS
         ),

@@ -8,6 +8,7 @@ that have such pieces can still be exported.
 
 from cost_models.vocabulary import Holders, Kernel, Scheme
 from planner.domain.plan.placement import Placement, TablePlacement
+from planner.domain.problem.storage import Storage
 from planner.domain.problem.table import Table
 from planner.options.runtimes.base import TableIssue
 from planner.options.runtimes.geometry import UnheldGeometry
@@ -27,6 +28,12 @@ class TorchEasyRec(TorchRec):
     name = "torcheasyrec"
     #: On CPUs its planner cuts no rows and leaves tables of sequences whole.
     device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
+    data_types = DATA_TYPES.keys()
+    keeps_caches_apart = False
+
+    def cache_reserved_bytes(self, index: int, storage: Storage, columns: int) -> float | None:
+        """No field of its config states one."""
+        return None
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """``dense`` replicates; a cache needs a table that allows TorchRec's own load factor alone."""

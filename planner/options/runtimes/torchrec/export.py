@@ -83,7 +83,11 @@ def _parameter_sharding(placed: TablePlacement, device: str, ranks_per_host: int
             for rank, row_offset, num_rows, column_offset, num_columns, _ in shards.columns.T.tolist()
         ]
     if placed.cache_load_factor is not None:
-        sharding["cache_params"] = {"load_factor": placed.cache_load_factor}
+        reserved = placed.cache_reserved_bytes
+        sharding["cache_params"] = {
+            "load_factor": placed.cache_load_factor,
+            **({} if reserved is None else {"reserved_memory": reserved}),
+        }
     return sharding
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cost_models.arrays import Ints
-from cost_models.vocabulary import Kernel, Scheme
+from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
@@ -30,6 +30,8 @@ _KERNELS = {
     Scheme.TABLE_COLUMN_WISE: _ROWS_ANYWHERE,
     Scheme.GRID_SHARD: _ROWS_ANYWHERE,
 }
+#: Optimizers of the fused kernels on CPUs.
+_ON_HOSTS = ("none", "sgd", "adagrad", "rowwise_adagrad")
 _ROW_REDUCED = (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE)
 _BY_COLUMNS = (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE)
 
@@ -38,11 +40,12 @@ def check_placement(problem: Problem, placement: Placement) -> list[Issue]:
     """Return every rule of TorchRec that the placement breaks, with pointers into the plan."""
     issues: list[Issue] = []
     tables = {table.name: table for table in problem.tables}
+    on_host = problem.cluster.device_tier is Tier.DDR
     for index, (placed, sizes) in enumerate(zip(placement.tables, _broken_sizes(placement), strict=True)):
         if placed.name in tables:  # others are reported by verify
             issues += [
                 Issue(code=code, pointer=f"/tables/{index}", message=f'table "{placed.name}": {message}', hint=hint)
-                for code, message, hint in _table_issues(tables[placed.name], placed, placement, sizes)
+                for code, message, hint in _table_issues(tables[placed.name], placed, placement, sizes, on_host)
             ]
     return [*issues, *_mixed_mean_modules(problem, placement)]
 
@@ -62,9 +65,9 @@ def _broken_sizes(placement: Placement) -> list[tuple[bool, bool, bool]]:
 
 
 def _table_issues(
-    table: Table, placed: TablePlacement, placement: Placement, broken_sizes: tuple[bool, bool, bool]
+    table: Table, placed: TablePlacement, placement: Placement, broken_sizes: tuple[bool, bool, bool], on_host: bool
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield (code, message, hint) for each broken rule of one table."""
+    """Yield (code, message, hint) for each broken rule of one table; ``on_host`` if the cluster has no accelerators."""
     shards, scheme, kernel = placed.shards, placed.sharding_type, placed.compute_kernel
     has_wrong_width, has_empty, has_too_wide = broken_sizes
     if table.embedding_dim % 4 or has_wrong_width:
@@ -73,6 +76,8 @@ def _table_issues(
         yield "empty-shard", "a shard has no rows or no columns; FBGEMM then updates wrong rows", "use fewer row blocks"
     if has_too_wide:
         yield "column-width", f"a shard is wider than {MAX_SHARD_COLUMNS} columns", "cut it by columns"
+    if (placed.data_type or table.data_type.name) == "bf16":
+        yield "data-type", "no kernel of FBGEMM looks up bf16 weights", "use fp16 or fp32 weights"
     if scheme not in _KERNELS:
         yield "scheme", f"TorchRec has no {scheme.label}", "use a scheme of TorchRec's"
         return
@@ -80,6 +85,18 @@ def _table_issues(
     if kernel not in runs:
         names = " or ".join(one.label for one in runs)
         yield "kernel", f"{scheme.label} runs with kernel {names}, not {kernel.label}", f"use kernel {names}"
+    elif kernel is Kernel.KEY_VALUE and (placed.cache_load_factor or 0.0) > 0.2:
+        yield (
+            "cache-share",
+            "TorchRec caches at most 0.2 of the rows of a key_value table",
+            "use cache_load_factor 0.2 or less",
+        )
+    elif on_host and kernel in _ROWS_ANYWHERE and table.optimizer.name not in _ON_HOSTS:
+        yield (
+            "optimizer",
+            f"FBGEMM's kernels do not train with {table.optimizer.name} on hosts without accelerators",
+            f"use {', '.join(_ON_HOSTS[1:])}, or the kernel dense",
+        )
     elif kernel is Kernel.KEY_VALUE and table.optimizer.name not in ("none", "rowwise_adagrad"):
         yield "kernel", f"key_value does not train with {table.optimizer.name} here", "use rowwise_adagrad"
     if scheme is Scheme.GRID_SHARD and table.pooling == "mean":

@@ -13,10 +13,14 @@ under ``tests/torchrec`` do it again). It accepts, and then trains **silently wr
 The geometry of finished plans is checked in :mod:`planner.options.runtimes.torchrec.geometry`.
 """
 
+from collections.abc import Collection
+
 from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.plan.placement import Placement
+from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import Problem
-from planner.domain.problem.table import Table
+from planner.domain.problem.storage import Storage
+from planner.domain.problem.table import MAX_COLUMNS, Table
 from planner.errors import Issue
 from planner.options.runtimes.base import Runtime
 from planner.options.runtimes.torchrec.geometry import MAX_SHARD_COLUMNS, check_placement
@@ -34,10 +38,19 @@ SCHEMES = (
 #: Schemes that cut rows over all ranks of a group and reduce partial pools, as TorchRec
 #: groups them when it divides MEAN pools (grid_shard is missing from that group there).
 ROW_SCHEMES = frozenset({Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE})
-#: Schemes for which TorchRec builds a batched key-value lookup.
-KEY_VALUE_SCHEMES = frozenset({Scheme.TABLE_WISE, Scheme.COLUMN_WISE, Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE})
+#: Schemes for which TorchRec builds a batched key-value lookup, less column_wise: pieces of a table on one rank would
+#: share one cache of the size of a single piece's.
+KEY_VALUE_SCHEMES = frozenset({Scheme.TABLE_WISE, Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE})
 #: Optimizers of FBGEMM's ``SSDTableBatchedEmbeddingBags`` that keep no state per weight.
 KEY_VALUE_OPTIMIZERS = frozenset({"none", "rowwise_adagrad"})
+#: Optimizers of FBGEMM's fused kernels on CPUs.
+HOST_OPTIMIZERS = frozenset({"none", "sgd", "adagrad", "rowwise_adagrad"})
+#: FBGEMM's kernels are not compiled for bf16 weights: on GPUs its operators refuse them, and on CPUs the first lookup
+#: fails.
+LOOKUP_TYPES = frozenset(DATA_TYPES) - {"bf16"}
+#: TorchRec 1.8.0 ``_populate_ssd_tbe_params`` passes no cached share of a ``key_value`` table on: it has this one, or
+#: less where ``max_l1_cache_size`` bounds it.
+MAX_KEY_VALUE_SHARE = 0.2
 #: What an EmbeddingCollection (sequence embeddings) is sharded by here.
 SEQUENCE_SCHEMES = frozenset({Scheme.DATA_PARALLEL, Scheme.TABLE_WISE, Scheme.COLUMN_WISE, Scheme.ROW_WISE})
 
@@ -51,6 +64,25 @@ class TorchRec(Runtime):
     row_schemes = ROW_SCHEMES
     #: FBGEMM allocates the rows of its UVM kernels itself (``new_managed_tensor``) and takes no memory to put them in.
     supports_scm = False
+    data_types: Collection[str] = LOOKUP_TYPES
+    #: FBGEMM 1.8.0 ``SplitTableBatchedEmbeddingBagsCodegen``: "Optimizer ... is not supported in CPU mode".
+    host_optimizers = HOST_OPTIMIZERS
+    max_key_value_share = MAX_KEY_VALUE_SHARE
+    shares_operators = True
+    keeps_caches_apart = True
+
+    def cache_reserved_bytes(self, index: int, storage: Storage, columns: int) -> float | None:
+        """Keep caches apart by width and cached share, and those of ``key_value`` tables by table.
+
+        FBGEMM takes off whole bytes (``int(cache_reserved_memory)``), so that less than one byte takes off nothing, and
+        TorchRec compares the numbers when it groups tables. Two widths or shares never have the same number.
+        """
+        share = storage.cache_load_factor
+        if share is None:
+            return None
+        if storage.kernel is Kernel.KEY_VALUE:
+            return (index + 1) / 2**20  # more than any model has tables
+        return (columns + share / 2) / (2 * MAX_COLUMNS)
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """``dense`` is the only kernel of data_parallel; the others run every scheme but that.
@@ -73,6 +105,11 @@ class TorchRec(Runtime):
         """Return why TorchRec would reject this scheme of the table, or train it wrongly."""
         if scheme not in SCHEMES:
             return f"TorchRec has no {scheme.label}"
+        if others := {table.data_type.name, *(table.constraints.data_types or ())} - set(self.data_types):
+            return (
+                f"no kernel of FBGEMM 1.8 looks up {' or '.join(sorted(others))} weights: use fp16 or fp32 weights"
+                " (outputs and messages may be bf16: output_dtype, forward_comm_dtype, backward_comm_dtype)"
+            )
         if table.embedding_dim % 4:
             padded = -(-table.embedding_dim // 4) * 4
             return f"its kernels need rows of a multiple of 4 columns: pad embedding_dim to {padded}"

@@ -225,6 +225,9 @@ def _ledger(rank: RankDocument, tier: str) -> list[str]:
         parts = [f"{name} {format_bytes(value)}" for name, value in ledger.get(tier, {}).items() if value > 0]
         if parts:
             lines += wrapped(parts, label=f"rank {rank['rank']} {label} in {tier}:")
+    estimated = (rank.get("torchrec_bytes") or {}).get(tier)
+    if estimated:
+        lines.append(f"  rank {rank['rank']} would hold {format_bytes(estimated)} in {tier} by TorchRec's own estimate")
     return lines
 
 

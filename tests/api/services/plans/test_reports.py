@@ -19,7 +19,7 @@ from tests.support.service.specs import TINY, raw, tiny
 class PricesNothing:
     """A cost model without any formula."""
 
-    name, version, ledger = "nothing", "1", "exact"
+    name, version = "nothing", "1"
 
     def predict(self, _work: object, _hardware: object) -> object:
         raise UnsupportedWork(self.name, "kernel fused")

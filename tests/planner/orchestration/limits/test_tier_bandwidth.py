@@ -14,7 +14,6 @@ from planner.options.enumerate import enumerate_families
 from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step, with_limits
 from planner.orchestration.placement.to_placement import to_placement
 from planner.pipeline import plan
-from planner.pricing.memory import TORCHREC as TORCHREC_LEDGER
 from planner.pricing.price_options import price
 from planner.solver.evaluate import objective_of, violations
 from planner.solver.partitioners.base import SolveLimits
@@ -76,7 +75,7 @@ def test_the_plan_that_is_given_leaves_every_tier_time() -> None:
     assert result.plan is not None
     assert list(overloaded(result.plan.evaluation)) == []
     assert 0.5 < result.plan.evaluation.tiers[0].utilization <= 1
-    assert verify(problem, result.plan.placement, ledger=TORCHREC_LEDGER) == ()
+    assert verify(problem, result.plan.placement) == ()
 
 
 def test_a_tier_that_nothing_can_serve_is_named() -> None:

@@ -107,9 +107,10 @@ def test_sequence_tables() -> None:
 def test_a_cache_needs_a_share_of_the_rows(kernel: Kernel, share: float | None) -> None:
     problem = make_problem(make_table(optimizer="rowwise_adagrad", constraints=ANY_KERNEL), cluster=WITH_STORAGE)
     cached = place("t", Scheme.TABLE_WISE, [(0, 0, 1000, 0, 64)], kernel)
-    assert codes(problem, replace(cached, cache_load_factor=share)) == {"cache"}
-    assert codes(problem, replace(cached, cache_load_factor=0.3)) == set()
-    assert codes(problem, replace(cached, cache_load_factor=1.0)) == set()
+    assert "cache" in codes(problem, replace(cached, cache_load_factor=share))
+    assert codes(problem, replace(cached, cache_load_factor=0.2)) == set()
+    more = set() if kernel is Kernel.FUSED_UVM_CACHING else {"cache-share"}  # TorchRec has no more for rows on SSD
+    assert codes(problem, replace(cached, cache_load_factor=1.0)) == more
 
 
 def test_kernels_that_read_host_memory_have_no_cache() -> None:
@@ -123,7 +124,7 @@ def test_kernels_that_read_host_memory_have_no_cache() -> None:
 def test_block_storage_trains_with_few_optimizers(optimizer: str, issues: set[str]) -> None:
     problem = make_problem(make_table(optimizer=optimizer, constraints=ANY_KERNEL), cluster=WITH_STORAGE)
     stored = place("t", Scheme.TABLE_WISE, [(0, 0, 1000, 0, 64)], Kernel.KEY_VALUE)
-    assert codes(problem, replace(stored, cache_load_factor=0.3)) == issues
+    assert codes(problem, replace(stored, cache_load_factor=0.2)) == issues
 
 
 @pytest.mark.parametrize("scheme", [Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD])

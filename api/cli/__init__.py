@@ -34,6 +34,7 @@ _COMMANDS = {
     "export": ("plans.documents", "Write a plan in the form that a runtime takes."),
     "stats": ("statistics.command", "Sketch traces of lookups; merge or compare sketches."),
     "measure": ("measuring.command", "Measure embeddings, collectives and copies here."),
+    "measurements": ("models.measurements", "Read what other benchmarks measured."),
     "fit": ("models.fit", "Fit a learned cost model to measured rows."),
     "model": ("models.report", "Report on a learned cost model."),
     "fetch": ("plans.fetch", "Bring a file up to date with a channel."),

@@ -78,7 +78,7 @@ def report(error: Exception) -> ExitCode:
         case ProblemError(status=status) if 400 <= status < 500:
             echo(f"shardplan: the server refused: {error}")
             if status == UNAUTHORIZED:
-                for line in _wrapped(KEY_HINT, "  "):
+                for line in wrapped(KEY_HINT, "  "):
                     echo(line)
         case SolverDefect():
             echo(f"shardplan: the solver returned a wrong plan, which is a defect of shardplan: {error}")
@@ -114,17 +114,18 @@ def print_issues(issues: Sequence[Issue] | Sequence[RowIssue]) -> None:
     for issue in issues:
         if isinstance(issue, Issue):
             text = f"{issue.severity} at {issue.pointer or 'the whole document'}: {issue.message}"
-            lines = [*_wrapped(text, "  "), *_wrapped(issue.hint, "    ")]
+            lines = [*wrapped(text, "  "), *wrapped(issue.hint, "    ")]
         else:
             where = "the file" if issue.row < 0 else f"row {issue.row + 1}"
             column = f", {issue.column}" if issue.column else ""
             value = f" ({issue.value})" if issue.value else ""
-            lines = _wrapped(f"{where}{column}{value}: {issue.reason}", "  ")
+            lines = wrapped(f"{where}{column}{value}: {issue.reason}", "  ")
         for line in lines:
             echo(line)
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
+def wrapped(text: str, indent: str) -> list[str]:
+    """Return the lines of a text in at most 80 columns; long words are not broken."""
     return textwrap.wrap(
         text,
         MAX_COLUMNS,

@@ -1,24 +1,35 @@
-"""Files of measured rows: ``.csv``, ``.csv.gz`` and ``.parquet``, checked as they are read."""
+"""Files of measured rows: ours (CSV, Parquet, JSON), and reports of other benchmarks, checked as they are read."""
 
 import gzip
+import json
 import os
 import zlib
 from pathlib import Path
+from typing import BinaryIO
 
 from cost_models.measurements.cells import refused
 from cost_models.measurements.check import check
 from cost_models.measurements.csv_rows import read_csv
+from cost_models.measurements.json_rows import rows_from_json
 from cost_models.measurements.parquet_rows import read_parquet
+from cost_models.measurements.reports.nccl_tests import read_nccl_tests
+from cost_models.measurements.reports.report import NOTHING_STATED, Report, Stated
+from cost_models.measurements.reports.tbe_benchmark import is_tbe_benchmark, read_tbe_benchmark
 from cost_models.measurements.schema import Measurements
 
 #: A file as it lies there, and what it may unfold to.
 MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_INFLATED_BYTES = 128 * 1024 * 1024
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
+_GZIP = b"\x1f\x8b"
+_FORMS = (
+    "rows of shardplan (.csv, .csv.gz, .parquet, or JSON with a list of rows), a log of nccl-tests or rccl-tests,"
+    " benchmark_results.json of dynamicemb"
+)
 
 
-def read_measurements(path: Path) -> Measurements:
-    """Return the rows of a file, checked.
+def read_report(path: Path, stated: Stated = NOTHING_STATED) -> Report:
+    """Return the rows of any file that holds some: ours by the end of its name, else by what is in it.
 
     Raises
     ------
@@ -27,10 +38,37 @@ def read_measurements(path: Path) -> Measurements:
     OSError
         Where the file cannot be read.
     """
+    if path.name.endswith(SUFFIXES):
+        return Report(rows=read_measurements(path))
+    with path.open("rb") as file:
+        _check_size(file)
+        raw = file.read()
+    if raw.startswith(_GZIP):
+        raw = _inflated(raw)
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = ""
+    if not text.strip() or "\0" in text:
+        raise refused(f"{'empty' if not raw else 'no text'}; expected {_FORMS}")
+    if not text.lstrip().startswith(("{", "[{", "[\n", "[ ")):
+        return read_nccl_tests(text, name=path.name, stated=stated)
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return read_nccl_tests(text, name=path.name, stated=stated)
+    if is_tbe_benchmark(content):
+        return read_tbe_benchmark(content, name=path.name, stated=stated)
+    if isinstance(content, dict) and isinstance(content.get("rows"), list):
+        return Report(rows=rows_from_json(content["rows"]))
+    raise refused(f"JSON of another kind; expected {_FORMS}")
+
+
+def read_measurements(path: Path) -> Measurements:
+    """Return the rows of a file of ours, checked; raises as :func:`read_report` does."""
     suffix = _suffix(path)
     with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size > MAX_FILE_BYTES:
-            raise refused(f"larger than {MAX_FILE_BYTES:,} bytes: split the file")
+        _check_size(file)
         if suffix == ".parquet":
             return check(read_parquet(file, MAX_INFLATED_BYTES))
         if suffix == ".csv":
@@ -40,6 +78,22 @@ def read_measurements(path: Path) -> Measurements:
                 return check(read_csv(inflated, MAX_INFLATED_BYTES))  # type: ignore[arg-type]  # a BinaryIO but in name
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise refused("no gzip file that can be read", str(error)) from None
+
+
+def _check_size(file: BinaryIO) -> None:
+    if os.fstat(file.fileno()).st_size > MAX_FILE_BYTES:
+        raise refused(f"larger than {MAX_FILE_BYTES:,} bytes: split the file")
+
+
+def _inflated(raw: bytes) -> bytes:
+    unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        content = unpack.decompress(raw, MAX_INFLATED_BYTES + 1)
+    except zlib.error as error:
+        raise refused("no gzip file that can be read", str(error)) from None
+    if len(content) > MAX_INFLATED_BYTES:
+        raise refused(f"more than {MAX_INFLATED_BYTES:,} bytes when unpacked: split the file")
+    return content
 
 
 def _suffix(path: Path) -> str:

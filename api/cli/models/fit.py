@@ -7,22 +7,23 @@ from typing import Annotated
 
 import typer
 
-from api.cli.errors import BadInput, echo, system_errors
+from api.cli.errors import BadInput, echo
 from api.cli.files import STDIN, check_distinct, check_output, write_content
 from api.cli.interruptible import interruptible
 from api.cli.models.files import ReportFile
+from api.cli.models.measurements import read_rows
 from api.schemas.base import MODEL_NAME
 from api.services.cost_models.report.html import report_page
 from api.services.cost_models.report.text import model_text
 from api.specs.references.learned_model import CannotFit, fit
 from cost_models.fitting.copies import copy_rates
-from cost_models.measurements.files import read_measurements
 from cost_models.measurements.schema import Measurements, joined
 
 
 def fit_command(
     files: Annotated[
-        list[str], typer.Argument(metavar="ROWS.csv...", help="Measured rows (.csv, .csv.gz, .parquet) of one device.")
+        list[str],
+        typer.Argument(metavar="ROWS.csv...", help="Measured rows, or reports that have some, of one device."),
     ],
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="MODEL.json", help="Where to write the model, else stdout.")
@@ -43,7 +44,7 @@ def fit_command(
     called = _name(name, output)
 
     check_distinct(((path, str(Path(path).resolve())) for path in files), "rows")
-    rows = joined([_read(path) for path in files])
+    rows = joined([read_rows(path, quiet=quiet) for path in files])
     rates = None if overrides is None else _rates(rows)
     if not quiet:
         echo(f"shardplan: fitting {rows.num_rows:,} rows; some thousands take a few minutes")
@@ -93,8 +94,3 @@ def _rates(rows: Measurements) -> dict[str, float]:
     if not rates:
         raise BadInput("--overrides: no measured copies are among the rows; shardplan measure writes some")
     return rates
-
-
-def _read(path: str) -> Measurements:
-    with system_errors(f"cannot read {path}"):
-        return read_measurements(Path(path))

@@ -1,0 +1,64 @@
+"""What was read of a report, what was left out, and what its reader was told beside it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cost_models.measurements.cells import MAX_TEXT_LENGTH, refused
+from cost_models.measurements.check import check
+from cost_models.measurements.schema import COLUMNS, DTYPES, Measurements, empty_column, measurements
+
+#: Reasons listed in a refusal; more lines of one log seldom say more.
+MAX_REASONS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """What a person says of a report that it may leave out itself; ``None``: nothing."""
+
+    operation: str | None = None  # one of COLLECTIVES
+    num_ranks: int | None = None
+    ranks_per_host: int | None = None
+    device: str | None = None
+
+
+NOTHING_STATED = Stated()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Checked rows, what each part of them is, and what was left out with the reason."""
+
+    rows: Measurements
+    read: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def report_of(rows: Sequence[dict[str, object]], read: Sequence[str], left_out: Sequence[str], *, what: str) -> Report:
+    """Return the report of rows that hold what is not empty.
+
+    Raises
+    ------
+    InvalidMeasurements
+        Nothing was read (``what`` says what was looked for), or the rows break a rule.
+    """
+    if not rows:
+        reasons = list(left_out[:MAX_REASONS])
+        if len(left_out) > MAX_REASONS:
+            reasons.append(f"and {len(left_out) - MAX_REASONS} more")
+        raise refused("; ".join(reasons) if reasons else f"there is no {what} in it")
+    columns = {}
+    for column in COLUMNS:
+        if any(column.name in row for row in rows):
+            empty = empty_column(column, 1)[0]
+            columns[column.name] = np.array([row.get(column.name, empty) for row in rows], dtype=DTYPES[column.type])
+    return Report(rows=check(measurements(columns, len(rows))), read=tuple(read), left_out=tuple(left_out))
+
+
+def cell_text(text: str) -> str:
+    """Return a text as a cell may have it: printable ASCII that begins with a letter or digit, cut to its length."""
+    printable = "".join(letter if " " <= letter <= "~" else "?" for letter in text.strip())
+    return printable.lstrip("".join(chr(code) for code in range(32, 127) if not chr(code).isalnum()))[
+        :MAX_TEXT_LENGTH
+    ].rstrip()

@@ -4,8 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from api.schemas.base import Digest, ModulePath, Name, StrictModel
+from api.schemas.base import Digest, ModulePath, Name, PrintOut, StrictModel
 from api.schemas.described import described_by
+from api.schemas.hugectr_plan import HugeCtrPlan
 from api.schemas.shard import MAX_SHARDS_OF_TABLE, ShardDocument
 from api.schemas.spec import MAX_TABLES, SpecDocument
 from api.schemas.table import DataTypeName, Fraction, KernelName, PoolingName, SchemeName
@@ -74,3 +75,23 @@ class TorchRecEvaluationRequest(StrictModel):
 
     spec: SpecDocument = Field(description="The spec: model, cluster, constraints and cost model.")
     plan: TorchRecPlan = Field(description="The plan as ``ShardingPlan._serialize`` has it.")
+
+
+class PrintedEvaluationRequest(StrictModel):
+    """A plan that TorchRec's planner printed, and the spec that it is judged against."""
+
+    spec: SpecDocument = Field(description="The spec: model, cluster, constraints and cost model.")
+    plan: PrintOut = Field(description="The statistics of the planner (``EmbeddingStats``), out of a log.")
+
+
+class HugeCtrEvaluationRequest(StrictModel):
+    """A plan of HugeCTR's, and the spec that it is judged against."""
+
+    spec: SpecDocument = Field(description="The spec: model, cluster, constraints and cost model.")
+    plan: HugeCtrPlan = Field(description="The plan as ``EmbeddingCollectionConfig.shard`` takes it.")
+
+
+#: A plan in any form, and the spec that it is judged against.
+AnyEvaluationRequest = (
+    EvaluationRequest | TorchRecEvaluationRequest | PrintedEvaluationRequest | HugeCtrEvaluationRequest
+)

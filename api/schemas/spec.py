@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from api.schemas.base import Digest, Name, StrictModel, Title, fields_disagree
+from api.schemas.base import Digest, Name, PrintOut, StrictModel, Title, fields_disagree
 from api.schemas.checkpoint import CheckpointSpec
 from api.schemas.table import Fraction, TableSpec
 from cost_models.hardware.profile_fields import FIELDS
@@ -184,8 +184,11 @@ class ServingSpec(StrictModel):
 class PreviousPlanSpec(StrictModel):
     """A plan that runs already, and what moving away from it may cost; give the plan or its digest."""
 
-    plan: dict[str, JsonValue] | None = Field(
-        default=None, description="A plan document: its tables and the cluster that it was made for.", examples=[None]
+    plan: dict[str, JsonValue] | PrintOut | None = Field(
+        default=None,
+        description="A plan document: its tables and the cluster that it was made for; or what TorchRec's planner"
+        " printed.",
+        examples=[None],
     )
     digest: Digest | None = Field(
         default=None, description="Digest of a plan that this service keeps.", examples=["sha256:" + 64 * "0"]

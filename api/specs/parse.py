@@ -16,7 +16,8 @@ from api.specs.input.json import RejectedDocument, parse_document, read_json
 from api.specs.input.read import read_evaluation, read_spec
 from api.specs.issues import IssueCollector
 from api.specs.plans.document import GivenPlan, given_plan
-from api.specs.plans.torchrec import PlannedJob, is_torchrec, plan_of_torchrec
+from api.specs.plans.registry import foreign_text, is_foreign, rewritten_plan
+from api.specs.plans.rewritten import PlannedJob
 from api.specs.references.resolve import PACKAGE, Library, resolve_references
 from api.specs.request import SolveInputs, SolveRequest, inputs_of, request_of
 from api.specs.state import SpecState
@@ -76,14 +77,23 @@ def parse_evaluation(
     request = _checked(read.state, library, issues, cost_model)
     if isinstance(read.request, EvaluationRequest):
         return request, given_plan(read.request.plan, read.content["plan"])
-    return request, _of_torchrec(canonical_bytes(read.content["plan"]), request.problem, "/plan")
+    plan = read.content["plan"]
+    return request, _rewritten(plan, canonical_bytes(plan), request.problem, "/plan")
 
 
 def parse_plan(raw: bytes, problem: Problem | None = None) -> GivenPlan:
-    """Check a plan document from anywhere; for a ``problem`` also one of TorchRec's. Raises ``InvalidProblem``."""
+    """Check a plan document from anywhere; for a ``problem`` also one in the form of others, or as it was printed.
+
+    Raises
+    ------
+    InvalidProblem
+        It is none, or says what cannot be.
+    """
+    if problem is not None and (text := foreign_text(raw)) is not None:
+        return _rewritten(text, raw, problem, "")
     content = read_json(raw)
-    if problem is not None and is_torchrec(content):
-        return _of_torchrec(raw, problem, "")
+    if problem is not None and is_foreign(content):
+        return _rewritten(content, raw, problem, "")
     return given_plan(parse_document(raw, PlanDocument), content)
 
 
@@ -94,12 +104,12 @@ def is_well_formed(raw: bytes) -> bool:
     return issues.num_issues == 0
 
 
-def _of_torchrec(raw: bytes, problem: Problem, base: str) -> GivenPlan:
+def _rewritten(content: object, raw: bytes, problem: Problem, base: str) -> GivenPlan:
     cluster = problem.cluster
     job = PlannedJob(tables=problem.tables, world_size=cluster.world_size, ranks_per_host=cluster.ranks_per_host)
     try:
-        read = plan_of_torchrec(raw, job)
+        read = rewritten_plan(content, raw, job)
     except RejectedDocument as error:
         raise RejectedDocument([issue.below(base) for issue in error.issues], error.num_issues) from None
     given = given_plan(parse_document(canonical_bytes(read.document), PlanDocument), read.document)
-    return replace(given, warnings=read.warnings, pointers=read.pointers)
+    return replace(given, warnings=read.warnings, pointers=read.pointers, printed_memory=read.printed_memory)

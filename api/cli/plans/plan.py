@@ -22,7 +22,7 @@ from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.services.plans.reports import validation_of
 from api.specs.input.json import read_json
 from api.specs.parse import parse_spec
-from api.specs.plans.torchrec import is_torchrec
+from api.specs.plans.registry import foreign_text, is_foreign
 from api.specs.references.resolve import Library
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.output.explain.text.plan import explain_plan
@@ -90,9 +90,10 @@ def plan_command(
 
 
 def _previous(path: str) -> object:
-    """Return a plan that shardplan wrote, checked; one of TorchRec's as it is, for it is read with the spec."""
-    content = read_json(read_bytes(path))
-    return content if is_torchrec(content) else read_plan(path)
+    """Return a plan that shardplan wrote, checked; one in the form of others as it is, for it is read with the spec."""
+    raw = read_bytes(path)
+    content = foreign_text(raw) or read_json(raw)
+    return content if is_foreign(content) else read_plan(path)
 
 
 def validate_command(

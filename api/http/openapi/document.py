@@ -3,7 +3,7 @@
 import json
 from enum import StrEnum
 from functools import cache, partial
-from typing import Any
+from typing import Any, get_args
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -17,7 +17,7 @@ from api.schemas.channel import ChannelRollback, ChannelUpdate
 from api.schemas.cost_models import ActivationUpdate, CostModelRequest
 from api.schemas.events import ProgressEvent, StateEvent
 from api.schemas.measurements import JobTimes, MeasuredRows
-from api.schemas.plan import EvaluationRequest, PlanDocument, PlanSlice, TorchRecEvaluationRequest
+from api.schemas.plan import AnyEvaluationRequest, PlanDocument, PlanSlice
 from api.schemas.solve import ProblemDocument
 from api.schemas.spec import SpecDocument
 from api.schemas.statistics import StatisticsDocument
@@ -34,8 +34,7 @@ _UNDECLARED = (
     SpecDocument,
     PlanDocument,
     PlanSlice,
-    EvaluationRequest,
-    TorchRecEvaluationRequest,
+    *get_args(AnyEvaluationRequest),
     StatisticsDocument,
     MeasuredRows,
     JobTimes,

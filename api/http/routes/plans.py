@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, get_args
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -14,6 +14,7 @@ from api.schemas.base import DIGEST_PATTERN, ModulePath
 from api.schemas.certificate import CertificateDocument
 from api.schemas.evaluation import EvaluationDocument
 from api.schemas.explanation import ExplanationDocument
+from api.schemas.plan import AnyEvaluationRequest
 from api.services.errors import ApiError, found
 from api.services.plans.cache import ServedPlan
 from api.services.plans.reports import certificate_of, evaluation_of, explain_given, explanation_document
@@ -28,6 +29,8 @@ from planner.options.runtimes.export import ExportFacts, UnexportablePlan
 from planner.output.explain.explanation import DEFAULT_TABLES
 from planner.output.exporters.registry import FORMATS, exported, reads_facts
 
+#: Bodies with a plan from anywhere.
+_GIVEN_PLANS = tuple(model.__name__ for model in get_args(AnyEvaluationRequest))
 router = APIRouter(prefix="/v1", tags=["plans"])
 
 #: Each takes 20 to 40 ms on 128 ranks; the command line explains any number.
@@ -125,7 +128,7 @@ async def explain_plan(
 @router.post(
     "/plans:evaluate",
     summary="Judge a plan from anywhere",
-    openapi_extra=json_body("EvaluationRequest", "TorchRecEvaluationRequest"),
+    openapi_extra=json_body(*_GIVEN_PLANS),
     responses={
         200: json_answer("What is wrong with it, and what it costs.", EvaluationDocument),
         **error_responses("invalid-parameter", *BODY_ERRORS),
@@ -147,7 +150,7 @@ async def evaluate_plan(
 @router.post(
     "/plans:certify",
     summary="Prove how good a plan from anywhere is",
-    openapi_extra=json_body("EvaluationRequest", "TorchRecEvaluationRequest"),
+    openapi_extra=json_body(*_GIVEN_PLANS),
     responses={
         200: json_answer(
             "The plan, the options with their prices, and a proof that check_certificate.py checks.",

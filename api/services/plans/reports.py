@@ -5,6 +5,7 @@ import math
 from api.schemas.evaluation import EvaluationDocument
 from api.schemas.explanation import ExplanationDocument
 from api.schemas.solve import AssumptionDocument, IssueDocument, TotalsDocument, ValidationDocument
+from api.services.plans.printed_memory import other_memory
 from api.specs.checks.hardware_numbers import cost_model_issue
 from api.specs.plans.document import GivenPlan
 from api.specs.request import SolveInputs, SolveRequest
@@ -70,7 +71,12 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
             *map(IssueDocument.of, request.model_warnings),
             *map(
                 _in_plan,
-                (*plan.warnings, *plan.other_spec(request.stated_spec_digest, request.spec_digest), *_late(scored)),
+                (
+                    *plan.warnings,
+                    *plan.other_spec(request.stated_spec_digest, request.spec_digest),
+                    *(other_memory(request.problem, plan) if is_partition else ()),
+                    *_late(scored),
+                ),
             ),
         ],
         score=None if scored is None else score_document(scored),

@@ -9,7 +9,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from api.schemas.base import StrictModel
-from api.schemas.plan import EvaluationRequest, TorchRecEvaluationRequest
+from api.schemas.plan import (
+    AnyEvaluationRequest,
+    EvaluationRequest,
+    HugeCtrEvaluationRequest,
+    PrintedEvaluationRequest,
+    TorchRecEvaluationRequest,
+)
 from api.schemas.spec import SpecDocument
 from api.specs.input.json import (
     MAX_ISSUES,
@@ -23,6 +29,7 @@ from api.specs.input.json import (
 )
 from api.specs.input.recover import recover
 from api.specs.issues import IssueCollector
+from api.specs.plans.hugectr import is_hugectr
 from api.specs.plans.torchrec import is_torchrec
 from api.specs.state import Originals, SpecState
 from planner.errors import Issue
@@ -34,7 +41,7 @@ class ReadEvaluation:
 
     state: SpecState
     content: Mapping[str, Any]  # the request as it was sent
-    request: EvaluationRequest | TorchRecEvaluationRequest | None  # None if its form is broken
+    request: AnyEvaluationRequest | None  # None if its form is broken
 
 
 def read_spec(raw: bytes, issues: IssueCollector) -> SpecState:
@@ -61,9 +68,7 @@ def read_spec(raw: bytes, issues: IssueCollector) -> SpecState:
 def read_evaluation(raw: bytes, issues: IssueCollector) -> ReadEvaluation:
     """Return a request to score a plan; reports and raises like ``read_spec``, of the spec and of the plan."""
     content = read_json(raw)
-    model: type[EvaluationRequest | TorchRecEvaluationRequest] = EvaluationRequest
-    if isinstance(content, dict) and is_torchrec(content.get("plan")):
-        model = TorchRecEvaluationRequest
+    model = _model_of(content.get("plan")) if isinstance(content, dict) else EvaluationRequest
     check_json(raw, model)
     try:
         request = model.model_validate_json(raw, strict=True)
@@ -80,6 +85,15 @@ def read_evaluation(raw: bytes, issues: IssueCollector) -> ReadEvaluation:
             issues.add_beyond(form_issue(detail, model))
     of_spec = [detail for detail in details if detail["loc"][:1] == ("spec",)]
     return ReadEvaluation(state=recover(members.get("spec"), of_spec, model, issues), content=members, request=None)
+
+
+def _model_of(plan: object) -> type[AnyEvaluationRequest]:
+    """Return the form of a request whose plan has this shape."""
+    if isinstance(plan, str):
+        return PrintedEvaluationRequest
+    if is_hugectr(plan):
+        return HugeCtrEvaluationRequest
+    return TorchRecEvaluationRequest if is_torchrec(plan) else EvaluationRequest
 
 
 def _complete(spec: SpecDocument) -> SpecState:

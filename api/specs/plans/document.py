@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from api.schemas.plan import PlanDocument
+from api.specs.plans.rewritten import PrintedMemory
 from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.formats.canonical_json import DIGEST_KEYS, plan_digest
 from planner.domain.plan.placement import Placement, TablePlacement
@@ -25,6 +26,7 @@ class GivenPlan:
     stated_objective: Mapping[str, object]  # empty where the plan states none
     warnings: tuple[Issue, ...] = ()  # what had to be assumed to read it
     pointers: tuple[str, ...] = ()  # where its tables stand, in a document of another form than ours
+    printed_memory: PrintedMemory | None = None  # of a plan that a planner printed
 
     def placed(self, issue: Issue) -> Issue:
         """Return an issue of a plan document of ours with its place in the document that was given."""

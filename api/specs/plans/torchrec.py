@@ -5,12 +5,12 @@ data_parallel tables. They come from the spec that the plan is read for, and whe
 the two are compared.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from api.schemas.table import TableSpec
 from api.schemas.torchrec_plan import TorchRecPlan, TorchRecShard, TorchRecTable
 from api.specs.input.json import RejectedDocument, parse_document, pointer
+from api.specs.plans.rewritten import PlannedJob, RewrittenPlan
 from cost_models.vocabulary import CACHED_KERNELS, Kernel, Scheme, Tier
 from planner.domain.problem.table import Table
 from planner.errors import Issue
@@ -20,30 +20,12 @@ DEFAULT_LOAD_FACTOR = 0.2
 _UNKNOWN_TABLE_HINT = "give the spec of the model that the plan is for; TorchRec would ignore the table without a word"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedJob:
-    """What a serialised plan lacks of its model and its cluster: their tables, of a problem or a spec, and ranks."""
-
-    tables: Sequence[Table | TableSpec]
-    world_size: int
-    ranks_per_host: int
-
-
 def is_torchrec(content: object) -> bool:
     """Whether a JSON document has the form that TorchRec writes, or ``shardplan export`` does."""
     return isinstance(content, dict) and isinstance(content.get("plan"), dict) and "schema_version" not in content
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanOfTorchRec:
-    """A plan of TorchRec's as a document of ours."""
-
-    document: dict[str, object]
-    pointers: tuple[str, ...]  # where each of its tables stands in TorchRec's
-    warnings: tuple[Issue, ...]  # what had to be assumed; pointers are into TorchRec's
-
-
-def plan_of_torchrec(raw: bytes, job: PlannedJob) -> PlanOfTorchRec:
+def plan_of_torchrec(raw: bytes, job: PlannedJob) -> RewrittenPlan:
     """Rewrite a plan of TorchRec's as a document of ours.
 
     Raises
@@ -73,7 +55,7 @@ def plan_of_torchrec(raw: bytes, job: PlannedJob) -> PlanOfTorchRec:
                 placed[where] = _placed(path, table, sharding, world_size)
     if issues:
         raise RejectedDocument(issues)
-    return PlanOfTorchRec(
+    return RewrittenPlan(
         document={
             "schema_version": 1,
             "world_size": world_size,

@@ -13,7 +13,8 @@ from api.schemas.spec import PreviousPlanSpec
 from api.specs.input.json import RejectedDocument, parse_document, quoted
 from api.specs.issues import IssueCollector
 from api.specs.plans.document import GivenPlan, given_plan
-from api.specs.plans.torchrec import PlannedJob, is_torchrec, plan_of_torchrec
+from api.specs.plans.registry import is_foreign, rewritten_plan
+from api.specs.plans.rewritten import PlannedJob
 from planner.domain.formats.canonical_json import DIGEST_KEYS, canonical_bytes, without_derived
 from planner.domain.plan.movement import PreviousPlan
 from planner.domain.plan.placement import Placement, TablePlacement
@@ -39,8 +40,8 @@ def read_previous_plan(
 ) -> Previous | None:
     """Read the previous plan of a spec; ``None`` if something is wrong with it.
 
-    ``job`` is what a plan of TorchRec is read for; such a plan is not read if the tables or the cluster of the spec are
-    not known (``None``).
+    ``job`` is what a plan in the form of others is read for; such a plan is not read if the tables or the cluster of
+    the spec are not known (``None``).
     """
     content: Any
     if spec.digest is None:
@@ -57,10 +58,10 @@ def read_previous_plan(
         where, content, raw = "/previous_plan/digest", json.loads(found), found
     warnings: tuple[Issue, ...] = ()
     try:
-        if is_torchrec(content):
+        if is_foreign(content):
             if job is None:
                 return None
-            plan_of_ours = plan_of_torchrec(raw, job)
+            plan_of_ours = rewritten_plan(content, raw, job)
             content, warnings = plan_of_ours.document, plan_of_ours.warnings
             raw = canonical_bytes(content)
         given = _checked(raw, content)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from api.schemas.spec import HardwareSpec, SpecDocument
 from api.specs.input.json import is_quotable
 from api.specs.issues import IssueCollector
-from api.specs.plans.torchrec import PlannedJob
+from api.specs.plans.rewritten import PlannedJob
 from api.specs.references.cost_model import (
     LEARNED,
     SPELLINGS,

@@ -9,6 +9,7 @@ import pytest
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
 from tests.api.cli.test_cli import spec, table
 from tests.support.cli.run import Run
+from tests.support.planning.print_outs import Printed, print_out
 
 
 def on_rank(rank: int, rows: int, columns: int) -> dict[str, Any]:
@@ -121,3 +122,46 @@ def test_a_job_that_runs_torchrecs_plan_is_planned_on_from_it(run: Run, spec_fil
     planned = run("plan", spec_file, "--previous", lopsided)
     assert planned.code == 0
     assert planned.document["movement"]["kept_bytes"] > 0
+
+
+def test_a_print_out_of_torchrec_is_evaluated_improved_and_imported(run: Run, spec_file: Path, tmp_path: Path) -> None:
+    log, previous = tmp_path / "training.log", tmp_path / "next.json"
+    tables = [Printed(path=f"m.{name}", sharding="TW", ranks="0", rows=10_000_000, columns="128") for name in "ab"]
+    log.write_text("loading\n" + print_out(tables, ["0.0", "0.0"]))
+    evaluated = run("evaluate", spec_file, log)
+    assert evaluated.code == 0
+    warnings = {warning["code"]: warning["message"] for warning in evaluated.document["warnings"]}
+    assert set(warnings) == {"print-out-inferred", "print-out-memory"}
+    assert "HBM of 2 ranks against the print-out" in warnings["print-out-memory"]
+    imported = run("import", spec_file, log)
+    assert [shard["rank"] for table in imported.document["tables"] for shard in table["shards"]] == [0, 0]
+    improved = run("improve", spec_file, log)
+    assert improved.document["objective"]["seconds"] < imported.document["objective"]["seconds"]
+    assert run("plan", spec_file, "--previous", log, "-o", previous, "--quiet").code == 0
+
+
+def test_memory_that_agrees_with_the_print_out_is_reported(run: Run, spec_file: Path, tmp_path: Path) -> None:
+    log, document = tmp_path / "training.log", json.loads(spec_file.read_text())
+    document["model"]["pipeline"] = "none"
+    spec_file.write_text(json.dumps(document))
+    tables = [Printed(path=f"m.{name}", sharding="TW", ranks=rank, rows=10_000_000, columns="128")
+              for name, rank in (("a", "0"), ("b", "1"))]  # fmt: skip
+    ledger = run("import", spec_file, _written(log, print_out(tables, ["0.0", "0.0"]))).document["ranks"][0]["bytes"]
+    answer = run("evaluate", spec_file, _written(log, print_out(tables, [f"{ledger['hbm'] / 2**30:.3f}"] * 2)))
+    assert "HBM of 2 ranks against the print-out, by TorchRec's ledger" in answer.err
+    assert [warning["code"] for warning in answer.document["warnings"]] == ["print-out-inferred"]
+
+
+def test_a_plan_of_hugectr_is_improved(run: Run, spec_file: Path, tmp_path: Path) -> None:
+    path = _written(
+        tmp_path / "h.json", json.dumps({"shard_matrix": [["a", "b"], []], "shard_strategy": [["mp", ["a", "b"]]]})
+    )
+    imported = run("import", spec_file, path).document
+    assert [shard["rank"] for table in imported["tables"] for shard in table["shards"]] == [0, 0]
+    improved = run("improve", spec_file, path).document
+    assert improved["objective"]["seconds"] < imported["objective"]["seconds"]
+
+
+def _written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path

@@ -1,11 +1,13 @@
 """Traces become statistics: batches of samples go to the collectors of the tables."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from api.cli.errors import BadInput
+from api.cli.statistics.traces.base import ALL_COLUMNS, TraceOptions
 from api.cli.statistics.traces.registry import read_trace
 from api.specs.references.statistics_document import Statistics
 from planner.access.sketches.collector import Collector
@@ -18,11 +20,12 @@ def collect(
     traces: Sequence[Path],
     *,
     batch_size: int,
+    options: TraceOptions = ALL_COLUMNS,
     tables: Mapping[str, Sequence[str]] | None = None,
     hash_seed: int = 0,
     on_progress: OnProgress | None = None,
-) -> Statistics:
-    """Return the statistics of the ids in files.
+) -> tuple[Statistics, int]:
+    """Return the statistics of the ids in files, and the number of ids that only filled up samples.
 
     Parameters
     ----------
@@ -31,6 +34,8 @@ def collect(
         and their statistics merged.
     batch_size
         Samples of one batch; the last batch of a file may have fewer.
+    options
+        How traces are read; of their columns, ``tables`` has the choice.
     tables
         The columns that are looked up in each table; every column in a table of its own name without it.
 
@@ -39,12 +44,12 @@ def collect(
     BadInput
         With the file and the place.
     """
-    columns = columns_of(tables)
+    options = replace(options, columns=columns_of(tables))
     collectors: dict[str, Collector] = {}
-    lookups = 0
+    lookups = num_padding = 0
     for path in traces:
         first = 0
-        for piece in read_trace(path, batch_size, columns):
+        for piece in read_trace(path, batch_size, options):
             columns_by_table = tables if tables is not None else {name: (name,) for name in piece.ids}
             for table, names in columns_by_table.items():
                 ids = [piece.ids[name] for name in names]
@@ -57,13 +62,14 @@ def collect(
                     raise BadInput(f"{where}: {error}") from None
                 lookups += len(joined)
             first += piece.num_samples
+            num_padding += piece.num_padding
             if on_progress is not None:
                 on_progress(lookups, path, piece.read_fraction)
         for collector in collectors.values():
             collector.end_trace()
     if not collectors:
         raise BadInput("the traces have no samples")
-    return Statistics(sketches={name: collector.sketch() for name, collector in collectors.items()})
+    return Statistics(sketches={name: collector.sketch() for name, collector in collectors.items()}), num_padding
 
 
 def columns_of(tables: Mapping[str, Sequence[str]] | None) -> tuple[str, ...] | None:

@@ -3,6 +3,7 @@
 import contextlib
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from api.cli.errors import BadInput, echo
 from api.cli.files import check_distinct, check_output, read_bytes, write_content, write_document
 from api.cli.statistics.collect import OnProgress, collect, columns_of
 from api.cli.statistics.text import drift_text, hot_rows_text, statistics_text
+from api.cli.statistics.traces.base import TraceOptions
 from api.cli.statistics.traces.registry import read_trace
 from api.schemas.base import MAX_NAME_LENGTH, NAME_PATTERN
 from api.services.measurements.statistics_drift import drift_document
@@ -38,7 +40,19 @@ def stats_command(
     ] = None,
     table: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN=TABLE", help="Read this column, as lookups of this table; may be repeated."),
+        typer.Option(
+            metavar="COLUMN[=TABLE]", help="Read this column, as lookups of this table or one of its name; repeatable."
+        ),
+    ] = None,
+    padding_id: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[COLUMN=]ID", help="An id that only fills up samples, of one column or of all; repeatable."
+        ),
+    ] = None,
+    separator: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="What is between the ids of a cell in .csv, such as ^; else spaces."),
     ] = None,
     batch_size: Annotated[
         int | None,
@@ -64,23 +78,33 @@ def stats_command(
     check_output(output, *files)
     if merge and compare:
         raise BadInput("give either --merge or --compare")
-    for option, given in (("--table", table or None), ("--batch-size", batch_size), ("--hash-seed", hash_seed)):
+    of_traces = {
+        "--table": table or None,
+        "--padding-id": padding_id or None,
+        "--separator": separator,
+        "--batch-size": batch_size,
+        "--hash-seed": hash_seed,
+    }
+    for option, given in of_traces.items():
         if (merge or compare) and given is not None:
             raise BadInput(f"{option} is for traces")
     if compare:
         _compare(files, output, quiet)
         return
     check_distinct(((path, str(Path(path).resolve())) for path in files), "lookups")
+    num_padding = 0
     try:
         if merge:
             statistics = merge_statistics(_parts(files))
         else:
             tables = _columns_of_tables(table)
-            _check_names(files, tables)
+            options = _options(files, padding_id, separator)
+            _check_names(files, tables, options)
             report = None if quiet else _progress(len(files))
-            statistics = collect(
+            statistics, num_padding = collect(
                 [Path(path) for path in files],
                 batch_size=DEFAULT_BATCH_SIZE if batch_size is None else batch_size,
+                options=options,
                 tables=tables,
                 hash_seed=hash_seed or 0,
                 on_progress=report,
@@ -89,6 +113,8 @@ def stats_command(
         raise BadInput(str(error)) from None
     write_content(statistics.canonical, output)
     if not quiet:
+        if padding_id:
+            echo(f"{num_padding:,} ids only fill up samples (--padding-id) and count as no lookups\n")
         echo(hot_rows_text(statistics) + "\n")
         echo(statistics_text(statistics))  # ends with the digest that a spec names
 
@@ -104,16 +130,40 @@ def _compare(files: list[str], output: str | None, quiet: bool) -> None:
 
 
 def _columns_of_tables(assignments: list[str] | None) -> dict[str, list[str]] | None:
-    """``["user_id=user", "friend_id=user"]`` as the columns of each table."""
+    """``["user_id=user", "friend_id=user", "item"]`` as the columns of each table."""
     if not assignments:
         return None
     columns: dict[str, list[str]] = {}
     for text in assignments:
         column, equals, name = text.rpartition("=")
-        if not equals or not column or not name:
-            raise BadInput(f"--table takes COLUMN=TABLE, not {text!r}")
+        if not equals:
+            column = name
+        if not column or not name:
+            raise BadInput(f"--table takes COLUMN or COLUMN=TABLE, not {text!r}")
         columns.setdefault(name, []).append(column)
     return columns
+
+
+def _options(files: list[str], padding: list[str] | None, separator: str | None) -> TraceOptions:
+    """Return how traces are read: ``["0", "history=-1"]`` is an id of all columns but one, which has its own."""
+    if separator is not None:
+        if not separator.strip() or re.search(r"[0-9+\-\n]", separator):
+            raise BadInput("--separator takes what stands between ids: no digits, no signs, no blanks")
+        if not any(path.lower().endswith(".csv") for path in files):
+            raise BadInput("--separator is for .csv: other traces have lists of ids")
+    ids: dict[str, int] = {}
+    for text in padding or ():
+        column, _, number = text.rpartition("=")
+        if not re.fullmatch(r"[+-]?[0-9]{1,18}", number):
+            raise BadInput(f"--padding-id takes ID or COLUMN=ID with a whole number, not {text!r}")
+        if column in ids:
+            raise BadInput(f"--padding-id: {f'column {column!r}' if column else 'all columns'} can have one only")
+        ids[column] = int(number)
+    return TraceOptions(
+        separator=separator,
+        padding_id=ids.get(""),
+        padding_ids={column: number for column, number in ids.items() if column},
+    )
 
 
 def _parts(files: list[str]) -> list[Statistics]:
@@ -147,15 +197,21 @@ def _read_statistics(path: str) -> Statistics:
         raise BadInput(f"{path} {what}; {again}") from None
 
 
-def _check_names(files: list[str], tables: dict[str, list[str]] | None) -> None:
+def _check_names(files: list[str], tables: dict[str, list[str]] | None, options: TraceOptions) -> None:
     """Refuse names that no table has, by the first sample of every trace: before hours of reading, not after."""
-    columns = columns_of(tables)
+    options = replace(options, columns=columns_of(tables))
     found = dict.fromkeys(tables or ())
+    columns: set[str] = set()
     for path in files:
-        with contextlib.closing(read_trace(Path(path), 1, columns)) as pieces:
+        with contextlib.closing(read_trace(Path(path), 1, options)) as pieces:
             first = next(pieces, None)
-        if first is not None and tables is None:
-            found.update(dict.fromkeys(first.ids))
+        if first is not None:
+            columns.update(first.ids)
+            if tables is None:
+                found.update(dict.fromkeys(first.ids))
+    unknown = [name for name in options.padding_ids if columns and name not in columns]
+    if unknown:
+        raise BadInput(f"--padding-id: no column {unknown[0]!r} is read; these are: {', '.join(sorted(columns))[:200]}")
     for name in found:
         if len(name) > MAX_NAME_LENGTH or not re.fullmatch(NAME_PATTERN.rstrip("$").lstrip("^"), name):
             raise BadInput(f"{name!r} is no name of a table: call it otherwise with --table COLUMN=TABLE")

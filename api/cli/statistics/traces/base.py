@@ -5,7 +5,7 @@ at most as many samples as asked for, in the order of the file, and never holds 
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,33 @@ class Piece:
     num_samples: int
     ids: Mapping[str, Ints]  # by column: the ids of all samples of the piece
     read_fraction: float  # of the file, so far
+    num_padding: int = 0  # ids that only fill up samples, and are not among the ids
 
 
-#: Reads a file in pieces of a number of samples, the last one shorter; of these columns, or of all without a choice.
-#: Raises ``BadInput``.
-Reader = Callable[[Path, int, tuple[str, ...] | None], Iterator[Piece]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceOptions:
+    """What a file does not say of itself: which columns are read, and how."""
+
+    columns: tuple[str, ...] | None = None  # None: all
+    separator: str | None = None  # between the ids in a cell of text; None: white space
+    padding_id: int | None = None  # the id that only fills up samples, of columns without one of their own
+    padding_ids: Mapping[str, int] = field(default_factory=dict)  # by column
+
+    def without_padding(self, piece: Piece) -> Piece:
+        """Return a piece without the ids that only fill up samples: nothing is looked up for them."""
+        if self.padding_id is None and not self.padding_ids:
+            return piece
+        ids = {}
+        for name, values in piece.ids.items():
+            padding = self.padding_ids.get(name, self.padding_id)
+            ids[name] = values if padding is None else values[values != padding]
+        num_padding = sum(len(values) - len(ids[name]) for name, values in piece.ids.items())
+        return replace(piece, ids=ids, num_padding=num_padding)
+
+
+ALL_COLUMNS = TraceOptions()
+#: Reads a file in pieces of a number of samples, the last one shorter. Raises ``BadInput``.
+Reader = Callable[[Path, int, TraceOptions], Iterator[Piece]]
 
 
 def ids_of(where: str, values: NDArray[Any]) -> Ints:

@@ -1,6 +1,6 @@
 """Traces in CSV files: a head line with the names of columns, then one sample a line.
 
-A cell has one id, several with spaces between them, or none.
+A cell has one id, several with spaces or another separator between them, or none.
 """
 
 import csv
@@ -11,13 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from api.cli.errors import BadInput
-from api.cli.statistics.traces.base import Piece, chosen_columns
+from api.cli.statistics.traces.base import Piece, TraceOptions, chosen_columns
 from cost_models.arrays import Ints
 
 _MAX_CELL = 16_000_000
+_QUOTED = 30
+_WAY_OUT = "choose the columns of ids with --table COLUMN, or say what is between the ids of a cell with --separator"
 
 
-def read_csv(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None) -> Iterator[Piece]:
+def read_csv(path: Path, samples_per_piece: int, options: TraceOptions) -> Iterator[Piece]:
     csv.field_size_limit(_MAX_CELL)
     size = max(path.stat().st_size, 1)
     with path.open("rb") as raw:
@@ -25,7 +27,7 @@ def read_csv(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None
         lines = csv.reader(line.decode("utf-8" if number else "utf-8-sig") for number, line in enumerate(raw))
         try:
             head = next(lines, [])
-            names = chosen_columns(path, head, columns)
+            names = chosen_columns(path, head, options.columns)
             if len(set(head)) != len(head) or not head:
                 raise BadInput(f"{path}: expected a first line with the name of each column, once each")
             places = [head.index(name) for name in names]
@@ -35,7 +37,7 @@ def read_csv(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None
                     if len(sample) != len(head):
                         raise BadInput(f"{path}, line {line + offset}: {len(sample)} cells, and {len(head)} columns")
                 ids = {
-                    name: _ids(path, line, name, [sample[place] for sample in samples])
+                    name: _ids(path, line, name, [sample[place] for sample in samples], options.separator)
                     for name, place in zip(names, places, strict=True)
                 }
                 line += len(samples)
@@ -44,15 +46,22 @@ def read_csv(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None
             raise BadInput(f"{path}, line {lines.line_num}: {error}") from None
 
 
-def _ids(path: Path, first_line: int, name: str, cells: list[str]) -> Ints:
+def _ids(path: Path, first_line: int, name: str, cells: list[str], separator: str | None) -> Ints:
+    if separator is not None:
+        cells = [cell.replace(separator, " ") for cell in cells]
     try:
         return np.array(" ".join(cells).split(), dtype=np.int64)
     except (ValueError, OverflowError):
         for offset, cell in enumerate(cells):
             for word in cell.split():
                 if not _is_id(word):
-                    raise BadInput(f"{path}, line {first_line + offset}, column {name}: not a whole number") from None
+                    where = f"{path}, line {first_line + offset}, column {name}"
+                    raise BadInput(f"{where}: {_quoted(word)} is not a whole number; {_WAY_OUT}") from None
         raise
+
+
+def _quoted(word: str) -> str:
+    return ascii(word if len(word) <= _QUOTED else f"{word[:_QUOTED]}...")
 
 
 def _is_id(word: str) -> bool:

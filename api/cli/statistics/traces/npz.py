@@ -13,7 +13,7 @@ from typing import IO
 import numpy as np
 
 from api.cli.errors import BadInput
-from api.cli.statistics.traces.base import Piece, chosen_columns, ids_of
+from api.cli.statistics.traces.base import Piece, TraceOptions, chosen_columns, ids_of
 from cost_models.arrays import Ints
 
 _SUFFIX = ".npy"
@@ -39,11 +39,11 @@ class _Column:
         return ids_of(where, np.frombuffer(content, dtype=self.data_type))
 
 
-def read_npz(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None) -> Iterator[Piece]:
+def read_npz(path: Path, samples_per_piece: int, options: TraceOptions) -> Iterator[Piece]:
     try:
         with zipfile.ZipFile(path) as archive, contextlib.ExitStack() as stack:
             there = [name.removesuffix(_SUFFIX) for name in archive.namelist() if name.endswith(_SUFFIX)]
-            names = chosen_columns(path, there, columns)
+            names = chosen_columns(path, there, options.columns)
             opened = {name: _column(path, name, stack.enter_context(archive.open(name + _SUFFIX))) for name in names}
             num_samples = {name: column.num_samples for name, column in opened.items()}
             if len(set(num_samples.values())) > 1:
@@ -68,7 +68,7 @@ def _column(path: Path, name: str, stream: IO[bytes]) -> _Column:
     if data_type.kind not in "iu" or len(shape) not in (1, 2) or (in_columns and len(shape) == 2):
         raise BadInput(
             f"{path}: {name} is {data_type} of shape {shape}: whole numbers of shape (samples,) or (samples, ids) in C "
-            "order are read"
+            "order are read; choose the columns of ids with --table COLUMN"
         )
     ids_per_sample = shape[1] if len(shape) == 2 else 1
     if ids_per_sample > _MAX_IDS_OF_SAMPLE:

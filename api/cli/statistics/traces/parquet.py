@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from api.cli.errors import BadInput
-from api.cli.statistics.traces.base import Piece, chosen_columns, ids_of
+from api.cli.statistics.traces.base import Piece, TraceOptions, chosen_columns, ids_of
 from cost_models.arrays import Ints
 
 
-def read_parquet(path: Path, samples_per_piece: int, columns: tuple[str, ...] | None) -> Iterator[Piece]:
+def read_parquet(path: Path, samples_per_piece: int, options: TraceOptions) -> Iterator[Piece]:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -19,7 +19,7 @@ def read_parquet(path: Path, samples_per_piece: int, columns: tuple[str, ...] | 
         raise BadInput(f"{path}: reading Parquet needs pyarrow: pip install 'shardplan[traces]'") from None
     try:
         with pyarrow.parquet.ParquetFile(path, pre_buffer=False) as file:
-            names = chosen_columns(path, list(file.schema_arrow.names), columns)
+            names = chosen_columns(path, list(file.schema_arrow.names), options.columns)
             for name in names:
                 _check_type(path, name, file.schema_arrow.field(name).type)
             total, done = max(file.metadata.num_rows, 1), 0
@@ -54,7 +54,10 @@ def _check_type(path: Path, name: str, data_type: Any) -> None:
 
     inner = data_type.value_type if types.is_list(data_type) or types.is_large_list(data_type) else data_type
     if not types.is_integer(inner):
-        raise BadInput(f"{path}: column {name} is {data_type}: whole numbers or lists of them are read")
+        raise BadInput(
+            f"{path}: column {name} is {data_type}: whole numbers or lists of them are read; choose the columns of ids"
+            " with --table COLUMN"
+        )
 
 
 def _ids(path: Path, name: str, column: Any, first_row: int) -> Ints:

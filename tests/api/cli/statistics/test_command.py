@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from api.cli import main
+from tests.support.paths import SHARED
 from tests.support.planning.id_streams import zipf
 
 
@@ -131,6 +132,92 @@ def test_a_plan_with_statistics(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert "no statistics of this digest" in " ".join(err.split())
 
 
+def test_a_column_alone_is_a_table_of_its_name(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, traces: list[Path]
+) -> None:
+    assert run(capsys, "stats", traces[0], "--table", "user", "-q", "-o", tmp_path / "s.json")[0] == 0
+    assert [(table["name"], table["lookups"]) for table in read(tmp_path / "s.json")["tables"]] == [("user", 3_000)]
+
+
+@pytest.mark.parametrize(
+    ("padding", "lookups"),
+    [
+        ([], {"history": 8, "item": 4}),
+        (["0"], {"history": 4, "item": 3}),
+        (["history=0"], {"history": 4, "item": 4}),
+        (["0", "item=-1"], {"history": 4, "item": 4}),
+        (["history=7", "item=0"], {"history": 7, "item": 3}),
+    ],
+)
+def test_ids_that_fill_up_samples_are_no_lookups(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, padding: list[str], lookups: dict[str, int]
+) -> None:
+    np.savez(tmp_path / "t.npz", history=np.array([[5, 7], [9, 0], [0, 0], [3, 0]]), item=np.array([0, 1, 2, 3]))
+    options = [word for text in padding for word in ("--padding-id", text)]
+    code, _, err = run(capsys, "stats", tmp_path / "t.npz", *options, "-o", tmp_path / "s.json")
+    assert code == 0
+    tables = read(tmp_path / "s.json")["tables"]
+    assert {table["name"]: table["lookups"] for table in tables} == lookups
+    assert {table["samples"] for table in tables} == {4}
+    assert (f"{12 - sum(lookups.values())} ids only fill up samples" in err) is bool(padding)
+
+
+def test_a_negative_padding_id_is_left_out_before_ids_are_checked(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_text("user\n1\n-1\n")
+    assert "id -1 at place 1" in run(capsys, "stats", tmp_path / "t.csv")[2]
+    assert run(capsys, "stats", tmp_path / "t.csv", "--padding-id=-1", "-o", tmp_path / "s.json")[0] == 0
+
+
+def test_cells_may_have_another_separator(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('history,tags,item\n1^2^3,1^1,4\n,"7^^8",5\n9,,6\n')
+    code, _, err = run(capsys, "stats", tmp_path / "t.csv")
+    assert code == 1
+    assert "line 2, column history: '1^2^3' is not a whole number; choose" in err
+    assert "--separator" in err
+    assert run(capsys, "stats", tmp_path / "t.csv", "--separator", "^", "-q", "-o", tmp_path / "s.json")[0] == 0
+    tables = {table["name"]: (table["lookups"], table["samples"]) for table in read(tmp_path / "s.json")["tables"]}
+    assert tables == {"history": (4, 3), "item": (3, 3), "tags": (4, 3)}
+    assert run(capsys, "stats", tmp_path / "t.csv", "--separator", "||")[0] == 1
+
+
+#: Of each public file: options, and lookups and samples by table; or what is wrong with it without options.
+FILES: dict[str, tuple[list[str], dict[str, tuple[int, int]], str]] = {
+    "fuxi_data_tiny_seq_train.npz": (
+        ["--table", "click_sequence", "--table", "userid=user", "--padding-id", "click_sequence=0"],
+        {"click_sequence": (39, 100), "user": (100, 100)},
+        "clk is float64 of shape (100,)",
+    ),
+    "fuxi_data_tiny_csv_train_sample.csv": (
+        ["--table", "click_sequence", "--table", "userid", "--separator", "^"],
+        {"click_sequence": (40, 100), "userid": (100, 100)},
+        "line 2, column time_stamp: '2017-05-06' is not a whole number",
+    ),
+    "fuxi_data_tiny_parquet_train.parquet": (
+        ["--table", "userid", "--table", "brand"], {"brand": (100, 100), "userid": (100, 100)}, "column clk is double",
+    ),
+    "fuxi_data_tiny_emb_train.parquet": ([], {}, "column feat1 is float"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_public_traces_are_read_or_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str) -> None:
+    path, (options, expected, reason) = SHARED / "cases/files/traces" / name, FILES[name]
+    if not path.exists():
+        pytest.skip(f"{path} is absent: public traces are not part of the repository")
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    code, _, err = run(capsys, "stats", path)
+    assert code == 1
+    assert reason in err
+    assert "--table COLUMN" in err
+    if options:
+        assert run(capsys, "stats", path, *options, "-q", "-o", tmp_path / "s.json")[0] == 0
+        tables = read(tmp_path / "s.json")["tables"]
+        assert {table["name"]: (table["lookups"], table["samples"]) for table in tables} == expected
+
+
 def test_bad_input_is_refused_with_its_place(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, traces: list[Path]
 ) -> None:
@@ -144,7 +231,18 @@ def test_bad_input_is_refused_with_its_place(
         ([tmp_path / "odd.csv"], "no name of a table"),
         ([tmp_path / "empty.csv"], "no samples"),
         ([tmp_path / "none.csv"], "cannot read"),
-        ([traces[0], "--table", "user"], "COLUMN=TABLE"),
+        ([traces[0], "--table", "user="], "COLUMN=TABLE"),
+        ([traces[0], "--table", "=user"], "COLUMN=TABLE"),
+        ([traces[0], "--table", "goods"], "no column goods"),
+        ([traces[0], "--padding-id", "none"], "--padding-id takes ID or COLUMN=ID"),
+        ([traces[0], "--padding-id", "goods=0"], "no column 'goods' is read; these are: friend, user"),
+        ([traces[0], "--table", "user", "--padding-id", "friend=0"], "no column 'friend' is read; these are: user"),
+        ([traces[0], "--padding-id", "0", "--padding-id", "1"], "all columns can have one only"),
+        ([traces[0], "--separator", "^"], "--separator is for .csv"),
+        ([tmp_path / "t.csv", "--separator", "-"], "--separator takes what stands between ids"),
+        ([tmp_path / "t.csv", "--separator", " "], "--separator takes what stands between ids"),
+        (["--merge", tmp_path / "one.json", "--padding-id", "0"], "--padding-id is for traces"),
+        (["--merge", tmp_path / "one.json", "--separator", "^"], "--separator is for traces"),
         ([traces[0], "--table", "goods=goods"], "no column goods"),
         (["--merge", tmp_path / "one.json", tmp_path / "two.json"], "two.json was made with --hash-seed 2, and"),
         (["--merge", tmp_path / "t.csv"], "t.csv cannot be read: the document is not JSON"),

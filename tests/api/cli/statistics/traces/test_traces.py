@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from api.cli.errors import BadInput
+from api.cli.statistics.traces.base import TraceOptions
 from api.cli.statistics.traces.registry import read_trace
 
 USER = [5, 0, 7, 7, 1]
@@ -47,9 +48,9 @@ def test_every_format_has_the_same_pieces(write, tmp_path: Path) -> None:  # typ
 @pytest.mark.parametrize("write", [as_npz, as_csv, as_parquet])
 def test_columns_may_be_chosen(write, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     path = write(tmp_path)
-    assert [list(piece.ids) for piece in read_trace(path, 10, ("item",))] == [["item"]]
+    assert [list(piece.ids) for piece in read_trace(path, 10, TraceOptions(columns=("item",)))] == [["item"]]
     with pytest.raises(BadInput, match=r"no column goods; it has user, item"):
-        list(read_trace(path, 10, ("goods",)))
+        list(read_trace(path, 10, TraceOptions(columns=("goods",))))
 
 
 def test_samples_without_ids(tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ def test_lists_that_are_null_have_no_ids_and_ids_must_not_be_null(tmp_path: Path
     [
         ("", "expected a first line"),
         ("a,a\n1,2\n", "once each"),
-        ("a\n1\nx\n", "line 3, column a: not a whole number"),
+        ("a\n1\nx\n", "line 3, column a: 'x' is not a whole number"),
         ("a\n1\n1.5\n", "line 3, column a"),
         ("a\n99999999999999999999\n", "line 2, column a"),
         ("a,b\n1,2\n3\n", "line 3: 1 cells, and 2 columns"),

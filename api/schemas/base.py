@@ -28,7 +28,7 @@ Digest = Annotated[str, Field(pattern=DIGEST_PATTERN)]
 StatisticsReference = Annotated[str, Field(max_length=300, pattern=STATISTICS_PATTERN)]
 ModulePath = Annotated[str, Field(max_length=MAX_NAME_LENGTH, pattern=r"^([A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*)?$")]
 #: What a planner printed, with whatever stands around it in a log.
-PrintOut = Annotated[str, Field(min_length=1, max_length=2**25)]
+PrintOut = Annotated[str, Field(min_length=1, max_length=2**23)]
 
 #: Whole bytes of answers: what is taken or needed is rounded up, what is there is rounded down.
 BytesTaken = Annotated[int, BeforeValidator(math.ceil)]

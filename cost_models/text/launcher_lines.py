@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_MPIRUN = re.compile(r"\[\d+,\d+\]<\w+>:?")
+_MPIRUN = re.compile(r"\[(?:[\w.-]{1,120}@)?\d{1,9},\d{1,9}\]<\w{1,20}>:?")
+#: A logger's time, a launcher's tag, a container's name; more before a line are no prefixes.
+_MOST_PREFIXES = 4
 _TAGS = (
     _MPIRUN,
     re.compile(r"\d{1,6}:(?!\d)"),  # srun --label; not a clock
@@ -37,7 +39,9 @@ def log_lines(text: str) -> Iterator[LogLine]:
     """Yield the lines of a log without tags, times and colours."""
     for number, raw in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
         line, tag = _ESCAPE.sub("", raw).rstrip(), ""
-        while found := _prefix(line):
+        for _ in range(_MOST_PREFIXES):
+            if (found := _prefix(line)) is None:
+                break
             if not _TIME.fullmatch(found[0]):
                 tag = tag or found[0].strip()
             line = line[found.end() :]

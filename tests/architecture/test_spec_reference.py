@@ -70,11 +70,10 @@ def fields() -> list[tuple[str, str, type[BaseModel]]]:
 
 
 def schema_of(model: type[BaseModel], name: str) -> Mapping[str, Any]:
-    """JSON schema of a field, without the alternative null."""
+    """JSON schema of a field, without the alternative null; of several forms, the first, which is ours."""
     schema = model.model_json_schema()
     found = schema["properties"][name]
-    (only,) = [part for part in found.get("anyOf", [found]) if part.get("type") != "null"]
-    return only
+    return next(part for part in found.get("anyOf", [found]) if part.get("type") != "null")
 
 
 def number(text: str) -> float:

@@ -25,6 +25,8 @@ _CELLS = re.compile(r"\s{2,}")
 _MOST_RANKS_OF_TABLE = 1 << 20
 #: A print-out begins and ends with a line of this many # or more.
 _LEAST_RULE = 10
+#: Of a log; a print-out has one for each table and rank, and some fifty more.
+_MOST_LINES = 1_000_000
 _RANK_COLUMNS = ("Rank", "HBM (GB)")
 _TABLE_COLUMNS = ("FQN", "Sharding", "Compute Kernel", "Cache Load Factor", "Emb Dim (CW Dim)", "Hash Size", "Ranks")
 _HINT = "give the whole print-out, as EmbeddingStats logs it with debug=True"
@@ -98,6 +100,8 @@ def read_printed_plan(text: str) -> PrintedPlan:
 
 def _print_out(text: str) -> list[tuple[int, str]]:
     """Return the numbered lines of the one print-out in a log, without what stands around their text."""
+    if text.count("\n") > _MOST_LINES:
+        raise _rejected(f"the log has more than {_MOST_LINES:,} lines", "cut the print-out out of it")
     by_tag: dict[str, list[tuple[int, str]]] = {}
     found: list[list[tuple[int, str]]] = []
     for number, tag, line in log_lines(text):

@@ -30,7 +30,6 @@ from cost_models.text.launcher_lines import LogLine, log_lines
 _STARTING = re.compile(r"Collective test starting:\s*(\S+)")
 _PROGRAM = re.compile(r"(?<![\w-])(\w+)_perf(?:_mpi)?(?![\w.])")
 _THREADS = re.compile(r"#\s*nThread\b")
-_HEAD = re.compile(r"#.*\bsize\b.*\balgbw\b")
 _RANK = re.compile(r"#\s*Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+\d+\s+\[[^\]]*\]\s*(.*)")
 _VERSION = re.compile(r"((?:nccl|rccl)-tests)(?:: Version| version)\s+(\S+)")
 _MEASURED = re.compile(r"(\d{1,20})\s+(\d{1,20})\s+([a-z][a-z0-9_]{2,12})\s+(\S.*)")
@@ -103,7 +102,7 @@ def _take(log: _Log, line: LogLine, program: str | None) -> Iterator[str]:
         run.ranks.append(int(found[1]))
         run.hosts[found[2]] = run.hosts.get(found[2], 0) + 1
         run.device = cell_text(found[3]) or run.device
-    elif _HEAD.search(line.text):
+    elif line.text.startswith("#") and "size" in line.text and "algbw" in line.text:
         if log.has_head:  # a table after a table, of which nothing else is said
             _begin(log, operation_named(program or ""), "the command line")
         run = _current(log, program)

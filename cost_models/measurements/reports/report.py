@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from cost_models.measurements.cells import MAX_TEXT_LENGTH, refused
-from cost_models.measurements.check import check
-from cost_models.measurements.schema import COLUMNS, DTYPES, Measurements, empty_column, measurements
+from cost_models.measurements.json_rows import rows_from_json
+from cost_models.measurements.schema import Measurements
 
 #: Reasons listed in a refusal; more lines of one log seldom say more.
 MAX_REASONS = 8
@@ -48,12 +46,7 @@ def report_of(rows: Sequence[dict[str, object]], read: Sequence[str], left_out: 
         if len(left_out) > MAX_REASONS:
             reasons.append(f"and {len(left_out) - MAX_REASONS} more")
         raise refused("; ".join(reasons) if reasons else f"there is no {what} in it")
-    columns = {}
-    for column in COLUMNS:
-        if any(column.name in row for row in rows):
-            empty = empty_column(column, 1)[0]
-            columns[column.name] = np.array([row.get(column.name, empty) for row in rows], dtype=DTYPES[column.type])
-    return Report(rows=check(measurements(columns, len(rows))), read=tuple(read), left_out=tuple(left_out))
+    return Report(rows=rows_from_json(rows), read=tuple(read), left_out=tuple(left_out))
 
 
 def cell_text(text: str) -> str:

@@ -32,6 +32,7 @@ _NEEDED: Mapping[str, type | tuple[type, ...]] = {
 #: State of an optimizer, in bytes: per element, and per row.
 _STATE_BYTES = {"sgd": (0.0, 0.0), "adam": (8.0, 0.0), "exact_adagrad": (4.0, 0.0), "rowwise_adagrad": (0.0, 4.0)}
 _ELEMENT_BYTES = 4.0
+_MOST_MILLISECONDS = 1e9
 _MARK = "trc_forward_ms"
 #: The mode in a label whose tables lie in device memory.
 _ON_DEVICE = "_gpu_"
@@ -83,7 +84,7 @@ def _why_not(one: Mapping[str, object]) -> str | None:
         return "FBGEMM's tables were not run, forward and backward"
     if _ON_DEVICE not in str(one.get("label", "")) or one.get("caching") is not False:
         return "FBGEMM's tables are not in device memory, by the mode in its label, and rows of lookups are of that"
-    if one.get("optimizer_type") not in _STATE_BYTES:
+    if str(one.get("optimizer_type")) not in _STATE_BYTES:
         return f"the optimizer {cell_text(str(one.get('optimizer_type')))} is not known"
     return None
 
@@ -118,11 +119,11 @@ def _rows(one: Mapping[str, object], launch: int, task: str, device: str) -> lis
     }
     if one.get("feature_distribution") == "pow-law" and isinstance(one.get("alpha"), int | float):
         row["zipf_alpha"] = float(str(one["alpha"]))
-    return [{**row, "table": f"t{index}", "shard_rows": rows} for index, rows in enumerate(tables)]
+    return [{**row, "table": f"t{index}", "shard_rows": num_rows} for index, num_rows in enumerate(tables)]
 
 
 def _seconds(one: Mapping[str, object], launch: int, field: str) -> float:
     value = one[field]
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _MOST_MILLISECONDS:
         raise refused(f"/{launch}/{field}: expected a number of milliseconds")
     return value / 1e3

@@ -1,5 +1,6 @@
 """``improve`` and ``import``: plans from anywhere made better, or made plans of ours."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ import pytest
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
 from tests.api.cli.test_cli import spec, table
 from tests.support.cli.run import Run
+from tests.support.paths import SHARED
 from tests.support.planning.print_outs import Printed, print_out
+from tests.support.thorough import thorough
 
 
 def on_rank(rank: int, rows: int, columns: int) -> dict[str, Any]:
@@ -160,6 +163,21 @@ def test_a_plan_of_hugectr_is_improved(run: Run, spec_file: Path, tmp_path: Path
     assert [shard["rank"] for table in imported["tables"] for shard in table["shards"]] == [0, 0]
     improved = run("improve", spec_file, path).document
     assert improved["objective"]["seconds"] < imported["objective"]["seconds"]
+
+
+@thorough
+def test_a_public_log_of_1935_tables_is_improved(run: Run, tmp_path: Path) -> None:
+    folder = SHARED / "cases/models/torchrec-1935-tables-96-ranks"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is absent: public logs are not part of the repository")
+    spec_path, log = tmp_path / "spec.json", tmp_path / "training.log"
+    spec_path.write_bytes(gzip.decompress((folder / "spec_tr_none.json.gz").read_bytes()))
+    log.write_bytes(gzip.decompress((folder / "planner_statistics.txt.gz").read_bytes()))
+    answer = run("improve", spec_path, log, "--time-limit", "2", "-o", tmp_path / "better.json")
+    assert answer.code == 0
+    assert "HBM of 96 ranks against the print-out, by TorchRec's ledger" in answer.err
+    theirs = run("evaluate", spec_path, log).document["score"]["objective_seconds"]
+    assert json.loads((tmp_path / "better.json").read_bytes())["objective"]["seconds"] < theirs
 
 
 def _written(path: Path, text: str) -> Path:

@@ -1,6 +1,7 @@
 """What a live model says of a table, and whether all ranks have the same model."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -13,7 +14,7 @@ class LiveTable:
     """One table of an ``EmbeddingBagCollection``, or, with pooling ``none``, of an ``EmbeddingCollection``."""
 
     module_path: str
-    name: str
+    name: str  # as plans have it: PATH/NAME if several modules have a table of the name
     num_embeddings: int
     embedding_dim: int
     data_type: str
@@ -21,6 +22,17 @@ class LiveTable:
     is_weighted: bool
     feature_names: tuple[str, ...]
     optimizer: str | None  # set by apply_optimizer_in_backward, else None
+
+    @property
+    def name_in_module(self) -> str:
+        """The name that TorchRec knows the table by."""
+        return self.name.removeprefix(f"{self.module_path}/") if self.module_path else self.name
+
+
+def unique_names(named: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the name in plans of each (module path, name): ``PATH/NAME`` if several modules have the name."""
+    counts = Counter(name for _, name in named)
+    return [f"{path}/{name}" if path and counts[name] > 1 else name for path, name in named]
 
 
 def fingerprint(tables: Sequence[LiveTable]) -> str:

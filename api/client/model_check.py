@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from .check import content_differences, extent
-from .live_table import LiveTable, of_table
+from .live_table import LiveTable, of_table, unique_names
 from .plan_types import PlanDocument, TableDocument
 from .rules import geometry_reasons, kernel_reasons, pooling_reasons
 from .verdicts import Difference, refuse, replan
@@ -75,7 +75,8 @@ def spec_differences(spec: Mapping[str, object], live: Sequence[LiveTable]) -> l
         isinstance(t, Mapping) and isinstance(t.get("name"), str) for t in listed
     ):
         return [refuse("the spec has no list of named tables in model.tables")]
-    by_name = {table["name"]: table for table in listed}
+    keys = unique_names([(str(table.get("module_path") or ""), table["name"]) for table in listed])
+    by_name = dict(zip(keys, listed, strict=True))
     names = {table.name for table in live}
     found = [f'table "{t.name}" is not in the spec' for t in live if t.name not in by_name]
     found += [f'table "{name}" of the spec is not in the model' for name in by_name if name not in names]
@@ -85,7 +86,7 @@ def spec_differences(spec: Mapping[str, object], live: Sequence[LiveTable]) -> l
             found += [
                 of_table(table, f"{name} is {stated[name]} in the spec, {value} in the model")
                 for name, value in asdict(table).items()
-                if value is not None and stated.get(name, value) != value
+                if name != "name" and value is not None and stated.get(name, value) != value
             ]
     return [replan(text) for text in found]
 

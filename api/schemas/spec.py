@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, JsonValue, model_validator
+from pydantic import ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from api.schemas.base import Digest, Name, PrintOut, StrictModel, Title, fields_disagree
 from api.schemas.checkpoint import CheckpointSpec
@@ -103,13 +104,25 @@ class HardwareSpec(StrictModel):
         default=1, description="Hosts of the cluster. Unit: hosts.", examples=[1]
     )
     ranks_per_host: Annotated[int, Field(ge=1, le=MAX_RANKS)] | None = Field(
-        default=None, description="Ranks used on each host; null takes all of the profile. Unit: ranks.", examples=[8]
+        default=None,
+        description="Ranks used on each host, as many on all; null takes all of the profile. Hosts without"
+        " accelerators may be shared by more: each rank then has its share of the profile's numbers. Unit: ranks.",
+        examples=[8],
     )
     overrides: HardwareOverrides = Field(
         default_factory=HardwareOverrides,
         description="Numbers of the profile that are replaced.",
         examples=[{"hbm_bytes": 80_000_000_000}],
     )
+
+    @field_validator("ranks_per_host", mode="before")
+    @classmethod
+    def _is_one_number(cls, value: object) -> object:
+        if isinstance(value, list) and value and all(type(one) is int for one in value):
+            counts = ", ".join(str(one) for one in value[:8])
+            message = f"hosts of {counts} ranks: all hosts of a cluster have as many, so give one number"
+            raise PydanticCustomError("uneven_hosts", "{message}", {"message": message})
+        return value
 
 
 class JointConstraintsSpec(StrictModel):

@@ -14,6 +14,7 @@ from planner.domain.plan.plan import Assumption
 from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
+from planner.domain.problem.table_names import unique_names
 from planner.errors import Issue
 
 GroupKind = Literal["same_rank", "apart"]
@@ -25,7 +26,8 @@ class Originals:
 
     tables: Sequence[int]
     groups: Mapping[GroupKind, Sequence[int]]
-    table_names: Sequence[str | None]  # of all tables as they were sent; None if a name cannot be read
+    #: of all tables as they were sent, with the module's path if several modules have a name; None if it cannot be read
+    table_names: Sequence[str | None]
     has_all_groups: bool = True
 
     @classmethod
@@ -37,7 +39,7 @@ class Originals:
                 "same_rank": range(len(spec.constraints.same_rank)),
                 "apart": range(len(spec.constraints.apart)),
             },
-            table_names=[table.name for table in spec.model.tables],
+            table_names=unique_names([(table.module_path, table.name) for table in spec.model.tables]),
         )
 
     def repeated_names(self) -> frozenset[str]:
@@ -69,6 +71,12 @@ class SpecState:
         """Pointers to the fields that decide how many ranks there are."""
         fields = ("/hardware/num_hosts", "/hardware/ranks_per_host")
         return fields if self.spec.hardware.ranks_per_host is not None else (*fields, "/hardware/profile")
+
+    def table_name(self, pointer: str) -> str:
+        """Return the name of a table that no other has."""
+        name = self.originals.table_names[int(pointer.rsplit("/", 1)[1])]
+        assert name is not None
+        return name
 
     def written_tables(self) -> Iterator[tuple[str, TableSpec]]:
         """Yield the pointer of each table, and the table as the spec has it."""

@@ -11,7 +11,7 @@ pytest.importorskip("torchrec", reason="torchrec is not installed: pip install '
 
 import torch
 from fbgemm_gpu.split_embedding_configs import EmbOptimType
-from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
+from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder, EmbeddingBagSharder
 from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
 from torchrec.distributed.planner.types import ParameterConstraints, PlannerError
 from torchrec.distributed.types import BoundsCheckMode, CacheAlgorithm, CacheParams, DataType
@@ -143,13 +143,82 @@ def test_ranks_with_other_memory_are_reported_one_by_one() -> None:
     uneven.devices[3].storage.hbm //= 2
     overrides = planner(topology=uneven).spec_of(Model(), SHARDERS)["hardware"]["overrides"]
     assert overrides["hbm_bytes_by_rank"] == [device.storage.hbm for device in uneven.devices]
-    assert "hbm_bytes" not in planner(topology=topology("cpu")).spec_of(Model(), SHARDERS)["hardware"]["overrides"]
+
+
+def test_a_topology_without_accelerators_is_never_planned_into_their_memory() -> None:
+    """Whatever the profile has: also with several ranks on a host."""
+    for hardware in ("dgx-h100-80g", "cpu-2s-genoa-200g"):
+        spec = planner(topology=topology("cpu"), hardware=hardware).spec_of(Model(), SHARDERS)
+        assert spec["hardware"]["overrides"]["hbm_bytes"] == 0
+        assert spec["hardware"]["ranks_per_host"] == 2
+        placed = json.loads(answered(spec))["tables"]
+        assert {shard["tier"] for table in placed for shard in table["shards"]} == {"ddr"}
+
+
+def test_hosts_of_unequal_size_are_refused_with_both_numbers() -> None:
+    uneven = Topology(world_size=12, local_world_size=8, compute_device="cuda")
+    with pytest.raises(UnsupportedModel, match="12 ranks are no multiple of 8 per host"):
+        planner(topology=uneven).plan(Model(), SHARDERS)
+
+
+def test_features_of_another_batch_size_have_as_many_poolings_more_or_fewer() -> None:
+    """TorchRec's estimator takes poolings times batch size: 2 x 16 / 64 and 1 x 128 / 64."""
+    constraint = ParameterConstraints(pooling_factors=[3.0], num_poolings=[2.0, 1.0], batch_sizes=[16, 128])
+    _, item = planner(constraints={"item": constraint}).spec_of(Model(), SHARDERS)["model"]["tables"]
+    assert [feature["num_poolings"] for feature in item["features"]] == [0.5, 2.0]
+
+
+class Mixed(torch.nn.Module):
+    """A collection, and a table of PyTorch's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = Model()
+        self.bag = torch.nn.EmbeddingBag(1000, 8, device="meta")
+
+
+class WholeTables(EmbeddingBagCollectionSharder):
+    """A sharder of one's own."""
+
+    def sharding_types(self, compute_device_type: str) -> list[str]:
+        return ["table_wise", "row_wise"]
+
+
+class SomeTables(EmbeddingBagCollectionSharder):
+    """A sharder of one's own that leaves a table to PyTorch."""
+
+    def shardable_parameters(self, module: EmbeddingBagCollection) -> dict[str, torch.nn.Parameter]:
+        return {name: weight for name, weight in super().shardable_parameters(module).items() if name == "user"}
+
+
+def test_what_a_sharder_would_shard_and_no_plan_holds_is_refused_by_name() -> None:
+    assert planner().spec_of(Mixed(), SHARDERS)  # PyTorch's table is dense then
+    with pytest.raises(UnsupportedModel, match='module "bag": EmbeddingBagSharder would shard this EmbeddingBag'):
+        planner().spec_of(Mixed(), [*SHARDERS, EmbeddingBagSharder()])
+    with pytest.raises(UnsupportedModel, match='module "ebc": no sharder is given for EmbeddingBagCollection'):
+        planner().spec_of(Model(), [EmbeddingBagSharder()])
+    with pytest.raises(UnsupportedModel, match="does not shard the tables item"):
+        planner().spec_of(Model(), [SomeTables()])
+
+
+def test_a_sharder_of_ones_own_limits_its_tables() -> None:
+    constraints = {"user": ParameterConstraints(sharding_types=["table_wise", "column_wise"])}
+    user, item = planner(constraints=constraints).spec_of(Model(), [WholeTables(SHARDERS[0].fused_params)])["model"][
+        "tables"
+    ]
+    assert user["constraints"]["sharding_types"] == ["table_wise"]
+    assert item["constraints"]["sharding_types"] == ["table_wise", "row_wise"]
+    impossible = {"user": ParameterConstraints(sharding_types=["column_wise"])}
+    with pytest.raises(
+        UnsupportedModel, match='table "user": the sharder has no sharding_types but table_wise, row_wise'
+    ):
+        planner(constraints=impossible).spec_of(Model(), [WholeTables(SHARDERS[0].fused_params)])
 
 
 @pytest.mark.parametrize(
     ("constraint", "reported"),
     [
-        (ParameterConstraints(batch_sizes=[8]), "batch_sizes"),
+        (ParameterConstraints(batch_sizes=[8, 8, 8]), "batch_sizes of table .*: 3 for 2 features"),
         (ParameterConstraints(use_virtual_table=True), "virtual table"),
         (ParameterConstraints(device_group="cpu"), "device_group cpu"),
         (ParameterConstraints(pooling_factors=[1.0, 2.0, 3.0]), "3 for 2 features"),

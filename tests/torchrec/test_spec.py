@@ -228,8 +228,25 @@ def test_a_module_under_two_paths() -> None:
 
 
 def test_a_name_in_two_modules() -> None:
-    model = nn.Sequential(collection(config()), collection(config()))
-    assert refused(model) == ('module "1": table "user" is also in module "0"; names must differ over the whole model',)
+    """Plans name the module, too; a spec has each name in its module, and numbers of one feature differ by table."""
+    model = nn.Sequential(collection(config(), config("item")), collection(config()))
+    tables = live_tables(model)
+    assert [table.name for table in tables] == ["0/user", "item", "1/user"]
+    assert [table.name_in_module for table in tables] == ["user", "item", "user"]
+    spec = spec_from_model(
+        model,
+        batch_size_per_rank=8,
+        hardware=HARDWARE,
+        optimizer="sgd",
+        pooling_factors={("0/user", "user"): 2.0, ("1/user", "user"): 50.0, "item": 1.0},
+        constraints={"1/user": {"min_partition": 4}},
+    )
+    first, _, second = spec["model"]["tables"]
+    assert [(one["name"], one["module_path"]) for one in (first, second)] == [("user", "0"), ("user", "1")]
+    assert [one["features"][0]["pooling_factor"] for one in (first, second)] == [2.0, 50.0]
+    assert "constraints" not in first
+    assert second["constraints"] == {"min_partition": 4}
+    assert [one.name for one in parse_spec(json.dumps(spec).encode()).problem.tables] == ["0/user", "item", "1/user"]
 
 
 def test_a_model_without_tables() -> None:

@@ -1,7 +1,7 @@
 """What users told TorchRec's planner, said as a spec says it: constraints, topology, fused parameters."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,9 @@ from .model import OPTIMIZERS
 
 log = logging.getLogger(__name__)
 
-#: What TorchRec counts for a feature of which nobody says more.
+#: A table's name in plans, and one of its features.
+FeatureKey = tuple[str, str]
+#: What TorchRec counts for a feature without another number.
 POOLING_FACTOR = 1.0
 #: Settings of a table that are no matter of placement, and go to the runtime as they are.
 _OF_THE_RUNTIME = ("enforce_hbm", "stochastic_rounding", "bounds_check_mode", "output_dtype")
@@ -47,9 +49,37 @@ def table_constraints(constraints: Mapping[str, ParameterConstraints]) -> dict[s
     return found
 
 
+def within_limits(
+    tables: Sequence[LiveTable],
+    constraints: Mapping[str, Mapping[str, object]],
+    limits: Mapping[str, Mapping[str, Sequence[str]]],
+) -> dict[str, dict[str, object]]:
+    """Return the constraints of every table that has some, within what the sharder of its module allows.
+
+    Raises
+    ------
+    UnsupportedModel
+        A table's constraints and its sharder leave nothing.
+    """
+    reasons: list[str] = []
+    found: dict[str, dict[str, object]] = {}
+    for table in tables:
+        asked = dict(constraints.get(table.name_in_module, {}))
+        for field, allowed in limits.get(table.module_path, {}).items():
+            stated: Any = asked.get(field)
+            asked[field] = [one for one in allowed if stated is None or one in stated]
+            if not asked[field]:
+                reasons.append(f'table "{table.name}": the sharder has no {field} but {", ".join(allowed)}')
+        if asked:
+            found[table.name] = asked
+    missing = constraints.keys() - {table.name_in_module for table in tables}
+    reasons += [f'constraints: no table is named "{name}"' for name in sorted(missing)]
+    if reasons:
+        raise UnsupportedModel(reasons)
+    return found
+
+
 def _unsupported_fields(constraint: ParameterConstraints) -> Iterable[str]:
-    if constraint.batch_sizes:
-        yield "batch_sizes of single features are not planned; give num_poolings"
     if constraint.use_virtual_table:
         yield "a virtual table has no rows to place"
     if constraint.key_value_params is not None:
@@ -59,33 +89,43 @@ def _unsupported_fields(constraint: ParameterConstraints) -> Iterable[str]:
 
 
 def feature_numbers(
-    tables: Iterable[LiveTable], constraints: Mapping[str, ParameterConstraints]
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Return ids per sample and poolings per sample by feature, as TorchRec counts them.
+    tables: Iterable[LiveTable], constraints: Mapping[str, ParameterConstraints], batch_size: int
+) -> tuple[dict[FeatureKey, float], dict[FeatureKey, float]]:
+    """Return ids per pooling, and poolings per sample, by table and feature, as TorchRec counts them.
 
-    Features of which nobody says more have one id per sample there, and so they have here, with a warning: no other
-    number decides as much.
+    A feature of another batch size than ``batch_size`` has as many poolings more or fewer: TorchRec's estimator takes
+    the product of the two alone. Features without pooling factors have one id per sample there, and so they have here,
+    with a warning: no other number decides as much.
 
     Raises
     ------
     UnsupportedModel
-        A list has another length than the table has features, or two tables count one feature differently.
+        A list has another length than the table has features.
     """
-    factors: dict[str, float] = {}
-    poolings: dict[str, float] = {}
+    factors: dict[FeatureKey, float] = {}
+    poolings: dict[FeatureKey, float] = {}
     reasons: list[str] = []
     unknown: list[str] = []
     for table in tables:
-        constraint = constraints.get(table.name)
-        numbers = (
-            []
-            if constraint is None or list(constraint.pooling_factors) == [POOLING_FACTOR]
-            else constraint.pooling_factors
-        )
-        if not numbers:
+        constraint = constraints.get(table.name_in_module) or ParameterConstraints()
+        stated = list(constraint.pooling_factors)
+        if stated == [POOLING_FACTOR]:
             unknown += table.feature_names
-        reasons += _note("pooling_factors", table, numbers or [POOLING_FACTOR], factors)
-        reasons += _note("num_poolings", table, (constraint and constraint.num_poolings) or [1.0], poolings)
+        given = {
+            "pooling_factors": stated,
+            "num_poolings": list(constraint.num_poolings or [1.0]),
+            "batch_sizes": list(constraint.batch_sizes or [batch_size]),
+        }
+        wrong = [
+            f'{what} of table "{table.name}": {len(numbers)} for {len(table.feature_names)} features'
+            for what, numbers in given.items()
+            if len(numbers) not in (1, len(table.feature_names))
+        ]
+        reasons += wrong
+        for number, feature in enumerate(() if wrong else table.feature_names):
+            factor, pooling, batch = (numbers[number % len(numbers)] for numbers in given.values())
+            factors[table.name, feature] = float(factor)
+            poolings[table.name, feature] = pooling * batch / batch_size
     if reasons:
         raise UnsupportedModel(reasons)
     if unknown:
@@ -96,19 +136,7 @@ def feature_numbers(
             len(unknown),
             shown,
         )
-    return factors, {feature: value for feature, value in poolings.items() if value != 1.0}
-
-
-def _note(what: str, table: LiveTable, given: Sequence[float], found: dict[str, float]) -> Iterator[str]:
-    """Note the numbers of a table's features, one for all or one for each; yield what is wrong with them."""
-    features = table.feature_names
-    if len(given) not in (1, len(features)):
-        yield f'{what} of table "{table.name}": {len(given)} for {len(features)} features'
-        return
-    values = list(given) * len(features) if len(given) == 1 else given
-    for feature, value in zip(features, values, strict=True):
-        if found.setdefault(feature, float(value)) != value:
-            yield f'{what}: feature "{feature}" has {found[feature]:g} in one table, {value:g} in another'
+    return factors, poolings
 
 
 def hardware_object(hardware: str | Mapping[str, object], topology: Topology | None) -> dict[str, object]:
@@ -122,6 +150,13 @@ def hardware_object(hardware: str | Mapping[str, object], topology: Topology | N
     else:
         world_size, ranks_per_host = topology.world_size, topology.local_world_size
         overrides = _memory(topology)
+    if world_size % ranks_per_host:
+        raise UnsupportedModel(
+            [
+                f"{world_size} ranks are no multiple of {ranks_per_host} per host, and plans are for hosts of one size;"
+                " start as many ranks on every host, or state another local_world_size"
+            ]
+        )
     return {
         "profile": hardware,
         "num_hosts": world_size // ranks_per_host,
@@ -131,14 +166,13 @@ def hardware_object(hardware: str | Mapping[str, object], topology: Topology | N
 
 
 def _memory(topology: Topology) -> dict[str, object]:
-    """Bytes of each rank, as the topology has them; a host without accelerators states none of theirs."""
+    """Bytes of each rank, as the topology has them: without accelerators, none of theirs, whatever the profile has."""
     storages = [device.storage for device in topology.devices]
     found: dict[str, object] = {"ddr_bytes": min(storage.ddr for storage in storages)}
     hbm = [storage.hbm for storage in storages]
-    if any(hbm):
-        found["hbm_bytes"] = max(hbm)
-        if len(set(hbm)) > 1:
-            found["hbm_bytes_by_rank"] = hbm
+    found["hbm_bytes"] = max(hbm)
+    if len(set(hbm)) > 1:
+        found["hbm_bytes_by_rank"] = hbm
     return found
 
 

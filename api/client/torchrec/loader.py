@@ -76,18 +76,20 @@ class ServicePlanLoader(PlanLoader):  # type: ignore[misc]
 
 def _options(document: PlanDocument, plan: ShardingPlan, module: nn.Module) -> dict[int, ShardingOption]:
     tables = {table["name"]: table for table in document["tables"]}
-    modules = dict(module.named_modules())
-    return {
-        _key(f"{path}.{name}", tables[name]): _option(tables[name], sharding, path, modules[path])
-        for path, members in plan.plan.items()
-        for name, sharding in members.items()
-    }
+    modules, found = dict(module.named_modules()), {}
+    for path, members in plan.plan.items():
+        for name, sharding in members.items():
+            table = tables.get(f"{path}/{name}") or tables[name]
+            found[_key(f"{path}.{name}", table)] = _option(name, table, sharding, path, modules[path])
+    return found
 
 
-def _option(table: TableDocument, sharding: ParameterSharding, path: str, module: nn.Module) -> ShardingOption:
+def _option(
+    name: str, table: TableDocument, sharding: ParameterSharding, path: str, module: nn.Module
+) -> ShardingOption:
     """Return an option of which TorchRec takes the shards, and all else from its own of the same key."""
     return ShardingOption(
-        name=table["name"],
+        name=name,
         tensor=torch.empty(0, device="meta"),
         module=(path, module),
         input_lengths=[],

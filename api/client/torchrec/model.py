@@ -1,6 +1,7 @@
 """What a live model says about its embedding tables."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from torch import nn
 from torchrec.distributed.types import ShardedModule
@@ -14,7 +15,7 @@ from torchrec.modules.embedding_modules import (
 )
 
 from ..errors import UnsupportedModel
-from ..live_table import LiveTable
+from ..live_table import LiveTable, unique_names
 
 #: TorchRec's data types and ours; the others cannot be planned.
 DATA_TYPES = {name: name.lower() for name in ("FP32", "FP16", "BF16", "INT8", "INT4", "INT2")}
@@ -43,8 +44,8 @@ def live_tables(module: nn.Module) -> tuple[LiveTable, ...]:
     Raises
     ------
     UnsupportedModel
-        Embedding modules of another kind, a module reached by two paths, a table name used
-        twice, or settings that a plan cannot carry; every one is listed with its path.
+        Embedding modules of another kind, a module reached by two paths, or settings that a plan
+        cannot carry; every one is listed with its path.
     """
     reasons: list[str] = []
     tables: list[LiveTable] = []
@@ -62,19 +63,12 @@ def live_tables(module: nn.Module) -> tuple[LiveTable, ...]:
             table = _live_table(found, config, path, reasons)
             if table is not None:
                 tables.append(table)
-    path_of_name: dict[str, str] = {}
-    for table in tables:
-        first_path = path_of_name.setdefault(table.name, table.module_path)
-        if first_path != table.module_path:
-            reasons.append(
-                f'{_shown(table.module_path)}: table "{table.name}" is also in {_shown(first_path)};'
-                " names must differ over the whole model"
-            )
     if not tables and not reasons:
         reasons.append("the model has no EmbeddingBagCollection, and no EmbeddingCollection")
     if reasons:
         raise UnsupportedModel(reasons)
-    return tuple(tables)
+    names = unique_names([(table.module_path, table.name) for table in tables])
+    return tuple(replace(table, name=name) for table, name in zip(tables, names, strict=True))
 
 
 def dense_parameters(module: nn.Module) -> list[nn.Parameter]:

@@ -85,7 +85,7 @@ def assemble(by_path: Mapping[str, Sequence[Pair]], *, device: str, ranks_per_ho
     return ShardingPlan(
         plan={
             path: EmbeddingModuleShardingPlan(
-                {live.name: _parameter_sharding(table, device, ranks_per_host) for table, live in members}
+                {live.name_in_module: _parameter_sharding(table, device, ranks_per_host) for table, live in members}
             )
             for path, members in by_path.items()
         }

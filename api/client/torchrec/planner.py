@@ -14,6 +14,7 @@ from torchrec.distributed.types import ModuleSharder, ShardingPlan, ShardingPlan
 from ..client import PlannerClient
 from ..documents import parse_plan
 from ..errors import ClientError, PlanUnavailable, ProblemError, SolveTimeout, Unreachable
+from ..live_table import LiveTable
 from ..local_solve import solve_locally
 from ..plan_types import PlanDocument
 from .constraints import (
@@ -22,10 +23,12 @@ from .constraints import (
     hardware_object,
     table_constraints,
     with_runtime_settings,
+    within_limits,
 )
 from .handshake import handshake
 from .model import live_tables
 from .plan import to_sharding_plan
+from .sharders import sharder_limits
 from .spec import spec_from_model
 
 log = logging.getLogger(__name__)
@@ -128,17 +131,20 @@ class ServicePlanner(ShardingPlanner):  # type: ignore[misc]
         UnsupportedModel
             The model, or what was said of it, cannot be planned.
         """
-        factors, poolings = feature_numbers(live_tables(module), self._constraints)
+        given = get_default_sharders() if sharders is None else sharders
+        limits = sharder_limits(module, given, self._device)
+        tables = live_tables(module)
+        factors, poolings = feature_numbers(tables, self._constraints, self._batch_size)
         spec = spec_from_model(
             module,
             batch_size_per_rank=self._batch_size,
             hardware=hardware_object(self._hardware, self._topology),
             pooling_factors=factors,
-            optimizer=fused_optimizer(get_default_sharders() if sharders is None else sharders),
+            optimizer=fused_optimizer(given),
             access=self._access,
-            constraints=table_constraints(self._constraints),
+            constraints=within_limits(tables, table_constraints(self._constraints), limits),
         )
-        return {**_with_poolings(spec, poolings), **self._changes}
+        return {**_with_poolings(spec, tables, poolings), **self._changes}
 
     @property
     def _device(self) -> str:
@@ -183,10 +189,10 @@ class ServicePlanner(ShardingPlanner):  # type: ignore[misc]
             raise PlanUnavailable(f"the service gave no plan: {trouble}; and here: {error}") from error
 
 
-def _with_poolings(spec: Spec, poolings: Mapping[str, float]) -> Spec:
-    """Return a spec with the poolings per sample of its features."""
-    for table in spec["model"]["tables"]:
+def _with_poolings(spec: Spec, tables: Sequence[LiveTable], poolings: Mapping[tuple[str, str], float]) -> Spec:
+    """Return a spec of these tables with the poolings per sample of their features, if they are not one."""
+    for live, table in zip(tables, spec["model"]["tables"], strict=True):
         for feature in table["features"]:
-            if feature["name"] in poolings:
-                feature["num_poolings"] = poolings[feature["name"]]
+            if poolings[live.name, feature["name"]] != 1.0:
+                feature["num_poolings"] = poolings[live.name, feature["name"]]
     return spec

@@ -1,6 +1,7 @@
 """From a live model to the spec that is submitted: no table is typed by hand."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from torch import nn
 
@@ -15,7 +16,7 @@ def spec_from_model(
     *,
     batch_size_per_rank: int,
     hardware: Mapping[str, object],
-    pooling_factors: Mapping[str, float] | None = None,
+    pooling_factors: Mapping[str, float] | Mapping[tuple[str, str], float] | None = None,
     default_pooling_factor: float | None = None,
     optimizer: str | None = None,
     name: str = "",
@@ -33,7 +34,7 @@ def spec_from_model(
     hardware
         The spec's ``hardware`` object: profile, num_hosts, ranks_per_host, overrides.
     pooling_factors
-        Mean ids per sample, by feature name, or by table name for all features of a table. A
+        Mean ids per sample, by feature name, by table name for all features of a table, or by table and feature. A
         model does not know them, and no other number decides as much.
     default_pooling_factor
         For the features that ``pooling_factors`` leaves out; without it they are an error.
@@ -42,7 +43,8 @@ def spec_from_model(
     name
         The spec's name; left out where empty, which leaves it to the service.
     access, constraints
-        The spec's ``access`` and ``constraints`` objects, by table name.
+        The spec's ``access`` and ``constraints`` objects, by table name, or by ``MODULE_PATH/NAME`` if several modules
+        have a table of the name.
 
     Returns
     -------
@@ -55,20 +57,29 @@ def spec_from_model(
         With every reason: modules that cannot be planned, pooling factors or optimizers that
         are missing, names that no table or feature has.
     """
-    factors, access, constraints = pooling_factors or {}, access or {}, constraints or {}
+    access, constraints = access or {}, constraints or {}
+    factors: Mapping[Any, float] = pooling_factors or {}
     tables = live_tables(module)
-    table_names = {table.name for table in tables}
-    known = table_names | {feature for table in tables for feature in table.feature_names}
-    reasons = [f'pooling_factors: no feature or table is named "{key}"' for key in sorted(factors.keys() - known)]
+    table_names = {name for table in tables for name in (table.name, table.name_in_module)}
+    known: set[str | tuple[str, str]] = {
+        *table_names,
+        *(feature for table in tables for feature in table.feature_names),
+    }
+    known |= {
+        (name, one) for table in tables for name in (table.name, table.name_in_module) for one in table.feature_names
+    }
+    reasons = [
+        f'pooling_factors: no feature or table is named "{key}"' for key in sorted(map(str, factors.keys() - known))
+    ]
     reasons += [f'access: no table is named "{key}"' for key in sorted(access.keys() - table_names)]
     reasons += [f'constraints: no table is named "{key}"' for key in sorted(constraints.keys() - table_names)]
     documents = []
     for table in tables:
         document = _table_document(table, factors, default_pooling_factor, optimizer, reasons)
-        if table.name in access:
-            document["access"] = dict(access[table.name])
-        if table.name in constraints:
-            document["constraints"] = dict(constraints[table.name])
+        for field, given in (("access", access), ("constraints", constraints)):
+            stated = given.get(table.name, given.get(table.name_in_module))
+            if stated is not None:
+                document[field] = dict(stated)
         documents.append(document)
     if reasons:
         raise UnsupportedModel(reasons)
@@ -87,14 +98,15 @@ def spec_from_model(
 
 def _table_document(
     table: LiveTable,
-    factors: Mapping[str, float],
+    factors: Mapping[Any, float],
     default_factor: float | None,
     optimizer: str | None,
     reasons: list[str],
 ) -> dict[str, object]:
     features = []
     for feature in table.feature_names:
-        factor = factors.get(feature, factors.get(table.name, default_factor))
+        keys = ((table.name, feature), (table.name_in_module, feature), feature, table.name, table.name_in_module)
+        factor = next((factors[key] for key in keys if key in factors), default_factor)
         if factor is None:
             reasons.append(
                 f'feature "{feature}" of table "{table.name}" has no pooling factor; give it in pooling_factors,'
@@ -108,7 +120,7 @@ def _table_document(
     elif optimizer is not None and chosen != optimizer:
         reasons.append(f'table "{table.name}" has the optimizer {chosen} in its backward pass, not {optimizer}')
     document: dict[str, object] = {
-        "name": table.name,
+        "name": table.name_in_module,
         "num_embeddings": table.num_embeddings,
         "embedding_dim": table.embedding_dim,
         "data_type": table.data_type,

@@ -2,6 +2,7 @@
 
 from api.specs.checks.cluster import check_cluster, check_memory
 from api.specs.checks.hardware_numbers import check_hardware_numbers, cost_model_issue
+from api.specs.checks.modules import check_modules
 from api.specs.checks.names import check_groups, check_names
 from api.specs.checks.serving import check_serving
 from api.specs.checks.tables import check_tables
@@ -17,6 +18,7 @@ def check(state: SpecState, issues: IssueCollector) -> None:
     check_cluster(state, issues)
     check_names(state, issues)
     check_tables(state, issues)
+    check_modules(state, issues)
     check_groups(state, issues)
     check_serving(state, issues)
     _check_settings(state, issues)

@@ -1,4 +1,4 @@
-"""Names of tables and features: each stands once, and groups use names of tables that exist."""
+"""Names of tables and features: each stands once in its module or table, and groups use names of tables that exist."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ def check_names(state: SpecState, issues: IssueCollector) -> None:
             issues.report(
                 f"/model/tables/{number}/name",
                 f"table {quoted(name)} is also table number {first[name]} (counted from 0)",
-                "give every table its own name",
+                "give every table of a module its own name, and tables of other modules their module_path",
                 code="duplicate-name",
             )
     total = sum(len(name) for name in state.originals.table_names if name is not None)
@@ -69,7 +69,12 @@ def _check_members(
     where = f"/constraints/{kind}/{number}"
     for position, name in enumerate(group):
         if name not in known and None not in known:  # it may be the name that cannot be read
-            issues.report(f"{where}/{position}", f"no table {quoted(name)}", "name a table of the spec")
+            alike = sorted(one for one in known if one is not None and one.endswith(f"/{name}"))
+            if alike:
+                message, hint = f"{len(alike)} modules have a table {quoted(name)}", f"write {' or '.join(alike[:3])}"
+            else:
+                message, hint = f"no table {quoted(name)}", "name a table of the spec"
+            issues.report(f"{where}/{position}", message, hint)
     for name, count in Counter(group).items():
         if count > 1:
             issues.report(where, f"{quoted(name)} stands {count} times in the group", "name it once")

@@ -19,6 +19,7 @@ from api.schemas.spec import SpecDocument
 from api.specs.input.json import form_errors, form_issue, likely_field, models_in, pointer
 from api.specs.issues import IssueCollector
 from api.specs.state import Originals, SpecState
+from planner.domain.problem.table_names import unique_names
 
 Path = tuple[int | str, ...]
 
@@ -67,7 +68,7 @@ class _Rest:
         self._content, self._model, self._issues = content, model, issues
         self.base: Path = tuple(issues.base.split("/")[1:])
         self._numbers = {path: list(range(len(_list_at(content, path)))) for path in _LISTS}
-        self._names = [_name_of(table) for table in _list_at(content, _TABLES)] or [None]
+        self._names = _names_of(_list_at(content, _TABLES)) or [None]
 
     def state(self) -> SpecState:
         """Return what is left as a document; raises ``ValidationError``."""
@@ -175,9 +176,20 @@ def _list_at(content: Any, path: Path) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-def _name_of(table: Any) -> str | None:
-    name = table.get("name") if isinstance(table, dict) else None
-    return name if isinstance(name, str) else None
+def _names_of(tables: list[Any]) -> list[str | None]:
+    """Return the names of tables, each with its module's path if several modules have it."""
+    found: list[str | None] = [None] * len(tables)
+    named = {number: table for number, table in enumerate(tables) if _is_named(table)}
+    names = unique_names([(table.get("module_path", ""), table["name"]) for table in named.values()])
+    for number, name in zip(named, names, strict=True):
+        found[number] = name
+    return found
+
+
+def _is_named(table: Any) -> bool:
+    return (
+        isinstance(table, dict) and isinstance(table.get("name"), str) and isinstance(table.get("module_path", ""), str)
+    )
 
 
 def _at(detail: ErrorDetails, location: Path) -> ErrorDetails:

@@ -15,6 +15,7 @@ from api.specs.plans.printed_table import TITLE, PrintedPlan, PrintedTable, read
 from api.specs.plans.rewritten import PlannedJob, PrintedMemory, RewrittenPlan
 from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.problem.table import Table
+from planner.domain.problem.table_names import name_in_module
 from planner.errors import Issue
 
 _SCHEMES = {
@@ -87,7 +88,9 @@ def _matched(
     warnings: list[Issue],
 ) -> Iterator[tuple[PrintedTable, Table | TableSpec]]:
     """Yield every printed table with that of the spec: of its path and size, else the only one that it can be."""
-    by_path = {(table.module_path or "", table.name): table for table in tables}
+    by_path = {
+        (path, name_in_module(path, table.name)): table for table in tables for path in (table.module_path or "",)
+    }
     free = dict(by_path)
     left = []
     for one in printed:

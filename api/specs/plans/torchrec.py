@@ -43,7 +43,7 @@ def plan_of_torchrec(raw: bytes, job: PlannedJob) -> RewrittenPlan:
     for path, module in given.plan.items():
         for name, sharding in module.items():
             where = pointer(("plan", path, name))
-            table = tables.get(name)
+            table = tables.get(f"{path}/{name}") or tables.get(name)
             if table is None:
                 message = "the spec has no table of this name"
                 issues.append(Issue(code="unknown-table", pointer=where, message=message, hint=_UNKNOWN_TABLE_HINT))

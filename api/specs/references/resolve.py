@@ -23,6 +23,7 @@ from api.specs.state import SpecState
 from cost_models.hardware.hardware import Hardware
 from cost_models.hardware.profile_fields import FIELDS
 from cost_models.hardware.profiles_loader import load_profile, profile_ids
+from cost_models.hardware.shared_host import shared_host
 from cost_models.registry import cost_model_names
 from planner.errors import Issue
 from planner.solver.partitioners.registry import partitioner_names
@@ -85,7 +86,8 @@ def _planned_job(state: SpecState, issues: IssueCollector) -> PlannedJob | None:
         return None
     ranks_per_host = state.spec.hardware.ranks_per_host or state.hardware.ranks_per_host
     world_size = state.spec.hardware.num_hosts * ranks_per_host
-    return PlannedJob(tables=state.spec.model.tables, world_size=world_size, ranks_per_host=ranks_per_host)
+    tables = [table.model_copy(update={"name": state.table_name(where)}) for where, table in state.written_tables()]
+    return PlannedJob(tables=tables, world_size=world_size, ranks_per_host=ranks_per_host)
 
 
 def _resolve_hardware(spec: HardwareSpec, issues: IssueCollector) -> Hardware | None:
@@ -95,6 +97,8 @@ def _resolve_hardware(spec: HardwareSpec, issues: IssueCollector) -> Hardware | 
     if spec.profile not in profile_ids():
         return None
     profile = load_profile(spec.profile)
+    if profile.family == "cpu" and (spec.ranks_per_host or 0) > profile.ranks_per_host:
+        profile = shared_host(profile, spec.ranks_per_host or 0)
     return profile.with_overrides(usable, {name: field.unit for name, field in FIELDS.items()})
 
 

@@ -27,7 +27,7 @@ def tables_of(state: SpecState, issues: IssueCollector) -> dict[str, Table]:
     tables: dict[str, Table] = {}
     for where, written in state.written_tables():
         access = None if written.access is None else _access(written, written.access, where, issues)
-        table = _table_of(written, access) if issues.is_sound(where) else None
+        table = _table_of(state.table_name(where), written, access) if issues.is_sound(where) else None
         if is_runtime_known and (table is None or not _runs(table, runtime)):
             _check_runtime(written, runtime, where, issues)
         if table is not None and issues.is_sound(where):
@@ -50,9 +50,9 @@ def _access(table: TableSpec, access: AccessSpec, where: str, issues: IssueColle
         return None
 
 
-def _table_of(spec: TableSpec, access: AccessStatistics | None) -> Table:
+def _table_of(name: str, spec: TableSpec, access: AccessStatistics | None) -> Table:
     return Table(
-        name=spec.name,
+        name=name,
         num_embeddings=spec.num_embeddings,
         embedding_dim=spec.embedding_dim,
         features=_features(spec),

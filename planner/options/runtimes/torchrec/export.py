@@ -8,6 +8,7 @@ the digests.
 
 from cost_models.vocabulary import Tier
 from planner.domain.plan.placement import TablePlacement
+from planner.domain.problem.table_names import name_in_module
 from planner.options.runtimes.export import PlanToExport, UnexportablePlan
 from planner.options.runtimes.geometry import extent
 from planner.options.runtimes.torchrec.rules import SCHEMES
@@ -32,10 +33,9 @@ def to_torchrec(plan: PlanToExport) -> dict[str, object]:
     tables: list[dict[str, object]] = []
     for placed in plan.placement.tables:
         path, (num_rows, num_columns) = _module_path(placed, plan.module_path), extent(placed)
-        modules.setdefault(path, {})[placed.name] = _parameter_sharding(placed, plan.device, ranks_per_host)
-        tables.append(
-            {"name": placed.name, "module_path": path, "num_embeddings": num_rows, "embedding_dim": num_columns}
-        )
+        name = name_in_module(path, placed.name)
+        modules.setdefault(path, {})[name] = _parameter_sharding(placed, plan.device, ranks_per_host)
+        tables.append({"name": name, "module_path": path, "num_embeddings": num_rows, "embedding_dim": num_columns})
     return {
         "torchrec_min_version": TORCHREC_MIN_VERSION,
         "world_size": plan.placement.world_size,

@@ -1,0 +1,90 @@
+"""What the sharders of a job shard, and what of that a plan can hold: nothing is left out in silence."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from torch import nn
+from torchrec.distributed.embedding import EmbeddingCollectionSharder
+from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
+from torchrec.distributed.types import ModuleSharder
+from torchrec.modules.embedding_modules import EmbeddingBagCollection, EmbeddingCollection
+
+from ..errors import UnsupportedModel
+
+#: Kernels that a plan can name; the others are of virtual tables.
+KERNELS = frozenset({"dense", "fused", "fused_uvm", "fused_uvm_caching", "key_value"})
+#: Modules that are planned, and TorchRec's own sharder of each.
+_PLANNED: dict[type[nn.Module], type[Any]] = {
+    EmbeddingBagCollection: EmbeddingBagCollectionSharder,
+    EmbeddingCollection: EmbeddingCollectionSharder,
+}
+
+
+def sharder_limits(
+    module: nn.Module, sharders: Iterable[ModuleSharder[nn.Module]], device: str
+) -> dict[str, dict[str, list[str]]]:
+    """Return what a sharder of one's own allows for the tables of each module, as constraints of a spec, by path.
+
+    Raises
+    ------
+    UnsupportedModel
+        A sharder shards a module that no plan has, or none shards one that plans have; every one is listed.
+    """
+    by_class = {sharder.module_type: sharder for sharder in sharders}
+    reasons: list[str] = []
+    limits = {}
+    for path, found, sharder in _sharded(module, by_class):
+        kind = type(found)
+        if sharder is None:
+            reasons.append(f'module "{path}": no sharder is given for {kind.__name__}, so that it would not be sharded')
+        elif kind not in _PLANNED:
+            reasons.append(
+                f'module "{path}": {type(sharder).__name__} would shard this {kind.__name__}, which no plan holds;'
+                " leave the sharder out, or make it an EmbeddingBagCollection or an EmbeddingCollection"
+            )
+        elif left_out := _tables_of(found) - sharder.shardable_parameters(found).keys():
+            names = ", ".join(sorted(left_out)[:5])
+            reasons.append(f'module "{path}": {type(sharder).__name__} does not shard the tables {names}, and plans do')
+        elif limit := _limit(sharder, _PLANNED[kind], device):
+            limits[path] = limit
+    if reasons:
+        raise UnsupportedModel(reasons)
+    return limits
+
+
+def _sharded(
+    module: nn.Module, by_class: Mapping[type[nn.Module], ModuleSharder[nn.Module]]
+) -> Iterator[tuple[str, nn.Module, ModuleSharder[nn.Module] | None]]:
+    """Yield modules with their sharders as TorchRec's planner finds them: by class, and nothing inside one of these.
+
+    Modules that plans have come also without a sharder.
+    """
+    queue = deque([("", module)])
+    while queue:
+        path, found = queue.popleft()
+        sharder = by_class.get(type(found))
+        if sharder is not None and sharder.shardable_parameters(found):
+            yield path, found, sharder
+        elif type(found) in _PLANNED:
+            yield path, found, None
+        else:
+            queue.extend((f"{path}.{name}" if path else name, child) for name, child in found.named_children())
+
+
+def _tables_of(module: nn.Module) -> set[str]:
+    listed: Any = module.embedding_bags if isinstance(module, EmbeddingBagCollection) else module.embeddings
+    return set(listed)
+
+
+def _limit(sharder: ModuleSharder[nn.Module], own: type[Any], device: str) -> dict[str, list[str]]:
+    """Return the sharding types and kernels of a sharder that lists other ones than TorchRec's own."""
+    kind = type(sharder)
+    found = {}
+    types = sharder.sharding_types(device)
+    if kind.sharding_types is not own.sharding_types:
+        found["sharding_types"] = list(types)
+    if kind.compute_kernels is not own.compute_kernels:
+        kernels = {kernel for scheme in types for kernel in sharder.compute_kernels(scheme, device)}
+        found["compute_kernels"] = sorted(kernels & KERNELS)
+    return found

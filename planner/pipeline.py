@@ -23,7 +23,7 @@ from planner.options.host_memory_fallback import (
     spilled_kernels,
     with_kernels_of,
 )
-from planner.orchestration.finish_plan import OnResult, SolveContext, result_of, within_bound
+from planner.orchestration.finish_plan import OnResult, SolveContext, broken_limits, result_of, within_bound
 from planner.orchestration.limits.shortfalls import Infeasibility, no_plan
 from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step, tier_too_slow, with_limits
 from planner.orchestration.list_options import is_short_of_memory, list_and_price
@@ -175,16 +175,27 @@ def _solve(
         began_seconds=began_seconds,
         previous_state=previous_state,
     )
-    result = within_rate(solve_compatible_sets(context, priced, partitioner, on_result))
+    streamed: list[PlanResult] = []
+
+    def report(found: PlanResult) -> None:
+        streamed.append(found)
+        del streamed[:-1]
+        if on_result is not None:
+            on_result(found)
+
+    passed_on = None if on_result is None else report
+    result = within_rate(solve_compatible_sets(context, priced, partitioner, passed_on))
     if result.plan is None or not any(overloaded(result.plan.evaluation)):
         return result
     shortest = shortest_step(problem, result.lower_bound_seconds)
     for times in _STEPS:
         limited = with_limits(priced, problem, families, step_seconds=times * shortest)
         context = replace(context, limits=_extended(limits, began_seconds))
-        found = solve_compatible_sets(context, limited, partitioner, on_result)
-        if found.plan is not None and not any(overloaded(found.plan.evaluation)):
+        found = solve_compatible_sets(context, limited, partitioner, passed_on)
+        if found.plan is not None and not any(broken_limits(found.plan.evaluation)):
             return result_of(within_bound(found.plan, result.lower_bound_seconds, limits.relative_gap))
+    if streamed and streamed[-1].plan is not None:  # found on the way to a plan that is too fast for a tier
+        return result_of(within_bound(streamed[-1].plan, result.lower_bound_seconds, limits.relative_gap))
     return tier_too_slow(result.plan.evaluation, result.lower_bound_seconds)
 
 

@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from planner.options.row_tiers import row_tiers
 from planner.options.runtimes.base import Runtime
 from planner.options.runtimes.registry import RUNTIMES
 from planner.options.schemes.blocks import COLUMN_STEP
-from planner.options.schemes.geometry import DEFAULT_MIN_PARTITION, PREFERRED_ORDER, Geometry, geometry
+from planner.options.schemes.geometry import PREFERRED_ORDER, Geometry, geometry, least_piece_columns
 from planner.options.schemes.widths import Widths, equal_cuts, piece_widths, whole_width
 from planner.solver.problem import Scope
 from planner.solver.segments import ends, side_by_side
@@ -136,15 +136,20 @@ def hot_rows_of(problem: Problem, family: Family) -> int:
 
 
 def with_narrowest_pieces(problem: Problem, tables: Collection[int]) -> Problem:
-    """Return the problem with the narrowest pieces allowed for some tables.
+    """Return the problem with the narrowest pieces allowed for some tables."""
+    return with_pieces_of(problem, dict.fromkeys(tables, COLUMN_STEP))
+
+
+def with_pieces_of(problem: Problem, columns: Mapping[int, int]) -> Problem:
+    """Return the problem with pieces of so many columns, by table, allowed.
 
     A table of which the user named the width of pieces, or the pieces themselves, stays as it is.
     """
     narrowed = list(problem.tables)
-    for index in tables:
+    for index, least in columns.items():
         constraints = narrowed[index].constraints
         if constraints.min_partition is None and constraints.pinned is None:
-            narrowed[index] = replace(narrowed[index], constraints=replace(constraints, min_partition=COLUMN_STEP))
+            narrowed[index] = replace(narrowed[index], constraints=replace(constraints, min_partition=least))
     return replace(problem, tables=tuple(narrowed))
 
 
@@ -353,6 +358,6 @@ def _pinned_family(problem: Problem, index: int, pinned: PinnedTable) -> Family:
 def _widths(problem: Problem, runtime: Runtime, table: Table, geometry: Geometry) -> Widths | None:
     if geometry.min_pieces == 1:
         return whole_width(table.embedding_dim) if table.embedding_dim <= runtime.max_columns else None
-    cluster, least = problem.cluster, table.constraints.min_partition or DEFAULT_MIN_PARTITION
+    cluster, least = problem.cluster, least_piece_columns(table)
     also = (cluster.world_size, cluster.ranks_per_host, cluster.num_hosts)
     return piece_widths(table.embedding_dim, least, runtime.max_columns, geometry.max_pieces, also)

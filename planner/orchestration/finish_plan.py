@@ -4,16 +4,17 @@ What :mod:`planner.verification.verify` rejects, or what costs or moves other th
 never a plan.
 """
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from cost_models.protocol import CostModel
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import Placement
-from planner.domain.plan.plan import Assumption, Plan, PlanResult
+from planner.domain.plan.plan import Assumption, Evaluation, Plan, PlanResult
 from planner.domain.problem.problem import Problem
-from planner.errors import SolverDefect
+from planner.errors import Issue, SolverDefect
 from planner.options.enumerate import Families
 from planner.orchestration.limits.tier_bandwidth import overloaded
 from planner.orchestration.placement.to_placement import to_placement
@@ -22,6 +23,7 @@ from planner.pricing.serving import latency_without_shards, overrun
 from planner.solver.evaluate import move_seconds_of, step_seconds_of
 from planner.solver.movement import moved_bytes
 from planner.solver.partitioners.base import RESOLUTION, Incumbent, SolveLimits
+from planner.solver.partitioners.valid_start import within_move_budget
 from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem
 from planner.verification.evaluate_placement import score
 from planner.verification.provenance import used_assumptions, versions
@@ -48,10 +50,20 @@ class SolveContext:
     previous_state: PreviousPlanState | None  # what is known of the plan that runs already
 
 
+def broken_limits(evaluation: Evaluation) -> Iterator[Issue]:
+    """Yield what keeps a legal plan from being an answer: tiers that are too slow for it, requests that come too fast.
+
+    Searches need not know of these. Incumbents and final plans are asked alike.
+    """
+    return itertools.chain(overloaded(evaluation), overrun(evaluation))
+
+
 def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, bound: float) -> Plan:
     """Name things again, score and verify from the geometry, and reject what does not agree."""
     if outcome.assignment is None:
         raise SolverDefect("an outcome without an assignment cannot become a plan")
+    if not within_move_budget(family_set, outcome.assignment):
+        raise SolverDefect(f"{outcome.partitioner} returned a plan that moves more bytes than may move")
     placement = to_placement(context.problem, context.families, family_set, outcome.assignment)
     issues = verify(context.problem, placement)
     if issues:
@@ -169,6 +181,7 @@ class IncumbentReporter:
             or found.objective_seconds > self._reported_seconds * (1 - _WORTH_REPORTING)
             or began < self._rest_until_seconds
             or began + self.finish_seconds > self.until_seconds
+            or not within_move_budget(family_set, found.assignment)  # which exact searches know nothing of
         ):
             return
         outcome = Outcome(
@@ -178,7 +191,7 @@ class IncumbentReporter:
             partitioner=found.partitioner,
         )
         finished = finish(self._context, family_set, outcome, self.bound)
-        if not any(overloaded(finished.evaluation)) and not any(overrun(finished.evaluation)):
+        if not any(broken_limits(finished.evaluation)):
             self._reported_seconds, self._last = found.objective_seconds, finished
             self._on_result(result_of(finished))
         now = time.monotonic()

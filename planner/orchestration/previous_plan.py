@@ -10,8 +10,8 @@ from planner.domain.plan.movement import Movement, PreviousPlan
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
-from planner.options.enumerate import Families, with_narrowest_pieces
-from planner.options.schemes.geometry import DEFAULT_MIN_PARTITION
+from planner.options.enumerate import Families, with_pieces_of
+from planner.options.schemes.geometry import least_piece_columns
 from planner.orchestration.placement.from_placement import Pieces, cuts_of
 from planner.solver.movement import world_moved_cells
 from planner.solver.partitioners.resume import legal_part, with_pins
@@ -34,11 +34,20 @@ class PreviousPlanState:
 
 
 def allow_previous_piece_widths(problem: Problem, previous: PreviousPlan) -> Problem:
-    """Return the problem with narrower pieces listed for the tables that the previous plan has in such."""
+    """Return the problem with pieces allowed that are as narrow as those of the previous plan, and no narrower.
+
+    That concerns tables that it cut below the least width: for a table that is narrower itself and whole there, no
+    other cut becomes legal.
+    """
     by_name = {placed.name: placed for placed in previous.placement.tables}
-    placed = {index: by_name[table.name] for index, table in enumerate(problem.tables) if table.name in by_name}
-    finer = [index for index, one in placed.items() if np.any(one.shards.num_columns < DEFAULT_MIN_PARTITION)]
-    return with_narrowest_pieces(problem, finer)
+    narrower = {}
+    for index, table in enumerate(problem.tables):
+        placed = by_name.get(table.name)
+        if placed is not None and same_table(table, placed):
+            narrowest = int(placed.shards.num_columns.min())
+            if narrowest < least_piece_columns(table):
+                narrower[index] = narrowest
+    return with_pieces_of(problem, narrower)
 
 
 def locate_previous_plan(

@@ -96,17 +96,15 @@ class _WholeRankEvaluator:
         self, problem: Problem, model: AssignmentModel, previous: PreviousPlan | None, on_result: OnResult | None
     ) -> None:
         self._problem, self._model, self._on_result = problem, model, on_result
-        self._previous_seconds = None
-        if previous is not None:
-            self._previous_seconds = lambda: score(problem, previous.placement, model).objective_seconds
+        self._previous = previous
         self.best: Plan | None = None
         self._searched_with: CostModel = model  # the additive model that the best plan was found with
         self._busiest: Plan | None = None  # one that a tier cannot serve
 
     @property
     def best_seconds(self) -> float:
-        """Objective of the best plan; infinite before there is one."""
-        return float("inf") if self.best is None else self.best.evaluation.objective_seconds
+        """Objective of the best plan and the price of moving to it; infinite before there is one."""
+        return float("inf") if self.best is None else _charged_seconds(self.best)
 
     def first_of(self, number: int, surrogate: CostModel) -> OnResult:
         """Return where a search reports its plans: the first is priced, whatever the clock says of others."""
@@ -127,7 +125,7 @@ class _WholeRankEvaluator:
         reevaluated = self._reevaluated(found.plan, number, evaluation)
         if any(overloaded(evaluation)):
             self._busiest = reevaluated
-        elif evaluation.objective_seconds < self.best_seconds * (1 - _SAME):
+        elif _charged_seconds(reevaluated) < self.best_seconds * (1 - _SAME):
             self.best, self._searched_with = reevaluated, surrogate
             if self._on_result is not None:
                 self._on_result(result_of(reevaluated))
@@ -167,9 +165,13 @@ class _WholeRankEvaluator:
         return tier_too_slow(self._busiest.evaluation, last.lower_bound_seconds)
 
     def _reevaluated(self, found: Plan, number: int, evaluation: Evaluation) -> Plan:
-        movement = found.movement
-        if movement is not None and movement.previous_seconds is not None and self._previous_seconds is not None:
-            movement = reprice_movement(movement, self._previous_seconds(), evaluation.objective_seconds)
+        movement, previous = found.movement, self._previous
+        if movement is not None and movement.previous_seconds is not None and previous is not None:
+            previous_seconds = score(self._problem, previous.placement, self._model).objective_seconds
+            if movement.moved_bytes > 0:  # the gain that is asked for is a part of what the model itself says
+                more = previous.min_relative_gain * (previous_seconds - movement.previous_seconds)
+                movement = replace(movement, charged_seconds=movement.charged_seconds + more)
+            movement = reprice_movement(movement, previous_seconds, evaluation.objective_seconds)
         return replace(
             found,
             evaluation=evaluation,
@@ -188,3 +190,8 @@ class _WholeRankEvaluator:
                 moved_shards=0,
             ),
         )
+
+
+def _charged_seconds(plan: Plan) -> float:
+    """Return what a search would minimise: the objective, and the price of moving."""
+    return plan.evaluation.objective_seconds + (0.0 if plan.movement is None else plan.movement.charged_seconds)

@@ -26,7 +26,7 @@ from planner.solver.bounds.chain import Bound, lower_bound, quick_bound
 from planner.solver.evaluate import objective_of
 from planner.solver.listed_cuts import lists_all_cuts
 from planner.solver.movement import moved_bytes
-from planner.solver.partitioners.base import Partitioner, SearchOptions
+from planner.solver.partitioners.base import Incumbent, OnIncumbent, Partitioner, SearchOptions
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.resume import resume
 from planner.solver.partitioners.valid_start import within_move_budget
@@ -63,7 +63,8 @@ def solve_compatible_sets(
     legal = [pruned if np.all(mask) else prune(restrict(priced, mask)) for mask in found.masks]
     legal = [family_set for family_set in legal if len(np.unique(family_set.family_table)) == family_set.num_tables]
     reporter = IncumbentReporter(context, quick_bound(pruned) if legal else 0.0, on_result)
-    family_sets = _charge_any_move(context, [_first(context, family_set, reporter) for family_set in legal])
+    family_sets = [_first(context, family_set, reporter) for family_set in legal]
+    _charge_any_move(context, family_sets, reporter)
     known = min((_value(family_set) for family_set in family_sets), default=np.inf)
     for family_set in family_sets:
         boxes = max(_max_boxes(context, family_set.priced) // len(family_sets), 1)
@@ -101,9 +102,11 @@ def solve_compatible_sets(
 def _first(context: SolveContext, priced: SolverProblem, reporter: IncumbentReporter) -> _FamilySet:
     """Construct a plan of a mode before anything that takes time: from the plan that runs already, where one does."""
     limits = replace(context.limits, work_limit_seconds=_FIRST * context.limits.work_seconds)
-    report = functools.partial(reporter.report, priced)
+    report: OnIncumbent | None = functools.partial(reporter.report, priced)
     outcome = None
     if context.previous_state is not None:
+        if context.previous_state.seconds is None:
+            report = None  # what moving costs is not known yet
         before = warm_start_from(priced, context.previous_state)
         priced = with_home_sites(priced, before)
         outcome = resume(priced, before, limits, on_incumbent=report)
@@ -112,10 +115,13 @@ def _first(context: SolveContext, priced: SolverProblem, reporter: IncumbentRepo
     return _FamilySet(priced=priced, outcome=outcome, bound=Bound(seconds=0.0, hint=None))
 
 
-def _charge_any_move(context: SolveContext, family_sets: list[_FamilySet]) -> list[_FamilySet]:
-    """Charge whatever moves at all, where the previous plan had to be completed and still moves nothing."""
+def _charge_any_move(context: SolveContext, family_sets: list[_FamilySet], reporter: IncumbentReporter) -> None:
+    """Charge whatever moves at all, if the previous plan had to be completed and still moves nothing.
+
+    Only then first plans are reported: their price was not known before.
+    """
     if context.previous_state is None or context.previous_state.seconds is not None:
-        return family_sets
+        return
     moves = [_moved_bytes(family_set) for family_set in family_sets]
     least = min(
         (_value(family_set) for family_set, moved in zip(family_sets, moves, strict=True) if moved == 0), default=0.0
@@ -124,7 +130,11 @@ def _charge_any_move(context: SolveContext, family_sets: list[_FamilySet]) -> li
         assert family_set.priced.move is not None
         move = replace(family_set.priced.move, any_seconds=context.previous_state.previous.min_relative_gain * least)
         family_set.priced = replace(family_set.priced, move=move)
-    return family_sets
+        first = family_set.outcome
+        if first.assignment is not None:
+            seconds = objective_of(family_set.priced, first.assignment)
+            found = Incumbent(assignment=first.assignment, objective_seconds=seconds, partitioner=first.partitioner)
+            reporter.report(family_set.priced, found)
 
 
 def _moved_bytes(family_set: _FamilySet) -> float:

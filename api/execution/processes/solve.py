@@ -9,7 +9,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -28,6 +28,8 @@ from planner.errors import PlannerError
 from planner.output.exporters.generic import to_bytes
 from planner.solver.partitioners.kernels.cache import is_warm
 from planner.solver.partitioners.registry import make_partitioner, partitioner_names
+
+_NOT_REPEATABLE = ("time", "cancelled")  # limits that end a search where the clock or somebody says so
 
 #: ``plan_in_full``, or a stand-in for tests.
 PlanFunction = Callable[..., PlanResult]
@@ -119,6 +121,8 @@ class SolveAnswer:
     shortfalls: tuple[dict[str, object], ...] = ()
     diagnosis: dict[str, object] | None = None
     best: Incumbent | None = None
+    #: whether an equal request gives an equal plan: nothing that the clock decides may then stand in for ``best``
+    is_repeatable: bool = False
     #: code, message and hint of what planning raised
     error: dict[str, str] | None = None
     is_out_of_memory: bool = False
@@ -173,7 +177,8 @@ def solve(job: SolveJob, found: Callable[[Incumbent], None]) -> SolveAnswer:
         return SolveAnswer(error={"code": error.code, "message": str(error), "hint": getattr(error, "hint", "")})
     except MemoryError:
         return SolveAnswer(is_out_of_memory=True)
-    return answer_of(result, None if result.plan is None else _incumbent(result.plan, inputs, job.spec_digest))
+    answer = answer_of(result, None if result.plan is None else _incumbent(result.plan, inputs, job.spec_digest))
+    return replace(answer, is_repeatable=inputs.limits.reproducible and result.limit not in _NOT_REPEATABLE)
 
 
 def planned(

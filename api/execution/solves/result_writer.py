@@ -100,7 +100,7 @@ class SolveWriter:
         elif error is not None:
             self._finish(run, FAILED, error=error)
         elif answer is not None:
-            best = _better(answer.best, run.best)
+            best = answer.best if answer.is_repeatable and answer.best is not None else _better(answer.best, run.best)
             self._finish(run, SUCCEEDED, result=result_of_answer(answer, best), best=best)
 
     def _finish(

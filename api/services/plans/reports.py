@@ -21,6 +21,7 @@ from planner.pricing.checkpoint import late_upload
 from planner.pricing.memory import capacity_bytes
 from planner.pricing.serving import overrun
 from planner.verification.evaluate_placement import score
+from planner.verification.narrow_pieces import narrow_pieces
 from planner.verification.verify import NO_PARTITION, verify
 
 _MAX_VIOLATIONS = 50
@@ -75,6 +76,7 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
                     *plan.warnings,
                     *plan.other_spec(request.stated_spec_digest, request.spec_digest),
                     *(other_memory(request.problem, plan) if is_partition else ()),
+                    *(narrow_pieces(request.problem, plan.placement) if is_partition else ()),
                     *_late(scored),
                 ),
             ),

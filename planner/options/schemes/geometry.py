@@ -66,6 +66,11 @@ def geometry(scheme: Scheme, table: Table, cluster: Cluster) -> Geometry | None:
     return _geometry(scheme, cluster.num_hosts, cluster.ranks_per_host)
 
 
+def least_piece_columns(table: Table) -> int:
+    """Return how wide a column piece is at least, if the table is cut; a table that is narrower stays whole."""
+    return min(table.constraints.min_partition or DEFAULT_MIN_PARTITION, table.embedding_dim)
+
+
 @functools.lru_cache(maxsize=256)
 def _geometry(scheme: Scheme, num_hosts: int, ranks_per_host: int) -> Geometry:
     """Return the one object for all tables whose rows fit: there are thousands of tables."""

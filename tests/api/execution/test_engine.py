@@ -209,6 +209,19 @@ def test_a_solve_that_fails_after_a_plan_keeps_it_and_says_why_it_stopped(
         assert plan_is_valid(live, solve, spec)
 
 
+@pytest.mark.parametrize("reproducible", [True, False])
+def test_what_is_streamed_never_stands_in_for_the_answer_of_a_reproducible_search(
+    folder: Path, *, reproducible: bool
+) -> None:
+    """Which plans are streamed is up to the clock; else the better plan counts, whenever it was found."""
+    spec = tiny(solver__reproducible=reproducible)
+    with Live.of(folder, plan=planners.plan_after_a_faster_one) as live:
+        found = live.solve(spec)["result"]["objective"]["seconds"]
+    with Live.of(folder.with_name("usual")) as live:
+        usual = live.solve(spec)["result"]["objective"]["seconds"]
+    assert found == pytest.approx(usual if reproducible else 0.5 * usual)
+
+
 @thorough
 def test_a_plan_outlives_a_restart_and_a_cancel(folder: Path) -> None:
     spec = tiny(solver__time_limit_seconds=60)

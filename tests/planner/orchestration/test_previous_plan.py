@@ -12,10 +12,13 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
+from planner.orchestration.previous_plan import allow_previous_piece_widths
 from planner.orchestration.solve_compatible_sets import BYTES_MOVED
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
-from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.base import Partitioner, SolveLimits
+from planner.solver.partitioners.exact.cp_sat import CpSat
+from planner.solver.partitioners.exact.mathopt import MathOpt
 from planner.solver.partitioners.local_search.local_search import LocalSearch
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.verification.movement import transfer
@@ -232,6 +235,38 @@ def test_pieces_narrower_than_listed_stay() -> None:
     assert found.movement.previous_seconds is not None
 
 
+def test_pieces_are_listed_as_narrow_as_those_that_run_and_no_narrower() -> None:
+    cut = TableConstraints(sharding_types=frozenset({Scheme.COLUMN_WISE}), min_partition=16)
+    tables = [replace(make_table(f"t{i}", rows=10_000, dim=32), constraints=cut) for i in range(3)]
+    problem = make_problem(*tables, cluster=make_cluster(1, 4), batch_size_per_rank=4096)
+    runs = before(problem)
+    assert {shard.num_columns for shard in runs.tables[0].shards} == {16}
+    wide = replace(tables[1], embedding_dim=64)  # another table now, of the same name
+    tables = [replace(table, constraints=TableConstraints()) for table in (tables[0], wide)] + [tables[2]]
+    allowed = allow_previous_piece_widths(replace(problem, tables=tuple(tables)), PreviousPlan(placement=runs))
+    assert [table.constraints.min_partition for table in allowed.tables] == [16, None, 16]
+
+
+def test_whole_tables_that_are_narrow_make_no_other_cut_legal() -> None:
+    """16 columns are less than the least width of a piece, and no piece: the table stays whole."""
+    cut = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE, Scheme.COLUMN_WISE}))
+    tables = [make_table(f"t{i}", rows=10_000, dim=16, pooling_factor=200.0, constraints=cut) for i in range(2)]
+    problem = make_problem(*tables, cluster=make_cluster(1, 8), batch_size_per_rank=4096)
+    free = planned(problem)
+    found = planned(problem, PreviousPlan(placement=free.placement, remaining_steps=10**12, min_relative_gain=0.0))
+    assert {shard.num_columns for table in found.placement.tables for shard in table.shards} == {16}
+    assert found.evaluation.objective_seconds >= free.lower_bound_seconds
+
+
+def test_a_previous_plan_of_other_tables_alone_is_no_trouble() -> None:
+    """Tables of the same names that have other columns now: nothing of them is there yet."""
+    problem = problem_of(factors(num_tables=3))
+    wider = replace(problem, tables=tuple(replace(table, embedding_dim=256) for table in problem.tables))
+    found = planned(wider, PreviousPlan(placement=before(problem), max_moved_bytes=0.0))
+    assert found.movement is not None
+    assert (found.movement.moved_bytes, found.movement.kept_bytes) == (0, 0)
+
+
 @pytest.mark.parametrize("name", ["other", "t1"])
 def test_tables_that_are_gone_are_no_trouble(name: str) -> None:
     problem = problem_of(factors())
@@ -259,3 +294,53 @@ def test_exact_partitioners_stay_within_the_bytes_that_may_move() -> None:
     ).plan
     assert found is not None
     assert found.placement == runs
+
+
+@pytest.mark.parametrize("partitioner", [Portfolio(), CpSat(), MathOpt(), LocalSearch()], ids=lambda one: one.name)
+def test_streamed_plans_stay_within_the_bytes_that_may_move(partitioner: Partitioner) -> None:
+    """Two equal tables on one of two ranks: whatever moves gains much, and nothing may move."""
+    tables = [make_table(name, rows=100_000, dim=64, pooling_factor=20.0) for name in ("a", "b")]
+    problem = make_problem(*tables, cluster=make_cluster(1, 2), batch_size_per_rank=1024)
+    on_first = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}), ranks=frozenset({0}))
+    runs = before(replace(problem, tables=tuple(replace(table, constraints=on_first) for table in tables)))
+    previous = PreviousPlan(placement=runs, max_moved_bytes=1000.0, remaining_steps=10**9, min_relative_gain=0.0)
+    streamed: list[PlanResult] = []
+    result = plan(
+        problem,
+        cost_model=ROOFLINE,
+        partitioner=partitioner,
+        limits=LIMITS,
+        previous=previous,
+        on_result=streamed.append,
+    )
+    movements = [one.plan.movement for one in (*streamed, result) if one.plan is not None]
+    assert len(movements) > 1
+    assert [movement.moved_bytes for movement in movements if movement is not None] == [0.0] * len(movements)
+
+
+def test_streamed_plans_are_charged_as_the_last_is() -> None:
+    """A previous plan that must be completed has no price by itself: the gain that is asked for is a part of the
+    completed plan's, known only after that. Here one mode stays, and the other moves both tables to gain much.
+    """
+    whole = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}), ranks=frozenset({0}))
+    tables = [
+        make_table(name, rows=100_000, dim=64, pooling=pooling, pooling_factor=20.0)
+        for name, pooling in (("a", "mean"), ("b", "sum"))
+    ]
+    cluster = make_cluster(1, 2)
+    runs = before(make_problem(*(replace(table, constraints=whole) for table in tables), cluster=cluster))
+    schemes = (Scheme.TABLE_WISE, Scheme.ROW_WISE)
+    free = [replace(table, constraints=TableConstraints(sharding_types=frozenset(schemes))) for table in tables]
+    problem = make_problem(*free, make_table("new", rows=5000, dim=64), cluster=cluster)
+    streamed: list[PlanResult] = []
+    result = plan(
+        problem,
+        cost_model=ROOFLINE,
+        partitioner=Portfolio(),
+        limits=LIMITS,
+        previous=PreviousPlan(placement=runs, min_relative_gain=1.0, remaining_steps=10**12),
+        on_result=streamed.append,
+    )
+    movements = [one.plan.movement for one in (*streamed, result) if one.plan is not None]
+    assert len(movements) > 1
+    assert [movement.moved_bytes for movement in movements if movement is not None] == [0.0] * len(movements)

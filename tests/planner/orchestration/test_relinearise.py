@@ -255,3 +255,30 @@ def test_loads_of_ranks_are_those_of_the_model() -> None:
         extra = sum(rank.seconds.values()) - sum(other.seconds.values())
         assert extra == pytest.approx(MODEL.launch_seconds)
     assert np.isfinite(found.evaluation.objective_seconds)
+
+
+def test_a_plan_that_gains_less_than_is_asked_for_is_no_answer() -> None:
+    """Plans are compared with the price of moving, as every search compares them."""
+    problem = whole_tables()
+    found = solve(problem).plan
+    assert found is not None
+    worse = replace(found.placement, tables=(*found.placement.tables[:-1], _swapped(found.placement.tables[-1])))
+    previous = PreviousPlan(placement=worse, min_relative_gain=0.0, remaining_steps=10**12)
+    stays, moves = solve(problem, previous=replace(previous, min_relative_gain=1.0)), solve(problem, previous=previous)
+    assert moves.plan is not None
+    assert moves.plan.movement is not None
+    dear = replace(moves.plan.movement, charged_seconds=moves.plan.evaluation.objective_seconds)
+    for charged, placement in ((moves.plan.movement, moves.plan.placement), (dear, worse)):
+        answers = iter([stays, *[replace(moves, plan=replace(moves.plan, movement=charged))] * 3])
+        again = plan_by_relinearisation(
+            problem, MODEL, LIMITS, lambda *_, answers=answers: next(answers), previous=previous, on_result=None
+        ).plan
+        assert again is not None
+        assert again.placement == placement
+
+
+def _swapped(placed: TablePlacement) -> TablePlacement:
+    """The table on the other of two ranks."""
+    columns = placed.shards.columns.copy()
+    columns[0] = 1 - columns[0]
+    return replace(placed, shards=Shards(columns))

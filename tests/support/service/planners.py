@@ -109,6 +109,14 @@ def plan_with_bounds(problem: Problem, **options: object) -> object:
     return result
 
 
+def plan_after_a_faster_one(problem: Problem, **options: object) -> object:
+    """Streams a plan that seems twice as fast as the one that it ends with."""
+    result = plan(problem, **{**options, "on_result": None})
+    faster = replace(result.plan.evaluation, objective_seconds=0.5 * result.plan.evaluation.objective_seconds)
+    options["on_result"](replace(result, plan=replace(result.plan, evaluation=faster)))
+    return result
+
+
 def misbehave(problem: Problem, **options: object) -> object:
     """Does what its first table is called, after it has found a plan where the second one says so."""
     way, when = (table.name for table in problem.tables)

@@ -89,7 +89,7 @@ def _found(priced: SolverProblem) -> tuple[Ints, Floats]:
     whole = np.stack([np.zeros_like(table), priced.table_columns[table]], axis=1)
     for host in range(hosts):
         blocks = row_blocks(priced, table, np.full_like(table, host * priced.ranks_per_host), whole, ranks // hosts)
-        on_host = found_cells(move, blocks).reshape(len(table), -1)
+        on_host = found_cells(move, blocks).reshape(len(table), ranks // hosts)
         cells[table, ranks + host] = on_host.sum(axis=1)
         first = host * priced.ranks_per_host
         columns[table, ranks + host] = columns[table, first : first + priced.ranks_per_host].max(axis=1)

@@ -144,3 +144,36 @@ def test_a_plan_with_narrower_pieces_than_are_listed_is_certified() -> None:
     assert evaluation_of(request, placement).valid
     certificate = certificate_of(request, placement, plan_base="/plan")
     assert certificate["plan"][1]["pieces"] == [[12, 0], [4, 0]]
+
+
+def cut(spec: dict[str, object], widths: list[int]) -> EvaluationDocument:
+    """Table a of the spec on two ranks in pieces of these widths, table b whole."""
+    offsets = [sum(widths[:index]) for index in range(len(widths))]
+    pieces = [
+        {"rank": index, "row_offset": 0, "num_rows": 1000, "column_offset": offset, "num_columns": width}
+        for index, (offset, width) in enumerate(zip(offsets, widths, strict=True))
+    ]
+    scheme = "column_wise" if len(widths) > 1 else "table_wise"
+    whole = {"rank": 0, "row_offset": 0, "num_rows": 500, "column_offset": 0, "num_columns": 16}
+    tables = [
+        {"name": "a", "sharding_type": scheme, "compute_kernel": "fused", "shards": pieces},
+        {"name": "b", "sharding_type": "table_wise", "compute_kernel": "fused", "shards": [whole]},
+    ]
+    return rated({"spec": spec, "plan": {"world_size": 2, "ranks_per_host": 2, "tables": tables}})
+
+
+def test_pieces_below_the_least_width_are_reported_unless_they_were_asked_for() -> None:
+    """A whole table of 16 columns is no piece; two of 16 columns are narrow, two of 32 are not."""
+    narrow = cut(tiny(model__tables__0__embedding_dim=32), [16, 16])
+    (warning,) = [one for one in narrow.warnings if one.code == "narrow-pieces"]
+    assert (narrow.valid, warning.pointer) == (True, "/plan/tables/0")
+    assert '"a" (16 columns)' in warning.message
+    asked = {"embedding_dim": 32, "constraints": {"min_partition": 16}}
+    for spec, widths in (
+        (tiny(model__tables__0__embedding_dim=64), [32, 32]),
+        (tiny(model__tables__0__embedding_dim=16), [16]),
+        (tiny(**{f"model__tables__0__{name}": value for name, value in asked.items()}), [16, 16]),
+    ):
+        evaluation = cut(spec, widths)
+        assert evaluation.valid
+        assert [one for one in evaluation.warnings if one.code == "narrow-pieces"] == []

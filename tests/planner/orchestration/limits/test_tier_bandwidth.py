@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 from cost_models.vocabulary import Kernel, Scheme, Tier
+from planner import pipeline
+from planner.domain.plan.plan import PlanResult
 from planner.domain.problem.access import ZipfAccess
 from planner.domain.problem.checkpoint import Checkpoint
 from planner.domain.problem.problem import Dense, Problem
 from planner.domain.problem.table import TableConstraints
 from planner.options.enumerate import enumerate_families
+from planner.orchestration.finish_plan import OnResult, result_of
 from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step, with_limits
 from planner.orchestration.placement.to_placement import to_placement
 from planner.pipeline import plan
@@ -18,7 +21,9 @@ from planner.pricing.price_options import price
 from planner.solver.evaluate import objective_of, violations
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.portfolio import Portfolio
+from planner.solver.problem import Reason, SolverProblem
 from planner.verification.evaluate_placement import score
+from planner.verification.plan_from_placement import plan_of_placement
 from planner.verification.verify import verify
 from tests.support.planning.builders import ROOFLINE, TORCHREC, all_assignments, make_cluster, make_problem, make_table
 
@@ -86,6 +91,33 @@ def test_a_tier_that_nothing_can_serve_is_named() -> None:
     assert short.resource == "ddr_bytes_per_second"
     assert short.required_bytes > short.available_bytes
     assert "ddr" in short.hint
+
+
+def test_a_plan_that_was_streamed_is_the_answer_if_no_other_leaves_tiers_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search goes on to a faster plan, which no tier serves, and finds none within the limits."""
+    problem = tight(hidden_traffic(12e9, dense=Dense(forward_seconds=1e-4, backward_seconds=1e-4)))
+    good = plan(problem, cost_model=TORCHREC, partitioner=Portfolio(), limits=LIMITS)
+    families = enumerate_families(problem)
+    priced = price(problem, families, TORCHREC)
+    free = Portfolio().solve(priced, LIMITS)
+    assert free.assignment is not None
+    wrong = plan_of_placement(problem, to_placement(problem, families, priced, free.assignment), TORCHREC)
+    assert any(overloaded(wrong.evaluation))
+
+    def search(_: object, searched: SolverProblem, __: object, on_result: OnResult | None) -> PlanResult:
+        if searched.num_tiers > priced.num_tiers:
+            return PlanResult(plan=None, reason=Reason.INFEASIBLE, limit=None, detail="", lower_bound_seconds=0.0)
+        if on_result is not None:
+            on_result(good)
+        return result_of(wrong)
+
+    monkeypatch.setattr(pipeline, "solve_compatible_sets", search)
+    streamed: list[PlanResult] = []
+    result = plan(problem, cost_model=TORCHREC, partitioner=Portfolio(), limits=LIMITS, on_result=streamed.append)
+    assert good.plan is not None
+    assert result.plan is not None
+    assert result.plan.placement == good.plan.placement
+    assert result.limit == "tier_bandwidth"
 
 
 @pytest.mark.parametrize("pipeline", ["none", "train_sparse_dist", "train_prefetch_sparse_dist"])

@@ -40,6 +40,7 @@ _SEARCHED = 0.75  # on the search
 #: Of the time limit, for what comes after the search; and what it took to finish a plan, so many times: another one may
 #: be found at the end.
 _SPARE, _FINISHES = 0.01, 2
+_UNSOLVED = 0.5  # of the time limit, at least, for a search that begins without any plan
 _LATE = 0.02  # of the time limit: what ends so late may have been cut by the clock
 
 
@@ -77,6 +78,8 @@ def solve_compatible_sets(
         searched_seconds = context.limits.time_limit_seconds * (1 - _SPARE) - _FINISHES * reporter.finish_seconds
         reporter.until_seconds = context.began_seconds + searched_seconds
         left = searched_seconds - (time.monotonic() - context.began_seconds)
+        if not np.isfinite(known):  # what came before was late, and found nothing that could be the answer
+            left = max(left, _UNSOLVED * context.limits.time_limit_seconds)
         limits = replace(
             context.limits,
             time_limit_seconds=max(left / (len(open_sets) - index), 1e-3),

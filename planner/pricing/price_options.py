@@ -209,13 +209,21 @@ def roomiest_site(priced: SolverProblem) -> Floats:
     """
     by_host = (priced.num_tables, priced.num_hosts, -1)
     ranks_allowed = priced.table_rank_allowed
-    hosts_allowed = ranks_allowed.reshape(by_host).all(axis=2)
+    hosts_allowed = np.asarray(ranks_allowed.reshape(by_host).all(axis=2))
     room = np.empty((priced.num_tables, len(Scope), priced.num_tiers))
     for tier in range(priced.num_tiers):
         capacity = priced.capacity_bytes[:, tier]
         of_host = capacity.reshape(priced.num_hosts, -1).min(axis=1)
-        room[:, Scope.RANK, tier] = np.where(ranks_allowed, capacity, -1.0).max(axis=1)
-        room[:, Scope.HOST, tier] = np.where(hosts_allowed, of_host, -1.0).max(axis=1)
+        room[:, Scope.RANK, tier] = _roomiest(ranks_allowed, capacity)
+        room[:, Scope.HOST, tier] = _roomiest(hosts_allowed, of_host)
         room[:, Scope.WORLD, tier] = np.where(ranks_allowed.all(axis=1), capacity.min(), -1.0)
     result: Floats = room[priced.shape_table, priced.shape_scope]
     return result
+
+
+def _roomiest(allowed: Bools, capacity: Floats) -> Floats:
+    """Return the largest capacity of the sites that each table may use, (T,); most tables may use all."""
+    room = np.full(len(allowed), capacity.max())
+    some = np.flatnonzero(~allowed.all(axis=1))
+    room[some] = np.where(allowed[some], capacity, -1.0).max(axis=1)
+    return room

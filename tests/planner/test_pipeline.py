@@ -14,6 +14,7 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
 from planner.errors import SolverDefect
 from planner.orchestration import finish_plan as finishing
+from planner.orchestration import solve_compatible_sets as modes
 from planner.orchestration import solve_compatible_sets as solve_compatible_sets
 from planner.orchestration.finish_plan import within_bound
 from planner.output.exporters.generic import to_document
@@ -114,6 +115,25 @@ def test_a_search_leaves_the_time_in_which_two_plans_are_finished(monkeypatch: p
     assert result.plan is not None
     (heard,) = scripted.heard
     assert 0 < heard.limits.time_limit_seconds < 600.0 * 0.99 - 3 * 3.0 + 1e-6
+
+
+def test_a_search_that_begins_without_a_plan_has_half_of_the_limit_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the first plan and the bound took."""
+
+    class Late:
+        def __init__(self, **_: object) -> None:
+            pass
+
+        def solve(self, *_: object) -> Outcome:
+            time.sleep(0.06)
+            return Outcome.without_plan("greedy", "time")
+
+    monkeypatch.setattr(modes, "Greedy", Late)
+    scripted = Scripted(lambda priced, limits: Greedy().solve(priced, limits))
+    limits = SolveLimits(time_limit_seconds=0.05, relative_gap=0.0)
+    assert plan(small_problem(), cost_model=ROOFLINE, partitioner=scripted, limits=limits).plan is not None
+    (heard,) = scripted.heard
+    assert heard.limits.time_limit_seconds == 0.025
 
 
 def all_on_rank_0(priced: SolverProblem, limits: SolveLimits) -> Outcome:

@@ -83,6 +83,11 @@ class Effort:
         )
 
     @property
+    def is_late(self) -> bool:
+        """Whether the clock has reached the limit, whatever work is left, or the search was stopped."""
+        return self.is_stopped or time.monotonic() - self._began_seconds >= self._time_seconds
+
+    @property
     def limit(self) -> str:
         """The name of the limit that ends this search."""
         return "deterministic_time" if self.reproducible and not self._timed_out else "time"

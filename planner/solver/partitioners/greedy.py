@@ -5,6 +5,8 @@ tried (see :mod:`planner.solver.partitioners.local_search.starts`). Where none o
 the one that overflows least is repaired by moving and swapping pieces.
 """
 
+from dataclasses import replace
+
 from planner.solver.partitioners.base import NO_OPTIONS, Effort, SearchOptions, SolveLimits
 from planner.solver.partitioners.incumbent import IncumbentTracker
 from planner.solver.partitioners.local_search.chain import Chain
@@ -12,6 +14,7 @@ from planner.solver.partitioners.local_search.constructions import constructions
 from planner.solver.partitioners.local_search.search_data import search_view
 from planner.solver.problem import Outcome, SolverProblem
 
+_LEAST_REPAIR_SECONDS = 1.0  # for a plan that was late and does not fit
 _REPAIR_FROM = 0.5  # of the limit, where nothing fits
 #: Items times ranks of the constructions that a first plan may be the best of: they take five milliseconds.
 _FIRST_LOOKS = 4000
@@ -36,7 +39,12 @@ class Greedy:
         nearest: Chain | None = None
         view = search_view(priced)
         looks = len(view.data.item_columns) * len(view.data.rank_class)
-        for tried, chain in enumerate(constructions(view, options.hint, limits.seed, effort), start=1):
+        tries = (
+            ()
+            if best.assignment is not None and effort.is_late
+            else constructions(view, options.hint, limits.seed, effort)
+        )
+        for tried, chain in enumerate(tries, start=1):
             best.consider(chain.assignment())
             is_enough = self._first_only and (tried + 1) * looks > self._first_looks
             if best.seconds <= good_seconds or (is_enough and best.assignment is not None):
@@ -46,7 +54,8 @@ class Greedy:
             if effort.fraction >= (1.0 if best.assignment is not None else _REPAIR_FROM):
                 break
         if best.assignment is None and nearest is not None:
-            nearest.repair(effort)
+            # A construction that was late leaves no time to mend it, and a problem with a plan shall not go without.
+            nearest.repair(Effort(_with_time_to_repair(limits)) if effort.is_late else effort)
             best.consider(nearest.assignment())
         if self._first_only:
             # The other plans that were tried are not reported: to check a plan takes longer than to make one.
@@ -55,3 +64,12 @@ class Greedy:
             best.consider(first)
         detail = "" if best.assignment is not None else "no construction fits the memory of every rank"
         return best.outcome(effort.limit if effort.fraction >= 1 else "iterations", detail)
+
+
+def _with_time_to_repair(limits: SolveLimits) -> SolveLimits:
+    """Return the same limits once more, and at least a second."""
+    return replace(
+        limits,
+        time_limit_seconds=max(limits.time_limit_seconds, _LEAST_REPAIR_SECONDS),
+        work_limit_seconds=max(limits.work_seconds, _LEAST_REPAIR_SECONDS),
+    )

@@ -32,7 +32,7 @@ def spec(partitioner: str, pinned: tuple[str, ...]) -> bytes:
 
 
 @pytest.mark.parametrize("pinned", [("a",), ("b",), GROUP])
-@pytest.mark.parametrize("partitioner", ["local_search", "cp_sat"])
+@pytest.mark.parametrize("partitioner", ["local_search", "cp_sat", "greedy", "ldm", "portfolio"])
 def test_the_group_is_where_its_pinned_table_is(partitioner: str, pinned: tuple[str, ...]) -> None:
     request = parse_spec(spec(partitioner, pinned))
     result = plan(

@@ -122,10 +122,14 @@ def _drafts(view: View, known: SearchOptions, seed: int, effort: Effort) -> Iter
     if known.start is not None:
         yield known.start
     target = target_of(view, known.hint)
+    is_any = known.start is not None
     for options in starts(view, target, known.hint):
+        if is_any and effort.is_late:
+            return
         draft = _Draft(view, seed)
         effort.spend(_LOOK_SECONDS * float(np.sum(view.option_pieces[options])) * view.priced.num_ranks)
-        if draft.build(options, target, _bound_first(view, options, target)):
+        if draft.build(options, target, _bound_first(view, options, target), effort if is_any else None):
+            is_any = True
             yield draft.as_it_is()
 
 

@@ -29,6 +29,7 @@ from planner.solver.problem import Assignment
 
 _BUILD_SMOOTHNESS = 20.0  # slowest load / tau while a plan is built
 _EVERY = 16  # items between two counts of the weights while a plan is built
+_PART = 64 * _EVERY  # items between two looks at the clock while a plan is built
 # Objectives per capacity of one rank that bytes exceed: grows while the state does not fit, and falls again.
 _PENALTY = 10.0
 _MOST_PENALTY = 1e5
@@ -111,13 +112,19 @@ class Chain:
         self.best_seconds = np.inf
         self._best: tuple[Ints, Ints, Ints] | None = None
 
-    def build(self, options: Ints, target: Target, order: Ints) -> bool:
-        """Place every item under its option, pinned ones first; ``False`` where one has no legal site."""
+    def build(self, options: Ints, target: Target, order: Ints, within: Effort | None = None) -> bool:
+        """Place every item under its option, pinned ones first.
+
+        ``False`` where one has no legal site, or the effort ``within`` which it is to end is late.
+        """
         free = self._begin(target, order)
-        built = construct(self._data, self._state, free, options, _EVERY)
-        if built:
-            self.look()
-        return bool(built)
+        for first in range(0, len(free), _PART):
+            if first and within is not None and within.is_late:
+                return False
+            if not construct(self._data, self._state, free[first : first + _PART], options, _EVERY):
+                return False
+        self.look()
+        return True
 
     def fill(self, order: Order, target: Target, options: Ints, first: Bools, rest: Ints) -> Filled:
         """Let every rank choose its pieces.

@@ -11,7 +11,7 @@ from planner.solver.partitioners.kernels.cost.site_choice import ALL_RANKS
 from planner.solver.partitioners.local_search.chain import Chain
 from planner.solver.partitioners.local_search.option_choices import choose_by, option_choice_rules
 from planner.solver.partitioners.local_search.search_data import View
-from planner.solver.partitioners.local_search.starts import Target, starts, target_of
+from planner.solver.partitioners.local_search.starts import Target, fewest_pieces, starts, target_of
 from planner.solver.problem import RelaxationHint, Scope
 
 #: Nominal work of looking at one site for one piece.
@@ -42,14 +42,30 @@ def constructions(view: View, hint: RelaxationHint | None, seed: int, effort: Ef
     """Yield one state per choice of options and order, the most promising first.
 
     The memory of ranks is a price here and not a rule: a state may overflow, and is then for a search to mend.
+
+    Late, the one that is under way is given up if there was one before; else it is finished, and unless it was built
+    the choice that leaves most ranks free comes next, and last: a problem that has a plan does not go without.
     """
     target = target_of(view, hint)
+    is_any_built = False
+    for number, (order, options) in enumerate(_in_turns(view, target, hint)):
+        if number and effort.is_late:
+            break
+        chain = Chain(view, seed)
+        if _build(chain, view, options, order, target, effort, may_stop=is_any_built):
+            is_any_built = True
+            yield chain
+    if not is_any_built and effort.is_late:
+        chain = Chain(view, seed)
+        if _build(chain, view, fewest_pieces(view), heaviest_first, target, effort, may_stop=False):
+            yield chain
+
+
+def _in_turns(view: View, target: Target, hint: RelaxationHint | None) -> Iterator[tuple[Order, Ints]]:
+    """Yield orders and choices of options, a few choices at a time in one order after the other."""
     chosen = starts(view, target, hint)
     while some := list(itertools.islice(chosen, _AT_ONCE)):
-        for order, options in itertools.product(ORDERS, some):
-            chain = Chain(view, seed)
-            if _build(chain, view, options, order, target, effort):
-                yield chain
+        yield from itertools.product(ORDERS, some)
 
 
 def by_choice_rule(
@@ -57,7 +73,7 @@ def by_choice_rule(
 ) -> Iterator[Chain]:
     """Try so many choices of options: the first two starts, then one per taste, in either order by turns.
 
-    A choice under which some piece has no legal site yields nothing.
+    A choice under which some piece has no legal site yields nothing; nor does one that ends late after another.
     """
     target = target_of(view, hint)
     best = itertools.islice(starts(view, target, hint), _AT_ONCE)
@@ -69,17 +85,24 @@ def by_choice_rule(
             strict=False,
         ),
     )
+    is_any_built = False
     for options, order in itertools.islice(chosen, count):
+        if is_any_built and effort.is_late:
+            return
         chain = Chain(view, next(seeds))
-        if _build(chain, view, options, order, target, effort):
+        if _build(chain, view, options, order, target, effort, may_stop=is_any_built):
+            is_any_built = True
             yield chain
 
 
-def _build(chain: Chain, view: View, options: Ints, order: Order, target: Target, effort: Effort) -> bool:
-    """Build a state in an order; ``False`` where some piece has no legal site."""
+def _build(
+    chain: Chain, view: View, options: Ints, order: Order, target: Target, effort: Effort, *, may_stop: bool
+) -> bool:
+    """Build a state in an order; ``False`` where some piece has no legal site, or it ``may_stop`` and is late."""
     looks = float(np.sum(view.option_pieces[options])) * min(len(view.data.rank_class), ALL_RANKS)
     effort.spend(LOOK_SECONDS * looks)
-    return chain.build(options, target, least_choice_first(view, options, order(view, options, target)))
+    placing = least_choice_first(view, options, order(view, options, target))
+    return chain.build(options, target, placing, effort if may_stop else None)
 
 
 def least_choice_first(view: View, options: Ints, order: Ints) -> Ints:

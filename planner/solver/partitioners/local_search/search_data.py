@@ -156,7 +156,7 @@ def _data(priced: SolverProblem, items: Items) -> Data:
     source, num_items = items.family_source, len(items.tables)
     return Data(
         item_columns=priced.table_columns[leader],  # a group is never cut
-        item_fixed=priced.table_is_pinned[leader],
+        item_fixed=np.array([priced.table_is_pinned[list(tables)].any() for tables in items.tables]),
         item_family=items.item_family,
         item_option=items.item_option,
         item_slot=items.item_slot,

@@ -63,10 +63,10 @@ def _candidates(view: View, target: Target, hint: RelaxationHint | None) -> Iter
         yield _of_guide(view, target, hint)
     for of_slowest, of_rank in CAPS:
         yield choose(view, target, of_slowest, of_memory / of_rank)
-    yield _fewest_pieces(view)
+    yield fewest_pieces(view)
 
 
-def _fewest_pieces(view: View) -> Ints:
+def fewest_pieces(view: View) -> Ints:
     """Return the option of every item on the fewest ranks, shape (I,): where groups keep apart, no more may be free."""
     local = len(view.data.rank_class) // view.data.host_allowed.shape[1]
     touched = np.array([1, local, len(view.data.rank_class)])[view.data.family_scope[view.data.option_family]]

@@ -38,5 +38,5 @@ def test_what_could_not_be_finished_before_the_search_ends_is_not_reported(monke
     for objective, at_seconds, number in ((1.0, 0.0, 1), (0.9, 97.1, 1), (0.8, 96.9, 2)):
         clock[0] = at_seconds
         found = Incumbent(assignment=nowhere, objective_seconds=objective, partitioner="x")
-        teller.report(cast("SolverProblem", None), found)
+        teller.report(cast("SolverProblem", SimpleNamespace(move=None)), found)
         assert len(heard) == number

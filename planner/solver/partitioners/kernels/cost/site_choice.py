@@ -37,6 +37,29 @@ def shares_rank(data: Data, state: State, item: int, rank: int) -> bool:
 
 
 @compiled
+def mark_taken(data: Data, state: State, item: int) -> None:
+    """Mark the ranks that the item must keep apart from, so that looking at all of them takes one step for each."""
+    state.counters[0].num_marks += 1
+    mark, ranks = state.counters[0].num_marks, state.taken.shape[0]
+    local = ranks // data.host_allowed.shape[1]
+    for i in range(data.apart_first[item], data.apart_first[item + 1]):
+        other = data.apart_item[i]
+        if state.num_pieces[other] == 0:
+            continue
+        scope = data.family_scope[state.family[other]]
+        wide = 1 if scope == RANK else local if scope == HOST else ranks
+        for slot in range(data.item_slot[other], data.item_slot[other] + state.num_pieces[other]):
+            first = state.slot_site[slot] * wide
+            state.taken[first : first + wide] = mark
+
+
+@compiled
+def is_marked(state: State, rank: int) -> bool:
+    """Whether ``mark_taken``, called last, marked a rank."""
+    return bool(state.taken[rank] == state.counters[0].num_marks)
+
+
+@compiled
 def rank_is_legal(data: Data, state: State, item: int, rank: int) -> bool:
     """Whether an item may use a rank at all."""
     if not data.allowed[item, rank]:
@@ -152,11 +175,12 @@ def best_rank(data: Data, state: State, item: int, shape: int, low: int, high: i
     start = 0 if sample == count else random_below(state, count)
     stride = 1 if sample == count else 1 + random_below(state, count - 1)
     best, least, kind = -1, np.inf, -1
+    mark_taken(data, state, item)
     for i in range(sample if sample == count else sample + count):
         if i == sample and best >= 0 and has_room(data, state, best, shape):
             break
         rank = low + (start + i * stride) % count if i < sample else low + i - sample
-        if not rank_is_legal(data, state, item, rank):
+        if not data.allowed[item, rank] or is_marked(state, rank):
             continue
         if data.rank_class[rank] != kind:
             kind = data.rank_class[rank]
@@ -173,8 +197,12 @@ def best_host(data: Data, state: State, item: int, shape: int) -> int:
     hosts = data.host_allowed.shape[1]
     local = data.rank_host.shape[0] // hosts
     best, least, kind = -1, np.inf, -1
+    mark_taken(data, state, item)
     for host in range(hosts):
-        if not host_is_legal(data, state, item, host):
+        is_legal = data.host_allowed[item, host]
+        for r in range(host * local, (host + 1) * local):
+            is_legal = is_legal and not is_marked(state, r)
+        if not is_legal:
             continue
         value = moving(data, state, data.rank_host.shape[0] + host, shape)
         for r in range(host * local, (host + 1) * local):

@@ -24,6 +24,7 @@ COUNTERS = np.dtype(
         ("moved_bytes", np.float64),
         ("num_movements", np.float64),  # rows of State.movements in use
         ("move_price", np.float64),  # cost per moved byte
+        ("num_marks", np.float64),  # see State.taken
     ]
 )
 
@@ -49,6 +50,7 @@ class State(NamedTuple):
     slot_place: Ints  # (N,) where in site_slots
     touched: Ints  # (R,) ranks noted in this proposal
     stamp: Ints  # (R,) proposal in which a rank was noted last
+    taken: Floats  # (R,) the last mark of a rank that an item must keep apart from; a mark is good for one look
     old_loads: Floats  # (R, Q) as they were
     old_bytes: Floats  # (R, M)
     old_weights: Floats  # (R, Q)
@@ -94,6 +96,7 @@ def empty_state(data: Data, seed: int) -> State:
         slot_place=np.full(slots, -1, dtype=np.int64),
         touched=np.zeros(ranks, dtype=np.int64),
         stamp=np.zeros(ranks, dtype=np.int64),
+        taken=np.zeros(ranks),
         old_loads=np.zeros((ranks, phases)),
         old_bytes=np.zeros((ranks, tiers)),
         old_weights=np.zeros((ranks, phases)),

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from cost_models.protocol import AssignmentModel, CostModel
 from planner.diagnosis.diagnose import diagnose
+from planner.diagnosis.hints import with_solved_hints
 from planner.diagnosis.trial_solves import Attempts, attempt_limits
 from planner.domain.plan.movement import PreviousPlan
 from planner.domain.plan.plan import Assumption, PlanResult
@@ -207,4 +208,5 @@ def _diagnosed(result: PlanResult, problem: Problem, cost_model: CostModel, limi
     load_constructions()  # where no search ran before, in a process of its own
     attempts = Attempts(cost_model, within)
     is_proven = result.reason == Reason.INFEASIBLE
-    return replace(result, diagnosis=diagnose(problem, result.shortfalls, attempts, is_proven=is_proven))
+    diagnosis = diagnose(problem, result.shortfalls, attempts, is_proven=is_proven)
+    return replace(result, diagnosis=diagnosis, shortfalls=with_solved_hints(result.shortfalls, diagnosis))

@@ -12,17 +12,19 @@ import numpy as np
 from cost_models.arrays import Bools
 from cost_models.errors import CostModelError
 from cost_models.protocol import CostModel
+from cost_models.vocabulary import DEVICE_KERNELS
 from planner.domain.plan.diagnosis import VerifiedPlan
 from planner.domain.plan.placement import Placement
+from planner.domain.plan.plan import Shortfall
 from planner.domain.problem.problem import Problem
 from planner.options.compatible_families import compatible_family_sets
 from planner.options.enumerate import Families
+from planner.orchestration.finish_plan import broken_limits
 from planner.orchestration.limits.shortfalls import Infeasibility
 from planner.orchestration.list_options import list_and_price
 from planner.orchestration.placement.to_placement import to_placement
 from planner.pricing.memory import capacity_bytes
 from planner.pricing.price_options import prune, restrict
-from planner.pricing.serving import overrun
 from planner.solver.partitioners.base import Effort, SolveLimits
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.problem import SolverProblem
@@ -54,6 +56,7 @@ class Attempt:
     placement: Placement | None
     plan: VerifiedPlan | None  # of the placement
     is_infeasible: bool = False  # proven to have no plan
+    shortfalls: tuple[Shortfall, ...] = ()  # what is known to be short, whichever cut is chosen
 
 
 def attempt_limits(limits: SolveLimits, num_tables: int) -> SolveLimits:
@@ -104,7 +107,7 @@ class Attempts:
             listed = Infeasibility(shortfalls=(), proven=False)
         if isinstance(listed, Infeasibility):
             self._effort.spend(_LISTED * cost_seconds)
-            return Attempt(placement=None, plan=None, is_infeasible=listed.proven)
+            return Attempt(placement=None, plan=None, is_infeasible=listed.proven, shortfalls=listed.shortfalls)
         self._effort.spend(cost_seconds)
         modes = compatible_family_sets(problem, listed[0])
         for mask in modes.masks:
@@ -131,8 +134,10 @@ class Attempts:
         if verify(problem, placement):
             return None
         has_rate = problem.serving is not None and problem.serving.requests_per_second is not None
-        is_overrun = has_rate and any(overrun(score(problem, placement, self._cost_model)))
-        return None if is_overrun else placement
+        reads_hosts = any(placed.compute_kernel not in DEVICE_KERNELS for placed in placement.tables)
+        is_asked = has_rate or reads_hosts  # else no limit is left that a legal plan could break
+        is_broken = is_asked and any(broken_limits(score(problem, placement, self._cost_model)))
+        return None if is_broken else placement
 
     def _filled(self, problem: Problem, placement: Placement) -> VerifiedPlan:
         tier = problem.cluster.device_tier

@@ -297,7 +297,7 @@ def test_infeasible_names_the_cluster_s_shortfall() -> None:
     assert (short.resource, short.scope) == ("hbm", "cluster")
     assert short.available_bytes == 800e6
     assert 1024e6 <= short.required_bytes <= 1026e6
-    assert "at least 6 such ranks" in short.hint  # 1,024 MB of weights over 200 MB
+    assert "2 ranks more, 6 in all" in short.hint  # 1,024 MB of weights over 200 MB; solved
 
 
 def test_infeasible_names_the_table_that_no_rank_holds() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.diagnosis.trial_solves import Attempts, OutOfWork
-from planner.domain.plan.diagnosis import Fix, SpecChange
+from planner.domain.plan.diagnosis import Fix, SpecChange, VerifiedPlan
 from planner.domain.problem.problem import Problem
 
 SLACK = 1.02  # by which a packing is expected to miss the sum of its parts, for guesses
@@ -37,20 +37,30 @@ class Ladder:
 
 
 def lowest_fix(ladder: Ladder, attempts: Attempts) -> Fix | None:
-    """Return the lowest step that was solved, ``None`` if the top one was not.
+    """Return the lowest step that was solved as a fix, ``None`` if the top one was not."""
+    found = lowest_step(ladder, attempts)
+    if found is None:
+        return None
+    step, plan = found
+    return Fix(kind=ladder.kind, message=step.message, changes=step.changes, plan=plan)
+
+
+def lowest_step(ladder: Ladder, attempts: Attempts) -> tuple[Step, VerifiedPlan] | None:
+    """Return the lowest step that was solved and its plan, ``None`` if the top one was not.
 
     Steps above the guess are tried in growing strides, those between one that failed and one
     that was solved by geometric bisection. Where the work runs out, the lowest step until then is the
     answer: a lower one might have been enough.
     """
-    fails, best, most = ladder.failing, None, ladder.num_steps
+    best: tuple[Step, VerifiedPlan] | None = None
+    fails, most = ladder.failing, ladder.num_steps
     trial = min(max(ladder.guess, fails + 1), most) if ladder.guess else most
     try:
         for stride in _STRIDES[:_MOST_SOLVES]:
             step = ladder.step(trial)
             found = attempts.solve(step.problem)
             if found.plan is not None:
-                best = Fix(kind=ladder.kind, message=step.message, changes=step.changes, plan=found.plan)
+                best = step, found.plan
                 most = trial
             else:
                 fails = trial

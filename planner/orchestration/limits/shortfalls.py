@@ -181,8 +181,6 @@ def _cluster_too_small(problem: Problem, priced: SolverProblem) -> Infeasibility
             break
     else:
         return None
-    ranks = int(np.ceil(need * cluster.world_size / have)) if have > 0 else 0
-    way_out = f"use at least {ranks} such ranks" if ranks else "lower reserved_hbm_fraction and other reservations"
     last = some[-1]  # tables that leave the device's memory fill this one
     elsewhere = float(priced.capacity_bytes[:, some[:-1]].sum())
     shortfall = Shortfall(
@@ -195,7 +193,7 @@ def _cluster_too_small(problem: Problem, priced: SolverProblem) -> Infeasibility
             f" optimizer state and buffers; {cluster.world_size} ranks have {_by_tier(priced, some)} after reservations"
             f" ({format_bytes(need - have)} of {last.label} short)"
         ),
-        hint=f"{way_out}, reserve less, or choose a smaller data_type or an optimizer with less state",
+        hint="reserve less, use more ranks or memory, or choose a smaller data_type or an optimizer with less state",
     )
     return Infeasibility(shortfalls=(shortfall,), proven=True)
 

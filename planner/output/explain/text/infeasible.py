@@ -19,7 +19,8 @@ def explain_no_plan(result: PlanResult, *, name: str) -> str:
     limit = f" (stopped by {result.limit})" if result.limit else ""
     lines = [shortened(f"No plan of {name}: {result.reason}{limit}", WIDTH)]
     lines += paragraph(_after_shortfalls(result))
-    lines += _shortfalls(result.shortfalls)
+    has_fixes = result.diagnosis is not None and bool(result.diagnosis.fixes)  # which the hints repeat
+    lines += _shortfalls(result.shortfalls, with_hints=not has_fixes)
     if result.diagnosis is not None:
         lines += _diagnosis(result.diagnosis)
     return "\n".join(lines) + "\n"
@@ -33,11 +34,11 @@ def _after_shortfalls(result: PlanResult) -> str:
     return detail.lstrip("; ")
 
 
-def _shortfalls(shortfalls: Sequence[Shortfall]) -> list[str]:
+def _shortfalls(shortfalls: Sequence[Shortfall], *, with_hints: bool) -> list[str]:
     lines: list[str] = []
     for shortfall in shortfalls[:MAX_SHORTFALLS]:
         lines += ["", *paragraph(_heading(shortfall)), *paragraph(shortfall.message, indent="    ")]
-        if shortfall.hint:
+        if shortfall.hint and with_hints:
             lines += paragraph(f"way out: {shortfall.hint}", indent="    ")
     if len(shortfalls) > MAX_SHORTFALLS:
         lines += ["", f"  ... and {counted(len(shortfalls) - MAX_SHORTFALLS, 'more shortfall')}"]
@@ -73,14 +74,16 @@ def _diagnosis(diagnosis: Diagnosis) -> list[str]:
 
 def _conflict(conflict: Conflict) -> list[str]:
     if not conflict.is_irreducible:
-        what = "these constraints cannot be kept together" if conflict.is_proven else "with these no plan was found"
+        what = "these constraints leave no plan" if conflict.is_proven else "with these no plan was found"
         what += "; which of them are needed for that was not settled"
     elif len(conflict.constraints) == 1:
-        what = "this constraint cannot be kept" if conflict.is_proven else "with this constraint no plan was found"
-    elif conflict.is_proven:
-        what = "these constraints cannot be kept together; without any one of them the others can be"
+        what = "this constraint leaves no plan" if conflict.is_proven else "with this constraint no plan was found"
+        what += ", whatever else is asked for"
     else:
-        what = "with all of these constraints no plan was found; without any one of them there is one"
+        what = (
+            "these constraints leave no plan together" if conflict.is_proven else "with all of these no plan was found"
+        )
+        what += "; without any one of them, and if nothing else is asked for, there is one"
     lines = ["", *paragraph(f"{what}:")]
     for constraint in conflict.constraints[:MAX_CONSTRAINTS]:
         lines += paragraph(constraint.message, indent="    ")

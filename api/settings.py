@@ -101,7 +101,7 @@ class Settings(BaseSettings):
     )
     max_solve_seconds: float | None = Field(
         default=None,
-        gt=0,
+        ge=0.001,
         description="Longest search; specs that ask for more are solved within it, with a warning; none: as they ask."
         " Unit: seconds.",
     )

@@ -155,8 +155,8 @@ class SolverSpec(StrictModel):
     """Who searches, and when to stop."""
 
     partitioner: Name = Field(default="portfolio", description="Name of the partitioner.", examples=["portfolio"])
-    time_limit_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
-        default=10.0, description="Limit of the search. Unit: seconds.", examples=[10]
+    time_limit_seconds: Annotated[float, Field(ge=0.001, le=3600)] = Field(
+        default=10.0, description="Limit of the search, a millisecond at least. Unit: seconds.", examples=[10]
     )
     relative_gap: Fraction = Field(
         default=0.005, description="Stop when the plan is proven this close to the best.", examples=[0.005]

@@ -79,6 +79,8 @@ def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, b
         raise SolverDefect(f"the lower bound {bound} s exceeds a plan of {found} s")
     bound = min(bound, found)
     gap = _relative_gap(found, bound)
+    ended = time.monotonic()
+    found_at = ended if outcome.found_at_seconds is None else outcome.found_at_seconds
     close_enough = gap is not None and gap <= context.limits.relative_gap + RESOLUTION
     limit, detail = outcome.limit, outcome.detail
     if not close_enough and limit is None:
@@ -95,7 +97,8 @@ def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, b
         limit=limit,
         detail=detail,
         partitioner=outcome.partitioner,
-        solver_seconds=time.monotonic() - context.began_seconds,
+        solver_seconds=ended - context.began_seconds,
+        found_seconds=found_at - context.began_seconds,
         assumptions=used_assumptions(context.assumptions, evaluation.hardware_numbers),
         versions=versions(),
         seed=context.limits.seed,

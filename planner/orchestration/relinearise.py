@@ -58,7 +58,7 @@ def plan_by_relinearisation(
     ``solve`` plans ``problem`` under an additive model. Returns its result where there is no plan.
     """
     began = time.monotonic()
-    evaluator = _WholeRankEvaluator(problem, model, previous, on_result)
+    evaluator = _WholeRankEvaluator(problem, model, previous, on_result, began_seconds=began)
     surrogate: CostModel = Additive(model=model)
     last = PlanResult(plan=None, reason=Reason.NO_SOLUTION_FOUND, limit=None, detail="", lower_bound_seconds=0.0)
     spent = _ANALYTIC_PART
@@ -93,10 +93,16 @@ class _WholeRankEvaluator:
     """Keeps the plan that is best under the model that prices ranks as a whole."""
 
     def __init__(
-        self, problem: Problem, model: AssignmentModel, previous: PreviousPlan | None, on_result: OnResult | None
+        self,
+        problem: Problem,
+        model: AssignmentModel,
+        previous: PreviousPlan | None,
+        on_result: OnResult | None,
+        *,
+        began_seconds: float,
     ) -> None:
         self._problem, self._model, self._on_result = problem, model, on_result
-        self._previous = previous
+        self._previous, self._began_seconds = previous, began_seconds
         self.best: Plan | None = None
         self._searched_with: CostModel = model  # the additive model that the best plan was found with
         self._busiest: Plan | None = None  # one that a tier cannot serve
@@ -154,7 +160,10 @@ class _WholeRankEvaluator:
             relative_gap=seconds / bound - 1 if bound > 0 else None,
             moved_shards=int(np.count_nonzero(placement.all_shards().rank != before.all_shards().rank)),
         )
-        self.best = replace(self.best, placement=placement, evaluation=evaluation, surrogate=surrogate)
+        found_seconds = time.monotonic() - self._began_seconds
+        self.best = replace(
+            self.best, placement=placement, evaluation=evaluation, surrogate=surrogate, found_seconds=found_seconds
+        )
         if self._on_result is not None:
             self._on_result(result_of(self.best))
 
@@ -172,9 +181,11 @@ class _WholeRankEvaluator:
                 more = previous.min_relative_gain * (previous_seconds - movement.previous_seconds)
                 movement = replace(movement, charged_seconds=movement.charged_seconds + more)
             movement = reprice_movement(movement, previous_seconds, evaluation.objective_seconds)
+        waited = 0.0 if found.found_seconds is None else found.solver_seconds - found.found_seconds
         return replace(
             found,
             evaluation=evaluation,
+            found_seconds=time.monotonic() - self._began_seconds - waited,
             lower_bound_seconds=0.0,
             relative_gap=None,
             reason=Reason.FEASIBLE,

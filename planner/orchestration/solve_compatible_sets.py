@@ -158,11 +158,13 @@ def _marked_if_cut_by_clock(late_from_seconds: float, family_set: _FamilySet, fo
 
 
 def _better(family_set: _FamilySet, found: Outcome) -> Outcome:
-    """Keep the first plan where a search has none or a worse one."""
+    """Keep the first plan where a search has none or a worse one; an equal one was found when the first was."""
     if found.assignment is not None and not within_move_budget(family_set.priced, found.assignment):
         found = replace(found, assignment=None, reason=Reason.NO_SOLUTION_FOUND)
     if found.assignment is None and family_set.outcome.assignment is not None:
         return replace(family_set.outcome, limit=found.limit)
+    if found.assignment is not None and objective_of(family_set.priced, found.assignment) >= _value(family_set):
+        return replace(found, found_at_seconds=family_set.outcome.found_at_seconds)
     return found
 
 

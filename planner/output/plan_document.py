@@ -286,7 +286,8 @@ class ProvenanceDocument(TypedDict):
     partitioner: Annotated[str, "Who found the plan.", Example("cp_sat")]
     evidence: Annotated[dict[str, EvidenceDocument], "By what it is about."]
     seed: Annotated[int, "Of the search."]
-    solver_seconds: Annotated[float, "Unit: seconds."]
+    solver_seconds: Annotated[float, "Of the whole search. Unit: seconds."]
+    found_seconds: Annotated[float | None, "From its beginning until the plan was found. Unit: seconds."]
     versions: Annotated[dict[str, str], "Of shardplan and of the libraries that it searched with."]
 
 

@@ -284,6 +284,8 @@ class Outcome:
     #: lower bound over the listed options that the search itself proved, seconds; 0 where it proved nothing
     bound_seconds: float = 0.0
     partitioner: str = ""
+    #: when the assignment was found, monotonic clock; ``None`` where the search says no more than its end
+    found_at_seconds: float | None = None
 
     def __post_init__(self) -> None:
         """An assignment comes with OPTIMAL or FEASIBLE, and only then."""

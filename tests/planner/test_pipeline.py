@@ -73,6 +73,7 @@ def test_equal_problems_give_equal_bytes() -> None:
         document = to_document(result.plan, name="x", spec_digest="sha256:0", hardware_profile="test")
         assert isinstance(document["provenance"], dict)
         document["provenance"].pop("solver_seconds")
+        document["provenance"].pop("found_seconds")
         documents.append(json.dumps(document))
     assert documents[0] == documents[1]
 
@@ -134,6 +135,25 @@ def test_a_search_that_begins_without_a_plan_has_half_of_the_limit_at_least(monk
     assert plan(small_problem(), cost_model=ROOFLINE, partitioner=scripted, limits=limits).plan is not None
     (heard,) = scripted.heard
     assert heard.limits.time_limit_seconds == 0.025
+
+
+def test_found_in_is_when_the_plan_was_found_whatever_the_search_took_after_that() -> None:
+    """A search that returns an equal plan late found it when the first one was found; a better one, when it says."""
+
+    def late(priced: SolverProblem, limits: SolveLimits) -> Outcome:
+        found = Greedy(first_of_few=True).solve(priced, limits)
+        time.sleep(0.05)
+        return found
+
+    limits = SolveLimits(time_limit_seconds=600.0, relative_gap=0.0)
+    found = plan(small_problem(), cost_model=ROOFLINE, partitioner=Scripted(late), limits=limits).plan
+    assert found is not None
+    assert found.found_seconds is not None
+    assert 0 < found.found_seconds <= found.solver_seconds - 0.05
+    best = plan(small_problem(), cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS).plan
+    assert best is not None
+    assert best.found_seconds is not None
+    assert 0 < best.found_seconds <= best.solver_seconds
 
 
 def all_on_rank_0(priced: SolverProblem, limits: SolveLimits) -> Outcome:

@@ -124,7 +124,7 @@ def certificate_of(request: SolveRequest, plan: GivenPlan, *, spec_base: str = "
             request.problem,
             plan.placement,
             request.cost_model,
-            head={"name": request.name, "spec_digest": request.spec_digest, "plan_digest": plan.actual_digest},
+            head={"name": request.name, "spec_digest": _spec_of(request, plan), "plan_digest": plan.actual_digest},
             objective=plan.stated_objective,
             work_seconds=min(WORK_SHARE * request.limits.time_limit_seconds, MOST_WORK_SECONDS),
         )
@@ -133,6 +133,13 @@ def certificate_of(request: SolveRequest, plan: GivenPlan, *, spec_base: str = "
     except UnsupportedRequest as error:
         base = spec_base if error.issue.pointer.startswith("/cost_model") else plan_base
         raise UnsupportedRequest(plan.placed(error.issue).below(base)) from error
+
+
+def _spec_of(request: SolveRequest, plan: GivenPlan) -> str:
+    """Return the digest of the certified spec as the plan names it, if it is the same but for the cost model chosen."""
+    same = (request.stated_spec_digest, request.spec_digest)
+    named = plan.stated_spec_digest
+    return named if named is not None and named in same else request.stated_spec_digest
 
 
 def explanation_document(spec_digest: str, plan: GivenPlan, explanation: Explanation) -> ExplanationDocument:

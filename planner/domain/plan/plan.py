@@ -159,12 +159,13 @@ class Plan:
     limit: str | None
     detail: str
     partitioner: str  # which one found it
-    solver_seconds: float
+    solver_seconds: float  # the whole search
     assumptions: tuple[Assumption, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
     movement: Movement | None = None  # from the plan that ran before, where there is one
     surrogate: Surrogate | None = None
+    found_seconds: float | None = None  # from the beginning of the search until this plan; None where none was made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,11 @@
 """Check the certificate of a sharding plan: python check_certificate.py CERTIFICATE.json[.gz] [PLAN.json[.gz]]
 
-Exit code 0 where the certificate proves what it claims (and is that of the plan), else 1; a sentence says why.
-Proven is: under the prices, capacities and rules that the certificate states, its plan is legal and takes the seconds
-that it claims, and no legal plan over the stated options takes less than its bound. Not proven: that hardware takes
-the stated seconds, and that nothing but the stated options is legal. The bound is worked out anew from prices of a
-relaxation (Lagrange multipliers), which give a bound whatever they are: no number of the planner is believed. Sums
-of terms that are not negative are rounded outward by ``SLACK`` to whole ticks; whole numbers are exact.
+Exit code 0 where the certificate proves what it claims (and is that of the plan), else 1; a sentence says why. Proven
+is: under the prices, capacities and rules that the certificate states, its plan is legal and takes the seconds that it
+claims, and no legal plan over the stated options takes less than its bound. Not proven: that hardware takes the stated
+seconds, and that nothing but the stated options is legal. The bound is worked out anew from prices of a relaxation
+(Lagrange multipliers), which give a bound whatever they are: no number of the planner is believed. Sums of terms that
+are not negative are rounded outward by ``SLACK`` to whole ticks; whole numbers are exact.
 """
 
 import gzip
@@ -271,6 +271,7 @@ def check(certificate: Document, plan: Document | None = None) -> str:
     bare = [{**t, "shards": [{k: s[k] for k in s if k != "bytes"} for s in t["shards"]]} for t in plan["tables"]]
     actual = digest({**{key: plan.get(key) for key in DIGEST_KEYS}, "tables": bare})
     need(actual == plan.get("plan_digest", actual) == certificate["plan_digest"], "the plan is not the certified one")
+    need(plan.get("spec_digest") in (None, "", certificate["spec_digest"]), "the plan is for another spec")
     found = {key: (plan.get("objective") or {}).get(key) for key in claim["plan_objective"]}
     need(found == claim["plan_objective"], f"the plan states {found}, and {claim['plan_objective']} was certified")
     tables, facts = {table["name"]: table for table in plan["tables"]}, problem.stated

@@ -103,6 +103,7 @@ def _without_shards(
             "evidence": {item.subject: image_of(EvidenceDocument, item) for item in plan.assumptions},
             "seed": plan.seed,
             "solver_seconds": plan.solver_seconds,
+            "found_seconds": plan.found_seconds,
             "versions": dict(plan.versions),
         },
     }

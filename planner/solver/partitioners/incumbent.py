@@ -1,5 +1,7 @@
 """The best plan that a search has found, evaluated by code that it does not share, and reported as it improves."""
 
+import time
+
 import numpy as np
 
 from planner.solver.evaluate import objective_of, violations
@@ -17,6 +19,7 @@ class IncumbentTracker:
         self._reported_seconds = np.inf
         self.seconds = np.inf
         self.assignment: Assignment | None = None
+        self._found_at_seconds: float | None = None
 
     def consider(self, assignment: Assignment | None) -> bool:
         """Store an assignment if it is valid and better than the best; return whether it was."""
@@ -26,6 +29,7 @@ class IncumbentTracker:
         if seconds >= self.seconds or violations(self._priced, assignment):
             return False
         self.seconds, self.assignment = seconds, assignment
+        self._found_at_seconds = time.monotonic()
         if self.is_worth_considering(seconds):
             self._report()
         return True
@@ -44,6 +48,7 @@ class IncumbentTracker:
             limit=limit,
             detail=detail,
             partitioner=self._partitioner,
+            found_at_seconds=self._found_at_seconds,
         )
 
     def _report(self) -> None:

@@ -33,4 +33,5 @@ def keep_better_start(priced: SolverProblem, outcome: Outcome, start: Assignment
         and within_move_budget(priced, found)
     ):
         return outcome
-    return replace(outcome, assignment=start, reason=Reason.FEASIBLE if found is None else outcome.reason)
+    reason = Reason.FEASIBLE if found is None else outcome.reason
+    return replace(outcome, assignment=start, reason=reason, found_at_seconds=None)  # which the caller knows

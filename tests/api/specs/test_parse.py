@@ -31,6 +31,15 @@ def pointers(**changes: object) -> list[str]:
     return [issue.pointer for issue in caught.value.issues]
 
 
+@pytest.mark.parametrize("seconds", [0.000999, 1e-9, 0, -1])
+def test_a_time_limit_below_a_millisecond_is_refused(seconds: float) -> None:
+    with pytest.raises(InvalidProblem) as caught:
+        parse_spec(raw(tiny(solver__time_limit_seconds=seconds)))
+    (issue,) = caught.value.issues
+    assert (issue.pointer, issue.hint) == ("/solver/time_limit_seconds", "use at least 0.001")
+    assert parse_spec(raw(tiny(solver__time_limit_seconds=0.001))).limits.time_limit_seconds == 0.001
+
+
 def test_names_in_schemas_are_those_of_the_domain() -> None:
     assert set(SchemeName.__args__) == set(Scheme.labels())
     assert set(KernelName.__args__) == set(Kernel.labels())

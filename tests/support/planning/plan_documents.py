@@ -98,6 +98,7 @@ def document(**changes: Any) -> dict[str, Any]:
             },
             "seed": 0,
             "solver_seconds": 1.5,
+            "found_seconds": 0.5,
             "versions": {},
         },
     }

@@ -38,6 +38,7 @@ def whole_plan() -> Plan:
         detail="the search was cut",
         partitioner="greedy",
         solver_seconds=2.5,
+        found_seconds=1.5,
         assumptions=(Assumption(subject="model.pipeline", value="none", evidence="default", source="the spec"),),
         versions={"shardplan": "0.1.0"},
         movement=_movement(),

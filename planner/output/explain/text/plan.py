@@ -97,9 +97,11 @@ def _objective(plan: PlanDocument) -> list[str]:
             lines.append(f"  {other:<{_NAME_WIDTH}}  {format_seconds(seconds)}   (the other objective, for comparison)")
     limit = f", stopped by {termination['limit']}" if termination["limit"] else ""
     finder = f" by {provenance['partitioner']}" if provenance.get("partitioner") else ""
+    length = format_seconds(provenance["solver_seconds"])
+    found_seconds = provenance.get("found_seconds")  # of earlier plans only the search's length is known
+    when = f" in {format_seconds(found_seconds)}" if found_seconds is not None else ""
     lines += paragraph(
-        f"{termination['reason']}{limit}; found{finder} in {format_seconds(provenance['solver_seconds'])},"
-        f" seed {provenance['seed']}"
+        f"{termination['reason']}{limit}; found{finder}{when}, searched for {length}, seed {provenance['seed']}"
     )
     if termination["detail"]:
         lines += paragraph(termination["detail"])

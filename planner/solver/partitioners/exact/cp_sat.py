@@ -87,7 +87,9 @@ class CpSat:
         finer = _run(priced, FINE_TICKS, budget, proven, dives=False)
         # What ended the second run ends the search: where it was a limit, another run may come further.
         bound_seconds = max(outcome.bound_seconds, finer.bound_seconds)
-        return replace(keep_better_start(priced, finer, outcome.assignment), bound_seconds=bound_seconds)
+        better = keep_better_start(priced, finer, outcome.assignment)
+        found_at = better.found_at_seconds or outcome.found_at_seconds  # the first run's plan, if the second has none
+        return replace(better, bound_seconds=bound_seconds, found_at_seconds=found_at)
 
 
 class _Budget:
@@ -159,7 +161,8 @@ def _run(priced: SolverProblem, num_ticks: int, budget: _Budget, options: Search
     budget.spend(solver.response_proto.deterministic_time)
     by_the_clock = budget.left_seconds <= 0 or not limits.reproducible
     bound_seconds = max(0.0, float(np.floor(solver.best_objective_bound)) * model.ticks.tick_seconds)
-    return _outcome(status, reporter.best, bound_seconds, "time" if by_the_clock else "deterministic_time")
+    outcome = _outcome(status, reporter.best, bound_seconds, "time" if by_the_clock else "deterministic_time")
+    return replace(outcome, found_at_seconds=reporter.found_at_seconds)
 
 
 class _Reporter(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]  # ortools is untyped
@@ -169,6 +172,7 @@ class _Reporter(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]  # ort
         super().__init__()
         self._model, self._on_incumbent = model, on_incumbent
         self.best: Incumbent | None = None
+        self.found_at_seconds: float | None = None
 
     def on_solution_callback(self) -> None:
         """Called by the solver with each better plan."""
@@ -176,6 +180,7 @@ class _Reporter(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]  # ort
         value = objective_of(self._model.priced, assignment)
         if self.best is None or value < self.best.objective_seconds:
             self.best = Incumbent(assignment=assignment, objective_seconds=value, partitioner=CpSat.name)
+            self.found_at_seconds = time.monotonic()
             if self._on_incumbent is not None:
                 self._on_incumbent(self.best)
 

@@ -60,6 +60,7 @@ def without_seconds(document: bytes) -> dict[str, object]:
     """A plan without how long its search took."""
     content = json.loads(document)
     del content["provenance"]["solver_seconds"]
+    del content["provenance"]["found_seconds"]
     return content
 
 

@@ -336,6 +336,20 @@ def test_a_changed_plan_is_rejected(change: Callable[[Document], None], reason: 
         check_certificate.check(resealed(certificate), plan)
 
 
+def test_a_plan_for_another_spec_is_rejected() -> None:
+    """Also if the certificate names the plan by the digest that it has with the other spec."""
+    specs = ["sha256:" + "1" * 64, "sha256:" + "2" * 64]
+    for of_plan, of_certificate in (specs, reversed(specs), (specs[0], specs[0])):
+        certificate, plan = ruled()
+        plan["spec_digest"], certificate["spec_digest"] = of_plan, of_certificate
+        plan["plan_digest"] = certificate["plan_digest"] = plan_digest(plan)
+        if of_plan == of_certificate:
+            check_certificate.check(resealed(certificate), plan)
+        else:
+            with pytest.raises(ValueError, match="the plan is for another spec"):
+                check_certificate.check(resealed(certificate), plan)
+
+
 def test_a_false_digest_of_the_plan_is_rejected() -> None:
     certificate, plan = ruled()
     plan["plan_digest"] = "sha256:" + "0" * 64

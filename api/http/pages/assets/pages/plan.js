@@ -89,8 +89,11 @@ function figures(plan) {
     fullest && ["Fullest rank", format.wholeShare(fullest.fraction), `of ${fullest.tier} on rank ${fullest.rank}`],
     [
       "Found in",
-      format.seconds(provenance.solver_seconds),
-      provenance.partitioner && `by ${format.words(provenance.partitioner)}`,
+      format.seconds(provenance.found_seconds ?? provenance.solver_seconds),
+      [
+        provenance.partitioner && `by ${format.words(provenance.partitioner)}`,
+        provenance.found_seconds != null && `of a search of ${format.seconds(provenance.solver_seconds)}`,
+      ].filter(Boolean).join(", "),
     ],
   ]);
 }

@@ -77,6 +77,11 @@ def tables(draw: st.DrawFn, name: str, num_hosts: int, ranks_per_host: int) -> J
             module_path=st.sampled_from(("", "sparse.ebc")),
         )
     )
+    if "module_path" in more and more["module_path"]:  # a module holds one kind of tables
+        if more.get("pooling") == "none":
+            more["module_path"] = f"sparse.ec{table['embedding_dim']}"
+        if more.get("is_weighted"):
+            more["module_path"] += ".weighted"
     if "reuse_histogram" in more.get("access", {}):
         table["num_embeddings"] = max(table["num_embeddings"], 9)  # the distinct rows of the histogram
     free = draw(st.sampled_from((True, True, False)))

@@ -77,7 +77,7 @@ def tables(draw: st.DrawFn, name: str, num_hosts: int, ranks_per_host: int) -> J
             module_path=st.sampled_from(("", "sparse.ebc")),
         )
     )
-    if "module_path" in more and more["module_path"]:  # a module holds one kind of tables
+    if more.get("module_path"):  # a module holds one kind of tables
         if more.get("pooling") == "none":
             more["module_path"] = f"sparse.ec{table['embedding_dim']}"
         if more.get("is_weighted"):

@@ -111,17 +111,11 @@ def operators_of(
     return found
 
 
-def _built(rank: int, config: Any, gpu: torch.device, *, bags: bool) -> Operator:
-    suffix = "Bag" if bags else ""
-    kind = {"dense": "BatchedDenseEmbedding", "fused": "BatchedFusedEmbedding", "key_value": "KeyValueEmbedding"}
-    kernel = config.compute_kernel.value
-    make = getattr(kernels, f"{kind[kernel]}{suffix}")
+@contextlib.contextmanager
+def on_meta() -> Iterator[None]:
+    """FBGEMM's classes for GPUs are built on the meta device."""
     with contextlib.ExitStack() as stack:
         for target, name, value in (
-            (kernels, "EmbeddingFusedOptimizer", mock.MagicMock()),
-            (kernels, "KeyValueEmbeddingFusedOptimizer", mock.MagicMock()),
-            (kernels, "_gen_named_parameters_by_table_ssd_pmt", lambda **_: ()),
-            (make, "init_parameters", lambda _: None),
             (tempfile, "mkdtemp", lambda *_, **__: tempfile.gettempdir()),
             (torch.cuda, "current_device", lambda: 0),
             (torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=_MEMORY_BYTES)),
@@ -135,6 +129,23 @@ def _built(rank: int, config: Any, gpu: torch.device, *, bags: bool) -> Operator
         on_ssd = {name: mock.MagicMock() for name in ("EmbeddingRocksDBWrapper", "SSDScratchPadIndicesQueue")}
         stack.enter_context(mock.patch.dict(vars(torch.classes.fbgemm), on_ssd))
         stack.enter_context(_OnMeta())
+        yield
+
+
+def _built(rank: int, config: Any, gpu: torch.device, *, bags: bool) -> Operator:
+    suffix = "Bag" if bags else ""
+    kind = {"dense": "BatchedDenseEmbedding", "fused": "BatchedFusedEmbedding", "key_value": "KeyValueEmbedding"}
+    kernel = config.compute_kernel.value
+    make = getattr(kernels, f"{kind[kernel]}{suffix}")
+    with contextlib.ExitStack() as stack:
+        for target, name, value in (
+            (kernels, "EmbeddingFusedOptimizer", mock.MagicMock()),
+            (kernels, "KeyValueEmbeddingFusedOptimizer", mock.MagicMock()),
+            (kernels, "_gen_named_parameters_by_table_ssd_pmt", lambda **_: ()),
+            (make, "init_parameters", lambda _: None),
+        ):
+            stack.enter_context(mock.patch.object(target, name, value))
+        stack.enter_context(on_meta())
         operator = make(config, None, gpu).emb_module
     held: Counter[tuple[str, str]] = Counter()
     cached = {"cache_index", "cache"} if getattr(operator, "lxu_cache_weights", torch.empty(0)).numel() == 0 else set()

@@ -1,0 +1,100 @@
+"""What the rules for TorchRec state of FBGEMM's kernels, against the release that is installed.
+
+Operators for GPUs are built on the meta device; those for CPUs look up and train three rows.
+"""
+
+from typing import Any
+
+import pytest
+
+from planner.domain.problem.optimizer import OPTIMIZERS
+from planner.options.runtimes.torchrec.rules import HOST_OPTIMIZERS, LOOKUP_TYPES
+
+pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
+
+import torch
+from fbgemm_gpu.split_embedding_configs import EmbOptimType, SparseType
+from fbgemm_gpu.split_table_batched_embeddings_ops_common import EmbeddingLocation
+from fbgemm_gpu.split_table_batched_embeddings_ops_training import (
+    ComputeDevice,
+    DenseTableBatchedEmbeddingBagsCodegen,
+    SplitTableBatchedEmbeddingBagsCodegen,
+)
+
+from tests.support.torchrec.operators import on_meta
+
+pytestmark = [pytest.mark.torchrec, pytest.mark.filterwarnings("ignore")]
+
+MEMBERS = {
+    "sgd": "EXACT_SGD",
+    "rowwise_adagrad": "EXACT_ROWWISE_ADAGRAD",
+    "adagrad": "EXACT_ADAGRAD",
+    "lars_sgd": "LARS_SGD",
+    "adam": "ADAM",
+    "lamb": "LAMB",
+    "partial_rowwise_adam": "PARTIAL_ROWWISE_ADAM",
+    "partial_rowwise_lamb": "PARTIAL_ROWWISE_LAMB",
+}
+TRAINED = tuple(name for name in OPTIMIZERS if name != "none")
+TYPES = {"fp32": SparseType.FP32, "fp16": SparseType.FP16, "bf16": SparseType.BF16}
+ON_GPU = (EmbeddingLocation.DEVICE, EmbeddingLocation.MANAGED, EmbeddingLocation.MANAGED_CACHING)
+
+
+def operator(optimizer: str, data_type: str, location: EmbeddingLocation, device: ComputeDevice, where: str) -> Any:
+    """An operator of one table, as TorchRec asks for it: its cache has the type of its weights."""
+    return SplitTableBatchedEmbeddingBagsCodegen(
+        [(100, 16, location, device)],
+        weights_precision=TYPES[data_type],
+        cache_precision=TYPES[data_type],
+        optimizer=EmbOptimType[MEMBERS[optimizer]],
+        device=torch.device(where),
+        learning_rate=0.1,
+    )
+
+
+def trains_on_a_host(optimizer: str, data_type: str) -> bool:
+    """Whether rows that were looked up have moved after a step."""
+    try:
+        made = operator(optimizer, data_type, EmbeddingLocation.HOST, ComputeDevice.CPU, "cpu")
+        made.init_embedding_weights_uniform(-1.0, 1.0)
+        before = made.split_embedding_weights()[0].clone()
+        made(torch.tensor([1, 2, 3]), torch.tensor([0, 2, 3])).float().sum().backward()
+    except (AssertionError, NotImplementedError):
+        return False
+    return not torch.equal(before, made.split_embedding_weights()[0])
+
+
+def is_built_for_gpus(optimizer: str, data_type: str, location: EmbeddingLocation) -> bool:
+    try:
+        with on_meta():
+            operator(optimizer, data_type, location, ComputeDevice.CUDA, "meta")
+    except AssertionError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("data_type", TYPES)
+def test_what_hosts_train(data_type: str) -> None:
+    trained = {name for name in TRAINED if trains_on_a_host(name, data_type)}
+    assert trained == (HOST_OPTIMIZERS - {"none"} if data_type in LOOKUP_TYPES else set())
+
+
+@pytest.mark.parametrize("location", ON_GPU)
+@pytest.mark.parametrize("data_type", TYPES)
+def test_what_is_built_for_gpus(data_type: str, location: EmbeddingLocation) -> None:
+    """Every optimizer that a table may have, with every type that is looked up."""
+    built = {name for name in TRAINED if is_built_for_gpus(name, data_type, location)}
+    assert built == (set(TRAINED) if data_type in LOOKUP_TYPES else set())
+
+
+@pytest.mark.parametrize("data_type", [torch.float32, torch.float16, torch.bfloat16])
+def test_what_the_dense_kernel_looks_up(data_type: torch.dtype) -> None:
+    dense = DenseTableBatchedEmbeddingBagsCodegen([(100, 16)], use_cpu=True)
+    dense.weights.data = dense.weights.data.to(data_type)
+    name = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}[data_type]
+    try:
+        dense(torch.tensor([1, 2, 3]), torch.tensor([0, 2, 3]))
+    except NotImplementedError:
+        assert name not in LOOKUP_TYPES
+    else:
+        assert name in LOOKUP_TYPES
